@@ -1,0 +1,34 @@
+# Every target sets up what it needs: a virtual environment in .venv with pinned packages.
+PYTHON ?= python3
+BIN := .venv/bin
+SETUP := .venv/.done
+
+.PHONY: test demo bench lint types lock clean
+
+test: $(SETUP)  ## style, types, import contract, tests, documentation
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest -n 2
+
+demo: $(SETUP)  ## first decisions on embedded defaults
+	$(BIN)/python examples/first_decisions.py
+
+bench: $(SETUP)  ## speed against the NumPy baseline, designs, import time
+	$(BIN)/python benchmarks/rounds.py
+	$(BIN)/python benchmarks/startup.py
+	$(BIN)/python benchmarks/designs.py
+
+lock: $(SETUP)  ## pin the development packages anew
+	$(BIN)/pip install --quiet --upgrade --group dev
+	$(BIN)/pip freeze --exclude bothworlds > requirements-dev.txt
+
+clean:
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+
+$(SETUP): requirements-dev.txt pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $@

@@ -1,0 +1,34 @@
+"""Best-of-both-worlds linear contextual bandits: LC-Tsallis-INF, exact and fast."""
+
+from bothworlds.algorithms.lc_tsallis_inf import LCTsallisINF
+from bothworlds.algorithms.tunings import MGR, Adaptive, Certified, Paper
+from bothworlds.decision import Decision
+from bothworlds.errors import NumericalError
+from bothworlds.ftrl import ftrl_point
+from bothworlds.loading import load
+from bothworlds.policy import Policy
+from bothworlds.problem import DegenerateProblemWarning, Problem, block_parameters, stacked_parameters
+from bothworlds.theory.design import Design, design
+from bothworlds.theory.forecast import Forecast
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "MGR",
+    "Adaptive",
+    "Certified",
+    "Decision",
+    "DegenerateProblemWarning",
+    "Design",
+    "Forecast",
+    "LCTsallisINF",
+    "NumericalError",
+    "Paper",
+    "Policy",
+    "Problem",
+    "block_parameters",
+    "design",
+    "ftrl_point",
+    "load",
+    "stacked_parameters",
+]

@@ -1,0 +1,187 @@
+"""LC-Tsallis-INF (Kato & Ito, AISTATS 2025), Algorithm 1: hyper-parameters, and how they become numbers."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from bothworlds.algorithms import lc_tsallis_text as text
+from bothworlds.algorithms.tunings import MGR, TUNINGS, Adaptive, Certified, Paper, Tuning, TuningName
+from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.entries import World
+from bothworlds.kernels.random import key_from
+from bothworlds.policy import Machine, Policy
+from bothworlds.problem import Problem
+from bothworlds.theory.design import KINDS, Design, Kind, design
+from bothworlds.theory.forecast import Forecast, forecast
+from bothworlds.theory.frame import whitening, world_of
+from bothworlds.theory.schedules import Schedule, learning_gain, schedule, stability_constant
+
+Seed = int | np.random.SeedSequence | np.random.Generator | None
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class LCTsallisINF:
+    """FTRL with Tsallis entropy for linear contextual bandits: best of both worlds.
+
+    Plays pi_t = (1 - gamma_t) q_t + gamma_t e*, where q_t(x) minimises <sum of estimated losses, q> + psi(q)/eta_t
+    over the simplex, psi the alpha-Tsallis entropy, and the estimate is theta_hat = Sigma_t^-1 phi(A_t, X_t) loss
+    (equations (2)-(4)). One round costs O(S K d^2 + d^3); what is learnt is one integer and d numbers.
+
+    What is proved, all for alpha = 1/2 and feedback after every decision: with tuning "paper" and "certified", regret
+    O(log T) in the stochastic regime, O(sqrt T) in the adversarial one, and the intermediate rates under a margin
+    condition or corruption (Theorems 4.1-4.4). For "adaptive", and for alpha other than 1/2, there is no theorem.
+
+    Parameters
+    ----------
+    alpha
+        Tsallis index in (0, 1).
+    tuning
+        "paper", "certified" or "adaptive", or an object `Paper`, `Certified`, `Adaptive` with its options.
+    covariance
+        "exact", or `MGR` (tuning "paper" only: the other two need exact leverages).
+    design
+        The exploration policy: "joint-g", "joint-d", "per-context", "uniform", or a `Design`.
+
+    Examples
+    --------
+    >>> problem = Problem(features=[[[1, 0], [0, 1]]], probabilities=[1], arms=["red", "blue"])
+    >>> policy = LCTsallisINF().start(problem, rng=7)
+    >>> decision = policy.act("0")
+    >>> policy.update(decision, loss=0.5)
+    >>> policy
+    Policy(LCTsallisINF(alpha=0.5, tuning=Certified(c=None, batch=1)), 1 rounds, 1 updates)
+    """
+
+    alpha: float = 0.5
+    tuning: TuningName | Tuning = "certified"
+    covariance: Literal["exact"] | MGR = "exact"
+    design: Kind | Design = "joint-g"
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.alpha < 1.0:
+            raise ValueError(f"alpha must lie strictly between 0 and 1; got {self.alpha!r}")
+        if isinstance(self.tuning, str):
+            if self.tuning not in TUNINGS:
+                raise ValueError(f"unknown tuning {self.tuning!r}; choose one of {', '.join(TUNINGS)}")
+            object.__setattr__(self, "tuning", TUNINGS[self.tuning]())
+        elif not isinstance(self.tuning, Tuning):
+            raise ValueError(f"tuning must be a name or a tuning object; got {self.tuning!r}")
+        if self.covariance != "exact" and not isinstance(self.covariance, MGR):
+            raise ValueError(f"covariance must be 'exact' or MGR(...); got {self.covariance!r}")
+        if self.covariance != "exact" and not isinstance(self.tuning, Paper):
+            raise ValueError("MGR gives no exact leverages, which this tuning needs; use tuning='paper' with MGR")
+        if not isinstance(self.design, Design) and self.design not in KINDS:
+            raise ValueError(f"unknown design {self.design!r}; choose one of {', '.join(KINDS)}")
+
+    def start(self, problem: Problem, *, rng: Seed = None, interpreted: bool = False) -> Policy:
+        """Begin on a problem; the same seed gives the same decisions.
+
+        ``interpreted`` runs the same text without compiling it: for the debugger, some hundred times slower.
+        """
+        return Policy(self, problem, self.machine(problem), key=key_from(rng), interpreted=interpreted)
+
+    def design_for(self, problem: Problem) -> Design:
+        """Return the exploration policy that a start on this problem uses."""
+        return self.design if isinstance(self.design, Design) else design(problem, self.design)
+
+    def schedule_for(self, problem: Problem, explore: Design) -> Schedule:
+        """Return eta_t and the largest gamma_t; for the adaptive tuning, eta_t if every residual were 1."""
+        sizes: dict[str, Any] = {
+            "alpha": self.alpha,
+            "n_arms": problem.n_arms,
+            "dimension": problem.dimension,
+        }
+        if isinstance(self.tuning, Adaptive):
+            gain = self.tuning.scale * learning_gain(**sizes)
+            return Schedule(
+                gain=gain, cap=math.inf, linear=math.inf, power_scale=self.tuning.floor / gain**2, power=2.0
+            )
+        sizes["coverage"] = explore.coverage
+        if isinstance(self.tuning, Certified):
+            c = stability_constant(self.alpha) if self.tuning.c is None else self.tuning.c
+            return schedule(**sizes, rarity=problem.rarity, constant=c / self.tuning.batch)
+        c = stability_constant(self.alpha)
+        if isinstance(self.tuning, Paper) and self.tuning.finite_support:
+            return schedule(**sizes, rarity=problem.rarity, constant=c, use_linear=False)
+        return schedule(**sizes, rarity=None, constant=c)
+
+    def forecast(self, problem: Problem, *, horizon: int) -> Forecast:
+        """Tell before the start how eta_t, gamma_t and the cost of exploration develop over a horizon."""
+        explore = self.design_for(problem)
+        return forecast(
+            self.schedule_for(problem, explore),
+            horizon=horizon,
+            coverage=explore.coverage,
+            reward_per_loss=problem.reward_per_loss,
+            exact=isinstance(self.tuning, Paper),
+        )
+
+    def machine(self, problem: Problem, frame: dict[str, Floats] | None = None) -> Machine:
+        """Make the algorithm ready for a problem; ``frame`` brings back the arrays of a saved policy."""
+        if frame is None:
+            explore = self.design_for(problem)
+            frame = {
+                "exploration": explore.exploration,
+                "coverage": np.array([explore.coverage, explore.coverage_limit]),
+                "basis": problem.span.basis @ whitening(problem, explore.exploration),
+            }
+        else:
+            coverage, limit = (float(value) for value in frame["coverage"])
+            explore = Design("saved", frame["exploration"], coverage, limit)
+        world = world_of(problem, frame["exploration"], frame["basis"], width=text.LANES)
+        S, K = world.blocked.shape
+        d, cells = world.z.shape
+        memory = np.zeros(text.state_size(S, K, d, cells))
+        state = text.state_of(memory, S, K, d, cells)
+        state.t[0] = 1.0
+        state.start[...] = 1.0
+        state.ridge[...] = np.eye(d)
+        return Machine(
+            text=text.TEXT,
+            world=world,
+            numbers=np.array(self._numbers(problem, explore, world)),
+            memory=memory,
+            scratch=np.zeros(text.work_size(d, cells, certified=isinstance(self.tuning, Certified))),
+            learnt=text.LEARNT,
+            frame=frame,
+            has_baseline=isinstance(self.tuning, Adaptive),
+        )
+
+    def _numbers(self, problem: Problem, explore: Design, world: World) -> text.Numbers:
+        """Return the hyper-parameters as the kernel text wants them."""
+        rates = self.schedule_for(problem, explore)
+        tuning = self.tuning
+        kinds = {Paper: text.SCHEDULED, Certified: text.CERTIFIED, Adaptive: text.ADAPTIVE}
+        gain, constant, offset, floor = rates.gain, 0.0, 0.0, 0.0
+        if isinstance(tuning, Adaptive):
+            gain *= math.sqrt(problem.dimension)
+            offset, floor = tuning.offset * problem.dimension, tuning.floor
+        if isinstance(tuning, Certified):
+            constant = (stability_constant(self.alpha) if tuning.c is None else tuning.c) / tuning.batch
+        beta, samples, log_bias = 0.0, 0.0, 0.0
+        if isinstance(self.covariance, MGR):
+            beta = 0.5 / float((world.z**2).sum(axis=0).max())
+            samples, log_bias = float(self.covariance.samples or 0), math.log(1.0 / self.covariance.bias)
+        return text.Numbers(
+            kind=kinds[type(tuning)],
+            alpha=self.alpha,
+            gain=gain,
+            cap=rates.cap,
+            linear=rates.linear,
+            power_scale=rates.power_scale,
+            power=rates.power,
+            constant=constant,
+            offset=offset,
+            floor=floor,
+            beta=beta,
+            samples=samples,
+            log_bias=log_bias,
+        )
+
+    def __repr__(self) -> str:
+        parts = [f"alpha={self.alpha}", f"tuning={self.tuning}"]
+        parts += [f"covariance={self.covariance}"] if self.covariance != "exact" else []
+        parts += [f"design={self.design!r}"] if self.design != "joint-g" else []
+        return f"LCTsallisINF({', '.join(parts)})"

@@ -1,0 +1,300 @@
+"""LC-Tsallis-INF as kernel text: Algorithm 1 of the paper, one round in three functions.
+
+What is learnt is t and Theta = sum of the estimates (and, for the adaptive tuning, a ridge regression and one
+running sum). The plan, that is q_t, pi_t and Sigma_t, is a pure function of what is learnt.
+"""
+
+import math
+from typing import NamedTuple
+
+from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.compile import kernel
+from bothworlds.kernels.entries import KernelText, World
+from bothworlds.kernels.exploration import prepare, smallest_rate
+from bothworlds.kernels.matrix import cholesky, combine, covariance, solve, trace_of_ratio
+from bothworlds.kernels.random import ARM, draw, two_uniforms
+from bothworlds.kernels.resampling import resample
+from bothworlds.kernels.simplex import tsallis_point
+from bothworlds.kernels.status import EIGEN_NOT_CONVERGED, NOT_FINITE, NOT_POSITIVE, OK, TRACE_BROKEN
+
+SCHEDULED, CERTIFIED, ADAPTIVE = 0.0, 1.0, 2.0
+LANES = 16
+TRACE_TOLERANCE = 1e-6
+
+
+class Numbers(NamedTuple):
+    """Hyper-parameters as numbers, in the order of the flat array."""
+
+    kind: float
+    alpha: float
+    gain: float  # eta_t = min(gain/sqrt(t), cap)
+    cap: float
+    linear: float  # gamma_t <= min(linear eta, power_scale eta^power)
+    power_scale: float
+    power: float
+    constant: float  # c of the stability condition
+    offset: float  # adaptive: c0 d
+    floor: float  # adaptive: gamma_t = min(1/2, floor/t)
+    beta: float  # resampling step; 0 means the exact inverse
+    samples: float  # resampling: fixed number of draws, or 0 for log_bias
+    log_bias: float  # resampling: draws = log_bias/(gamma beta)
+
+
+class State(NamedTuple):
+    """What is learnt, then the plan that follows from it."""
+
+    t: Floats
+    theta: Floats
+    start: Floats  # y of the previous plan, where Newton starts
+    ridge: Floats
+    response: Floats
+    spread: Floats
+    rates: Floats  # eta_t, gamma_t
+    y: Floats
+    baseline: Floats
+    cells: Floats  # q_t, flat and padded
+    pi: Floats
+    sigma: Floats
+    factor: Floats
+
+
+LEARNT = ("t", "theta", "start", "ridge", "response", "spread")
+
+
+class Work(NamedTuple):
+    """Scratch space: nothing in it outlives a call."""
+
+    weights: Floats
+    scaled: Floats
+    lanes: Floats
+    vector: Floats
+    mu: Floats
+    vectors: Floats
+    ratio: Floats
+    squares: Floats
+
+
+@kernel
+def numbers_of(n: Floats) -> Numbers:
+    """Name the hyper-parameters."""
+    return Numbers(n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8], n[9], n[10], n[11], n[12])
+
+
+def state_size(S: int, K: int, d: int, cells: int) -> int:
+    """Return how many numbers State takes."""
+    return 4 + 2 * S + 3 * d + 3 * d * d + S * K + cells
+
+
+@kernel
+def state_of(memory: Floats, S: int, K: int, d: int, cells: int) -> State:
+    """Name the parts of a policy's memory."""
+    s = 4 + 2 * S
+    v = s + 3 * d
+    m = v + 3 * d * d
+    return State(
+        t=memory[0:1],
+        spread=memory[1:2],
+        rates=memory[2:4],
+        start=memory[4 : 4 + S],
+        y=memory[4 + S : s],
+        theta=memory[s : s + d],
+        response=memory[s + d : s + 2 * d],
+        baseline=memory[s + 2 * d : v],
+        ridge=memory[v : v + d * d].reshape((d, d)),
+        sigma=memory[v + d * d : v + 2 * d * d].reshape((d, d)),
+        factor=memory[v + 2 * d * d : m].reshape((d, d)),
+        pi=memory[m : m + S * K].reshape((S, K)),
+        cells=memory[m + S * K : m + S * K + cells],
+    )
+
+
+def work_size(d: int, cells: int, *, certified: bool) -> int:
+    """Return how many numbers Work takes."""
+    return LANES + d + 2 * d * d + 3 * cells + (d * cells if certified else 0)
+
+
+@kernel
+def work_of(scratch: Floats, S: int, K: int, d: int, cells: int) -> Work:  # noqa: ARG001
+    """Name the parts of the scratch space; squares is empty unless the tuning is certified."""
+    v = LANES + d
+    m = v + 2 * d * d
+    c = m + 3 * cells
+    rows = (scratch.shape[0] - c) // cells
+    return Work(
+        lanes=scratch[0:LANES],
+        vector=scratch[LANES:v],
+        mu=scratch[v : v + d * d].reshape((d, d)),
+        vectors=scratch[v + d * d : m].reshape((d, d)),
+        weights=scratch[m : m + cells],
+        scaled=scratch[m + cells : m + 2 * cells],
+        ratio=scratch[m + 2 * cells : c],
+        squares=scratch[c : c + rows * cells].reshape((rows, cells)),
+    )
+
+
+@kernel
+def learning_rate(numbers: Numbers, t: float, spread: float) -> float:
+    """Return eta_t: equation (4), or the observed-stability rate of the adaptive tuning."""
+    if numbers.kind == ADAPTIVE:
+        return numbers.gain / math.sqrt(numbers.offset + spread)
+    return min(numbers.gain / math.sqrt(t), numbers.cap)
+
+
+@kernel
+def scheduled_exploration(numbers: Numbers, t: float, eta: float) -> float:
+    """Return gamma_t of the schedule: rules (A) and (B) of schedules.py, or the floor of the adaptive tuning."""
+    if numbers.kind == ADAPTIVE:
+        return min(0.5, numbers.floor / t)
+    curved = eta * eta if numbers.power == 2.0 else math.exp(numbers.power * math.log(eta))
+    return min(numbers.linear * eta, numbers.power_scale * curved)
+
+
+@kernel
+def ftrl_points(world: World, numbers: Numbers, state: State, eta: float) -> int:
+    """Compute q_t(x) for every context (equation (4)) from Theta."""
+    S, K = state.pi.shape
+    combine(state.theta, world.z, state.cells)
+    q = state.cells[0 : S * K].reshape((S, K))
+    for x in range(S):
+        for a in range(K):
+            q[x, a] += world.blocked[x, a]
+        status, y = tsallis_point(q[x], eta, numbers.alpha, state.start[x], q[x])
+        if status != OK:
+            return status
+        state.y[x] = y
+    return OK
+
+
+@kernel
+def covariance_of_points(world: World, state: State, work: Work) -> None:
+    """Compute Sigma(q_t) (Section 2.2) into state.sigma."""
+    S, K = state.pi.shape
+    for n in range(S * K, work.weights.shape[0]):
+        work.weights[n] = 0.0
+    for x in range(S):
+        for a in range(K):
+            work.weights[x * K + a] = world.g[x] * state.cells[x * K + a]
+    covariance(world.z, work.weights, work.scaled, work.lanes, state.sigma)
+
+
+@kernel
+def exploration_rate(world: World, numbers: Numbers, state: State, work: Work, eta: float) -> tuple[int, float]:
+    """Return (status, gamma_t)."""
+    gamma = scheduled_exploration(numbers, state.t[0], eta)
+    if numbers.kind != CERTIFIED:
+        return OK, gamma
+    if not prepare(world.z, state.cells, numbers.alpha, state.sigma, work.mu, work.vectors, work.squares, work.ratio):
+        return EIGEN_NOT_CONVERGED, gamma
+    limit = numbers.constant * numbers.constant / (eta * eta)
+    return OK, smallest_rate(limit, gamma, work.mu, work.squares, work.ratio, work.vector, work.scaled)
+
+
+@kernel
+def mix(world: World, state: State, gamma: float) -> None:
+    """Compute pi_t = (1 - gamma_t) q_t + gamma_t e* (equation (3)) and Sigma_t; Sigma(e*) is the identity."""
+    S, K = state.pi.shape
+    for x in range(S):
+        for a in range(K):
+            state.pi[x, a] = (1.0 - gamma) * state.cells[x * K + a] + gamma * world.e[x, a]
+    for i in range(state.sigma.shape[0]):
+        for j in range(state.sigma.shape[0]):
+            state.sigma[i, j] *= 1.0 - gamma
+        state.sigma[i, i] += gamma
+
+
+@kernel
+def predict_baseline(world: World, state: State, work: Work) -> int:
+    """Compute the control variate m_t: the ridge estimate, scaled down to |<z, m>| <= 1 for all z."""
+    if not cholesky(state.ridge, work.mu):
+        return NOT_POSITIVE
+    solve(work.mu, state.response, state.baseline)
+    combine(state.baseline, world.z, work.scaled)
+    highest = 1.0
+    for n in range(work.scaled.shape[0]):
+        highest = max(highest, abs(work.scaled[n]))
+    for i in range(state.baseline.shape[0]):
+        state.baseline[i] /= highest
+    return OK
+
+
+@kernel
+def refresh(world: World, numbers: Numbers, state: State, work: Work) -> int:
+    """Compute the plan of round t from what is learnt; return a status."""
+    for i in range(state.theta.shape[0]):
+        if not math.isfinite(state.theta[i]):
+            return NOT_FINITE
+    eta = learning_rate(numbers, state.t[0], state.spread[0])
+    status = ftrl_points(world, numbers, state, eta)
+    if status != OK:
+        return status
+    covariance_of_points(world, state, work)
+    status, gamma = exploration_rate(world, numbers, state, work, eta)
+    if status != OK:
+        return status
+    mix(world, state, gamma)
+    state.rates[0] = eta
+    state.rates[1] = gamma
+    if not cholesky(state.sigma, state.factor):
+        return NOT_POSITIVE
+    d = state.theta.shape[0]
+    if not abs(trace_of_ratio(state.factor, state.sigma, work.vector) - d) <= TRACE_TOLERANCE * d:
+        return TRACE_BROKEN
+    if numbers.kind == ADAPTIVE:
+        return predict_baseline(world, state, work)
+    return OK
+
+
+@kernel
+def choose(
+    world: World, numbers: Numbers, state: State, work: Work, x: int, key: int, time: int, direction: Floats
+) -> int:
+    """Draw A_t from pi_t(x) and write direction = Sigma_t^-1 phi(A_t, x); return A_t."""
+    u, _ = two_uniforms(key, time, ARM, 0)
+    arm = draw(state.pi[x], u)
+    cell = x * state.pi.shape[1] + arm
+    if numbers.beta > 0.0:
+        samples = int(numbers.samples)
+        if samples == 0:
+            samples = math.ceil(numbers.log_bias / (numbers.beta * state.rates[1]))
+        resample(world.z, world.g, state.pi, cell, numbers.beta, samples, key, time, work.vector, direction)
+        return arm
+    for i in range(direction.shape[0]):
+        work.vector[i] = world.z[i, cell]
+    solve(state.factor, work.vector, direction)
+    return arm
+
+
+@kernel
+def learn(
+    world: World,
+    numbers: Numbers,
+    state: State,
+    x: int,
+    a: int,
+    loss: float,
+    direction: Floats,
+    baseline: Floats,
+) -> None:
+    """Add theta_hat_t (equation (2)), or its version with a control variate, to Theta, and advance the clock."""
+    cell = x * state.pi.shape[1] + a
+    d = state.theta.shape[0]
+    residual = loss
+    if numbers.kind == ADAPTIVE:
+        leverage = 0.0
+        for i in range(d):
+            residual -= baseline[i] * world.z[i, cell]
+            leverage += direction[i] * world.z[i, cell]
+        for i in range(d):
+            state.theta[i] += baseline[i]
+            state.response[i] += loss * world.z[i, cell]
+            for j in range(d):
+                state.ridge[i, j] += world.z[i, cell] * world.z[j, cell]
+        state.spread[0] += residual * residual * leverage
+    for i in range(d):
+        state.theta[i] += residual * direction[i]
+    for s in range(state.start.shape[0]):
+        state.start[s] = state.y[s]
+    state.t[0] += 1.0
+
+
+TEXT = KernelText(numbers_of, state_of, work_of, refresh, choose, learn)

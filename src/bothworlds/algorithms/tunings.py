@@ -1,0 +1,112 @@
+"""The three tunings of LC-Tsallis-INF, and Matrix Geometric Resampling: small frozen objects."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+TuningName = Literal["paper", "certified", "adaptive"]
+
+
+def _positive(value: float, name: str) -> None:
+    if not 0.0 < value < float("inf"):
+        raise ValueError(f"{name} must be positive and finite; got {value!r}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Paper:
+    """The paper's eta_t and gamma_t to the letter (equation (4), errata resolved).
+
+    Proved for alpha = 1/2: O(log T) stochastic, O(sqrt T) adversarial, and in between (Theorems 4.1-4.4). Half of
+    the first t0 = 256 sqrt(K) L/(d lambda) rounds are exploration.
+
+    Parameters
+    ----------
+    finite_support
+        Which branch of eta_t: True for Assumption 2.3, gamma = 128 L eta^2/lambda; False for "otherwise", gamma =
+        8 eta/lambda, whose regret is O(sqrt T) in all regimes.
+    """
+
+    finite_support: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Certified:
+    """The smallest gamma_t for which the paper's stability condition holds, checked exactly each round.
+
+    Proved for alpha = 1/2 and c <= 1/8 with feedback after every decision: the condition is all that the paper's
+    proofs use gamma_t for, and gamma_t never exceeds the paper's, so every theorem of the paper still holds. Any
+    c < 1/2 keeps the order with the stability constant 2/(1 - 2c) in place of 8/3.
+
+    Parameters
+    ----------
+    c
+        The constant of eta |l_hat| <= c q^(alpha-1); (1 - alpha)/4, the proof's, if left out.
+    batch
+        How many decisions may wait for feedback at a time: certifies with c/batch, which covers the sum of that
+        many estimates.
+    """
+
+    c: float | None = None
+    batch: int = 1
+
+    def __post_init__(self) -> None:
+        if self.c is not None:
+            _positive(self.c, "c")
+        if self.batch < 1 or int(self.batch) != self.batch:
+            raise ValueError(f"batch must be a whole number of at least 1; got {self.batch!r}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Adaptive:
+    """Heuristic, no theorem: a control variate and a rate that follows the observed stability.
+
+    The estimate m_t + Sigma_t^-1 phi (loss - <phi, m_t>) is exactly unbiased for the ridge prediction m_t of the
+    moment of the decision. With the squared residuals (loss - <phi, m>)^2 weighted by their leverages,
+
+        eta_t = scale K^(1/4)/sqrt(offset d + sum of residual^2 leverage),   gamma_t = min(1/2, floor/t).
+
+    Parameters
+    ----------
+    scale
+        Larger learns faster under noise, smaller withstands an adaptive adversary better.
+    offset
+        How slowly the rate starts.
+    floor
+        Exploration that keeps the covariance well-conditioned; costs about floor log T average gaps.
+    """
+
+    scale: float = 1.5
+    offset: float = 1.0
+    floor: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("scale", "offset", "floor"):
+            _positive(getattr(self, name), name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MGR:
+    """Matrix Geometric Resampling instead of the exact inverse: Sigma_t^-1 phi from random draws.
+
+    The estimate is biased by a factor of at most exp(-gamma_t lambda draws/2). The paper proves nothing for it; use it
+    to see what exactness is worth.
+
+    Parameters
+    ----------
+    samples
+        Draws per decision; if left out, as many as keep the bias below ``bias``, a number that grows like 1/gamma_t.
+    bias
+        Largest relative bias of an estimated loss.
+    """
+
+    samples: int | None = None
+    bias: float = 0.01
+
+    def __post_init__(self) -> None:
+        if self.samples is not None and (self.samples < 1 or int(self.samples) != self.samples):
+            raise ValueError(f"samples must be a whole number of at least 1; got {self.samples!r}")
+        if not 0.0 < self.bias < 1.0:
+            raise ValueError(f"bias must lie between 0 and 1; got {self.bias!r}")
+
+
+Tuning = Paper | Certified | Adaptive
+TUNINGS: dict[str, type[Tuning]] = {"paper": Paper, "certified": Certified, "adaptive": Adaptive}

@@ -1,0 +1,48 @@
+"""The FTRL point on its own, for any table of losses: a border around the kernel."""
+
+from typing import Any
+
+import numpy as np
+
+from bothworlds.errors import NumericalError, sentence
+from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.compile import compiled
+from bothworlds.kernels.simplex import shannon_point, tsallis_point
+from bothworlds.kernels.status import OK
+
+_tsallis = compiled(tsallis_point)
+_shannon = compiled(shannon_point)
+
+
+def ftrl_point(losses: Any, *, learning_rate: float = 1.0, alpha: float = 0.5) -> Floats:
+    """Return argmin over the simplex of <losses, q> + psi(q)/learning_rate (equation (4)).
+
+    psi(q) = (1 - sum q^alpha)/alpha for alpha in (0, 1); alpha = 1 means Shannon entropy, q proportional to
+    exp(-learning_rate losses). ``losses`` has shape (arms,) or (contexts, arms), at any scale.
+
+    >>> ftrl_point([0.0, 1.0, 1.0]).round(3).tolist()
+    [0.552, 0.224, 0.224]
+    >>> ftrl_point([0.0, 0.0], alpha=1.0).tolist()
+    [0.5, 0.5]
+    """
+    table = np.array(losses, dtype=np.float64)
+    if table.ndim not in (1, 2) or table.shape[-1] == 0:
+        raise ValueError(f"losses must have shape (arms,) or (contexts, arms); got {table.shape}")
+    if not np.isfinite(table).all():
+        raise ValueError("losses must be finite")
+    if not 0.0 < alpha <= 1.0:
+        raise ValueError(f"alpha must lie in (0, 1], 1 meaning Shannon entropy; got {alpha!r}")
+    if not 0.0 < learning_rate < np.inf:
+        raise ValueError(f"learning_rate must be positive and finite; got {learning_rate!r}")
+    with np.errstate(over="ignore"):
+        spread = np.ptp(table, axis=-1).max()
+    if not np.isfinite(spread):
+        raise ValueError("the losses of a context differ by more than 1.7e308: their difference overflows")
+    for row in table.reshape(-1, table.shape[-1]):
+        if alpha == 1.0:
+            _shannon(row, learning_rate, row)
+            continue
+        status, _ = _tsallis(row, learning_rate, alpha, 1.0, row)
+        if status != OK:
+            raise NumericalError(f"{sentence(status)} for alpha = {alpha}")
+    return table

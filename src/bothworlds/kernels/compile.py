@@ -1,0 +1,100 @@
+"""One text, several speeds: mark kernel text, compile it, and keep the machine code on disk.
+
+Numba's own disk cache looks at the file of the *calling* function only, so an edited callee would go
+unnoticed. The cache folder is therefore named after a hash of every source file of the package.
+"""
+
+import contextlib
+import hashlib
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numba
+import numba.core.config
+from numba.extending import register_jitable
+
+F = TypeVar("F", bound=Callable[..., Any])
+KEPT_CACHES = 4
+
+
+def kernel(function: F) -> F:
+    """Mark a function as kernel text: callable from Python as it stands, and from compiled code.
+
+    Kernel text allocates nothing, raises nothing and prints nothing; it uses ``math`` and written-out
+    products only, so that interpreted and compiled results agree bit for bit.
+
+    >>> @kernel
+    ... def double(x):
+    ...     return 2.0 * x
+    >>> double(1.5)
+    3.0
+    """
+    marked: F = register_jitable(function)
+    return marked
+
+
+def compiled(function: F) -> F:
+    """Compile kernel text for the CPU on first use; later processes load it from the disk cache.
+
+    Division follows the hardware (no exception), the interpreter lock is released, and floating-point
+    operations are never reordered (no ``fastmath``).
+    """
+    with _cache_folder(cache_folder()) as on_disk:
+        made: F = numba.njit(function, cache=on_disk, error_model="numpy", nogil=True)
+    return made
+
+
+def source_hash(package: Path | None = None) -> str:
+    """Return a short hash over all Python files of the package: names and contents."""
+    root = Path(__file__).parent.parent if package is None else package
+    digest = hashlib.blake2b(digest_size=10)
+    for path in sorted(root.rglob("*.py")):
+        digest.update(path.relative_to(root).as_posix().encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+@lru_cache(maxsize=1)
+def cache_folder() -> Path | None:
+    """Return the folder for compiled code, or None where no folder can be written.
+
+    ``BOTHWORLDS_CACHE_DIR`` chooses the place; the default is the user's cache folder.
+    """
+    chosen = os.environ.get("BOTHWORLDS_CACHE_DIR")
+    home = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
+    base = Path(chosen) if chosen else Path(home) / "bothworlds"
+    folder = base / source_hash()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.touch()
+        if not os.access(folder, os.W_OK):
+            return None
+        _drop_old_caches(base, keep=folder)
+    except OSError:
+        return None
+    return folder
+
+
+def _drop_old_caches(base: Path, keep: Path) -> None:
+    """Remove all but the most recently used caches, so that upgrades do not pile up."""
+    others = [p for p in base.iterdir() if p.is_dir() and p != keep and len(p.name) == len(keep.name)]
+    others.sort(key=lambda p: p.stat().st_mtime, reverse=True)
+    for path in others[KEPT_CACHES - 1 :]:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _cache_folder(folder: Path | None) -> Iterator[bool]:
+    """Point numba's cache at a folder while a function is being wrapped; the setting of others stays."""
+    settings: Any = numba.core.config
+    before = settings.CACHE_DIR
+    if folder is not None:
+        settings.CACHE_DIR = str(folder)
+    try:
+        yield folder is not None
+    finally:
+        settings.CACHE_DIR = before

@@ -1,0 +1,84 @@
+"""Counter-based random numbers in kernel text: Philox 4x32-10 (Salmon et al., SC 2011).
+
+A draw is a pure function of (key, round, purpose): no state, the same numbers on every device, in any
+order and for any number of threads. All arithmetic is on integers masked to 32 bits, which is exact both
+for Python's integers and for wrapping 64-bit ones.
+"""
+
+import numpy as np
+
+from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.compile import kernel
+
+MASK = 0xFFFFFFFF
+TO_UNIT = 1.0 / 9007199254740992.0  # 2**-53
+
+# What a draw is for: each purpose has its own stream of random numbers.
+ARM = 0
+RESAMPLING = 1
+
+
+@kernel
+def philox(c0: int, c1: int, c2: int, c3: int, k0: int, k1: int) -> tuple[int, int, int, int]:
+    """Return four 32-bit words from a 128-bit counter and a 64-bit key."""
+    for _ in range(10):
+        p0 = 0xD2511F53 * c0
+        p1 = 0xCD9E8D57 * c2
+        c0, c1, c2, c3 = (
+            ((p1 >> 32) & MASK) ^ c1 ^ k0,
+            p1 & MASK,
+            ((p0 >> 32) & MASK) ^ c3 ^ k1,
+            p0 & MASK,
+        )
+        k0 = (k0 + 0x9E3779B9) & MASK
+        k1 = (k1 + 0xBB67AE85) & MASK
+    return c0, c1, c2, c3
+
+
+@kernel
+def two_uniforms(key: int, time: int, purpose: int, index: int) -> tuple[float, float]:
+    """Return two independent uniforms on [0, 1) with 53 bits each.
+
+    ``key`` names the stream (0 to 2**63 - 1), ``time`` the round, ``purpose`` what the draw is for and
+    ``index`` the draw within the round (both below 2**32).
+    """
+    w0, w1, w2, w3 = philox(
+        time & MASK, (time >> 32) & MASK, index & MASK, purpose & MASK, key & MASK, (key >> 32) & MASK
+    )
+    u = ((w0 >> 5) * 67108864 + (w1 >> 6)) * TO_UNIT
+    v = ((w2 >> 5) * 67108864 + (w3 >> 6)) * TO_UNIT
+    return u, v
+
+
+@kernel
+def draw(probabilities: Floats, u: float) -> int:
+    """Return the index drawn by a uniform u from a row of probabilities; never one of probability zero."""
+    last = 0
+    total = 0.0
+    for a in range(probabilities.shape[0]):
+        p = probabilities[a]
+        if p > 0.0:
+            last = a
+            total += p
+            if u < total:
+                return a
+    return last
+
+
+def key_from(rng: int | np.random.SeedSequence | np.random.Generator | None) -> int:
+    """Turn what a user passes as ``rng`` into the key of a stream, an integer in [0, 2**63).
+
+    >>> key_from(7)
+    7
+    """
+    if rng is None:
+        rng = np.random.SeedSequence()
+    if isinstance(rng, np.random.SeedSequence):
+        return int(rng.generate_state(1, np.uint64)[0] >> np.uint64(1))
+    if isinstance(rng, np.random.Generator):
+        return int(rng.integers(2**63))
+    if type(rng) is bool or not hasattr(rng, "__index__") or not 0 <= int(rng) < 2**63:
+        raise ValueError(
+            f"rng must be an integer in [0, 2**63), a numpy SeedSequence, a numpy Generator or None; got {rng!r}"
+        )
+    return int(rng)

@@ -1,0 +1,287 @@
+"""Policy: an algorithm in progress. Act, update, ask, save."""
+
+import math
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, overload
+
+import numpy as np
+
+from bothworlds.decision import Decision
+from bothworlds.errors import NumericalError, sentence
+from bothworlds.kernels.arrays import Floats, Ints
+from bothworlds.kernels.entries import KernelText, World, compiled_entries, interpreted_entries
+from bothworlds.kernels.status import OK
+from bothworlds.plain import to_plain
+from bothworlds.problem import Problem
+from bothworlds.problem.storage import write_arrays
+from bothworlds.rounds import OpenRounds
+
+FORMAT = "bothworlds-policy-1"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """An algorithm made ready for a problem: kernel text, and the arrays it works on.
+
+    ``memory`` is the state at the start, ``learnt`` names the parts of it that a file must keep, and ``frame`` the
+    arrays from which the same machine can be built again.
+    """
+
+    text: KernelText
+    world: World
+    numbers: Floats
+    memory: Floats
+    scratch: Floats
+    learnt: tuple[str, ...]
+    frame: dict[str, Floats]
+    has_baseline: bool
+
+
+class Policy:
+    """An algorithm in progress on a problem; made by ``algorithm.start(problem, rng=...)``.
+
+    The clock of the learning rate counts updates, `Decision.round` counts decisions: feedback may be late, out of
+    order, in batches, or missing, and every estimate stays unbiased.
+    """
+
+    def __init__(
+        self, algorithm: object, problem: Problem, machine: Machine, *, key: int, interpreted: bool = False
+    ) -> None:
+        self.algorithm = algorithm
+        self.problem = problem
+        self.name = uuid.uuid4().hex[:12]
+        self._machine = machine
+        self._key = key
+        self._entries = (interpreted_entries if interpreted else compiled_entries)(machine.text)
+        self._fixed = (*machine.world, machine.numbers)
+        self._memory = machine.memory.copy()
+        self._spare = np.empty_like(machine.memory)
+        self._nothing = np.zeros(machine.world.z.shape[0])
+        self._rounds = OpenRounds()
+        self._refresh()
+
+    @property
+    def rounds(self) -> int:
+        """How many decisions were taken."""
+        return self._rounds.last
+
+    @property
+    def updates(self) -> int:
+        """How many decisions were answered."""
+        return int(self.state.t[0]) - 1
+
+    @property
+    def open_rounds(self) -> int:
+        """How many decisions still wait for feedback."""
+        return len(self._rounds)
+
+    @property
+    def state(self) -> Any:
+        """The named parts of the memory, for diagnostics: read, do not write."""
+        S, K = self._machine.world.blocked.shape
+        d, cells = self._machine.world.z.shape
+        return self._machine.text.state_of(self._memory, S, K, d, cells)
+
+    def probabilities(self, context: str | int | None = None) -> Floats:
+        """Return pi_t(. | context), shape (arms,), or the table of all contexts, shape (contexts, arms)."""
+        table: Floats = self.state.pi.copy()
+        return table if context is None else table[self.problem.context_index(context)]
+
+    @overload
+    def act(self, context: str | int) -> Decision: ...  # type: ignore[overload-overlap]  # str is a sequence
+    @overload
+    def act(self, context: Sequence[str | int] | Ints) -> list[Decision]: ...
+    def act(self, context: str | int | Sequence[str | int] | Ints) -> Decision | list[Decision]:
+        """Choose an arm for a context, given by name or index; for a sequence of contexts, one arm for each."""
+        if isinstance(context, str | int | np.integer):
+            return self._act(self.problem.context_index(context))
+        return [self._act(x) for x in [self.problem.context_index(c) for c in context]]
+
+    def _act(self, x: int) -> Decision:
+        number = self._rounds.last + 1
+        direction = np.empty_like(self._nothing)
+        arm = self._entries.act(*self._fixed, self._memory, self._machine.scratch, x, self._key, number, direction)
+        state = self.state
+        self._rounds.add()
+        return Decision(
+            number,
+            x,
+            self.problem.contexts[x],
+            arm,
+            self.problem.arms[arm],
+            float(state.pi[x, arm]),
+            direction,
+            state.baseline.copy() if self._machine.has_baseline else None,
+            self.name,
+        )
+
+    def update(
+        self,
+        decision: Decision | Sequence[Decision],
+        *,
+        loss: float | Sequence[float] | Floats | None = None,
+        reward: float | Sequence[float] | Floats | None = None,
+    ) -> None:
+        """Learn from the loss, or the reward, of one decision or of a batch; the plan is computed once after it.
+
+        No click is ``reward=0`` (with ``reward_range=(0, 1)``), not "no update": leaving it out would teach the
+        policy that every arm is clicked always. On any error nothing has changed.
+        """
+        batch = [decision] if isinstance(decision, Decision) else list(decision)
+        losses = self._losses(loss, reward, len(batch), single=isinstance(decision, Decision))
+        self._check(batch)
+        last = len(batch) - 1
+        status = OK
+        for i, (made, value) in enumerate(zip(batch, losses, strict=True)):
+            baseline = self._nothing if made.baseline is None else made.baseline
+            status = self._entries.step(
+                *self._fixed,
+                self._memory,
+                self._spare,
+                self._machine.scratch,
+                i == 0,
+                True,
+                i == last,
+                made.context,
+                made.arm,
+                value,
+                made.direction,
+                baseline,
+            )
+        if not batch:
+            return
+        self._accept(status)
+        for made in batch:
+            self._rounds.close(made.round)
+
+    def expire(self, *, before: int) -> int:
+        """Close all decisions of rounds before the given one that were never answered; return how many."""
+        return self._rounds.expire(before=before)
+
+    def _losses(self, loss: Any, reward: Any, count: int, *, single: bool) -> list[float]:
+        """Return one loss in [-1, 1] per decision."""
+        if (loss is None) == (reward is None):
+            raise ValueError("give either loss= or reward=, one of the two")
+        given = reward if loss is None else loss
+        if single:
+            return [self._loss(given, is_reward=loss is None)]
+        values = list(given)
+        if len(values) != count:
+            raise ValueError(f"{len(values)} values for {count} decisions")
+        return [self._loss(value, is_reward=loss is None) for value in values]
+
+    def _loss(self, given: Any, *, is_reward: bool) -> float:
+        word = "reward" if is_reward else "loss"
+        try:
+            value = float(given)
+        except (TypeError, ValueError):
+            raise ValueError(f"{word} must be a number; got {given!r}") from None
+        limits = self.problem.reward_range if is_reward else None
+        lo, hi = limits or (-1.0, 1.0)
+        if not lo <= value <= hi:
+            where = "its reward_range" if limits else "[-1, 1]; a Problem with reward_range=(lo, hi) rescales rewards"
+            raise ValueError(f"{word} {value!r} is outside [{lo:g}, {hi:g}]. The problem expects {where}")
+        # Rounding in the rescaling may overstep by one unit in the last place.
+        return min(max(self.problem.loss_of(value), -1.0), 1.0) if is_reward else value
+
+    def _check(self, batch: Sequence[Decision]) -> None:
+        """Refuse decisions that are not this policy's, not open, damaged, or given twice."""
+        seen = set()
+        for made in batch:
+            if made.policy != self.name:
+                raise ValueError(f"the decision is of policy {made.policy!r}, this is {self.name!r}")
+            if made.round in seen:
+                raise ValueError(f"round {made.round} stands twice in the batch")
+            if made.round not in self._rounds:
+                known = "was answered or has expired" if 1 <= made.round <= self.rounds else "was never decided"
+                raise ValueError(f"round {made.round} {known}; each decision takes feedback once")
+            self._check_arrays(made)
+            seen.add(made.round)
+
+    def _check_arrays(self, made: Decision) -> None:
+        S, K = self._machine.world.blocked.shape
+        if not (0 <= made.context < S and 0 <= made.arm < K):
+            raise ValueError(f"round {made.round}: no context {made.context} with an arm {made.arm}")
+        if (made.baseline is not None) != self._machine.has_baseline:
+            raise ValueError(f"round {made.round}: the decision's baseline does not fit this policy")
+        arrays = [made.direction] if made.baseline is None else [made.direction, made.baseline]
+        for array in arrays:
+            # Zero times a number that is not finite is NaN.
+            if array.shape != self._nothing.shape or array.dot(self._nothing) != 0.0:
+                raise ValueError(f"round {made.round}: direction or baseline damaged: {array}")
+
+    def _refresh(self) -> None:
+        """Compute the plan from what is learnt."""
+        nothing = self._nothing
+        status = self._entries.step(
+            *self._fixed,
+            self._memory,
+            self._spare,
+            self._machine.scratch,
+            True,
+            False,
+            True,
+            0,
+            0,
+            0.0,
+            nothing,
+            nothing,
+        )
+        self._accept(status)
+
+    def _accept(self, status: int) -> None:
+        """Make the new state the current one, or raise and keep the old one."""
+        self._memory, self._spare = self._spare, self._memory
+        if status == OK:
+            return
+        failed = self.state
+        self._memory, self._spare = self._spare, self._memory
+        rarest = int(self.problem.probabilities.argmin())
+        with np.errstate(all="ignore"):
+            condition = np.linalg.cond(failed.sigma) if np.isfinite(failed.sigma).all() else math.inf
+        raise NumericalError(
+            f"{sentence(status)} at t = {int(failed.t[0])} (condition number {condition:.3g}, rarest context "
+            f"{self.problem.contexts[rarest]!r} with probability {self.problem.probabilities[rarest]:.3g}). "
+            "The update was not applied; more exploration or better scaled features avoid this"
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Write the policy to an .npz file; `bothworlds.load` continues it bit for bit."""
+        if Path(path).suffix != ".npz":
+            raise ValueError(f"{path}: a policy is saved as .npz")
+        problem = self.problem
+        header = {
+            "format": FORMAT,
+            "algorithm": to_plain(self.algorithm),
+            "contexts": problem.contexts,
+            "arms": problem.arms,
+            "reward_range": problem.reward_range,
+            "name": self.name,
+            "key": self._key,
+            "rounds": self.rounds,
+        }
+        state = self.state
+        arrays = {
+            "features": problem.features,
+            "probabilities": problem.probabilities,
+            "available": problem.available,
+            "open": self._rounds.intervals,
+            **{f"frame.{name}": array for name, array in self._machine.frame.items()},
+            **{f"learnt.{name}": getattr(state, name) for name in self._machine.learnt},
+        }
+        write_arrays(path, header, arrays)
+
+    def restore(self, *, name: str, rounds: OpenRounds, learnt: dict[str, Floats]) -> None:
+        """Put back what a file kept (used by `bothworlds.load`)."""
+        self.name = name
+        self._rounds = rounds
+        state = self.state
+        for part in self._machine.learnt:
+            getattr(state, part)[...] = learnt[part]
+        self._refresh()
+
+    def __repr__(self) -> str:
+        return f"Policy({self.algorithm}, {self.rounds} rounds, {self.updates} updates)"

@@ -1,0 +1,85 @@
+"""Validation at the border: a sentence that says what is wrong, where, and what to do."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from bothworlds.kernels.arrays import Bools, Floats
+
+
+def frozen_array(values: Any, name: str) -> Floats:
+    """Return a read-only float64 copy; refuse what is not numeric or not finite."""
+    try:
+        array = np.array(values, dtype=np.float64, order="C")
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be a regular array of numbers: {error}") from None
+    bad = np.argwhere(~np.isfinite(array))
+    if len(bad):
+        where = tuple(bad[0].tolist())
+        raise ValueError(f"{name}[{', '.join(map(str, where))}] is {array[where]}; all entries must be finite")
+    array.setflags(write=False)
+    return array
+
+
+def check_features(features: Floats) -> None:
+    """Refuse features that are not (S, K, d) with S, d >= 1 and K >= 2."""
+    if features.ndim != 3:
+        raise ValueError(
+            f"features must have shape (contexts, arms, dimension); got {features.ndim} axes, {features.shape}"
+        )
+    if min(features.shape) == 0:
+        raise ValueError(f"features must not be empty; got shape {features.shape}")
+    if features.shape[1] < 2:
+        raise ValueError("there is one arm only: nothing to decide. Give features for at least two arms")
+
+
+def check_probabilities(probabilities: Floats, n_contexts: int) -> None:
+    """Refuse probabilities of the wrong length, not positive, or not summing to 1."""
+    if probabilities.shape != (n_contexts,):
+        raise ValueError(f"probabilities must have shape ({n_contexts},), one per context; got {probabilities.shape}")
+    low = int(probabilities.argmin())
+    if probabilities[low] <= 0.0:
+        raise ValueError(
+            f"probabilities[{low}] is {probabilities[low]}; every context needs a positive probability. "
+            "Leave out contexts that never occur"
+        )
+    total = float(probabilities.sum())
+    if abs(total - 1.0) > 1e-9:
+        raise ValueError(f"probabilities sum to {total!r}, not to 1; divide them by their sum if they are frequencies")
+
+
+def names_of(given: Sequence[Any] | None, count: int, word: str) -> tuple[str, ...]:
+    """Return names as strings, "0", "1", ... where none are given; refuse duplicates."""
+    names = tuple(str(i) for i in range(count)) if given is None else tuple(str(n) for n in given)
+    if len(names) != count:
+        raise ValueError(f"{len(names)} {word} names for {count} {word}s")
+    if len(set(names)) != count:
+        twice = next(n for n in names if names.count(n) > 1)
+        raise ValueError(f"{word} name {twice!r} is given twice; names must differ")
+    return names
+
+
+def availability(given: Any, shape: tuple[int, int]) -> Bools:
+    """Return the (S, K) table of offered arms, read-only; every context must offer one."""
+    table = np.ones(shape, dtype=bool) if given is None else np.array(given)
+    if table.shape != shape or not (table.dtype == bool or np.isin(table, (0, 1)).all()):
+        raise ValueError(f"available must be a boolean table of shape {shape}; got {table.dtype} {table.shape}")
+    table = table.astype(bool)
+    empty = np.flatnonzero(~table.any(axis=1))
+    if len(empty):
+        raise ValueError(f"context {int(empty[0])} offers no arm; every context must offer at least one")
+    if not (table.sum(axis=1) > 1).any():
+        raise ValueError("no context offers more than one arm: there is nothing to decide")
+    table.setflags(write=False)
+    return table
+
+
+def check_reward_range(reward_range: Any) -> tuple[float, float] | None:
+    """Return (lo, hi) as floats, or None; refuse anything but two finite numbers with lo < hi."""
+    if reward_range is None:
+        return None
+    lo, hi = (float(v) for v in reward_range)
+    if not (np.isfinite(lo) and np.isfinite(hi) and lo < hi):
+        raise ValueError(f"reward_range must be (lowest, highest) with lowest < highest; got {reward_range}")
+    return lo, hi

@@ -1,0 +1,285 @@
+"""Problem: what the learner knows before the first round."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from bothworlds.kernels.arrays import Bools, Floats
+from bothworlds.problem import checks, sample, storage, transform
+from bothworlds.problem.span import Span, contains_constant, span_of
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class Problem:
+    """A linear contextual bandit problem with finitely many contexts (Assumptions 1.1, 2.2, 2.3).
+
+    Parameters
+    ----------
+    features
+        phi(a, x), shape (contexts, arms, dimension).
+    probabilities
+        g(x), shape (contexts,), positive, summing to 1.
+    contexts, arms
+        Names; "0", "1", ... if left out.
+    available
+        Boolean (contexts, arms): False where an arm is not offered.
+    reward_range
+        (lowest, highest) reward in the user's units, say (0, 1) for clicks. Rewards are then turned into losses
+        in [-1, 1] by loss = (lo + hi - 2 reward)/(hi - lo). The shift needs a constant among the features; where
+        there is none, one is added and ``notes`` says so. Without it, loss = -reward.
+
+    Examples
+    --------
+    >>> problem = Problem(
+    ...     features=[[[1, 0], [0, 1]], [[1, 1], [0, 1]]], probabilities=[0.25, 0.75], contexts=["day", "night"]
+    ... )
+    >>> problem
+    Problem(2 contexts, 2 arms, 2 features, rarity 4)
+    >>> problem.context_index("night")
+    1
+    """
+
+    features: Floats
+    probabilities: Floats
+    contexts: tuple[str, ...]
+    arms: tuple[str, ...]
+    available: Bools
+    reward_range: tuple[float, float] | None
+    notes: tuple[str, ...]
+
+    def __init__(
+        self,
+        *,
+        features: Any,
+        probabilities: Any,
+        contexts: Sequence[Any] | None = None,
+        arms: Sequence[Any] | None = None,
+        available: Any = None,
+        reward_range: tuple[float, float] | None = None,
+    ) -> None:
+        phi = checks.frozen_array(features, "features")
+        checks.check_features(phi)
+        S, K, _ = phi.shape
+        g = checks.frozen_array(probabilities, "probabilities")
+        checks.check_probabilities(g, S)
+        offered = checks.availability(available, (S, K))
+        limits = checks.check_reward_range(reward_range)
+        phi, notes = _with_constant(phi, offered, limits)
+        values = {
+            "features": phi,
+            "probabilities": g,
+            "contexts": checks.names_of(contexts, S, "context"),
+            "arms": checks.names_of(arms, K, "arm"),
+            "available": offered,
+            "reward_range": limits,
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "notes", notes + self.span.notes)
+
+    @classmethod
+    def from_arm_independent(
+        cls, features: Any, *, probabilities: Any, arms: Sequence[Any] | int, **options: Any
+    ) -> Self:
+        """Build from one feature vector per context, each arm with its own parameters (Theorem 4.5).
+
+        ``features`` has shape (contexts, dimension); ``arms`` are names or a number.
+        """
+        x = checks.frozen_array(features, "features")
+        if x.ndim != 2:
+            raise ValueError(f"arm-independent features must have shape (contexts, dimension); got {x.shape}")
+        names = range(arms) if isinstance(arms, int) else arms
+        phi = transform.block_features(x, len(names))
+        return cls(features=phi, probabilities=probabilities, arms=names, **options)
+
+    @classmethod
+    def from_sample(
+        cls,
+        rows: Any,
+        *,
+        arms: Sequence[Any] | int,
+        features: sample.FeatureMap | None = None,
+        weights: Any = None,
+        **options: Any,
+    ) -> Self:
+        """Build from a table or a sample of contexts: distinct rows are the contexts, frequencies their g(x).
+
+        Parameters
+        ----------
+        rows
+            A pandas DataFrame, a two-dimensional array, or a sequence of rows or of single values.
+        arms
+            Names, or a number.
+        features
+            A function (row, arm) -> vector; rows of a DataFrame come as dictionaries. Without it every arm has its
+            own linear model in a constant, the numeric columns, and indicators of the words in the others.
+        weights
+            How often each row stands for; 1 if left out.
+
+        >>> problem = Problem.from_sample(["mobile", "desktop", "mobile", "mobile"], arms=["red", "blue"])
+        >>> problem.contexts, problem.probabilities.tolist(), problem.dimension
+        (('mobile', 'desktop'), [0.75, 0.25], 4)
+        """
+        names = [str(arm) for arm in (range(arms) if isinstance(arms, int) else arms)]
+        support = sample.support_of(rows, weights)
+        options = {"contexts": sample.context_names(support), **options}
+        if features is None:
+            x = sample.indicator_features(support)
+            return cls.from_arm_independent(x, probabilities=support.probabilities, arms=names, **options)
+        phi = sample.mapped_features(support, features, names)
+        return cls(features=phi, probabilities=support.probabilities, arms=names, **options)
+
+    def arm_independent_features(self) -> Floats:
+        """Return the problem as P.Indep (Theorem 4.5): one feature vector per context.
+
+        A problem made by `from_arm_independent` gives back what it was made from; any other is stacked into
+        dimension times arms dimensions, with a warning where that is degenerate.
+        """
+        original = transform.undo_blocks(self.features)
+        return transform.stacked_features(self.features) if original is None else original
+
+    def with_probabilities(self, probabilities: Any) -> Self:
+        """Return the same problem with other context probabilities."""
+        return type(self)(**{**self._options(), "probabilities": probabilities})
+
+    def _options(self) -> dict[str, Any]:
+        """Return the constructor's arguments."""
+        names = ("features", "probabilities", "contexts", "arms", "available", "reward_range")
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def n_contexts(self) -> int:
+        """S, the number of contexts."""
+        return int(self.features.shape[0])
+
+    @property
+    def n_arms(self) -> int:
+        """K, the number of arms."""
+        return int(self.features.shape[1])
+
+    @property
+    def dimension(self) -> int:
+        """d, the dimension of the span of the features."""
+        return self.span.rank
+
+    @property
+    def rarity(self) -> float:
+        """L = 1/min g(x) (Assumption 2.3)."""
+        return float(1.0 / self.probabilities.min())
+
+    @cached_property
+    def span(self) -> Span:
+        """The span of the features and the coordinates that the algorithms use."""
+        return span_of(self.features, self.available)
+
+    @cached_property
+    def _context_of(self) -> dict[Any, int]:
+        return {**{i: i for i in range(self.n_contexts)}, **{name: i for i, name in enumerate(self.contexts)}}
+
+    def context_index(self, context: str | int) -> int:
+        """Return the index of a context given by name or index.
+
+        >>> p = Problem(features=[[[1, 0], [0, 1]]], probabilities=[1], contexts=["always"])
+        >>> p.context_index("never")
+        Traceback (most recent call last):
+        ValueError: unknown context 'never'; the contexts are 'always' (or an index from 0 to 0)
+        """
+        try:
+            return self._context_of[context]
+        except (KeyError, TypeError):
+            pass
+        some = ", ".join(repr(name) for name in self.contexts[:8]) + (", ..." if self.n_contexts > 8 else "")
+        last = self.n_contexts - 1
+        raise ValueError(f"unknown context {context!r}; the contexts are {some} (or an index from 0 to {last})")
+
+    def loss_of(self, reward: float) -> float:
+        """Turn a reward in the user's units into a loss in [-1, 1]."""
+        if self.reward_range is None:
+            return -reward
+        lo, hi = self.reward_range
+        return (lo + hi - 2.0 * reward) / (hi - lo)
+
+    @property
+    def reward_per_loss(self) -> float:
+        """How much reward one unit of loss is worth."""
+        return 1.0 if self.reward_range is None else (self.reward_range[1] - self.reward_range[0]) / 2.0
+
+    def describe(self) -> str:
+        """Say what the algorithms will make of the problem: sizes, rarity, coverage, and the cost of exploration."""
+        from bothworlds.theory.describe import describe
+
+        return describe(self)
+
+    def save(self, path: str | Path) -> None:
+        """Write the problem to a .json or .npz file."""
+        header = {
+            "format": storage.FORMAT,
+            "contexts": self.contexts,
+            "arms": self.arms,
+            "reward_range": self.reward_range,
+        }
+        arrays = {
+            "features": self.features,
+            "probabilities": self.probabilities,
+            "available": self.available,
+        }
+        if Path(path).suffix == ".npz":
+            storage.write_arrays(path, header, arrays)
+        elif Path(path).suffix == ".json":
+            content = {**header, **{name: array.tolist() for name, array in arrays.items()}}
+            storage.write_bytes(path, json.dumps(content, indent=1).encode())
+        else:
+            raise ValueError(f"{path}: a problem is saved as .json or .npz")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a problem written by `save`."""
+        arrays: dict[str, Any] = {}
+        if Path(path).suffix == ".npz":
+            header, arrays = storage.read_arrays(path)
+        else:
+            header = storage.read_json(path)
+        options = {**storage.checked_format(header, storage.FORMAT, path), **arrays}
+        try:
+            return cls(**options)
+        except TypeError as error:
+            raise ValueError(f"{path} is not a complete problem: {error}") from None
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A short hash of everything in the problem."""
+        digest = hashlib.blake2b(digest_size=8)
+        for array in (self.features, self.probabilities, self.available):
+            digest.update(repr(array.shape).encode() + array.tobytes())
+        digest.update(json.dumps([self.contexts, self.arms, self.reward_range]).encode())
+        return digest.hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Problem) and self.fingerprint == other.fingerprint
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    def __repr__(self) -> str:
+        S, K, d = self.features.shape
+        rank = "" if self.dimension == d else f" of rank {self.dimension}"
+        return f"Problem({S} contexts, {K} arms, {d} features{rank}, rarity {self.rarity:.4g})"
+
+
+def _with_constant(phi: Floats, offered: Bools, limits: tuple[float, float] | None) -> tuple[Floats, tuple[str, ...]]:
+    """Add a constant feature where the shift from rewards to losses needs one."""
+    if limits is None or limits[0] + limits[1] == 0.0 or contains_constant(phi, offered):
+        return phi, ()
+    wider = np.concatenate([phi, np.ones((*phi.shape[:2], 1))], axis=2)
+    wider.setflags(write=False)
+    note = (
+        f"a constant feature was added as column {phi.shape[2]}: rewards in [{limits[0]:g}, {limits[1]:g}] "
+        "become losses in [-1, 1] by a shift, which the given features cannot express"
+    )
+    return wider, (note,)

@@ -1,0 +1,103 @@
+"""From a table or a sample of contexts to a finite support: unique rows and how often they occur."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bothworlds.kernels.arrays import Floats
+
+FeatureMap = Callable[[Any, str], Any]
+
+
+class Support(NamedTuple):
+    """The distinct rows of a sample in order of first appearance, column names if any, and frequencies."""
+
+    rows: list[tuple[Any, ...]]
+    columns: tuple[str, ...] | None
+    probabilities: Floats
+
+
+def support_of(sample: Any, weights: Any = None) -> Support:
+    """Find the distinct rows of a sample and their frequencies.
+
+    ``sample`` is a pandas DataFrame, a sequence of rows, a two-dimensional array, or a sequence of single values.
+    ``weights`` counts how often each row stands, one where it is None.
+
+    >>> support = support_of([("young", 1), ("old", 0), ("young", 1), ("young", 0)])
+    >>> support.rows, support.probabilities.tolist()
+    ([('young', 1), ('old', 0), ('young', 0)], [0.5, 0.25, 0.25])
+    """
+    rows, columns = _rows_of(sample)
+    if not rows:
+        raise ValueError("the sample of contexts is empty")
+    counts = np.ones(len(rows)) if weights is None else np.asarray(weights, dtype=np.float64)
+    if counts.shape != (len(rows),) or not np.isfinite(counts).all() or (counts < 0.0).any():
+        raise ValueError(f"weights must be {len(rows)} finite numbers, none negative; got shape {counts.shape}")
+    total: dict[tuple[Any, ...], float] = {}
+    for row, count in zip(rows, counts, strict=True):
+        if any(value is None or value != value for value in row):
+            raise ValueError(f"the sample has a missing value in row {row}; fill or leave out such rows")
+        if count > 0.0:
+            total[row] = total.get(row, 0.0) + float(count)
+    if not total:
+        raise ValueError("all weights are zero: no context occurs")
+    frequencies = np.array(list(total.values()))
+    return Support(list(total), columns, frequencies / frequencies.sum())
+
+
+def _rows_of(sample: Any) -> tuple[list[tuple[Any, ...]], tuple[str, ...] | None]:
+    """Return rows as tuples of plain values, and column names where the sample has them."""
+    names: tuple[str, ...] | None = None
+    if hasattr(sample, "columns") and hasattr(sample, "itertuples"):  # a DataFrame, without importing pandas
+        names = tuple(str(name) for name in sample.columns)
+        sample = sample.itertuples(index=False, name=None)
+    rows = [_plain_row(row) for row in sample]
+    width = len(rows[0]) if rows else 0
+    if any(len(row) != width for row in rows):
+        raise ValueError("the rows of the sample have different lengths")
+    return rows, names
+
+
+def _plain_row(row: Any) -> tuple[Any, ...]:
+    """Return a row as a tuple of Python values; a single value becomes a row of one."""
+    values = (row,) if isinstance(row, str) or not hasattr(row, "__iter__") else tuple(row)
+    return tuple(value.item() if isinstance(value, np.generic) else value for value in values)
+
+
+def context_names(support: Support) -> list[str]:
+    """Return readable names of the rows: their values, joined by commas.
+
+    >>> context_names(support_of([("young", 1), ("old", 0)]))
+    ['young, 1', 'old, 0']
+    """
+    return [", ".join(str(value) for value in row) for row in support.rows]
+
+
+def indicator_features(support: Support) -> Floats:
+    """Return arm-independent features of the rows: a constant, numbers as they are, one indicator per word.
+
+    >>> indicator_features(support_of([("young", 1.5), ("old", 0.5)])).tolist()
+    [[1.0, 1.0, 0.0, 1.5], [1.0, 0.0, 1.0, 0.5]]
+    """
+    parts = [np.ones((len(support.rows), 1))]
+    for column in zip(*support.rows, strict=True):
+        if all(isinstance(value, int | float) for value in column):
+            parts.append(np.array(column, dtype=np.float64)[:, None])
+        else:
+            words = list(dict.fromkeys(column))
+            parts.append(np.array([[float(value == word) for word in words] for value in column]))
+    return np.hstack(parts)
+
+
+def mapped_features(support: Support, feature_map: FeatureMap, arms: Sequence[str]) -> Floats:
+    """Return features (S, K, d) from a user's function of (row, arm); rows with names come as dictionaries."""
+    columns = support.columns
+    rows: list[Any] = [
+        dict(zip(columns, row, strict=True)) if columns else (row[0] if len(row) == 1 else row) for row in support.rows
+    ]
+    vectors = [[np.asarray(feature_map(row, arm), dtype=np.float64) for arm in arms] for row in rows]
+    shapes = {vector.shape for line in vectors for vector in line}
+    if len(shapes) != 1 or len(next(iter(shapes))) != 1:
+        raise ValueError(f"features(row, arm) must always return a vector of one length; got shapes {shapes}")
+    return np.array(vectors)

@@ -1,0 +1,74 @@
+"""Which rounds still wait for feedback, kept as intervals: small however many rounds have passed."""
+
+from bisect import bisect_right
+from typing import Self
+
+import numpy as np
+
+from bothworlds.kernels.arrays import Ints
+
+
+class OpenRounds:
+    """The set of rounds that are neither answered nor expired.
+
+    >>> rounds = OpenRounds()
+    >>> for _ in range(5):
+    ...     _ = rounds.add()
+    >>> rounds.close(3)
+    >>> rounds.intervals.tolist(), 3 in rounds, len(rounds)
+    ([[1, 2], [4, 5]], False, 4)
+    >>> rounds.expire(before=5), rounds.intervals.tolist()
+    (3, [[5, 5]])
+    """
+
+    def __init__(self) -> None:
+        self.last = 0
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+
+    @classmethod
+    def restore(cls, last: int, intervals: Ints) -> Self:
+        """Rebuild from the last round and the intervals."""
+        rounds = cls()
+        rounds.last = last
+        rounds._starts = [int(start) for start, _ in intervals]
+        rounds._ends = [int(end) for _, end in intervals]
+        return rounds
+
+    @property
+    def intervals(self) -> Ints:
+        """The open rounds as (first, last) pairs."""
+        return np.array([self._starts, self._ends], dtype=np.int64).T
+
+    def __len__(self) -> int:
+        return sum(self._ends) - sum(self._starts) + len(self._starts)
+
+    def __contains__(self, number: int) -> bool:
+        i = bisect_right(self._starts, number) - 1
+        return i >= 0 and number <= self._ends[i]
+
+    def add(self) -> int:
+        """Open the next round and return its number, counted from 1."""
+        self.last += 1
+        if self._ends and self._ends[-1] == self.last - 1:
+            self._ends[-1] = self.last
+        else:
+            self._starts.append(self.last)
+            self._ends.append(self.last)
+        return self.last
+
+    def close(self, number: int) -> None:
+        """Close an open round; its interval shrinks, splits or disappears."""
+        i = bisect_right(self._starts, number) - 1
+        start, end = self._starts[i], self._ends[i]
+        parts = [(s, e) for s, e in ((start, number - 1), (number + 1, end)) if s <= e]
+        self._starts[i : i + 1] = [s for s, _ in parts]
+        self._ends[i : i + 1] = [e for _, e in parts]
+
+    def expire(self, *, before: int) -> int:
+        """Close all open rounds before the given one; return how many."""
+        count = len(self)
+        kept = [(max(s, before), e) for s, e in zip(self._starts, self._ends, strict=True) if e >= before]
+        self._starts = [s for s, _ in kept]
+        self._ends = [e for _, e in kept]
+        return count - len(self)

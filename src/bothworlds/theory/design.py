@@ -1,0 +1,106 @@
+"""Design: an exploration policy e* with its computed coverage lambda and a certificate of how good it is."""
+
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from bothworlds.kernels.arrays import Floats
+from bothworlds.problem import Problem
+from bothworlds.theory import designs
+
+Kind = Literal["joint-g", "joint-d", "per-context", "uniform"]
+KINDS: tuple[Kind, ...] = ("joint-g", "joint-d", "per-context", "uniform")
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """An exploration policy (Assumption 2.4).
+
+    Attributes
+    ----------
+    kind
+        How it was made.
+    exploration
+        e*(a|x), shape (contexts, arms).
+    coverage
+        lambda: z^T Sigma(e*)^-1 z <= 1/lambda for all features z. Computed, unless the bound was asked for.
+    coverage_limit
+        No exploration policy of this problem has a larger lambda than this.
+    """
+
+    kind: str
+    exploration: Floats
+    coverage: float
+    coverage_limit: float
+
+    @property
+    def gap(self) -> float:
+        """By which fraction 1/lambda is at most above its optimum."""
+        return self.coverage_limit / self.coverage - 1.0
+
+    @classmethod
+    def of(cls, problem: Problem, exploration: Any) -> Self:
+        """Check a user's own exploration policy and compute its coverage."""
+        e = np.array(exploration, dtype=np.float64)
+        if e.shape != problem.available.shape:
+            raise ValueError(f"exploration must have shape {problem.available.shape}; got {e.shape}")
+        if not (np.isfinite(e).all() and (e >= 0.0).all() and np.abs(e.sum(axis=1) - 1.0).max() <= 1e-9):
+            raise ValueError("each row of exploration must be a probability distribution over the arms")
+        if e[~problem.available].any():
+            raise ValueError("exploration gives probability to an arm that is not offered")
+        return cls("own", e, *_coverage_and_limit(problem, e))
+
+    def __repr__(self) -> str:
+        return f"Design({self.kind!r}, coverage={self.coverage:.4g}, gap={self.gap:.2%})"
+
+
+def design(
+    problem: Problem,
+    kind: Kind = "joint-g",
+    *,
+    coverage: Literal["computed", "bound"] = "computed",
+    tolerance: float = 0.01,
+) -> Design:
+    """Make an exploration policy.
+
+    Parameters
+    ----------
+    kind
+        "joint-g" maximises lambda itself, "joint-d" the determinant of Sigma(e*), "per-context" is the paper's choice
+        (a G-optimal design in each context on its own), "uniform" explores evenly.
+    coverage
+        "bound" replaces the computed lambda by the paper's worst case 1/(d L), which only holds for "per-context".
+    tolerance
+        "joint-g" stops when 1/lambda is certified to be within this fraction of the optimum.
+
+    >>> p = Problem(features=[[[1, 0], [0, 1], [1, 1]]], probabilities=[1])
+    >>> design(p).coverage <= 0.5
+    True
+    """
+    z, g, offered = problem.span.coordinates, problem.probabilities, problem.available
+    if coverage not in ("computed", "bound"):
+        raise ValueError(f"coverage must be 'computed' or 'bound'; got {coverage!r}")
+    if coverage == "bound" and kind != "per-context":
+        raise ValueError(f"the bound lambda = 1/(d L) holds for the design 'per-context' only, not for {kind!r}")
+    if kind == "joint-g":
+        found = designs.joint_g_optimal(z, g, offered, tolerance=tolerance)
+        return Design(kind, found.e, 1.0 / found.value, 1.0 / found.lower_bound)
+    if kind not in KINDS:
+        raise ValueError(f"unknown design {kind!r}; choose one of {', '.join(KINDS)}")
+    makers = {
+        "joint-d": designs.joint_d_optimal,
+        "per-context": designs.per_context_g_optimal,
+        "uniform": designs.uniform,
+    }
+    e = makers[kind](z, g, offered)
+    computed, limit = _coverage_and_limit(problem, e)
+    if coverage == "bound":
+        return Design(kind, e, 1.0 / (problem.dimension * problem.rarity), limit)
+    return Design(kind, e, computed, limit)
+
+
+def _coverage_and_limit(problem: Problem, e: Floats) -> tuple[float, float]:
+    """Return lambda of an exploration policy and a bound on the lambda of any other."""
+    z, g = problem.span.coordinates, problem.probabilities
+    return designs.coverage(z, g, e), 1.0 / designs.lower_bound(z, g, e)

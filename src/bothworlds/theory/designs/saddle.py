@@ -1,0 +1,236 @@
+"""Interior point method for the joint G-optimal design, a linear program with one 2d x 2d matrix inequality.
+
+    min τ  over e ≥ 0, Σ_a e(a|x) = 1, U:   zᵀUz ≤ τ for every cell,   [[Σ(e), I], [I, U]] ⪰ 0   (so U ⪰ Σ⁻¹)
+    max -2 tr Y - Σ_x g(x) ν_x  over w ≥ 0, Σ w = 1, ν:   zᵀBz ≤ ν_x for every cell,  [[B, Y], [Yᵀ, M(w)]] ⪰ 0
+
+Slacks: r = τ - zᵀUz pairs with w, s = ν_x - zᵀBz with e.  The features are whitened in every step so that
+Σ(e) = I, and the matrix inequality is seen through the congruence that turns it into diag(I, E) with
+E = U - I: its own entries lose all digits near the optimum, these do not.  Newton's equations then need only
+two weighted Gram matrices of vec(z zᵀ), of size d(d+1)/2, whatever the number of cells.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from bothworlds.theory.designs.joint_d import STEP, reach
+from bothworlds.theory.designs.leverage import whitener
+from bothworlds.theory.designs.symmetric import Basis, scatter_about, scatter_within
+
+if TYPE_CHECKING:
+    from bothworlds.kernels.arrays import Floats
+    from bothworlds.theory.designs.cells import Cells
+
+RECENTRE_BELOW = 0.1
+RECENTRING = 0.5
+
+
+class Point(NamedTuple):
+    """A strictly feasible primal-dual pair where Σ(e) = I; `pull` and `push` weigh its barriers."""
+
+    cells: Cells
+    e: Floats
+    w: Floats
+    r: Floats
+    s: Floats
+    U: Floats
+    B: Floats
+    Y: Floats
+    M: Floats
+    pull: Floats
+    push: Floats
+
+    def primal_matrix(self) -> Floats:
+        """diag(I, E), congruent to the matrix inequality."""
+        d = len(self.U)
+        return _block(np.eye(d), np.zeros((d, d)), self.U - np.eye(d))
+
+    def dual_matrix(self) -> Floats:
+        """Return the multiplier of the matrix inequality under the same congruence; its corner is Y + M."""
+        return _block(self.B + self.Y + self.Y.T + self.M, self.Y + self.M, self.M)
+
+    def complementarity(self) -> float:
+        """Return what is left of the duality gap."""
+        linear = self.cells.mass @ (self.e * self.s) + self.w @ self.r
+        return float(linear + np.vdot(self.primal_matrix(), self.dual_matrix()))
+
+
+class Move(NamedTuple):
+    """A direction: changes of the quantities of a Point, and of the two congruent matrices."""
+
+    e: Floats
+    w: Floats
+    r: Floats
+    s: Floats
+    U: Floats
+    B: Floats
+    Y: Floats
+    primal: Floats
+    dual: Floats
+
+
+class System(NamedTuple):
+    """Newton's equations at a point, eliminated down to the change J of Σ: (I + PT) J = right side."""
+
+    V: Floats
+    mean: Floats
+    P: Floats
+    T: Floats
+    A: Floats
+    cross: Floats
+    follow: Floats
+    inverse: Floats
+
+
+def first_point(cells: Cells, e: Floats, w: Floats) -> Point:
+    """Start from any e > 0 and w > 0; they weigh the barriers too, so that the start is nearly central."""
+    cells = cells._replace(z=cells.z @ whitener(cells.moment(cells.mass * e)).T)
+    d = cells.z.shape[1]
+    M = cells.moment(w)
+    lev, score = cells.forms(np.eye(d)), cells.maxima(cells.forms(M))
+    room = (lev.max() - np.trace(M) ** 2 / (cells.g @ score)) / 3.0
+    mu = room / (2 * d)
+    U = np.eye(d) + mu * _inverse(M + 0.1 * np.trace(M) / d * np.eye(d))
+    B = M + mu * np.eye(d)
+    upper, score = cells.forms(U), cells.forms(B)
+    s = (cells.maxima(score) + room)[cells.context] - score
+    return Point(cells, e, w, upper.max() + room - upper, s, U, B, -M, M, e, w)
+
+
+def advance(point: Point, base: Basis) -> tuple[Point, float]:
+    """Take one predictor-corrector step; also return the longer of the primal and the dual step length."""
+    system = _system(point, base)
+    gap, dual = point.complementarity(), point.dual_matrix()
+    guess = _move(point, base, system, 0.0 * point.e, 0.0 * point.w, -dual)
+    primal_step, dual_step = _lengths(point, guess)
+    left = _remaining(point, guess, primal_step, dual_step) / gap
+    mu = min(1.0, max(left**2, 1e-4, 0.5 * (1.0 - min(primal_step, dual_step)) ** 3)) * gap / 3.0
+    move = _move(point, base, system, *_targets(point, mu, guess))
+    steps = _lengths(point, move)
+    if min(steps) < RECENTRE_BELOW:
+        other = _move(point, base, system, *_targets(point, RECENTRING * gap / 3.0, None))
+        if min(_lengths(point, other)) > min(steps):
+            move, steps = other, _lengths(point, other)
+    return _step(point, move, *steps), max(steps)
+
+
+def _system(point: Point, base: Basis) -> System:
+    """Assemble the equations; V and P carry the cells, the sandwiches carry the matrix pair."""
+    cells, E = point.cells, _inverse(point.U - np.eye(len(point.U)))
+    stiffness = point.w / point.r
+    mean = base.vector(cells.moment(stiffness)) / stiffness.sum()
+    V = scatter_about(cells, base, stiffness, mean)
+    P = scatter_within(cells, base, point.e / point.s)
+    dual = point.dual_matrix()
+    d = len(point.U)
+    H = base.sandwich(point.M, E)
+    cross = -base.sandwich(dual[:d, d:], E)
+    own = base.sandwich(point.B, np.eye(d)) + base.sandwich(dual[:d, :d], E)
+    A = V + H
+    follow, parallel, bent = np.split(np.linalg.solve(A, np.hstack([V - cross.T, H, cross.T])), 3, axis=1)
+    # V - V A⁻¹ V = V A⁻¹ H: the difference on the left would cancel where V is the larger of the two.
+    joint = V @ (0.5 * parallel + bent)
+    T = own - cross @ bent + joint + joint.T
+    return System(V, mean, P, T, A, cross, follow, E)
+
+
+def _move(point: Point, base: Basis, system: System, es: Floats, wr: Floats, target: Floats) -> Move:
+    """Solve for the direction with e s -> es, w r -> wr, `target` = goal minus multiplier of matrices."""
+    cells, d, stiffness = point.cells, len(point.U), point.w / point.r
+    curvature = point.e / point.s
+    share = curvature / cells.sums(curvature)[cells.context]
+    c = es / point.s - point.e
+    k = wr / point.r - point.w
+    lift = k.sum() / stiffness.sum()
+    h = base.vector(cells.moment(k - stiffness * lift))
+    rest = np.linalg.solve(system.A, base.vector(target[d:, d:]) - h)
+    corner = target[:d, d:]
+    right = base.vector(target[:d, :d] - corner - corner.T) + h + (system.V - system.cross) @ rest
+    b = base.vector(cells.moment(cells.mass * (c - share * cells.sums(c)[cells.context])))
+    J = np.linalg.solve(np.eye(len(b)) + system.P @ system.T, b + system.P @ right)
+    dB, dU = base.matrix(right - system.T @ J), base.matrix(rest + system.follow @ J - J)
+    dr = lift + float(system.mean @ base.vector(dU)) - cells.forms(dU)
+    fall = cells.forms(dB)
+    ds = (cells.sums(c + curvature * fall) / cells.sums(curvature))[cells.context] - fall
+    return _with_matrices(point, system, target, (c - curvature * ds, k - stiffness * dr, dr, ds, dU, dB))
+
+
+def _with_matrices(
+    point: Point, system: System, target: Floats, parts: tuple[Floats, Floats, Floats, Floats, Floats, Floats]
+) -> Move:
+    """Add the changes of the matrix pair; the parts that are linear in e and w follow these exactly."""
+    de, dw, dr, ds, dU, dB = parts
+    d = len(dU)
+    J, dM = point.cells.moment(point.cells.mass * de), point.cells.moment(dw)
+    primal = _block(J, -J, dU + J)
+    half = point.dual_matrix() @ primal @ _block(np.eye(d), np.zeros((d, d)), system.inverse)
+    corner = (target - 0.5 * (half + half.T))[:d, d:]
+    dY = corner - dM
+    return Move(de, dw, dr, ds, dU, dB, dY, primal, _block(dB + dY + dY.T + dM, corner, dM))
+
+
+def _targets(point: Point, mu: float, guess: Move | None) -> tuple[Floats, Floats, Floats]:
+    """Goals of the three kinds of pairs, with Mehrotra's second-order correction when a guess is given."""
+    d = len(point.U)
+    inverse = _inverse(point.primal_matrix())
+    es, wr, goal = mu * point.pull, mu * point.push, mu / (2 * d) * inverse - point.dual_matrix()
+    if guess is None:
+        return es, wr, goal
+    half = guess.dual @ guess.primal @ inverse
+    return es - guess.e * guess.s, wr - guess.w * guess.r, goal - 0.5 * (half + half.T)
+
+
+def _lengths(point: Point, move: Move) -> tuple[float, float]:
+    primal = min(reach(point.e, move.e), reach(point.r, move.r), _reach(point.primal_matrix(), move.primal))
+    dual = min(reach(point.w, move.w), reach(point.s, move.s), _reach(point.dual_matrix(), move.dual))
+    return primal, dual
+
+
+def _reach(matrix: Floats, change: Floats) -> float:
+    """Return the longest step up to 1 that stays safely inside the positive definite matrices."""
+    c = _inverse(_cholesky(matrix))
+    return STEP / max(STEP, -float(np.linalg.eigvalsh(c @ change @ c.T)[0]))
+
+
+def _remaining(point: Point, move: Move, primal: float, dual: float) -> float:
+    es = (point.e + primal * move.e) * (point.s + dual * move.s)
+    wr = (point.w + dual * move.w) * (point.r + primal * move.r)
+    left, right = point.primal_matrix() + primal * move.primal, point.dual_matrix() + dual * move.dual
+    return float(point.cells.mass @ es + wr.sum() + np.vdot(left, right))
+
+
+def _step(point: Point, move: Move, primal: float, dual: float) -> Point:
+    """Move, then whiten again so that Σ(e) = I."""
+    cells = point.cells
+    e, w = cells.normalised(point.e + primal * move.e), point.w + dual * move.w
+    w = w / w.sum()
+    factor = _cholesky(cells.moment(cells.mass * e))
+    back = _inverse(factor).T
+    cells = cells._replace(z=cells.z @ back)
+    return Point(
+        cells,
+        e,
+        w,
+        point.r + primal * move.r,
+        point.s + dual * move.s,
+        factor.T @ (point.U + primal * move.U) @ factor,
+        factor.T @ (point.B + dual * move.B) @ factor,
+        factor.T @ (point.Y + dual * move.Y) @ back,
+        cells.moment(w),
+        point.pull,
+        point.push,
+    )
+
+
+def _inverse(matrix: Floats) -> Floats:
+    return np.asarray(np.linalg.inv(matrix), dtype=np.float64)
+
+
+def _cholesky(matrix: Floats) -> Floats:
+    return np.asarray(np.linalg.cholesky(matrix), dtype=np.float64)
+
+
+def _block(first: Floats, corner: Floats, last: Floats) -> Floats:
+    return np.block([[first, corner], [corner.T, last]])

@@ -1,0 +1,63 @@
+"""What a schedule will do over a horizon, before anything starts."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from bothworlds.kernels.arrays import Floats, Ints
+from bothworlds.theory.schedules import Schedule
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forecast:
+    """eta_t, gamma_t and the exploration so far at some rounds t.
+
+    ``exact`` is False where the rates depend on the data: gamma_t is then an upper bound (certified) and eta_t is what
+    it would be if every squared residual were 1 (adaptive). ``cost`` bounds the reward lost to exploration, in the
+    user's units: each exploration round costs at most the whole range of rewards.
+    """
+
+    rounds: Ints
+    learning_rate: Floats
+    exploration_rate: Floats
+    exploration_rounds: Floats
+    cost: Floats
+    t0: float
+    coverage: float
+    exact: bool
+
+    def __str__(self) -> str:
+        at_most = "" if self.exact else " (gamma and what follows from it: at most)"
+        lines = [f"lambda = {self.coverage:.4g}, t0 = {self.t0:,.0f}{at_most}"]
+        lines.append(f"{'t':>14} {'eta_t':>10} {'gamma_t':>10} {'explored':>14} {'cost at most':>14}")
+        columns = (self.rounds, self.learning_rate, self.exploration_rate, self.exploration_rounds, self.cost)
+        lines += [
+            f"{t:>14,} {eta:>10.3g} {gamma:>10.3g} {explored:>14,.1f} {cost:>14,.4g}"
+            for t, eta, gamma, explored, cost in zip(*columns, strict=True)
+        ]
+        return "\n".join(lines)
+
+
+def forecast(schedule: Schedule, *, horizon: int, coverage: float, reward_per_loss: float, exact: bool) -> Forecast:
+    """Tabulate a schedule at 1, 10, 100, ... and the horizon."""
+    if horizon < 1 or int(horizon) != horizon:
+        raise ValueError(f"horizon must be a whole number of at least 1; got {horizon!r}")
+    powers = [10**i for i in range(math.floor(math.log10(horizon)) + 1)]
+    rounds = np.unique(np.array([*powers, horizon], dtype=np.int64))
+    grid = np.unique(np.concatenate([np.geomspace(1, horizon, 2000).astype(np.int64), rounds]))
+    gamma = np.array([min(0.5, schedule.exploration_rate(float(t))) for t in grid])
+    # Trapezoids over the gaps of the grid: exact below a few hundred rounds, within a fraction of a percent above.
+    steps = np.diff(grid) * 0.5 * (gamma[1:] + gamma[:-1]) + 0.5 * (gamma[1:] - gamma[:-1])
+    explored = np.concatenate([[gamma[0]], gamma[0] + np.cumsum(steps)])
+    at = np.searchsorted(grid, rounds)
+    return Forecast(
+        rounds=rounds,
+        learning_rate=np.array([schedule.learning_rate(float(t)) for t in rounds]),
+        exploration_rate=gamma[at],
+        exploration_rounds=explored[at],
+        cost=2.0 * reward_per_loss * explored[at],
+        t0=schedule.exploration_rounds,
+        coverage=coverage,
+        exact=exact,
+    )

@@ -1,0 +1,112 @@
+"""Learning rates and exploration rates of LC-Tsallis-INF, equation (4) with its errata resolved.
+
+The analysis needs, for all arms and contexts, the stability condition
+
+    eta_t |l_hat_t(a, x)| <= c q_t(a|x)^(alpha - 1),   c = (1 - alpha)/4                       (Lemma B.1)
+
+and gamma_t <= 1/2. From |l_hat| <= min{1/(lambda gamma), sqrt(2 L/(lambda gamma q))} (Lemma A.3) two choices of
+gamma are sufficient, each as long as it is at most 1/2:
+
+    (A)  gamma = eta/(c lambda)                                     no finite support needed; 8 eta/lambda
+    (B)  gamma = 2 L eta^2/(c^2 lambda)               alpha <= 1/2; 128 L eta^2/lambda
+         gamma = (eta (2 L)^(1-alpha)/c)^(1/alpha)/lambda   alpha >= 1/2
+
+with the figures for alpha = 1/2 last. The paper prints (B) for both branches of eta_t although L does not exist
+in the second; (A) is what its proof gives there.
+"""
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schedule:
+    """eta_t = min(gain/sqrt(t), cap) and gamma_t = min(linear eta_t, power_scale eta_t^power) <= 1/2."""
+
+    gain: float
+    cap: float
+    linear: float
+    power_scale: float
+    power: float
+
+    def learning_rate(self, t: float) -> float:
+        """Return eta_t."""
+        return min(self.gain / math.sqrt(t), self.cap)
+
+    def exploration_rate(self, t: float) -> float:
+        """Return gamma_t, at most 1/2."""
+        eta = self.learning_rate(t)
+        return min(self.linear * eta, self.power_scale * math.pow(eta, self.power))
+
+    @property
+    def exploration_rounds(self) -> float:
+        """t0: until then eta_t sits at its cap and half of the rounds are exploration.
+
+        With the constants of the paper and (B), t0 = 256 sqrt(K) L/(d lambda).
+        """
+        return (self.gain / self.cap) ** 2
+
+
+def stability_constant(alpha: float) -> float:
+    """Return c = (1 - alpha)/4, the constant of the stability condition in Lemma B.1.
+
+    >>> stability_constant(0.5)
+    0.125
+    """
+    return (1.0 - alpha) / 4.0
+
+
+def learning_gain(*, alpha: float, n_arms: int, dimension: int) -> float:
+    """Return sqrt(t) times eta~_t = sqrt((1 - alpha) K^(1-alpha)/(alpha d t)); K^(1/4)/sqrt(d t) for alpha = 1/2.
+
+    >>> learning_gain(alpha=0.5, n_arms=16, dimension=4)
+    1.0
+    """
+    return math.sqrt((1.0 - alpha) * n_arms ** (1.0 - alpha) / (alpha * dimension))
+
+
+def schedule(
+    *,
+    alpha: float,
+    n_arms: int,
+    dimension: int,
+    coverage: float,
+    rarity: float | None,
+    constant: float,
+    use_linear: bool = True,
+) -> Schedule:
+    """Build the schedule from (A), (B), or whichever of the two explores less.
+
+    Parameters
+    ----------
+    alpha, n_arms, dimension
+        alpha, K and d.
+    coverage
+        lambda of the exploration policy (Assumption 2.4).
+    rarity
+        L = 1/min g (Assumption 2.3), which allows (B); None where the support is not finite.
+    constant
+        c of the stability condition.
+    use_linear
+        Whether (A) may be used; the paper's branch for finite support knows only (B).
+
+    >>> s = schedule(alpha=0.5, n_arms=4, dimension=2, coverage=0.25, rarity=4, constant=1/8, use_linear=False)
+    >>> s.cap == math.sqrt(0.25 / 4) / 16, s.power_scale * s.cap**2
+    (True, 0.5)
+    >>> s.exploration_rounds == 256 * 2 * 4 / (2 * 0.25)
+    True
+    """
+    linear = 1.0 / (constant * coverage) if use_linear else math.inf
+    power_scale, power = math.inf, 2.0
+    if rarity is not None:
+        power_scale, power = _power_rule(alpha, coverage, rarity, constant)
+    cap = max(0.5 / linear, (0.5 / power_scale) ** (1.0 / power))
+    gain = learning_gain(alpha=alpha, n_arms=n_arms, dimension=dimension)
+    return Schedule(gain=gain, cap=cap, linear=linear, power_scale=power_scale, power=power)
+
+
+def _power_rule(alpha: float, coverage: float, rarity: float, constant: float) -> tuple[float, float]:
+    """Return (scale, power) of rule (B), gamma = scale * eta^power."""
+    if alpha <= 0.5:
+        return 2.0 * rarity / (constant**2 * coverage), 2.0
+    return ((2.0 * rarity) ** (1.0 - alpha) / constant) ** (1.0 / alpha) / coverage, 1.0 / alpha

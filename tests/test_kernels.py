@@ -1,0 +1,199 @@
+"""Random numbers, small matrices and resampling: known answers, NumPy, and interpreted against compiled."""
+
+import itertools
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+
+import bothworlds
+from bothworlds.kernels import matrix, random, resampling
+from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.compile import compiled, source_hash
+from bothworlds.kernels.random import MASK
+
+KNOWN_ANSWERS = [
+    ((0,) * 6, (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8)),
+    ((MASK,) * 6, (0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD)),
+    (
+        (0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344, 0xA4093822, 0x299F31D0),
+        (0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1),
+    ),
+]
+
+
+@pytest.mark.parametrize(("words", "expected"), KNOWN_ANSWERS)
+def test_philox_known_answers(words: tuple[int, ...], expected: tuple[int, ...]) -> None:
+    assert random.philox(*words) == expected
+    assert tuple(compiled(random.philox)(*words)) == expected
+
+
+@given(st.integers(0, 2**63 - 1), st.integers(0, 2**62), st.integers(0, 3), st.integers(0, 2**32 - 1))
+def test_uniforms_are_the_same_interpreted_and_compiled(key: int, time: int, purpose: int, index: int) -> None:
+    pair = random.two_uniforms(key, time, purpose, index)
+    assert tuple(compiled_uniforms(key, time, purpose, index)) == pair
+    assert all(0.0 <= u < 1.0 for u in pair)
+
+
+compiled_uniforms = compiled(random.two_uniforms)
+
+
+def test_draws_follow_their_probabilities() -> None:
+    p = np.array([0.1, 0.0, 0.4, 0.3, 0.2])
+    counts = np.zeros(5)
+    for time in range(20_000):
+        counts[random.draw(p, compiled_uniforms(11, time, 0, 0)[0])] += 1
+    assert counts[1] == 0
+    keep = p > 0
+    assert chisquare(counts[keep], 20_000 * p[keep]).pvalue > 0.01  # 0.56 with this seed
+
+
+def test_a_draw_never_lands_on_probability_zero() -> None:
+    assert random.draw(np.array([0.5, 0.5 - 1e-12, 0.0]), 1.0 - 1e-16) == 1
+
+
+def test_rng_accepts_the_three_kinds_of_seed() -> None:
+    assert random.key_from(5) == 5
+    assert random.key_from(np.random.SeedSequence(5)) == random.key_from(np.random.SeedSequence(5))
+    assert 0 <= random.key_from(np.random.default_rng(1)) < 2**63
+    assert random.key_from(None) != random.key_from(None)
+    for bad in (-1, 2**63, 1.5, True, "x"):
+        with pytest.raises(ValueError, match="rng must be"):
+            random.key_from(bad)  # type: ignore[arg-type]
+
+
+def positive_matrix(seed: int, d: int) -> Floats:
+    a = np.random.default_rng(seed).normal(size=(d, 2 * d))
+    return a @ a.T / d
+
+
+@pytest.mark.parametrize("d", [1, 2, 5, 20])
+def test_cholesky_solve_trace_and_eigenvalues_against_numpy(d: int) -> None:
+    sigma = positive_matrix(d, d)
+    factor, out, work = np.zeros((d, d)), np.empty(d), np.empty(d)
+    assert matrix.cholesky(sigma, factor)
+    assert factor == pytest.approx(np.linalg.cholesky(sigma), abs=1e-12)
+    b = np.arange(1.0, d + 1.0)
+    matrix.solve(factor, b, out)
+    assert out == pytest.approx(np.linalg.solve(sigma, b), rel=1e-9)
+    assert matrix.trace_of_ratio(factor, sigma, work) == pytest.approx(d, rel=1e-10)
+    mu, vectors = sigma.copy(), np.empty((d, d))
+    assert matrix.jacobi_eigen(mu, vectors)
+    assert np.sort(np.diag(mu)) == pytest.approx(np.linalg.eigvalsh(sigma), abs=1e-13)
+    assert vectors.T @ np.diag(np.diag(mu)) @ vectors == pytest.approx(sigma, abs=1e-13)
+
+
+def test_eigenvalues_of_a_singular_and_a_zero_matrix() -> None:
+    for sigma in (np.ones((4, 4)), np.zeros((3, 3))):
+        mu, vectors = sigma.copy(), np.empty_like(sigma)
+        assert matrix.jacobi_eigen(mu, vectors)
+        assert np.sort(np.diag(mu)) == pytest.approx(np.linalg.eigvalsh(sigma), abs=1e-14)
+
+
+def test_cholesky_refuses_what_is_not_positive_definite() -> None:
+    for sigma in (
+        np.diag([1.0, 0.0]),
+        np.diag([1.0, -1.0]),
+        np.array([[1.0, 2.0], [2.0, 1.0]]),
+        np.full((2, 2), np.nan),
+    ):
+        assert not matrix.cholesky(sigma, np.zeros((2, 2)))
+
+
+@pytest.mark.parametrize("lanes", [1, 4, 16])
+def test_covariance_does_not_depend_on_the_lanes(lanes: int) -> None:
+    rng = np.random.default_rng(5)
+    z, w = rng.normal(size=(3, 48)), rng.random(48)
+    sigma = np.empty((3, 3))
+    matrix.covariance(z, w, np.empty(48), np.empty(lanes), sigma)
+    assert sigma == pytest.approx((z * w) @ z.T, rel=1e-13)
+
+
+def test_resampling_averages_to_the_geometric_series_by_enumeration() -> None:
+    """All sequences of 0 to 3 draws over 4 cells, each with its probability: equals the closed form exactly."""
+    rng = np.random.default_rng(6)
+    z, weights, beta = rng.normal(size=(2, 4)), rng.dirichlet(np.ones(4)), 0.05
+    sigma = (z * weights) @ z.T
+    for draws in range(4):
+        mean = np.zeros(2)
+        for cells in itertools.product(range(4), repeat=draws):
+            y, out = z[:, 1].copy(), beta * z[:, 1]
+            for cell in cells:
+                resampling.contract(z, cell, beta, y, out)
+            mean += np.prod(weights[list(cells)]) * out
+        power = np.linalg.matrix_power(np.eye(2) - beta * sigma, draws + 1)
+        assert mean == pytest.approx(np.linalg.solve(sigma, (np.eye(2) - power) @ z[:, 1]), rel=1e-12)
+
+
+def test_resampling_draws_from_the_policy() -> None:
+    rng = np.random.default_rng(8)
+    z, g, pi = rng.normal(size=(2, 6)), np.array([0.3, 0.7]), rng.dirichlet(np.ones(3), 2)
+    beta = 0.5 / float((z**2).sum(axis=0).max())
+    sigma = (z * (g[:, None] * pi).reshape(-1)) @ z.T
+    run = compiled(resampling.resample)
+    outs = np.empty((20_000, 2))
+    for time, out in enumerate(outs):
+        run(z, g, pi, 2, beta, 40, 3, time, np.empty(2), out)
+    power = np.linalg.matrix_power(np.eye(2) - beta * sigma, 41)
+    expected = np.linalg.solve(sigma, (np.eye(2) - power) @ z[:, 2])
+    errors = (outs.mean(axis=0) - expected) / (outs.std(axis=0) / np.sqrt(len(outs)))
+    assert np.abs(errors).max() < 4.0  # standard errors; 1.3 with this seed
+
+
+def test_source_hash_sees_every_file(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("x = 1\n")
+    first = source_hash(tmp_path)
+    (tmp_path / "b.py").write_text("")
+    second = source_hash(tmp_path)
+    (tmp_path / "a.py").write_text("x = 2\n")
+    assert len({first, second, source_hash(tmp_path)}) == 3
+
+
+PROBE = """
+import numpy as np
+from bothworlds.kernels.compile import compiled, kernel
+from bothworlds.kernels import matrix
+from bothworlds.probe import caller
+f = compiled(caller)
+print(f(np.ones(3)), sum(f.stats.cache_hits.values()))
+"""
+
+CALLER = """
+from bothworlds.kernels.compile import kernel
+from bothworlds.kernels.matrix import dot
+
+@kernel
+def caller(u):
+    return dot(u, u)
+"""
+
+
+def test_an_edited_kernel_is_seen_by_compiled_callers(tmp_path: Path) -> None:
+    """Copy the package, run, edit a callee in another file, run again: the new result, not the cached one."""
+    package = tmp_path / "bothworlds"
+    source = Path(bothworlds.__file__).parent
+    for path in [source / "kernels" / name for name in ("compile.py", "arrays.py", "matrix.py")]:
+        target = package / path.relative_to(source)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(path.read_text())
+    for name in ("__init__.py", "kernels/__init__.py"):
+        (package / name).write_text("")
+    (package / "probe.py").write_text(CALLER)
+
+    def run() -> list[str]:
+        environment = {"PYTHONPATH": str(tmp_path), "BOTHWORLDS_CACHE_DIR": str(tmp_path / "cache")}
+        done = subprocess.run(
+            [sys.executable, "-c", PROBE], env=environment, capture_output=True, text=True, check=True
+        )
+        return done.stdout.split()
+
+    assert run() == ["3.0", "0"]
+    assert run() == ["3.0", "1"]
+    edited = package / "kernels" / "matrix.py"
+    edited.write_text(edited.read_text().replace("total += u[i] * v[i]", "total += 2.0 * u[i] * v[i]"))
+    assert run() == ["6.0", "0"]

@@ -1,0 +1,383 @@
+"""LC-Tsallis-INF: unbiased, stable, invariant, and equal to simpler algorithms where it must be."""
+
+import math
+
+import numpy as np
+import pytest
+
+import bothworlds as bw
+from bothworlds.algorithms import lc_tsallis_text as text
+from bothworlds.kernels import matrix
+from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.random import ARM, draw, two_uniforms
+from worlds import TUNINGS, coordinates, parameters, play, random_problem
+
+
+def directions(policy: bw.Policy) -> Floats:
+    """Sigma_t^-1 z for every (x, a), through the policy's own factor."""
+    z = coordinates(policy)
+    out = np.empty_like(z)
+    for x, a in np.ndindex(z.shape[:2]):
+        matrix.solve(policy.state.factor, z[x, a], out[x, a])
+    return out
+
+
+def mean_estimate(later: bw.Policy, z: Floats, pi: Floats, d: Floats, m: Floats, theta: Floats) -> Floats:
+    """E[theta_hat] by enumeration: what `learn` adds to Theta, for every (x, a), weighted by g pi."""
+    S, K = pi.shape
+    total = np.zeros(z.shape[2])
+    machine = later._machine
+    for x, a in np.ndindex(S, K):
+        memory = later._memory.copy()
+        state = text.state_of(memory, S, K, *machine.world.z.shape)
+        before = state.theta.copy()
+        numbers = text.numbers_of(machine.numbers)
+        text.learn(machine.world, numbers, state, x, a, float(z[x, a] @ theta), d[x, a], m)
+        total += machine.world.g[x] * pi[x, a] * (state.theta - before)
+    return total
+
+
+@pytest.mark.parametrize("alpha", [0.3, 0.5, 0.8])
+@pytest.mark.parametrize("tuning", TUNINGS)
+@pytest.mark.parametrize("wait", [0, 25])
+def test_estimates_are_unbiased_also_when_feedback_is_late(tuning: str, alpha: float, wait: int) -> None:
+    problem = random_problem(1, S=4, K=3, d=3)
+    policy = bw.LCTsallisINF(alpha=alpha, tuning=tuning).start(problem, rng=1)  # type: ignore[arg-type]
+    rng = np.random.default_rng(0)
+    for _ in range(4):
+        play(policy, 20)
+        z, pi, d = coordinates(policy), policy.probabilities(), directions(policy)
+        m, condition = policy.state.baseline.copy(), float(np.linalg.cond(policy.state.sigma))
+        theta: Floats = rng.normal(size=(z.shape[2],))
+        play(policy, wait)
+        # Theta itself is rounded when the estimate is added to it.
+        rounding = 4e-16 * np.abs(policy.state.theta).max()
+        error = np.abs(mean_estimate(policy, z, pi, d, m, theta) - theta).max()
+        assert error <= 100 * 2.2e-16 * condition * np.abs(theta).max() + rounding
+
+
+def test_a_baseline_read_at_update_time_would_be_biased() -> None:
+    """The reason why a decision carries its baseline: negative control for the test above."""
+    policy = bw.LCTsallisINF(tuning="adaptive").start(random_problem(1), rng=1)
+    play(policy, 30)
+    z, pi, d = coordinates(policy), policy.probabilities(), directions(policy)
+    m, theta = policy.state.baseline.copy(), np.ones(3)
+    changed = mean_estimate(policy, z, pi, d * 1.1, m, theta)
+    assert np.abs(changed - theta).max() > 0.01
+
+
+@pytest.mark.parametrize("tuning", TUNINGS)
+def test_leverages_average_to_the_dimension(tuning: str) -> None:
+    policy = bw.LCTsallisINF(tuning=tuning).start(random_problem(2, S=5, K=4, d=3), rng=3)  # type: ignore[arg-type]
+
+    def check(policy: bw.Policy) -> None:
+        lev = np.einsum("xai,xai->xa", coordinates(policy), directions(policy))
+        mean = float(policy.problem.probabilities @ (policy.probabilities() * lev).sum(axis=1))
+        assert mean == pytest.approx(3.0, rel=1e-12)
+
+    play(policy, 60, each=check)
+
+
+def stability(policy: bw.Policy, alpha: float) -> float:
+    """The largest eta |l_hat(a, x)| q(a|x)^(1 - alpha) over all (a, x) and all plays, |loss| = 1."""
+    z, d = coordinates(policy), directions(policy)
+    S, K, n = z.shape
+    estimates = np.abs(z.reshape(-1, n) @ d.reshape(-1, n).T).max(axis=1)
+    q = policy.state.cells[: S * K]
+    return float((policy.state.rates[0] * estimates * q ** (1.0 - alpha)).max())
+
+
+CASES = [
+    (0.5, "paper"),
+    (0.5, "certified"),
+    (0.2, "certified"),
+    (0.8, "certified"),
+    (0.8, "paper"),
+    (0.2, "paper"),
+]
+
+
+@pytest.mark.parametrize(("alpha", "tuning"), CASES)
+@pytest.mark.parametrize("rarity", [None, 1000.0])
+@pytest.mark.parametrize("design", ["joint-g", "per-context"])
+def test_the_stability_condition_holds_in_every_round(
+    alpha: float, tuning: str, rarity: float | None, design: str
+) -> None:
+    """Lemma B.1's condition, enumerated; also in the first rounds, with a rare context, for all alpha."""
+    problem = random_problem(4, S=4, K=3, d=2, rarity=rarity)
+    algorithm = bw.LCTsallisINF(alpha=alpha, tuning=tuning, design=design)  # type: ignore[arg-type]
+    policy = algorithm.start(problem, rng=5)
+    limit = (1.0 - alpha) / 4.0 * (1.0 + 1e-12)
+
+    def check(policy: bw.Policy) -> None:
+        assert stability(policy, alpha) <= limit
+        assert policy.state.rates[1] <= 0.5 + 1e-12
+
+    play(policy, 40, each=check)
+    for t in (1e3, 1e5, 1e7):  # later rounds: move the clock, and Theta to where it would be
+        policy.state.t[0] = t
+        policy.state.theta[...] = t * parameters(problem)[:2]
+        policy._refresh()
+        check(policy)
+        play(policy, 10, each=check)
+
+
+def test_certified_explores_no_more_than_it_must() -> None:
+    """Five percent less exploration breaks the bound that was certified; gamma stays below the schedule's."""
+    problem = random_problem(6, S=5, K=4, d=3)
+    algorithm = bw.LCTsallisINF(tuning=bw.Certified(c=0.01))
+    policy = algorithm.start(problem, rng=1)
+    rates = algorithm.schedule_for(problem, algorithm.design_for(problem))
+    explored = 0
+    for t in (1e2, 1e4, 1e5, 1e6, 1e7, 1e8):
+        policy.state.t[0] = t
+        policy.state.theta[...] = t * np.array([0.4, -0.3, 0.2])
+        policy._refresh()
+        eta, gamma = policy.state.rates
+        assert eta == pytest.approx(rates.learning_rate(t), rel=1e-14)
+        assert gamma <= rates.exploration_rate(t) * (1 + 1e-12)
+        if gamma > 0.0:
+            explored += 1
+            z, g = coordinates(policy), problem.probabilities
+            q = policy.state.cells[:20].reshape(5, 4)
+            sigma = np.einsum("x,xa,xai,xaj->ij", g, q, z, z)
+            bounds = []
+            for rate in (0.949 * gamma, gamma):
+                inverse = np.linalg.inv((1 - rate) * sigma + rate * np.eye(3))
+                lev = np.einsum("xai,ij,xaj->xa", z, inverse, z)
+                bounds.append(eta**2 * (q * lev).max() * lev.max() / 0.01**2)
+            assert bounds[1] <= 1.0 + 1e-9 < bounds[0]
+    assert explored >= 2
+
+
+@pytest.mark.parametrize("batch", [1, 10])
+def test_certified_for_batches_covers_the_sum_of_a_batch(batch: int) -> None:
+    problem = random_problem(7, S=4, K=3, d=2)
+    policy = bw.LCTsallisINF(tuning=bw.Certified(batch=batch)).start(problem, rng=2)
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        decisions = policy.act(rng.choice(4, size=batch, p=problem.probabilities))
+        total = np.abs(sum(coordinates(policy) @ d.direction for d in decisions)).reshape(-1)
+        q = policy.state.cells[:12]
+        assert (policy.state.rates[0] * total * np.sqrt(q)).max() <= 0.125
+        policy.update(decisions, loss=rng.choice([-1.0, 1.0], size=batch))
+
+
+@pytest.mark.parametrize(("finite", "coverage"), [(True, "computed"), (True, "bound"), (False, "computed")])
+def test_the_paper_tuning_is_equation_4_to_the_letter(finite: bool, coverage: str) -> None:
+    problem = random_problem(8, S=3, K=5, d=2, rarity=20.0)
+    explore = bw.design(problem, "per-context", coverage=coverage)  # type: ignore[arg-type]
+    tuning = bw.Paper(finite_support=finite)
+    policy = bw.LCTsallisINF(tuning=tuning, design=explore).start(problem, rng=0)
+    K, d, L, lam = 5, 2, 20.0, explore.coverage
+    if coverage == "bound":
+        assert lam == pytest.approx(1.0 / (d * L))
+    for t in (1, 10, 10_000, 10**8):
+        policy.state.t[0] = t
+        policy._refresh()
+        eta_tilde = K**0.25 / math.sqrt(d * t)
+        eta = min(eta_tilde, math.sqrt(lam / L) / 16 if finite else lam / 16)
+        gamma = 128 * L * eta**2 / lam if finite else 8 * eta / lam
+        assert policy.state.rates == pytest.approx([eta, gamma], rel=1e-12)
+        assert gamma <= 0.5 + 1e-12
+
+
+@pytest.mark.parametrize("tuning", TUNINGS)
+def test_the_first_plan_is_uniform_plus_exploration(tuning: str) -> None:
+    problem = random_problem(9)
+    algorithm = bw.LCTsallisINF(tuning=tuning)  # type: ignore[arg-type]
+    policy = algorithm.start(problem, rng=0)
+    gamma = policy.state.rates[1]
+    expected = (1 - gamma) / 3 + gamma * algorithm.design_for(problem).exploration
+    assert policy.probabilities() == pytest.approx(expected, abs=1e-14)
+
+
+@pytest.mark.parametrize("alpha", [0.5, 0.7])
+def test_one_context_with_unit_features_is_tsallis_inf(alpha: float) -> None:
+    """S = 1, phi = one-hot: importance-weighted Tsallis-INF with the same rates, arm by arm."""
+    K = 4
+    problem = bw.Problem(features=np.eye(K)[None], probabilities=[1.0])
+    explore = bw.Design.of(problem, np.full((1, K), 1 / K))
+    policy = bw.LCTsallisINF(alpha=alpha, tuning="paper", design=explore).start(problem, rng=3)
+    policy.state.t[0] = 10_000
+    policy._refresh()
+    total = np.zeros(K)
+    rng = np.random.default_rng(1)
+    for time in range(1, 301):
+        eta, gamma = policy.state.rates
+        q = bw.ftrl_point(total, learning_rate=eta, alpha=alpha)
+        pi = (1 - gamma) * q + gamma / K
+        decision = policy.act(0)
+        assert decision.arm == draw(pi, two_uniforms(3, time, ARM, 0)[0])
+        assert decision.propensity == pytest.approx(pi[decision.arm], rel=1e-10)
+        loss = float(rng.choice([-1.0, 1.0]))
+        total[decision.arm] += loss / pi[decision.arm]
+        policy.update(decision, loss=loss)
+
+
+def test_unit_features_per_context_are_separate_learners_weighted_by_probability() -> None:
+    """phi = one-hot(a, x): per-context Tsallis-INF with losses divided by g(x) and the global clock."""
+    S, K, g = 3, 2, np.array([0.2, 0.3, 0.5])
+    problem = bw.Problem(features=np.eye(S * K).reshape(S, K, S * K), probabilities=g)
+    policy = bw.LCTsallisINF(tuning="certified", design="uniform").start(problem, rng=4)
+    policy.state.t[0] = 1e6
+    policy._refresh()
+    totals = np.zeros((S, K))
+    rng = np.random.default_rng(1)
+    for _ in range(200):
+        eta, gamma = policy.state.rates
+        pi = (1 - gamma) * bw.ftrl_point(totals, learning_rate=eta) + gamma / K
+        assert policy.probabilities() == pytest.approx(pi, rel=1e-9)
+        x = int(rng.choice(S, p=g))
+        decision = policy.act(x)
+        loss = float(rng.choice([-1.0, 1.0]))
+        totals[x, decision.arm] += loss / (pi[x, decision.arm] * g[x])
+        policy.update(decision, loss=loss)
+
+
+@pytest.mark.parametrize("tuning", TUNINGS)
+def test_invariance_under_linear_maps_of_the_features(tuning: str) -> None:
+    problem = random_problem(10, S=4, K=3, d=3)
+    rng = np.random.default_rng(2)
+    mapped = bw.Problem(
+        features=problem.features @ (rng.normal(size=(3, 3)) * [1e-6, 1.0, 1e6]),
+        probabilities=problem.probabilities,
+    )
+    explore = bw.Design.of(problem, bw.design(problem).exploration)
+    theta = parameters(problem)
+    means = problem.features @ theta
+    policies = [bw.LCTsallisINF(tuning=tuning, design=explore).start(p, rng=6) for p in (problem, mapped)]  # type: ignore[arg-type]
+    for t in range(400):
+        x = int(rng.choice(4, p=problem.probabilities))
+        decisions = [policy.act(x) for policy in policies]
+        assert decisions[0].arm == decisions[1].arm
+        loss = float(np.clip(means[x, decisions[0].arm] + 0.1 * math.sin(t), -1, 1))
+        for policy, decision in zip(policies, decisions, strict=True):
+            policy.update(decision, loss=loss)
+    assert policies[0].probabilities() == pytest.approx(policies[1].probabilities(), rel=1e-6)
+
+
+@pytest.mark.parametrize("tuning", TUNINGS)
+def test_invariance_under_renaming_arms_and_contexts(tuning: str) -> None:
+    problem = random_problem(11, S=4, K=3, d=3)
+    e = bw.design(problem).exploration
+    contexts, arms = np.array([2, 0, 3, 1]), np.array([1, 2, 0])
+    other = bw.Problem(features=problem.features[contexts][:, arms], probabilities=problem.probabilities[contexts])
+    one = bw.LCTsallisINF(tuning=tuning, design=bw.Design.of(problem, e)).start(problem, rng=0)  # type: ignore[arg-type]
+    two = bw.LCTsallisINF(tuning=tuning, design=bw.Design.of(other, e[contexts][:, arms])).start(other, rng=0)  # type: ignore[arg-type]
+    rng = np.random.default_rng(3)
+    for _ in range(100):
+        x, loss = int(rng.integers(4)), float(rng.uniform(-1, 1))
+        made = one.act(x)
+        x2, a2 = int(np.flatnonzero(contexts == x)[0]), int(np.flatnonzero(arms == made.arm)[0])
+        base = two.state.baseline.copy() if tuning == "adaptive" else None
+        twin = bw.Decision(two.act(x2).round, x2, "", a2, "", made.propensity, directions(two)[x2, a2], base, two.name)
+        one.update(made, loss=loss)
+        two.update(twin, loss=loss)
+    assert two.probabilities() == pytest.approx(one.probabilities()[contexts][:, arms], rel=1e-8)
+
+
+@pytest.mark.parametrize("tuning", TUNINGS)
+def test_a_constant_added_to_all_losses_changes_no_probability(tuning: str) -> None:
+    base = random_problem(12, S=3, K=3, d=2)
+    phi = np.concatenate([base.features, np.ones((3, 3, 1))], axis=2)
+    problem = bw.Problem(features=phi, probabilities=base.probabilities)
+    policy = bw.LCTsallisINF(tuning=tuning).start(problem, rng=0)  # type: ignore[arg-type]
+    play(policy, 50)
+    before = policy.probabilities()
+    z = coordinates(policy).reshape(9, 3)
+    constant = np.linalg.lstsq(z, np.ones(9), rcond=None)[0]
+    policy.state.theta[...] += 37.0 * constant
+    policy._refresh()
+    assert policy.probabilities() == pytest.approx(before, rel=1e-10)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"tuning": "paper"},
+        {"tuning": "certified"},
+        {"tuning": "adaptive"},
+        {"tuning": "certified", "alpha": 0.7},
+        {"tuning": "paper", "covariance": bw.MGR(samples=30)},
+    ],
+    ids=str,
+)
+def test_interpreted_and_compiled_runs_agree_bit_for_bit(options: dict[str, object]) -> None:
+    problem = random_problem(13, S=4, K=3, d=3)
+    algorithm = bw.LCTsallisINF(**options)  # type: ignore[arg-type]
+    policies = [algorithm.start(problem, rng=9, interpreted=flag) for flag in (False, True)]
+    assert play(policies[0], 300) == play(policies[1], 300)
+    assert policies[0]._memory.tobytes() == policies[1]._memory.tobytes()
+
+
+def test_resampled_estimates_have_the_stated_bias() -> None:
+    """The mean of the directions over fresh draws is the geometric series, within 4 standard errors."""
+    problem = random_problem(14, S=3, K=3, d=2)
+    policy = bw.LCTsallisINF(tuning="paper", covariance=bw.MGR(samples=25)).start(problem, rng=5)
+    z, g, pi = coordinates(policy), problem.probabilities, policy.probabilities()
+    sigma = np.einsum("x,xa,xai,xaj->ij", g, pi, z, z)
+    beta = float(text.numbers_of(policy._machine.numbers).beta)
+    assert beta == pytest.approx(0.5 / (z**2).sum(axis=2).max())
+    decisions = policy.act(np.random.default_rng(0).choice(3, size=6000, p=g))
+    theta = np.array([0.3, -0.2])
+    estimates = np.array([d.direction * (z[d.context, d.arm] @ theta) for d in decisions])
+    power = np.linalg.matrix_power(np.eye(2) - beta * sigma, 26)
+    errors = (estimates.mean(axis=0) - (np.eye(2) - power) @ theta) / (estimates.std(axis=0) / math.sqrt(6000))
+    assert np.abs(errors).max() < 4.0
+
+
+def test_resampling_takes_as_many_draws_as_the_bias_asks_for() -> None:
+    problem = random_problem(14, S=3, K=3, d=2)
+    z_bias = []
+    for bias in (0.5, 0.05):
+        policy = bw.LCTsallisINF(tuning="paper", covariance=bw.MGR(bias=bias)).start(problem, rng=5)
+        numbers, gamma = text.numbers_of(policy._machine.numbers), policy.state.rates[1]
+        draws = math.ceil(numbers.log_bias / (numbers.beta * gamma))
+        assert math.exp(-gamma * numbers.beta * draws) <= bias
+        remainder = np.linalg.matrix_power(np.eye(2) - numbers.beta * policy.state.sigma, draws + 1)
+        z_bias.append(np.linalg.norm(remainder, 2))
+        assert z_bias[-1] <= bias
+        play(policy, 5)
+    assert z_bias[1] < z_bias[0]
+
+
+def test_all_worlds_learn() -> None:
+    """Every tuning ends up preferring the better arm on an easy problem; certified after its cautious start."""
+    problem = bw.Problem(features=np.eye(2)[None], probabilities=[1.0])
+    for tuning, rounds in (("adaptive", 300), ("certified", 20_000)):
+        policy = bw.LCTsallisINF(tuning=tuning).start(problem, rng=1)  # type: ignore[arg-type]
+        play(policy, rounds, theta=np.array([-0.5, 0.5]))
+        assert policy.probabilities(0)[0] > 0.9
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"alpha": 0.0}, "alpha"),
+        ({"alpha": 1.0}, "alpha"),
+        ({"tuning": "papper"}, "paper, certified, adaptive"),
+        ({"tuning": 3}, "tuning"),
+        ({"covariance": "mgr"}, "covariance"),
+        ({"covariance": bw.MGR()}, "tuning='paper'"),
+        ({"design": "best"}, "joint-g"),
+    ],
+)
+def test_wrong_options_are_refused_with_the_right_ones(options: dict[str, object], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        bw.LCTsallisINF(**options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: bw.Certified(c=-1.0),
+        lambda: bw.Certified(batch=0),
+        lambda: bw.Adaptive(scale=0.0),
+        lambda: bw.MGR(samples=0),
+        lambda: bw.MGR(bias=1.0),
+    ],
+)
+def test_tunings_refuse_impossible_numbers(make: object) -> None:
+    with pytest.raises(ValueError, match="must"):
+        make()  # type: ignore[operator]

@@ -1,0 +1,282 @@
+"""Policies: late, batched and missing feedback, files, and errors that change nothing."""
+
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+import bothworlds as bw
+from worlds import TUNINGS, coordinates, play, random_problem
+
+NAMES = {"contexts": ["morning", "noon", "evening", "night"], "arms": ["red", "blue", "green"]}
+
+
+def make(tuning: str = "certified", rng: int = 7, **options: object) -> bw.Policy:
+    problem = random_problem(3, **{**NAMES, **options})  # type: ignore[arg-type]
+    return bw.LCTsallisINF(tuning=tuning).start(problem, rng=rng)  # type: ignore[arg-type]
+
+
+def snapshot(policy: bw.Policy) -> tuple[bytes, int, list[list[int]]]:
+    return policy._memory.tobytes(), policy.rounds, policy._rounds.intervals.tolist()
+
+
+def test_a_decision_says_everything() -> None:
+    policy = make("adaptive")
+    before = policy.probabilities("evening")
+    decision = policy.act("evening")
+    assert (decision.round, decision.context, decision.context_name) == (1, 2, "evening")
+    assert decision.arm_name == NAMES["arms"][decision.arm]
+    assert decision.propensity == before[decision.arm]
+    assert decision.direction.shape == (3,)
+    assert decision.baseline is not None
+    assert make("paper").act(0).baseline is None
+
+
+def test_probabilities_by_name_by_index_and_whole() -> None:
+    policy = make()
+    play(policy, 10)
+    table = policy.probabilities()
+    assert table.shape == (4, 3)
+    assert table.sum(axis=1) == pytest.approx(np.ones(4), abs=1e-14)
+    assert policy.probabilities("noon").tolist() == policy.probabilities(1).tolist() == table[1].tolist()
+    table[...] = 0.0
+    assert policy.probabilities().sum() > 3.9
+
+
+@pytest.mark.parametrize("tuning", TUNINGS)
+def test_arms_are_drawn_with_their_propensities(tuning: str) -> None:
+    policy = make(tuning)
+    play(policy, 200)
+    counts = np.bincount([d.arm for d in policy.act([1] * 5000)], minlength=3)
+    expected = 5000 * policy.probabilities(1)
+    assert chisquare(counts, expected).pvalue > 0.01  # 0.08 or more with these seeds
+
+
+def test_the_same_seed_decides_the_same_and_another_does_not() -> None:
+    runs = [play(make(rng=seed), 60) for seed in (1, 1, 2)]
+    assert runs[0] == runs[1] != runs[2]
+
+
+@pytest.mark.parametrize("tuning", TUNINGS)
+def test_a_batch_equals_its_updates_one_by_one_in_any_order(tuning: str) -> None:
+    losses = [0.5, -0.25, 1.0, -1.0]
+    one, two = make(tuning), make(tuning)
+    batch = one.act(["noon", "night", "noon", "morning"])
+    single = [two.act(c) for c in ["noon", "night", "noon", "morning"]]
+    one.update(batch, loss=losses)
+    for i in (2, 0, 3, 1):
+        two.update(single[i], loss=losses[i])
+    assert one.updates == two.updates == 4
+    assert one.probabilities() == pytest.approx(two.probabilities(), rel=1e-12)
+
+
+def test_feedback_may_be_late_lost_or_never_come() -> None:
+    policy = make()
+    first = policy.act(0)
+    play(policy, 20)
+    third = policy.act(1)
+    assert policy.open_rounds == 2
+    assert policy.expire(before=third.round) == 1
+    with pytest.raises(ValueError, match="round 1 was answered or has expired"):
+        policy.update(first, loss=0.0)
+    policy.update(third, loss=0.0)
+    assert (policy.open_rounds, policy.updates, policy.rounds) == (0, 21, 22)
+
+
+@pytest.mark.parametrize("tuning", TUNINGS)
+def test_a_saved_policy_continues_bit_for_bit(tuning: str, tmp_path: Path) -> None:
+    policy = make(tuning)
+    play(policy, 37)
+    waiting = policy.act("noon")
+    path = tmp_path / "ads.npz"
+    policy.save(path)
+    line = json.dumps(waiting.to_dict())
+    again = bw.load(path)
+    assert snapshot(again) == snapshot(policy)
+    assert again.algorithm == policy.algorithm
+    assert again.problem == policy.problem
+    for continued in (policy, again):
+        continued.update(bw.Decision.from_dict(json.loads(line)), loss=0.125)
+    assert play(policy, 50, seed=5) == play(again, 50, seed=5)
+    assert snapshot(again) == snapshot(policy)
+
+
+def test_saving_keeps_own_designs_resampling_and_options(tmp_path: Path) -> None:
+    problem = random_problem(3)
+    explore = bw.Design.of(problem, np.tile([0.5, 0.3, 0.2], (4, 1)))
+    algorithm = bw.LCTsallisINF(alpha=0.4, tuning="paper", covariance=bw.MGR(samples=9), design=explore)
+    policy = algorithm.start(problem, rng=1)
+    play(policy, 5)
+    policy.save(tmp_path / "p.npz")
+    again = bw.load(tmp_path / "p.npz")
+    assert play(policy, 20) == play(again, 20)
+    assert isinstance(again.algorithm, bw.LCTsallisINF)
+    assert again.algorithm.covariance == bw.MGR(samples=9)
+
+
+def test_rewards_are_rescaled_to_losses() -> None:
+    problem = random_problem(3, reward_range=(0.0, 1.0))
+    policies = [bw.LCTsallisINF(tuning="adaptive").start(problem, rng=1) for _ in range(2)]
+    for policy, feedback in zip(policies, ({"reward": 0.25}, {"loss": 0.5}), strict=True):
+        policy.update(policy.act(0), **feedback)
+    assert policies[0].probabilities().tolist() == policies[1].probabilities().tolist()
+
+
+def test_rescaling_never_leaves_the_unit_interval_by_rounding() -> None:
+    policy = make(reward_range=(0.1, 0.7))
+    for reward in (0.1, 0.7):
+        policy.update(policy.act(0), reward=reward)
+    assert policy.updates == 2
+
+
+@pytest.mark.parametrize(
+    ("feedback", "words"),
+    [
+        ({"loss": 1.5}, r"loss 1.5 is outside \[-1, 1\].*reward_range"),
+        ({"loss": float("nan")}, "loss nan"),
+        ({"reward": float("inf")}, "reward inf"),
+        ({"loss": "much"}, "must be a number"),
+        ({}, "either loss= or reward="),
+        ({"loss": 0.0, "reward": 0.0}, "either loss= or reward="),
+    ],
+)
+def test_bad_feedback_is_refused_and_changes_nothing(feedback: dict[str, object], words: str) -> None:
+    policy = make()
+    decision = policy.act("noon")
+    before = snapshot(policy)
+    with pytest.raises(ValueError, match=words):
+        policy.update(decision, **feedback)  # type: ignore[arg-type]
+    assert snapshot(policy) == before
+    policy.update(decision, loss=0.0)
+
+
+def test_a_reward_outside_its_range_names_the_range() -> None:
+    policy = make(reward_range=(0.0, 10.0))
+    with pytest.raises(ValueError, match=r"reward -1.0 is outside \[0, 10\]"):
+        policy.update(policy.act(0), reward=-1)
+
+
+def test_wrong_decisions_are_refused_and_change_nothing() -> None:
+    policy, other = make(), make()
+    decision, foreign = policy.act("noon"), other.act("noon")
+    spoilt = dataclasses.replace(decision, direction=np.array([1.0, np.nan, 0.0]))
+    short = dataclasses.replace(decision, direction=np.zeros(2))
+    elsewhere = dataclasses.replace(decision, context=9)
+    future = dataclasses.replace(decision, round=99)
+    based = dataclasses.replace(decision, baseline=np.zeros(3))
+    before = snapshot(policy)
+    cases = [
+        (foreign, "policy"),
+        (spoilt, "damaged"),
+        (short, "damaged"),
+        (elsewhere, "no context 9"),
+        (future, "never decided"),
+        (based, "baseline"),
+        ([decision, decision], "twice"),
+    ]
+    for wrong, words in cases:
+        with pytest.raises(ValueError, match=words):
+            policy.update(wrong, loss=[0.0, 0.0] if isinstance(wrong, list) else 0.0)  # type: ignore[arg-type]
+        assert snapshot(policy) == before
+    policy.update(decision, loss=0.0)
+    with pytest.raises(ValueError, match="each decision takes feedback once"):
+        policy.update(decision, loss=0.0)
+
+
+def test_an_invalid_value_in_a_batch_stops_the_whole_batch() -> None:
+    policy = make()
+    batch = policy.act([0, 1, 2])
+    before = snapshot(policy)
+    for losses, words in (([0.0, 0.0, 2.0], "outside"), ([0.0], "1 values for 3 decisions")):
+        with pytest.raises(ValueError, match=words):
+            policy.update(batch, loss=losses)
+        assert snapshot(policy) == before
+    policy.update([], loss=[])
+    assert snapshot(policy) == before
+
+
+@pytest.mark.parametrize("context", ["dawn", 4, -1, 1.5, None])
+def test_unknown_contexts_are_refused(context: object) -> None:
+    policy = make()
+    with pytest.raises((ValueError, TypeError)):
+        policy.act(context)  # type: ignore[call-overload]
+    with pytest.raises(ValueError, match="unknown context 'dawn'; the contexts are 'morning'"):
+        policy.act(["noon", "dawn"])
+    assert policy.rounds == 0
+
+
+def test_a_singular_covariance_is_an_error_that_changes_nothing() -> None:
+    policy = bw.LCTsallisINF(tuning=bw.Adaptive(floor=1e-300)).start(random_problem(4, S=1, contexts=["only"]), rng=0)
+    decision = policy.act(0)
+    before = snapshot(policy)
+    z = coordinates(policy)[0, decision.arm]
+    sideways = np.cross(z, [1.0, 2.0, 3.0])  # orthogonal to the arm played: the learning rate does not react
+    huge = dataclasses.replace(decision, direction=1e200 * sideways)
+    with pytest.raises(bw.NumericalError, match=r"at t = 2 \(condition number .*'only'"):
+        policy.update(huge, loss=1.0)
+    assert snapshot(policy) == before
+
+
+def test_overflowing_estimates_are_an_error() -> None:
+    policy = make("paper")
+    first, second = policy.act([0, 0])
+    huge = [dataclasses.replace(d, direction=np.full(3, 1e308)) for d in (first, second)]
+    with pytest.raises(bw.NumericalError, match="no longer finite"):
+        policy.update(huge, loss=[1.0, 1.0])
+
+
+def test_arms_not_offered_are_never_chosen() -> None:
+    available = np.array([[1, 1, 0], [0, 1, 1], [1, 1, 1], [1, 0, 0]], dtype=bool)
+    for tuning in TUNINGS:
+        policy = make(tuning, available=available)
+        play(policy, 100)
+        table = policy.probabilities()
+        assert table[~available].tolist() == [0.0] * 4
+        assert table.sum(axis=1) == pytest.approx(np.ones(4), abs=1e-14)
+        assert all(available[d.context, d.arm] for d in policy.act([0, 1, 2, 3] * 50))
+
+
+def test_arms_not_offered_equal_a_problem_without_them() -> None:
+    problem = random_problem(5, S=3, K=3)
+    available = np.ones((3, 3), dtype=bool)
+    available[:, 1] = False
+    kept = bw.Problem(features=problem.features[:, [0, 2]], probabilities=problem.probabilities)
+    masked = bw.Problem(features=problem.features, probabilities=problem.probabilities, available=available)
+    small = bw.LCTsallisINF(tuning="certified").start(kept, rng=0)
+    large = bw.LCTsallisINF(tuning="certified").start(masked, rng=0)
+    # The cap of eta_t does not know K, so in the first rounds both policies have the same rate.
+    for policy in (small, large):
+        policy.state.theta[...] = policy._machine.frame["basis"].T @ np.array([300.0, -200.0, 100.0])
+        policy._refresh()
+    assert large.state.rates == pytest.approx(small.state.rates, rel=1e-12)
+    assert large.probabilities()[:, 1].tolist() == [0.0, 0.0, 0.0]
+    assert large.probabilities()[:, [0, 2]] == pytest.approx(small.probabilities(), rel=1e-9)
+
+
+def test_files_that_are_not_policies_are_refused(tmp_path: Path) -> None:
+    policy = make()
+    good = tmp_path / "good.npz"
+    policy.save(good)
+    cut = tmp_path / "cut.npz"
+    cut.write_bytes(good.read_bytes()[:200])
+    text = tmp_path / "text.npz"
+    text.write_text("hello")
+    problem = tmp_path / "problem.npz"
+    policy.problem.save(problem)
+    for path in (cut, text, problem):
+        with pytest.raises(ValueError, match=str(path.name)):
+            bw.load(path)
+    with pytest.raises(FileNotFoundError, match="no such file"):
+        bw.load(tmp_path / "none.npz")
+    with pytest.raises(ValueError, match=r"saved as \.npz"):
+        policy.save(tmp_path / "policy.pkl")
+
+
+def test_a_decision_needs_all_its_fields() -> None:
+    values = make().act(0).to_dict()
+    del values["direction"]
+    with pytest.raises(ValueError, match="direction missing"):
+        bw.Decision.from_dict(values)

@@ -1,0 +1,190 @@
+"""The FTRL point against optimality conditions, 50-digit arithmetic, scipy, and its limits."""
+
+import math
+
+import mpmath as mp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+import bothworlds as bw
+from bothworlds.kernels import simplex
+from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.compile import compiled
+from bothworlds.kernels.status import NOT_CONVERGED, OK
+
+ALPHAS = (0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 0.999)
+point = compiled(simplex.tsallis_point)
+
+
+def kkt_residual(losses: Floats, eta: float, alpha: float, start: float = 1.0) -> float:
+    """Largest |log q + p log(s + y)| over arms that did not underflow; the rest must be far down."""
+    q = np.empty_like(losses)
+    status, y = point(losses, eta, alpha, start, q)
+    assert status == OK
+    assert abs(q.sum() - 1.0) <= 1e-12
+    with np.errstate(over="ignore"):
+        base = eta * (losses - losses.min()) + y
+    p = 1.0 / (1.0 - alpha)
+    alive = q > 1e-290
+    assert (p * np.log(base[~alive]) > 600.0).all()
+    return float(np.abs(np.log(q[alive]) + p * np.log(base[alive])).max())
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+@pytest.mark.parametrize("K", [1, 2, 3, 50, 10_000])
+def test_optimality_conditions_hold_at_every_scale(K: int, alpha: float) -> None:
+    rng = np.random.default_rng(K)
+    for scale in (1e-300, 1e-6, 1e-2, 1.0, 1e3, 1e12, 1e300):
+        losses = rng.normal(size=K) * scale
+        for start in (1.0, 0.0, 1e9):
+            assert kkt_residual(losses, 1.0, alpha, start) <= 1e-10
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_ties_and_one_dominant_arm(alpha: float) -> None:
+    for losses in ([0.0, 0.0, 5.0, 5.0], [0.0] + [1e9] * 7, [1.0] * 6):
+        table = np.array(losses)
+        assert kkt_residual(table, 1.0, alpha) <= 1e-10
+        q = bw.ftrl_point(table, alpha=alpha)
+        for value in set(losses):
+            assert np.ptp(q[table == value]) == 0.0
+    assert bw.ftrl_point([1.0] * 6, alpha=alpha) == pytest.approx(np.full(6, 1 / 6), abs=1e-15)
+
+
+def fifty_digits(losses: Floats, eta: float, alpha: float) -> list[mp.mpf]:
+    """The same point by bisection in 50 digits."""
+    with mp.workdps(60):
+        p = 1 / (1 - mp.mpf(alpha))
+        s = [mp.mpf(eta) * (mp.mpf(float(value)) - mp.mpf(float(losses.min()))) for value in losses]
+        low, high = mp.mpf(1), mp.mpf(len(losses)) ** (1 / p)
+        for _ in range(190):
+            y = (low + high) / 2
+            if sum((v + y) ** (-p) for v in s) > 1:
+                low = y
+            else:
+                high = y
+        return [(v + y) ** (-p) for v in s]
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.3, 0.5, 0.8, 0.99])
+def test_against_fifty_digits(alpha: float) -> None:
+    rng = np.random.default_rng(3)
+    for scale in (1e-3, 1.0, 30.0):
+        losses = rng.normal(size=6) * scale
+        exact = np.array([float(v) for v in fifty_digits(losses, 0.7, alpha)])
+        q = bw.ftrl_point(losses, learning_rate=0.7, alpha=alpha)
+        assert q == pytest.approx(exact, rel=2e-14 / (1.0 - alpha), abs=1e-300)
+
+
+@pytest.mark.parametrize("alpha", [0.2, 0.5, 0.8])
+def test_against_a_general_convex_solver(alpha: float) -> None:
+    losses = np.array([0.3, -1.0, 0.5, 2.0])
+
+    def objective(q: Floats) -> float:
+        return float(losses @ q + (1.0 - (q**alpha).sum()) / alpha / 0.8)
+
+    constraint = {"type": "eq", "fun": lambda q: q.sum() - 1.0}
+    found = minimize(
+        objective,
+        np.full(4, 0.25),
+        bounds=[(1e-9, 1)] * 4,
+        constraints=constraint,
+        method="SLSQP",
+        options={"ftol": 1e-15, "maxiter": 500},
+    )
+    assert bw.ftrl_point(losses, learning_rate=0.8, alpha=alpha) == pytest.approx(found.x, abs=2e-6)
+    assert objective(bw.ftrl_point(losses, learning_rate=0.8, alpha=alpha)) <= found.fun + 1e-12
+
+
+@given(
+    st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30),
+    st.floats(0.02, 0.98),
+    st.floats(1e-3, 1e3),
+    st.floats(-1e3, 1e3),
+)
+def test_permutation_shift_and_kkt(losses: list[float], alpha: float, eta: float, shift: float) -> None:
+    table = np.array(losses)
+    assert kkt_residual(table, eta, alpha) <= 1e-10
+    q = bw.ftrl_point(table, learning_rate=eta, alpha=alpha)
+    order = np.random.default_rng(len(losses)).permutation(len(losses))
+    assert bw.ftrl_point(table[order], learning_rate=eta, alpha=alpha) == pytest.approx(q[order], rel=1e-9)
+    rounding = eta * (np.abs(table).max() + abs(shift)) * 4e-16 / (1.0 - alpha)
+    assert bw.ftrl_point(table + shift, learning_rate=eta, alpha=alpha) == pytest.approx(q, rel=1e-9 + 10 * rounding)
+
+
+def test_never_more_than_nine_newton_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = 0
+    sums = simplex.newton_sums
+
+    def counted(q: Floats, y: float, alpha: float) -> tuple[float, float]:
+        nonlocal steps
+        steps += 1
+        return sums(q, y, alpha)
+
+    monkeypatch.setattr(simplex, "newton_sums", counted)
+    rng = np.random.default_rng(0)
+    worst = 0
+    for _ in range(500):
+        K, alpha = int(rng.integers(2, 100)), float(rng.choice(ALPHAS))
+        losses = rng.normal(size=K) * 10.0 ** rng.uniform(-6, 12)
+        for start in (1.0, 1e9):
+            steps = 0
+            status, _ = simplex.tsallis_point(losses, 1.0, alpha, start, np.empty(K))
+            assert status == OK
+            worst = max(worst, steps)
+    assert worst <= 9  # 8 seen over 3,000 draws
+
+
+def test_limits_shannon_and_log_barrier() -> None:
+    losses = np.array([0.0, 0.4, 1.0, 3.0])
+    near_one = bw.ftrl_point(losses, learning_rate=1e-5, alpha=1.0 - 1e-5)
+    assert near_one == pytest.approx(bw.ftrl_point(losses, alpha=1.0), abs=1e-4)
+    near_zero = bw.ftrl_point(losses, alpha=1e-7)
+    multiplier = 1.0 / near_zero - losses  # log barrier: 1/q = loss + multiplier
+    assert np.ptp(multiplier) <= 1e-5
+
+
+def test_shannon_is_the_softmax() -> None:
+    losses = np.array([[1.0, 2.0, 4.0], [1e300, 0.0, 1.0]])
+    q = bw.ftrl_point(losses, learning_rate=2.0, alpha=1.0)
+    weights = np.exp(-2.0 * np.array([0.0, 1.0, 3.0]))
+    assert q[0] == pytest.approx(weights / weights.sum(), rel=1e-15)
+    assert q[1, 0] == 0.0
+    assert q[1].sum() == pytest.approx(1.0, abs=1e-15)
+
+
+def test_an_arm_not_offered_has_infinite_loss() -> None:
+    q = np.empty(4)
+    status, _ = point(np.array([0.3, math.inf, 0.0, math.inf]), 1.0, 0.5, 1.0, q)
+    assert status == OK
+    assert q[[1, 3]].tolist() == [0.0, 0.0]
+    assert q[[0, 2]] == pytest.approx(bw.ftrl_point([0.3, 0.0]), abs=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("losses", "options", "words"),
+    [
+        ([0.0, math.nan], {}, "finite"),
+        ([0.0, math.inf], {}, "finite"),
+        ([-1e308, 1e308], {}, "overflow"),
+        ([0.0, 1.0], {"alpha": 0.0}, "alpha"),
+        ([0.0, 1.0], {"alpha": 1.5}, "alpha"),
+        ([0.0, 1.0], {"learning_rate": 0.0}, "learning_rate"),
+        ([], {}, "shape"),
+    ],
+)
+def test_bad_input_is_refused(losses: list[float], options: dict[str, float], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        bw.ftrl_point(losses, **options)
+
+
+def test_reaching_the_iteration_cap_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simplex, "MAX_NEWTON", 1)
+    status, _ = simplex.tsallis_point(np.array([0.0, 1.0, 2.0]), 1.0, 0.5, 1.0, np.empty(3))
+    assert status == NOT_CONVERGED
+    monkeypatch.setattr("bothworlds.ftrl._tsallis", simplex.tsallis_point)
+    with pytest.raises(bw.NumericalError, match="iteration cap"):
+        bw.ftrl_point([0.0, 1.0, 2.0])

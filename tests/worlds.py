@@ -1,0 +1,61 @@
+"""Small worlds for the tests: random problems, and a loop that plays them."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+import bothworlds as bw
+from bothworlds.kernels.arrays import Floats
+
+TUNINGS = ("paper", "certified", "adaptive")
+
+
+def random_problem(
+    seed: int = 0, S: int = 4, K: int = 3, d: int = 3, *, rarity: float | None = None, **options: object
+) -> bw.Problem:
+    """Unit features, random probabilities; with ``rarity`` one context has probability 1/rarity."""
+    rng = np.random.default_rng(seed)
+    phi = rng.normal(size=(S, K, d))
+    phi /= np.linalg.norm(phi, axis=2, keepdims=True)
+    g = rng.dirichlet(np.full(S, 5.0))
+    if rarity is not None:
+        g = np.concatenate([[1.0 / rarity], (1.0 - 1.0 / rarity) * g[1:] / g[1:].sum()])
+    return bw.Problem(features=phi, probabilities=g / g.sum(), **options)  # type: ignore[arg-type]
+
+
+def parameters(problem: bw.Problem, seed: int = 1) -> Floats:
+    """A theta whose losses fill [-0.8, 0.8]."""
+    theta = np.random.default_rng(seed).normal(size=problem.features.shape[2])
+    return np.asarray(theta * 0.8 / np.abs(problem.features @ theta).max())
+
+
+def play(
+    policy: bw.Policy,
+    rounds: int,
+    *,
+    seed: int = 2,
+    theta: Floats | None = None,
+    noise: bool = True,
+    each: Callable[[bw.Policy], None] | None = None,
+) -> list[int]:
+    """Play rounds with immediate feedback, +-1 losses or their means; return the arms."""
+    rng = np.random.default_rng(seed)
+    problem = policy.problem
+    theta = parameters(problem) if theta is None else theta
+    arms = []
+    for _ in range(rounds):
+        if each is not None:
+            each(policy)
+        decision = policy.act(int(rng.choice(problem.n_contexts, p=problem.probabilities)))
+        mean = float(problem.features[decision.context, decision.arm] @ theta)
+        sign = 1.0 if rng.random() < (1.0 + mean) / 2.0 else -1.0
+        policy.update(decision, loss=sign if noise else mean)
+        arms.append(decision.arm)
+    return arms
+
+
+def coordinates(policy: bw.Policy) -> Floats:
+    """The policy's features z(a, x), shape (S, K, d)."""
+    z = policy._machine.world.z
+    S, K = policy.problem.available.shape
+    return np.ascontiguousarray(z[:, : S * K].T).reshape(S, K, -1)
