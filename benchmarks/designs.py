@@ -1,4 +1,4 @@
-"""Time the exploration designs and print how close each comes to the best coverage: python benchmarks/designs.py."""
+"""Time the exploration designs and show how close each comes to the best: python benchmarks/designs.py."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def instance(kind: str, S: int, K: int, d: int) -> tuple[Floats, Floats, Bools]:
 
 
 def rows(z: Floats, g: Floats, offered: Bools) -> Iterator[tuple[str, float, float, float]]:
-    """Method, seconds, value = 1/λ, and the lower bound on 1/λ of every design (found by joint G)."""
+    """Yield method, seconds, value = 1/λ, and the lower bound on 1/λ of every design (found by joint G)."""
     began = time.perf_counter()
     best = joint_g_optimal(z, g, offered)
     seconds = time.perf_counter() - began

@@ -1,7 +1,9 @@
-"""LC-Tsallis-INF as one would write it in NumPy, vectorised over contexts: what the library is measured against.
+"""LC-Tsallis-INF in NumPy, vectorised over contexts: what the library is measured against.
 
-The paper's tuning (alpha = 1/2, finite support), cold-started Newton on all contexts at once, the covariance
-as one matrix product, the direction by a Cholesky solve.
+The same algorithm doing the same work: any alpha, the paper's tuning for alpha = 1/2, Newton on all contexts at
+once, the covariance as one matrix product, the trace identity as a guard, the direction by a linear solve. With
+``half=True`` powers are written out for alpha = 1/2 and the guard is left out, the least a careful NumPy user can
+do with.
 """
 
 import numpy as np
@@ -13,30 +15,49 @@ Floats = NDArray[np.float64]
 class NumpyTsallis:
     """One learner in progress: act, then update, one round at a time."""
 
-    def __init__(self, features: Floats, g: Floats, exploration: Floats, coverage: float, seed: int) -> None:
+    def __init__(
+        self,
+        features: Floats,
+        g: Floats,
+        exploration: Floats,
+        coverage: float,
+        *,
+        seed: int,
+        alpha: float = 0.5,
+        half: bool = False,
+    ) -> None:
         S, K, d = features.shape
         self.features, self.g, self.exploration, self.coverage = features, g, exploration, coverage
         self.flat = features.reshape(S * K, d)
         self.rarity = 1.0 / g.min()
         self.rng = np.random.default_rng(seed)
+        self.alpha, self.half = alpha, half
         self.theta = np.zeros(d)
         self.t = 1
-        self.y = np.ones(S)
+
+    def sums(self, base: Floats) -> tuple[Floats, Floats]:
+        """Return w = base^-p and w/base for p = 1/(1 - alpha)."""
+        if self.half:
+            r = 1.0 / base
+            return r * r, r * r * r
+        w = base ** (-1.0 / (1.0 - self.alpha))
+        return w, w / base
 
     def point(self, eta: float) -> Floats:
-        """Return q_t for all contexts, shape (S, K)."""
+        """Return q_t for all contexts, shape (S, K), by Newton from the lower end of the bracket."""
         losses = self.features @ self.theta
         s = eta * (losses - losses.min(axis=1, keepdims=True))
-        y = self.y
+        y = np.ones((len(s), 1))
         for _ in range(60):
-            r = 1.0 / (s + y[:, None])
-            w = r * r
-            total = w.sum(axis=1)
+            w, slopes = self.sums(s + y)
+            total = w.sum(axis=1, keepdims=True)
             if np.abs(total - 1.0).max() < 1e-14:
                 break
-            y = np.clip(y + total * (np.sqrt(total) - 1.0) / (w * r).sum(axis=1), 1.0, None)
-        self.y = y
-        return np.asarray(w / total[:, None])
+            step = total * (total ** (1.0 - self.alpha) - 1.0) / slopes.sum(axis=1, keepdims=True)
+            y, before = np.maximum(y + step, 1.0), y
+            if np.abs(y - before).max() < 1e-15:
+                break
+        return np.asarray(w / total)
 
     def act(self, x: int) -> tuple[int, float, Floats]:
         """Return arm, propensity and direction for context x."""
@@ -46,10 +67,10 @@ class NumpyTsallis:
         pi = (1.0 - gamma) * self.point(eta) + gamma * self.exploration
         weights = (self.g[:, None] * pi).reshape(S * K, 1)
         sigma = self.flat.T @ (weights * self.flat)
-        factor = np.linalg.cholesky(sigma)
+        if not self.half and abs(np.trace(np.linalg.solve(sigma, sigma)) - d) > 1e-6 * d:
+            raise ArithmeticError("covariance too ill-conditioned")
         arm = int(self.rng.choice(K, p=pi[x] / pi[x].sum()))
-        half = np.linalg.solve(factor, self.features[x, arm])
-        return arm, float(pi[x, arm]), np.linalg.solve(factor.T, half)
+        return arm, float(pi[x, arm]), np.linalg.solve(sigma, self.features[x, arm])
 
     def update(self, direction: Floats, loss: float) -> None:
         """Add theta_hat = loss * Sigma^-1 phi."""

@@ -95,7 +95,7 @@ def slsqp_value(z: Floats, g: Floats, offered: Bools) -> float:
         return e
 
     def room(v: Floats) -> Floats:
-        return v[n] - leverages(z, covariance(z, g, table(v)))[offered]
+        return np.asarray(v[n] - leverages(z, covariance(z, g, table(v)))[offered])
 
     def room_jacobian(v: Floats) -> Floats:
         flat, mass = z[offered], g[free[:, 0]]
@@ -314,10 +314,13 @@ def test_values_do_not_depend_on_the_coordinates(problem: Instance, seed: int) -
     for design in (uniform, per_context_g_optimal, joint_d_optimal):
         e = design(z, g, offered)
         assert value(turn, g, e) == pytest.approx(value(z, g, e), rel=1e-6)
-        # The optimal e need not be unique, the objective of the design is.
-        assert value(turn, g, joint_g_optimal(turn, g, offered).e) == pytest.approx(
-            joint_g_optimal(z, g, offered).value, rel=0.011
-        )
+    # The best e need not be unique, its value is; log det shifts by the same constant for every design.
+    best, turned = joint_g_optimal(z, g, offered), joint_g_optimal(turn, g, offered)
+    assert max(best.lower_bound, turned.lower_bound) <= min(best.value, turned.value) * (1.0 + 1e-9)
+    assert turned.value == pytest.approx(best.value, rel=0.011)
+    there, here = joint_d_optimal(turn, g, offered), joint_d_optimal(z, g, offered)
+    difference = np.linalg.slogdet(covariance(z, g, there))[1] - np.linalg.slogdet(covariance(z, g, here))[1]
+    assert abs(difference) <= 1.01e-4 * d
 
 
 @given(problems)
@@ -360,5 +363,7 @@ def test_per_context_value_is_the_rank_in_every_context(K: int, d: int, rank: in
     z *= np.abs(rng.standard_t(1.5, (50, K, 1)))
     e = per_context_g_optimal(z, np.full(50, 0.02), np.ones((50, K), dtype=bool))
     for x in range(50):
-        inverse = np.linalg.pinv(z[x].T @ (e[x][:, None] * z[x]), rcond=1e-9)
-        assert np.einsum("ai,ij,aj->a", z[x], inverse, z[x]).max() == pytest.approx(rank, rel=1.01e-4)
+        # Leverages do not depend on coordinates; a pseudo-inverse of Σ_x itself drops directions (condition 3e9).
+        y = np.linalg.svd(z[x])[0][:, :rank]
+        inverse = np.linalg.inv(y.T @ (e[x][:, None] * y))
+        assert np.einsum("ai,ij,aj->a", y, inverse, y).max() == pytest.approx(rank, rel=1.01e-4)

@@ -83,7 +83,7 @@ def stability(policy: bw.Policy, alpha: float) -> float:
     z, d = coordinates(policy), directions(policy)
     S, K, n = z.shape
     estimates = np.abs(z.reshape(-1, n) @ d.reshape(-1, n).T).max(axis=1)
-    q = policy.state.cells[: S * K]
+    q = policy.state.q.reshape(-1)
     return float((policy.state.rates[0] * estimates * q ** (1.0 - alpha)).max())
 
 
@@ -139,7 +139,7 @@ def test_certified_explores_no_more_than_it_must() -> None:
         if gamma > 0.0:
             explored += 1
             z, g = coordinates(policy), problem.probabilities
-            q = policy.state.cells[:20].reshape(5, 4)
+            q = policy.state.q
             sigma = np.einsum("x,xa,xai,xaj->ij", g, q, z, z)
             bounds = []
             for rate in (0.949 * gamma, gamma):
@@ -158,7 +158,7 @@ def test_certified_for_batches_covers_the_sum_of_a_batch(batch: int) -> None:
     for _ in range(60):
         decisions = policy.act(rng.choice(4, size=batch, p=problem.probabilities))
         total = np.abs(sum(coordinates(policy) @ d.direction for d in decisions)).reshape(-1)
-        q = policy.state.cells[:12]
+        q = policy.state.q.reshape(-1)
         assert (policy.state.rates[0] * total * np.sqrt(q)).max() <= 0.125
         policy.update(decisions, loss=rng.choice([-1.0, 1.0], size=batch))
 

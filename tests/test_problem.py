@@ -144,7 +144,9 @@ def test_from_arrays_rows_values_and_weights() -> None:
     by_array = bw.Problem.from_sample(array, arms=2)
     by_rows = bw.Problem.from_sample([(0.0, 1.0), (2.0, 3.0)], arms=2, weights=[2, 1])
     assert by_array == by_rows
-    single = bw.Problem.from_sample(["x", "y", "x"], arms=2, features=lambda row, arm: [float(row == "x"), 1.0, int(arm)])
+    single = bw.Problem.from_sample(
+        ["x", "y", "x"], arms=2, features=lambda row, arm: [float(row == "x"), 1.0, int(arm)]
+    )
     assert single.contexts == ("x", "y")
     assert single.features[0, 1].tolist() == [1.0, 1.0, 1.0]
 

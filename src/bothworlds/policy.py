@@ -12,7 +12,7 @@ import numpy as np
 from bothworlds.decision import Decision
 from bothworlds.errors import NumericalError, sentence
 from bothworlds.kernels.arrays import Floats, Ints
-from bothworlds.kernels.entries import KernelText, World, compiled_entries, interpreted_entries
+from bothworlds.kernels.entries import KernelText, World, compiled_entries, flat_table, interpreted_entries
 from bothworlds.kernels.status import OK
 from bothworlds.plain import to_plain
 from bothworlds.problem import Problem
@@ -20,6 +20,7 @@ from bothworlds.problem.storage import write_arrays
 from bothworlds.rounds import OpenRounds
 
 FORMAT = "bothworlds-policy-1"
+ONE_CONTEXT = (str, int, np.integer)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,9 +57,12 @@ class Policy:
         self._machine = machine
         self._key = key
         self._entries = (interpreted_entries if interpreted else compiled_entries)(machine.text)
-        self._fixed = (*machine.world, machine.numbers)
+        self._fixed = (machine.world.z, flat_table(machine.world, machine.numbers), *machine.world.blocked.shape)
+        # Two memories: an update fills the spare one, which becomes current if all went well.
         self._memory = machine.memory.copy()
         self._spare = np.empty_like(machine.memory)
+        self.state, self._spare_state = self._named(self._memory), self._named(self._spare)
+        self._scratch = machine.scratch
         self._nothing = np.zeros(machine.world.z.shape[0])
         self._rounds = OpenRounds()
         self._refresh()
@@ -78,12 +82,16 @@ class Policy:
         """How many decisions still wait for feedback."""
         return len(self._rounds)
 
-    @property
-    def state(self) -> Any:
-        """The named parts of the memory, for diagnostics: read, do not write."""
+    def _named(self, memory: Floats) -> Any:
+        """Return the named parts of a memory."""
         S, K = self._machine.world.blocked.shape
         d, cells = self._machine.world.z.shape
-        return self._machine.text.state_of(self._memory, S, K, d, cells)
+        return self._machine.text.state_of(memory, S, K, d, cells)
+
+    def _swap(self) -> None:
+        """Exchange the two memories."""
+        self._memory, self._spare = self._spare, self._memory
+        self.state, self._spare_state = self._spare_state, self.state
 
     def probabilities(self, context: str | int | None = None) -> Floats:
         """Return pi_t(. | context), shape (arms,), or the table of all contexts, shape (contexts, arms)."""
@@ -96,25 +104,23 @@ class Policy:
     def act(self, context: Sequence[str | int] | Ints) -> list[Decision]: ...
     def act(self, context: str | int | Sequence[str | int] | Ints) -> Decision | list[Decision]:
         """Choose an arm for a context, given by name or index; for a sequence of contexts, one arm for each."""
-        if isinstance(context, str | int | np.integer):
+        if isinstance(context, ONE_CONTEXT):
             return self._act(self.problem.context_index(context))
         return [self._act(x) for x in [self.problem.context_index(c) for c in context]]
 
     def _act(self, x: int) -> Decision:
-        number = self._rounds.last + 1
-        direction = np.empty_like(self._nothing)
-        arm = self._entries.act(*self._fixed, self._memory, self._machine.scratch, x, self._key, number, direction)
-        state = self.state
-        self._rounds.add()
+        number = self._rounds.add()
+        direction = np.empty(self._nothing.shape)
+        arm = self._entries.act(*self._fixed, self._memory, self._scratch, x, self._key, number, direction)
         return Decision(
             number,
             x,
             self.problem.contexts[x],
             arm,
             self.problem.arms[arm],
-            float(state.pi[x, arm]),
+            self.state.pi.item(x, arm),
             direction,
-            state.baseline.copy() if self._machine.has_baseline else None,
+            self.state.baseline.copy() if self._machine.has_baseline else None,
             self.name,
         )
 
@@ -130,48 +136,56 @@ class Policy:
         No click is ``reward=0`` (with ``reward_range=(0, 1)``), not "no update": leaving it out would teach the
         policy that every arm is clicked always. On any error nothing has changed.
         """
-        batch = [decision] if isinstance(decision, Decision) else list(decision)
-        losses = self._losses(loss, reward, len(batch), single=isinstance(decision, Decision))
-        self._check(batch)
+        if (loss is None) == (reward is None):
+            raise ValueError("give either loss= or reward=, one of the two")
+        given, is_reward = (reward, True) if loss is None else (loss, False)
+        if isinstance(decision, Decision):
+            value = self._loss(given, is_reward=is_reward)
+            self._check(decision)
+            self._accept(self._feed(decision, value, begin=True, finish=True))
+            self._rounds.close(decision.round)
+        else:
+            self._update_batch(list(decision), given, is_reward=is_reward)
+
+    def _update_batch(self, batch: list[Decision], given: Any, *, is_reward: bool) -> None:
+        """Check everything, then learn everything, then compute the plan once."""
+        losses = [self._loss(value, is_reward=is_reward) for value in given]
+        if len(losses) != len(batch):
+            raise ValueError(f"{len(losses)} values for {len(batch)} decisions")
+        for made in batch:
+            self._check(made)
+        if len({made.round for made in batch}) < len(batch):
+            raise ValueError("a round stands twice in the batch")
         last = len(batch) - 1
         status = OK
         for i, (made, value) in enumerate(zip(batch, losses, strict=True)):
-            baseline = self._nothing if made.baseline is None else made.baseline
-            status = self._entries.step(
-                *self._fixed,
-                self._memory,
-                self._spare,
-                self._machine.scratch,
-                i == 0,
-                True,
-                i == last,
-                made.context,
-                made.arm,
-                value,
-                made.direction,
-                baseline,
-            )
-        if not batch:
-            return
-        self._accept(status)
+            status = self._feed(made, value, begin=i == 0, finish=i == last)
+        if batch:
+            self._accept(status)
         for made in batch:
             self._rounds.close(made.round)
+
+    def _feed(self, made: Decision, loss: float, *, begin: bool, finish: bool) -> int:
+        """Learn from one decision in the spare memory; return a status."""
+        baseline = self._nothing if made.baseline is None else made.baseline
+        return self._entries.step(
+            *self._fixed,
+            self._memory,
+            self._spare,
+            self._scratch,
+            begin,
+            True,
+            finish,
+            made.context,
+            made.arm,
+            loss,
+            made.direction,
+            baseline,
+        )
 
     def expire(self, *, before: int) -> int:
         """Close all decisions of rounds before the given one that were never answered; return how many."""
         return self._rounds.expire(before=before)
-
-    def _losses(self, loss: Any, reward: Any, count: int, *, single: bool) -> list[float]:
-        """Return one loss in [-1, 1] per decision."""
-        if (loss is None) == (reward is None):
-            raise ValueError("give either loss= or reward=, one of the two")
-        given = reward if loss is None else loss
-        if single:
-            return [self._loss(given, is_reward=loss is None)]
-        values = list(given)
-        if len(values) != count:
-            raise ValueError(f"{len(values)} values for {count} decisions")
-        return [self._loss(value, is_reward=loss is None) for value in values]
 
     def _loss(self, given: Any, *, is_reward: bool) -> float:
         word = "reward" if is_reward else "loss"
@@ -187,31 +201,26 @@ class Policy:
         # Rounding in the rescaling may overstep by one unit in the last place.
         return min(max(self.problem.loss_of(value), -1.0), 1.0) if is_reward else value
 
-    def _check(self, batch: Sequence[Decision]) -> None:
-        """Refuse decisions that are not this policy's, not open, damaged, or given twice."""
-        seen = set()
-        for made in batch:
-            if made.policy != self.name:
-                raise ValueError(f"the decision is of policy {made.policy!r}, this is {self.name!r}")
-            if made.round in seen:
-                raise ValueError(f"round {made.round} stands twice in the batch")
-            if made.round not in self._rounds:
-                known = "was answered or has expired" if 1 <= made.round <= self.rounds else "was never decided"
-                raise ValueError(f"round {made.round} {known}; each decision takes feedback once")
-            self._check_arrays(made)
-            seen.add(made.round)
-
-    def _check_arrays(self, made: Decision) -> None:
+    def _check(self, made: Decision) -> None:
+        """Refuse a decision that is not this policy's, not open, or damaged."""
+        if made.policy != self.name:
+            raise ValueError(f"the decision is of policy {made.policy!r}, this is {self.name!r}")
+        if made.round not in self._rounds:
+            known = "was answered or has expired" if 1 <= made.round <= self.rounds else "was never decided"
+            raise ValueError(f"round {made.round} {known}; each decision takes feedback once")
         S, K = self._machine.world.blocked.shape
         if not (0 <= made.context < S and 0 <= made.arm < K):
             raise ValueError(f"round {made.round}: no context {made.context} with an arm {made.arm}")
         if (made.baseline is not None) != self._machine.has_baseline:
             raise ValueError(f"round {made.round}: the decision's baseline does not fit this policy")
-        arrays = [made.direction] if made.baseline is None else [made.direction, made.baseline]
-        for array in arrays:
-            # Zero times a number that is not finite is NaN.
-            if array.shape != self._nothing.shape or array.dot(self._nothing) != 0.0:
-                raise ValueError(f"round {made.round}: direction or baseline damaged: {array}")
+        self._check_array(made, made.direction)
+        if made.baseline is not None:
+            self._check_array(made, made.baseline)
+
+    def _check_array(self, made: Decision, array: Floats) -> None:
+        # Zero times a number that is not finite is NaN.
+        if array.shape != self._nothing.shape or array.dot(self._nothing) != 0.0:
+            raise ValueError(f"round {made.round}: direction or baseline damaged: {array}")
 
     def _refresh(self) -> None:
         """Compute the plan from what is learnt."""
@@ -220,7 +229,7 @@ class Policy:
             *self._fixed,
             self._memory,
             self._spare,
-            self._machine.scratch,
+            self._scratch,
             True,
             False,
             True,
@@ -234,11 +243,10 @@ class Policy:
 
     def _accept(self, status: int) -> None:
         """Make the new state the current one, or raise and keep the old one."""
-        self._memory, self._spare = self._spare, self._memory
         if status == OK:
+            self._swap()
             return
-        failed = self.state
-        self._memory, self._spare = self._spare, self._memory
+        failed = self._spare_state
         rarest = int(self.problem.probabilities.argmin())
         with np.errstate(all="ignore"):
             condition = np.linalg.cond(failed.sigma) if np.isfinite(failed.sigma).all() else math.inf

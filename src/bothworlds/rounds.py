@@ -61,9 +61,15 @@ class OpenRounds:
         """Close an open round; its interval shrinks, splits or disappears."""
         i = bisect_right(self._starts, number) - 1
         start, end = self._starts[i], self._ends[i]
-        parts = [(s, e) for s, e in ((start, number - 1), (number + 1, end)) if s <= e]
-        self._starts[i : i + 1] = [s for s, _ in parts]
-        self._ends[i : i + 1] = [e for _, e in parts]
+        if start == end:
+            del self._starts[i], self._ends[i]
+        elif number == start:
+            self._starts[i] = number + 1
+        elif number == end:
+            self._ends[i] = number - 1
+        else:
+            self._starts.insert(i + 1, number + 1)
+            self._ends.insert(i, number - 1)
 
     def expire(self, *, before: int) -> int:
         """Close all open rounds before the given one; return how many."""

@@ -52,7 +52,8 @@ class State(NamedTuple):
     rates: Floats  # eta_t, gamma_t
     y: Floats
     baseline: Floats
-    cells: Floats  # q_t, flat and padded
+    q: Floats
+    cells: Floats  # the same q_t, flat and padded
     pi: Floats
     sigma: Floats
     factor: Floats
@@ -104,6 +105,7 @@ def state_of(memory: Floats, S: int, K: int, d: int, cells: int) -> State:
         sigma=memory[v + d * d : v + 2 * d * d].reshape((d, d)),
         factor=memory[v + 2 * d * d : m].reshape((d, d)),
         pi=memory[m : m + S * K].reshape((S, K)),
+        q=memory[m + S * K : m + 2 * S * K].reshape((S, K)),
         cells=memory[m + S * K : m + S * K + cells],
     )
 
@@ -152,13 +154,12 @@ def scheduled_exploration(numbers: Numbers, t: float, eta: float) -> float:
 @kernel
 def ftrl_points(world: World, numbers: Numbers, state: State, eta: float) -> int:
     """Compute q_t(x) for every context (equation (4)) from Theta."""
-    S, K = state.pi.shape
     combine(state.theta, world.z, state.cells)
-    q = state.cells[0 : S * K].reshape((S, K))
-    for x in range(S):
-        for a in range(K):
-            q[x, a] += world.blocked[x, a]
-        status, y = tsallis_point(q[x], eta, numbers.alpha, state.start[x], q[x])
+    for x in range(state.q.shape[0]):
+        q = state.q[x]
+        for a in range(q.shape[0]):
+            q[a] += world.blocked[x, a]
+        status, y = tsallis_point(q, eta, numbers.alpha, state.start[x], q)
         if status != OK:
             return status
         state.y[x] = y
@@ -168,12 +169,13 @@ def ftrl_points(world: World, numbers: Numbers, state: State, eta: float) -> int
 @kernel
 def covariance_of_points(world: World, state: State, work: Work) -> None:
     """Compute Sigma(q_t) (Section 2.2) into state.sigma."""
-    S, K = state.pi.shape
+    S, K = state.q.shape
+    weights = work.weights[0 : S * K].reshape((S, K))
     for n in range(S * K, work.weights.shape[0]):
         work.weights[n] = 0.0
     for x in range(S):
         for a in range(K):
-            work.weights[x * K + a] = world.g[x] * state.cells[x * K + a]
+            weights[x, a] = world.g[x] * state.q[x, a]
     covariance(world.z, work.weights, work.scaled, work.lanes, state.sigma)
 
 
@@ -192,10 +194,9 @@ def exploration_rate(world: World, numbers: Numbers, state: State, work: Work, e
 @kernel
 def mix(world: World, state: State, gamma: float) -> None:
     """Compute pi_t = (1 - gamma_t) q_t + gamma_t e* (equation (3)) and Sigma_t; Sigma(e*) is the identity."""
-    S, K = state.pi.shape
-    for x in range(S):
-        for a in range(K):
-            state.pi[x, a] = (1.0 - gamma) * state.cells[x * K + a] + gamma * world.e[x, a]
+    for x in range(state.q.shape[0]):
+        for a in range(state.q.shape[1]):
+            state.pi[x, a] = (1.0 - gamma) * state.q[x, a] + gamma * world.e[x, a]
     for i in range(state.sigma.shape[0]):
         for j in range(state.sigma.shape[0]):
             state.sigma[i, j] *= 1.0 - gamma

@@ -41,10 +41,11 @@ def compiled(function: F) -> F:
     """Compile kernel text for the CPU on first use; later processes load it from the disk cache.
 
     Division follows the hardware (no exception), the interpreter lock is released, and floating-point
-    operations are never reordered (no ``fastmath``).
+    operations are never reordered (no ``fastmath``). Kernel text allocates nothing, so reference counting is
+    switched off: counting the arrays of a named tuple would double the time of a small round.
     """
     with _cache_folder(cache_folder()) as on_disk:
-        made: F = numba.njit(function, cache=on_disk, error_model="numpy", nogil=True)
+        made: F = numba.njit(function, cache=on_disk, error_model="numpy", nogil=True, _nrt=False)
     return made
 
 

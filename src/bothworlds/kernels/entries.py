@@ -8,8 +8,10 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.compile import compiled
+from bothworlds.kernels.compile import compiled, kernel
 from bothworlds.kernels.status import OK
 
 
@@ -50,16 +52,31 @@ class Entries(NamedTuple):
     step: Callable[..., int]
 
 
+def flat_table(world: World, numbers: Floats) -> Floats:
+    """Return everything fixed but the features as one array: g, blocked, e, numbers."""
+    return np.concatenate([world.g, world.blocked.reshape(-1), world.e.reshape(-1), numbers])
+
+
+@kernel
+def world_of(z: Floats, table: Floats, S: int, K: int) -> World:
+    """Name the parts of the flat table."""
+    c = S * K
+    return World(z, table[S : S + c].reshape((S, K)), table[0:S], table[S + c : S + 2 * c].reshape((S, K)))
+
+
 def interpreted_entries(text: KernelText) -> Entries:
-    """Build the entries of an algorithm as plain Python."""
+    """Build the entries of an algorithm as plain Python.
+
+    ``act`` draws an arm and fills in its direction. ``step`` copies ``before`` into ``memory`` (begin), adds an
+    observation (feed) and computes the plan (finish), each if asked to.
+    """
     numbers_of, state_of, work_of, refresh, choose, learn = text
 
     def act(
         z: Floats,
-        blocked: Floats,
-        g: Floats,
-        e: Floats,
-        numbers: Floats,
+        table: Floats,
+        S: int,
+        K: int,
         memory: Floats,
         scratch: Floats,
         x: int,
@@ -67,18 +84,17 @@ def interpreted_entries(text: KernelText) -> Entries:
         time: int,
         direction: Floats,
     ) -> int:
-        S, K = blocked.shape
         d, cells = z.shape
+        numbers = numbers_of(table[S + 2 * S * K :])
         state = state_of(memory, S, K, d, cells)
         work = work_of(scratch, S, K, d, cells)
-        return choose(World(z, blocked, g, e), numbers_of(numbers), state, work, x, key, time, direction)
+        return choose(world_of(z, table, S, K), numbers, state, work, x, key, time, direction)
 
     def step(
         z: Floats,
-        blocked: Floats,
-        g: Floats,
-        e: Floats,
-        numbers: Floats,
+        table: Floats,
+        S: int,
+        K: int,
         before: Floats,
         memory: Floats,
         scratch: Floats,
@@ -91,18 +107,17 @@ def interpreted_entries(text: KernelText) -> Entries:
         direction: Floats,
         baseline: Floats,
     ) -> int:
-        S, K = blocked.shape
         d, cells = z.shape
-        world = World(z, blocked, g, e)
+        world = world_of(z, table, S, K)
+        numbers = numbers_of(table[S + 2 * S * K :])
         state = state_of(memory, S, K, d, cells)
         if begin:
             for i in range(memory.shape[0]):
                 memory[i] = before[i]
         if feed:
-            learn(world, numbers_of(numbers), state, x, a, loss, direction, baseline)
+            learn(world, numbers, state, x, a, loss, direction, baseline)
         if finish:
-            work = work_of(scratch, S, K, d, cells)
-            return refresh(world, numbers_of(numbers), state, work)
+            return refresh(world, numbers, state, work_of(scratch, S, K, d, cells))
         return OK
 
     return Entries(act, step)

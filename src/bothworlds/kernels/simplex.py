@@ -60,14 +60,15 @@ def newton_step(total: float, slope: float, alpha: float) -> float:
 @kernel
 def fill_powers(q: Floats, y: float, alpha: float, total: float) -> None:
     """Replace s_a by (s_a + y)^(-p) / W."""
+    scale = 1.0 / total
     if alpha == 0.5:
         for a in range(q.shape[0]):
             r = 1.0 / (q[a] + y)
-            q[a] = r * r / total
+            q[a] = r * r * scale
     else:
         p = 1.0 / (1.0 - alpha)
         for a in range(q.shape[0]):
-            q[a] = math.exp(-p * math.log(q[a] + y)) / total
+            q[a] = math.exp(-p * math.log(q[a] + y)) * scale
 
 
 @kernel
@@ -82,7 +83,7 @@ def tsallis_point(losses: Floats, eta: float, alpha: float, start: float, q: Flo
     for a in range(K):
         q[a] = eta * (losses[a] - least)
     p = 1.0 / (1.0 - alpha)
-    highest = math.exp(math.log(K) / p)
+    highest = math.sqrt(K) if alpha == 0.5 else math.exp(math.log(K) / p)
     y = min(max(start, 1.0), highest)
     close_enough = 8.0 * EPSILON * (p + math.sqrt(K))
     for _ in range(MAX_NEWTON):

@@ -43,7 +43,7 @@ def coverage(z: Floats, g: Floats, e: Floats) -> float:
 
     λ(e) = 1 / max_{a,x} z(a,x)ᵀ Σ(e)⁻¹ z(a,x)   (paper, Assumption 2.4; at most 1/d)
 
-    >>> coverage(np.eye(2)[None], np.ones(1), np.array([[0.5, 0.5]]))
+    >>> round(coverage(np.eye(2)[None], np.ones(1), np.array([[0.5, 0.5]])), 12)
     0.5
     """
     return float(1.0 / leverages(z, covariance(z, g, e)).max())
@@ -56,7 +56,7 @@ def lower_bound(z: Floats, g: Floats, e: Floats, *, weights: Floats | None = Non
     Cauchy-Schwarz: (tr Σ⁻¹M)² ≤ tr(Σ'⁻¹M) tr(Σ'Σ⁻¹MΣ⁻¹) for the covariance Σ' of any other design, and
     tr(Σ'⁻¹M) is a weighted mean of its leverages.  Without `weights`: the best w ∝ lev^k, k = 1, ..., 4095.
 
-    >>> lower_bound(np.eye(2)[None], np.ones(1), np.array([[0.5, 0.5]]))
+    >>> round(lower_bound(np.eye(2)[None], np.ones(1), np.array([[0.5, 0.5]])), 12)
     2.0
     """
     white = z @ whitener(covariance(z, g, e)).T

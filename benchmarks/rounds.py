@@ -1,0 +1,91 @@
+"""One round, act + update, from Python: the library against NumPy, alternating in one process.
+
+    python benchmarks/rounds.py [--rounds 300] [--repeats 7]
+
+Both play the same problems with the tuning "paper"; the other tunings are timed beside it. Times are medians
+over repeats, in microseconds per round; the ratios are what to read, the machine may be shared.
+"""
+
+import argparse
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+import bothworlds as bw
+from bothworlds.algorithms.tunings import TuningName
+from numpy_baseline import NumpyTsallis
+
+SIZES = ((10, 5, 5), (20, 10, 10), (100, 50, 20))
+TUNINGS: tuple[TuningName, ...] = ("paper", "certified", "adaptive")
+
+
+def make_problem(S: int, K: int, d: int) -> bw.Problem:
+    rng = np.random.default_rng(S)
+    phi = rng.normal(size=(S, K, d))
+    phi /= np.linalg.norm(phi, axis=2, keepdims=True)
+    return bw.Problem(features=phi, probabilities=np.full(S, 1.0 / S))
+
+
+def library_loop(policy: bw.Policy, contexts: list[int], losses: list[float]) -> Callable[[], None]:
+    def run() -> None:
+        for x, loss in zip(contexts, losses, strict=True):
+            decision = policy.act(x)
+            policy.update(decision, loss=loss)
+
+    return run
+
+
+def baseline_loop(learner: NumpyTsallis, contexts: list[int], losses: list[float]) -> Callable[[], None]:
+    def run() -> None:
+        for x, loss in zip(contexts, losses, strict=True):
+            _, _, direction = learner.act(x)
+            learner.update(direction, loss)
+
+    return run
+
+
+def measure(loops: dict[str, Callable[[], None]], rounds: int, repeats: int) -> dict[str, float]:
+    """Run all loops in turn, repeatedly; return median microseconds per round."""
+    times: dict[str, list[float]] = {name: [] for name in loops}
+    for loop in loops.values():
+        loop()
+    for _ in range(repeats):
+        for name, loop in loops.items():
+            start = time.perf_counter()
+            loop()
+            times[name].append((time.perf_counter() - start) / rounds * 1e6)
+    return {name: float(np.median(values)) for name, values in times.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=300)
+    parser.add_argument("--repeats", type=int, default=7)
+    options = parser.parse_args()
+    print("microseconds per round, and how many times faster than numpy (than numpy written for alpha = 1/2)")
+    print(f"{'S, K, d':>12} {'numpy':>9} {'(1/2)':>9}" + "".join(f" {name:>25}" for name in TUNINGS))
+    for S, K, d in SIZES:
+        problem = make_problem(S, K, d)
+        explore = bw.design(problem)
+        rng = np.random.default_rng(1)
+        contexts = rng.integers(S, size=options.rounds).tolist()
+        losses = rng.uniform(-1.0, 1.0, size=options.rounds).tolist()
+        world = (problem.features, problem.probabilities, explore.exploration, explore.coverage)
+        loops = {
+            "numpy": baseline_loop(NumpyTsallis(*world, seed=7), contexts, losses),
+            "half": baseline_loop(NumpyTsallis(*world, seed=7, half=True), contexts, losses),
+        }
+        for name in TUNINGS:
+            policy = bw.LCTsallisINF(tuning=name, design=explore).start(problem, rng=7)
+            loops[name] = library_loop(policy, contexts, losses)
+        found = measure(loops, options.rounds, options.repeats)
+        cells = "".join(
+            f" {found[name]:>9.1f} {found['numpy'] / found[name]:>6.1f} x ({found['half'] / found[name]:.1f})"
+            for name in TUNINGS
+        )
+        print(f"{f'{S}, {K}, {d}':>12} {found['numpy']:>9.1f} {found['half']:>9.1f}{cells}")
+
+
+if __name__ == "__main__":
+    main()
