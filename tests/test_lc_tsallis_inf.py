@@ -18,7 +18,7 @@ def directions(policy: bw.Policy) -> Floats:
     z = coordinates(policy)
     out = np.empty_like(z)
     for x, a in np.ndindex(z.shape[:2]):
-        matrix.solve(policy.state.factor, z[x, a], out[x, a])
+        matrix.apply_inverse(policy.state.inverse, z[x, a], np.empty(z.shape[2]), out[x, a])
     return out
 
 
@@ -81,7 +81,7 @@ def test_leverages_average_to_the_dimension(tuning: str) -> None:
 def stability(policy: bw.Policy, alpha: float) -> float:
     """The largest eta |l_hat(a, x)| q(a|x)^(1 - alpha) over all (a, x) and all plays, |loss| = 1."""
     z, d = coordinates(policy), directions(policy)
-    S, K, n = z.shape
+    n = z.shape[2]
     estimates = np.abs(z.reshape(-1, n) @ d.reshape(-1, n).T).max(axis=1)
     q = policy.state.q.reshape(-1)
     return float((policy.state.rates[0] * estimates * q ** (1.0 - alpha)).max())

@@ -19,7 +19,8 @@ def test_sizes_names_and_rarity() -> None:
     assert (problem.n_contexts, problem.n_arms, problem.dimension) == (2, 3, 2)
     assert problem.arms == ("0", "1", "2")
     assert problem.rarity == pytest.approx(5.0)
-    assert problem.context_index("b") == problem.context_index(1) == problem.context_index(np.int64(1)) == 1
+    assert problem.context_index("b") == problem.context_index(1) == 1
+    assert problem.context_index(np.int64(1)) == 1  # type: ignore[arg-type]
 
 
 def test_names_may_look_like_numbers() -> None:

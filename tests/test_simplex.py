@@ -185,6 +185,6 @@ def test_reaching_the_iteration_cap_is_an_error(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(simplex, "MAX_NEWTON", 1)
     status, _ = simplex.tsallis_point(np.array([0.0, 1.0, 2.0]), 1.0, 0.5, 1.0, np.empty(3))
     assert status == NOT_CONVERGED
-    monkeypatch.setattr("bothworlds.ftrl._tsallis", simplex.tsallis_point)
+    monkeypatch.setattr("bothworlds.ftrl._points", lambda: (simplex.tsallis_point, simplex.shannon_point))
     with pytest.raises(bw.NumericalError, match="iteration cap"):
         bw.ftrl_point([0.0, 1.0, 2.0])

@@ -1,8 +1,9 @@
 """LC-Tsallis-INF (Kato & Ito, AISTATS 2025), Algorithm 1: hyper-parameters, and how they become numbers."""
 
 import math
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Literal
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from bothworlds.problem import Problem
 from bothworlds.theory.design import KINDS, Design, Kind, design
 from bothworlds.theory.forecast import Forecast, forecast
 from bothworlds.theory.frame import whitening, world_of
-from bothworlds.theory.schedules import Schedule, learning_gain, schedule, stability_constant
+from bothworlds.theory.schedules import Schedule, schedule, stability_constant
 
 Seed = int | np.random.SeedSequence | np.random.Generator | None
 
@@ -88,24 +89,35 @@ class LCTsallisINF:
 
     def schedule_for(self, problem: Problem, explore: Design) -> Schedule:
         """Return eta_t and the largest gamma_t; for the adaptive tuning, eta_t if every residual were 1."""
-        sizes: dict[str, Any] = {
-            "alpha": self.alpha,
-            "n_arms": problem.n_arms,
-            "dimension": problem.dimension,
-        }
-        if isinstance(self.tuning, Adaptive):
-            gain = self.tuning.scale * learning_gain(**sizes)
-            return Schedule(
-                gain=gain, cap=math.inf, linear=math.inf, power_scale=self.tuning.floor / gain**2, power=2.0
-            )
-        sizes["coverage"] = explore.coverage
-        if isinstance(self.tuning, Certified):
-            c = stability_constant(self.alpha) if self.tuning.c is None else self.tuning.c
-            return schedule(**sizes, rarity=problem.rarity, constant=c / self.tuning.batch)
-        c = stability_constant(self.alpha)
-        if isinstance(self.tuning, Paper) and self.tuning.finite_support:
-            return schedule(**sizes, rarity=problem.rarity, constant=c, use_linear=False)
-        return schedule(**sizes, rarity=None, constant=c)
+        make = partial(
+            schedule,
+            alpha=self.alpha,
+            n_arms=problem.n_arms,
+            dimension=problem.dimension,
+            coverage=explore.coverage,
+        )
+        match self.tuning:
+            case Certified():
+                return make(rarity=problem.rarity, constant=self._constant)
+            case Adaptive(scale=scale, floor=floor):
+                rates = make(rarity=problem.rarity, constant=self._constant or math.inf)
+                gain = scale * rates.gain
+                return replace(rates, gain=gain, cap=math.inf, power_scale=max(rates.power_scale, floor / gain**2))
+            case Paper(finite_support=True):
+                return make(rarity=problem.rarity, constant=self._constant, use_linear=False)
+            case _:
+                return make(rarity=None, constant=self._constant)
+
+    @property
+    def _constant(self) -> float:
+        """The constant c of the stability condition; 0 where it is not asked for."""
+        match self.tuning:
+            case Certified(c=c, batch=batch):
+                return (stability_constant(self.alpha) if c is None else c) / batch
+            case Adaptive(c=c):
+                return c or 0.0
+            case _:
+                return stability_constant(self.alpha)
 
     def forecast(self, problem: Problem, *, horizon: int) -> Forecast:
         """Tell before the start how eta_t, gamma_t and the cost of exploration develop over a horizon."""
@@ -143,7 +155,7 @@ class LCTsallisINF:
             world=world,
             numbers=np.array(self._numbers(problem, explore, world)),
             memory=memory,
-            scratch=np.zeros(text.work_size(d, cells, certified=isinstance(self.tuning, Certified))),
+            scratch=np.zeros(text.work_size(d, cells)),
             learnt=text.LEARNT,
             frame=frame,
             has_baseline=isinstance(self.tuning, Adaptive),
@@ -154,12 +166,10 @@ class LCTsallisINF:
         rates = self.schedule_for(problem, explore)
         tuning = self.tuning
         kinds = {Paper: text.SCHEDULED, Certified: text.CERTIFIED, Adaptive: text.ADAPTIVE}
-        gain, constant, offset, floor = rates.gain, 0.0, 0.0, 0.0
+        gain, offset, floor = rates.gain, 0.0, 0.0
         if isinstance(tuning, Adaptive):
             gain *= math.sqrt(problem.dimension)
             offset, floor = tuning.offset * problem.dimension, tuning.floor
-        if isinstance(tuning, Certified):
-            constant = (stability_constant(self.alpha) if tuning.c is None else tuning.c) / tuning.batch
         beta, samples, log_bias = 0.0, 0.0, 0.0
         if isinstance(self.covariance, MGR):
             beta = 0.5 / float((world.z**2).sum(axis=0).max())
@@ -172,7 +182,7 @@ class LCTsallisINF:
             linear=rates.linear,
             power_scale=rates.power_scale,
             power=rates.power,
-            constant=constant,
+            constant=self._constant,
             offset=offset,
             floor=floor,
             beta=beta,

@@ -10,16 +10,17 @@ from typing import NamedTuple
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.entries import KernelText, World
-from bothworlds.kernels.exploration import prepare, smallest_rate
-from bothworlds.kernels.matrix import cholesky, combine, covariance, solve, trace_of_ratio
+from bothworlds.kernels.exploration import Trial, smallest_rate, weigh
+from bothworlds.kernels.matrix import apply_inverse, cholesky, combine, covariance, invert_lower, solve, trace_of_ratio
 from bothworlds.kernels.random import ARM, draw, two_uniforms
 from bothworlds.kernels.resampling import resample
 from bothworlds.kernels.simplex import tsallis_point
-from bothworlds.kernels.status import EIGEN_NOT_CONVERGED, NOT_FINITE, NOT_POSITIVE, OK, TRACE_BROKEN
+from bothworlds.kernels.status import NOT_FINITE, NOT_POSITIVE, OK, TRACE_BROKEN
 
 SCHEDULED, CERTIFIED, ADAPTIVE = 0.0, 1.0, 2.0
 LANES = 16
 TRACE_TOLERANCE = 1e-6
+MOST_EXPLORATION = 0.5  # the analysis needs gamma_t <= 1/2
 
 
 class Numbers(NamedTuple):
@@ -32,9 +33,9 @@ class Numbers(NamedTuple):
     linear: float  # gamma_t <= min(linear eta, power_scale eta^power)
     power_scale: float
     power: float
-    constant: float  # c of the stability condition
+    constant: float  # c of the stability condition; 0 does without
     offset: float  # adaptive: c0 d
-    floor: float  # adaptive: gamma_t = min(1/2, floor/t)
+    floor: float  # adaptive: gamma_t >= min(1/2, floor/t)
     beta: float  # resampling step; 0 means the exact inverse
     samples: float  # resampling: fixed number of draws, or 0 for log_bias
     log_bias: float  # resampling: draws = log_bias/(gamma beta)
@@ -45,7 +46,8 @@ class State(NamedTuple):
 
     t: Floats
     theta: Floats
-    start: Floats  # y of the previous plan, where Newton starts
+    start: Floats  # y of the plan before, where Newton starts
+    start_rate: Floats  # gamma of the plan before, where its search starts
     ridge: Floats
     response: Floats
     spread: Floats
@@ -56,10 +58,10 @@ class State(NamedTuple):
     cells: Floats  # the same q_t, flat and padded
     pi: Floats
     sigma: Floats
-    factor: Floats
+    inverse: Floats  # G with Sigma_t^-1 = G^T G
 
 
-LEARNT = ("t", "theta", "start", "ridge", "response", "spread")
+LEARNT = ("t", "theta", "start", "start_rate", "ridge", "response", "spread")
 
 
 class Work(NamedTuple):
@@ -69,10 +71,10 @@ class Work(NamedTuple):
     scaled: Floats
     lanes: Floats
     vector: Floats
-    mu: Floats
-    vectors: Floats
+    half: Floats
+    mixed: Floats
     ratio: Floats
-    squares: Floats
+    leverages: Floats
 
 
 @kernel
@@ -83,54 +85,53 @@ def numbers_of(n: Floats) -> Numbers:
 
 def state_size(S: int, K: int, d: int, cells: int) -> int:
     """Return how many numbers State takes."""
-    return 4 + 2 * S + 3 * d + 3 * d * d + S * K + cells
+    return 5 + 2 * S + 3 * d + 3 * d * d + S * K + cells
 
 
 @kernel
 def state_of(memory: Floats, S: int, K: int, d: int, cells: int) -> State:
     """Name the parts of a policy's memory."""
-    s = 4 + 2 * S
+    s = 5 + 2 * S
     v = s + 3 * d
     m = v + 3 * d * d
     return State(
         t=memory[0:1],
         spread=memory[1:2],
         rates=memory[2:4],
-        start=memory[4 : 4 + S],
-        y=memory[4 + S : s],
+        start_rate=memory[4:5],
+        start=memory[5 : 5 + S],
+        y=memory[5 + S : s],
         theta=memory[s : s + d],
         response=memory[s + d : s + 2 * d],
         baseline=memory[s + 2 * d : v],
         ridge=memory[v : v + d * d].reshape((d, d)),
         sigma=memory[v + d * d : v + 2 * d * d].reshape((d, d)),
-        factor=memory[v + 2 * d * d : m].reshape((d, d)),
+        inverse=memory[v + 2 * d * d : m].reshape((d, d)),
         pi=memory[m : m + S * K].reshape((S, K)),
         q=memory[m + S * K : m + 2 * S * K].reshape((S, K)),
         cells=memory[m + S * K : m + S * K + cells],
     )
 
 
-def work_size(d: int, cells: int, *, certified: bool) -> int:
+def work_size(d: int, cells: int) -> int:
     """Return how many numbers Work takes."""
-    return LANES + d + 2 * d * d + 3 * cells + (d * cells if certified else 0)
+    return LANES + 2 * d + d * d + 4 * cells
 
 
 @kernel
 def work_of(scratch: Floats, S: int, K: int, d: int, cells: int) -> Work:  # noqa: ARG001
-    """Name the parts of the scratch space; squares is empty unless the tuning is certified."""
-    v = LANES + d
-    m = v + 2 * d * d
-    c = m + 3 * cells
-    rows = (scratch.shape[0] - c) // cells
+    """Name the parts of the scratch space."""
+    v = LANES + 2 * d
+    m = v + d * d
     return Work(
         lanes=scratch[0:LANES],
-        vector=scratch[LANES:v],
-        mu=scratch[v : v + d * d].reshape((d, d)),
-        vectors=scratch[v + d * d : m].reshape((d, d)),
+        vector=scratch[LANES : LANES + d],
+        half=scratch[LANES + d : v],
+        mixed=scratch[v:m].reshape((d, d)),
         weights=scratch[m : m + cells],
         scaled=scratch[m + cells : m + 2 * cells],
-        ratio=scratch[m + 2 * cells : c],
-        squares=scratch[c : c + rows * cells].reshape((rows, cells)),
+        ratio=scratch[m + 2 * cells : m + 3 * cells],
+        leverages=scratch[m + 3 * cells : m + 4 * cells],
     )
 
 
@@ -146,7 +147,7 @@ def learning_rate(numbers: Numbers, t: float, spread: float) -> float:
 def scheduled_exploration(numbers: Numbers, t: float, eta: float) -> float:
     """Return gamma_t of the schedule: rules (A) and (B) of schedules.py, or the floor of the adaptive tuning."""
     if numbers.kind == ADAPTIVE:
-        return min(0.5, numbers.floor / t)
+        return min(MOST_EXPLORATION, numbers.floor / t)
     curved = eta * eta if numbers.power == 2.0 else math.exp(numbers.power * math.log(eta))
     return min(numbers.linear * eta, numbers.power_scale * curved)
 
@@ -180,15 +181,17 @@ def covariance_of_points(world: World, state: State, work: Work) -> None:
 
 
 @kernel
-def exploration_rate(world: World, numbers: Numbers, state: State, work: Work, eta: float) -> tuple[int, float]:
-    """Return (status, gamma_t)."""
+def exploration_rate(world: World, numbers: Numbers, state: State, work: Work, eta: float) -> float:
+    """Return gamma_t: the schedule's, or the smallest that keeps the stability condition."""
     gamma = scheduled_exploration(numbers, state.t[0], eta)
-    if numbers.kind != CERTIFIED:
-        return OK, gamma
-    if not prepare(world.z, state.cells, numbers.alpha, state.sigma, work.mu, work.vectors, work.squares, work.ratio):
-        return EIGEN_NOT_CONVERGED, gamma
+    if numbers.kind == SCHEDULED or numbers.constant == 0.0:
+        return gamma
+    weigh(state.cells, numbers.alpha, work.ratio)
+    trial = Trial(state.sigma, world.z, work.ratio, work.mixed, state.inverse, work.scaled, work.leverages)
     limit = numbers.constant * numbers.constant / (eta * eta)
-    return OK, smallest_rate(limit, gamma, work.mu, work.squares, work.ratio, work.vector, work.scaled)
+    if numbers.kind == ADAPTIVE:
+        return max(gamma, smallest_rate(trial, limit, state.start_rate[0], MOST_EXPLORATION))
+    return smallest_rate(trial, limit, state.start_rate[0], gamma)
 
 
 @kernel
@@ -206,9 +209,9 @@ def mix(world: World, state: State, gamma: float) -> None:
 @kernel
 def predict_baseline(world: World, state: State, work: Work) -> int:
     """Compute the control variate m_t: the ridge estimate, scaled down to |<z, m>| <= 1 for all z."""
-    if not cholesky(state.ridge, work.mu):
+    if not cholesky(state.ridge, work.mixed):
         return NOT_POSITIVE
-    solve(work.mu, state.response, state.baseline)
+    solve(work.mixed, state.response, state.baseline)
     combine(state.baseline, world.z, work.scaled)
     highest = 1.0
     for n in range(work.scaled.shape[0]):
@@ -229,16 +232,15 @@ def refresh(world: World, numbers: Numbers, state: State, work: Work) -> int:
     if status != OK:
         return status
     covariance_of_points(world, state, work)
-    status, gamma = exploration_rate(world, numbers, state, work, eta)
-    if status != OK:
-        return status
+    gamma = exploration_rate(world, numbers, state, work, eta)
     mix(world, state, gamma)
     state.rates[0] = eta
     state.rates[1] = gamma
-    if not cholesky(state.sigma, state.factor):
+    if not cholesky(state.sigma, state.inverse):
         return NOT_POSITIVE
+    invert_lower(state.inverse)
     d = state.theta.shape[0]
-    if not abs(trace_of_ratio(state.factor, state.sigma, work.vector) - d) <= TRACE_TOLERANCE * d:
+    if not abs(trace_of_ratio(state.inverse, state.sigma) - d) <= TRACE_TOLERANCE * d:
         return TRACE_BROKEN
     if numbers.kind == ADAPTIVE:
         return predict_baseline(world, state, work)
@@ -261,7 +263,7 @@ def choose(
         return arm
     for i in range(direction.shape[0]):
         work.vector[i] = world.z[i, cell]
-    solve(state.factor, work.vector, direction)
+    apply_inverse(state.inverse, work.vector, work.half, direction)
     return arm
 
 
@@ -295,6 +297,7 @@ def learn(
         state.theta[i] += residual * direction[i]
     for s in range(state.start.shape[0]):
         state.start[s] = state.y[s]
+    state.start_rate[0] = state.rates[1]
     state.t[0] += 1.0
 
 

@@ -62,7 +62,11 @@ class Adaptive:
     The estimate m_t + Sigma_t^-1 phi (loss - <phi, m_t>) is exactly unbiased for the ridge prediction m_t of the
     moment of the decision. With the squared residuals (loss - <phi, m>)^2 weighted by their leverages,
 
-        eta_t = scale K^(1/4)/sqrt(offset d + sum of residual^2 leverage),   gamma_t = min(1/2, floor/t).
+        eta_t = scale K^(1/4)/sqrt(offset d + sum of residual^2 leverage).
+
+    Without a bound on eta |l_hat| a single lucky play of a rare arm can turn the policy around for thousands of rounds
+    (rare rewards do this often). So gamma_t is the smallest rate, at most 1/2, for which the stability condition holds
+    with a generous constant c, and at least min(1/2, floor/t).
 
     Parameters
     ----------
@@ -72,15 +76,20 @@ class Adaptive:
         How slowly the rate starts.
     floor
         Exploration that keeps the covariance well-conditioned; costs about floor log T average gaps.
+    c
+        The constant of eta |l_hat| <= c q^(alpha-1); None does without the condition.
     """
 
     scale: float = 1.5
     offset: float = 1.0
-    floor: float = 1.0
+    floor: float = 0.1
+    c: float | None = 0.75
 
     def __post_init__(self) -> None:
         for name in ("scale", "offset", "floor"):
             _positive(getattr(self, name), name)
+        if self.c is not None:
+            _positive(self.c, "c")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -45,7 +45,8 @@ def compiled(function: F) -> F:
     switched off: counting the arrays of a named tuple would double the time of a small round.
     """
     with _cache_folder(cache_folder()) as on_disk:
-        made: F = numba.njit(function, cache=on_disk, error_model="numpy", nogil=True, _nrt=False)
+        options: dict[str, Any] = {"cache": on_disk, "error_model": "numpy", "nogil": True, "_nrt": False}
+        made: F = numba.njit(function, **options)
     return made
 
 

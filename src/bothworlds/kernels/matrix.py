@@ -1,4 +1,4 @@
-"""Small dense matrices in kernel text: covariance, Cholesky, solves, eigenvalues.
+"""Small dense matrices in kernel text: covariance, Cholesky, inverse factors, leverages.
 
 On matrices of 5 x 5 these loops beat LAPACK's call overhead, and they run on a GPU as they stand. Inner loops
 run over contiguous memory and carry no sum from one step to the next, so that the compiler can use vector
@@ -9,8 +9,6 @@ import math
 
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
-
-MAX_SWEEPS = 60
 
 
 @kernel
@@ -43,13 +41,20 @@ def covariance(z: Floats, weights: Floats, scaled: Floats, lanes: Floats, sigma:
 
 @kernel
 def combine(coefficients: Floats, rows: Floats, out: Floats) -> None:
-    """Write sum_i coefficients_i rows_i into out; rows has shape (d, cells)."""
+    """Write sum_i coefficients_i rows_i into out; rows has shape (d, cells), four of them at a time."""
+    count = coefficients.shape[0]
     for n in range(out.shape[0]):
         out[n] = 0.0
-    for i in range(rows.shape[0]):
-        c = coefficients[i]
+    for i in range(0, count - 3, 4):
+        c0, c1, c2, c3 = coefficients[i], coefficients[i + 1], coefficients[i + 2], coefficients[i + 3]
+        r0, r1, r2, r3 = rows[i], rows[i + 1], rows[i + 2], rows[i + 3]
         for n in range(out.shape[0]):
-            out[n] += c * rows[i, n]
+            out[n] += (c0 * r0[n] + c1 * r1[n]) + (c2 * r2[n] + c3 * r3[n])
+    for i in range(count - count % 4, count):
+        c0 = coefficients[i]
+        r0 = rows[i]
+        for n in range(out.shape[0]):
+            out[n] += c0 * r0[n]
 
 
 @kernel
@@ -87,77 +92,57 @@ def solve(factor: Floats, b: Floats, out: Floats) -> None:
 
 
 @kernel
-def dot(u: Floats, v: Floats) -> float:
-    """Return <u, v>."""
-    total = 0.0
-    for i in range(v.shape[0]):
-        total += u[i] * v[i]
-    return total
+def invert_lower(factor: Floats) -> None:
+    """Replace a lower triangular factor L by its inverse G, so that (L L^T)^-1 = G^T G."""
+    d = factor.shape[0]
+    for i in range(d):
+        pivot = 1.0 / factor[i, i]
+        for j in range(i):
+            total = 0.0
+            for k in range(j, i):
+                total += factor[i, k] * factor[k, j]
+            factor[i, j] = -pivot * total
+        factor[i, i] = pivot
 
 
 @kernel
-def trace_of_ratio(factor: Floats, sigma: Floats, work: Floats) -> float:
-    """Return tr(Sigma^-1 Sigma) through the factor: d, but for rounding.
+def apply_inverse(inverse: Floats, b: Floats, half: Floats, out: Floats) -> None:
+    """Write Sigma^-1 b = G^T (G b) into out, and G b into half."""
+    d = inverse.shape[0]
+    for i in range(d):
+        out[i] = 0.0
+    for i in range(d):
+        total = 0.0
+        for k in range(i + 1):
+            total += inverse[i, k] * b[k]
+        half[i] = total
+        for k in range(i + 1):
+            out[k] += inverse[i, k] * total
+
+
+@kernel
+def leverages(inverse: Floats, z: Floats, row: Floats, out: Floats) -> None:
+    """Write z_n^T Sigma^-1 z_n = |G z_n|^2 for every cell into out; z has shape (d, cells)."""
+    for n in range(out.shape[0]):
+        out[n] = 0.0
+    for i in range(inverse.shape[0]):
+        combine(inverse[i, 0 : i + 1], z, row)
+        for n in range(out.shape[0]):
+            out[n] += row[n] * row[n]
+
+
+@kernel
+def trace_of_ratio(inverse: Floats, sigma: Floats) -> float:
+    """Return tr(Sigma^-1 Sigma) = sum_i G_i Sigma G_i^T: d, but for rounding.
 
     By linearity this is sum_x g(x) sum_a pi(a|x) lev(a,x), the identity behind E[lev] = d; it drifts from d as
     soon as Sigma is too ill-conditioned for the estimate to mean anything.
     """
     total = 0.0
-    for i in range(factor.shape[0]):
-        solve(factor, sigma[i], work)
-        total += work[i]
+    for i in range(inverse.shape[0]):
+        for j in range(i + 1):
+            inner = 0.0
+            for k in range(i + 1):
+                inner += sigma[j, k] * inverse[i, k]
+            total += inverse[i, j] * inner
     return total
-
-
-@kernel
-def jacobi_eigen(matrix: Floats, vectors: Floats) -> bool:
-    """Diagonalise a symmetric matrix in place by cyclic Jacobi rotations; rows of ``vectors`` are eigenvectors.
-
-    Returns False if the off-diagonal part has not vanished to rounding after MAX_SWEEPS sweeps.
-    """
-    d = vectors.shape[0]
-    for i in range(d):
-        for j in range(d):
-            vectors[i, j] = 1.0 if i == j else 0.0
-    for _ in range(MAX_SWEEPS):
-        off = 0.0
-        on = 0.0
-        for i in range(d):
-            on += matrix[i, i] * matrix[i, i]
-            for j in range(i):
-                off += matrix[i, j] * matrix[i, j]
-        if off <= 1e-30 * on:
-            return True
-        for i in range(d - 1):
-            for j in range(i + 1, d):
-                rotate(matrix, vectors, i, j)
-    return False
-
-
-@kernel
-def rotate(matrix: Floats, vectors: Floats, i: int, j: int) -> None:
-    """Annihilate entry (i, j) of a symmetric matrix by a rotation, applied to the eigenvectors as well."""
-    if matrix[i, j] == 0.0:
-        return
-    difference = matrix[j, j] - matrix[i, i]
-    twice = 2.0 * matrix[i, j]
-    tangent = twice / (abs(difference) + math.sqrt(difference * difference + twice * twice))
-    if difference < 0.0:
-        tangent = -tangent
-    cosine = 1.0 / math.sqrt(tangent * tangent + 1.0)
-    sine = tangent * cosine
-    d = vectors.shape[0]
-    for k in range(d):
-        u = matrix[i, k]
-        v = matrix[j, k]
-        matrix[i, k] = cosine * u - sine * v
-        matrix[j, k] = sine * u + cosine * v
-        u = vectors[i, k]
-        v = vectors[j, k]
-        vectors[i, k] = cosine * u - sine * v
-        vectors[j, k] = sine * u + cosine * v
-    for k in range(d):
-        u = matrix[k, i]
-        v = matrix[k, j]
-        matrix[k, i] = cosine * u - sine * v
-        matrix[k, j] = sine * u + cosine * v

@@ -60,7 +60,7 @@ def design(
     kind: Kind = "joint-g",
     *,
     coverage: Literal["computed", "bound"] = "computed",
-    tolerance: float = 0.01,
+    tolerance: float = 0.001,
 ) -> Design:
     """Make an exploration policy.
 

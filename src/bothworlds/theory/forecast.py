@@ -46,7 +46,7 @@ def forecast(schedule: Schedule, *, horizon: int, coverage: float, reward_per_lo
     powers = [10**i for i in range(math.floor(math.log10(horizon)) + 1)]
     rounds = np.unique(np.array([*powers, horizon], dtype=np.int64))
     grid = np.unique(np.concatenate([np.geomspace(1, horizon, 2000).astype(np.int64), rounds]))
-    gamma = np.array([min(0.5, schedule.exploration_rate(float(t))) for t in grid])
+    gamma = np.array([schedule.exploration_rate(float(t)) for t in grid])
     # Trapezoids over the gaps of the grid: exact below a few hundred rounds, within a fraction of a percent above.
     steps = np.diff(grid) * 0.5 * (gamma[1:] + gamma[:-1]) + 0.5 * (gamma[1:] - gamma[:-1])
     explored = np.concatenate([[gamma[0]], gamma[0] + np.cumsum(steps)])

@@ -36,7 +36,7 @@ class Schedule:
     def exploration_rate(self, t: float) -> float:
         """Return gamma_t, at most 1/2."""
         eta = self.learning_rate(t)
-        return min(self.linear * eta, self.power_scale * math.pow(eta, self.power))
+        return min(0.5, self.linear * eta, self.power_scale * math.pow(eta, self.power))
 
     @property
     def exploration_rounds(self) -> float:
