@@ -150,6 +150,27 @@ def test_certified_explores_no_more_than_it_must() -> None:
     assert explored >= 2
 
 
+def test_adaptive_bounds_the_mean_square_of_a_step() -> None:
+    """eta^2 times the largest leverage stays below c^2 unless half of all play is exploration already."""
+    policy = bw.LCTsallisINF(tuning="adaptive").start(random_problem(15, S=6, K=4, d=3, rarity=30.0), rng=1)
+    bounded = 0
+
+    def check(policy: bw.Policy) -> None:
+        nonlocal bounded
+        eta, gamma = policy.state.rates
+        lev = np.einsum("xai,xai->xa", coordinates(policy), directions(policy))
+        if gamma < 0.5:
+            bounded += 1
+            assert eta**2 * lev.max() <= 0.25 * (1 + 1e-9)
+        assert gamma >= min(0.5, 0.1 / policy.state.t[0])
+
+    play(policy, 400, each=check)
+    assert bounded >= 300
+    free = bw.LCTsallisINF(tuning=bw.Adaptive(c=None, floor=0.3)).start(policy.problem, rng=1)
+    play(free, 50)
+    assert free.state.rates[1] == pytest.approx(0.3 / 51)
+
+
 @pytest.mark.parametrize("batch", [1, 10])
 def test_certified_for_batches_covers_the_sum_of_a_batch(batch: int) -> None:
     problem = random_problem(7, S=4, K=3, d=2)

@@ -1,7 +1,7 @@
 """LC-Tsallis-INF (Kato & Ito, AISTATS 2025), Algorithm 1: hyper-parameters, and how they become numbers."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
@@ -17,7 +17,7 @@ from bothworlds.problem import Problem
 from bothworlds.theory.design import KINDS, Design, Kind, design
 from bothworlds.theory.forecast import Forecast, forecast
 from bothworlds.theory.frame import whitening, world_of
-from bothworlds.theory.schedules import Schedule, schedule, stability_constant
+from bothworlds.theory.schedules import Schedule, learning_gain, schedule, stability_constant
 
 Seed = int | np.random.SeedSequence | np.random.Generator | None
 
@@ -99,10 +99,11 @@ class LCTsallisINF:
         match self.tuning:
             case Certified():
                 return make(rarity=problem.rarity, constant=self._constant)
-            case Adaptive(scale=scale, floor=floor):
-                rates = make(rarity=problem.rarity, constant=self._constant or math.inf)
-                gain = scale * rates.gain
-                return replace(rates, gain=gain, cap=math.inf, power_scale=max(rates.power_scale, floor / gain**2))
+            case Adaptive(scale=scale, floor=floor, c=c):
+                gain = scale * learning_gain(alpha=self.alpha, n_arms=problem.n_arms, dimension=problem.dimension)
+                enough = 0.0 if c is None else 1.0 / (c**2 * explore.coverage)
+                most = max(enough, floor / gain**2)
+                return Schedule(gain=gain, cap=math.inf, linear=math.inf, power_scale=most, power=2.0)
             case Paper(finite_support=True):
                 return make(rarity=problem.rarity, constant=self._constant, use_linear=False)
             case _:
@@ -110,7 +111,7 @@ class LCTsallisINF:
 
     @property
     def _constant(self) -> float:
-        """The constant c of the stability condition; 0 where it is not asked for."""
+        """The constant c of the condition on exploration; 0 where there is none."""
         match self.tuning:
             case Certified(c=c, batch=batch):
                 return (stability_constant(self.alpha) if c is None else c) / batch

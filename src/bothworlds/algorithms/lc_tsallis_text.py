@@ -144,12 +144,10 @@ def learning_rate(numbers: Numbers, t: float, spread: float) -> float:
 
 
 @kernel
-def scheduled_exploration(numbers: Numbers, t: float, eta: float) -> float:
-    """Return gamma_t of the schedule: rules (A) and (B) of schedules.py, or the floor of the adaptive tuning."""
-    if numbers.kind == ADAPTIVE:
-        return min(MOST_EXPLORATION, numbers.floor / t)
+def scheduled_exploration(numbers: Numbers, eta: float) -> float:
+    """Return the rate that suffices whatever q_t is: rules (A) and (B) of schedules.py, at most 1/2."""
     curved = eta * eta if numbers.power == 2.0 else math.exp(numbers.power * math.log(eta))
-    return min(numbers.linear * eta, numbers.power_scale * curved)
+    return min(MOST_EXPLORATION, numbers.linear * eta, numbers.power_scale * curved)
 
 
 @kernel
@@ -182,16 +180,21 @@ def covariance_of_points(world: World, state: State, work: Work) -> None:
 
 @kernel
 def exploration_rate(world: World, numbers: Numbers, state: State, work: Work, eta: float) -> float:
-    """Return gamma_t: the schedule's, or the smallest that keeps the stability condition."""
-    gamma = scheduled_exploration(numbers, state.t[0], eta)
-    if numbers.kind == SCHEDULED or numbers.constant == 0.0:
-        return gamma
-    weigh(state.cells, numbers.alpha, work.ratio)
-    trial = Trial(state.sigma, world.z, work.ratio, work.mixed, state.inverse, work.scaled, work.leverages)
+    """Return gamma_t: the schedule's, or the smallest that keeps a stability condition, or the floor."""
+    upper = scheduled_exploration(numbers, eta)
+    if numbers.kind == SCHEDULED:
+        return upper
+    floor: float = min(MOST_EXPLORATION, numbers.floor / state.t[0])
+    if numbers.constant == 0.0:
+        return floor
+    weighted = 0
+    if numbers.kind == CERTIFIED:
+        weighted = work.ratio.shape[0]
+        weigh(state.cells, numbers.alpha, work.ratio)
+    ratio = work.ratio[0:weighted]
+    trial = Trial(state.sigma, world.z, ratio, work.mixed, state.inverse, work.scaled, work.leverages)
     limit = numbers.constant * numbers.constant / (eta * eta)
-    if numbers.kind == ADAPTIVE:
-        return max(gamma, smallest_rate(trial, limit, state.start_rate[0], MOST_EXPLORATION))
-    return smallest_rate(trial, limit, state.start_rate[0], gamma)
+    return max(floor, smallest_rate(trial, limit, state.start_rate[0], upper))
 
 
 @kernel

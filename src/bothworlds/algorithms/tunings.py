@@ -64,9 +64,9 @@ class Adaptive:
 
         eta_t = scale K^(1/4)/sqrt(offset d + sum of residual^2 leverage).
 
-    Without a bound on eta |l_hat| a single lucky play of a rare arm can turn the policy around for thousands of rounds
-    (rare rewards do this often). So gamma_t is the smallest rate, at most 1/2, for which the stability condition holds
-    with a generous constant c, and at least min(1/2, floor/t).
+    Without a bound on its steps a single lucky play of a rare arm can turn the policy around for thousands of rounds;
+    rare rewards do this often. So gamma_t is the smallest rate, at most 1/2, for which eta_t^2 times the largest
+    leverage is at most c^2, and at least min(1/2, floor/t).
 
     Parameters
     ----------
@@ -77,13 +77,13 @@ class Adaptive:
     floor
         Exploration that keeps the covariance well-conditioned; costs about floor log T average gaps.
     c
-        The constant of eta |l_hat| <= c q^(alpha-1); None does without the condition.
+        Bound on the root mean square of a step eta l_hat; None does without one.
     """
 
     scale: float = 1.5
     offset: float = 1.0
     floor: float = 0.1
-    c: float | None = 0.75
+    c: float | None = 0.5
 
     def __post_init__(self) -> None:
         for name in ("scale", "offset", "floor"):

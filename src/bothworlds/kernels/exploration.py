@@ -1,4 +1,4 @@
-"""The smallest exploration rate that keeps the stability condition, computed exactly each round.
+"""The smallest exploration rate that keeps a stability condition, computed exactly each round.
 
 In coordinates where Sigma(e) is the identity, Sigma_t = (1 - gamma) Sigma(q) + gamma I, and with the leverages
 lev(a, x) = z^T Sigma_t^-1 z, by Cauchy-Schwarz, eta |l_hat(a, x)| <= c q(a|x)^(alpha-1) holds for all arms,
@@ -6,7 +6,10 @@ contexts and plays as soon as
 
     eta^2 max[q^(2 (1-alpha)) lev] max[lev] <= c^2.
 
-The logarithm of the left side is convex in gamma (1/lev is concave in Sigma), so the feasible rates form an
+A weaker condition, for the adaptive tuning: eta^2 max[lev] <= c^2. Since sum_x g sum_a pi (eta l_hat)^2 = eta^2 lev
+loss^2 for the cell played, it bounds the mean square of a step by c^2.
+
+The logarithm of either left side is convex in gamma (1/lev is concave in Sigma), so the feasible rates form an
 interval. It contains the rate of the schedule; its lower end is what we are after. The search starts at the rate of
 the round before, which is nearly always within a few percent, so that two trials are the rule.
 """
@@ -37,7 +40,10 @@ def weigh(q: Floats, alpha: float, ratio: Floats) -> None:
 
 
 class Trial(NamedTuple):
-    """What a trial of gamma reads (Sigma(q), features, q^(2 (1-alpha))) and the space it writes to."""
+    """What a trial of gamma reads (Sigma(q), features, q^(2 (1-alpha))) and the space it writes to.
+
+    An empty ratio stands for the weaker condition.
+    """
 
     sigma: Floats
     z: Floats
@@ -50,7 +56,7 @@ class Trial(NamedTuple):
 
 @kernel
 def condition(trial: Trial, gamma: float) -> float:
-    """Return max[q^(2 (1-alpha)) lev] max[lev] at gamma; infinity where Sigma_t is not positive definite."""
+    """Return max[q^(2 (1-alpha)) lev] max[lev], or max[lev]; infinity where Sigma_t is not positive definite."""
     d = trial.sigma.shape[0]
     for i in range(d):
         for j in range(d):
@@ -61,9 +67,12 @@ def condition(trial: Trial, gamma: float) -> float:
     invert_lower(trial.factor)
     leverages(trial.factor, trial.z, trial.row, trial.lev)
     highest = 0.0
-    highest_weighted = 0.0
     for n in range(trial.lev.shape[0]):
         highest = max(highest, trial.lev[n])
+    if trial.ratio.shape[0] == 0:
+        return highest
+    highest_weighted = 0.0
+    for n in range(trial.lev.shape[0]):
         highest_weighted = max(highest_weighted, trial.ratio[n] * trial.lev[n])
     return highest * highest_weighted
 
@@ -72,7 +81,8 @@ def condition(trial: Trial, gamma: float) -> float:
 def smallest_rate(trial: Trial, limit: float, start: float, upper: float) -> float:
     """Return the smallest gamma in [0, upper] with condition(gamma) <= limit, to 5 % from above.
 
-    ``start`` is a guess. ``upper`` is feasible by Lemma A.3 and is what comes back if nothing smaller is.
+    ``start`` is a guess. ``upper`` is feasible by Lemma A.3, or the most that may be explored; it is what comes back
+    if nothing smaller is feasible.
     """
     low, high = 0.0, upper
     try_zero = True
