@@ -1,9 +1,9 @@
 """LC-Tsallis-INF in NumPy, vectorised over contexts: what the library is measured against.
 
-The same algorithm doing the same work: any alpha, the paper's tuning for alpha = 1/2, Newton on all contexts at
-once, the covariance as one matrix product, the trace identity as a guard, the direction by a linear solve. With
-``half=True`` powers are written out for alpha = 1/2 and the guard is left out, the least a careful NumPy user can
-do with.
+The paper's formulas written down as they stand, with the work that the library does: any alpha, Newton on all
+contexts at once, the covariance as the sum it is defined by, the trace identity as a guard, the
+direction by a linear solve. With ``tuned=True`` it is what a NumPy expert would make of it: powers written out for
+alpha = 1/2, the covariance as one BLAS product, no guard.
 """
 
 import numpy as np
@@ -24,20 +24,20 @@ class NumpyTsallis:
         *,
         seed: int,
         alpha: float = 0.5,
-        half: bool = False,
+        tuned: bool = False,
     ) -> None:
         S, K, d = features.shape
         self.features, self.g, self.exploration, self.coverage = features, g, exploration, coverage
         self.flat = features.reshape(S * K, d)
         self.rarity = 1.0 / g.min()
         self.rng = np.random.default_rng(seed)
-        self.alpha, self.half = alpha, half
+        self.alpha, self.tuned = alpha, tuned
         self.theta = np.zeros(d)
         self.t = 1
 
     def sums(self, base: Floats) -> tuple[Floats, Floats]:
         """Return w = base^-p and w/base for p = 1/(1 - alpha)."""
-        if self.half:
+        if self.tuned:
             r = 1.0 / base
             return r * r, r * r * r
         w = base ** (-1.0 / (1.0 - self.alpha))
@@ -61,16 +61,23 @@ class NumpyTsallis:
 
     def act(self, x: int) -> tuple[int, float, Floats]:
         """Return arm, propensity and direction for context x."""
-        S, K, d = self.features.shape
+        _, K, d = self.features.shape
         eta = min(K**0.25 / np.sqrt(d * self.t), np.sqrt(self.coverage / self.rarity) / 16.0)
         gamma = 128.0 * self.rarity * eta**2 / self.coverage
         pi = (1.0 - gamma) * self.point(eta) + gamma * self.exploration
-        weights = (self.g[:, None] * pi).reshape(S * K, 1)
-        sigma = self.flat.T @ (weights * self.flat)
-        if not self.half and abs(np.trace(np.linalg.solve(sigma, sigma)) - d) > 1e-6 * d:
-            raise ArithmeticError("covariance too ill-conditioned")
+        weights = self.g[:, None] * pi
+        sigma = self.covariance(weights)
         arm = int(self.rng.choice(K, p=pi[x] / pi[x].sum()))
         return arm, float(pi[x, arm]), np.linalg.solve(sigma, self.features[x, arm])
+
+    def covariance(self, weights: Floats) -> Floats:
+        """Return Sigma_t = sum_x g(x) sum_a pi(a|x) phi phi^T, guarded by sum_x g sum_a pi lev = d."""
+        if self.tuned:
+            return np.asarray(self.flat.T @ (weights.reshape(-1, 1) * self.flat))
+        sigma = np.einsum("xa,xai,xaj->ij", weights, self.features, self.features)
+        if abs(np.trace(np.linalg.solve(sigma, sigma)) - len(sigma)) > 1e-6 * len(sigma):
+            raise ArithmeticError("covariance too ill-conditioned")
+        return np.asarray(sigma)
 
     def update(self, direction: Floats, loss: float) -> None:
         """Add theta_hat = loss * Sigma^-1 phi."""
