@@ -111,7 +111,9 @@ class Policy:
     def _act(self, x: int) -> Decision:
         number = self._rounds.add()
         direction = np.empty(self._nothing.shape)
-        arm = self._entries.act(*self._fixed, self._memory, self._scratch, x, self._key, number, direction)
+        baseline = np.empty(self._nothing.shape) if self._machine.has_baseline else None
+        filled = self._nothing if baseline is None else baseline
+        arm = self._entries.act(*self._fixed, self._memory, self._scratch, x, self._key, number, direction, filled)
         return Decision(
             number,
             x,
@@ -120,7 +122,7 @@ class Policy:
             self.problem.arms[arm],
             self.state.pi.item(x, arm),
             direction,
-            self.state.baseline.copy() if self._machine.has_baseline else None,
+            baseline,
             self.name,
         )
 

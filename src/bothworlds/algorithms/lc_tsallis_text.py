@@ -252,12 +252,23 @@ def refresh(world: World, numbers: Numbers, state: State, work: Work) -> int:
 
 @kernel
 def choose(
-    world: World, numbers: Numbers, state: State, work: Work, x: int, key: int, time: int, direction: Floats
+    world: World,
+    numbers: Numbers,
+    state: State,
+    work: Work,
+    x: int,
+    key: int,
+    time: int,
+    direction: Floats,
+    baseline: Floats,
 ) -> int:
-    """Draw A_t from pi_t(x) and write direction = Sigma_t^-1 phi(A_t, x); return A_t."""
+    """Draw A_t from pi_t(x), write direction = Sigma_t^-1 phi(A_t, x) and the control variate; return A_t."""
     u, _ = two_uniforms(key, time, ARM, 0)
     arm = draw(state.pi[x], u)
     cell = x * state.pi.shape[1] + arm
+    if numbers.kind == ADAPTIVE:
+        for i in range(baseline.shape[0]):
+            baseline[i] = state.baseline[i]
     if numbers.beta > 0.0:
         samples = int(numbers.samples)
         if samples == 0:

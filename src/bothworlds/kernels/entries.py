@@ -33,8 +33,9 @@ class KernelText(NamedTuple):
 
     ``numbers_of(array)`` names the hyper-parameters, ``state_of(memory, S, K, d, cells)`` and ``work_of(scratch,
     ...)`` name the parts of flat memory. ``refresh(world, numbers, state, work) -> status`` computes the plan,
-    ``choose(world, numbers, state, work, x, key, time, direction) -> arm`` draws from it, and ``learn(world,
-    numbers, state, x, a, loss, direction, baseline)`` adds one observation.
+    ``choose(world, numbers, state, work, x, key, time, direction, baseline) -> arm`` draws from it and fills in
+    what the decision carries, and ``learn(world, numbers, state, x, a, loss, direction, baseline)`` adds one
+    observation. The state has a field ``pi``, the probabilities of all contexts and arms.
     """
 
     numbers_of: Callable[..., Any]
@@ -67,7 +68,7 @@ def world_of(z: Floats, table: Floats, S: int, K: int) -> World:
 def interpreted_entries(text: KernelText) -> Entries:
     """Build the entries of an algorithm as plain Python.
 
-    ``act`` draws an arm and fills in its direction. ``step`` copies ``before`` into ``memory`` (begin), adds an
+    ``act`` draws an arm and fills in direction and baseline. ``step`` copies ``before`` into ``memory`` (begin), adds an
     observation (feed) and computes the plan (finish), each if asked to.
     """
     numbers_of, state_of, work_of, refresh, choose, learn = text
@@ -83,12 +84,13 @@ def interpreted_entries(text: KernelText) -> Entries:
         key: int,
         time: int,
         direction: Floats,
+        baseline: Floats,
     ) -> int:
         d, cells = z.shape
         numbers = numbers_of(table[S + 2 * S * K :])
         state = state_of(memory, S, K, d, cells)
         work = work_of(scratch, S, K, d, cells)
-        return choose(world_of(z, table, S, K), numbers, state, work, x, key, time, direction)
+        return choose(world_of(z, table, S, K), numbers, state, work, x, key, time, direction, baseline)
 
     def step(
         z: Floats,
