@@ -68,8 +68,8 @@ def world_of(z: Floats, table: Floats, S: int, K: int) -> World:
 def interpreted_entries(text: KernelText) -> Entries:
     """Build the entries of an algorithm as plain Python.
 
-    ``act`` draws an arm and fills in direction and baseline. ``step`` copies ``before`` into ``memory`` (begin), adds an
-    observation (feed) and computes the plan (finish), each if asked to.
+    ``act`` draws an arm and fills in direction and baseline. ``step`` copies ``before`` into ``memory`` (begin),
+    adds an observation (feed) and computes the plan (finish), each if asked to.
     """
     numbers_of, state_of, work_of, refresh, choose, learn = text
 

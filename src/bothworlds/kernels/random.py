@@ -16,6 +16,10 @@ TO_UNIT = 1.0 / 9007199254740992.0  # 2**-53
 # What a draw is for: each purpose has its own stream of random numbers.
 ARM = 0
 RESAMPLING = 1
+CONTEXT = 2  # and the loss of the round: the second uniform of the pair
+NOISE = 3
+NATURE = 4
+STREAM = 5
 
 
 @kernel
@@ -48,6 +52,13 @@ def two_uniforms(key: int, time: int, purpose: int, index: int) -> tuple[float, 
     u = ((w0 >> 5) * 67108864 + (w1 >> 6)) * TO_UNIT
     v = ((w2 >> 5) * 67108864 + (w3 >> 6)) * TO_UNIT
     return u, v
+
+
+@kernel
+def stream_key(seed: int, replication: int) -> int:
+    """Return the key of a replication's stream, an integer in [0, 2**62): derived, never drawn."""
+    w0, w1, _, _ = philox(replication & MASK, (replication >> 32) & MASK, 0, STREAM, seed & MASK, (seed >> 32) & MASK)
+    return (w0 & 0x3FFFFFFF) * 4294967296 + w1
 
 
 @kernel

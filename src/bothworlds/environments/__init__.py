@@ -1,0 +1,38 @@
+"""Nature: contexts, parameters and noise in every regime of the paper, each knowing its own truth."""
+
+from bothworlds.environments.adversarial import (
+    adaptive_adversary,
+    alternating,
+    flip,
+    given,
+    growing_phases,
+    random_walk,
+    sine,
+)
+from bothworlds.environments.corrupted import corrupted, moving_level
+from bothworlds.environments.environment import Environment
+from bothworlds.environments.fatigue import ad_fatigue
+from bothworlds.environments.instances import Instance, margin_instance, random_instance, with_means
+from bothworlds.environments.making import opposite
+from bothworlds.environments.stochastic import lower_bound, stochastic
+
+__all__ = [
+    "Environment",
+    "Instance",
+    "ad_fatigue",
+    "adaptive_adversary",
+    "alternating",
+    "corrupted",
+    "flip",
+    "given",
+    "growing_phases",
+    "lower_bound",
+    "margin_instance",
+    "moving_level",
+    "opposite",
+    "random_instance",
+    "random_walk",
+    "sine",
+    "stochastic",
+    "with_means",
+]

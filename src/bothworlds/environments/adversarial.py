@@ -1,0 +1,95 @@
+"""The adversarial regime: parameters that change, by plan or in answer to the learner."""
+
+from typing import Any
+
+import numpy as np
+
+from bothworlds.environments import nature
+from bothworlds.environments.environment import Environment, Noise
+from bothworlds.environments.making import at_least, make, one_at_a_time
+from bothworlds.problem import Problem
+
+
+def alternating(
+    problem: Problem, thetas: Any, *, every: int = 1, noise: Noise = "bernoulli", sigma: float = 0.25
+) -> Environment:
+    """Make an adversary that goes round a list of parameters, ``every`` rounds each."""
+    at_least(every, 1, "every")
+    return one_at_a_time("alternating", problem, thetas, nature.CYCLE, noise, sigma, [float(every)])
+
+
+def growing_phases(
+    problem: Problem,
+    thetas: Any,
+    *,
+    first: int = 100,
+    growth: float = 1.6,
+    noise: Noise = "bernoulli",
+    sigma: float = 0.25,
+) -> Environment:
+    """Make an adversary whose phases grow: what was learnt in the last phase is wrong in the next, longer one."""
+    at_least(first, 1, "first")
+    if not growth >= 1.0:
+        raise ValueError(f"growth must be at least 1; got {growth!r}")
+    return one_at_a_time("growing phases", problem, thetas, nature.GROWING, noise, sigma, [float(first), growth])
+
+
+def flip(problem: Problem, thetas: Any, *, at: int, noise: Noise = "bernoulli", sigma: float = 0.25) -> Environment:
+    """Make an adversary that changes once: the first parameter up to round ``at``, the second from then on."""
+    at_least(at, 0, "at")
+    if len(thetas) != 2:
+        raise ValueError(f"a flip needs two parameters, before and after; got {len(thetas)}")
+    return one_at_a_time("flip", problem, thetas, nature.SWITCH, noise, sigma, [float(at)])
+
+
+def sine(
+    problem: Problem, thetas: Any, *, period: float, noise: Noise = "bernoulli", sigma: float = 0.25
+) -> Environment:
+    """Make a drift: theta_t = sin(2 pi t/period) theta_1 + cos(2 pi t/period) theta_2."""
+    if not period > 0.0 or len(thetas) != 2:
+        raise ValueError(f"a sine needs a positive period and two parameters; got {period!r} and {len(thetas)}")
+    made = make("sine", problem, thetas, nature.SINE, noise, sigma, [period])
+    made.require_losses(np.sqrt((made.tables**2).sum(axis=0)), "the largest amplitude")
+    return made
+
+
+def random_walk(
+    problem: Problem, *, step: float = 0.01, seed: int = 0, noise: Noise = "bernoulli", sigma: float = 0.25
+) -> Environment:
+    """Make a drift: every coordinate of theta walks by +-step of its range, reflected at the ends."""
+    if not 0.0 < step <= 1.0:
+        raise ValueError(f"step must lie in (0, 1]; got {step!r}")
+    basis = problem.span.basis.T  # rows: parameters that read off one coordinate of the span
+    reach = np.abs(np.einsum("xai,ji->jxa", problem.features, basis)).max(axis=(1, 2))
+    thetas = basis / (reach * len(basis))[:, None]
+    start = np.random.default_rng(seed).uniform(-1.0, 1.0, size=len(basis))
+    made = make("random walk", problem, thetas, nature.WALK, noise, sigma, [step, *start.tolist()])
+    made.require_losses(np.abs(made.tables).sum(axis=0))
+    return made
+
+
+def given(problem: Problem, thetas: Any, *, noise: Noise = "bernoulli", sigma: float = 0.25) -> Environment:
+    """Make an adversary from an array of parameters (T, features), one row a round."""
+    rows = np.array(thetas, dtype=np.float64)
+    d = problem.features.shape[2]
+    if rows.ndim != 2 or rows.shape[1] != d:
+        raise ValueError(f"thetas must have shape (rounds, {d}); got {rows.shape}")
+    made = Environment(
+        name="given", problem=problem, thetas=np.eye(d), kind=nature.GIVEN, path=rows, noise=noise, sigma=sigma
+    )
+    for block in np.array_split(rows, max(1, len(rows) * made.tables.size // 10**7)):
+        made.require_losses(np.abs(np.einsum("tj,jxa->txa", block, made.tables)).max(axis=0), "a row of thetas")
+    return made
+
+
+def adaptive_adversary(
+    problem: Problem, thetas: Any, *, noise: Noise = "bernoulli", sigma: float = 0.25
+) -> Environment:
+    """Make an adversary that sees pi_t and takes the parameter under which the learner does worst.
+
+    Worst is the learner's expected loss less that of uniform play under the same parameter.
+    """
+    made = one_at_a_time("adaptive adversary", problem, thetas, nature.WORST, noise, sigma, [])
+    even = problem.available / problem.available.sum(axis=1, keepdims=True)
+    uniform = np.einsum("x,xa,jxa->j", problem.probabilities, even, made.tables)
+    return make(made.name, problem, made.thetas, nature.WORST, noise, sigma, uniform.tolist())

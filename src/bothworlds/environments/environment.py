@@ -1,0 +1,151 @@
+"""Environment: nature as data, with the truth about itself."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from bothworlds.environments import nature
+from bothworlds.kernels.arrays import Floats, Ints
+from bothworlds.kernels.driver import NatureText
+from bothworlds.problem import Problem
+
+Noise = Literal["none", "bernoulli", "uniform", "normal"]
+NOISES: dict[str, int] = {
+    "none": nature.NO_NOISE,
+    "bernoulli": nature.BERNOULLI,
+    "uniform": nature.UNIFORM,
+    "normal": nature.NORMAL,
+}
+TEXT = NatureText(nature.decide, nature.react, nature.mean_loss, nature.noisy)
+SLACK = 1e-9
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Environment:
+    """A world for learners: a problem, a rule for theta_t, and noise.
+
+    theta_t = sum_j c_j(t) thetas[j]; ``kind`` and ``numbers`` say how nature chooses the coefficients
+    (`bothworlds.environments.nature`). Made by the functions of this package; a user's own world is `given` an array of
+    parameters, or a Python function.
+
+    Attributes
+    ----------
+    name
+        How reports call it.
+    problem, thetas
+        What the learner knows; the parameters (J, features) that nature combines.
+    noise, sigma
+        "none", "bernoulli" (losses +-1), "uniform", or "normal" with deviation sigma, truncated so that losses stay in
+        [-1, 1] and keep their mean.
+    stochastic
+        Whether thetas[0] is the fixed parameter theta_0 that gaps and corruption refer to.
+    budget
+        Corruption C that nature may spend; 0 without corruption.
+    reacts
+        Whether nature reacts to the plays themselves, so that regret against a fixed policy is not what that policy
+        would have got.
+    """
+
+    name: str
+    problem: Problem
+    thetas: Floats
+    kind: int = nature.FIXED
+    numbers: Floats = field(default_factory=lambda: np.zeros(0))
+    noise: Noise = "bernoulli"
+    sigma: float = 0.25
+    path: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    stochastic: bool = False
+    budget: float = 0.0
+    reacts: bool = False
+
+    def __post_init__(self) -> None:
+        if self.noise not in NOISES:
+            raise ValueError(f"unknown noise {self.noise!r}; choose one of {', '.join(NOISES)}")
+        if not 0.0 < self.sigma < np.inf:
+            raise ValueError(f"sigma must be positive and finite; got {self.sigma!r}")
+        thetas = np.array(self.thetas, dtype=np.float64)
+        d = self.problem.features.shape[2]
+        if thetas.ndim != 2 or thetas.shape[1] != d or not np.isfinite(thetas).all():
+            raise ValueError(
+                f"parameters must be finite and have shape (.., {d}), one entry per feature; got {thetas.shape}"
+            )
+        object.__setattr__(self, "thetas", thetas)
+
+    @cached_property
+    def tables(self) -> Floats:
+        """Mean losses <phi(a, x), theta_j>, shape (J, contexts, arms)."""
+        return np.ascontiguousarray(np.einsum("xai,ji->jxa", self.problem.features, self.thetas))
+
+    def require_losses(self, largest: Floats | float, what: str = "theta") -> None:
+        """Refuse a world whose mean losses leave [-1, 1] for some offered arm."""
+        table = np.broadcast_to(np.asarray(largest), self.problem.available.shape)
+        worst = float(np.abs(np.where(self.problem.available, table, 0.0)).max())
+        if worst > 1.0 + SLACK:
+            raise ValueError(
+                f"{what} makes mean losses leave [-1, 1]: the largest is {worst:.4g}. "
+                f"Scale it by at most {1 / worst:.4g}"
+            )
+
+    def begin(self) -> nature.Nature:
+        """Return a nature at round 1, with memory of its own."""
+        J = len(self.thetas)
+        numbers = np.concatenate([self.numbers, [self.sigma]])
+        path = np.ascontiguousarray(self.path) if self.path.size else np.zeros((0, J))
+        memory = np.zeros(max(4, J))
+        return nature.Nature(
+            kind=self.kind,
+            noise=NOISES[self.noise],
+            numbers=numbers,
+            tables=self.tables,
+            path=path,
+            c=np.zeros(J),
+            sums=np.zeros(J),
+            hurt=np.zeros(J),
+            state=memory,
+        )
+
+    def best_losses(self, sums: Floats) -> Floats:
+        """Return sum_x g(x) min_a sum_j sums_j <phi(a, x), theta_j> for every row of sums (.., J)."""
+        totals = np.einsum("...j,jxa->...xa", sums, self.tables)
+        return np.asarray(np.where(self.problem.available, totals, np.inf).min(axis=-1) @ self.problem.probabilities)
+
+    @property
+    def gaps(self) -> Floats:
+        """Delta(a|x) of the fixed parameter theta_0, shape (contexts, arms); infinite where an arm is not offered."""
+        if not self.stochastic:
+            raise ValueError(f"the environment {self.name!r} has no fixed parameter, and so no gaps")
+        means = np.where(self.problem.available, self.tables[0], np.inf)
+        return np.asarray(means - means.min(axis=1, keepdims=True))
+
+    @property
+    def context_gaps(self) -> Floats:
+        """Delta(x): the smallest gap of an arm other than the best one; infinite where only one arm is offered."""
+        return np.asarray(np.sort(self.gaps, axis=1)[:, 1])
+
+    @property
+    def gap(self) -> float:
+        """Delta_*: the smallest gap of all contexts."""
+        return float(self.context_gaps.min())
+
+    @property
+    def comparator(self) -> Ints:
+        """rho*(x), the best arm of theta_0 in every context."""
+        return np.asarray(self.gaps.argmin(axis=1), dtype=np.int64)
+
+    def margin_curve(self, heights: Any) -> Floats:
+        """P(Delta(X) <= h) for every h (Definition 2.5)."""
+        h = np.atleast_1d(np.asarray(heights, dtype=np.float64))
+        below = self.context_gaps[None, :] <= h[:, None]
+        return np.asarray(below @ self.problem.probabilities)
+
+    def corruption_of(self, theta: Floats) -> float:
+        """Corruption of a round with this theta: sum_x g(x) max_a (Delta(a|x) - Delta_t(a|x))_+, against rho*."""
+        table = self.problem.features @ theta
+        here = table - np.take_along_axis(table, self.comparator[:, None], axis=1)
+        drop = np.where(self.problem.available, np.where(np.isfinite(self.gaps), self.gaps, 0.0) - here, 0.0)
+        return float(self.problem.probabilities @ np.maximum(drop.max(axis=1), 0.0))
+
+    def __repr__(self) -> str:
+        return f"Environment({self.name!r}, {self.problem}, noise={self.noise!r})"

@@ -1,0 +1,40 @@
+"""Ad fatigue: nature reacts to the plays themselves."""
+
+from typing import Any
+
+import numpy as np
+
+from bothworlds.environments import nature
+from bothworlds.environments.environment import Environment, Noise
+from bothworlds.environments.making import at_least, make
+from bothworlds.problem import Problem
+
+
+def ad_fatigue(
+    *,
+    click_rates: Any,
+    probabilities: Any,
+    wear: float = 0.15,
+    memory: int = 200,
+    noise: Noise = "bernoulli",
+    sigma: float = 0.25,
+) -> Environment:
+    """Make the paper's motive: the response to an ad falls the more often its audience has seen it lately.
+
+    click_rates (contexts, ads) are those of fresh ads; an ad shown in every one of the last ``memory`` rounds loses
+    ``wear``. Every ad has its own click rate in every context, so features are one unit vector per pair.
+    """
+    rates = np.array(click_rates, dtype=np.float64)
+    at_least(memory, 1, "memory")
+    if rates.ndim != 2 or (rates < 0).any() or (rates > 1).any() or not 0.0 <= wear <= rates.min() + 1.0:
+        raise ValueError("click_rates must be a (contexts, ads) table of probabilities, wear a probability")
+    S, K = rates.shape
+    phi = np.eye(S * K).reshape(S, K, S * K)
+    problem = Problem(features=phi, probabilities=probabilities, reward_range=(0.0, 1.0))
+    fresh = (1.0 - 2.0 * rates).reshape(-1)
+    tired = np.tile(np.eye(K), (1, S))
+    made = make(
+        "ad fatigue", problem, [fresh, *tired], nature.FATIGUE, noise, sigma, [2.0 * wear, 1.0 / memory], reacts=True
+    )
+    made.require_losses(made.tables[0] + 2.0 * wear, "wear")
+    return made

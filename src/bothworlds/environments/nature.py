@@ -1,0 +1,207 @@
+"""Nature as kernel text: theta_t = sum_j c_j(t) theta_j for a few fixed parameters theta_j, chosen round by round.
+
+An environment is data: the kind of rule, its numbers, and the table of mean losses of every theta_j. One compiled
+driver serves them all. ``hurt[j]`` is the learner's expected loss under theta_j in this round, which an adaptive
+nature may look at; the paper lets theta_t depend on the past, and so on the learner's policy.
+"""
+
+import math
+from typing import NamedTuple
+
+from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.compile import kernel
+from bothworlds.kernels.random import NATURE, NOISE, two_uniforms
+
+FIXED, CYCLE, GROWING, SWITCH, SINE, WALK, GIVEN, WORST, CORRUPT, LEVEL, FATIGUE = range(11)
+FIRST, AT_RANDOM, WHEN_SURE = range(3)
+NO_NOISE, BERNOULLI, UNIFORM, NORMAL = range(4)
+
+
+class Nature(NamedTuple):
+    """An environment as a kernel sees it.
+
+    ``tables`` (J, S, K) mean losses of theta_j, ``path`` (T, J) given coefficients, ``c`` (J,) the coefficients of
+    the round, ``sums`` (J,) their sums so far, ``hurt`` (J,), and ``state`` whatever the rule remembers.
+    """
+
+    kind: int
+    noise: int
+    numbers: Floats
+    tables: Floats
+    path: Floats
+    c: Floats
+    sums: Floats
+    hurt: Floats
+    state: Floats
+
+
+@kernel
+def only(c: Floats, index: int) -> None:
+    """Let theta_index alone be in force."""
+    for j in range(c.shape[0]):
+        c[j] = 1.0 if j == index else 0.0
+
+
+@kernel
+def cycle(nature: Nature, t: int) -> None:
+    """theta_1, theta_2, ... in turn, each for numbers[0] rounds."""
+    only(nature.c, ((t - 1) // int(nature.numbers[0])) % nature.c.shape[0])
+
+
+@kernel
+def growing(nature: Nature, t: int) -> None:
+    """theta_1, theta_2, ... in turn, the first for numbers[0] rounds, each phase numbers[1] times the one before."""
+    if t == 1:
+        nature.state[0] = 0.0
+        nature.state[1] = nature.numbers[0]
+        nature.state[2] = nature.numbers[0]
+    while t > nature.state[2]:
+        nature.state[0] += 1.0
+        nature.state[1] *= nature.numbers[1]
+        nature.state[2] += math.ceil(nature.state[1])
+    only(nature.c, int(nature.state[0]) % nature.c.shape[0])
+
+
+@kernel
+def walk(nature: Nature, t: int, key: int) -> None:
+    """Each coefficient takes steps of +-numbers[0], reflected at +-1."""
+    for j in range(nature.c.shape[0]):
+        if t == 1:
+            nature.state[j] = nature.numbers[1 + j]
+        u, _ = two_uniforms(key, t, NATURE, j)
+        moved = nature.state[j] + (nature.numbers[0] if u < 0.5 else -nature.numbers[0])
+        if moved > 1.0:
+            moved = 2.0 - moved
+        elif moved < -1.0:
+            moved = -2.0 - moved
+        nature.state[j] = moved
+        nature.c[j] = moved
+
+
+@kernel
+def worst(nature: Nature) -> None:
+    """Take the theta_j under which the learner loses most against uniform play, whose loss is numbers[j]."""
+    chosen = 0
+    highest = -math.inf
+    for j in range(nature.c.shape[0]):
+        excess = nature.hurt[j] - nature.numbers[j]
+        if excess > highest:
+            highest = excess
+            chosen = j
+    only(nature.c, chosen)
+
+
+@kernel
+def corrupt(nature: Nature, t: int, key: int) -> None:
+    """theta_0, but theta_1 in corrupted rounds until the budget is spent; the last one is corrupted in part.
+
+    numbers: placement, budget, cost of a corrupted round, probability, threshold; state[0] is what was spent. When
+    sure: whenever the learner's expected loss under theta_0 is within ``threshold`` of the optimum.
+    """
+    if t == 1:
+        nature.state[0] = 0.0
+    placement, budget, cost = nature.numbers[0], nature.numbers[1], nature.numbers[2]
+    share = min(1.0, (budget - nature.state[0]) / cost)
+    if placement == AT_RANDOM:
+        u, _ = two_uniforms(key, t, NATURE, 0)
+        if u >= nature.numbers[3]:
+            share = 0.0
+    elif placement == WHEN_SURE and nature.hurt[0] > nature.numbers[4]:
+        share = 0.0
+    if share <= 0.0:
+        only(nature.c, 0)
+        return
+    nature.state[0] += share * cost
+    nature.c[0] = 1.0 - share
+    nature.c[1] = share
+
+
+@kernel
+def tire(nature: Nature, t: int) -> None:
+    """theta_0 plus numbers[0] times the exposure of every arm; exposures are the state."""
+    nature.c[0] = 1.0
+    for j in range(1, nature.c.shape[0]):
+        if t == 1:
+            nature.state[j - 1] = 0.0
+        nature.c[j] = nature.numbers[0] * nature.state[j - 1]
+
+
+@kernel
+def decide(nature: Nature, t: int, key: int) -> None:
+    """Choose the coefficients of round t."""
+    kind = nature.kind
+    if kind == FIXED:
+        only(nature.c, 0)
+    elif kind == CYCLE:
+        cycle(nature, t)
+    elif kind == GROWING:
+        growing(nature, t)
+    elif kind == SWITCH:
+        only(nature.c, 0 if t <= nature.numbers[0] else 1)
+    elif kind == SINE:
+        nature.c[0] = math.sin(2.0 * math.pi * t / nature.numbers[0])
+        nature.c[1] = math.cos(2.0 * math.pi * t / nature.numbers[0])
+    elif kind == WALK:
+        walk(nature, t, key)
+    elif kind == GIVEN:
+        for j in range(nature.c.shape[0]):
+            nature.c[j] = nature.path[t - 1, j]
+    elif kind == WORST:
+        worst(nature)
+    elif kind == CORRUPT:
+        corrupt(nature, t, key)
+    elif kind == LEVEL:
+        nature.c[0] = 1.0
+        nature.c[1] = nature.numbers[0] if ((t - 1) // int(nature.numbers[1])) % 2 == 0 else -nature.numbers[0]
+    else:
+        tire(nature, t)
+
+
+@kernel
+def react(nature: Nature, a: int) -> None:
+    """Let nature see the arm that was played: exposures follow it at the rate numbers[1]."""
+    if nature.kind == FATIGUE:
+        for j in range(nature.c.shape[0] - 1):
+            shown = 1.0 if j == a else 0.0
+            nature.state[j] += nature.numbers[1] * (shown - nature.state[j])
+
+
+@kernel
+def mean_loss(nature: Nature, x: int, a: int) -> float:
+    """Return <phi(a, x), theta_t>."""
+    total = 0.0
+    for j in range(nature.c.shape[0]):
+        total += nature.c[j] * nature.tables[j, x, a]
+    return total
+
+
+@kernel
+def truncated_normal(sigma: float, bound: float, key: int, t: int) -> float:
+    """Draw from N(0, sigma^2) truncated to [-bound, bound], exactly, by rejection."""
+    if bound <= 0.0:
+        return 0.0
+    value = 0.0
+    for k in range(1000):
+        u, v = two_uniforms(key, t, NOISE, k)
+        if bound < 1.5 * sigma:
+            value = (2.0 * u - 1.0) * bound
+            if v <= math.exp(-0.5 * value * value / (sigma * sigma)):
+                return value
+        else:
+            value = sigma * math.sqrt(-2.0 * math.log(1.0 - u)) * math.cos(2.0 * math.pi * v)
+            if abs(value) <= bound:
+                return value
+    return 0.0
+
+
+@kernel
+def noisy(nature: Nature, mean: float, u: float, key: int, t: int) -> float:
+    """Return a loss in [-1, 1] with the given mean; u is a uniform of the round."""
+    room = 1.0 - abs(mean)
+    if nature.noise == BERNOULLI:
+        return 1.0 if u < 0.5 * (1.0 + mean) else -1.0
+    if nature.noise == UNIFORM:
+        return mean + (2.0 * u - 1.0) * room
+    if nature.noise == NORMAL:
+        return mean + truncated_normal(nature.numbers[nature.numbers.shape[0] - 1], room, key, t)
+    return mean

@@ -1,0 +1,30 @@
+"""The stochastic regime: one parameter for all rounds."""
+
+import math
+
+import numpy as np
+
+from bothworlds.environments import nature
+from bothworlds.environments.environment import Environment, Noise
+from bothworlds.environments.instances import Instance
+from bothworlds.environments.making import at_least, make
+from bothworlds.problem import Problem
+
+
+def stochastic(instance: Instance, *, noise: Noise = "bernoulli", sigma: float = 0.25) -> Environment:
+    """Make the stochastic regime: theta_t = theta_0 in every round (Definition 2.5)."""
+    made = make("stochastic", instance.problem, [instance.theta], nature.FIXED, noise, sigma, stochastic=True)
+    made.require_losses(made.tables[0])
+    return made
+
+
+def lower_bound(
+    *, arms: int, horizon: int, seed: int = 0, noise: Noise = "bernoulli", sigma: float = 0.25
+) -> Environment:
+    """Make the classical hard instance: equal arms but one, better by sqrt(K/T)/2, found at random."""
+    at_least(arms, 2, "arms")
+    at_least(horizon, 1, "horizon")
+    theta = np.zeros(arms)
+    theta[np.random.default_rng(seed).integers(arms)] = -min(1.0, 0.5 * math.sqrt(arms / horizon))
+    problem = Problem(features=np.eye(arms)[None], probabilities=[1.0])
+    return make("lower bound", problem, [theta], nature.FIXED, noise, sigma, stochastic=True)

@@ -1,0 +1,162 @@
+"""The simulation of one replication as kernel text: a learner against a nature, slice by slice."""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from bothworlds.kernels.arrays import Floats, Ints
+from bothworlds.kernels.compile import compiled, kernel
+from bothworlds.kernels.entries import KernelText, world_of
+from bothworlds.kernels.random import CONTEXT, draw, two_uniforms
+from bothworlds.kernels.status import OK
+
+
+class Queue(NamedTuple):
+    """Decisions that wait for feedback, in a ring: cell, loss, direction, baseline; counts (taken, learnt)."""
+
+    contexts: Ints
+    arms: Ints
+    losses: Floats
+    directions: Floats
+    baselines: Floats
+    counts: Ints
+
+
+class Record(NamedTuple):
+    """What is written at the checkpoints: cumulative expected, realised and best loss, and sums of coefficients.
+
+    ``totals`` (2,) runs along; ``trace`` (T, 2) takes contexts and arms if it is not empty.
+    """
+
+    checkpoints: Ints
+    expected: Floats
+    realised: Floats
+    own_best: Floats
+    sums: Floats
+    totals: Floats
+    trace: Ints
+
+
+class NatureText(NamedTuple):
+    """The functions that make a nature: `decide`, `react`, `mean_loss`, `noisy`."""
+
+    decide: Callable[..., None]
+    react: Callable[..., None]
+    mean_loss: Callable[..., float]
+    noisy: Callable[..., float]
+
+
+@kernel
+def expected_losses(tables: Floats, g: Floats, pi: Floats, out: Floats) -> None:
+    """Write sum_x g(x) sum_a pi(a|x) <phi(a, x), theta_j> for every j."""
+    for j in range(out.shape[0]):
+        total = 0.0
+        for x in range(pi.shape[0]):
+            inner = 0.0
+            for a in range(pi.shape[1]):
+                inner += pi[x, a] * tables[j, x, a]
+            total += g[x] * inner
+        out[j] = total
+
+
+@kernel
+def best_loss(tables: Floats, g: Floats, blocked: Floats, sums: Floats) -> float:
+    """Return sum_x g(x) min_a sum_j sums_j <phi(a, x), theta_j>: the best fixed policy's loss."""
+    total = 0.0
+    for x in range(blocked.shape[0]):
+        least = 1e308
+        for a in range(blocked.shape[1]):
+            loss = blocked[x, a]
+            for j in range(sums.shape[0]):
+                loss += sums[j] * tables[j, x, a]
+            least = min(least, loss)
+        total += g[x] * least
+    return total
+
+
+def interpreted_driver(text: KernelText, nature_text: NatureText) -> Callable[..., int]:
+    """Build the driver of an algorithm as plain Python.
+
+    It plays the rounds ``first`` to ``last`` and returns 0, or the round in which arithmetic failed.
+    """
+    numbers_of, state_of, work_of, refresh, choose, learn = text
+    decide, react, mean_loss, noisy = nature_text
+
+    def run(
+        z: Floats,
+        table: Floats,
+        S: int,
+        K: int,
+        memory: Floats,
+        scratch: Floats,
+        nature: Any,
+        queue: Queue,
+        record: Record,
+        key: int,
+        first: int,
+        last: int,
+        delay: int,
+        batch: int,
+        position: int,
+    ) -> int:
+        d, cells = z.shape
+        world = world_of(z, table, S, K)
+        numbers = numbers_of(table[S + 2 * S * K :])
+        state = state_of(memory, S, K, d, cells)
+        work = work_of(scratch, S, K, d, cells)
+        capacity = queue.losses.shape[0]
+        if first == 1 and refresh(world, numbers, state, work) != OK:
+            return 1
+        for t in range(first, last + 1):
+            expected_losses(nature.tables, world.g, state.pi, nature.hurt)
+            decide(nature, t, key)
+            for j in range(nature.c.shape[0]):
+                record.totals[0] += nature.c[j] * nature.hurt[j]
+                nature.sums[j] += nature.c[j]
+            u, v = two_uniforms(key, t, CONTEXT, 0)
+            x = draw(world.g, u)
+            slot = queue.counts[0] % capacity
+            a = choose(world, numbers, state, work, x, key, t, queue.directions[slot], queue.baselines[slot])
+            loss = noisy(nature, mean_loss(nature, x, a), v, key, t)
+            react(nature, a)
+            record.totals[1] += loss
+            queue.contexts[slot] = x
+            queue.arms[slot] = a
+            queue.losses[slot] = loss
+            queue.counts[0] += 1
+            if record.trace.shape[0] > 0:
+                record.trace[t - 1, 0] = x
+                record.trace[t - 1, 1] = a
+            due = queue.counts[0] - delay - queue.counts[1]
+            if due >= batch:
+                for _ in range(due):
+                    slot = queue.counts[1] % capacity
+                    learn(
+                        world,
+                        numbers,
+                        state,
+                        queue.contexts[slot],
+                        queue.arms[slot],
+                        queue.losses[slot],
+                        queue.directions[slot],
+                        queue.baselines[slot],
+                    )
+                    queue.counts[1] += 1
+                if refresh(world, numbers, state, work) != OK:
+                    return t
+            if t == record.checkpoints[position]:
+                record.expected[position] = record.totals[0]
+                record.realised[position] = record.totals[1]
+                record.own_best[position] = best_loss(nature.tables, world.g, world.blocked, nature.sums)
+                for j in range(nature.c.shape[0]):
+                    record.sums[position, j] = nature.sums[j]
+                position += 1
+        return 0
+
+    return run
+
+
+@lru_cache(maxsize=64)
+def compiled_driver(text: KernelText, nature_text: NatureText) -> Callable[..., int]:
+    """Build the driver of an algorithm as machine code; once per process and algorithm."""
+    return compiled(interpreted_driver(text, nature_text))

@@ -1,0 +1,135 @@
+"""Results: cumulative losses at checkpoints, and what follows from them. Arrays in npz, the rest in JSON."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bothworlds.kernels.arrays import Floats, Ints
+from bothworlds.problem.storage import checked_format, read_arrays, read_json, write_arrays, write_bytes
+
+FORMAT = "bothworlds-results-1"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Run:
+    """One algorithm against one environment, R replications, n checkpoints.
+
+    Attributes
+    ----------
+    expected, realised
+        Cumulative loss of the learner (R, n): conditional on the past, and as it fell out.
+    own_best
+        Loss of the policy that was best in hindsight in each replication (R, n).
+    best
+        Loss of the one policy that is best in expectation, rho*_t of the checkpoint (n,).
+    corruption
+        What nature spent (R,).
+    final
+        What was learnt at the end, by name.
+    """
+
+    expected: Floats
+    realised: Floats
+    own_best: Floats
+    best: Floats
+    corruption: Floats
+    final: dict[str, Floats]
+
+    @property
+    def paths(self) -> Floats:
+        """Regret of every replication against the common comparator (R, n); its mean is the regret R_t."""
+        return np.asarray(self.expected - self.best)
+
+    @property
+    def regret(self) -> Floats:
+        """R_t of Section 1.1 at the checkpoints (n,)."""
+        return np.asarray(self.paths.mean(axis=0))
+
+    @property
+    def regret_against_own_best(self) -> Floats:
+        """Mean regret against each replication's own best policy (n,): at least R_t, since E max >= max E."""
+        return np.asarray((self.expected - self.own_best).mean(axis=0))
+
+    @property
+    def standard_error(self) -> Floats:
+        """Standard error of the regret (n,); NaN for a single replication."""
+        R = len(self.expected)
+        spread = self.paths.std(axis=0, ddof=1) if R > 1 else np.full(self.paths.shape[1], np.nan)
+        return np.asarray(spread / np.sqrt(R))
+
+    def quantiles(self, levels: Any) -> Floats:
+        """Quantiles of the regret over replications, shape (levels, n)."""
+        return np.asarray(np.quantile(self.paths, levels, axis=0))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Results:
+    """What `simulate` returns: one `Run` per algorithm, the checkpoints, and a manifest."""
+
+    environment: str
+    checkpoints: Ints
+    runs: dict[str, Run]
+    manifest: dict[str, Any]
+
+    def __getitem__(self, label: str) -> Run:
+        """Return the run of an algorithm by its label."""
+        if label not in self.runs:
+            raise KeyError(f"no algorithm {label!r} here; there are {', '.join(self.runs)}")
+        return self.runs[label]
+
+    def to_pandas(self) -> Any:
+        """Return a long table: algorithm, t, regret, standard error, quantiles (needs pandas)."""
+        import pandas as pd
+
+        parts = []
+        for label, run in self.runs.items():
+            low, middle, high = run.quantiles([0.1, 0.5, 0.9])
+            columns = {
+                "algorithm": label,
+                "t": self.checkpoints,
+                "regret": run.regret,
+                "standard_error": run.standard_error,
+                "q10": low,
+                "median": middle,
+                "q90": high,
+                "regret_against_own_best": run.regret_against_own_best,
+                "realised_loss": run.realised.mean(axis=0),
+            }
+            parts.append(pd.DataFrame(columns))
+        return pd.concat(parts, ignore_index=True)
+
+    def save(self, path: str | Path) -> None:
+        """Write arrays to path (.npz) and the manifest beside it (.json)."""
+        target = Path(path)
+        if target.suffix != ".npz":
+            raise ValueError(f"{path}: results are saved as .npz, with a manifest .json beside it")
+        arrays: dict[str, Any] = {"checkpoints": self.checkpoints}
+        for number, run in enumerate(self.runs.values()):
+            for name in ("expected", "realised", "own_best", "best", "corruption"):
+                arrays[f"{number}.{name}"] = getattr(run, name)
+            arrays |= {f"{number}.final.{name}": values for name, values in run.final.items()}
+        header = {"format": FORMAT, "environment": self.environment, "labels": list(self.runs)}
+        write_arrays(target, header, arrays)
+        write_bytes(target.with_suffix(".json"), json.dumps(self.manifest, indent=1).encode())
+
+
+def load_results(path: str | Path) -> Results:
+    """Read results written by `Results.save`."""
+    header, arrays = read_arrays(path)
+    header = checked_format(header, FORMAT, path)
+    runs = {}
+    try:
+        for number, label in enumerate(header["labels"]):
+            mark = f"{number}."
+            mine = {key[len(mark) :]: value for key, value in arrays.items() if key.startswith(mark)}
+            final = {key[6:]: mine.pop(key) for key in list(mine) if key.startswith("final.")}
+            runs[label] = Run(**mine, final=final)
+        manifest = read_json(Path(path).with_suffix(".json"))
+        return Results(
+            environment=header["environment"], checkpoints=arrays["checkpoints"], runs=runs, manifest=manifest
+        )
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"{path} is not complete: {error}") from None

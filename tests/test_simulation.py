@@ -1,0 +1,195 @@
+"""The engine: equal to the loop over a policy, independent of threads and company, exact in its regret."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bothworlds as bw
+from bothworlds import environments as en
+from bothworlds.simulation import load_results, replay, simulate
+from bothworlds.simulation.engine import log_spaced
+from bothworlds.simulation.replication import Setting, play_in_python
+from worlds import TUNINGS, parameters, random_problem
+
+INSTANCE = en.random_instance(contexts=4, arms=3, dimension=3, gap=0.2, seed=1)
+PAIR = en.opposite(INSTANCE.theta)
+WORLDS = {
+    "stochastic": en.stochastic(INSTANCE),
+    "normal": en.stochastic(INSTANCE, noise="normal"),
+    "growing": en.growing_phases(INSTANCE.problem, PAIR, first=20),
+    "walk": en.random_walk(INSTANCE.problem, step=0.05),
+    "adaptive": en.adaptive_adversary(INSTANCE.problem, PAIR),
+    "corrupted": en.corrupted(INSTANCE, budget=10.0, placement="adaptive"),
+    "fatigue": en.ad_fatigue(click_rates=[[0.3, 0.2], [0.1, 0.4]], probabilities=[0.4, 0.6], wear=0.1, memory=20),
+}
+
+
+class Plain:
+    """A learner in plain Python: uniform play that remembers what it was told."""
+
+    def __init__(self, problem: bw.Problem, rng: int) -> None:
+        self.problem, self.rng, self.told = problem, np.random.default_rng(rng), 0
+
+    def probabilities(self) -> Any:
+        return self.problem.available / self.problem.available.sum(axis=1, keepdims=True)
+
+    def act(self, x: int) -> Any:
+        arm = int(self.rng.choice(self.problem.n_arms, p=self.probabilities()[x]))
+        return type("Choice", (), {"arm": arm})
+
+    def update(self, decision: Any, *, loss: Any) -> None:
+        self.told += 1
+
+
+class PlainAlgorithm:
+    """Starts `Plain`."""
+
+    def start(self, problem: bw.Problem, *, rng: int) -> Plain:
+        return Plain(problem, rng)
+
+
+@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("tuning", TUNINGS)
+def test_the_engine_is_the_loop_over_a_policy(world: str, tuning: str) -> None:
+    """The same arms round by round, the same regret to 1e-12, in every kind of world."""
+    algorithm = bw.LCTsallisINF(tuning=tuning)  # type: ignore[arg-type]
+    environment = WORLDS[world]
+    fast = replay(environment, algorithm, horizon=250, rng=3, replication=2, interpreted=False)
+    setting = Setting(environment=environment, horizon=250, checkpoints=log_spaced(250), seed=3)
+    slow = play_in_python(algorithm.start, setting, 2)
+    assert fast.trace.tolist() == slow.trace.tolist()
+    for name in ("expected", "realised", "own_best"):
+        assert getattr(fast, name) == pytest.approx(getattr(slow, name), rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize(("delay", "batch"), [(0, 7), (5, 1), (20, 4)])
+def test_delay_and_batches_are_the_loop_too(delay: int, batch: int) -> None:
+    algorithm = bw.LCTsallisINF(tuning="adaptive")
+    environment = WORLDS["stochastic"]
+    fast = replay(environment, algorithm, horizon=200, delay=delay, batch=batch, interpreted=False)
+    setting = Setting(
+        environment=environment, horizon=200, checkpoints=log_spaced(200), seed=0, delay=delay, batch=batch
+    )
+    slow = play_in_python(algorithm.start, setting, 0)
+    assert fast.trace.tolist() == slow.trace.tolist()
+    assert fast.expected == pytest.approx(slow.expected, rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_interpreted_and_compiled_replications_agree_bit_for_bit(world: str) -> None:
+    algorithm = bw.LCTsallisINF(tuning="certified")
+    one, two = (replay(WORLDS[world], algorithm, horizon=120, interpreted=flag) for flag in (False, True))
+    assert one.trace.tolist() == two.trace.tolist()
+    assert one.expected.tobytes() == two.expected.tobytes()
+    assert one.sums.tobytes() == two.sums.tobytes()
+
+
+def test_results_do_not_depend_on_threads_slices_or_company(monkeypatch: pytest.MonkeyPatch) -> None:
+    environment = WORLDS["corrupted"]
+    algorithms = {t: bw.LCTsallisINF(tuning=t) for t in TUNINGS}  # type: ignore[arg-type]
+    together = simulate(environment, algorithms, horizon=3000, replications=5, rng=4, threads=3)
+    monkeypatch.setattr("bothworlds.simulation.engine.SLICE", 71)
+    for label, algorithm in algorithms.items():
+        alone = simulate(environment, {label: algorithm}, horizon=3000, replications=5, rng=4, threads=1)
+        assert alone[label].expected.tobytes() == together[label].expected.tobytes()
+        assert alone[label].final["theta"].tobytes() == together[label].final["theta"].tobytes()
+    some = simulate(environment, {"paper": algorithms["paper"]}, horizon=3000, replications=2, rng=4)
+    assert some["paper"].expected.tobytes() == together["paper"].expected[:2].tobytes()
+
+
+def test_all_algorithms_meet_the_same_contexts() -> None:
+    environment = WORLDS["stochastic"]
+    traces = [
+        replay(environment, bw.LCTsallisINF(tuning=t), horizon=100, interpreted=False).trace  # type: ignore[arg-type]
+        for t in TUNINGS
+    ]
+    traces.append(replay(environment, PlainAlgorithm(), horizon=100).trace)
+    for trace in traces[1:]:
+        assert trace[:, 0].tolist() == traces[0][:, 0].tolist()
+
+
+def test_the_regret_of_uniform_play_is_known_exactly() -> None:
+    """Per round sum_x g mean_a Delta(a|x): the expected regret has no noise at all."""
+    environment = WORLDS["stochastic"]
+    results = simulate(environment, {"plain": PlainAlgorithm()}, horizon=50, replications=3)
+    per_round = float(environment.problem.probabilities @ environment.gaps.mean(axis=1))
+    assert results["plain"].regret == pytest.approx(per_round * results.checkpoints)
+    assert results["plain"].standard_error == pytest.approx(0.0, abs=1e-12)
+
+
+def test_the_comparator_is_one_policy_for_all_replications() -> None:
+    """Against an adaptive nature E max >= max E: both regrets are reported, in that order."""
+    results = simulate(WORLDS["adaptive"], bw.LCTsallisINF(tuning="adaptive"), horizon=2000, replications=8)
+    run = next(iter(results.runs.values()))
+    assert (run.regret_against_own_best >= run.regret - 1e-9).all()
+    assert run.best.shape == results.checkpoints.shape
+
+
+def test_expected_and_realised_losses_agree_within_monte_carlo_error() -> None:
+    results = simulate(WORLDS["stochastic"], bw.LCTsallisINF(tuning="adaptive"), horizon=2000, replications=200, rng=5)
+    run = next(iter(results.runs.values()))
+    difference = run.realised[:, -1] - run.expected[:, -1]
+    assert abs(difference.mean()) <= 4.0 * difference.std() / np.sqrt(200)
+
+
+def test_nature_reports_the_corruption_it_spent() -> None:
+    results = simulate(WORLDS["corrupted"], bw.LCTsallisINF(tuning="adaptive"), horizon=5000, replications=3)
+    assert next(iter(results.runs.values())).corruption == pytest.approx(10.0)
+
+
+def test_results_survive_files_and_become_tables(tmp_path: Path) -> None:
+    algorithms = {"one": bw.LCTsallisINF(tuning="paper"), "two": bw.LCTsallisINF(tuning="adaptive")}
+    results = simulate(WORLDS["stochastic"], algorithms, horizon=300, replications=3, checkpoints=[10, 100])
+    results.save(tmp_path / "run.npz")
+    again = load_results(tmp_path / "run.npz")
+    assert again.checkpoints.tolist() == [10, 100, 300]
+    assert again["two"].paths.tobytes() == results["two"].paths.tobytes()
+    assert again["one"].final["theta"].shape == (3, 3)
+    assert again.manifest == results.manifest
+    assert {"seed", "versions", "run"} <= set(again.manifest)
+    table = results.to_pandas()
+    assert len(table) == 6
+    assert table.query("algorithm == 'two' and t == 300").regret.iloc[0] == results["two"].regret[-1]
+    with pytest.raises(KeyError, match="no algorithm 'three' here"):
+        results["three"]
+    (tmp_path / "run.npz").write_bytes(b"PK")
+    with pytest.raises(ValueError, match="damaged"):
+        load_results(tmp_path / "run.npz")
+    with pytest.raises(ValueError, match=r"saved as \.npz"):
+        results.save(tmp_path / "run.csv")
+
+
+def test_progress_counts_every_round() -> None:
+    seen: list[int] = []
+    simulate(WORLDS["stochastic"], bw.LCTsallisINF(tuning="paper"), horizon=500, replications=4, progress=seen.append)
+    assert sum(seen) == 2000
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"horizon": 0}, "horizon"),
+        ({"horizon": 10, "replications": 0}, "replications"),
+        ({"horizon": 10, "delay": -1}, "delay"),
+        ({"horizon": 10, "batch": 0}, "batch"),
+        ({"horizon": 10, "checkpoints": [0, 5]}, "checkpoints"),
+        ({"horizon": 10, "algorithms": []}, "no algorithm"),
+        ({"horizon": 10, "algorithms": {"x": 3}}, "not an algorithm"),
+        ({"horizon": 10, "algorithms": [bw.LCTsallisINF(), bw.LCTsallisINF()]}, "same description"),
+    ],
+)
+def test_impossible_runs_are_refused(options: dict[str, Any], words: str) -> None:
+    options = {"algorithms": bw.LCTsallisINF(), **options}
+    with pytest.raises(ValueError, match=words):
+        simulate(WORLDS["stochastic"], **options)
+
+
+def test_an_array_of_parameters_must_last_for_the_horizon() -> None:
+    problem = random_problem(1)
+    environment = en.given(problem, np.tile(parameters(problem), (20, 1)))
+    with pytest.raises(ValueError, match="for 20 rounds, not for 30"):
+        simulate(environment, bw.LCTsallisINF(), horizon=30)
+    results = simulate(environment, bw.LCTsallisINF(), horizon=20)
+    assert next(iter(results.runs.values())).regret[-1] > 0.0
