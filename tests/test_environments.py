@@ -1,6 +1,7 @@
 """Environments: losses in range and unbiased, truths by hand, every rule round by round."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -189,13 +190,14 @@ def test_worlds_that_leave_the_range_are_refused() -> None:
     theta = parameters(problem) / 0.8  # losses fill [-1, 1] exactly
     en.alternating(problem, [theta, -theta])
     bad = 1.25 * theta
-    for make in (
+    worlds: list[Callable[[], en.Environment]] = [
         lambda: en.stochastic(en.Instance(problem, bad)),
         lambda: en.alternating(problem, [bad, theta]),
         lambda: en.given(problem, [theta, bad]),
         lambda: en.sine(problem, [theta, theta], period=9),
         lambda: en.corrupted(en.Instance(problem, theta), budget=1.0, theta=bad),
-    ):
+    ]
+    for make in worlds:
         with pytest.raises(ValueError, match=r"leave \[-1, 1\].*Scale it by at most"):
             make()
 

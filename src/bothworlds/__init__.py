@@ -1,5 +1,6 @@
 """Best-of-both-worlds linear contextual bandits: LC-Tsallis-INF, exact and fast."""
 
+from bothworlds import environments
 from bothworlds.algorithms.lc_tsallis_inf import LCTsallisINF
 from bothworlds.algorithms.tunings import MGR, Adaptive, Certified, Paper
 from bothworlds.decision import Decision
@@ -8,6 +9,7 @@ from bothworlds.ftrl import ftrl_point
 from bothworlds.loading import load
 from bothworlds.policy import Policy
 from bothworlds.problem import DegenerateProblemWarning, Problem, block_parameters, stacked_parameters
+from bothworlds.simulation import Results, Study, load_results, replay, run_study, simulate
 from bothworlds.theory.design import Design, design
 from bothworlds.theory.forecast import Forecast
 
@@ -26,9 +28,16 @@ __all__ = [
     "Paper",
     "Policy",
     "Problem",
+    "Results",
+    "Study",
     "block_parameters",
     "design",
+    "environments",
     "ftrl_point",
     "load",
+    "load_results",
+    "replay",
+    "run_study",
+    "simulate",
     "stacked_parameters",
 ]

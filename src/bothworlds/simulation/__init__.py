@@ -1,6 +1,8 @@
-"""Playing learners against environments: the engine, its results."""
+"""Playing learners against environments: the engine, its results, and studies."""
 
 from bothworlds.simulation.engine import replay, simulate
 from bothworlds.simulation.results import Results, load_results
+from bothworlds.simulation.runner import run_study
+from bothworlds.simulation.study import Study
 
-__all__ = ["Results", "load_results", "replay", "simulate"]
+__all__ = ["Results", "Study", "load_results", "replay", "run_study", "simulate"]

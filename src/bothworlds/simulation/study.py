@@ -1,0 +1,215 @@
+"""Study: a TOML file as a frozen object, and the grid of cells it stands for."""
+
+import hashlib
+import itertools
+import json
+import tomllib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bothworlds import environments as en
+from bothworlds.algorithms.lc_tsallis_inf import LCTsallisINF
+from bothworlds.algorithms.tunings import MGR, Adaptive, Certified, Paper
+from bothworlds.environments import Environment, Instance
+
+NUMBERS = {"horizon": 10_000, "replications": 10, "seed": 0, "delay": 0, "batch": 1, "checkpoints": 200}
+SIZES: dict[str, Any] = {"contexts": 10, "arms": 5, "dimension": 5, "gap": 0.2, "rarity": None, "margin": None}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One run of a study: an environment, an algorithm and the sizes of the instance."""
+
+    environment: str
+    algorithm: str
+    sizes: dict[str, Any]
+    environment_options: dict[str, Any]
+    algorithm_options: dict[str, Any]
+    numbers: dict[str, int]
+
+    @property
+    def name(self) -> str:
+        """How the cell is called in tables and messages."""
+        sizes = ", ".join(f"{key} {value}" for key, value in self.sizes.items() if value is not None)
+        return f"{self.algorithm} in {self.environment} ({sizes})"
+
+    @property
+    def key(self) -> str:
+        """A hash of everything that determines the numbers, and of nothing else."""
+        parts = [self.sizes, self.environment_options, self.algorithm_options, self.numbers]
+        return hashlib.blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=10).hexdigest()
+
+    def make_environment(self) -> Environment:
+        """Draw the instance and make the environment."""
+        return make_environment(self.environment_options, self.sizes, self.numbers)
+
+    def make_algorithm(self) -> Any:
+        """Make the algorithm."""
+        return make_algorithm(self.algorithm_options)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """Environments x algorithms x sizes, with one horizon, number of replications and seed.
+
+    ``sizes`` maps a size to the list of its values; the grid is their product.
+    """
+
+    name: str
+    numbers: dict[str, int]
+    sizes: dict[str, list[Any]]
+    environments: dict[str, dict[str, Any]]
+    algorithms: dict[str, dict[str, Any]]
+
+    @classmethod
+    def from_toml(cls, path: str | Path) -> "Study":
+        """Read and check a study; mistakes are named, with the nearest right word."""
+        try:
+            content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise FileNotFoundError(f"no such file: {path}") from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise ValueError(f"{path} is not valid TOML: {error}") from None
+        try:
+            return cls.from_dict(content, name=Path(path).stem)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
+
+    @classmethod
+    def from_dict(cls, content: dict[str, Any], *, name: str = "study") -> "Study":
+        """Check the content of a study and fill in defaults."""
+        _known(content, [*NUMBERS, "name", "sizes", "environments", "algorithms"], "entry")
+        sizes = content.get("sizes", {})
+        _known(sizes, list(SIZES), "size")
+        for part in ("environments", "algorithms"):
+            if not content.get(part):
+                raise ValueError(f"the study has no {part}: add a table [{part}.NAME] with a kind")
+        study = cls(
+            name=str(content.get("name", name)),
+            numbers={key: int(content.get(key, default)) for key, default in NUMBERS.items()},
+            sizes={key: _listed(sizes.get(key, default)) for key, default in SIZES.items()},
+            environments=content["environments"],
+            algorithms=content["algorithms"],
+        )
+        for cell in study.cells():  # every mistake shows before any work starts
+            cell.make_algorithm()
+            cell.make_environment()
+        return study
+
+    def cells(self) -> Iterator[Cell]:
+        """Yield the cells of the grid, in a fixed order."""
+        for values in itertools.product(*self.sizes.values()):
+            sizes = dict(zip(self.sizes, values, strict=True))
+            for environment, environment_options in self.environments.items():
+                for algorithm, algorithm_options in self.algorithms.items():
+                    yield Cell(
+                        environment=environment,
+                        algorithm=algorithm,
+                        sizes=sizes,
+                        environment_options=environment_options,
+                        algorithm_options=algorithm_options,
+                        numbers=self.numbers,
+                    )
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _known(given: dict[str, Any], known: list[str], word: str) -> None:
+    """Refuse unknown names, with the nearest known one."""
+    for name in given:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(known)}"
+            raise ValueError(f"unknown {word} {name!r}{hint}")
+
+
+def make_algorithm(options: dict[str, Any]) -> Any:
+    """Make an algorithm from a table of a study: its kind and its options."""
+    options = dict(options)
+    makers: dict[str, Callable[..., Any]] = {"LCTsallisINF": LCTsallisINF}
+    kind = _kind(options, list(makers), "algorithm")
+    for name, parts in (("tuning", (Paper, Certified, Adaptive)), ("covariance", (MGR,))):
+        if isinstance(options.get(name), dict):
+            inner = dict(options[name])
+            classes = {part.__name__.lower(): part for part in parts}
+            options[name] = _call(classes[_kind(inner, list(classes), name)], inner, name)
+    return _call(makers[kind], options, f"algorithm {kind}")
+
+
+def _kind(options: dict[str, Any], known: list[str], word: str) -> str:
+    """Take the kind out of the options and check it."""
+    kind = options.pop("kind", None)
+    if kind is None:
+        raise ValueError(f"an {word} has no kind; known are {', '.join(known)}")
+    _known({str(kind): None}, known, f"kind of {word}")
+    return str(kind)
+
+
+def _call(make: Callable[..., Any], options: dict[str, Any], word: str) -> Any:
+    """Call a maker; wrong options are named in a sentence."""
+    try:
+        return make(**options)
+    except TypeError as error:
+        raise ValueError(f"{word}: {str(error).split(') ', 1)[-1]}") from None
+
+
+def make_environment(options: dict[str, Any], sizes: dict[str, Any], numbers: dict[str, int]) -> Environment:
+    """Make an environment from a table of a study; adversaries go between theta_0 and minus theta_0."""
+    options = dict(options)
+    kind = _kind(options, list(WORLDS), "environment")
+    try:
+        return WORLDS[kind](_instance(sizes, numbers["seed"]), options, numbers)
+    except TypeError as error:
+        raise ValueError(f"environment {kind}: {str(error).split(') ', 1)[-1]}") from None
+
+
+def _instance(sizes: dict[str, Any], seed: int) -> Instance:
+    """Draw the instance of a cell; adding an algorithm or an environment changes none."""
+    options = {key: value for key, value in sizes.items() if value is not None}
+    make = en.margin_instance if "margin" in options else en.random_instance
+    return make(**options, seed=seed)
+
+
+def _pair(instance: Instance) -> tuple[Any, Any]:
+    return instance.problem, en.opposite(instance.theta)
+
+
+def _moving_level(instance: Instance, options: dict[str, Any], _: dict[str, int]) -> Environment:
+    """Add the constant feature that a moving level needs, and make room for the level."""
+    problem = instance.problem
+    ones = np.ones((*problem.features.shape[:2], 1))
+    wider = type(problem)(
+        features=np.concatenate([problem.features, ones], axis=2), probabilities=problem.probabilities
+    )
+    room = (1.0 - abs(options.get("level", 0.3))) / 0.9
+    theta = np.append(instance.theta * min(1.0, room), 0.0)
+    return en.moving_level(Instance(wider, theta), **{"level": 0.3, **options})
+
+
+def _fatigue(instance: Instance, options: dict[str, Any], numbers: dict[str, int]) -> Environment:
+    """Draw click rates for the sizes of the instance."""
+    shape = instance.problem.available.shape
+    rates = np.random.default_rng(numbers["seed"]).uniform(0.2, 0.6, size=shape)
+    return en.ad_fatigue(click_rates=rates, probabilities=instance.problem.probabilities, **options)
+
+
+WORLDS: dict[str, Callable[[Instance, dict[str, Any], dict[str, int]], Environment]] = {
+    "stochastic": lambda i, o, _: en.stochastic(i, **o),
+    "alternating": lambda i, o, _: en.alternating(*_pair(i), **o),
+    "growing-phases": lambda i, o, _: en.growing_phases(*_pair(i), **o),
+    "flip": lambda i, o, n: en.flip(*_pair(i), **{"at": n["horizon"] // 2, **o}),
+    "random-walk": lambda i, o, _: en.random_walk(i.problem, **o),
+    "sine": lambda i, o, n: en.sine(i.problem, np.stack([i.theta, 0.0 * i.theta]), **{"period": n["horizon"] / 4, **o}),
+    "adaptive-adversary": lambda i, o, _: en.adaptive_adversary(*_pair(i), **o),
+    "corrupted": lambda i, o, n: en.corrupted(i, **{"budget": n["horizon"] / 20, **o}),
+    "moving-level": _moving_level,
+    "lower-bound": lambda i, o, n: en.lower_bound(arms=i.problem.n_arms, horizon=n["horizon"], **o),
+    "ad-fatigue": _fatigue,
+}
