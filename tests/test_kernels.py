@@ -14,7 +14,7 @@ from scipy.stats import chisquare
 import bothworlds
 from bothworlds.kernels import matrix, random, resampling
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.compile import compiled, source_hash
+from bothworlds.kernels.compile import CACHE_NAME, _drop_old_caches, compiled, source_hash
 from bothworlds.kernels.random import MASK
 
 KNOWN_ANSWERS = [
@@ -149,6 +149,18 @@ def test_source_hash_sees_every_file(tmp_path: Path) -> None:
     second = source_hash(tmp_path)
     (tmp_path / "a.py").write_text("x = 2\n")
     assert len({first, second, source_hash(tmp_path)}) == 3
+
+
+def test_only_our_own_old_caches_are_dropped(tmp_path: Path) -> None:
+    keep = tmp_path / f"{CACHE_NAME}{'0' * 20}"
+    ours = [tmp_path / f"{CACHE_NAME}{i:020x}" for i in range(1, 8)]
+    foreign = [tmp_path / "my-important-project", tmp_path / f"{CACHE_NAME}notes-of-20-letters", tmp_path / ("a" * 20)]
+    for folder in (keep, *ours, *foreign):
+        folder.mkdir()
+    _drop_old_caches(tmp_path, keep=keep)
+    left = {path.name for path in tmp_path.iterdir()}
+    assert {path.name for path in (keep, *foreign)} <= left
+    assert len(left) == 4 + len(foreign)
 
 
 PROBE = """

@@ -117,6 +117,31 @@ def test_saving_keeps_own_designs_resampling_and_options(tmp_path: Path) -> None
     assert again.algorithm.covariance == bw.MGR(samples=9)
 
 
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        bw.LCTsallisINF(alpha=np.float32(0.25), tuning=bw.Certified(c=np.float32(0.1), batch=np.int64(2))),  # type: ignore[arg-type]
+        bw.LCTsallisINF(tuning="paper", covariance=bw.MGR(samples=np.int64(5))),  # type: ignore[arg-type]
+    ],
+    ids=str,
+)
+def test_numpy_numbers_as_options_survive_a_file(algorithm: bw.LCTsallisINF, tmp_path: Path) -> None:
+    policy = algorithm.start(random_problem(3), rng=1)
+    policy.save(tmp_path / "p.npz")
+    assert bw.load(tmp_path / "p.npz").algorithm == algorithm
+
+
+def test_badly_conditioned_features_with_rewards_survive_a_file(tmp_path: Path) -> None:
+    phi = random_problem(6, S=8, K=4, d=3).features
+    for off in (1e-8, 3e-10):
+        wide = np.concatenate([phi, phi[:, :, :1] + off * np.random.default_rng(1).normal(size=(8, 4, 1))], axis=2)
+        problem = bw.Problem(features=wide, probabilities=np.full(8, 1 / 8), reward_range=(0, 1))
+        assert problem.with_probabilities(problem.probabilities) == problem
+        policy = bw.LCTsallisINF().start(problem, rng=1)
+        policy.save(tmp_path / "p.npz")
+        assert bw.load(tmp_path / "p.npz").problem == problem
+
+
 def test_rewards_are_rescaled_to_losses() -> None:
     problem = random_problem(3, reward_range=(0.0, 1.0))
     policies = [bw.LCTsallisINF(tuning="adaptive").start(problem, rng=1) for _ in range(2)]
@@ -186,11 +211,26 @@ def test_wrong_decisions_are_refused_and_change_nothing() -> None:
         policy.update(decision, loss=0.0)
 
 
+def test_mistaken_calls_say_what_was_meant() -> None:
+    policy = make()
+    decisions = policy.act([0, 1])
+    before = snapshot(policy)
+    with pytest.raises(ValueError, match="needs as many values"):
+        policy.update(decisions, loss=0.3)
+    with pytest.raises(ValueError, match=r"Decision\.from_dict"):
+        policy.update(decisions[0].to_dict(), loss=0.3)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="number of a round"):
+        policy.expire(before=2.5)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="a context is a name"):
+        policy.act(np.array(1))
+    assert snapshot(policy) == before
+
+
 def test_an_invalid_value_in_a_batch_stops_the_whole_batch() -> None:
     policy = make()
     batch = policy.act([0, 1, 2])
     before = snapshot(policy)
-    for losses, words in (([0.0, 0.0, 2.0], "outside"), ([0.0], "1 values for 3 decisions")):
+    for losses, words in (([0.0, 0.0, 2.0], "outside"), ([0.0], "a batch of 3 decisions needs as many values")):
         with pytest.raises(ValueError, match=words):
             policy.update(batch, loss=losses)
         assert snapshot(policy) == before
@@ -201,7 +241,7 @@ def test_an_invalid_value_in_a_batch_stops_the_whole_batch() -> None:
 @pytest.mark.parametrize("context", ["dawn", 4, -1, 1.5, None])
 def test_unknown_contexts_are_refused(context: object) -> None:
     policy = make()
-    with pytest.raises((ValueError, TypeError)):
+    with pytest.raises(ValueError, match="context"):
         policy.act(context)  # type: ignore[call-overload]
     with pytest.raises(ValueError, match="unknown context 'dawn'; the contexts are 'morning'"):
         policy.act(["noon", "dawn"])
@@ -249,7 +289,9 @@ def test_arms_not_offered_equal_a_problem_without_them() -> None:
     large = bw.LCTsallisINF(tuning="certified").start(masked, rng=0)
     # The cap of eta_t does not know K, so in the first rounds both policies have the same rate.
     for policy in (small, large):
-        policy.state.theta[...] = policy._machine.frame["basis"].T @ np.array([300.0, -200.0, 100.0])
+        offered = policy.problem.available
+        losses = policy.problem.features[offered] @ np.array([300.0, -200.0, 100.0])
+        policy.state.theta[...] = np.linalg.lstsq(coordinates(policy)[offered], losses, rcond=None)[0]
         policy._refresh()
     assert large.state.rates == pytest.approx(small.state.rates, rel=1e-12)
     assert large.probabilities()[:, 1].tolist() == [0.0, 0.0, 0.0]

@@ -58,6 +58,10 @@ GOOD = {"features": np.eye(2)[None], "probabilities": [1.0]}
         ({"features": np.ones((2, 2, 1)), "probabilities": [1.0, 0.0]}, "positive probability"),
         ({"contexts": ["a", "b"]}, "2 context names for 1"),
         ({"arms": ["a", "a"]}, "'a' is given twice"),
+        ({"arms": [1, 0]}, "names must be strings, integers are indices; got 1"),
+        ({"features": np.eye(2)[None] * 1j}, "array of numbers"),
+        ({"reward_range": 1}, "two numbers"),
+        ({"reward_range": (0, 1, 2)}, "two numbers"),
         ({"available": [[1, 1, 1]]}, "available must be a boolean table"),
         ({"available": [[0, 0]]}, "offers no arm"),
         ({"available": [[1, 0]]}, "nothing to decide"),
@@ -117,6 +121,13 @@ def test_arm_independent_features_there_and_back() -> None:
         bw.Problem.from_arm_independent(np.zeros((2, 2, 2)), probabilities=[0.5, 0.5], arms=2)
 
 
+def test_arm_independent_features_keep_their_form_with_rewards() -> None:
+    x = np.random.default_rng(0).normal(size=(5, 2))
+    problem = bw.Problem.from_arm_independent(x, probabilities=np.full(5, 0.2), arms=np.int64(3), reward_range=(0, 1))  # type: ignore[arg-type]
+    assert problem.arm_independent_features().tolist() == np.hstack([x, np.ones((5, 1))]).tolist()
+    assert "constant feature was added" in problem.notes[0]
+
+
 def test_stacking_preserves_losses_and_warns_where_it_is_degenerate() -> None:
     small = random_problem(2, S=4, K=3, d=2)
     with pytest.warns(bw.DegenerateProblemWarning, match="6 dimensions but only 4 contexts"):
@@ -159,6 +170,7 @@ def test_from_arrays_rows_values_and_weights() -> None:
         ([(1, 2), (1,)], {}, "different lengths"),
         ([("a", None)], {}, "missing value"),
         ([1.0, float("nan")], {}, "missing value"),
+        ([("a", pd.NA)], {}, "missing value"),
         (["a", "b"], {"weights": [1.0]}, "weights must be 2"),
         (["a", "b"], {"weights": [0.0, 0.0]}, "no context occurs"),
         (["a", "b"], {"features": lambda row, arm: [1.0] * (1 + (row == "a"))}, "one length"),

@@ -7,7 +7,7 @@ import pytest
 
 import bothworlds as bw
 from bothworlds.theory.schedules import learning_gain, schedule, stability_constant
-from worlds import random_problem
+from worlds import play, random_problem
 
 SIZES = {"alpha": 0.5, "n_arms": 5, "dimension": 4, "coverage": 0.2, "constant": 0.125}
 
@@ -47,6 +47,7 @@ def test_the_general_gain_is_the_papers_at_one_half() -> None:
 @pytest.mark.parametrize("tuning", ["paper", "certified", "adaptive"])
 def test_forecasts_add_up_and_bound_what_happens(tuning: str) -> None:
     problem = random_problem(1, S=3, K=3, d=2, reward_range=(0, 10))
+    gammas: list[float] = []
     algorithm = bw.LCTsallisINF(tuning=tuning)  # type: ignore[arg-type]
     seen = algorithm.forecast(problem, horizon=5000)
     rates = algorithm.schedule_for(problem, algorithm.design_for(problem))
@@ -55,6 +56,10 @@ def test_forecasts_add_up_and_bound_what_happens(tuning: str) -> None:
     assert seen.exploration_rounds == pytest.approx(exact[seen.rounds - 1], rel=2e-3)
     assert seen.cost == pytest.approx(10.0 * seen.exploration_rounds)
     assert seen.exact is (tuning == "paper")
+    policy = algorithm.start(problem, rng=1)
+    bounds = [rates.exploration_rate(t) for t in range(1, 302)]
+    play(policy, 300, each=lambda p: gammas.append(float(p.state.rates[1])))
+    assert all(gamma <= bound * (1 + 1e-12) for gamma, bound in zip(gammas, bounds, strict=False))
     assert ("at most)" in str(seen)) is (tuning != "paper")
 
 

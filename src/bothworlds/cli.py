@@ -13,7 +13,7 @@ from bothworlds.simulation.study import Study
 BAD_INPUT, INTERRUPTED = 3, 130
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(name="bothworlds", context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="bothworlds")
 def main() -> None:
     """Best-of-both-worlds linear contextual bandits: simulate, compare, report."""

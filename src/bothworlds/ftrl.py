@@ -31,7 +31,7 @@ def ftrl_point(losses: Any, *, learning_rate: float = 1.0, alpha: float = 0.5) -
     [0.5, 0.5]
     """
     table = np.array(losses, dtype=np.float64)
-    if table.ndim not in (1, 2) or table.shape[-1] == 0:
+    if table.ndim not in (1, 2) or table.size == 0:
         raise ValueError(f"losses must have shape (arms,) or (contexts, arms); got {table.shape}")
     if not np.isfinite(table).all():
         raise ValueError("losses must be finite")

@@ -2,7 +2,7 @@
 
 import math
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, overload
@@ -106,6 +106,8 @@ class Policy:
         """Choose an arm for a context, given by name or index; for a sequence of contexts, one arm for each."""
         if isinstance(context, ONE_CONTEXT):
             return self._act(self.problem.context_index(context))
+        if getattr(context, "ndim", 1) == 0 or not hasattr(context, "__len__"):
+            raise ValueError(f"a context is a name, an index, or a sequence of those; got {context!r}")
         return [self._act(x) for x in [self.problem.context_index(c) for c in context]]
 
     def _act(self, x: int) -> Decision:
@@ -146,18 +148,20 @@ class Policy:
             self._check(decision)
             self._accept(self._feed(decision, value, begin=True, finish=True))
             self._rounds.close(decision.round)
+        elif isinstance(decision, Mapping):
+            raise ValueError("this is a decision's dictionary; make it a decision again with Decision.from_dict")
         else:
             self._update_batch(list(decision), given, is_reward=is_reward)
 
     def _update_batch(self, batch: list[Decision], given: Any, *, is_reward: bool) -> None:
         """Check everything, then learn everything, then compute the plan once."""
+        if not hasattr(given, "__len__") or len(given) != len(batch):
+            raise ValueError(f"a batch of {len(batch)} decisions needs as many values, in their order; got {given!r}")
         losses = [self._loss(value, is_reward=is_reward) for value in given]
-        if len(losses) != len(batch):
-            raise ValueError(f"{len(losses)} values for {len(batch)} decisions")
         for made in batch:
             self._check(made)
         if len({made.round for made in batch}) < len(batch):
-            raise ValueError("a round stands twice in the batch")
+            raise ValueError("a round stands twice in the batch; each decision takes feedback once")
         last = len(batch) - 1
         status = OK
         for i, (made, value) in enumerate(zip(batch, losses, strict=True)):
@@ -187,7 +191,10 @@ class Policy:
 
     def expire(self, *, before: int) -> int:
         """Close all decisions of rounds before the given one that were never answered; return how many."""
-        return self._rounds.expire(before=before)
+        number: Any = before
+        if not isinstance(number, int | np.integer):
+            raise ValueError(f"before must be the number of a round, a whole number; got {before!r}")
+        return self._rounds.expire(before=int(number))
 
     def _loss(self, given: Any, *, is_reward: bool) -> float:
         word = "reward" if is_reward else "loss"
@@ -206,7 +213,7 @@ class Policy:
     def _check(self, made: Decision) -> None:
         """Refuse a decision that is not this policy's, not open, or damaged."""
         if made.policy != self.name:
-            raise ValueError(f"the decision is of policy {made.policy!r}, this is {self.name!r}")
+            raise ValueError(f"the decision is of policy {made.policy!r}, this is {self.name!r}: give it to that one")
         if made.round not in self._rounds:
             known = "was answered or has expired" if 1 <= made.round <= self.rounds else "was never decided"
             raise ValueError(f"round {made.round} {known}; each decision takes feedback once")

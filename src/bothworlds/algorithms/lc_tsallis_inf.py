@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from bothworlds.policy import Machine, Policy
 from bothworlds.problem import Problem
 from bothworlds.theory.design import KINDS, Design, Kind, design
 from bothworlds.theory.forecast import Forecast, forecast
-from bothworlds.theory.frame import whitening, world_of
+from bothworlds.theory.frame import whitened, world_of
 from bothworlds.theory.schedules import Schedule, learning_gain, schedule, stability_constant
 
 Seed = int | np.random.SeedSequence | np.random.Generator | None
@@ -61,8 +61,10 @@ class LCTsallisINF:
     design: Kind | Design = "joint-g"
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.alpha < 1.0:
-            raise ValueError(f"alpha must lie strictly between 0 and 1; got {self.alpha!r}")
+        alpha: Any = self.alpha
+        if not isinstance(alpha, int | float | np.floating) or not 0.0 < alpha < 1.0:
+            raise ValueError(f"alpha must be a number strictly between 0 and 1; got {alpha!r}")
+        object.__setattr__(self, "alpha", float(alpha))
         if isinstance(self.tuning, str):
             if self.tuning not in TUNINGS:
                 raise ValueError(f"unknown tuning {self.tuning!r}; choose one of {', '.join(TUNINGS)}")
@@ -85,7 +87,7 @@ class LCTsallisINF:
 
     def design_for(self, problem: Problem) -> Design:
         """Return the exploration policy that a start on this problem uses."""
-        return self.design if isinstance(self.design, Design) else design(problem, self.design)
+        return self.design.checked(problem) if isinstance(self.design, Design) else design(problem, self.design)
 
     def schedule_for(self, problem: Problem, explore: Design) -> Schedule:
         """Return eta_t and the largest gamma_t; for the adaptive tuning, eta_t if every residual were 1."""
@@ -138,12 +140,12 @@ class LCTsallisINF:
             frame = {
                 "exploration": explore.exploration,
                 "coverage": np.array([explore.coverage, explore.coverage_limit]),
-                "basis": problem.span.basis @ whitening(problem, explore.exploration),
+                "coordinates": whitened(problem, explore.exploration),
             }
         else:
             coverage, limit = (float(value) for value in frame["coverage"])
             explore = Design("saved", frame["exploration"], coverage, limit)
-        world = world_of(problem, frame["exploration"], frame["basis"], width=text.LANES)
+        world = world_of(problem, frame["exploration"], frame["coordinates"], width=text.LANES)
         S, K = world.blocked.shape
         d, cells = world.z.shape
         memory = np.zeros(text.state_size(S, K, d, cells))

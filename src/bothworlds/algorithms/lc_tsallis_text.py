@@ -10,7 +10,7 @@ from typing import NamedTuple
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.entries import KernelText, World
-from bothworlds.kernels.exploration import Trial, smallest_rate, weigh
+from bothworlds.kernels.exploration import Trial, condition, smallest_rate, weigh
 from bothworlds.kernels.matrix import apply_inverse, cholesky, combine, covariance, invert_lower, solve, trace_of_ratio
 from bothworlds.kernels.random import ARM, draw, two_uniforms
 from bothworlds.kernels.resampling import resample
@@ -181,10 +181,15 @@ def covariance_of_points(world: World, state: State, work: Work) -> None:
 @kernel
 def exploration_rate(world: World, numbers: Numbers, state: State, work: Work, eta: float) -> float:
     """Return gamma_t: the schedule's, or the smallest that keeps a stability condition, or the floor."""
-    upper = scheduled_exploration(numbers, eta)
+    rate = eta
+    floor: float = 0.0
+    if numbers.kind == ADAPTIVE:
+        # eta_t times the root mean square of the residuals so far: the size of a step for a leverage of 1.
+        rate = min(eta, numbers.gain / math.sqrt(state.theta.shape[0] * state.t[0]))
+        floor = min(MOST_EXPLORATION, numbers.floor / state.t[0])
+    upper = scheduled_exploration(numbers, rate)
     if numbers.kind == SCHEDULED:
         return upper
-    floor: float = min(MOST_EXPLORATION, numbers.floor / state.t[0])
     if numbers.constant == 0.0:
         return floor
     weighted = 0
@@ -193,7 +198,9 @@ def exploration_rate(world: World, numbers: Numbers, state: State, work: Work, e
         weigh(state.cells, numbers.alpha, work.ratio)
     ratio = work.ratio[0:weighted]
     trial = Trial(state.sigma, world.z, ratio, work.mixed, state.inverse, work.scaled, work.leverages)
-    limit = numbers.constant * numbers.constant / (eta * eta)
+    limit = numbers.constant * numbers.constant / (rate * rate)
+    if floor > 0.0 and condition(trial, floor) <= limit:
+        return floor
     return max(floor, smallest_rate(trial, limit, state.start_rate[0], upper))
 
 

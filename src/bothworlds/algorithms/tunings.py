@@ -1,14 +1,28 @@
 """The three tunings of LC-Tsallis-INF, and Matrix Geometric Resampling: small frozen objects."""
 
+import math
 from dataclasses import dataclass
 from typing import Literal
+
+import numpy as np
 
 TuningName = Literal["paper", "certified", "adaptive"]
 
 
-def _positive(value: float, name: str) -> None:
-    if not 0.0 < value < float("inf"):
+def _positive(part: object, name: str) -> None:
+    """Keep an option as a plain float; refuse what is not positive and finite."""
+    value = getattr(part, name)
+    if not isinstance(value, int | float | np.number) or not 0.0 < value < math.inf:
         raise ValueError(f"{name} must be positive and finite; got {value!r}")
+    object.__setattr__(part, name, float(value))
+
+
+def _whole(part: object, name: str) -> None:
+    """Keep an option as a plain integer; refuse what is not a whole number of at least 1."""
+    value = getattr(part, name)
+    if not isinstance(value, int | np.integer) or value < 1:
+        raise ValueError(f"{name} must be a whole number of at least 1; got {value!r}")
+    object.__setattr__(part, name, int(value))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,17 +46,18 @@ class Paper:
 class Certified:
     """The smallest gamma_t for which the paper's stability condition holds, checked exactly each round.
 
-    Proved for alpha = 1/2 and c <= 1/8 with feedback after every decision: the condition is all that the paper's
-    proofs use gamma_t for, and gamma_t never exceeds the paper's, so every theorem of the paper still holds. Any
-    c < 1/2 keeps the order with the stability constant 2/(1 - 2c) in place of 8/3.
+    Proved for alpha = 1/2 with feedback after every decision: the condition is all that the paper's proofs use gamma_t
+    for, and for c = 1/8, the default, gamma_t never exceeds the paper's, so every theorem of the paper still holds. A
+    smaller c/batch explores more, by at most (batch/(8 c))^2; c up to 1/2 keeps the order with the stability constant
+    2/(1 - 2c) in place of 8/3. From c = (1 - alpha)/2 on nothing is proved.
 
     Parameters
     ----------
     c
         The constant of eta |l_hat| <= c q^(alpha-1); (1 - alpha)/4, the proof's, if left out.
     batch
-        How many decisions may wait for feedback at a time: certifies with c/batch, which covers the sum of that
-        many estimates.
+        How many decisions are taken and answered together: certifies with c/batch, which covers the sum of that many
+        estimates of one plan.
     """
 
     c: float | None = None
@@ -50,9 +65,8 @@ class Certified:
 
     def __post_init__(self) -> None:
         if self.c is not None:
-            _positive(self.c, "c")
-        if self.batch < 1 or int(self.batch) != self.batch:
-            raise ValueError(f"batch must be a whole number of at least 1; got {self.batch!r}")
+            _positive(self, "c")
+        _whole(self, "batch")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,11 +76,14 @@ class Adaptive:
     The estimate m_t + Sigma_t^-1 phi (loss - <phi, m_t>) is exactly unbiased for the ridge prediction m_t of the
     moment of the decision. With the squared residuals (loss - <phi, m>)^2 weighted by their leverages,
 
-        eta_t = scale K^(1/4)/sqrt(offset d + sum of residual^2 leverage).
+        eta_t = scale K^(1/4)/sqrt(offset d + sum of residual^2 leverage)
+
+    for alpha = 1/2, and with sqrt((1-alpha) K^(1-alpha)/alpha) in place of K^(1/4) for any alpha.
 
     Without a bound on its steps a single lucky play of a rare arm can turn the policy around for thousands of rounds;
-    rare rewards do this often. So gamma_t is the smallest rate, at most 1/2, for which eta_t^2 times the largest
-    leverage is at most c^2, and at least min(1/2, floor/t).
+    rare rewards do this often. So gamma_t is the smallest rate, at most 1/2, for which the step of the largest
+    leverage, eta_t times the root mean square of the residuals times the root of the leverage, is at most c; and at
+    least min(1/2, floor/t).
 
     Parameters
     ----------
@@ -77,19 +94,19 @@ class Adaptive:
     floor
         Exploration that keeps the covariance well-conditioned; costs about floor log T average gaps.
     c
-        Bound on the root mean square of a step eta l_hat; None does without one.
+        Bound on a typical step; None does without one.
     """
 
     scale: float = 1.5
     offset: float = 1.0
     floor: float = 0.1
-    c: float | None = 0.5
+    c: float | None = 0.35
 
     def __post_init__(self) -> None:
         for name in ("scale", "offset", "floor"):
-            _positive(getattr(self, name), name)
+            _positive(self, name)
         if self.c is not None:
-            _positive(self.c, "c")
+            _positive(self, "c")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,9 +128,10 @@ class MGR:
     bias: float = 0.01
 
     def __post_init__(self) -> None:
-        if self.samples is not None and (self.samples < 1 or int(self.samples) != self.samples):
-            raise ValueError(f"samples must be a whole number of at least 1; got {self.samples!r}")
-        if not 0.0 < self.bias < 1.0:
+        if self.samples is not None:
+            _whole(self, "samples")
+        _positive(self, "bias")
+        if self.bias >= 1.0:
             raise ValueError(f"bias must lie between 0 and 1; got {self.bias!r}")
 
 

@@ -7,6 +7,7 @@ unnoticed. The cache folder is therefore named after a hash of every source file
 import contextlib
 import hashlib
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from functools import lru_cache
@@ -19,6 +20,7 @@ from numba.extending import register_jitable
 
 F = TypeVar("F", bound=Callable[..., Any])
 KEPT_CACHES = 4
+CACHE_NAME = "bothworlds-"
 
 
 def kernel(function: F) -> F:
@@ -69,7 +71,7 @@ def cache_folder() -> Path | None:
     chosen = os.environ.get("BOTHWORLDS_CACHE_DIR")
     home = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
     base = Path(chosen) if chosen else Path(home) / "bothworlds"
-    folder = base / source_hash()
+    folder = base / f"{CACHE_NAME}{source_hash()}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         folder.touch()
@@ -83,7 +85,8 @@ def cache_folder() -> Path | None:
 
 def _drop_old_caches(base: Path, keep: Path) -> None:
     """Remove all but the most recently used caches, so that upgrades do not pile up."""
-    others = [p for p in base.iterdir() if p.is_dir() and p != keep and len(p.name) == len(keep.name)]
+    ours = re.compile(re.escape(CACHE_NAME) + "[0-9a-f]{20}")
+    others = [p for p in base.iterdir() if p.is_dir() and p != keep and ours.fullmatch(p.name)]
     others.sort(key=lambda p: p.stat().st_mtime, reverse=True)
     for path in others[KEPT_CACHES - 1 :]:
         shutil.rmtree(path, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""What can go wrong inside a kernel, as the number it returns; policy.py turns it into a sentence."""
+"""What can go wrong inside a kernel, as the number it returns; errors.py turns it into a sentence."""
 
 OK = 0
 NOT_FINITE = 1

@@ -11,7 +11,10 @@ from bothworlds.kernels.arrays import Bools, Floats
 def frozen_array(values: Any, name: str) -> Floats:
     """Return a read-only float64 copy; refuse what is not numeric or not finite."""
     try:
-        array = np.array(values, dtype=np.float64, order="C")
+        array = np.array(values, order="C")
+        if array.dtype.kind not in "biuf":
+            raise ValueError(f"its type is {array.dtype}")
+        array = array.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must be a regular array of numbers: {error}") from None
     bad = np.argwhere(~np.isfinite(array))
@@ -51,7 +54,10 @@ def check_probabilities(probabilities: Floats, n_contexts: int) -> None:
 
 def names_of(given: Sequence[Any] | None, count: int, word: str) -> tuple[str, ...]:
     """Return names as strings, "0", "1", ... where none are given; refuse duplicates."""
-    names = tuple(str(i) for i in range(count)) if given is None else tuple(str(n) for n in given)
+    names = tuple(str(i) for i in range(count)) if given is None else tuple(given)
+    wrong = [name for name in names if not isinstance(name, str)]
+    if wrong:
+        raise ValueError(f"{word} names must be strings, integers are indices; got {wrong[0]!r}")
     if len(names) != count:
         raise ValueError(f"{len(names)} {word} names for {count} {word}s")
     if len(set(names)) != count:
@@ -79,7 +85,10 @@ def check_reward_range(reward_range: Any) -> tuple[float, float] | None:
     """Return (lo, hi) as floats, or None; refuse anything but two finite numbers with lo < hi."""
     if reward_range is None:
         return None
-    lo, hi = (float(v) for v in reward_range)
+    try:
+        lo, hi = (float(v) for v in reward_range)
+    except (TypeError, ValueError):
+        raise ValueError(f"reward_range must be two numbers (lowest, highest); got {reward_range!r}") from None
     if not (np.isfinite(lo) and np.isfinite(hi) and lo < hi):
         raise ValueError(f"reward_range must be (lowest, highest) with lowest < highest; got {reward_range}")
     return lo, hi

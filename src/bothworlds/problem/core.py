@@ -94,9 +94,14 @@ class Problem:
         x = checks.frozen_array(features, "features")
         if x.ndim != 2:
             raise ValueError(f"arm-independent features must have shape (contexts, dimension); got {x.shape}")
-        names = range(arms) if isinstance(arms, int) else arms
-        phi = transform.block_features(x, len(names))
-        return cls(features=phi, probabilities=probabilities, arms=names, **options)
+        names = _arm_names(arms)
+        limits = checks.check_reward_range(options.get("reward_range"))
+        every = np.ones((len(x), 1), dtype=bool)
+        wider, notes = _with_constant(x[:, None, :], every, limits)
+        phi = transform.block_features(wider[:, 0, :], len(names))
+        made = cls(features=phi, probabilities=probabilities, arms=names, **options)
+        object.__setattr__(made, "notes", notes + made.notes)
+        return made
 
     @classmethod
     def from_sample(
@@ -126,7 +131,7 @@ class Problem:
         >>> problem.contexts, problem.probabilities.tolist(), problem.dimension
         (('mobile', 'desktop'), [0.75, 0.25], 4)
         """
-        names = [str(arm) for arm in (range(arms) if isinstance(arms, int) else arms)]
+        names = _arm_names(arms)
         support = sample.support_of(rows, weights)
         options = {"contexts": sample.context_names(support), **options}
         if features is None:
@@ -270,6 +275,11 @@ class Problem:
         S, K, d = self.features.shape
         rank = "" if self.dimension == d else f" of rank {self.dimension}"
         return f"Problem({S} contexts, {K} arms, {d} features{rank}, rarity {self.rarity:.4g})"
+
+
+def _arm_names(arms: Sequence[Any] | int) -> list[str]:
+    """Return names of arms given as names, or as a number."""
+    return [str(arm) for arm in (range(int(arms)) if isinstance(arms, int | np.integer) else arms)]
 
 
 def _with_constant(phi: Floats, offered: Bools, limits: tuple[float, float] | None) -> tuple[Floats, tuple[str, ...]]:

@@ -36,7 +36,7 @@ def support_of(sample: Any, weights: Any = None) -> Support:
         raise ValueError(f"weights must be {len(rows)} finite numbers, none negative; got shape {counts.shape}")
     total: dict[tuple[Any, ...], float] = {}
     for row, count in zip(rows, counts, strict=True):
-        if any(value is None or value != value for value in row):
+        if any(_missing(value) for value in row):
             raise ValueError(f"the sample has a missing value in row {row}; fill or leave out such rows")
         if count > 0.0:
             total[row] = total.get(row, 0.0) + float(count)
@@ -44,6 +44,11 @@ def support_of(sample: Any, weights: Any = None) -> Support:
         raise ValueError("all weights are zero: no context occurs")
     frequencies = np.array(list(total.values()))
     return Support(list(total), columns, frequencies / frequencies.sum())
+
+
+def _missing(value: Any) -> bool:
+    """Tell None, NaN and pandas' NA, none of which equals itself for certain."""
+    return value is None or not isinstance(equal := value == value, bool | np.bool_) or not equal
 
 
 def _rows_of(sample: Any) -> tuple[list[tuple[Any, ...]], tuple[str, ...] | None]:

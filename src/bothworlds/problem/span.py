@@ -41,7 +41,7 @@ def span_of(features: Floats, available: Bools) -> Span:
     scaled = offered / np.where(largest > 0.0, largest, 1.0)
     norms = np.sqrt((scaled**2).sum(axis=0))
     scale = np.where(norms > 0.0, norms, 1.0)
-    _, values, rows = np.linalg.svd(scaled / scale, full_matrices=False)
+    left, values, rows = np.linalg.svd(scaled / scale, full_matrices=False)
     rank = int((values > RELATIVE_RANK * values.max(initial=0.0)).sum())
     if rank == 0:
         raise ValueError("all features of all offered arms are zero: there is nothing to learn from")
@@ -50,7 +50,9 @@ def span_of(features: Floats, available: Bools) -> Span:
     if not np.isfinite(outer).all():
         raise ValueError("a feature column has entries below 1e-300 only: rescale it")
     basis = outer[:, None] * rows[:rank].T * (np.sqrt(len(offered)) / values[:rank])
-    coordinates = np.where(available[:, :, None], features, 0.0) @ basis
+    # The singular vectors, not features @ basis: orthonormal to rounding however badly conditioned the basis is.
+    coordinates = np.zeros((*available.shape, rank))
+    coordinates[available] = left[:, :rank] * np.sqrt(len(offered))
     return Span(basis, coordinates, _notes(features.shape[2], rank, largest))
 
 
@@ -70,6 +72,9 @@ def _notes(d: int, rank: int, largest: Floats) -> tuple[str, ...]:
 
 def contains_constant(features: Floats, available: Bools) -> bool:
     """Tell whether some theta gives <phi(a, x), theta> = 1 for every offered arm in every context."""
+    columns = features[available]
+    if ((columns == columns[0]).all(axis=0) & (columns[0] != 0.0)).any():
+        return True
     z = span_of(features, available).coordinates[available]
     theta = z.mean(axis=0)  # the average of z z^T is the identity, so this is least squares
     return bool(np.abs(z @ theta - 1.0).max() <= 1e-8)

@@ -64,7 +64,7 @@ def stacked_features(features: Floats) -> Floats:
     if d * K > S:
         warnings.warn(
             f"the stacked problem has {d * K} dimensions but only {S} contexts: its covariance is singular, so "
-            "guarantees in terms of its smallest eigenvalue do not apply, and contexts share no information",
+            "guarantees in terms of its smallest eigenvalue do not apply, and contexts hardly share information",
             DegenerateProblemWarning,
             stacklevel=3,
         )

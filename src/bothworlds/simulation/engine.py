@@ -28,7 +28,7 @@ def log_spaced(horizon: int, count: int = 200) -> Ints:
     """Return about ``count`` rounds from 1 to the horizon, evenly spaced in the logarithm.
 
     >>> log_spaced(10, 4).tolist()
-    [1, 2, 4, 10]
+    [1, 2, 5, 10]
     """
     return np.unique(np.rint(np.geomspace(1, horizon, count)).astype(np.int64))
 

@@ -51,6 +51,16 @@ class Design:
             raise ValueError("exploration gives probability to an arm that is not offered")
         return cls("own", e, *_coverage_and_limit(problem, e))
 
+    def checked(self, problem: Problem) -> Self:
+        """Return the design itself; refuse it for a problem it does not fit."""
+        true = type(self).of(problem, self.exploration).coverage
+        if self.coverage > true * (1.0 + 1e-3):
+            raise ValueError(
+                f"this design claims a coverage of {self.coverage:.4g}, but has {true:.4g} on this problem: it was "
+                "made for another one. Make it anew with design(problem)"
+            )
+        return self
+
     def __repr__(self) -> str:
         return f"Design({self.kind!r}, coverage={self.coverage:.4g}, gap={self.gap:.2%})"
 
@@ -96,7 +106,7 @@ def design(
     e = makers[kind](z, g, offered)
     computed, limit = _coverage_and_limit(problem, e)
     if coverage == "bound":
-        return Design(kind, e, 1.0 / (problem.dimension * problem.rarity), limit)
+        return Design(kind, e, min(computed, 1.0 / (problem.dimension * problem.rarity)), limit)
     return Design(kind, e, computed, limit)
 
 

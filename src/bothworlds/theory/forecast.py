@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -41,8 +42,9 @@ class Forecast:
 
 def forecast(schedule: Schedule, *, horizon: int, coverage: float, reward_per_loss: float, exact: bool) -> Forecast:
     """Tabulate a schedule at 1, 10, 100, ... and the horizon."""
-    if horizon < 1 or int(horizon) != horizon:
-        raise ValueError(f"horizon must be a whole number of at least 1; got {horizon!r}")
+    number: Any = horizon
+    if not isinstance(number, int | np.integer) or not 1 <= number < 2**62:
+        raise ValueError(f"horizon must be a whole number of at least 1 (and below 2**62); got {horizon!r}")
     powers = [10**i for i in range(math.floor(math.log10(horizon)) + 1)]
     rounds = np.unique(np.array([*powers, horizon], dtype=np.int64))
     grid = np.unique(np.concatenate([np.geomspace(1, horizon, 2000).astype(np.int64), rounds]))

@@ -1,0 +1,164 @@
+"""Studies: what they say when they are wrong, resuming, and the command line."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import bothworlds as bw
+from bothworlds.cli import main
+from bothworlds.simulation.study import WORLDS, make_environment
+
+SMALL: dict[str, Any] = {
+    "horizon": 200,
+    "replications": 2,
+    "sizes": {"contexts": [2, 3], "arms": 2, "dimension": 2},
+    "environments": {"calm": {"kind": "stochastic"}, "hit": {"kind": "corrupted", "budget": 5}},
+    "algorithms": {"paper": {"kind": "LCTsallisINF", "tuning": "paper"}},
+}
+TEXT = """
+horizon = {horizon}
+replications = 2
+[sizes]
+contexts = 3
+arms = 2
+dimension = 2
+[environments.calm]
+kind = "stochastic"
+[environments.storm]
+kind = "growing-phases"
+[algorithms.adaptive]
+kind = "LCTsallisINF"
+tuning = {{ kind = "adaptive", scale = 1.0 }}
+[algorithms.paper]
+kind = "LCTsallisINF"
+tuning = "paper"
+"""
+
+
+def test_a_study_is_the_product_of_its_parts() -> None:
+    cells = list(bw.Study.from_dict(SMALL).cells())
+    assert len(cells) == 4
+    assert len({cell.key for cell in cells}) == 4
+    assert cells[0].name == "paper in calm (contexts 2, arms 2, dimension 2, gap 0.2)"
+
+
+@pytest.mark.parametrize("kind", WORLDS)
+def test_every_kind_of_environment_can_be_made_and_played(kind: str) -> None:
+    numbers = {"seed": 3, "horizon": 60}
+    sizes = {"contexts": 4, "arms": 3, "dimension": 3, "gap": 0.2, "rarity": 20.0, "margin": None}
+    environment = make_environment({"kind": kind}, sizes, numbers)
+    results = bw.simulate(environment, bw.LCTsallisINF(tuning="paper"), horizon=60)
+    assert np.isfinite(next(iter(results.runs.values())).regret).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"horzion": 5}, "did you mean 'horizon'"),
+        ({"sizes": {"context": 3}}, "did you mean 'contexts'"),
+        ({"environments": {}}, "no environments"),
+        ({"algorithms": {}}, "no algorithms"),
+        ({"environments": {"x": {}}}, "has no kind"),
+        ({"environments": {"x": {"kind": "stochastik"}}}, "did you mean 'stochastic'"),
+        ({"environments": {"x": {"kind": "stochastic", "nois": "none"}}}, "unexpected keyword argument 'nois'"),
+        ({"algorithms": {"x": {"kind": "LinUCB"}}}, "unknown kind of algorithm"),
+        ({"algorithms": {"x": {"kind": "LCTsallisINF", "tuning": "papr"}}}, "unknown tuning"),
+        ({"algorithms": {"x": {"kind": "LCTsallisINF", "tuning": {"kind": "certified", "d": 1}}}}, "keyword argument"),
+        ({"sizes": {"gap": -1.0}}, "gap must lie"),
+    ],
+)
+def test_mistakes_are_named_before_any_work_starts(change: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        bw.Study.from_dict({**SMALL, **change})
+
+
+def test_finished_cells_are_never_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = bw.Study.from_dict(SMALL)
+    first = bw.run_study(study, tmp_path)
+    monkeypatch.setattr("bothworlds.simulation.runner.simulate", None)
+    again = bw.run_study(study, tmp_path)
+    for (cell, one), (_, two) in zip(first, again, strict=True):
+        assert one[cell.algorithm].expected.tobytes() == two[cell.algorithm].expected.tobytes()
+
+
+def test_another_algorithm_changes_no_other_number(tmp_path: Path) -> None:
+    wider = {**SMALL, "algorithms": {"adaptive": {"kind": "LCTsallisINF", "tuning": "adaptive"}, **SMALL["algorithms"]}}
+    alone = {cell.key: results for cell, results in bw.run_study(bw.Study.from_dict(SMALL), tmp_path / "a")}
+    beside = {cell.key: results for cell, results in bw.run_study(bw.Study.from_dict(wider), tmp_path / "b")}
+    for key, results in alone.items():
+        assert results["paper"].expected.tobytes() == beside[key]["paper"].expected.tobytes()
+
+
+def test_a_damaged_cell_is_run_again_and_the_others_are_kept(tmp_path: Path) -> None:
+    study = bw.Study.from_dict(SMALL)
+    cells = [cell for cell, _ in bw.run_study(study, tmp_path)]
+    damaged = tmp_path / "cells" / f"{cells[1].key}.npz"
+    good = damaged.read_bytes()
+    damaged.write_bytes(good[:100])
+    with pytest.warns(UserWarning, match="is run again"):
+        bw.run_study(study, tmp_path)
+    assert damaged.read_bytes() == good
+
+
+def test_the_command_runs_a_study_and_shows_a_table(tmp_path: Path) -> None:
+    path = tmp_path / "small.toml"
+    path.write_text(TEXT.format(horizon=300))
+    done = CliRunner().invoke(main, ["run", str(path), "--threads", "1"])
+    assert done.exit_code == 0, done.output
+    assert "adaptive in storm (contexts 3, arms 2" in done.output
+    assert len(list((tmp_path / "small-results" / "cells").glob("*.npz"))) == 4
+
+
+@pytest.mark.parametrize(
+    ("content", "code", "words"),
+    [
+        ("horizon = ", 3, "not valid TOML"),
+        ("horizon = 5", 3, "no environments"),
+        (None, 3, "no such file"),
+    ],
+)
+def test_the_command_refuses_bad_files(tmp_path: Path, content: str | None, code: int, words: str) -> None:
+    path = tmp_path / "bad.toml"
+    if content is not None:
+        path.write_text(content)
+    done = CliRunner().invoke(main, ["run", str(path)])
+    assert done.exit_code == code
+    assert words in done.output
+
+
+def test_help_and_version() -> None:
+    for arguments in (["-h"], ["run", "-h"], ["--version"]):
+        done = CliRunner().invoke(main, arguments)
+        assert done.exit_code == 0
+        assert "bothworlds" in done.output
+
+
+def test_killed_and_resumed_equals_uninterrupted(tmp_path: Path) -> None:
+    """kill -9 in the middle of a study, the same command again: the arrays are byte for byte the same."""
+    path = tmp_path / "long.toml"
+    path.write_text(TEXT.format(horizon=150_000))
+    command = [sys.executable, "-m", "bothworlds", "run", str(path), "--threads", "1", "--output"]
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    subprocess.run([*command, str(whole)], check=True, capture_output=True)
+    process = subprocess.Popen([*command, str(broken)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    for _ in range(600):
+        if any((broken / "cells").glob("*.npz")):
+            break
+        time.sleep(0.05)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    left = len(list((broken / "cells").glob("*.npz")))
+    assert 1 <= left < 4
+    subprocess.run([*command, str(broken)], check=True, capture_output=True)
+    files = sorted(p.name for p in (whole / "cells").glob("*.npz"))
+    assert len(files) == 4
+    for name in files:
+        assert (whole / "cells" / name).read_bytes() == (broken / "cells" / name).read_bytes()
