@@ -1,5 +1,6 @@
 """The adversarial regime: parameters that change, by plan or in answer to the learner."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ import numpy as np
 from bothworlds.environments import nature
 from bothworlds.environments.environment import Environment, Noise
 from bothworlds.environments.making import at_least, make, one_at_a_time
+from bothworlds.kernels.arrays import Floats
 from bothworlds.problem import Problem
 
 
@@ -80,6 +82,24 @@ def given(problem: Problem, thetas: Any, *, noise: Noise = "bernoulli", sigma: f
     for block in np.array_split(rows, max(1, len(rows) * made.tables.size // 10**7)):
         made.require_losses(np.abs(np.einsum("tj,jxa->txa", block, made.tables)).max(axis=0), "a row of thetas")
     return made
+
+
+def from_function(
+    problem: Problem,
+    theta: Callable[[int, Floats], Any],
+    *,
+    name: str = "from a function",
+    noise: Noise = "bernoulli",
+    sigma: float = 0.25,
+) -> Environment:
+    """Make an adversary from a Python function (t, probabilities) -> theta_t; it is played in Python, slowly.
+
+    ``probabilities`` is the learner's current table pi_t, shape (contexts, arms).
+    """
+    thetas = np.eye(problem.features.shape[2])
+    return Environment(
+        name=name, problem=problem, thetas=thetas, kind=nature.GIVEN, noise=noise, sigma=sigma, function=theta
+    )
 
 
 def adaptive_adversary(

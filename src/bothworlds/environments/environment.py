@@ -1,5 +1,6 @@
 """Environment: nature as data, with the truth about itself."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -46,6 +47,8 @@ class Environment:
     reacts
         Whether nature reacts to the plays themselves, so that regret against a fixed policy is not what that policy
         would have got.
+    function
+        A user's rule in Python, (t, probabilities) -> theta_t; None for the rules in kernel text.
     """
 
     name: str
@@ -59,6 +62,7 @@ class Environment:
     stochastic: bool = False
     budget: float = 0.0
     reacts: bool = False
+    function: Callable[[int, Floats], Any] | None = None
 
     def __post_init__(self) -> None:
         if self.noise not in NOISES:
@@ -105,6 +109,16 @@ class Environment:
             hurt=np.zeros(J),
             state=memory,
         )
+
+    def theta_of(self, t: int, probabilities: Floats) -> Floats:
+        """Ask the user's function for theta_t; refuse what is no parameter or makes losses leave [-1, 1]."""
+        if self.function is None:
+            raise ValueError(f"the environment {self.name!r} follows a rule, not a function")
+        theta = np.asarray(self.function(t, probabilities), dtype=np.float64)
+        if theta.shape != self.thetas.shape[1:] or not np.isfinite(theta).all():
+            raise ValueError(f"round {t}: the function must return {self.thetas.shape[1]} finite numbers; got {theta}")
+        self.require_losses(self.problem.features @ theta, f"theta of round {t}")
+        return theta
 
     def best_losses(self, sums: Floats) -> Floats:
         """Return sum_x g(x) min_a sum_j sums_j <phi(a, x), theta_j> for every row of sums (.., J)."""

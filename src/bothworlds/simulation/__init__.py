@@ -1,8 +1,9 @@
 """Playing learners against environments: the engine, its results, and studies."""
 
+from bothworlds.simulation.conformance import check_algorithm
 from bothworlds.simulation.engine import replay, simulate
 from bothworlds.simulation.results import Results, load_results
 from bothworlds.simulation.runner import run_study
 from bothworlds.simulation.study import Study
 
-__all__ = ["Results", "Study", "load_results", "replay", "run_study", "simulate"]
+__all__ = ["Results", "Study", "check_algorithm", "load_results", "replay", "run_study", "simulate"]

@@ -97,12 +97,17 @@ def replay(
 ) -> Outcome:
     """Play one replication of a run alone, interpreted by default, and keep its path of contexts and arms."""
     setting = _setting(environment, horizon, rng, 200, delay, batch)
-    if not hasattr(algorithm, "machine"):
+    if not _in_kernel_text(algorithm, environment):
         return play_in_python(algorithm.start, setting, replication)
     machine = algorithm.machine(environment.problem)
     one = Replication(machine, setting, replication, interpreted=interpreted, trace=True)
     one.advance(horizon)
     return one.outcome()
+
+
+def _in_kernel_text(algorithm: Any, environment: Environment) -> bool:
+    """Tell whether both sides are kernel text, so that the compiled driver can play them."""
+    return hasattr(algorithm, "machine") and environment.function is None
 
 
 def _silent(rounds: int) -> None:
@@ -152,7 +157,7 @@ def _all_replications(
     algorithm: Any, setting: Setting, replications: int, threads: int | None, progress: Progress
 ) -> list[Outcome]:
     """Play all replications of one algorithm."""
-    if not hasattr(algorithm, "machine"):
+    if not _in_kernel_text(algorithm, setting.environment):
         outcomes = []
         for number in range(replications):
             outcomes.append(play_in_python(algorithm.start, setting, number))

@@ -177,7 +177,10 @@ def _one_round(
     """Let nature and the learner play one round; return the loss and the decision."""
     g = environment.problem.probabilities
     expected_losses(nature.tables, g, pi, nature.hurt)
-    TEXT.decide(nature, t, key)
+    if environment.function is None:
+        TEXT.decide(nature, t, key)
+    else:
+        nature.c[...] = environment.theta_of(t, pi.copy())
     nature.sums[...] += nature.c
     for j in range(len(nature.c)):
         record.totals[0] += nature.c[j] * nature.hurt[j]

@@ -1,0 +1,58 @@
+"""Environments as Gymnasium environments (optional: pip install bothworlds[gym])."""
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from bothworlds.environments.environment import TEXT, Environment
+from bothworlds.kernels.random import CONTEXT, draw, key_from, stream_key, two_uniforms
+
+
+class BanditEnv(gymnasium.Env[np.int64, np.int64]):
+    """A bandit as an endless Gymnasium environment: observe a context, play an arm, earn minus the loss.
+
+    Contexts and noise are those of the simulator for the same seed. An adaptive adversary needs the learner's policy,
+    which Gymnasium does not pass on; it sees a uniform one here.
+    """
+
+    def __init__(self, environment: Environment, *, horizon: int | None = None) -> None:
+        problem = environment.problem
+        self.environment, self.horizon = environment, horizon
+        self.observation_space = gymnasium.spaces.Discrete(problem.n_contexts)
+        self.action_space = gymnasium.spaces.Discrete(problem.n_arms)
+        self._uniform = problem.available / problem.available.sum(axis=1, keepdims=True)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.int64, dict[str, Any]]:
+        """Begin at round 1; the same seed gives the same contexts and noise."""
+        super().reset(seed=seed, options=options)
+        self._key = stream_key(key_from(seed if seed is not None else int(self.np_random.integers(2**31))), 0)
+        self._nature = self.environment.begin()
+        self._t = 0
+        return self._next(), {}
+
+    def step(self, action: np.int64) -> tuple[np.int64, float, bool, bool, dict[str, Any]]:
+        """Play an arm in the context observed last."""
+        problem = self.environment.problem
+        if not problem.available[self._x, action]:
+            raise ValueError(f"arm {action} is not offered in context {problem.contexts[self._x]!r}")
+        mean = TEXT.mean_loss(self._nature, self._x, int(action))
+        loss = float(TEXT.noisy(self._nature, mean, self._v, self._key, self._t))
+        TEXT.react(self._nature, int(action))
+        over = self.horizon is not None and self._t >= self.horizon
+        return self._next(), -loss, False, over, {"mean_loss": float(mean)}
+
+    def _next(self) -> np.int64:
+        """Let nature choose the next round."""
+        self._t += 1
+        if self.environment.function is None:
+            g = self.environment.problem.probabilities
+            self._nature.hurt[...] = np.einsum("x,xa,jxa->j", g, self._uniform, self._nature.tables)
+            TEXT.decide(self._nature, self._t, self._key)
+        else:
+            self._nature.c[...] = self.environment.theta_of(self._t, self._uniform.copy())
+        u, self._v = two_uniforms(self._key, self._t, CONTEXT, 0)
+        self._x = int(draw(self.environment.problem.probabilities, u))
+        return np.int64(self._x)
