@@ -15,9 +15,11 @@ test: $(SETUP)  ## style, types, import contract, tests, documentation
 demo: $(SETUP)  ## first decisions on embedded defaults
 	$(BIN)/python examples/first_decisions.py
 
-bench: $(SETUP)  ## speed against the NumPy baseline, designs, import time
+bench: $(SETUP)  ## speed against NumPy, start-up time, designs, the adaptive tuning
 	$(BIN)/python benchmarks/rounds.py
+	$(BIN)/python benchmarks/simulation.py
 	$(BIN)/python benchmarks/startup.py
+	$(BIN)/python benchmarks/adaptive.py
 	$(BIN)/python benchmarks/designs.py
 
 lock: $(SETUP)  ## pin the development packages anew

@@ -90,7 +90,8 @@ def test_results_do_not_depend_on_threads_slices_or_company(monkeypatch: pytest.
     environment = WORLDS["corrupted"]
     algorithms = {t: bw.LCTsallisINF(tuning=t) for t in TUNINGS}  # type: ignore[arg-type]
     together = simulate(environment, algorithms, horizon=3000, replications=5, rng=4, threads=3)
-    monkeypatch.setattr("bothworlds.simulation.engine.SLICE", 71)
+    monkeypatch.setattr("bothworlds.simulation.engine.FIRST_SLICE", 71)
+    monkeypatch.setattr("bothworlds.simulation.engine.SLICE_SECONDS", 0.0)
     for label, algorithm in algorithms.items():
         alone = simulate(environment, {label: algorithm}, horizon=3000, replications=5, rng=4, threads=1)
         assert alone[label].expected.tobytes() == together[label].expected.tobytes()

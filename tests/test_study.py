@@ -1,6 +1,7 @@
 """Studies: what they say when they are wrong, resuming, and the command line."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -162,3 +163,50 @@ def test_killed_and_resumed_equals_uninterrupted(tmp_path: Path) -> None:
     assert len(files) == 4
     for name in files:
         assert (whole / "cells" / name).read_bytes() == (broken / "cells" / name).read_bytes()
+
+
+def test_an_interrupted_run_says_how_to_go_on(tmp_path: Path) -> None:
+    """Ctrl-C: exit code 130, a sentence, and what was finished is kept."""
+    path = tmp_path / "long.toml"
+    path.write_text(TEXT.format(horizon=3_000_000))
+    command = [
+        sys.executable,
+        "-m",
+        "bothworlds",
+        "run",
+        str(path),
+        "--threads",
+        "2",
+        "--output",
+        str(tmp_path / "out"),
+    ]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    for _ in range(600):
+        if (tmp_path / "out" / "cells").exists():
+            break
+        time.sleep(0.05)
+    time.sleep(1.0)
+    process.send_signal(signal.SIGINT)
+    _, talk = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "the same command goes on" in talk
+
+
+@pytest.mark.skipif(shutil.which("script") is None, reason="needs the command script to make a terminal")
+def test_progress_moves_on_a_terminal(tmp_path: Path) -> None:
+    """In a terminal of its own the run shows rounds per second; elsewhere stderr stays clean."""
+    path = tmp_path / "small.toml"
+    path.write_text(TEXT.format(horizon=20_000))
+    command = f"{sys.executable} -m bothworlds run {path} --output {tmp_path / 'out'}"
+    shown = subprocess.run(
+        ["script", "-qec", command, "/dev/null"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "TERM": "xterm"},
+    )
+    assert "rounds/s" in shown.stdout
+    quiet = subprocess.run(
+        [*command.split(), "--output", str(tmp_path / "b")], capture_output=True, text=True, check=True
+    )
+    assert "rounds/s" not in quiet.stderr

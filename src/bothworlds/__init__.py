@@ -1,6 +1,7 @@
 """Best-of-both-worlds linear contextual bandits: LC-Tsallis-INF, exact and fast."""
 
 from bothworlds import environments
+from bothworlds.algorithms.fixed import FixedPolicy
 from bothworlds.algorithms.lc_tsallis_inf import LCTsallisINF
 from bothworlds.algorithms.tunings import MGR, Adaptive, Certified, Paper
 from bothworlds.decision import Decision
@@ -22,6 +23,7 @@ __all__ = [
     "Decision",
     "DegenerateProblemWarning",
     "Design",
+    "FixedPolicy",
     "Forecast",
     "LCTsallisINF",
     "NumericalError",

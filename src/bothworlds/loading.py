@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from bothworlds.algorithms.fixed import FixedPolicy
 from bothworlds.algorithms.lc_tsallis_inf import LCTsallisINF
 from bothworlds.algorithms.tunings import MGR, Adaptive, Certified, Paper
 from bothworlds.plain import from_plain
@@ -30,8 +31,11 @@ def _rebuild(header: dict[str, Any], arrays: dict[str, Any], *, interpreted: boo
     def saved_design(kind: str, coverage: float, coverage_limit: float) -> Design:
         return Design(kind, frame["exploration"], coverage, coverage_limit)
 
-    makers = {part.__name__: part for part in (LCTsallisINF, Paper, Certified, Adaptive, MGR)}
-    algorithm = from_plain(header["algorithm"], {**makers, "Design": saved_design})
+    def saved_table(label: str, table: None = None) -> FixedPolicy:
+        return FixedPolicy(frame["table"] if label != "uniform" else table, label)
+
+    makers: dict[str, Any] = {part.__name__: part for part in (LCTsallisINF, Paper, Certified, Adaptive, MGR)}
+    algorithm = from_plain(header["algorithm"], {**makers, "Design": saved_design, "FixedPolicy": saved_table})
     problem = Problem(
         features=arrays["features"],
         probabilities=arrays["probabilities"],

@@ -5,7 +5,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, Self, overload
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from bothworlds.decision import Decision
 from bothworlds.errors import NumericalError, sentence
 from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.kernels.entries import KernelText, World, compiled_entries, flat_table, interpreted_entries
+from bothworlds.kernels.random import Seed, key_from
 from bothworlds.kernels.status import OK
 from bothworlds.plain import to_plain
 from bothworlds.problem import Problem
@@ -66,6 +67,13 @@ class Policy:
         self._nothing = np.zeros(machine.world.z.shape[0])
         self._rounds = OpenRounds()
         self._refresh()
+
+    @classmethod
+    def begin(
+        cls, algorithm: object, problem: Problem, machine: Machine, *, rng: Seed, interpreted: bool = False
+    ) -> Self:
+        """Start an algorithm; ``rng`` is an integer, a SeedSequence, a Generator, or None for a random seed."""
+        return cls(algorithm, problem, machine, key=key_from(rng), interpreted=interpreted)
 
     @property
     def rounds(self) -> int:

@@ -11,15 +11,13 @@ from bothworlds.algorithms import lc_tsallis_text as text
 from bothworlds.algorithms.tunings import MGR, TUNINGS, Adaptive, Certified, Paper, Tuning, TuningName
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.entries import World
-from bothworlds.kernels.random import key_from
+from bothworlds.kernels.random import Seed
 from bothworlds.policy import Machine, Policy
 from bothworlds.problem import Problem
 from bothworlds.theory.design import KINDS, Design, Kind, design
 from bothworlds.theory.forecast import Forecast, forecast
 from bothworlds.theory.frame import whitened, world_of
 from bothworlds.theory.schedules import Schedule, learning_gain, schedule, stability_constant
-
-Seed = int | np.random.SeedSequence | np.random.Generator | None
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -83,7 +81,7 @@ class LCTsallisINF:
 
         ``interpreted`` runs the same text without compiling it: for the debugger, some hundred times slower.
         """
-        return Policy(self, problem, self.machine(problem), key=key_from(rng), interpreted=interpreted)
+        return Policy.begin(self, problem, self.machine(problem), rng=rng, interpreted=interpreted)
 
     def design_for(self, problem: Problem) -> Design:
         """Return the exploration policy that a start on this problem uses."""

@@ -5,11 +5,14 @@ order and for any number of threads. All arithmetic is on integers masked to 32 
 for Python's integers and for wrapping 64-bit ones.
 """
 
+from typing import TypeAlias
+
 import numpy as np
 
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
 
+Seed: TypeAlias = int | np.random.SeedSequence | np.random.Generator | None
 MASK = 0xFFFFFFFF
 TO_UNIT = 1.0 / 9007199254740992.0  # 2**-53
 
@@ -76,7 +79,7 @@ def draw(probabilities: Floats, u: float) -> int:
     return last
 
 
-def key_from(rng: int | np.random.SeedSequence | np.random.Generator | None) -> int:
+def key_from(rng: Seed) -> int:
     """Turn what a user passes as ``rng`` into the key of a stream, an integer in [0, 2**63).
 
     >>> key_from(7)

@@ -15,12 +15,13 @@ import numpy as np
 
 from bothworlds.environments import Environment
 from bothworlds.kernels.arrays import Ints
-from bothworlds.kernels.random import key_from
+from bothworlds.kernels.random import Seed, key_from
 from bothworlds.plain import to_plain
 from bothworlds.simulation.replication import Outcome, Replication, Setting, play_in_python
 from bothworlds.simulation.results import Results, Run
 
-SLICE = 20_000
+FIRST_SLICE = 100  # rounds; slices double until they last for a tenth of a second
+SLICE_SECONDS = 0.1
 Progress = Callable[[int], None]
 
 
@@ -39,7 +40,7 @@ def simulate(
     *,
     horizon: int,
     replications: int = 1,
-    rng: int | np.random.SeedSequence | np.random.Generator | None = 0,
+    rng: Seed = 0,
     checkpoints: int | Iterable[int] = 200,
     delay: int = 0,
     batch: int = 1,
@@ -90,7 +91,7 @@ def replay(
     *,
     horizon: int,
     replication: int = 0,
-    rng: int | np.random.SeedSequence | np.random.Generator | None = 0,
+    rng: Seed = 0,
     delay: int = 0,
     batch: int = 1,
     interpreted: bool = True,
@@ -169,8 +170,12 @@ def _all_replications(
 
     def play(number: int) -> Outcome:
         one = Replication(machine, setting, number)
+        rounds = FIRST_SLICE
         while one.played < setting.horizon and not stop.is_set():
-            progress(one.advance(SLICE))
+            began = time.monotonic()
+            progress(one.advance(rounds))
+            if time.monotonic() - began < SLICE_SECONDS:
+                rounds *= 2
         return one.outcome()
 
     with ThreadPoolExecutor(max_workers=threads or os.cpu_count()) as pool:

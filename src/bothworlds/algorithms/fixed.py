@@ -1,0 +1,139 @@
+"""Fixed policies: a table of probabilities that never changes. Yardsticks for the others."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.compile import kernel
+from bothworlds.kernels.entries import KernelText, World
+from bothworlds.kernels.random import ARM, Seed, draw, two_uniforms
+from bothworlds.kernels.status import OK
+from bothworlds.policy import Machine, Policy
+from bothworlds.problem import Problem
+
+
+class State(NamedTuple):
+    """The clock and the table."""
+
+    t: Floats
+    pi: Floats
+    sigma: Floats
+
+
+@kernel
+def numbers_of(numbers: Floats) -> Floats:
+    """Return the hyper-parameters: there are none."""
+    return numbers
+
+
+@kernel
+def state_of(memory: Floats, S: int, K: int, d: int, cells: int) -> State:  # noqa: ARG001
+    """Name the parts of the memory."""
+    return State(memory[0:1], memory[2 : 2 + S * K].reshape((S, K)), memory[1:2].reshape((1, 1)))
+
+
+@kernel
+def work_of(scratch: Floats, S: int, K: int, d: int, cells: int) -> Floats:  # noqa: ARG001
+    """Return the scratch space: nothing is needed."""
+    return scratch
+
+
+@kernel
+def refresh(world: World, numbers: Floats, state: State, work: Floats) -> int:  # noqa: ARG001
+    """Leave the table as it is."""
+    return OK
+
+
+@kernel
+def choose(
+    world: World,  # noqa: ARG001
+    numbers: Floats,  # noqa: ARG001
+    state: State,
+    work: Floats,  # noqa: ARG001
+    x: int,
+    key: int,
+    time: int,
+    direction: Floats,
+    baseline: Floats,  # noqa: ARG001
+) -> int:
+    """Draw an arm from the table; a decision carries no direction."""
+    for i in range(direction.shape[0]):
+        direction[i] = 0.0
+    u, _ = two_uniforms(key, time, ARM, 0)
+    return draw(state.pi[x], u)
+
+
+@kernel
+def learn(
+    world: World,  # noqa: ARG001
+    numbers: Floats,  # noqa: ARG001
+    state: State,
+    x: int,  # noqa: ARG001
+    a: int,  # noqa: ARG001
+    loss: float,  # noqa: ARG001
+    direction: Floats,  # noqa: ARG001
+    baseline: Floats,  # noqa: ARG001
+) -> None:
+    """Count the observation."""
+    state.t[0] += 1.0
+
+
+TEXT = KernelText(numbers_of, state_of, work_of, refresh, choose, learn)
+
+
+@dataclass(frozen=True, eq=False)
+class FixedPolicy:
+    """Play a fixed table of probabilities, shape (contexts, arms); uniform over the offered arms if left out.
+
+    >>> problem = Problem(features=[[[1, 0], [0, 1]]], probabilities=[1])
+    >>> FixedPolicy().start(problem, rng=1).probabilities(0).tolist()
+    [0.5, 0.5]
+    """
+
+    table: Floats | None = None
+    label: str = "uniform"
+
+    @classmethod
+    def always(cls, arms: Any, n_arms: int, *, label: str = "fixed arms") -> Self:
+        """Make the policy that always plays the given arm of each context."""
+        return cls(np.eye(n_arms)[np.asarray(arms, dtype=np.int64)], label)
+
+    def table_for(self, problem: Problem) -> Floats:
+        """Return the table for a problem; refuse one that does not fit."""
+        offered = problem.available
+        if self.table is None:
+            return np.asarray(offered / offered.sum(axis=1, keepdims=True))
+        table = np.array(self.table, dtype=np.float64)
+        if table.shape != offered.shape:
+            raise ValueError(f"the table must have shape {offered.shape}; got {table.shape}")
+        if not (table >= 0.0).all() or np.abs(table.sum(axis=1) - 1.0).max() > 1e-9 or table[~offered].any():
+            raise ValueError("each row of the table must be a distribution over the arms offered in that context")
+        return table
+
+    def machine(self, problem: Problem, frame: dict[str, Floats] | None = None) -> Machine:
+        """Make the policy ready for a problem."""
+        table = self.table_for(problem) if frame is None else frame["table"]
+        S, K = table.shape
+        world = World(
+            np.zeros((1, S * K)), np.where(problem.available, 0.0, np.inf), np.array(problem.probabilities), table
+        )
+        memory = np.concatenate([[1.0, 1.0], table.reshape(-1)])
+        return Machine(
+            text=TEXT,
+            world=world,
+            numbers=np.zeros(0),
+            memory=memory,
+            scratch=np.zeros(1),
+            learnt=("t",),
+            frame={"table": table},
+            has_baseline=False,
+        )
+
+    def start(self, problem: Problem, *, rng: Seed = None, interpreted: bool = False) -> Policy:
+        """Begin on a problem."""
+        return Policy.begin(self, problem, self.machine(problem), rng=rng, interpreted=interpreted)
+
+    def __repr__(self) -> str:
+        return f"FixedPolicy({self.label})"
