@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 import bothworlds as bw
+from bothworlds.kernels import matrix
 from bothworlds.kernels.arrays import Floats
 
 TUNINGS = ("paper", "certified", "adaptive")
@@ -59,3 +60,12 @@ def coordinates(policy: bw.Policy) -> Floats:
     z = policy._machine.world.z
     S, K = policy.problem.available.shape
     return np.ascontiguousarray(z[:, : S * K].T).reshape(S, K, -1)
+
+
+def directions(policy: bw.Policy) -> Floats:
+    """Sigma_t^-1 z for every (x, a), through the policy's own factor."""
+    z = coordinates(policy)
+    out = np.empty_like(z)
+    for x, a in np.ndindex(z.shape[:2]):
+        matrix.apply_inverse(policy.state.inverse, z[x, a], np.empty(z.shape[2]), out[x, a])
+    return out

@@ -74,6 +74,25 @@ def best_loss(tables: Floats, g: Floats, blocked: Floats, sums: Floats) -> float
     return total
 
 
+@kernel
+def write_checkpoint(record: Record, position: int, tables: Floats, sums: Floats, g: Floats, blocked: Floats) -> None:
+    """Write the totals so far, and the best policy's, at a checkpoint."""
+    record.expected[position] = record.totals[0]
+    record.realised[position] = record.totals[1]
+    record.own_best[position] = best_loss(tables, g, blocked, sums)
+    for j in range(sums.shape[0]):
+        record.sums[position, j] = sums[j]
+
+
+@kernel
+def enqueue(queue: Queue, slot: int, x: int, a: int, loss: float) -> None:
+    """Let a decision wait for its feedback; direction and baseline are in their slot already."""
+    queue.contexts[slot] = x
+    queue.arms[slot] = a
+    queue.losses[slot] = loss
+    queue.counts[0] += 1
+
+
 def interpreted_driver(text: KernelText, nature_text: NatureText) -> Callable[..., int]:
     """Build the driver of an algorithm as plain Python.
 
@@ -120,10 +139,7 @@ def interpreted_driver(text: KernelText, nature_text: NatureText) -> Callable[..
             loss = noisy(nature, mean_loss(nature, x, a), v, key, t)
             react(nature, a)
             record.totals[1] += loss
-            queue.contexts[slot] = x
-            queue.arms[slot] = a
-            queue.losses[slot] = loss
-            queue.counts[0] += 1
+            enqueue(queue, slot, x, a, loss)
             if record.trace.shape[0] > 0:
                 record.trace[t - 1, 0] = x
                 record.trace[t - 1, 1] = a
@@ -145,11 +161,7 @@ def interpreted_driver(text: KernelText, nature_text: NatureText) -> Callable[..
                 if refresh(world, numbers, state, work) != OK:
                     return t
             if t == record.checkpoints[position]:
-                record.expected[position] = record.totals[0]
-                record.realised[position] = record.totals[1]
-                record.own_best[position] = best_loss(nature.tables, world.g, world.blocked, nature.sums)
-                for j in range(nature.c.shape[0]):
-                    record.sums[position, j] = nature.sums[j]
+                write_checkpoint(record, position, nature.tables, nature.sums, world.g, world.blocked)
                 position += 1
         return 0
 

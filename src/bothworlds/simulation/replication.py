@@ -9,7 +9,14 @@ import numpy as np
 from bothworlds.environments.environment import TEXT, Environment
 from bothworlds.errors import NumericalError
 from bothworlds.kernels.arrays import Floats, Ints
-from bothworlds.kernels.driver import Queue, Record, compiled_driver, expected_losses, interpreted_driver
+from bothworlds.kernels.driver import (
+    Queue,
+    Record,
+    compiled_driver,
+    expected_losses,
+    interpreted_driver,
+    write_checkpoint,
+)
 from bothworlds.kernels.entries import flat_table
 from bothworlds.kernels.random import CONTEXT, draw, stream_key, two_uniforms
 from bothworlds.policy import Machine
@@ -91,18 +98,21 @@ class Replication:
         S, K = self._machine.world.blocked.shape
         d, cells = self._machine.world.z.shape
         state = self._machine.text.state_of(self._memory, S, K, d, cells)
-        record = self._record
-        spent = float(self._nature.state[0]) if self._setting.environment.budget > 0.0 else 0.0
         final = {name: getattr(state, name).copy() for name in self._machine.learnt}
-        return Outcome(
-            expected=record.expected,
-            realised=record.realised,
-            own_best=record.own_best,
-            sums=record.sums,
-            spent=spent,
-            final=final,
-            trace=record.trace,
-        )
+        return _outcome(self._setting, self._nature, self._record, final)
+
+
+def _outcome(setting: Setting, nature: Any, record: Record, final: dict[str, Floats]) -> Outcome:
+    """Return what a replication leaves."""
+    return Outcome(
+        expected=record.expected,
+        realised=record.realised,
+        own_best=record.own_best,
+        sums=record.sums,
+        spent=float(nature.state[0]) if setting.environment.budget > 0.0 else 0.0,
+        final=final,
+        trace=record.trace,
+    )
 
 
 def _empty_queue(capacity: int, d: int) -> Queue:
@@ -143,6 +153,7 @@ def play_in_python(start: Callable[..., Any], setting: Setting, number: int) -> 
     record = _empty_record(setting, len(nature.c), trace=True)
     waiting: list[tuple[Any, float]] = []
     position = 0
+    blocked = np.where(problem.available, 0.0, np.inf)
     for t in range(1, setting.horizon + 1):
         pi = np.asarray(learner.probabilities())
         loss, decision = _one_round(environment, nature, record, pi, learner, key, t)
@@ -155,20 +166,9 @@ def play_in_python(start: Callable[..., Any], setting: Setting, number: int) -> 
             else:
                 learner.update([made for made, _ in ready], loss=[value for _, value in ready])
         if t == setting.checkpoints[position]:
-            record.expected[position], record.realised[position] = record.totals
-            record.own_best[position] = environment.best_losses(nature.sums)
-            record.sums[position] = nature.sums
+            write_checkpoint(record, position, nature.tables, nature.sums, problem.probabilities, blocked)
             position += 1
-    spent = float(nature.state[0]) if environment.budget > 0.0 else 0.0
-    return Outcome(
-        expected=record.expected,
-        realised=record.realised,
-        own_best=record.own_best,
-        sums=record.sums,
-        spent=spent,
-        final={},
-        trace=record.trace,
-    )
+    return _outcome(setting, nature, record, {})
 
 
 def _one_round(

@@ -1,0 +1,199 @@
+"""LC-Tsallis-INF by enumeration: unbiased estimates, the trace identity, stability in every round."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+import bothworlds as bw
+from bothworlds.algorithms import lc_tsallis_text as text
+from bothworlds.kernels.arrays import Floats
+from worlds import TUNINGS, coordinates, directions, parameters, play, random_problem
+
+
+def mean_estimate(later: bw.Policy, z: Floats, pi: Floats, d: Floats, m: Floats, theta: Floats) -> Floats:
+    """E[theta_hat] by enumeration: what `learn` adds to Theta, for every (x, a), weighted by g pi."""
+    S, K = pi.shape
+    total = np.zeros(z.shape[2])
+    machine = later._machine
+    for x, a in np.ndindex(S, K):
+        memory = later._memory.copy()
+        state = text.state_of(memory, S, K, *machine.world.z.shape)
+        before = state.theta.copy()
+        numbers = text.numbers_of(machine.numbers)
+        text.learn(machine.world, numbers, state, x, a, float(z[x, a] @ theta), d[x, a], m)
+        total += machine.world.g[x] * pi[x, a] * (state.theta - before)
+    return total
+
+
+@pytest.mark.parametrize("alpha", [0.3, 0.5, 0.8])
+@pytest.mark.parametrize("tuning", TUNINGS)
+@pytest.mark.parametrize("wait", [0, 25])
+def test_estimates_are_unbiased_also_when_feedback_is_late(tuning: str, alpha: float, wait: int) -> None:
+    problem = random_problem(1, S=4, K=3, d=3)
+    policy = bw.LCTsallisINF(alpha=alpha, tuning=tuning).start(problem, rng=1)  # type: ignore[arg-type]
+    rng = np.random.default_rng(0)
+    for _ in range(4):
+        play(policy, 20)
+        z, pi, d = coordinates(policy), policy.probabilities(), directions(policy)
+        m, condition = policy.state.baseline.copy(), float(np.linalg.cond(policy.state.sigma))
+        theta: Floats = rng.normal(size=(z.shape[2],))
+        play(policy, wait)
+        # Theta itself is rounded when the estimate is added to it.
+        rounding = 4e-16 * np.abs(policy.state.theta).max()
+        error = np.abs(mean_estimate(policy, z, pi, d, m, theta) - theta).max()
+        assert error <= 100 * 2.2e-16 * condition * np.abs(theta).max() + rounding
+
+
+@pytest.mark.parametrize("rarity", [1e3, 1e6, 1e9])
+@pytest.mark.parametrize("nearly", [False, True])
+def test_estimates_stay_unbiased_with_rare_contexts_and_nearly_dependent_features(rarity: float, nearly: bool) -> None:
+    """The coordinates make Sigma(e*) the identity to rounding, however badly conditioned the features are."""
+    phi = random_problem(2, S=4, K=3, d=3).features
+    if nearly:
+        phi = np.concatenate([phi, phi[:, :, :1] + 1e-8 * np.random.default_rng(0).normal(size=(4, 3, 1))], axis=2)
+    g = np.array([1.0 / rarity, 0.3, 0.3, 0.4 - 1.0 / rarity])
+    problem = bw.Problem(features=phi, probabilities=g)
+    policy = bw.LCTsallisINF(tuning="paper").start(problem, rng=1)
+    z, pi, d = coordinates(policy), policy.probabilities(), directions(policy)
+    sigma = np.einsum("x,xa,xai,xaj->ij", g, pi, z, z)
+    theta = np.linspace(-1.0, 1.0, z.shape[2])
+    estimate = mean_estimate(policy, z, pi, d, np.zeros(z.shape[2]), theta)
+    assert np.abs(estimate - theta).max() <= 100 * 2.2e-16 * np.linalg.cond(sigma)
+
+
+def test_a_baseline_read_at_update_time_would_be_biased() -> None:
+    """The reason why a decision carries its baseline: once the play has moved the ridge estimate, it is too late."""
+    policy = bw.LCTsallisINF(tuning="adaptive").start(random_problem(1), rng=1)
+    play(policy, 30)
+    z, pi, d = coordinates(policy), policy.probabilities(), directions(policy)
+    theta, total = np.array([0.3, 0.1, -0.2]), np.zeros(3)
+    for x, a in np.ndindex(pi.shape):
+        loss = float(z[x, a] @ theta)
+        ridge = policy.state.ridge + np.outer(z[x, a], z[x, a])
+        late = np.linalg.solve(ridge, policy.state.response + loss * z[x, a])
+        weight = policy.problem.probabilities[x] * pi[x, a]
+        total += weight * (late + d[x, a] * (loss - z[x, a] @ late))
+    assert np.abs(total - theta).max() > 1e-3
+
+
+@pytest.mark.parametrize("tuning", TUNINGS)
+def test_leverages_average_to_the_dimension(tuning: str) -> None:
+    policy = bw.LCTsallisINF(tuning=tuning).start(random_problem(2, S=5, K=4, d=3), rng=3)  # type: ignore[arg-type]
+
+    def check(policy: bw.Policy) -> None:
+        lev = np.einsum("xai,xai->xa", coordinates(policy), directions(policy))
+        mean = float(policy.problem.probabilities @ (policy.probabilities() * lev).sum(axis=1))
+        assert mean == pytest.approx(3.0, rel=1e-12)
+
+    play(policy, 60, each=check)
+
+
+def stability(policy: bw.Policy, alpha: float) -> float:
+    """The largest eta |l_hat(a, x)| q(a|x)^(1 - alpha) over all (a, x) and all plays, |loss| = 1."""
+    z, d = coordinates(policy), directions(policy)
+    n = z.shape[2]
+    estimates = np.abs(z.reshape(-1, n) @ d.reshape(-1, n).T).max(axis=1)
+    q = policy.state.q.reshape(-1)
+    return float((policy.state.rates[0] * estimates * q ** (1.0 - alpha)).max())
+
+
+CASES = [
+    (0.5, "paper"),
+    (0.5, "certified"),
+    (0.2, "certified"),
+    (0.8, "certified"),
+    (0.8, "paper"),
+    (0.2, "paper"),
+]
+
+
+@pytest.mark.parametrize(("alpha", "tuning"), CASES)
+@pytest.mark.parametrize("rarity", [None, 1000.0])
+@pytest.mark.parametrize("design", ["joint-g", "per-context"])
+def test_the_stability_condition_holds_in_every_round(
+    alpha: float, tuning: str, rarity: float | None, design: str
+) -> None:
+    """Lemma B.1's condition, enumerated; also in the first rounds, with a rare context, for all alpha."""
+    problem = random_problem(4, S=4, K=3, d=2, rarity=rarity)
+    algorithm = bw.LCTsallisINF(alpha=alpha, tuning=tuning, design=design)  # type: ignore[arg-type]
+    policy = algorithm.start(problem, rng=5)
+    limit = (1.0 - alpha) / 4.0 * (1.0 + 1e-12)
+
+    def check(policy: bw.Policy) -> None:
+        assert stability(policy, alpha) <= limit
+        assert policy.state.rates[1] <= 0.5 + 1e-12
+
+    play(policy, 40, each=check)
+    for t in (1e3, 1e5, 1e7):  # later rounds: move the clock, and Theta to where it would be
+        policy.state.t[0] = t
+        policy.state.theta[...] = t * parameters(problem)[:2]
+        policy._refresh()
+        check(policy)
+        play(policy, 10, each=check)
+
+
+def test_certified_explores_no_more_than_it_must() -> None:
+    """Five percent less exploration breaks the bound that was certified; gamma stays below the schedule's."""
+    problem = random_problem(6, S=5, K=4, d=3)
+    algorithm = bw.LCTsallisINF(tuning=bw.Certified(c=0.01))
+    policy = algorithm.start(problem, rng=1)
+    rates = algorithm.schedule_for(problem, algorithm.design_for(problem))
+    explored = 0
+    directions_tried = np.random.default_rng(3).normal(size=(4, 3))
+    for t, theta in itertools.product((1e2, 1e4, 1e5, 1e6, 1e7, 1e8), directions_tried):
+        policy.state.t[0] = t
+        policy.state.theta[...] = 0.4 * t * theta
+        policy._refresh()
+        eta, gamma = policy.state.rates
+        assert eta == pytest.approx(rates.learning_rate(t), rel=1e-14)
+        assert gamma <= rates.exploration_rate(t) * (1 + 1e-12)
+        if gamma > 0.0:
+            explored += 1
+            z, g = coordinates(policy), problem.probabilities
+            q = policy.state.q
+            sigma = np.einsum("x,xa,xai,xaj->ij", g, q, z, z)
+            bounds = []
+            for rate in (0.949 * gamma, gamma):
+                inverse = np.linalg.inv((1 - rate) * sigma + rate * np.eye(3))
+                lev = np.einsum("xai,ij,xaj->xa", z, inverse, z)
+                bounds.append(eta**2 * (q * lev).max() * lev.max() / 0.01**2)
+            assert bounds[1] <= 1.0 + 1e-9 < bounds[0]
+    assert explored >= 3  # 4 of 24
+
+
+def test_adaptive_bounds_the_mean_square_of_a_step() -> None:
+    """eta^2 times the largest leverage stays below c^2 unless half of all play is exploration already."""
+    policy = bw.LCTsallisINF(tuning="adaptive").start(random_problem(15, S=6, K=4, d=3, rarity=30.0), rng=1)
+    bounded = 0
+
+    def check(policy: bw.Policy) -> None:
+        nonlocal bounded
+        eta, gamma = policy.state.rates
+        lev = np.einsum("xai,xai->xa", coordinates(policy), directions(policy))
+        if gamma < 0.5:
+            bounded += 1
+            t, spread = policy.state.t[0], policy.state.spread[0]
+            mean_square = min(1.0, (3.0 + spread) / (3.0 * t))  # of the residuals, d = 3
+            assert eta**2 * mean_square * lev.max() <= (bw.Adaptive().c or math.inf) ** 2 * (1 + 1e-9)
+        assert gamma >= min(0.5, 0.1 / policy.state.t[0])
+
+    play(policy, 400, each=check)
+    assert bounded >= 300
+    free = bw.LCTsallisINF(tuning=bw.Adaptive(c=None, floor=0.3)).start(policy.problem, rng=1)
+    play(free, 50)
+    assert free.state.rates[1] == pytest.approx(0.3 / 51)
+
+
+@pytest.mark.parametrize("batch", [1, 10])
+def test_certified_for_batches_covers_the_sum_of_a_batch(batch: int) -> None:
+    problem = random_problem(7, S=4, K=3, d=2)
+    policy = bw.LCTsallisINF(tuning=bw.Certified(batch=batch)).start(problem, rng=2)
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        decisions = policy.act(rng.choice(4, size=batch, p=problem.probabilities))
+        total = np.abs(sum(coordinates(policy) @ d.direction for d in decisions)).reshape(-1)
+        q = policy.state.q.reshape(-1)
+        assert (policy.state.rates[0] * total * np.sqrt(q)).max() <= 0.125
+        policy.update(decisions, loss=rng.choice([-1.0, 1.0], size=batch))
