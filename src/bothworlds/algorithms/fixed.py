@@ -8,7 +8,8 @@ import numpy as np
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.entries import KernelText, World
-from bothworlds.kernels.random import ARM, Seed, draw, two_uniforms
+from bothworlds.kernels.plan import draw_arm
+from bothworlds.kernels.random import Seed
 from bothworlds.kernels.status import OK
 from bothworlds.policy import Machine, Policy
 from bothworlds.problem import Problem
@@ -61,8 +62,7 @@ def choose(
     """Draw an arm from the table; a decision carries no direction."""
     for i in range(direction.shape[0]):
         direction[i] = 0.0
-    u, _ = two_uniforms(key, time, ARM, 0)
-    return draw(state.pi[x], u)
+    return draw_arm(state.pi, x, key, time)
 
 
 @kernel

@@ -11,15 +11,14 @@ from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.entries import KernelText, World
 from bothworlds.kernels.exploration import Trial, condition, smallest_rate, weigh
-from bothworlds.kernels.matrix import apply_inverse, cholesky, combine, covariance, invert_lower, solve, trace_of_ratio
-from bothworlds.kernels.random import ARM, draw, two_uniforms
+from bothworlds.kernels.matrix import cholesky, combine, solve
+from bothworlds.kernels.plan import all_finite, covariance_of_points, draw_arm, exact_direction, invert, mix
 from bothworlds.kernels.resampling import resample
 from bothworlds.kernels.simplex import tsallis_point
-from bothworlds.kernels.status import NOT_FINITE, NOT_POSITIVE, OK, TRACE_BROKEN
+from bothworlds.kernels.status import NOT_FINITE, NOT_POSITIVE, OK
 
 SCHEDULED, CERTIFIED, ADAPTIVE = 0.0, 1.0, 2.0
 LANES = 16
-TRACE_TOLERANCE = 1e-6
 MOST_EXPLORATION = 0.5  # the analysis needs gamma_t <= 1/2
 
 
@@ -166,19 +165,6 @@ def ftrl_points(world: World, numbers: Numbers, state: State, eta: float) -> int
 
 
 @kernel
-def covariance_of_points(world: World, state: State, work: Work) -> None:
-    """Compute Sigma(q_t) (Section 2.2) into state.sigma."""
-    S, K = state.q.shape
-    weights = work.weights[0 : S * K].reshape((S, K))
-    for n in range(S * K, work.weights.shape[0]):
-        work.weights[n] = 0.0
-    for x in range(S):
-        for a in range(K):
-            weights[x, a] = world.g[x] * state.q[x, a]
-    covariance(world.z, work.weights, work.scaled, work.lanes, state.sigma)
-
-
-@kernel
 def exploration_rate(world: World, numbers: Numbers, state: State, work: Work, eta: float) -> float:
     """Return gamma_t: the schedule's, or the smallest that keeps a stability condition, or the floor."""
     rate = eta
@@ -205,18 +191,6 @@ def exploration_rate(world: World, numbers: Numbers, state: State, work: Work, e
 
 
 @kernel
-def mix(world: World, state: State, gamma: float) -> None:
-    """Compute pi_t = (1 - gamma_t) q_t + gamma_t e* (equation (3)) and Sigma_t; Sigma(e*) is the identity."""
-    for x in range(state.q.shape[0]):
-        for a in range(state.q.shape[1]):
-            state.pi[x, a] = (1.0 - gamma) * state.q[x, a] + gamma * world.e[x, a]
-    for i in range(state.sigma.shape[0]):
-        for j in range(state.sigma.shape[0]):
-            state.sigma[i, j] *= 1.0 - gamma
-        state.sigma[i, i] += gamma
-
-
-@kernel
 def predict_baseline(world: World, state: State, work: Work) -> int:
     """Compute the control variate m_t: the ridge estimate, scaled down to |<z, m>| <= 1 for all z."""
     if not cholesky(state.ridge, work.mixed):
@@ -234,9 +208,8 @@ def predict_baseline(world: World, state: State, work: Work) -> int:
 @kernel
 def refresh(world: World, numbers: Numbers, state: State, work: Work) -> int:
     """Compute the plan of round t from what is learnt; return a status."""
-    for i in range(state.theta.shape[0]):
-        if not math.isfinite(state.theta[i]):
-            return NOT_FINITE
+    if not all_finite(state.theta):
+        return NOT_FINITE
     eta = learning_rate(numbers, state.t[0], state.spread[0])
     status = ftrl_points(world, numbers, state, eta)
     if status != OK:
@@ -246,15 +219,10 @@ def refresh(world: World, numbers: Numbers, state: State, work: Work) -> int:
     mix(world, state, gamma)
     state.rates[0] = eta
     state.rates[1] = gamma
-    if not cholesky(state.sigma, state.inverse):
-        return NOT_POSITIVE
-    invert_lower(state.inverse)
-    d = state.theta.shape[0]
-    if not abs(trace_of_ratio(state.inverse, state.sigma) - d) <= TRACE_TOLERANCE * d:
-        return TRACE_BROKEN
-    if numbers.kind == ADAPTIVE:
+    status = invert(state)
+    if status == OK and numbers.kind == ADAPTIVE:
         return predict_baseline(world, state, work)
-    return OK
+    return status
 
 
 @kernel
@@ -270,8 +238,7 @@ def choose(
     baseline: Floats,
 ) -> int:
     """Draw A_t from pi_t(x), write direction = Sigma_t^-1 phi(A_t, x) and the control variate; return A_t."""
-    u, _ = two_uniforms(key, time, ARM, 0)
-    arm = draw(state.pi[x], u)
+    arm = draw_arm(state.pi, x, key, time)
     cell = x * state.pi.shape[1] + arm
     if numbers.kind == ADAPTIVE:
         for i in range(baseline.shape[0]):
@@ -282,9 +249,7 @@ def choose(
             samples = math.ceil(numbers.log_bias / (numbers.beta * state.rates[1]))
         resample(world.z, world.g, state.pi, cell, numbers.beta, samples, key, time, work.vector, direction)
         return arm
-    for i in range(direction.shape[0]):
-        work.vector[i] = world.z[i, cell]
-    apply_inverse(state.inverse, work.vector, work.half, direction)
+    exact_direction(world, state, work, cell, direction)
     return arm
 
 
