@@ -3,6 +3,7 @@
 from bothworlds import environments
 from bothworlds.algorithms.fixed import FixedPolicy
 from bothworlds.algorithms.lc_tsallis_inf import LCTsallisINF
+from bothworlds.algorithms.real_ftrl import RealFTRL
 from bothworlds.algorithms.tunings import MGR, Adaptive, Certified, Paper
 from bothworlds.decision import Decision
 from bothworlds.errors import NumericalError
@@ -30,6 +31,7 @@ __all__ = [
     "Paper",
     "Policy",
     "Problem",
+    "RealFTRL",
     "Results",
     "Study",
     "block_parameters",

@@ -14,9 +14,9 @@ from bothworlds.kernels.entries import World
 from bothworlds.kernels.random import Seed
 from bothworlds.policy import Machine, Policy
 from bothworlds.problem import Problem
-from bothworlds.theory.design import KINDS, Design, Kind, design
+from bothworlds.theory.design import Design, Kind, check_design, design_for
 from bothworlds.theory.forecast import Forecast, forecast
-from bothworlds.theory.frame import whitened, world_of
+from bothworlds.theory.frame import frame_of, world_of
 from bothworlds.theory.schedules import Schedule, learning_gain, schedule, stability_constant
 
 
@@ -73,8 +73,7 @@ class LCTsallisINF:
             raise ValueError(f"covariance must be 'exact' or MGR(...); got {self.covariance!r}")
         if self.covariance != "exact" and not isinstance(self.tuning, Paper):
             raise ValueError("MGR gives no exact leverages, which this tuning needs; use tuning='paper' with MGR")
-        if not isinstance(self.design, Design) and self.design not in KINDS:
-            raise ValueError(f"unknown design {self.design!r}; choose one of {', '.join(KINDS)}")
+        check_design(self.design)
 
     def start(self, problem: Problem, *, rng: Seed = None, interpreted: bool = False) -> Policy:
         """Begin on a problem; the same seed gives the same decisions.
@@ -85,7 +84,7 @@ class LCTsallisINF:
 
     def design_for(self, problem: Problem) -> Design:
         """Return the exploration policy that a start on this problem uses."""
-        return self.design.checked(problem) if isinstance(self.design, Design) else design(problem, self.design)
+        return design_for(problem, self.design)
 
     def schedule_for(self, problem: Problem, explore: Design) -> Schedule:
         """Return eta_t and the largest gamma_t; for the adaptive tuning, eta_t if every residual were 1."""
@@ -135,11 +134,7 @@ class LCTsallisINF:
         """Make the algorithm ready for a problem; ``frame`` brings back the arrays of a saved policy."""
         if frame is None:
             explore = self.design_for(problem)
-            frame = {
-                "exploration": explore.exploration,
-                "coverage": np.array([explore.coverage, explore.coverage_limit]),
-                "coordinates": whitened(problem, explore.exploration),
-            }
+            frame = frame_of(problem, explore)
         else:
             coverage, limit = (float(value) for value in frame["coverage"])
             explore = Design("saved", frame["exploration"], coverage, limit)

@@ -65,6 +65,17 @@ class Design:
         return f"Design({self.kind!r}, coverage={self.coverage:.4g}, gap={self.gap:.2%})"
 
 
+def design_for(problem: Problem, chosen: Kind | Design) -> Design:
+    """Make the design of a kind, or check that a given one fits the problem."""
+    return chosen.checked(problem) if isinstance(chosen, Design) else design(problem, chosen)
+
+
+def check_design(chosen: object) -> None:
+    """Refuse an option that is neither a design nor the name of a kind."""
+    if not isinstance(chosen, Design) and chosen not in KINDS:
+        raise ValueError(f"unknown design {chosen!r}; choose one of {', '.join(KINDS)}")
+
+
 def design(
     problem: Problem,
     kind: Kind = "joint-g",

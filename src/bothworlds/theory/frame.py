@@ -6,6 +6,7 @@ from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.entries import World
 from bothworlds.problem import Problem
 from bothworlds.theory import designs
+from bothworlds.theory.design import Design
 
 PASSES = 3
 
@@ -22,6 +23,15 @@ def whitened(problem: Problem, exploration: Floats) -> Floats:
         values, vectors = np.linalg.eigh(designs.covariance(z, problem.probabilities, exploration))
         z = z @ (vectors / np.sqrt(values))
     return z
+
+
+def frame_of(problem: Problem, explore: Design) -> dict[str, Floats]:
+    """Return the arrays from which a machine can be built again, bit for bit."""
+    return {
+        "exploration": explore.exploration,
+        "coverage": np.array([explore.coverage, explore.coverage_limit]),
+        "coordinates": whitened(problem, explore.exploration),
+    }
 
 
 def world_of(problem: Problem, exploration: Floats, coordinates: Floats, *, width: int) -> World:

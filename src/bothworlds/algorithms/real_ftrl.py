@@ -1,0 +1,259 @@
+"""BoBW-RealFTRL with arm-dependent features (Appendix D of the paper): FTRL with Shannon entropy."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.compile import kernel
+from bothworlds.kernels.entries import KernelText, World
+from bothworlds.kernels.matrix import combine
+from bothworlds.kernels.plan import all_finite, covariance_of_points, draw_arm, exact_direction, invert, mix
+from bothworlds.kernels.random import Seed
+from bothworlds.kernels.simplex import shannon_point
+from bothworlds.kernels.status import NOT_FINITE
+from bothworlds.policy import Machine, Policy
+from bothworlds.problem import Problem
+from bothworlds.theory.design import Design, Kind, check_design, design_for
+from bothworlds.theory.frame import frame_of, world_of
+
+LANES = 16
+
+
+class Numbers(NamedTuple):
+    """Hyper-parameters: (1/lambda + d)/log K, log K, 1/lambda, and log T, or 0 for log(1 + t)."""
+
+    weight: float
+    log_arms: float
+    inverse_coverage: float
+    log_horizon: float
+
+
+class State(NamedTuple):
+    """What is learnt, then the plan. ``pace`` is B_t = 1/eta_t before the cap, ``entropy`` the sum of entropies."""
+
+    t: Floats
+    theta: Floats
+    pace: Floats
+    entropy: Floats
+    rates: Floats
+    q: Floats
+    cells: Floats
+    pi: Floats
+    sigma: Floats
+    inverse: Floats
+
+
+LEARNT = ("t", "theta", "pace", "entropy")
+
+
+class Work(NamedTuple):
+    """Scratch space."""
+
+    weights: Floats
+    scaled: Floats
+    lanes: Floats
+    vector: Floats
+    half: Floats
+
+
+@kernel
+def numbers_of(n: Floats) -> Numbers:
+    """Name the hyper-parameters."""
+    return Numbers(n[0], n[1], n[2], n[3])
+
+
+def state_size(S: int, K: int, d: int, cells: int) -> int:
+    """Return how many numbers State takes."""
+    return 5 + d + 2 * d * d + S * K + cells
+
+
+@kernel
+def state_of(memory: Floats, S: int, K: int, d: int, cells: int) -> State:
+    """Name the parts of a policy's memory."""
+    m = 5 + d
+    p = m + 2 * d * d
+    return State(
+        t=memory[0:1],
+        pace=memory[1:2],
+        entropy=memory[2:3],
+        rates=memory[3:5],
+        theta=memory[5:m],
+        sigma=memory[m : m + d * d].reshape((d, d)),
+        inverse=memory[m + d * d : p].reshape((d, d)),
+        pi=memory[p : p + S * K].reshape((S, K)),
+        q=memory[p + S * K : p + 2 * S * K].reshape((S, K)),
+        cells=memory[p + S * K : p + S * K + cells],
+    )
+
+
+@kernel
+def work_of(scratch: Floats, S: int, K: int, d: int, cells: int) -> Work:  # noqa: ARG001
+    """Name the parts of the scratch space."""
+    v = LANES + 2 * d
+    return Work(
+        lanes=scratch[0:LANES],
+        vector=scratch[LANES : LANES + d],
+        half=scratch[LANES + d : v],
+        weights=scratch[v : v + cells],
+        scaled=scratch[v + cells : v + 2 * cells],
+    )
+
+
+@kernel
+def first_pace(numbers: Numbers, t: float) -> float:
+    """Return B_1 = sqrt((1/lambda + d) log T/log K), with log(1 + t) in place of log T where T is not known."""
+    log_horizon = numbers.log_horizon if numbers.log_horizon > 0.0 else math.log(1.0 + t)
+    return math.sqrt(numbers.weight * log_horizon)
+
+
+@kernel
+def expected_entropy(g: Floats, q: Floats) -> float:
+    """Return sum_x g(x) H(q(x)), H(q) = -sum_a q_a log q_a."""
+    total = 0.0
+    for x in range(q.shape[0]):
+        inner = 0.0
+        for a in range(q.shape[1]):
+            if q[x, a] > 0.0:
+                inner -= q[x, a] * math.log(q[x, a])
+        total += g[x] * inner
+    return total
+
+
+@kernel
+def refresh(world: World, numbers: Numbers, state: State, work: Work) -> int:
+    """Compute the plan of round t: q_t by softmax, eta_t = 1/max{B_t, 2/lambda}, gamma_t = eta_t/lambda <= 1/2."""
+    if not all_finite(state.theta):
+        return NOT_FINITE
+    if state.t[0] == 1.0:
+        state.pace[0] = first_pace(numbers, 1.0)
+    eta = 1.0 / max(state.pace[0], 2.0 * numbers.inverse_coverage)
+    gamma = eta * numbers.inverse_coverage
+    combine(state.theta, world.z, state.cells)
+    for x in range(state.q.shape[0]):
+        q = state.q[x]
+        for a in range(q.shape[0]):
+            q[a] += world.blocked[x, a]
+        shannon_point(q, eta, q)
+    covariance_of_points(world, state, work)
+    mix(world, state, gamma)
+    state.rates[0] = eta
+    state.rates[1] = gamma
+    return invert(state)
+
+
+@kernel
+def choose(
+    world: World,
+    numbers: Numbers,  # noqa: ARG001
+    state: State,
+    work: Work,
+    x: int,
+    key: int,
+    time: int,
+    direction: Floats,
+    baseline: Floats,  # noqa: ARG001
+) -> int:
+    """Draw A_t from pi_t(x) and write direction = Sigma_t^-1 phi(A_t, x); return A_t."""
+    arm = draw_arm(state.pi, x, key, time)
+    exact_direction(world, state, work, x * state.pi.shape[1] + arm, direction)
+    return arm
+
+
+@kernel
+def learn(
+    world: World,
+    numbers: Numbers,
+    state: State,
+    x: int,  # noqa: ARG001
+    a: int,  # noqa: ARG001
+    loss: float,
+    direction: Floats,
+    baseline: Floats,  # noqa: ARG001
+) -> None:
+    """Add theta_hat_t to Theta and B_1/sqrt(1 + sum of entropies/log K) to B_t."""
+    for i in range(state.theta.shape[0]):
+        state.theta[i] += loss * direction[i]
+    state.entropy[0] += expected_entropy(world.g, state.q)
+    state.pace[0] += first_pace(numbers, state.t[0]) / math.sqrt(1.0 + state.entropy[0] / numbers.log_arms)
+    state.t[0] += 1.0
+
+
+TEXT = KernelText(numbers_of, state_of, work_of, refresh, choose, learn)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class RealFTRL:
+    """FTRL with Shannon entropy and an entropy-adaptive rate: the paper's reformulation with arm-dependent features.
+
+    q_t(x) is proportional to exp(-eta_t <phi(a, x), Theta>), pi_t = (1 - gamma_t) q_t + gamma_t e* with gamma_t =
+    eta_t/lambda, and 1/eta_t grows by (1/eta_1)/sqrt(1 + sum of entropies/log K) a round. One round costs
+    O(S K d^2 + d^3).
+
+    Proved (Theorems of Appendix D): O((1/lambda + d) log T log(KT)/Delta_*) in the stochastic regime, so log^2 T,
+    O(sqrt((1/lambda + d) T log T log K)) in the adversarial one, and in between under corruption.
+
+    What we had to choose: the printed rate needs the cap eta_t <= lambda/2, or gamma_t exceeds 1 for all but
+    astronomical horizons; entropies are H = -psi >= 0; they are averaged over contexts with g instead of taken at
+    the context seen, which is known before the round as well and less noisy.
+
+    Parameters
+    ----------
+    horizon
+        T, which enters through log T. Without it log(1 + t) stands in, and nothing is proved.
+    design
+        The exploration policy: "joint-g", "joint-d", "per-context", "uniform", or a `Design`.
+
+    >>> problem = Problem(features=[[[1, 0], [0, 1]]], probabilities=[1])
+    >>> RealFTRL(horizon=1000).start(problem, rng=1).probabilities(0).tolist()
+    [0.5, 0.5]
+    """
+
+    horizon: int | None = None
+    design: Kind | Design = "joint-g"
+
+    def __post_init__(self) -> None:
+        number: Any = self.horizon
+        if number is not None and (not isinstance(number, int | np.integer) or number < 2):
+            raise ValueError(f"horizon must be a whole number of at least 2, or None; got {number!r}")
+        if number is not None:
+            object.__setattr__(self, "horizon", int(number))
+        check_design(self.design)
+
+    def start(self, problem: Problem, *, rng: Seed = None, interpreted: bool = False) -> Policy:
+        """Begin on a problem; the same seed gives the same decisions."""
+        return Policy.begin(self, problem, self.machine(problem), rng=rng, interpreted=interpreted)
+
+    def machine(self, problem: Problem, frame: dict[str, Floats] | None = None) -> Machine:
+        """Make the algorithm ready for a problem; ``frame`` brings back the arrays of a saved policy."""
+        if frame is None:
+            frame = frame_of(problem, design_for(problem, self.design))
+        world = world_of(problem, frame["exploration"], frame["coordinates"], width=LANES)
+        S, K = world.blocked.shape
+        d, cells = world.z.shape
+        lam = float(frame["coverage"][0])
+        numbers = Numbers(
+            weight=(1.0 / lam + d) / math.log(K),
+            log_arms=math.log(K),
+            inverse_coverage=1.0 / lam,
+            log_horizon=0.0 if self.horizon is None else math.log(self.horizon),
+        )
+        memory = np.zeros(state_size(S, K, d, cells))
+        memory[0] = 1.0
+        return Machine(
+            text=TEXT,
+            world=world,
+            numbers=np.array(numbers),
+            memory=memory,
+            scratch=np.zeros(LANES + 2 * d + 2 * cells),
+            learnt=LEARNT,
+            frame=frame,
+            has_baseline=False,
+        )
+
+    def __repr__(self) -> str:
+        parts = [f"horizon={self.horizon}"] if self.horizon is not None else []
+        parts += [f"design={self.design!r}"] if self.design != "joint-g" else []
+        return f"RealFTRL({', '.join(parts)})"
