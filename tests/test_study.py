@@ -70,7 +70,7 @@ def test_every_kind_of_environment_can_be_made_and_played(kind: str) -> None:
         ({"environments": {"x": {}}}, "has no kind"),
         ({"environments": {"x": {"kind": "stochastik"}}}, "did you mean 'stochastic'"),
         ({"environments": {"x": {"kind": "stochastic", "nois": "none"}}}, "unexpected keyword argument 'nois'"),
-        ({"algorithms": {"x": {"kind": "LinUCB"}}}, "unknown kind of algorithm"),
+        ({"algorithms": {"x": {"kind": "LinUBC"}}}, "did you mean 'LinUCB'"),
         ({"algorithms": {"x": {"kind": "LCTsallisINF", "tuning": "papr"}}}, "unknown tuning"),
         ({"algorithms": {"x": {"kind": "LCTsallisINF", "tuning": {"kind": "certified", "d": 1}}}}, "keyword argument"),
         ({"sizes": {"gap": -1.0}}, "gap must lie"),

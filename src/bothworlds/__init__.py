@@ -3,6 +3,8 @@
 from bothworlds import environments
 from bothworlds.algorithms.fixed import FixedPolicy
 from bothworlds.algorithms.lc_tsallis_inf import LCTsallisINF
+from bothworlds.algorithms.lin_ucb import LinUCB
+from bothworlds.algorithms.oful import OFUL
 from bothworlds.algorithms.real_ftrl import RealFTRL
 from bothworlds.algorithms.tunings import MGR, Adaptive, Certified, Paper
 from bothworlds.decision import Decision
@@ -19,6 +21,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "MGR",
+    "OFUL",
     "Adaptive",
     "Certified",
     "Decision",
@@ -27,6 +30,7 @@ __all__ = [
     "FixedPolicy",
     "Forecast",
     "LCTsallisINF",
+    "LinUCB",
     "NumericalError",
     "Paper",
     "Policy",

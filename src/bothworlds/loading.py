@@ -5,6 +5,8 @@ from typing import Any
 
 from bothworlds.algorithms.fixed import FixedPolicy
 from bothworlds.algorithms.lc_tsallis_inf import LCTsallisINF
+from bothworlds.algorithms.lin_ucb import LinUCB
+from bothworlds.algorithms.oful import OFUL
 from bothworlds.algorithms.real_ftrl import RealFTRL
 from bothworlds.algorithms.tunings import MGR, Adaptive, Certified, Paper
 from bothworlds.plain import from_plain
@@ -35,7 +37,9 @@ def _rebuild(header: dict[str, Any], arrays: dict[str, Any], *, interpreted: boo
     def saved_table(label: str, table: None = None) -> FixedPolicy:
         return FixedPolicy(frame["table"] if label != "uniform" else table, label)
 
-    makers: dict[str, Any] = {part.__name__: part for part in (LCTsallisINF, RealFTRL, Paper, Certified, Adaptive, MGR)}
+    makers: dict[str, Any] = {
+        part.__name__: part for part in (LCTsallisINF, LinUCB, OFUL, RealFTRL, Paper, Certified, Adaptive, MGR)
+    }
     algorithm = from_plain(header["algorithm"], {**makers, "Design": saved_design, "FixedPolicy": saved_table})
     problem = Problem(
         features=arrays["features"],

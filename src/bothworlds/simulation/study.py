@@ -15,6 +15,8 @@ import numpy as np
 from bothworlds import environments as en
 from bothworlds.algorithms.fixed import FixedPolicy
 from bothworlds.algorithms.lc_tsallis_inf import LCTsallisINF
+from bothworlds.algorithms.lin_ucb import LinUCB
+from bothworlds.algorithms.oful import OFUL
 from bothworlds.algorithms.real_ftrl import RealFTRL
 from bothworlds.algorithms.tunings import MGR, Adaptive, Certified, Paper
 from bothworlds.environments import Environment, Instance
@@ -135,7 +137,13 @@ def _known(given: dict[str, Any], known: list[str], word: str) -> None:
 def make_algorithm(options: dict[str, Any]) -> Any:
     """Make an algorithm from a table of a study: its kind and its options."""
     options = dict(options)
-    makers: dict[str, Callable[..., Any]] = {"LCTsallisINF": LCTsallisINF, "RealFTRL": RealFTRL, "uniform": FixedPolicy}
+    makers: dict[str, Callable[..., Any]] = {
+        "LCTsallisINF": LCTsallisINF,
+        "LinUCB": LinUCB,
+        "OFUL": OFUL,
+        "RealFTRL": RealFTRL,
+        "uniform": FixedPolicy,
+    }
     kind = _kind(options, list(makers), "algorithm")
     for name, parts in (("tuning", (Paper, Certified, Adaptive)), ("covariance", (MGR,))):
         if isinstance(options.get(name), dict):

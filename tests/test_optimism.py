@@ -1,0 +1,107 @@
+"""LinUCB and OFUL: index and radius by hand, UCB as a special case, and failure where they must fail."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bothworlds as bw
+from bothworlds import environments as en
+from worlds import play, random_problem
+
+BOTH = [bw.LinUCB(width=0.7, ridge=0.5), bw.OFUL(delta=0.01, ridge=0.5, bound=0.8)]
+
+
+@pytest.mark.parametrize("algorithm", BOTH, ids=str)
+def test_the_index_is_the_lower_confidence_bound(algorithm: bw.LinUCB | bw.OFUL) -> None:
+    problem = random_problem(1, S=4, K=3, d=3)
+    policy = algorithm.start(problem, rng=1)
+    rng = np.random.default_rng(0)
+    V, b = 0.5 * np.eye(3), np.zeros(3)
+    for _ in range(200):
+        theta, inverse = np.linalg.solve(V, b), np.linalg.inv(V)
+        radius = 0.7
+        if isinstance(algorithm, bw.OFUL):
+            radius = math.sqrt(np.linalg.slogdet(V)[1] - 3 * math.log(0.5) - 2 * math.log(0.01)) + math.sqrt(0.5) * 0.8
+        phi = problem.features
+        index = phi @ theta - radius * np.sqrt(np.einsum("xai,ij,xaj->xa", phi, inverse, phi))
+        assert policy.probabilities().argmax(axis=1).tolist() == index.argmin(axis=1).tolist()
+        assert policy.state.theta == pytest.approx(theta, abs=1e-12)
+        decision = policy.act(int(rng.integers(4)))
+        loss = float(rng.choice([-1.0, 1.0]))
+        z = phi[decision.context, decision.arm]
+        V, b = V + np.outer(z, z), b + loss * z
+        policy.update(decision, loss=loss)
+
+
+def test_unit_features_make_linucb_the_classical_ucb() -> None:
+    """S = 1, phi = one-hot: mean - width/sqrt(n + ridge), arm by arm."""
+    policy = bw.LinUCB(width=0.5).start(bw.Problem(features=np.eye(3)[None], probabilities=[1.0]), rng=2)
+    counts, sums = np.zeros(3), np.zeros(3)
+    rng = np.random.default_rng(1)
+    for _ in range(300):
+        index = sums / (counts + 1.0) - 0.5 / np.sqrt(counts + 1.0)
+        tied = np.flatnonzero(index <= index.min() + 1e-12)
+        assert np.flatnonzero(policy.probabilities(0)).tolist() == tied.tolist()
+        assert policy.probabilities(0)[tied] == pytest.approx(np.full(len(tied), 1 / len(tied)))
+        decision = policy.act(0)
+        loss = float(rng.choice([-1.0, 1.0]))
+        counts[decision.arm] += 1
+        sums[decision.arm] += loss
+        policy.update(decision, loss=loss)
+
+
+def test_the_stored_inverse_stays_the_inverse_after_a_million_plays() -> None:
+    """V is factored afresh from its own sum: no drift, however long the run."""
+    world = en.stochastic(en.random_instance(contexts=2, arms=2, dimension=2, gap=0.3, seed=1))
+    run = bw.simulate(world, {"a": bw.LinUCB()}, horizon=1_000_000, checkpoints=2)["a"]
+    policy = bw.LinUCB().start(world.problem, rng=0)
+    policy.state.sigma[...] = run.final["sigma"][0]
+    policy.state.response[...] = run.final["response"][0]
+    policy._refresh()
+    inverse = policy.state.inverse.T @ policy.state.inverse
+    V = policy.state.sigma
+    assert np.trace(V) > 1e5
+    assert V @ inverse == pytest.approx(np.eye(2), abs=100 * 2.2e-16 * np.linalg.cond(V))
+
+
+@pytest.mark.parametrize("algorithm", [bw.LinUCB(), bw.OFUL()], ids=str)
+def test_they_conform_and_survive_files(algorithm: bw.LinUCB | bw.OFUL, tmp_path: Path) -> None:
+    assert bw.check_algorithm(algorithm) == []
+    policy = algorithm.start(random_problem(2), rng=1)
+    play(policy, 30)
+    policy.save(tmp_path / "p.npz")
+    assert play(bw.load(tmp_path / "p.npz"), 40) == play(policy, 40)
+    one, two = (algorithm.start(random_problem(2), rng=1, interpreted=flag) for flag in (False, True))
+    assert play(one, 300) == play(two, 300)
+    assert one._memory.tobytes() == two._memory.tobytes()
+
+
+def test_optimism_is_good_in_a_calm_world_and_fails_in_a_hostile_one() -> None:
+    """Negative control: regret grows linearly against an adversary that sees the policy, ours does not."""
+    instance = en.random_instance(contexts=5, arms=4, dimension=4, gap=0.2, seed=7)
+    algorithms = {"ucb": bw.LinUCB(width=0.5), "oful": bw.OFUL(), "ours": bw.LCTsallisINF(tuning="adaptive")}
+    options = {"horizon": 20_000, "replications": 4, "rng": 3, "checkpoints": [10_000]}
+    calm = bw.simulate(en.stochastic(instance), algorithms, **options)  # type: ignore[arg-type]
+    for label in ("ucb", "oful"):
+        assert calm[label].regret[-1] < 100  # 31 and 39 with this seed
+    pair = en.opposite(instance.theta)
+    hostile = bw.simulate(en.adaptive_adversary(instance.problem, pair), algorithms, **options)  # type: ignore[arg-type]
+    ours = hostile["ours"].regret[-1]
+    for label in ("ucb", "oful"):
+        half, whole = hostile[label].regret
+        assert whole > 10 * ours  # 5262 and 4557 against 118
+        assert 1.6 < whole / half < 2.4
+
+
+@pytest.mark.parametrize("options", [{"width": -1.0}, {"ridge": 0.0}])
+def test_linucb_refuses_impossible_numbers(options: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="must"):
+        bw.LinUCB(**options)
+
+
+@pytest.mark.parametrize("options", [{"delta": 0.0}, {"delta": 1.0}, {"ridge": -1.0}, {"bound": -1.0}])
+def test_oful_refuses_impossible_numbers(options: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="must"):
+        bw.OFUL(**options)
