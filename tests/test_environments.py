@@ -210,6 +210,9 @@ def test_worlds_that_leave_the_range_are_refused() -> None:
         (lambda p, th: en.flip(p, [th], at=3), "two parameters"),
         (lambda p, th: en.random_walk(p, step=0.0), "step"),
         (lambda p, th: en.given(p, [[1.0, 2.0]]), "shape"),
+        (lambda p, th: en.given(p, np.full((3, 3), np.nan)), "finite"),
+        (lambda p, th: en.growing_phases(p, [th], growth=math.inf), "growth"),
+        (lambda p, th: en.ad_fatigue(click_rates=[[0.1, 0.5]], probabilities=[1.0], wear=0.2), "wear"),
         (lambda p, th: en.stochastic(en.Instance(p, th), noise="pink"), "unknown noise"),  # type: ignore[arg-type]
         (lambda p, th: en.corrupted(en.Instance(p, th), budget=-1.0), "budget"),
         (lambda p, th: en.corrupted(en.Instance(p, th), budget=1.0, placement="last"), "placement"),  # type: ignore[arg-type]

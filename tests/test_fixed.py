@@ -37,6 +37,7 @@ def test_regret_is_not_what_a_fixed_policy_would_have_got_when_nature_reacts() -
 def test_fixed_policies_conform_and_survive_files(tmp_path: Path) -> None:
     assert bw.check_algorithm(bw.FixedPolicy()) == []
     problem = random_problem(1)
+    assert bw.FixedPolicy(np.eye(2)).label == "table"
     for algorithm in (bw.FixedPolicy(), bw.FixedPolicy(np.tile([0.2, 0.3, 0.5], (4, 1)), "mine")):
         policy = algorithm.start(problem, rng=2)
         play(policy, 5)

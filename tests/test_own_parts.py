@@ -118,3 +118,16 @@ def test_gymnasium_sees_the_contexts_of_the_simulator() -> None:
         assert -1.0 <= info["mean_loss"] <= 1.0
     assert over
     assert seen == trace[:, 0].tolist()
+
+
+def test_gymnasium_over_given_parameters_ends_in_time() -> None:
+    world = en.given(INSTANCE.problem, np.tile(INSTANCE.theta, (10, 1)))
+    env = BanditEnv(world, horizon=10)
+    env.reset(seed=1)
+    ends = [env.step(np.int64(0))[3] for _ in range(10)]
+    assert ends == [False] * 9 + [True]
+    for horizon in (None, 11):
+        with pytest.raises(ValueError, match="for 10 rounds"):
+            BanditEnv(world, horizon=horizon)
+    with pytest.raises(ValueError, match="at least 1"):
+        BanditEnv(en.stochastic(INSTANCE), horizon=0)

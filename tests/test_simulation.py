@@ -125,7 +125,7 @@ def test_the_comparator_is_one_policy_for_all_replications() -> None:
     results = simulate(WORLDS["adaptive"], bw.LCTsallisINF(tuning="adaptive"), horizon=2000, replications=8)
     run = next(iter(results.runs.values()))
     assert (run.regret_against_own_best >= run.regret - 1e-9).all()
-    assert run.best.shape == results.checkpoints.shape
+    assert run.best.shape == (8, len(results.checkpoints))
 
 
 def test_expected_and_realised_losses_agree_within_monte_carlo_error() -> None:
@@ -194,3 +194,47 @@ def test_an_array_of_parameters_must_last_for_the_horizon() -> None:
         simulate(environment, bw.LCTsallisINF(), horizon=30)
     results = simulate(environment, bw.LCTsallisINF(), horizon=20)
     assert next(iter(results.runs.values())).regret[-1] > 0.0
+
+
+def test_standard_errors_are_not_too_small_against_an_adaptive_nature() -> None:
+    """The comparator is estimated from the same replications; the error must not leave that out."""
+    regrets, errors = [], []
+    for seed in range(24):
+        results = simulate(
+            WORLDS["adaptive"], bw.LCTsallisINF(tuning="adaptive"), horizon=400, replications=10, rng=seed
+        )
+        run = next(iter(results.runs.values()))
+        regrets.append(run.regret[-1])
+        errors.append(run.standard_error[-1])
+    assert np.mean(errors) >= 0.8 * np.std(regrets, ddof=1)
+
+
+def test_results_of_a_users_own_algorithm_can_be_saved(tmp_path: Path) -> None:
+    results = simulate(WORLDS["stochastic"], {"own": PlainAlgorithm()}, horizon=20)
+    results.save(tmp_path / "own.npz")
+    assert load_results(tmp_path / "own.npz")["own"].regret == pytest.approx(results["own"].regret)
+
+
+def test_learners_that_break_the_rules_are_stopped() -> None:
+    class Half(Plain):
+        def probabilities(self) -> Any:
+            return 0.5 * super().probabilities()
+
+    class Outside(Plain):
+        def act(self, x: int) -> Any:
+            return type("Choice", (), {"arm": -1})
+
+    for learner, words in ((Half, "distributions"), (Outside, "not offered")):
+        algorithm = type(
+            "A", (), {"start": staticmethod(lambda problem, rng, learner=learner: learner(problem, rng))}
+        )()
+        with pytest.raises(ValueError, match=words):
+            simulate(WORLDS["stochastic"], {"bad": algorithm}, horizon=5)
+
+
+def test_sums_do_not_drift_over_long_horizons() -> None:
+    """The oracle's regret is zero: what is left after a million rounds is rounding."""
+    world = WORLDS["stochastic"]
+    oracle = bw.FixedPolicy.always(world.comparator, 3, label="oracle")
+    run = simulate(world, {"oracle": oracle}, horizon=1_000_000, checkpoints=2)["oracle"]
+    assert abs(run.regret[-1]) <= 1e-8

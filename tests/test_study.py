@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,22 @@ def test_every_kind_of_environment_can_be_made_and_played(kind: str) -> None:
         ({"algorithms": {"x": {"kind": "LCTsallisINF", "tuning": "papr"}}}, "unknown tuning"),
         ({"algorithms": {"x": {"kind": "LCTsallisINF", "tuning": {"kind": "certified", "d": 1}}}}, "keyword argument"),
         ({"sizes": {"gap": -1.0}}, "gap must lie"),
+        ({"horizon": -5}, "horizon must be a whole number of at least 1; got -5"),
+        ({"horizon": 1.9}, "horizon must be a whole number"),
+        ({"horizon": True}, "horizon must be a whole number"),
+        ({"replications": 0}, "replications must be"),
+        ({"seed": -1}, "seed must be"),
+        ({"sizes": 5}, "sizes must be a table"),
+        ({"sizes": {"contexts": []}}, "is empty"),
+        ({"sizes": {"contexts": "five"}}, "contexts must be a whole number"),
+        ({"sizes": {"arms": 1}}, "arms must be a whole number of at least 2"),
+        ({"sizes": {"contexts": 10**9}}, "too large"),
+        ({"sizes": {"rarity": "x"}}, "rarity must be a number"),
+        ({"environments": "x"}, "no environments"),
+        ({"environments": {"x": "stochastic"}}, "must be a table"),
+        ({"environments": {"x": {"kind": "growing-phases", "growth": float("inf")}}}, "growth must lie"),
+        ({"environments": {"x": {"kind": "alternating", "every": float("inf")}}}, "environment alternating"),
+        ({"environments": {"x": {"kind": "moving-level", "level": float("nan")}}}, "leave"),
     ],
 )
 def test_mistakes_are_named_before_any_work_starts(change: dict[str, Any], words: str) -> None:
@@ -107,6 +124,34 @@ def test_a_damaged_cell_is_run_again_and_the_others_are_kept(tmp_path: Path) -> 
     with pytest.warns(UserWarning, match="is run again"):
         bw.run_study(study, tmp_path)
     assert damaged.read_bytes() == good
+
+
+def test_labels_may_change_and_repeat_without_running_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bw.run_study(bw.Study.from_dict(SMALL), tmp_path)
+    monkeypatch.setattr("bothworlds.simulation.runner.simulate", None)
+    options = SMALL["algorithms"]["paper"]
+    renamed = bw.Study.from_dict({**SMALL, "algorithms": {"one": options, "two": options}})
+    done = bw.run_study(renamed, tmp_path)
+    assert [cell.algorithm for cell, _ in done] == ["one", "two"] * 4
+    assert all(np.isfinite(results[cell.algorithm].regret).all() for cell, results in done)
+
+
+def test_flipped_bytes_never_stop_a_study(tmp_path: Path) -> None:
+    """Whatever is damaged, the cell is read as it was, or run again with a warning."""
+    study = bw.Study.from_dict({**SMALL, "sizes": {"contexts": 2, "arms": 2, "dimension": 2}})
+    cells = [cell for cell, _ in bw.run_study(study, tmp_path)]
+    path = tmp_path / "cells" / f"{cells[0].key}.npz"
+    good = path.read_bytes()
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        spoilt = bytearray(good)
+        for place in rng.integers(len(good), size=4):
+            spoilt[place] = int(rng.integers(256))
+        path.write_bytes(bytes(spoilt))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            assert len(bw.run_study(study, tmp_path)) == 2
+        path.write_bytes(good)
 
 
 def test_the_command_runs_a_study_and_shows_a_table(tmp_path: Path) -> None:

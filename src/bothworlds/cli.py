@@ -42,6 +42,8 @@ def run(study: Path, output: Path | None, threads: int | None, quiet: bool) -> N
         done = run_study(plan, folder, threads=threads, quiet=quiet)
     except KeyboardInterrupt:
         _leave(f"interrupted; finished cells are in {folder}, the same command goes on", INTERRUPTED)
+    except ValueError as error:
+        _leave(str(error), BAD_INPUT)
     except (NumericalError, OSError) as error:
         _leave(str(error), 1)
     click.echo(f"{'regret':>10} {'+-':>8}  cell")

@@ -17,8 +17,10 @@ def to_plain(part: Any) -> Any:
     >>> to_plain(Coin(0.25))
     {'name': 'Coin', 'bias': 0.25}
     """
-    if not is_dataclass(part) or isinstance(part, type):
+    if part is None or isinstance(part, str | int | float | list | dict):
         return part
+    if not is_dataclass(part) or isinstance(part, type):
+        return repr(part)
     values = {f.name: getattr(part, f.name) for f in fields(part)}
     kept = {name: to_plain(value) for name, value in values.items() if not isinstance(value, np.ndarray)}
     return {"name": type(part).__name__, **kept}

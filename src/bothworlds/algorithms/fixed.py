@@ -93,7 +93,11 @@ class FixedPolicy:
     """
 
     table: Floats | None = None
-    label: str = "uniform"
+    label: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.label:
+            object.__setattr__(self, "label", "uniform" if self.table is None else "table")
 
     @classmethod
     def always(cls, arms: Any, n_arms: int, *, label: str = "fixed arms") -> Self:

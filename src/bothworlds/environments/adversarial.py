@@ -31,8 +31,8 @@ def growing_phases(
 ) -> Environment:
     """Make an adversary whose phases grow: what was learnt in the last phase is wrong in the next, longer one."""
     at_least(first, 1, "first")
-    if not growth >= 1.0:
-        raise ValueError(f"growth must be at least 1; got {growth!r}")
+    if not 1.0 <= growth <= 1e6:
+        raise ValueError(f"growth must lie between 1 and 1e6; got {growth!r}")
     return one_at_a_time("growing phases", problem, thetas, nature.GROWING, noise, sigma, [float(first), growth])
 
 
@@ -58,14 +58,17 @@ def sine(
 def random_walk(
     problem: Problem, *, step: float = 0.01, seed: int = 0, noise: Noise = "bernoulli", sigma: float = 0.25
 ) -> Environment:
-    """Make a drift: every coordinate of theta walks by +-step of its range, reflected at the ends."""
+    """Make a drift: every coordinate of theta walks by +-step of its range, reflected at the ends.
+
+    The walk is drawn by ``seed`` and the same in all replications.
+    """
     if not 0.0 < step <= 1.0:
         raise ValueError(f"step must lie in (0, 1]; got {step!r}")
     basis = problem.span.basis.T  # rows: parameters that read off one coordinate of the span
     reach = np.abs(np.einsum("xai,ji->jxa", problem.features, basis)).max(axis=(1, 2))
     thetas = basis / (reach * len(basis))[:, None]
     start = np.random.default_rng(seed).uniform(-1.0, 1.0, size=len(basis))
-    made = make("random walk", problem, thetas, nature.WALK, noise, sigma, [step, *start.tolist()])
+    made = make("random walk", problem, thetas, nature.WALK, noise, sigma, [step, float(seed), *start.tolist()])
     made.require_losses(np.abs(made.tables).sum(axis=0))
     return made
 
@@ -74,8 +77,8 @@ def given(problem: Problem, thetas: Any, *, noise: Noise = "bernoulli", sigma: f
     """Make an adversary from an array of parameters (T, features), one row a round."""
     rows = np.array(thetas, dtype=np.float64)
     d = problem.features.shape[2]
-    if rows.ndim != 2 or rows.shape[1] != d:
-        raise ValueError(f"thetas must have shape (rounds, {d}); got {rows.shape}")
+    if rows.ndim != 2 or rows.shape[1] != d or not len(rows) or not np.isfinite(rows).all():
+        raise ValueError(f"thetas must be finite and have shape (rounds, {d}); got {rows.shape}")
     made = Environment(
         name="given", problem=problem, thetas=np.eye(d), kind=nature.GIVEN, path=rows, noise=noise, sigma=sigma
     )

@@ -86,7 +86,7 @@ class Environment:
         """Refuse a world whose mean losses leave [-1, 1] for some offered arm."""
         table = np.broadcast_to(np.asarray(largest), self.problem.available.shape)
         worst = float(np.abs(np.where(self.problem.available, table, 0.0)).max())
-        if worst > 1.0 + SLACK:
+        if not worst <= 1.0 + SLACK:
             raise ValueError(
                 f"{what} makes mean losses leave [-1, 1]: the largest is {worst:.4g}. "
                 f"Scale it by at most {1 / worst:.4g}"
@@ -124,6 +124,14 @@ class Environment:
         """Return sum_x g(x) min_a sum_j sums_j <phi(a, x), theta_j> for every row of sums (.., J)."""
         totals = np.einsum("...j,jxa->...xa", sums, self.tables)
         return np.asarray(np.where(self.problem.available, totals, np.inf).min(axis=-1) @ self.problem.probabilities)
+
+    def losses_of_best(self, sums: Floats) -> Floats:
+        """Return the loss (R, n) in each replication of the policy that is best for the mean of sums (R, n, J)."""
+        mean = np.einsum("nj,jxa->nxa", sums.mean(axis=0), self.tables)
+        arms = np.where(self.problem.available, mean, np.inf).argmin(axis=-1)
+        contexts = np.arange(self.problem.n_contexts)
+        played = self.tables[:, contexts[None, :], arms]  # (J, n, S)
+        return np.asarray(np.einsum("rnj,jnx,x->rn", sums, played, self.problem.probabilities))
 
     @property
     def gaps(self) -> Floats:

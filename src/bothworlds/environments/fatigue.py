@@ -21,13 +21,16 @@ def ad_fatigue(
 ) -> Environment:
     """Make the paper's motive: the response to an ad falls the more often its audience has seen it lately.
 
-    click_rates (contexts, ads) are those of fresh ads; an ad shown in every one of the last ``memory`` rounds loses
-    ``wear``. Every ad has its own click rate in every context, so features are one unit vector per pair.
+    click_rates (contexts, ads) are those of fresh ads. Exposure follows what is shown at the rate 1/memory a round, and
+    an ad shown all the time tends to lose ``wear``; exposure is shared by all contexts. Every ad has its own click
+    rate in every context, so features are one unit vector per pair.
     """
     rates = np.array(click_rates, dtype=np.float64)
     at_least(memory, 1, "memory")
-    if rates.ndim != 2 or (rates < 0).any() or (rates > 1).any() or not 0.0 <= wear <= rates.min() + 1.0:
-        raise ValueError("click_rates must be a (contexts, ads) table of probabilities, wear a probability")
+    if rates.ndim != 2 or (rates < 0).any() or (rates > 1).any() or not 0.0 <= wear <= rates.min():
+        raise ValueError(
+            "click_rates must be a (contexts, ads) table of probabilities, and wear at most the smallest of them"
+        )
     S, K = rates.shape
     phi = np.eye(S * K).reshape(S, K, S * K)
     problem = Problem(features=phi, probabilities=probabilities, reward_range=(0.0, 1.0))

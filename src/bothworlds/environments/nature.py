@@ -57,18 +57,18 @@ def growing(nature: Nature, t: int) -> None:
         nature.state[2] = nature.numbers[0]
     while t > nature.state[2]:
         nature.state[0] += 1.0
-        nature.state[1] *= nature.numbers[1]
+        nature.state[1] = min(nature.state[1] * nature.numbers[1], 1e15)
         nature.state[2] += math.ceil(nature.state[1])
     only(nature.c, int(nature.state[0]) % nature.c.shape[0])
 
 
 @kernel
-def walk(nature: Nature, t: int, key: int) -> None:
-    """Each coefficient takes steps of +-numbers[0], reflected at +-1."""
+def walk(nature: Nature, t: int) -> None:
+    """Let each coefficient take steps of +-numbers[0], reflected at +-1; the path has the key numbers[1]."""
     for j in range(nature.c.shape[0]):
         if t == 1:
-            nature.state[j] = nature.numbers[1 + j]
-        u, _ = two_uniforms(key, t, NATURE, j)
+            nature.state[j] = nature.numbers[2 + j]
+        u, _ = two_uniforms(int(nature.numbers[1]), t, NATURE, j)
         moved = nature.state[j] + (nature.numbers[0] if u < 0.5 else -nature.numbers[0])
         if moved > 1.0:
             moved = 2.0 - moved
@@ -142,7 +142,7 @@ def decide(nature: Nature, t: int, key: int) -> None:
         nature.c[0] = math.sin(2.0 * math.pi * t / nature.numbers[0])
         nature.c[1] = math.cos(2.0 * math.pi * t / nature.numbers[0])
     elif kind == WALK:
-        walk(nature, t, key)
+        walk(nature, t)
     elif kind == GIVEN:
         for j in range(nature.c.shape[0]):
             nature.c[j] = nature.path[t - 1, j]
@@ -197,6 +197,7 @@ def truncated_normal(sigma: float, bound: float, key: int, t: int) -> float:
 @kernel
 def noisy(nature: Nature, mean: float, u: float, key: int, t: int) -> float:
     """Return a loss in [-1, 1] with the given mean; u is a uniform of the round."""
+    mean = min(max(mean, -1.0), 1.0)  # a mean may leave the range by rounding
     room = 1.0 - abs(mean)
     if nature.noise == BERNOULLI:
         return 1.0 if u < 0.5 * (1.0 + mean) else -1.0

@@ -25,7 +25,8 @@ class Queue(NamedTuple):
 class Record(NamedTuple):
     """What is written at the checkpoints: cumulative expected, realised and best loss, and sums of coefficients.
 
-    ``totals`` (2,) runs along; ``trace`` (T, 2) takes contexts and arms if it is not empty.
+    ``totals`` (3,) runs along: expected, realised, and the rounding of the first; ``trace`` (T, 2) takes contexts and
+    arms if it is not empty.
     """
 
     checkpoints: Ints
@@ -72,6 +73,15 @@ def best_loss(tables: Floats, g: Floats, blocked: Floats, sums: Floats) -> float
             least = min(least, loss)
         total += g[x] * least
     return total
+
+
+@kernel
+def add_expected(totals: Floats, value: float) -> None:
+    """Add to totals[0], with the rounding of earlier additions kept in totals[2] (Kahan)."""
+    corrected = value - totals[2]
+    total = totals[0] + corrected
+    totals[2] = (total - totals[0]) - corrected
+    totals[0] = total
 
 
 @kernel
@@ -130,7 +140,7 @@ def interpreted_driver(text: KernelText, nature_text: NatureText) -> Callable[..
             expected_losses(nature.tables, world.g, state.pi, nature.hurt)
             decide(nature, t, key)
             for j in range(nature.c.shape[0]):
-                record.totals[0] += nature.c[j] * nature.hurt[j]
+                add_expected(record.totals, nature.c[j] * nature.hurt[j])
                 nature.sums[j] += nature.c[j]
             u, v = two_uniforms(key, t, CONTEXT, 0)
             x = draw(world.g, u)

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ def read_arrays(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
         header = json.loads(str(arrays.pop("header")))
     except FileNotFoundError:
         raise FileNotFoundError(f"no such file: {path}") from None
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, KeyError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error) as error:
         raise ValueError(f"{path} is not a file written by this library, or it is damaged: {error}") from None
     return header, arrays
 

@@ -181,7 +181,10 @@ def _all_replications(
     with ThreadPoolExecutor(max_workers=threads or os.cpu_count()) as pool:
         futures = [pool.submit(play, number) for number in range(replications)]
         try:
-            wait(futures, return_when=FIRST_EXCEPTION)
+            done, _ = wait(futures, return_when=FIRST_EXCEPTION)
+            failed = [error for future in done if (error := future.exception()) is not None]
+            if failed:
+                raise failed[0]
             return [future.result() for future in futures]
         finally:
             stop.set()
@@ -191,13 +194,13 @@ def _all_replications(
 
 def _collect(environment: Environment, outcomes: list[Outcome]) -> Run:
     """Stack replications; the comparator is the best policy for the mean of what nature chose."""
-    sums = np.stack([outcome.sums for outcome in outcomes]).mean(axis=0)
+    sums = np.stack([outcome.sums for outcome in outcomes])
     names = outcomes[0].final
     return Run(
         expected=np.stack([outcome.expected for outcome in outcomes]),
         realised=np.stack([outcome.realised for outcome in outcomes]),
         own_best=np.stack([outcome.own_best for outcome in outcomes]),
-        best=environment.best_losses(sums),
+        best=environment.losses_of_best(sums),
         corruption=np.array([outcome.spent for outcome in outcomes]),
         final={name: np.stack([outcome.final[name] for outcome in outcomes]) for name in names},
     )

@@ -18,6 +18,11 @@ class BanditEnv(gymnasium.Env[np.int64, np.int64]):
 
     def __init__(self, environment: Environment, *, horizon: int | None = None) -> None:
         problem = environment.problem
+        rows = len(environment.path)
+        if horizon is not None and horizon < 1:
+            raise ValueError(f"horizon must be at least 1, or None; got {horizon!r}")
+        if rows and (horizon is None or horizon > rows):
+            raise ValueError(f"the environment has parameters for {rows} rounds; give a horizon of at most that")
         self.environment, self.horizon = environment, horizon
         self.observation_space = gymnasium.spaces.Discrete(problem.n_contexts)
         self.action_space = gymnasium.spaces.Discrete(problem.n_arms)
@@ -42,7 +47,8 @@ class BanditEnv(gymnasium.Env[np.int64, np.int64]):
         loss = float(TEXT.noisy(self._nature, mean, self._v, self._key, self._t))
         TEXT.react(self._nature, int(action))
         over = self.horizon is not None and self._t >= self.horizon
-        return self._next(), -loss, False, over, {"mean_loss": float(mean)}
+        context = np.int64(self._x) if over else self._next()
+        return context, -loss, False, over, {"mean_loss": float(mean)}
 
     def _next(self) -> np.int64:
         """Let nature choose the next round."""

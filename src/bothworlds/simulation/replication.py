@@ -12,6 +12,7 @@ from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.kernels.driver import (
     Queue,
     Record,
+    add_expected,
     compiled_driver,
     expected_losses,
     interpreted_driver,
@@ -135,7 +136,7 @@ def _empty_record(setting: Setting, J: int, *, trace: bool) -> Record:
         realised=np.zeros(n),
         own_best=np.zeros(n),
         sums=np.zeros((n, J)),
-        totals=np.zeros(2),
+        totals=np.zeros(3),
         trace=np.zeros((rows, 2), dtype=np.int64),
     )
 
@@ -155,7 +156,9 @@ def play_in_python(start: Callable[..., Any], setting: Setting, number: int) -> 
     position = 0
     blocked = np.where(problem.available, 0.0, np.inf)
     for t in range(1, setting.horizon + 1):
-        pi = np.asarray(learner.probabilities())
+        pi = np.asarray(learner.probabilities(), dtype=np.float64)
+        if pi.shape != problem.available.shape or not np.abs(pi.sum(axis=1) - 1.0).max() <= 1e-6 or (pi < 0.0).any():
+            raise ValueError(f"round {t}: probabilities() must be a table {problem.available.shape} of distributions")
         loss, decision = _one_round(environment, nature, record, pi, learner, key, t)
         waiting.append((decision, loss))
         due = len(waiting) - setting.delay
@@ -183,10 +186,12 @@ def _one_round(
         nature.c[...] = environment.theta_of(t, pi.copy())
     nature.sums[...] += nature.c
     for j in range(len(nature.c)):
-        record.totals[0] += nature.c[j] * nature.hurt[j]
+        add_expected(record.totals, nature.c[j] * nature.hurt[j])
     u, v = two_uniforms(key, t, CONTEXT, 0)
     x = draw(g, u)
     decision = learner.act(x)
+    if not 0 <= decision.arm < pi.shape[1] or not environment.problem.available[x, decision.arm]:
+        raise ValueError(f"round {t}: arm {decision.arm} is not offered in context {x}")
     loss = float(TEXT.noisy(nature, TEXT.mean_loss(nature, x, decision.arm), v, key, t))
     TEXT.react(nature, decision.arm)
     record.totals[1] += loss

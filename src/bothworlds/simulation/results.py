@@ -1,7 +1,7 @@
 """Results: cumulative losses at checkpoints, and what follows from them. Arrays in npz, the rest in JSON."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ class Run:
     own_best
         Loss of the policy that was best in hindsight in each replication (R, n).
     best
-        Loss of the one policy that is best in expectation, rho*_t of the checkpoint (n,).
+        Loss, in each replication, of the one policy that is best in expectation, rho*_t of the checkpoint (R, n).
     corruption
         What nature spent (R,).
     final
@@ -80,6 +80,11 @@ class Results:
             raise KeyError(f"no algorithm {label!r} here; there are {', '.join(self.runs)}")
         return self.runs[label]
 
+    def relabelled(self, label: str) -> "Results":
+        """Return results of a single run under another label."""
+        (run,) = self.runs.values()
+        return replace(self, runs={label: run})
+
     def to_pandas(self) -> Any:
         """Return a long table: algorithm, t, regret, standard error, quantiles (needs pandas)."""
         import pandas as pd
@@ -112,8 +117,9 @@ class Results:
                 arrays[f"{number}.{name}"] = getattr(run, name)
             arrays |= {f"{number}.final.{name}": values for name, values in run.final.items()}
         header = {"format": FORMAT, "environment": self.environment, "labels": list(self.runs)}
+        manifest = json.dumps(self.manifest, indent=1).encode()
+        write_bytes(target.with_suffix(".json"), manifest)
         write_arrays(target, header, arrays)
-        write_bytes(target.with_suffix(".json"), json.dumps(self.manifest, indent=1).encode())
 
 
 def load_results(path: str | Path) -> Results:

@@ -25,14 +25,15 @@ def run_study(
     folder.mkdir(parents=True, exist_ok=True)
     cells = list(study.cells())
     finished: dict[str, Results | None] = {cell.key: _finished(folder / f"{cell.key}.npz", cell) for cell in cells}
-    open_cells = [cell for cell in cells if finished[cell.key] is None]
+    open_cells = list({cell.key: cell for cell in cells if finished[cell.key] is None}.values())
     work = sum(cell.numbers["horizon"] * cell.numbers["replications"] for cell in open_cells)
     with shown_progress(work, quiet=quiet) as advance:
         for cell in open_cells:
             done = run_cell(cell, threads=threads, progress=advance)
             done.save(folder / f"{cell.key}.npz")
             finished[cell.key] = done
-    return [(cell, results) for cell in cells if (results := finished[cell.key]) is not None]
+    # Files know nothing of labels: an algorithm may be renamed, or stand twice, without being run again.
+    return [(cell, results.relabelled(cell.algorithm)) for cell in cells if (results := finished[cell.key]) is not None]
 
 
 def run_cell(cell: Cell, *, threads: int | None = None, progress: Progress | None = None) -> Results:
@@ -40,7 +41,7 @@ def run_cell(cell: Cell, *, threads: int | None = None, progress: Progress | Non
     numbers = cell.numbers
     return simulate(
         cell.make_environment(),
-        {cell.algorithm: cell.make_algorithm()},
+        {"cell": cell.make_algorithm()},
         horizon=numbers["horizon"],
         replications=numbers["replications"],
         rng=numbers["seed"],

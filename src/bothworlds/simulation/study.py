@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ from bothworlds.algorithms.tunings import MGR, Adaptive, Certified, Paper
 from bothworlds.environments import Environment, Instance
 
 NUMBERS = {"horizon": 10_000, "replications": 10, "seed": 0, "delay": 0, "batch": 1, "checkpoints": 200}
+LEAST = {"horizon": 1, "replications": 1, "seed": 0, "delay": 0, "batch": 1, "checkpoints": 2}
+LARGEST = 100_000
 SIZES: dict[str, Any] = {"contexts": 10, "arms": 5, "dimension": 5, "gap": 0.2, "rarity": None, "margin": None}
 
 
@@ -45,7 +48,8 @@ class Cell:
     @property
     def key(self) -> str:
         """A hash of everything that determines the numbers, and of nothing else."""
-        parts = [self.sizes, self.environment_options, self.algorithm_options, self.numbers]
+        made_by = version("bothworlds")
+        parts = [made_by, self.sizes, self.environment_options, self.algorithm_options, self.numbers]
         return hashlib.blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=10).hexdigest()
 
     def make_environment(self) -> Environment:
@@ -89,20 +93,25 @@ class Study:
         """Check the content of a study and fill in defaults."""
         _known(content, [*NUMBERS, "name", "sizes", "environments", "algorithms"], "entry")
         sizes = content.get("sizes", {})
+        if not isinstance(sizes, dict):
+            raise ValueError(f"sizes must be a table [sizes]; got {sizes!r}")
         _known(sizes, list(SIZES), "size")
         for part in ("environments", "algorithms"):
-            if not content.get(part):
+            tables = content.get(part)
+            if not isinstance(tables, dict) or not tables:
                 raise ValueError(f"the study has no {part}: add a table [{part}.NAME] with a kind")
+            wrong = [name for name, table in tables.items() if not isinstance(table, dict)]
+            if wrong:
+                raise ValueError(f"{part}.{wrong[0]} must be a table with a kind; got {tables[wrong[0]]!r}")
         study = cls(
             name=str(content.get("name", name)),
-            numbers={key: int(content.get(key, default)) for key, default in NUMBERS.items()},
-            sizes={key: _listed(sizes.get(key, default)) for key, default in SIZES.items()},
+            numbers={key: _whole(content.get(key, default), key, LEAST[key]) for key, default in NUMBERS.items()},
+            sizes={key: _sizes(sizes.get(key, default), key) for key, default in SIZES.items()},
             environments=content["environments"],
             algorithms=content["algorithms"],
         )
         for cell in study.cells():  # every mistake shows before any work starts
-            cell.make_algorithm()
-            cell.make_environment()
+            cell.make_algorithm().machine(cell.make_environment().problem)
         return study
 
     def cells(self) -> Iterator[Cell]:
@@ -121,8 +130,26 @@ class Study:
                     )
 
 
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
+def _whole(value: Any, name: str, least: int) -> int:
+    """Refuse anything but a whole number of at least ``least``."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}; got {value!r}")
+    return value
+
+
+def _sizes(value: Any, name: str) -> list[Any]:
+    """Return the values of a size as a list that is not empty, each of the right kind."""
+    values = value if isinstance(value, list) else [value]
+    if not values:
+        raise ValueError(f"the list of sizes {name} is empty")
+    for one in values:
+        if name in ("contexts", "arms", "dimension"):
+            _whole(one, name, 2 if name == "arms" else 1)
+            if one > LARGEST:
+                raise ValueError(f"{name} = {one} is too large to simulate; at most {LARGEST}")
+        elif one is not None and (isinstance(one, bool) or not isinstance(one, int | float)):
+            raise ValueError(f"{name} must be a number; got {one!r}")
+    return values
 
 
 def _known(given: dict[str, Any], known: list[str], word: str) -> None:
@@ -166,7 +193,7 @@ def _call(make: Callable[..., Any], options: dict[str, Any], word: str) -> Any:
     """Call a maker; wrong options are named in a sentence."""
     try:
         return make(**options)
-    except TypeError as error:
+    except (TypeError, OverflowError) as error:
         raise ValueError(f"{word}: {str(error).split(') ', 1)[-1]}") from None
 
 
@@ -176,7 +203,7 @@ def make_environment(options: dict[str, Any], sizes: dict[str, Any], numbers: di
     kind = _kind(options, list(WORLDS), "environment")
     try:
         return WORLDS[kind](_instance(sizes, numbers["seed"]), options, numbers)
-    except TypeError as error:
+    except (TypeError, OverflowError) as error:
         raise ValueError(f"environment {kind}: {str(error).split(') ', 1)[-1]}") from None
 
 
@@ -215,11 +242,13 @@ WORLDS: dict[str, Callable[[Instance, dict[str, Any], dict[str, int]], Environme
     "alternating": lambda i, o, _: en.alternating(*_pair(i), **o),
     "growing-phases": lambda i, o, _: en.growing_phases(*_pair(i), **o),
     "flip": lambda i, o, n: en.flip(*_pair(i), **{"at": n["horizon"] // 2, **o}),
-    "random-walk": lambda i, o, _: en.random_walk(i.problem, **o),
+    "random-walk": lambda i, o, n: en.random_walk(i.problem, **{"seed": n["seed"], **o}),
     "sine": lambda i, o, n: en.sine(i.problem, np.stack([i.theta, 0.0 * i.theta]), **{"period": n["horizon"] / 4, **o}),
     "adaptive-adversary": lambda i, o, _: en.adaptive_adversary(*_pair(i), **o),
     "corrupted": lambda i, o, n: en.corrupted(i, **{"budget": n["horizon"] / 20, **o}),
     "moving-level": _moving_level,
-    "lower-bound": lambda i, o, n: en.lower_bound(arms=i.problem.n_arms, horizon=n["horizon"], **o),
+    "lower-bound": lambda i, o, n: en.lower_bound(
+        arms=i.problem.n_arms, **{"horizon": n["horizon"], "seed": n["seed"], **o}
+    ),
     "ad-fatigue": _fatigue,
 }
