@@ -61,6 +61,8 @@ class Wrapped:
 
     def act(self, context: Any) -> Any:
         made = self.policy.act(context)
+        if self.fault == "draws":
+            made = min((self.policy.act(context) for _ in range(2)), key=lambda d: d.arm)
         if self.fault == "propensity":
             return type("D", (), {"arm": made.arm, "propensity": 0.123, "made": made})
         return made
@@ -89,6 +91,7 @@ class Faulty:
         ("sum", "not a table of distributions"),
         ("propensity", "is not the probability"),
         ("batch", "TypeError: no batches"),
+        ("draws", "act chooses arms with frequencies"),
         ("seed", "the same seed does not decide the same"),
     ],
 )

@@ -11,15 +11,16 @@ from bothworlds.problem import Problem
 from bothworlds.simulation.engine import replay
 
 ROUNDS = 60
+DRAWS = 1000
 
 
 def check_algorithm(algorithm: Any) -> list[str]:
     """Play an algorithm on small problems and return what is wrong with it, one sentence each; nothing if all is well.
 
     Checked: it starts on one context, two arms and one dimension, on an ordinary problem and where arms are not
-    offered; probabilities are a table of distributions that never offers what is not offered; decisions have arm and
-    propensity as drawn from; the same seed decides the same; feedback is taken late and in batches; kernel text
-    gives the same path interpreted and compiled.
+    offered; probabilities are a table of distributions that never offers what is not offered; arms are drawn from them
+    and decisions carry the propensity; the same seed decides the same; feedback is taken late and in batches; kernel
+    text gives the same path interpreted and compiled.
 
     >>> from bothworlds import LCTsallisINF
     >>> check_algorithm(LCTsallisINF(tuning="adaptive"))
@@ -27,7 +28,7 @@ def check_algorithm(algorithm: Any) -> list[str]:
     """
     if not hasattr(algorithm, "start"):
         return ["it has no method start(problem, rng=...)"]
-    checks = [_check_probabilities, _check_decisions, _check_seed, _check_feedback]
+    checks = [_check_probabilities, _check_decisions, _check_draws, _check_seed, _check_feedback]
     found = []
     for name, problem in _problems().items():
         for check in checks:
@@ -81,6 +82,18 @@ def _check_decisions(algorithm: Any, problem: Problem) -> list[str]:
         if abs(propensity - table[x, decision.arm]) > 1e-12:
             return [f"the propensity {propensity} is not the probability {table[x, decision.arm]} drawn from"]
         learner.update(decision, loss=-0.5 if decision.arm == 0 else 0.5)
+    return []
+
+
+def _check_draws(algorithm: Any, problem: Problem) -> list[str]:
+    """Compare how often each arm is chosen with its probability, at five standard deviations."""
+    learner = algorithm.start(problem, rng=6)
+    expected = np.asarray(learner.probabilities())[0]
+    arms = [learner.act(0).arm for _ in range(DRAWS)]
+    seen = np.bincount(arms, minlength=problem.n_arms) / DRAWS
+    allowed = 5.0 * np.sqrt(expected * (1.0 - expected) / DRAWS) + 1.0 / DRAWS
+    if (np.abs(seen - expected) > allowed).any():
+        return [f"act chooses arms with frequencies {seen.tolist()}, not with probabilities {expected.tolist()}"]
     return []
 
 
