@@ -8,7 +8,7 @@ import numpy as np
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.entries import KernelText, World
-from bothworlds.kernels.plan import draw_arm
+from bothworlds.kernels.plan import choose_only, plain_numbers
 from bothworlds.kernels.random import Seed
 from bothworlds.kernels.status import OK
 from bothworlds.policy import Machine, Policy
@@ -21,12 +21,6 @@ class State(NamedTuple):
     t: Floats
     pi: Floats
     sigma: Floats
-
-
-@kernel
-def numbers_of(numbers: Floats) -> Floats:
-    """Return the hyper-parameters: there are none."""
-    return numbers
 
 
 @kernel
@@ -48,24 +42,6 @@ def refresh(world: World, numbers: Floats, state: State, work: Floats) -> int:  
 
 
 @kernel
-def choose(
-    world: World,  # noqa: ARG001
-    numbers: Floats,  # noqa: ARG001
-    state: State,
-    work: Floats,  # noqa: ARG001
-    x: int,
-    key: int,
-    time: int,
-    direction: Floats,
-    baseline: Floats,  # noqa: ARG001
-) -> int:
-    """Draw an arm from the table; a decision carries no direction."""
-    for i in range(direction.shape[0]):
-        direction[i] = 0.0
-    return draw_arm(state.pi, x, key, time)
-
-
-@kernel
 def learn(
     world: World,  # noqa: ARG001
     numbers: Floats,  # noqa: ARG001
@@ -80,7 +56,7 @@ def learn(
     state.t[0] += 1.0
 
 
-TEXT = KernelText(numbers_of, state_of, work_of, refresh, choose, learn)
+TEXT = KernelText(plain_numbers, state_of, work_of, refresh, choose_only, learn)
 
 
 @dataclass(frozen=True, eq=False)

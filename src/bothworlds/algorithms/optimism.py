@@ -12,7 +12,7 @@ from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.entries import KernelText, World
 from bothworlds.kernels.matrix import apply_inverse, cholesky, combine, invert_lower, leverages
-from bothworlds.kernels.plan import draw_arm
+from bothworlds.kernels.plan import choose_only, plain_numbers
 from bothworlds.kernels.status import NOT_POSITIVE, OK
 from bothworlds.policy import Machine
 from bothworlds.problem import Problem
@@ -68,12 +68,6 @@ def work_of(scratch: Floats, S: int, K: int, d: int, cells: int) -> Work:  # noq
 
 
 @kernel
-def numbers_of(numbers: Floats) -> Floats:
-    """Return the numbers as they are."""
-    return numbers
-
-
-@kernel
 def play_the_smallest(world: World, state: State, index: Floats) -> None:
     """Put all probability on the arms of smallest index in each context, evenly where they tie."""
     S, K = state.pi.shape
@@ -89,24 +83,6 @@ def play_the_smallest(world: World, state: State, index: Floats) -> None:
             count += 1 if tied else 0
         for a in range(K):
             state.pi[x, a] /= count
-
-
-@kernel
-def choose(
-    world: World,  # noqa: ARG001
-    numbers: Floats,  # noqa: ARG001
-    state: State,
-    work: Work,  # noqa: ARG001
-    x: int,
-    key: int,
-    time: int,
-    direction: Floats,
-    baseline: Floats,  # noqa: ARG001
-) -> int:
-    """Draw one of the arms of smallest index; a decision carries no direction."""
-    for i in range(direction.shape[0]):
-        direction[i] = 0.0
-    return draw_arm(state.pi, x, key, time)
 
 
 @kernel
@@ -160,7 +136,7 @@ def refresh(world: World, numbers: Floats, state: State, work: Work) -> int:
     return OK
 
 
-TEXT = KernelText(numbers_of, state_of, work_of, refresh, choose, learn)
+TEXT = KernelText(plain_numbers, state_of, work_of, refresh, choose_only, learn)
 
 
 def optimistic_machine(problem: Problem, ridge: float, numbers: list[float]) -> Machine:

@@ -76,3 +76,27 @@ def exact_direction(world: World, state: Any, work: Any, cell: int, direction: F
     for i in range(direction.shape[0]):
         work.vector[i] = world.z[i, cell]
     apply_inverse(state.inverse, work.vector, work.half, direction)
+
+
+@kernel
+def plain_numbers(numbers: Floats) -> Floats:
+    """Return hyper-parameters that need no names as they are."""
+    return numbers
+
+
+@kernel
+def choose_only(
+    world: World,  # noqa: ARG001
+    numbers: Floats,  # noqa: ARG001
+    state: Any,
+    work: Any,  # noqa: ARG001
+    x: int,
+    key: int,
+    time: int,
+    direction: Floats,
+    baseline: Floats,  # noqa: ARG001
+) -> int:
+    """Draw A_t from pi_t(x) for an algorithm without an estimator: its decisions carry no direction."""
+    for i in range(direction.shape[0]):
+        direction[i] = 0.0
+    return draw_arm(state.pi, x, key, time)
