@@ -1,6 +1,5 @@
 """Policies: late, batched and missing feedback, files, and errors that change nothing."""
 
-import dataclasses
 import json
 from pathlib import Path
 
@@ -187,11 +186,11 @@ def test_a_reward_outside_its_range_names_the_range() -> None:
 def test_wrong_decisions_are_refused_and_change_nothing() -> None:
     policy, other = make(), make()
     decision, foreign = policy.act("noon"), other.act("noon")
-    spoilt = dataclasses.replace(decision, direction=np.array([1.0, np.nan, 0.0]))
-    short = dataclasses.replace(decision, direction=np.zeros(2))
-    elsewhere = dataclasses.replace(decision, context=9)
-    future = dataclasses.replace(decision, round=99)
-    based = dataclasses.replace(decision, baseline=np.zeros(3))
+    spoilt = decision._replace(direction=np.array([1.0, np.nan, 0.0]))
+    short = decision._replace(direction=np.zeros(2))
+    elsewhere = decision._replace(context=9)
+    future = decision._replace(round=99)
+    based = decision._replace(baseline=np.zeros(3))
     before = snapshot(policy)
     cases = [
         (foreign, "policy"),
@@ -254,7 +253,7 @@ def test_a_singular_covariance_is_an_error_that_changes_nothing() -> None:
     before = snapshot(policy)
     z = coordinates(policy)[0, decision.arm]
     sideways = np.cross(z, [1.0, 2.0, 3.0])  # orthogonal to the arm played: the learning rate does not react
-    huge = dataclasses.replace(decision, direction=1e200 * sideways)
+    huge = decision._replace(direction=1e200 * sideways)
     with pytest.raises(bw.NumericalError, match=r"at t = 2 \(condition number .*'only'"):
         policy.update(huge, loss=1.0)
     assert snapshot(policy) == before
@@ -263,7 +262,7 @@ def test_a_singular_covariance_is_an_error_that_changes_nothing() -> None:
 def test_overflowing_estimates_are_an_error() -> None:
     policy = make("paper")
     first, second = policy.act([0, 0])
-    huge = [dataclasses.replace(d, direction=np.full(3, 1e308)) for d in (first, second)]
+    huge = [d._replace(direction=np.full(3, 1e308)) for d in (first, second)]
     with pytest.raises(bw.NumericalError, match="no longer finite"):
         policy.update(huge, loss=[1.0, 1.0])
 

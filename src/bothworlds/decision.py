@@ -1,16 +1,14 @@
 """Decision: one choice, with everything that feedback will need later."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from bothworlds.kernels.arrays import Floats
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Decision:
+class Decision(NamedTuple):
     """One decision; self-sufficient, so that feedback may come late, in any order, in another process.
 
     Attributes
@@ -39,6 +37,12 @@ class Decision:
     baseline: Floats | None
     policy: str
 
+    def __eq__(self, other: object) -> bool:
+        return self is other  # arrays have no single truth value
+
+    def __hash__(self) -> int:
+        return id(self)
+
     def to_dict(self) -> dict[str, Any]:
         """Return a dictionary of plain values that survives JSON without losing a bit."""
         return {
@@ -56,7 +60,7 @@ class Decision:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Rebuild a decision from `to_dict`, for instance from a line of a JSON log."""
-        missing = [name for name in cls.__slots__ if name not in values]
+        missing = [name for name in cls._fields if name not in values]
         if missing:
             raise ValueError(f"not a decision: {', '.join(missing)} missing in {sorted(values)}")
         baseline = values["baseline"]

@@ -14,7 +14,7 @@ from bothworlds.errors import NumericalError, sentence
 from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.kernels.entries import KernelText, World, compiled_entries, flat_table, interpreted_entries
 from bothworlds.kernels.random import Seed, key_from
-from bothworlds.kernels.status import OK
+from bothworlds.kernels.status import DAMAGED, OK
 from bothworlds.plain import to_plain
 from bothworlds.problem import Problem
 from bothworlds.problem.storage import write_arrays
@@ -174,6 +174,8 @@ class Policy:
         status = OK
         for i, (made, value) in enumerate(zip(batch, losses, strict=True)):
             status = self._feed(made, value, begin=i == 0, finish=i == last)
+            if status != OK:
+                break
         if batch:
             self._accept(status)
         for made in batch:
@@ -225,19 +227,14 @@ class Policy:
         if made.round not in self._rounds:
             known = "was answered or has expired" if 1 <= made.round <= self.rounds else "was never decided"
             raise ValueError(f"round {made.round} {known}; each decision takes feedback once")
-        S, K = self._machine.world.blocked.shape
+        _, _, S, K = self._fixed
         if not (0 <= made.context < S and 0 <= made.arm < K):
             raise ValueError(f"round {made.round}: no context {made.context} with an arm {made.arm}")
         if (made.baseline is not None) != self._machine.has_baseline:
             raise ValueError(f"round {made.round}: the decision's baseline does not fit this policy")
-        self._check_array(made, made.direction)
-        if made.baseline is not None:
-            self._check_array(made, made.baseline)
-
-    def _check_array(self, made: Decision, array: Floats) -> None:
-        # Zero times a number that is not finite is NaN.
-        if array.shape != self._nothing.shape or array.dot(self._nothing) != 0.0:
-            raise ValueError(f"round {made.round}: direction or baseline damaged: {array}")
+        expected = self._nothing.shape
+        if made.direction.shape != expected or (made.baseline is not None and made.baseline.shape != expected):
+            raise ValueError(f"round {made.round}: direction or baseline damaged, they need {expected[0]} numbers each")
 
     def _refresh(self) -> None:
         """Compute the plan from what is learnt."""
@@ -263,6 +260,8 @@ class Policy:
         if status == OK:
             self._swap()
             return
+        if status == DAMAGED:
+            raise ValueError(f"decision damaged: {sentence(status)}; nothing was learnt")
         failed = self._spare_state
         rarest = int(self.problem.probabilities.argmin())
         with np.errstate(all="ignore"):

@@ -138,7 +138,7 @@ class LCTsallisINF:
         else:
             coverage, limit = (float(value) for value in frame["coverage"])
             explore = Design("saved", frame["exploration"], coverage, limit)
-        world = world_of(problem, frame["exploration"], frame["coordinates"], width=text.LANES)
+        world = world_of(problem, frame["exploration"], frame["coordinates"])
         S, K = world.blocked.shape
         d, cells = world.z.shape
         memory = np.zeros(text.state_size(S, K, d, cells))

@@ -11,14 +11,13 @@ from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.entries import KernelText, World
 from bothworlds.kernels.exploration import Trial, condition, smallest_rate, weigh
-from bothworlds.kernels.matrix import cholesky, combine, solve
+from bothworlds.kernels.matrix import cholesky, combine, solve, sums_size
 from bothworlds.kernels.plan import all_finite, covariance_of_points, draw_arm, exact_direction, invert, mix
 from bothworlds.kernels.resampling import resample
 from bothworlds.kernels.simplex import tsallis_point
 from bothworlds.kernels.status import NOT_FINITE, NOT_POSITIVE, OK
 
 SCHEDULED, CERTIFIED, ADAPTIVE = 0.0, 1.0, 2.0
-LANES = 16
 MOST_EXPLORATION = 0.5  # the analysis needs gamma_t <= 1/2
 
 
@@ -67,8 +66,8 @@ class Work(NamedTuple):
     """Scratch space: nothing in it outlives a call."""
 
     weights: Floats
-    scaled: Floats
-    lanes: Floats
+    sums: Floats
+    row: Floats
     vector: Floats
     half: Floats
     mixed: Floats
@@ -114,23 +113,22 @@ def state_of(memory: Floats, S: int, K: int, d: int, cells: int) -> State:
 
 def work_size(d: int, cells: int) -> int:
     """Return how many numbers Work takes."""
-    return LANES + 2 * d + d * d + 4 * cells
+    return 2 * d + d * d + 4 * cells + sums_size(d)
 
 
 @kernel
 def work_of(scratch: Floats, S: int, K: int, d: int, cells: int) -> Work:  # noqa: ARG001
     """Name the parts of the scratch space."""
-    v = LANES + 2 * d
-    m = v + d * d
+    m = 2 * d + d * d
     return Work(
-        lanes=scratch[0:LANES],
-        vector=scratch[LANES : LANES + d],
-        half=scratch[LANES + d : v],
-        mixed=scratch[v:m].reshape((d, d)),
+        vector=scratch[0:d],
+        half=scratch[d : 2 * d],
+        mixed=scratch[2 * d : m].reshape((d, d)),
         weights=scratch[m : m + cells],
-        scaled=scratch[m + cells : m + 2 * cells],
+        row=scratch[m + cells : m + 2 * cells],
         ratio=scratch[m + 2 * cells : m + 3 * cells],
         leverages=scratch[m + 3 * cells : m + 4 * cells],
+        sums=scratch[m + 4 * cells :],
     )
 
 
@@ -183,7 +181,7 @@ def exploration_rate(world: World, numbers: Numbers, state: State, work: Work, e
         weighted = work.ratio.shape[0]
         weigh(state.cells, numbers.alpha, work.ratio)
     ratio = work.ratio[0:weighted]
-    trial = Trial(state.sigma, world.z, ratio, work.mixed, state.inverse, work.scaled, work.leverages)
+    trial = Trial(state.sigma, world.z, ratio, work.mixed, state.inverse, work.leverages)
     limit = numbers.constant * numbers.constant / (rate * rate)
     if floor > 0.0 and condition(trial, floor) <= limit:
         return floor
@@ -196,10 +194,10 @@ def predict_baseline(world: World, state: State, work: Work) -> int:
     if not cholesky(state.ridge, work.mixed):
         return NOT_POSITIVE
     solve(work.mixed, state.response, state.baseline)
-    combine(state.baseline, world.z, work.scaled)
+    combine(state.baseline, world.z, work.row)
     highest = 1.0
-    for n in range(work.scaled.shape[0]):
-        highest = max(highest, abs(work.scaled[n]))
+    for n in range(work.row.shape[0]):
+        highest = max(highest, abs(work.row[n]))
     for i in range(state.baseline.shape[0]):
         state.baseline[i] /= highest
     return OK

@@ -16,6 +16,7 @@ from bothworlds.kernels.plan import choose_only, plain_numbers
 from bothworlds.kernels.status import NOT_POSITIVE, OK
 from bothworlds.policy import Machine
 from bothworlds.problem import Problem
+from bothworlds.theory.frame import world_of
 
 TIE = 1e-12
 CONSTANT, DETERMINANT = 0.0, 1.0
@@ -36,11 +37,10 @@ LEARNT = ("t", "response", "sigma")
 
 
 class Work(NamedTuple):
-    """Scratch space: the index of every cell, leverages, a row, and half a solution."""
+    """Scratch space: the index of every cell, leverages, and half a solution."""
 
     scores: Floats
     leverages: Floats
-    row: Floats
     half: Floats
 
 
@@ -62,9 +62,7 @@ def state_of(memory: Floats, S: int, K: int, d: int, cells: int) -> State:  # no
 @kernel
 def work_of(scratch: Floats, S: int, K: int, d: int, cells: int) -> Work:  # noqa: ARG001
     """Name the parts of the scratch space."""
-    return Work(
-        scratch[0:cells], scratch[cells : 2 * cells], scratch[2 * cells : 3 * cells], scratch[3 * cells : 3 * cells + d]
-    )
+    return Work(scratch[0:cells], scratch[cells : 2 * cells], scratch[2 * cells : 2 * cells + d])
 
 
 @kernel
@@ -129,7 +127,7 @@ def refresh(world: World, numbers: Floats, state: State, work: Work) -> int:
     apply_inverse(state.inverse, state.response, work.half, state.theta)
     width = radius(numbers, state)
     combine(state.theta, world.z, work.scores)
-    leverages(state.inverse, world.z, work.row, work.leverages)
+    leverages(state.inverse, world.z, work.leverages)
     for n in range(work.scores.shape[0]):
         work.scores[n] -= width * math.sqrt(work.leverages[n])
     play_the_smallest(world, state, work.scores)
@@ -143,11 +141,11 @@ def optimistic_machine(problem: Problem, ridge: float, numbers: list[float]) -> 
     """Return the machine of an optimistic algorithm, on the features as they are."""
     S, K, d = problem.features.shape
     offered = problem.available
-    z = np.ascontiguousarray(np.where(offered[:, :, None], problem.features, 0.0).reshape(S * K, d).T)
-    blocked = np.where(offered, 0.0, np.inf)
-    world = World(z, blocked, np.array(problem.probabilities), offered / offered.sum(axis=1, keepdims=True))
+    evenly = offered / offered.sum(axis=1, keepdims=True)
+    world = world_of(problem, evenly, np.where(offered[:, :, None], problem.features, 0.0))
+    cells = world.z.shape[1]
     memory = np.zeros(1 + 2 * d + 2 * d * d + S * K)
-    state = state_of(memory, S, K, d, S * K)
+    state = state_of(memory, S, K, d, cells)
     state.t[0] = 1.0
     state.sigma[...] = ridge * np.eye(d)
     return Machine(
@@ -155,7 +153,7 @@ def optimistic_machine(problem: Problem, ridge: float, numbers: list[float]) -> 
         world=world,
         numbers=np.array(numbers, dtype=np.float64),
         memory=memory,
-        scratch=np.zeros(3 * S * K + d),
+        scratch=np.zeros(2 * cells + d),
         learnt=LEARNT,
         frame={},
         has_baseline=False,

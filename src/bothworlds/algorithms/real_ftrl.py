@@ -9,7 +9,7 @@ import numpy as np
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.entries import KernelText, World
-from bothworlds.kernels.matrix import combine
+from bothworlds.kernels.matrix import combine, sums_size
 from bothworlds.kernels.plan import all_finite, covariance_of_points, draw_arm, exact_direction, invert, mix
 from bothworlds.kernels.random import Seed
 from bothworlds.kernels.simplex import shannon_point
@@ -18,8 +18,6 @@ from bothworlds.policy import Machine, Policy
 from bothworlds.problem import Problem
 from bothworlds.theory.design import Design, Kind, check_design, design_for
 from bothworlds.theory.frame import frame_of, world_of
-
-LANES = 16
 
 
 class Numbers(NamedTuple):
@@ -53,8 +51,7 @@ class Work(NamedTuple):
     """Scratch space."""
 
     weights: Floats
-    scaled: Floats
-    lanes: Floats
+    sums: Floats
     vector: Floats
     half: Floats
 
@@ -92,13 +89,9 @@ def state_of(memory: Floats, S: int, K: int, d: int, cells: int) -> State:
 @kernel
 def work_of(scratch: Floats, S: int, K: int, d: int, cells: int) -> Work:  # noqa: ARG001
     """Name the parts of the scratch space."""
-    v = LANES + 2 * d
+    v = cells + 2 * d
     return Work(
-        lanes=scratch[0:LANES],
-        vector=scratch[LANES : LANES + d],
-        half=scratch[LANES + d : v],
-        weights=scratch[v : v + cells],
-        scaled=scratch[v + cells : v + 2 * cells],
+        weights=scratch[0:cells], vector=scratch[cells : cells + d], half=scratch[cells + d : v], sums=scratch[v:]
     )
 
 
@@ -230,7 +223,7 @@ class RealFTRL:
         """Make the algorithm ready for a problem; ``frame`` brings back the arrays of a saved policy."""
         if frame is None:
             frame = frame_of(problem, design_for(problem, self.design))
-        world = world_of(problem, frame["exploration"], frame["coordinates"], width=LANES)
+        world = world_of(problem, frame["exploration"], frame["coordinates"])
         S, K = world.blocked.shape
         d, cells = world.z.shape
         lam = float(frame["coverage"][0])
@@ -247,7 +240,7 @@ class RealFTRL:
             world=world,
             numbers=np.array(numbers),
             memory=memory,
-            scratch=np.zeros(LANES + 2 * d + 2 * cells),
+            scratch=np.zeros(cells + 2 * d + sums_size(d)),
             learnt=LEARNT,
             frame=frame,
             has_baseline=False,

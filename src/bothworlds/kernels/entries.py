@@ -4,6 +4,7 @@ Numba unpacks a plain array in about 150 ns and a named tuple of arrays in micro
 flat arrays and build the named tuples inside.
 """
 
+import math
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -12,7 +13,7 @@ import numpy as np
 
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import compiled, kernel
-from bothworlds.kernels.status import OK
+from bothworlds.kernels.status import DAMAGED, OK
 
 
 class World(NamedTuple):
@@ -117,6 +118,9 @@ def interpreted_entries(text: KernelText) -> Entries:
             for i in range(memory.shape[0]):
                 memory[i] = before[i]
         if feed:
+            for i in range(d):
+                if not math.isfinite(direction[i] + baseline[i]):
+                    return DAMAGED
             learn(world, numbers, state, x, a, loss, direction, baseline)
         if finish:
             return refresh(world, numbers, state, work_of(scratch, S, K, d, cells))

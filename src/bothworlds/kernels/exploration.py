@@ -51,7 +51,6 @@ class Trial(NamedTuple):
     ratio: Floats
     mixed: Floats
     factor: Floats
-    row: Floats
     lev: Floats
 
 
@@ -66,7 +65,7 @@ def condition(trial: Trial, gamma: float) -> float:
     if not cholesky(trial.mixed, trial.factor):
         return math.inf
     invert_lower(trial.factor)
-    leverages(trial.factor, trial.z, trial.row, trial.lev)
+    leverages(trial.factor, trial.z, trial.lev)
     highest = 0.0
     for n in range(trial.lev.shape[0]):
         highest = max(highest, trial.lev[n])

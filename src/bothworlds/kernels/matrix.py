@@ -9,52 +9,93 @@ import math
 
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
+from bothworlds.kernels.packs import WIDTH, add_up, load, store
+
+CHUNK = 256  # cells
+FOUR = 4  # packs at a time: enough to hide how long an addition takes
+BLOCK = FOUR * WIDTH
 
 
 @kernel
-def covariance(z: Floats, weights: Floats, scaled: Floats, lanes: Floats, sigma: Floats) -> None:
+def covariance(z: Floats, weights: Floats, sums: Floats, sigma: Floats) -> None:
     """Write Sigma = sum_n weights_n z_n z_n^T into sigma.
 
-    z has shape (d, cells), one row a feature. The cells are walked in blocks as wide as ``lanes``, each lane
-    summing its own share: with one lane this is the plain loop, with 16 it is vector arithmetic.
+    z has shape (d, cells), one row a feature, cells a multiple of BLOCK. Cell n adds to the partial sum
+    number n modulo that width; ``sums``, of `sums_size` numbers, keeps them between chunks of cells that stay close to
+    the processor.
     """
-    d = sigma.shape[0]
-    width = lanes.shape[0]
-    blocks = weights.shape[0] // width
-    for i in range(d):
-        for n in range(weights.shape[0]):
-            scaled[n] = weights[n] * z[i, n]
-        left = scaled.reshape((blocks, width))
+    cells = weights.shape[0]
+    rows = padded(sigma.shape[0])
+    for n in range(sums.shape[0]):
+        sums[n] = 0.0
+    for start in range(0, cells, CHUNK):
+        for i in range(sigma.shape[0]):
+            for j in range(0, i + 1, FOUR):
+                add_products(z, weights, start, min(start + CHUNK, cells), i, j, sums, (i * rows + j) * WIDTH)
+    for i in range(sigma.shape[0]):
         for j in range(i + 1):
-            right = z[j].reshape((blocks, width))
-            for k in range(width):
-                lanes[k] = 0.0
-            for b in range(blocks):
-                for k in range(width):
-                    lanes[k] += left[b, k] * right[b, k]
-            total = 0.0
-            for k in range(width):
-                total += lanes[k]
-            sigma[i, j] = total
-            sigma[j, i] = total
+            sigma[i, j] = add_up(load(sums, (i * rows + j) * WIDTH))
+            sigma[j, i] = sigma[i, j]
+
+
+@kernel
+def add_products(
+    z: Floats, weights: Floats, start: int, stop: int, i: int, j: int, sums: Floats, position: int
+) -> None:
+    """Add weights z_i z_j, and those of the next three rows up to i, over cells from start to stop."""
+    left, z0, z1, z2, z3 = z[i], z[j], z[min(j + 1, i)], z[min(j + 2, i)], z[min(j + 3, i)]
+    s0, s1 = load(sums, position), load(sums, position + WIDTH)
+    s2, s3 = load(sums, position + 2 * WIDTH), load(sums, position + 3 * WIDTH)
+    for n in range(start, stop, WIDTH):
+        scaled = load(weights, n) * load(left, n)
+        s0 = s0 + scaled * load(z0, n)
+        s1 = s1 + scaled * load(z1, n)
+        s2 = s2 + scaled * load(z2, n)
+        s3 = s3 + scaled * load(z3, n)
+    store_block(sums, position, s0, s1, s2, s3)
+
+
+@kernel
+def padded(d: int) -> int:
+    """Return d rounded up to a multiple of four."""
+    return (d + FOUR - 1) // FOUR * FOUR
+
+
+def sums_size(d: int) -> int:
+    """Return how many numbers `covariance` keeps as partial sums."""
+    return d * padded(d) * WIDTH
+
+
+@kernel
+def blend(coefficients: Floats, count: int, rows: Floats, n: int) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return sum_i coefficients_i rows_i over the first ``count`` rows for a block of cells from n on: four packs."""
+    c, row = coefficients[0], rows[0]
+    s0, s1 = c * load(row, n), c * load(row, n + WIDTH)
+    s2, s3 = c * load(row, n + 2 * WIDTH), c * load(row, n + 3 * WIDTH)
+    for i in range(1, count):
+        c, row = coefficients[i], rows[i]
+        s0 = s0 + c * load(row, n)
+        s1 = s1 + c * load(row, n + WIDTH)
+        s2 = s2 + c * load(row, n + 2 * WIDTH)
+        s3 = s3 + c * load(row, n + 3 * WIDTH)
+    return s0, s1, s2, s3
+
+
+@kernel
+def store_block(out: Floats, n: int, p0: Floats, p1: Floats, p2: Floats, p3: Floats) -> None:
+    """Write four packs to the block of cells from n on."""
+    store(out, n, p0)
+    store(out, n + WIDTH, p1)
+    store(out, n + 2 * WIDTH, p2)
+    store(out, n + 3 * WIDTH, p3)
 
 
 @kernel
 def combine(coefficients: Floats, rows: Floats, out: Floats) -> None:
-    """Write sum_i coefficients_i rows_i into out; rows has shape (d, cells), four of them at a time."""
-    count = coefficients.shape[0]
-    for n in range(out.shape[0]):
-        out[n] = 0.0
-    for i in range(0, count - 3, 4):
-        c0, c1, c2, c3 = coefficients[i], coefficients[i + 1], coefficients[i + 2], coefficients[i + 3]
-        r0, r1, r2, r3 = rows[i], rows[i + 1], rows[i + 2], rows[i + 3]
-        for n in range(out.shape[0]):
-            out[n] += (c0 * r0[n] + c1 * r1[n]) + (c2 * r2[n] + c3 * r3[n])
-    for i in range(count - count % 4, count):
-        c0 = coefficients[i]
-        r0 = rows[i]
-        for n in range(out.shape[0]):
-            out[n] += c0 * r0[n]
+    """Write sum_i coefficients_i rows_i into out; rows has shape (d, cells), cells a multiple of BLOCK."""
+    for n in range(0, out.shape[0], BLOCK):
+        s0, s1, s2, s3 = blend(coefficients, coefficients.shape[0], rows, n)
+        store_block(out, n, s0, s1, s2, s3)
 
 
 @kernel
@@ -121,14 +162,18 @@ def apply_inverse(inverse: Floats, b: Floats, half: Floats, out: Floats) -> None
 
 
 @kernel
-def leverages(inverse: Floats, z: Floats, row: Floats, out: Floats) -> None:
+def leverages(inverse: Floats, z: Floats, out: Floats) -> None:
     """Write z_n^T Sigma^-1 z_n = |G z_n|^2 for every cell into out; z has shape (d, cells)."""
-    for n in range(out.shape[0]):
-        out[n] = 0.0
-    for i in range(inverse.shape[0]):
-        combine(inverse[i, 0 : i + 1], z, row)
-        for n in range(out.shape[0]):
-            out[n] += row[n] * row[n]
+    for n in range(0, out.shape[0], BLOCK):
+        s0, s1, s2, s3 = blend(inverse[0], 1, z, n)
+        l0, l1, l2, l3 = s0 * s0, s1 * s1, s2 * s2, s3 * s3
+        for i in range(1, inverse.shape[0]):
+            s0, s1, s2, s3 = blend(inverse[i], i + 1, z, n)
+            l0 = l0 + s0 * s0
+            l1 = l1 + s1 * s1
+            l2 = l2 + s2 * s2
+            l3 = l3 + s3 * s3
+        store_block(out, n, l0, l1, l2, l3)
 
 
 @kernel

@@ -1,6 +1,6 @@
 """Steps that every FTRL algorithm with an exact covariance takes from q_t to a plan, and from a plan to a decision.
 
-``state`` is a named tuple with theta, q, pi, sigma and inverse, ``work`` one with weights, scaled, lanes, vector, half;
+``state`` is a named tuple with theta, q, pi, sigma and inverse, ``work`` one with weights, sums, vector, half;
 each algorithm has its own, with more fields.
 """
 
@@ -36,7 +36,7 @@ def covariance_of_points(world: World, state: Any, work: Any) -> None:
     for x in range(S):
         for a in range(K):
             weights[x, a] = world.g[x] * state.q[x, a]
-    covariance(world.z, work.weights, work.scaled, work.lanes, state.sigma)
+    covariance(world.z, work.weights, work.sums, state.sigma)
 
 
 @kernel

@@ -12,6 +12,7 @@ import math
 
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
+from bothworlds.kernels.packs import WIDTH, add_up, load
 from bothworlds.kernels.status import NOT_CONVERGED, OK
 
 EPSILON = 2.220446049250313e-16
@@ -34,7 +35,20 @@ def newton_sums(q: Floats, y: float, alpha: float) -> tuple[float, float]:
     total = 0.0
     slope = 0.0
     if alpha == 0.5:
-        for a in range(q.shape[0]):
+        start = 0
+        if q.shape[0] >= WIDTH:
+            pack = 1.0 / (load(q, 0) + y)
+            totals = pack * pack
+            slopes = totals * pack
+            start = q.shape[0] - q.shape[0] % WIDTH
+            for a in range(WIDTH, start, WIDTH):
+                pack = 1.0 / (load(q, a) + y)
+                square = pack * pack
+                totals = totals + square
+                slopes = slopes + square * pack
+            total = add_up(totals)
+            slope = add_up(slopes)
+        for a in range(start, q.shape[0]):
             r = 1.0 / (q[a] + y)
             w = r * r
             total += w

@@ -4,6 +4,7 @@ import numpy as np
 
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.entries import World
+from bothworlds.kernels.matrix import BLOCK
 from bothworlds.problem import Problem
 from bothworlds.theory import designs
 from bothworlds.theory.design import Design
@@ -34,10 +35,10 @@ def frame_of(problem: Problem, explore: Design) -> dict[str, Floats]:
     }
 
 
-def world_of(problem: Problem, exploration: Floats, coordinates: Floats, *, width: int) -> World:
+def world_of(problem: Problem, exploration: Floats, coordinates: Floats) -> World:
     """Return the arrays that the kernels read; features of arms not offered are zero."""
     S, K, d = coordinates.shape
-    cells = -(-S * K // width) * width
+    cells = -(-S * K // BLOCK) * BLOCK
     z = np.zeros((d, cells))
     z[:, : S * K] = coordinates.reshape(S * K, d).T
     blocked = np.where(problem.available, 0.0, np.inf)
