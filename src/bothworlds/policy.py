@@ -29,7 +29,8 @@ class Machine:
     """An algorithm made ready for a problem: kernel text, and the arrays it works on.
 
     ``memory`` is the state at the start, ``learnt`` names the parts of it that a file must keep, and ``frame`` the
-    arrays from which the same machine can be built again.
+    arrays from which the same machine can be built again. ``kept`` is how many numbers of the memory, from its start,
+    ``learn`` reads; the rest is computed afresh (None: all of it may be read).
     """
 
     text: KernelText
@@ -40,6 +41,7 @@ class Machine:
     learnt: tuple[str, ...]
     frame: dict[str, Floats]
     has_baseline: bool
+    kept: int | None = None
 
 
 class Policy:
@@ -65,6 +67,7 @@ class Policy:
         self.state, self._spare_state = self._named(self._memory), self._named(self._spare)
         self._scratch = machine.scratch
         self._nothing = np.zeros(machine.world.z.shape[0])
+        self._kept = machine.memory.size if machine.kept is None else machine.kept
         self._rounds = OpenRounds()
         self._refresh()
 
@@ -154,7 +157,7 @@ class Policy:
         if isinstance(decision, Decision):
             value = self._loss(given, is_reward=is_reward)
             self._check(decision)
-            self._accept(self._feed(decision, value, begin=True, finish=True))
+            self._accept(self._feed(decision, value, kept=self._kept, finish=True))
             self._rounds.close(decision.round)
         elif isinstance(decision, Mapping):
             raise ValueError("this is a decision's dictionary; make it a decision again with Decision.from_dict")
@@ -173,7 +176,7 @@ class Policy:
         last = len(batch) - 1
         status = OK
         for i, (made, value) in enumerate(zip(batch, losses, strict=True)):
-            status = self._feed(made, value, begin=i == 0, finish=i == last)
+            status = self._feed(made, value, kept=self._kept if i == 0 else 0, finish=i == last)
             if status != OK:
                 break
         if batch:
@@ -181,7 +184,7 @@ class Policy:
         for made in batch:
             self._rounds.close(made.round)
 
-    def _feed(self, made: Decision, loss: float, *, begin: bool, finish: bool) -> int:
+    def _feed(self, made: Decision, loss: float, *, kept: int, finish: bool) -> int:
         """Learn from one decision in the spare memory; return a status."""
         baseline = self._nothing if made.baseline is None else made.baseline
         return self._entries.step(
@@ -189,7 +192,7 @@ class Policy:
             self._memory,
             self._spare,
             self._scratch,
-            begin,
+            kept,
             True,
             finish,
             made.context,
@@ -244,7 +247,7 @@ class Policy:
             self._memory,
             self._spare,
             self._scratch,
-            True,
+            self._kept,
             False,
             True,
             0,

@@ -9,7 +9,7 @@ import numpy as np
 
 from bothworlds.algorithms import lc_tsallis_text as text
 from bothworlds.algorithms.tunings import MGR, TUNINGS, Adaptive, Certified, Paper, Tuning, TuningName
-from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.arrays import Floats, aligned
 from bothworlds.kernels.entries import World
 from bothworlds.kernels.random import Seed
 from bothworlds.policy import Machine, Policy
@@ -151,10 +151,11 @@ class LCTsallisINF:
             world=world,
             numbers=np.array(self._numbers(problem, explore, world)),
             memory=memory,
-            scratch=np.zeros(text.work_size(d, cells)),
+            scratch=aligned(text.work_size(d, cells)),
             learnt=text.LEARNT,
             frame=frame,
             has_baseline=isinstance(self.tuning, Adaptive),
+            kept=text.kept_size(S, d),
         )
 
     def _numbers(self, problem: Problem, explore: Design, world: World) -> text.Numbers:

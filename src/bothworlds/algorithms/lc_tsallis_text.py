@@ -83,7 +83,12 @@ def numbers_of(n: Floats) -> Numbers:
 
 def state_size(S: int, K: int, d: int, cells: int) -> int:
     """Return how many numbers State takes."""
-    return 5 + 2 * S + 3 * d + 3 * d * d + S * K + cells
+    return kept_size(S, d) + 2 * d * d + S * K + cells
+
+
+def kept_size(S: int, d: int) -> int:
+    """Return how many numbers of State, from its start, are not computed afresh with every plan."""
+    return 5 + 2 * S + 3 * d + d * d
 
 
 @kernel
@@ -113,22 +118,23 @@ def state_of(memory: Floats, S: int, K: int, d: int, cells: int) -> State:
 
 def work_size(d: int, cells: int) -> int:
     """Return how many numbers Work takes."""
-    return 2 * d + d * d + 4 * cells + sums_size(d)
+    return sums_size(d) + 4 * cells + 2 * d + d * d
 
 
 @kernel
 def work_of(scratch: Floats, S: int, K: int, d: int, cells: int) -> Work:  # noqa: ARG001
     """Name the parts of the scratch space."""
-    m = 2 * d + d * d
+    w = sums_size(d)
+    v = w + 4 * cells
     return Work(
-        vector=scratch[0:d],
-        half=scratch[d : 2 * d],
-        mixed=scratch[2 * d : m].reshape((d, d)),
-        weights=scratch[m : m + cells],
-        row=scratch[m + cells : m + 2 * cells],
-        ratio=scratch[m + 2 * cells : m + 3 * cells],
-        leverages=scratch[m + 3 * cells : m + 4 * cells],
-        sums=scratch[m + 4 * cells :],
+        sums=scratch[0:w],
+        weights=scratch[w : w + cells],
+        row=scratch[w + cells : w + 2 * cells],
+        ratio=scratch[w + 2 * cells : w + 3 * cells],
+        leverages=scratch[w + 3 * cells : v],
+        vector=scratch[v : v + d],
+        half=scratch[v + d : v + 2 * d],
+        mixed=scratch[v + 2 * d : v + 2 * d + d * d].reshape((d, d)),
     )
 
 

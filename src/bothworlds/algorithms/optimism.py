@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.arrays import Floats, aligned
 from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.entries import KernelText, World
 from bothworlds.kernels.matrix import apply_inverse, cholesky, combine, invert_lower, leverages
@@ -153,7 +153,7 @@ def optimistic_machine(problem: Problem, ridge: float, numbers: list[float]) -> 
         world=world,
         numbers=np.array(numbers, dtype=np.float64),
         memory=memory,
-        scratch=np.zeros(2 * cells + d),
+        scratch=aligned(2 * cells + d),
         learnt=LEARNT,
         frame={},
         has_baseline=False,

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.arrays import Floats, aligned
 from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.entries import KernelText, World
 from bothworlds.kernels.matrix import combine, sums_size
@@ -89,10 +89,9 @@ def state_of(memory: Floats, S: int, K: int, d: int, cells: int) -> State:
 @kernel
 def work_of(scratch: Floats, S: int, K: int, d: int, cells: int) -> Work:  # noqa: ARG001
     """Name the parts of the scratch space."""
-    v = cells + 2 * d
-    return Work(
-        weights=scratch[0:cells], vector=scratch[cells : cells + d], half=scratch[cells + d : v], sums=scratch[v:]
-    )
+    w = sums_size(d)
+    v = w + cells
+    return Work(sums=scratch[0:w], weights=scratch[w:v], vector=scratch[v : v + d], half=scratch[v + d : v + 2 * d])
 
 
 @kernel
@@ -240,7 +239,7 @@ class RealFTRL:
             world=world,
             numbers=np.array(numbers),
             memory=memory,
-            scratch=np.zeros(cells + 2 * d + sums_size(d)),
+            scratch=aligned(sums_size(d) + cells + 2 * d),
             learnt=LEARNT,
             frame=frame,
             has_baseline=False,

@@ -69,8 +69,8 @@ def world_of(z: Floats, table: Floats, S: int, K: int) -> World:
 def interpreted_entries(text: KernelText) -> Entries:
     """Build the entries of an algorithm as plain Python.
 
-    ``act`` draws an arm and fills in direction and baseline. ``step`` copies ``before`` into ``memory`` (begin),
-    adds an observation (feed) and computes the plan (finish), each if asked to.
+    ``act`` draws an arm and fills in direction and baseline. ``step`` copies the first ``kept`` numbers of
+    ``before`` into ``memory``, adds an observation (feed) and computes the plan (finish), each if asked to.
     """
     numbers_of, state_of, work_of, refresh, choose, learn = text
 
@@ -101,7 +101,7 @@ def interpreted_entries(text: KernelText) -> Entries:
         before: Floats,
         memory: Floats,
         scratch: Floats,
-        begin: bool,
+        kept: int,
         feed: bool,
         finish: bool,
         x: int,
@@ -114,9 +114,8 @@ def interpreted_entries(text: KernelText) -> Entries:
         world = world_of(z, table, S, K)
         numbers = numbers_of(table[S + 2 * S * K :])
         state = state_of(memory, S, K, d, cells)
-        if begin:
-            for i in range(memory.shape[0]):
-                memory[i] = before[i]
+        for i in range(kept):
+            memory[i] = before[i]
         if feed:
             for i in range(d):
                 if not math.isfinite(direction[i] + baseline[i]):

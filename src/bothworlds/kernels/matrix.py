@@ -11,7 +11,7 @@ from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.packs import WIDTH, add_up, load, store
 
-CHUNK = 256  # cells
+CHUNK = 128  # cells
 FOUR = 4  # packs at a time: enough to hide how long an addition takes
 BLOCK = FOUR * WIDTH
 
@@ -61,6 +61,7 @@ def padded(d: int) -> int:
     return (d + FOUR - 1) // FOUR * FOUR
 
 
+@kernel
 def sums_size(d: int) -> int:
     """Return how many numbers `covariance` keeps as partial sums."""
     return d * padded(d) * WIDTH

@@ -7,9 +7,9 @@ a pack is a NumPy array of eight: the same operations on the same numbers, bit f
 
 import operator
 from collections.abc import Callable
-from functools import reduce
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
@@ -38,11 +38,24 @@ def store(values: Floats, n: int, pack: Floats) -> None:
 
 
 def add_up(pack: Floats) -> float:
-    """Return the sum of a pack, added one after the other."""
-    result: float = pack[0]
-    for k in range(1, WIDTH):
-        result += pack[k]
-    return float(result)
+    """Return the sum of a pack: the upper half is added to the lower, until one number is left."""
+    while pack.size > 1:
+        half = pack.size // 2
+        pack = pack[:half] + pack[half:]
+    return float(pack[0])
+
+
+def smaller(left: Floats, right: Floats) -> Floats:
+    """Return the smaller of two packs, number by number; the left one where they do not compare."""
+    return np.where(right < left, right, left)
+
+
+def smallest_of(pack: Floats) -> float:
+    """Return the smallest number of a pack, found by halves like `add_up`."""
+    while pack.size > 1:
+        half = pack.size // 2
+        pack = smaller(pack[:half], pack[half:])
+    return float(pack[0])
 
 
 class PackType(types.Type):
@@ -82,8 +95,12 @@ def _typed_store(values: Any, n: Any, pack: Any) -> Any:
     return types.none if _typed_load(values, n) and pack is PACK else None
 
 
-def _typed_add_up(pack: Any) -> Any:
+def _typed_reduction(pack: Any) -> Any:
     return types.float64 if pack is PACK else None
+
+
+def _typed_smaller(left: Any, right: Any) -> Any:
+    return PACK if left is PACK and right is PACK else None
 
 
 def _address(context: Any, builder: Any, array_type: Any, array: Any, n: Any) -> Any:
@@ -101,9 +118,35 @@ def _build_store(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     return context.get_dummy_value()
 
 
-def _build_add_up(context: Any, builder: Any, sig: Any, args: Any) -> Any:  # noqa: ARG001
-    lanes = [builder.extract_element(args[0], ir.IntType(32)(k)) for k in range(WIDTH)]
-    return reduce(builder.fadd, lanes)
+def _smaller(builder: Any, left: Any, right: Any) -> Any:
+    return builder.select(builder.fcmp_ordered("<", right, left), right, left)
+
+
+def _add(builder: Any, left: Any, right: Any) -> Any:
+    return builder.fadd(left, right)
+
+
+def _build_smaller(context: Any, builder: Any, sig: Any, args: Any) -> Any:  # noqa: ARG001
+    return _smaller(builder, *args)
+
+
+def _build_reduction(join: Callable[..., Any]) -> Callable[..., Any]:
+    """Join the upper half of a pack with the lower, until one number is left."""
+
+    def build(context: Any, builder: Any, sig: Any, args: Any) -> Any:  # noqa: ARG001
+        pack, half = args[0], WIDTH // 2
+        while half:
+            halves = ([*range(half)], [*range(half, 2 * half)])
+            lower, upper = (builder.shuffle_vector(pack, pack, _indices(chosen)) for chosen in halves)
+            pack, half = join(builder, lower, upper), half // 2
+        return builder.extract_element(pack, ir.IntType(32)(0))
+
+    return build
+
+
+def _indices(chosen: list[int]) -> Any:
+    """Return positions in a pack as the compiler writes them down."""
+    return ir.Constant(ir.VectorType(ir.IntType(32), len(chosen)), chosen)
 
 
 def _as_pack(builder: Any, kind: Any, value: Any) -> Any:
@@ -111,8 +154,7 @@ def _as_pack(builder: Any, kind: Any, value: Any) -> Any:
     if kind is PACK:
         return value
     first = builder.insert_element(ir.Constant(VECTOR, ir.Undefined), value, ir.IntType(32)(0))
-    everywhere = ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH)
-    return builder.shuffle_vector(first, ir.Constant(VECTOR, ir.Undefined), everywhere)
+    return builder.shuffle_vector(first, first, _indices([0] * WIDTH))
 
 
 def _build_arithmetic(instruction: str) -> Callable[..., Any]:
@@ -127,10 +169,13 @@ def _register() -> None:
     """Tell the compiler the types and the machine code of what packs can do."""
     type_callable(load)(lambda context: _typed_load)  # noqa: ARG005
     type_callable(store)(lambda context: _typed_store)  # noqa: ARG005
-    type_callable(add_up)(lambda context: _typed_add_up)  # noqa: ARG005
+    type_callable(smaller)(lambda context: _typed_smaller)  # noqa: ARG005
+    lower_builtin(smaller, PackType, PackType)(_build_smaller)
+    for reduction, join in ((add_up, _add), (smallest_of, _smaller)):
+        type_callable(reduction)(lambda context: _typed_reduction)  # noqa: ARG005
+        lower_builtin(reduction, PackType)(_build_reduction(join))
     lower_builtin(load, types.Array, types.Integer)(_build_load)
     lower_builtin(store, types.Array, types.Integer, PackType)(_build_store)
-    lower_builtin(add_up, PackType)(_build_add_up)
     for sign, instruction in ((operator.add, "fadd"), (operator.mul, "fmul"), (operator.truediv, "fdiv")):
         infer_global(sign)(type("_Arithmetic", (_Arithmetic,), {}))
         for operands in ((PackType, PackType), (PackType, types.Float), (types.Float, PackType)):

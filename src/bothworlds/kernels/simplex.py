@@ -12,7 +12,7 @@ import math
 
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
-from bothworlds.kernels.packs import WIDTH, add_up, load
+from bothworlds.kernels.packs import WIDTH, add_up, load, smaller, smallest_of
 from bothworlds.kernels.status import NOT_CONVERGED, OK
 
 EPSILON = 2.220446049250313e-16
@@ -22,8 +22,14 @@ MAX_NEWTON = 60
 @kernel
 def smallest(losses: Floats) -> float:
     """Return the smallest entry."""
-    least: float = losses[0]
-    for a in range(1, losses.shape[0]):
+    least = math.inf
+    start = losses.shape[0] - losses.shape[0] % WIDTH
+    if start > 0:
+        pack = load(losses, 0)
+        for a in range(WIDTH, start, WIDTH):
+            pack = smaller(pack, load(losses, a))
+        least = smallest_of(pack)
+    for a in range(start, losses.shape[0]):
         if losses[a] < least:
             least = losses[a]
     return least

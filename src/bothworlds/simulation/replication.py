@@ -8,7 +8,7 @@ import numpy as np
 
 from bothworlds.environments.environment import TEXT, Environment
 from bothworlds.errors import NumericalError
-from bothworlds.kernels.arrays import Floats, Ints
+from bothworlds.kernels.arrays import Floats, Ints, aligned
 from bothworlds.kernels.driver import (
     Queue,
     Record,
@@ -60,7 +60,7 @@ class Replication:
         self._key = stream_key(setting.seed, number)
         self._fixed = (machine.world.z, flat_table(machine.world, machine.numbers), *machine.world.blocked.shape)
         self._memory = machine.memory.copy()
-        self._scratch = np.zeros_like(machine.scratch)
+        self._scratch = aligned(machine.scratch.size)
         self._nature = setting.environment.begin()
         self._queue = _empty_queue(setting.delay + setting.batch, machine.world.z.shape[0])
         self._record = _empty_record(setting, len(self._nature.c), trace=trace)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.arrays import Floats, aligned
 from bothworlds.kernels.entries import World
 from bothworlds.kernels.matrix import BLOCK
 from bothworlds.problem import Problem
@@ -39,7 +39,7 @@ def world_of(problem: Problem, exploration: Floats, coordinates: Floats) -> Worl
     """Return the arrays that the kernels read; features of arms not offered are zero."""
     S, K, d = coordinates.shape
     cells = -(-S * K // BLOCK) * BLOCK
-    z = np.zeros((d, cells))
+    z = aligned(d, cells)
     z[:, : S * K] = coordinates.reshape(S * K, d).T
     blocked = np.where(problem.available, 0.0, np.inf)
     return World(z, blocked, np.array(problem.probabilities), np.array(exploration))
