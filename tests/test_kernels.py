@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 import bothworlds
-from bothworlds.kernels import matrix, random, resampling
+from bothworlds.kernels import matrix, plan, random, resampling
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import CACHE_NAME, _drop_old_caches, compiled, source_hash
+from bothworlds.kernels.entries import World, flat_world, in_blocks, world_of
+from bothworlds.kernels.numbers import WIDTH
 from bothworlds.kernels.random import MASK
 
 KNOWN_ANSWERS = [
@@ -87,9 +89,8 @@ def test_cholesky_solves_trace_and_leverages_against_numpy(d: int) -> None:
     assert out == pytest.approx(np.linalg.solve(sigma, b), rel=1e-9)
     assert work == pytest.approx(np.linalg.solve(np.linalg.cholesky(sigma), b), rel=1e-9)
     assert matrix.trace_of_ratio(factor, sigma) == pytest.approx(d, rel=1e-10)
-    z, lev = np.random.default_rng(1).normal(size=(d, 64)), np.empty(64)
-    matrix.leverages(factor, z, lev)
-    assert lev == pytest.approx((z * np.linalg.solve(sigma, z)).sum(axis=0), rel=1e-9)
+    assert matrix.leverage(factor, b) == pytest.approx(b @ np.linalg.solve(sigma, b), rel=1e-9)
+    assert matrix.product(b, out) == pytest.approx(b @ out)
 
 
 def test_cholesky_refuses_what_is_not_positive_definite() -> None:
@@ -102,18 +103,22 @@ def test_cholesky_refuses_what_is_not_positive_definite() -> None:
         assert not matrix.cholesky(sigma, np.zeros((2, 2)))
 
 
-@pytest.mark.parametrize(("d", "cells"), [(1, 32), (3, 64), (5, 992), (9, 288)])
-def test_covariance_against_numpy_and_interpreted_against_compiled(d: int, cells: int) -> None:
+@pytest.mark.parametrize(("S", "K", "d"), [(1, 2, 1), (11, 3, 5), (24, 4, 9)])
+def test_covariance_of_one_and_of_eight_contexts_at_a_time(S: int, K: int, d: int) -> None:
     rng = np.random.default_rng(5)
-    z, w = rng.normal(size=(d, cells)), rng.random(cells)
-    sigma, same = np.empty((d, d)), np.empty((d, d))
-    matrix.covariance(z, w, np.empty(matrix.sums_size(d)), sigma)
-    assert sigma == pytest.approx((z * w) @ z.T, rel=1e-12, abs=1e-12)
-    compiled_covariance(z, w, np.empty(matrix.sums_size(d)), same)
-    np.testing.assert_array_equal(sigma, same)
-
-
-compiled_covariance = compiled(matrix.covariance)
+    z, g, q = rng.normal(size=(S, K, d)), rng.random(S), rng.random((S, K))
+    world = World(z, g, np.zeros((S, K)), np.zeros((S, K)))
+    expected = np.einsum("x,xa,xai,xaj->ij", g, q, z, z)
+    for wide in (False, True):
+        blocks = -(-S // WIDTH) if wide else S
+        sums = np.zeros((d, d, WIDTH) if wide else (d, d))
+        table = in_blocks(q) if wide else q
+        parts = world_of(flat_world(world, wide=wide), blocks, K, d)
+        for x in range(blocks):
+            plan.add_context(parts, x, table[x], sums)
+        sigma = np.zeros((d, d))
+        plan.collect(sums, sigma)
+        assert sigma == pytest.approx(np.tril(expected), rel=1e-12, abs=1e-12)
 
 
 def test_resampling_averages_to_the_geometric_series_by_enumeration() -> None:
@@ -126,7 +131,7 @@ def test_resampling_averages_to_the_geometric_series_by_enumeration() -> None:
         for cells in itertools.product(range(4), repeat=draws):
             y, out = z[:, 1].copy(), beta * z[:, 1]
             for cell in cells:
-                resampling.contract(z, cell, beta, y, out)
+                resampling.contract(z.T[None], 0, cell, beta, y, out)
             mean += np.prod(weights[list(cells)]) * out
         power = np.linalg.matrix_power(np.eye(2) - beta * sigma, draws + 1)
         assert mean == pytest.approx(np.linalg.solve(sigma, (np.eye(2) - power) @ z[:, 1]), rel=1e-12)
@@ -140,7 +145,7 @@ def test_resampling_draws_from_the_policy() -> None:
     run = compiled(resampling.resample)
     outs = np.empty((20_000, 2))
     for time, out in enumerate(outs):
-        run(z, g, pi, 2, beta, 40, 3, time, np.empty(2), out)
+        run(z.T.reshape(2, 3, 2).copy(), g, pi, 0, 2, beta, 40, 3, time, np.empty(2), out)
     power = np.linalg.matrix_power(np.eye(2) - beta * sigma, 41)
     expected = np.linalg.solve(sigma, (np.eye(2) - power) @ z[:, 2])
     errors = (outs.mean(axis=0) - expected) / (outs.std(axis=0) / np.sqrt(len(outs)))
@@ -191,7 +196,8 @@ def test_an_edited_kernel_is_seen_by_compiled_callers(tmp_path: Path) -> None:
     """Copy the package, run, edit a callee in another file, run again: the new result, not the cached one."""
     package = tmp_path / "bothworlds"
     source = Path(bothworlds.__file__).parent
-    for path in [source / "kernels" / name for name in ("compile.py", "arrays.py", "packs.py", "matrix.py")]:
+    needed = ("compile.py", "arrays.py", "numbers.py", "wide.py", "matrix.py")
+    for path in [source / "kernels" / name for name in needed]:
         target = package / path.relative_to(source)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(path.read_text())
@@ -210,6 +216,6 @@ def test_an_edited_kernel_is_seen_by_compiled_callers(tmp_path: Path) -> None:
     assert run() == ["3.0", "1"]
     edited = package / "kernels" / "matrix.py"
     edited.write_text(
-        edited.read_text().replace("total += inverse[i, j] * inner", "total += 2.0 * inverse[i, j] * inner")
+        edited.read_text().replace("total = total + inverse[i, j]", "total = total + 2.0 * inverse[i, j]")
     )
     assert run() == ["6.0", "0"]

@@ -18,8 +18,9 @@ def mean_estimate(later: bw.Policy, z: Floats, pi: Floats, d: Floats, m: Floats,
     total = np.zeros(z.shape[2])
     machine = later._machine
     for x, a in np.ndindex(S, K):
-        memory = later._memory.copy()
-        state = text.state_of(memory, S, K, *machine.world.z.shape)
+        state = machine.text.state_of(*machine.memory(S, cells=()), S, K, z.shape[2])
+        for name in machine.learnt:
+            getattr(state, name)[...] = getattr(later.state, name)
         before = state.theta.copy()
         numbers = text.numbers_of(machine.numbers)
         text.learn(machine.world, numbers, state, x, a, float(z[x, a] @ theta), d[x, a], m)

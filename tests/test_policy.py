@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import chisquare
 
 import bothworlds as bw
-from worlds import TUNINGS, coordinates, play, random_problem
+from worlds import TUNINGS, bits, coordinates, play, random_problem
 
 NAMES = {"contexts": ["morning", "noon", "evening", "night"], "arms": ["red", "blue", "green"]}
 
@@ -19,7 +19,7 @@ def make(tuning: str = "certified", rng: int = 7, **options: object) -> bw.Polic
 
 
 def snapshot(policy: bw.Policy) -> tuple[bytes, int, list[list[int]]]:
-    return policy._memory.tobytes(), policy.rounds, policy._rounds.intervals.tolist()
+    return bits(policy), policy.rounds, policy._rounds.intervals.tolist()
 
 
 def test_a_decision_says_everything() -> None:

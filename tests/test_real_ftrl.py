@@ -9,7 +9,7 @@ import pytest
 import bothworlds as bw
 from bothworlds import environments as en
 from bothworlds.kernels.random import ARM, draw, two_uniforms
-from worlds import coordinates, directions, play, random_problem
+from worlds import bits, coordinates, directions, play, random_problem
 
 
 def entropy(q: np.ndarray) -> float:
@@ -94,7 +94,7 @@ def test_interpreted_and_compiled_runs_agree_bit_for_bit() -> None:
     problem = random_problem(5)
     one, two = (bw.RealFTRL().start(problem, rng=9, interpreted=flag) for flag in (False, True))
     assert play(one, 300) == play(two, 300)
-    assert one._memory.tobytes() == two._memory.tobytes()
+    assert bits(one) == bits(two)
 
 
 @pytest.mark.parametrize(("options", "words"), [({"horizon": 1}, "horizon"), ({"design": "x"}, "unknown design")])

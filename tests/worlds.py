@@ -55,11 +55,14 @@ def play(
     return arms
 
 
+def bits(policy: bw.Policy) -> bytes:
+    """Everything a policy has learnt and plans."""
+    return b"".join(part.tobytes() for part in policy._named)
+
+
 def coordinates(policy: bw.Policy) -> Floats:
     """The policy's features z(a, x), shape (S, K, d)."""
-    z = policy._machine.world.z
-    S, K = policy.problem.available.shape
-    return np.ascontiguousarray(z[:, : S * K].T).reshape(S, K, -1)
+    return policy._machine.world.z
 
 
 def directions(policy: bw.Policy) -> Floats:

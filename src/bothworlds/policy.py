@@ -2,7 +2,7 @@
 
 import math
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, overload
@@ -11,8 +11,16 @@ import numpy as np
 
 from bothworlds.decision import Decision
 from bothworlds.errors import NumericalError, sentence
-from bothworlds.kernels.arrays import Floats, Ints
-from bothworlds.kernels.entries import KernelText, World, compiled_entries, flat_table, interpreted_entries
+from bothworlds.kernels.arrays import Floats, Ints, aligned
+from bothworlds.kernels.entries import (
+    KernelText,
+    World,
+    compiled_entries,
+    flat_world,
+    interpreted_entries,
+    out_of_blocks,
+)
+from bothworlds.kernels.numbers import WIDTH
 from bothworlds.kernels.random import Seed, key_from
 from bothworlds.kernels.status import DAMAGED, OK
 from bothworlds.plain import to_plain
@@ -28,20 +36,31 @@ ONE_CONTEXT = (str, int, np.integer)
 class Machine:
     """An algorithm made ready for a problem: kernel text, and the arrays it works on.
 
-    ``memory`` is the state at the start, ``learnt`` names the parts of it that a file must keep, and ``frame`` the
-    arrays from which the same machine can be built again. ``kept`` is how many numbers of the memory, from its start,
-    ``learn`` reads; the rest is computed afresh (None: all of it may be read).
+    ``begin(state)`` writes what is known before the first round into a state of zeros, ``learnt`` names the parts of
+    the state that a file must keep, and ``frame`` the arrays from which the same machine can be built again.
+    ``kept(blocks, d)`` tells how many numbers of the two memories, from their starts, are not computed afresh with
+    every plan (None: all may be kept).
     """
 
     text: KernelText
     world: World
     numbers: Floats
-    memory: Floats
-    scratch: Floats
+    begin: Callable[[Any], None]
     learnt: tuple[str, ...]
     frame: dict[str, Floats]
     has_baseline: bool
-    kept: int | None = None
+    kept: Callable[[int, int], tuple[int, int]] | None = None
+
+    def memory(self, blocks: int, *tail: int, cells: tuple[int, ...]) -> tuple[Floats, Floats]:
+        """Return the two memories at the start: numbers of the learner, then those with an entry per context.
+
+        ``tail`` and ``cells`` are further axes of the two: eight replications, or eight contexts.
+        """
+        _, K, d = self.world.z.shape
+        size, cell_size = self.text.sizes(blocks, K, d)
+        numbers, per_context = aligned(size, *tail), aligned(cell_size, *cells)
+        self.begin(self.text.state_of(numbers, per_context, blocks, K, d))
+        return numbers, per_context
 
 
 class Policy:
@@ -60,14 +79,18 @@ class Policy:
         self._machine = machine
         self._key = key
         self._entries = (interpreted_entries if interpreted else compiled_entries)(machine.text)
-        self._fixed = (machine.world.z, flat_table(machine.world, machine.numbers), *machine.world.blocked.shape)
+        wide = machine.text.wide
+        self._fixed = (flat_world(machine.world, wide=wide), machine.numbers)
+        S, K, d = machine.world.z.shape
+        self._blocks, self._arms = -(-S // WIDTH) if wide else S, K
+        cells = (WIDTH,) if wide else ()
+        self._nothing = np.zeros(d)
         # Two memories: an update fills the spare one, which becomes current if all went well.
-        self._memory = machine.memory.copy()
-        self._spare = np.empty_like(machine.memory)
-        self.state, self._spare_state = self._named(self._memory), self._named(self._spare)
-        self._scratch = machine.scratch
-        self._nothing = np.zeros(machine.world.z.shape[0])
-        self._kept = machine.memory.size if machine.kept is None else machine.kept
+        self._memory = machine.memory(self._blocks, cells=cells)
+        self._spare = machine.memory(self._blocks, cells=cells)
+        self._named, self._spare_named = self._names(self._memory), self._names(self._spare)
+        everything = tuple(len(part) for part in self._memory)
+        self._kept = everything if machine.kept is None else machine.kept(self._blocks, d)
         self._rounds = OpenRounds()
         self._refresh()
 
@@ -86,27 +109,43 @@ class Policy:
     @property
     def updates(self) -> int:
         """How many decisions were answered."""
-        return int(self.state.t[0]) - 1
+        return int(self._named.t[0]) - 1
 
     @property
     def open_rounds(self) -> int:
         """How many decisions still wait for feedback."""
         return len(self._rounds)
 
-    def _named(self, memory: Floats) -> Any:
+    def _names(self, memory: tuple[Floats, Floats]) -> Any:
         """Return the named parts of a memory."""
-        S, K = self._machine.world.blocked.shape
-        d, cells = self._machine.world.z.shape
-        return self._machine.text.state_of(memory, S, K, d, cells)
+        return self._machine.text.state_of(*memory, self._blocks, self._arms, self._nothing.size)
+
+    @property
+    def state(self) -> Any:
+        """The algorithm's state by name; arrays with an entry per context are copies, (contexts, ...), of its own."""
+        return self._plain(self._named, self._memory[1])
+
+    def _plain(self, named: Any, cells: Floats) -> Any:
+        """Return named parts of a memory with contexts in the first axis."""
+        if not self._machine.text.wide:
+            return named
+        S = self.problem.n_contexts
+        return named._make(out_of_blocks(part, S) if np.may_share_memory(part, cells) else part for part in named)
 
     def _swap(self) -> None:
         """Exchange the two memories."""
         self._memory, self._spare = self._spare, self._memory
-        self.state, self._spare_state = self._spare_state, self.state
+        self._named, self._spare_named = self._spare_named, self._named
+
+    def _propensity(self, x: int, a: int) -> float:
+        """Return pi_t(a|x)."""
+        pi = self._named.pi
+        return float(pi.item(x // WIDTH, a, x % WIDTH) if pi.ndim == 3 else pi.item(x, a))
 
     def probabilities(self, context: str | int | None = None) -> Floats:
         """Return pi_t(. | context), shape (arms,), or the table of all contexts, shape (contexts, arms)."""
-        table: Floats = self.state.pi.copy()
+        pi = self._named.pi
+        table: Floats = out_of_blocks(pi, self.problem.n_contexts) if pi.ndim == 3 else pi.copy()
         return table if context is None else table[self.problem.context_index(context)]
 
     @overload
@@ -126,14 +165,16 @@ class Policy:
         direction = np.empty(self._nothing.shape)
         baseline = np.empty(self._nothing.shape) if self._machine.has_baseline else None
         filled = self._nothing if baseline is None else baseline
-        arm = self._entries.act(*self._fixed, self._memory, self._scratch, x, self._key, number, direction, filled)
+        arm = self._entries.act(
+            *self._fixed, *self._memory, self._blocks, self._arms, x, self._key, number, direction, filled
+        )
         return Decision(
             number,
             x,
             self.problem.contexts[x],
             arm,
             self.problem.arms[arm],
-            self.state.pi.item(x, arm),
+            self._propensity(x, arm),
             direction,
             baseline,
             self.name,
@@ -176,7 +217,7 @@ class Policy:
         last = len(batch) - 1
         status = OK
         for i, (made, value) in enumerate(zip(batch, losses, strict=True)):
-            status = self._feed(made, value, kept=self._kept if i == 0 else 0, finish=i == last)
+            status = self._feed(made, value, kept=self._kept if i == 0 else (0, 0), finish=i == last)
             if status != OK:
                 break
         if batch:
@@ -184,15 +225,16 @@ class Policy:
         for made in batch:
             self._rounds.close(made.round)
 
-    def _feed(self, made: Decision, loss: float, *, kept: int, finish: bool) -> int:
+    def _feed(self, made: Decision, loss: float, *, kept: tuple[int, ...], finish: bool) -> int:
         """Learn from one decision in the spare memory; return a status."""
         baseline = self._nothing if made.baseline is None else made.baseline
         return self._entries.step(
             *self._fixed,
-            self._memory,
-            self._spare,
-            self._scratch,
-            kept,
+            *self._memory,
+            *self._spare,
+            self._blocks,
+            self._arms,
+            *kept,
             True,
             finish,
             made.context,
@@ -230,8 +272,7 @@ class Policy:
         if made.round not in self._rounds:
             known = "was answered or has expired" if 1 <= made.round <= self.rounds else "was never decided"
             raise ValueError(f"round {made.round} {known}; each decision takes feedback once")
-        _, _, S, K = self._fixed
-        if not (0 <= made.context < S and 0 <= made.arm < K):
+        if not (0 <= made.context < self.problem.n_contexts and 0 <= made.arm < self._arms):
             raise ValueError(f"round {made.round}: no context {made.context} with an arm {made.arm}")
         if (made.baseline is not None) != self._machine.has_baseline:
             raise ValueError(f"round {made.round}: the decision's baseline does not fit this policy")
@@ -244,10 +285,11 @@ class Policy:
         nothing = self._nothing
         status = self._entries.step(
             *self._fixed,
-            self._memory,
-            self._spare,
-            self._scratch,
-            self._kept,
+            *self._memory,
+            *self._spare,
+            self._blocks,
+            self._arms,
+            *self._kept,
             False,
             True,
             0,
@@ -265,10 +307,11 @@ class Policy:
             return
         if status == DAMAGED:
             raise ValueError(f"decision damaged: {sentence(status)}; nothing was learnt")
-        failed = self._spare_state
+        failed = self._spare_named
         rarest = int(self.problem.probabilities.argmin())
         with np.errstate(all="ignore"):
-            condition = np.linalg.cond(failed.sigma) if np.isfinite(failed.sigma).all() else math.inf
+            sigma = np.tril(failed.sigma) + np.tril(failed.sigma, -1).T
+            condition = np.linalg.cond(sigma) if np.isfinite(sigma).all() else math.inf
         raise NumericalError(
             f"{sentence(status)} at t = {int(failed.t[0])} (condition number {condition:.3g}, rarest context "
             f"{self.problem.contexts[rarest]!r} with probability {self.problem.probabilities[rarest]:.3g}). "
@@ -290,7 +333,7 @@ class Policy:
             "key": self._key,
             "rounds": self.rounds,
         }
-        state = self.state
+        state = self._named
         arrays = {
             "features": problem.features,
             "probabilities": problem.probabilities,
@@ -305,7 +348,7 @@ class Policy:
         """Put back what a file kept (used by `bothworlds.load`)."""
         self.name = name
         self._rounds = rounds
-        state = self.state
+        state = self._named
         for part in self._machine.learnt:
             getattr(state, part)[...] = learnt[part]
         self._refresh()

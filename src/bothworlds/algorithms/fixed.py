@@ -8,11 +8,13 @@ import numpy as np
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.entries import KernelText, World
+from bothworlds.kernels.numbers import matrix_of
 from bothworlds.kernels.plan import choose_only, plain_numbers
 from bothworlds.kernels.random import Seed
 from bothworlds.kernels.status import OK
 from bothworlds.policy import Machine, Policy
 from bothworlds.problem import Problem
+from bothworlds.theory.frame import world_of
 
 
 class State(NamedTuple):
@@ -23,16 +25,21 @@ class State(NamedTuple):
     sigma: Floats
 
 
+def sizes(B: int, K: int, d: int) -> tuple[int, int]:  # noqa: ARG001
+    """Return how many numbers the memory takes."""
+    return 2, B * K
+
+
 @kernel
-def state_of(memory: Floats, S: int, K: int, d: int, cells: int) -> State:  # noqa: ARG001
+def state_of(memory: Floats, cells: Floats, B: int, K: int, d: int) -> State:  # noqa: ARG001
     """Name the parts of the memory."""
-    return State(memory[0:1], memory[2 : 2 + S * K].reshape((S, K)), memory[1:2].reshape((1, 1)))
+    return State(memory[0:1], matrix_of(cells, B, K), matrix_of(memory[1:2], 1, 1))
 
 
 @kernel
-def work_of(scratch: Floats, S: int, K: int, d: int, cells: int) -> Floats:  # noqa: ARG001
+def work_of(memory: Floats, cells: Floats, B: int, K: int, d: int) -> Floats:  # noqa: ARG001
     """Return the scratch space: nothing is needed."""
-    return scratch
+    return memory
 
 
 @kernel
@@ -56,7 +63,7 @@ def learn(
     state.t[0] += 1.0
 
 
-TEXT = KernelText(plain_numbers, state_of, work_of, refresh, choose_only, learn)
+TEXT = KernelText(sizes, plain_numbers, state_of, work_of, refresh, choose_only, learn)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,17 +102,16 @@ class FixedPolicy:
     def machine(self, problem: Problem, frame: dict[str, Floats] | None = None) -> Machine:
         """Make the policy ready for a problem."""
         table = self.table_for(problem) if frame is None else frame["table"]
-        S, K = table.shape
-        world = World(
-            np.zeros((1, S * K)), np.where(problem.available, 0.0, np.inf), np.array(problem.probabilities), table
-        )
-        memory = np.concatenate([[1.0, 1.0], table.reshape(-1)])
+
+        def begin(state: State) -> None:
+            state.t[...] = state.sigma[...] = 1.0
+            state.pi[...] = table
+
         return Machine(
             text=TEXT,
-            world=world,
+            world=world_of(problem, table, np.zeros((*table.shape, 1))),
             numbers=np.zeros(0),
-            memory=memory,
-            scratch=np.zeros(1),
+            begin=begin,
             learnt=("t",),
             frame={"table": table},
             has_baseline=False,

@@ -9,7 +9,7 @@ import numpy as np
 
 from bothworlds.algorithms import lc_tsallis_text as text
 from bothworlds.algorithms.tunings import MGR, TUNINGS, Adaptive, Certified, Paper, Tuning, TuningName
-from bothworlds.kernels.arrays import Floats, aligned
+from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.entries import World
 from bothworlds.kernels.random import Seed
 from bothworlds.policy import Machine, Policy
@@ -139,23 +139,15 @@ class LCTsallisINF:
             coverage, limit = (float(value) for value in frame["coverage"])
             explore = Design("saved", frame["exploration"], coverage, limit)
         world = world_of(problem, frame["exploration"], frame["coordinates"])
-        S, K = world.blocked.shape
-        d, cells = world.z.shape
-        memory = np.zeros(text.state_size(S, K, d, cells))
-        state = text.state_of(memory, S, K, d, cells)
-        state.t[0] = 1.0
-        state.start[...] = 1.0
-        state.ridge[...] = np.eye(d)
         return Machine(
             text=text.TEXT,
             world=world,
             numbers=np.array(self._numbers(problem, explore, world)),
-            memory=memory,
-            scratch=aligned(text.work_size(d, cells)),
+            begin=_begin,
             learnt=text.LEARNT,
             frame=frame,
             has_baseline=isinstance(self.tuning, Adaptive),
-            kept=text.kept_size(S, d),
+            kept=text.kept,
         )
 
     def _numbers(self, problem: Problem, explore: Design, world: World) -> text.Numbers:
@@ -169,7 +161,7 @@ class LCTsallisINF:
             offset, floor = tuning.offset * problem.dimension, tuning.floor
         beta, samples, log_bias = 0.0, 0.0, 0.0
         if isinstance(self.covariance, MGR):
-            beta = 0.5 / float((world.z**2).sum(axis=0).max())
+            beta = 0.5 / float((world.z**2).sum(axis=2).max())
             samples, log_bias = float(self.covariance.samples or 0), math.log(1.0 / self.covariance.bias)
         return text.Numbers(
             kind=kinds[type(tuning)],
@@ -192,3 +184,11 @@ class LCTsallisINF:
         parts += [f"covariance={self.covariance}"] if self.covariance != "exact" else []
         parts += [f"design={self.design!r}"] if self.design != "joint-g" else []
         return f"LCTsallisINF({', '.join(parts)})"
+
+
+def _begin(state: text.State) -> None:
+    """Write down what is known before the first round."""
+    state.t[...] = 1.0
+    state.start[...] = 1.0
+    for i in range(state.ridge.shape[0]):
+        state.ridge[i, i] = 1.0

@@ -10,9 +10,33 @@ from typing import NamedTuple
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.entries import KernelText, World
-from bothworlds.kernels.exploration import Trial, condition, smallest_rate, weigh
-from bothworlds.kernels.matrix import cholesky, combine, solve, sums_size
-from bothworlds.kernels.plan import all_finite, covariance_of_points, draw_arm, exact_direction, invert, mix
+from bothworlds.kernels.exploration import Trial, condition, smallest_rate
+from bothworlds.kernels.matrix import cholesky, product, solve
+from bothworlds.kernels.numbers import (
+    Number,
+    absolute,
+    every,
+    exponential,
+    feature,
+    highest_of_contexts,
+    larger,
+    logarithm,
+    matrix_of,
+    root,
+    smaller,
+    where,
+)
+from bothworlds.kernels.plan import (
+    add_context,
+    all_finite,
+    clear,
+    collect,
+    draw_arm,
+    estimate,
+    exact_direction,
+    invert,
+    mix,
+)
 from bothworlds.kernels.resampling import resample
 from bothworlds.kernels.simplex import tsallis_point
 from bothworlds.kernels.status import NOT_FINITE, NOT_POSITIVE, OK
@@ -53,7 +77,6 @@ class State(NamedTuple):
     y: Floats
     baseline: Floats
     q: Floats
-    cells: Floats  # the same q_t, flat and padded
     pi: Floats
     sigma: Floats
     inverse: Floats  # G with Sigma_t^-1 = G^T G
@@ -65,14 +88,10 @@ LEARNT = ("t", "theta", "start", "start_rate", "ridge", "response", "spread")
 class Work(NamedTuple):
     """Scratch space: nothing in it outlives a call."""
 
-    weights: Floats
     sums: Floats
-    row: Floats
     vector: Floats
     half: Floats
     mixed: Floats
-    ratio: Floats
-    leverages: Floats
 
 
 @kernel
@@ -81,131 +100,122 @@ def numbers_of(n: Floats) -> Numbers:
     return Numbers(n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8], n[9], n[10], n[11], n[12])
 
 
-def state_size(S: int, K: int, d: int, cells: int) -> int:
-    """Return how many numbers State takes."""
-    return kept_size(S, d) + 2 * d * d + S * K + cells
+def kept(B: int, d: int) -> tuple[int, int]:
+    """Return how many numbers of the state, from its start, are not computed afresh with every plan."""
+    return 5 + 3 * d + d * d, 2 * B
 
 
-def kept_size(S: int, d: int) -> int:
-    """Return how many numbers of State, from its start, are not computed afresh with every plan."""
-    return 5 + 2 * S + 3 * d + d * d
+def sizes(B: int, K: int, d: int) -> tuple[int, int]:
+    """Return how many numbers the memory takes: state first, then scratch."""
+    return 5 + 5 * d + 4 * d * d, 2 * B + 2 * B * K + d * d
 
 
 @kernel
-def state_of(memory: Floats, S: int, K: int, d: int, cells: int) -> State:
+def state_of(memory: Floats, cells: Floats, B: int, K: int, d: int) -> State:
     """Name the parts of a policy's memory."""
-    s = 5 + 2 * S
-    v = s + 3 * d
-    m = v + 3 * d * d
+    v = 5 + 3 * d
+    s = v + d * d
+    c = 2 * B
     return State(
         t=memory[0:1],
         spread=memory[1:2],
         rates=memory[2:4],
         start_rate=memory[4:5],
-        start=memory[5 : 5 + S],
-        y=memory[5 + S : s],
-        theta=memory[s : s + d],
-        response=memory[s + d : s + 2 * d],
-        baseline=memory[s + 2 * d : v],
-        ridge=memory[v : v + d * d].reshape((d, d)),
-        sigma=memory[v + d * d : v + 2 * d * d].reshape((d, d)),
-        inverse=memory[v + 2 * d * d : m].reshape((d, d)),
-        pi=memory[m : m + S * K].reshape((S, K)),
-        q=memory[m + S * K : m + 2 * S * K].reshape((S, K)),
-        cells=memory[m + S * K : m + S * K + cells],
+        theta=memory[5 : 5 + d],
+        response=memory[5 + d : 5 + 2 * d],
+        baseline=memory[5 + 2 * d : v],
+        ridge=matrix_of(memory[v:s], d, d),
+        sigma=matrix_of(memory[s : s + d * d], d, d),
+        inverse=matrix_of(memory[s + d * d : s + 2 * d * d], d, d),
+        start=cells[0:B],
+        y=cells[B:c],
+        pi=matrix_of(cells[c : c + B * K], B, K),
+        q=matrix_of(cells[c + B * K : c + 2 * B * K], B, K),
     )
 
 
-def work_size(d: int, cells: int) -> int:
-    """Return how many numbers Work takes."""
-    return sums_size(d) + 4 * cells + 2 * d + d * d
-
-
 @kernel
-def work_of(scratch: Floats, S: int, K: int, d: int, cells: int) -> Work:  # noqa: ARG001
+def work_of(memory: Floats, cells: Floats, B: int, K: int, d: int) -> Work:
     """Name the parts of the scratch space."""
-    w = sums_size(d)
-    v = w + 4 * cells
+    v = 5 + 3 * d + 3 * d * d
+    c = 2 * B + 2 * B * K
     return Work(
-        sums=scratch[0:w],
-        weights=scratch[w : w + cells],
-        row=scratch[w + cells : w + 2 * cells],
-        ratio=scratch[w + 2 * cells : w + 3 * cells],
-        leverages=scratch[w + 3 * cells : v],
-        vector=scratch[v : v + d],
-        half=scratch[v + d : v + 2 * d],
-        mixed=scratch[v + 2 * d : v + 2 * d + d * d].reshape((d, d)),
+        vector=memory[v : v + d],
+        half=memory[v + d : v + 2 * d],
+        mixed=matrix_of(memory[v + 2 * d : v + 2 * d + d * d], d, d),
+        sums=matrix_of(cells[c : c + d * d], d, d),
     )
 
 
 @kernel
-def learning_rate(numbers: Numbers, t: float, spread: float) -> float:
+def learning_rate(numbers: Numbers, t: Number, spread: Number) -> Number:
     """Return eta_t: equation (4), or the observed-stability rate of the adaptive tuning."""
     if numbers.kind == ADAPTIVE:
-        return numbers.gain / math.sqrt(numbers.offset + spread)
-    return min(numbers.gain / math.sqrt(t), numbers.cap)
+        return numbers.gain / root(numbers.offset + spread)
+    return smaller(numbers.gain / root(t), numbers.cap)
 
 
 @kernel
-def scheduled_exploration(numbers: Numbers, eta: float) -> float:
+def scheduled_exploration(numbers: Numbers, eta: Number) -> Number:
     """Return the rate that suffices whatever q_t is: rules (A) and (B) of schedules.py, at most 1/2."""
-    curved = eta * eta if numbers.power == 2.0 else math.exp(numbers.power * math.log(eta))
-    return min(MOST_EXPLORATION, numbers.linear * eta, numbers.power_scale * curved)
+    curved = eta * eta
+    if numbers.power != 2.0:
+        curved = exponential(numbers.power * logarithm(eta))
+    return smaller(smaller(numbers.linear * eta, numbers.power_scale * curved), MOST_EXPLORATION)
 
 
 @kernel
-def ftrl_points(world: World, numbers: Numbers, state: State, eta: float) -> int:
-    """Compute q_t(x) for every context (equation (4)) from Theta."""
-    combine(state.theta, world.z, state.cells)
+def ftrl_points(world: World, numbers: Numbers, state: State, work: Work, eta: Number) -> int:
+    """Compute q_t(x) for every context (equation (4)) from Theta, and Sigma(q_t)."""
+    clear(work.sums)
     for x in range(state.q.shape[0]):
         q = state.q[x]
-        for a in range(q.shape[0]):
-            q[a] += world.blocked[x, a]
+        estimate(world, state.theta, x, q)
         status, y = tsallis_point(q, eta, numbers.alpha, state.start[x], q)
         if status != OK:
             return status
         state.y[x] = y
+        add_context(world, x, q, work.sums)
+    collect(work.sums, state.sigma)
     return OK
 
 
 @kernel
-def exploration_rate(world: World, numbers: Numbers, state: State, work: Work, eta: float) -> float:
+def exploration_rate(world: World, numbers: Numbers, state: State, work: Work, eta: Number) -> Number:
     """Return gamma_t: the schedule's, or the smallest that keeps a stability condition, or the floor."""
-    rate = eta
-    floor: float = 0.0
-    if numbers.kind == ADAPTIVE:
-        # eta_t times the root mean square of the residuals so far: the size of a step for a leverage of 1.
-        rate = min(eta, numbers.gain / math.sqrt(state.theta.shape[0] * state.t[0]))
-        floor = min(MOST_EXPLORATION, numbers.floor / state.t[0])
-    upper = scheduled_exploration(numbers, rate)
     if numbers.kind == SCHEDULED:
-        return upper
+        return scheduled_exploration(numbers, eta)
+    is_certified = numbers.kind == CERTIFIED
+    trial = Trial(state.sigma, world.z, state.q, numbers.alpha, is_certified, work.mixed, state.inverse)
+    if is_certified:
+        limit = numbers.constant * numbers.constant / (eta * eta)
+        return smallest_rate(trial, limit, state.start_rate[0], scheduled_exploration(numbers, eta))
+    floor = smaller(numbers.floor / state.t[0], MOST_EXPLORATION)
     if numbers.constant == 0.0:
         return floor
-    weighted = 0
-    if numbers.kind == CERTIFIED:
-        weighted = work.ratio.shape[0]
-        weigh(state.cells, numbers.alpha, work.ratio)
-    ratio = work.ratio[0:weighted]
-    trial = Trial(state.sigma, world.z, ratio, work.mixed, state.inverse, work.leverages)
+    # eta_t times the root mean square of the residuals so far: the size of a step for a leverage of 1.
+    rate = smaller(eta, numbers.gain / root(state.theta.shape[0] * state.t[0]))
     limit = numbers.constant * numbers.constant / (rate * rate)
-    if floor > 0.0 and condition(trial, floor) <= limit:
+    enough = condition(trial, floor) <= limit
+    if every(enough):
         return floor
-    return max(floor, smallest_rate(trial, limit, state.start_rate[0], upper))
+    found = smallest_rate(trial, limit, state.start_rate[0], scheduled_exploration(numbers, rate))
+    return where(enough, floor, larger(floor, found))
 
 
 @kernel
 def predict_baseline(world: World, state: State, work: Work) -> int:
     """Compute the control variate m_t: the ridge estimate, scaled down to |<z, m>| <= 1 for all z."""
-    if not cholesky(state.ridge, work.mixed):
+    if not every(cholesky(state.ridge, work.mixed)):
         return NOT_POSITIVE
     solve(work.mixed, state.response, state.baseline)
-    combine(state.baseline, world.z, work.row)
     highest = 1.0
-    for n in range(work.row.shape[0]):
-        highest = max(highest, abs(work.row[n]))
-    for i in range(state.baseline.shape[0]):
-        state.baseline[i] /= highest
+    for x in range(state.q.shape[0]):
+        for a in range(state.q.shape[1]):
+            highest = larger(highest, absolute(product(state.baseline, world.z[x, a])))
+    scale = highest_of_contexts(highest)
+    for i in range(state.theta.shape[0]):
+        state.baseline[i] = state.baseline[i] / scale
     return OK
 
 
@@ -215,10 +225,9 @@ def refresh(world: World, numbers: Numbers, state: State, work: Work) -> int:
     if not all_finite(state.theta):
         return NOT_FINITE
     eta = learning_rate(numbers, state.t[0], state.spread[0])
-    status = ftrl_points(world, numbers, state, eta)
+    status = ftrl_points(world, numbers, state, work, eta)
     if status != OK:
         return status
-    covariance_of_points(world, state, work)
     gamma = exploration_rate(world, numbers, state, work, eta)
     mix(world, state, gamma)
     state.rates[0] = eta
@@ -242,19 +251,18 @@ def choose(
     baseline: Floats,
 ) -> int:
     """Draw A_t from pi_t(x), write direction = Sigma_t^-1 phi(A_t, x) and the control variate; return A_t."""
-    arm = draw_arm(state.pi, x, key, time)
-    cell = x * state.pi.shape[1] + arm
+    a = draw_arm(state.pi, x, key, time)
     if numbers.kind == ADAPTIVE:
-        for i in range(baseline.shape[0]):
+        for i in range(state.theta.shape[0]):
             baseline[i] = state.baseline[i]
     if numbers.beta > 0.0:
         samples = int(numbers.samples)
         if samples == 0:
             samples = math.ceil(numbers.log_bias / (numbers.beta * state.rates[1]))
-        resample(world.z, world.g, state.pi, cell, numbers.beta, samples, key, time, work.vector, direction)
-        return arm
-    exact_direction(world, state, work, cell, direction)
-    return arm
+        resample(world.z, world.g, state.pi, x, a, numbers.beta, samples, key, time, work.vector, direction)
+        return a
+    exact_direction(world, state, work, x, a, direction)
+    return a
 
 
 @kernel
@@ -269,19 +277,18 @@ def learn(
     baseline: Floats,
 ) -> None:
     """Add theta_hat_t (equation (2)), or its version with a control variate, to Theta, and advance the clock."""
-    cell = x * state.pi.shape[1] + a
     d = state.theta.shape[0]
     residual = loss
     if numbers.kind == ADAPTIVE:
         leverage = 0.0
         for i in range(d):
-            residual -= baseline[i] * world.z[i, cell]
-            leverage += direction[i] * world.z[i, cell]
-        for i in range(d):
+            z = feature(world.z, x, a, i)
+            residual -= baseline[i] * z
+            leverage += direction[i] * z
             state.theta[i] += baseline[i]
-            state.response[i] += loss * world.z[i, cell]
+            state.response[i] += loss * z
             for j in range(d):
-                state.ridge[i, j] += world.z[i, cell] * world.z[j, cell]
+                state.ridge[i, j] += z * feature(world.z, x, a, j)
         state.spread[0] += residual * residual * leverage
     for i in range(d):
         state.theta[i] += residual * direction[i]
@@ -291,4 +298,4 @@ def learn(
     state.t[0] += 1.0
 
 
-TEXT = KernelText(numbers_of, state_of, work_of, refresh, choose, learn)
+TEXT = KernelText(sizes, numbers_of, state_of, work_of, refresh, choose, learn, wide=True)

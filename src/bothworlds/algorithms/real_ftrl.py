@@ -6,11 +6,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bothworlds.kernels.arrays import Floats, aligned
+from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.entries import KernelText, World
-from bothworlds.kernels.matrix import combine, sums_size
-from bothworlds.kernels.plan import all_finite, covariance_of_points, draw_arm, exact_direction, invert, mix
+from bothworlds.kernels.numbers import Number, larger, logarithm, matrix_of, over_contexts, root, where
+from bothworlds.kernels.plan import (
+    add_context,
+    all_finite,
+    clear,
+    collect,
+    draw_arm,
+    estimate,
+    exact_direction,
+    invert,
+    mix,
+)
 from bothworlds.kernels.random import Seed
 from bothworlds.kernels.simplex import shannon_point
 from bothworlds.kernels.status import NOT_FINITE
@@ -18,6 +28,8 @@ from bothworlds.policy import Machine, Policy
 from bothworlds.problem import Problem
 from bothworlds.theory.design import Design, Kind, check_design, design_for
 from bothworlds.theory.frame import frame_of, world_of
+
+TINY = 1e-300
 
 
 class Numbers(NamedTuple):
@@ -30,15 +42,18 @@ class Numbers(NamedTuple):
 
 
 class State(NamedTuple):
-    """What is learnt, then the plan. ``pace`` is B_t = 1/eta_t before the cap, ``entropy`` the sum of entropies."""
+    """What is learnt, then the plan.
+
+    ``pace`` is B_t = 1/eta_t before the cap, ``entropy`` the sum of entropies, ``now`` that of the plan.
+    """
 
     t: Floats
     theta: Floats
     pace: Floats
     entropy: Floats
+    now: Floats
     rates: Floats
     q: Floats
-    cells: Floats
     pi: Floats
     sigma: Floats
     inverse: Floats
@@ -50,7 +65,6 @@ LEARNT = ("t", "theta", "pace", "entropy")
 class Work(NamedTuple):
     """Scratch space."""
 
-    weights: Floats
     sums: Floats
     vector: Floats
     half: Floats
@@ -62,56 +76,60 @@ def numbers_of(n: Floats) -> Numbers:
     return Numbers(n[0], n[1], n[2], n[3])
 
 
-def state_size(S: int, K: int, d: int, cells: int) -> int:
-    """Return how many numbers State takes."""
-    return 5 + d + 2 * d * d + S * K + cells
+def kept(B: int, d: int) -> tuple[int, int]:  # noqa: ARG001
+    """Return how many numbers of the state, from its start, are not computed afresh with every plan."""
+    return 6 + d, 0
+
+
+def sizes(B: int, K: int, d: int) -> tuple[int, int]:
+    """Return how many numbers the memory takes: state first, then scratch."""
+    return 6 + 3 * d + 2 * d * d, 2 * B * K + d * d
 
 
 @kernel
-def state_of(memory: Floats, S: int, K: int, d: int, cells: int) -> State:
+def state_of(memory: Floats, cells: Floats, B: int, K: int, d: int) -> State:
     """Name the parts of a policy's memory."""
-    m = 5 + d
-    p = m + 2 * d * d
+    m = 6 + d
     return State(
         t=memory[0:1],
         pace=memory[1:2],
         entropy=memory[2:3],
-        rates=memory[3:5],
-        theta=memory[5:m],
-        sigma=memory[m : m + d * d].reshape((d, d)),
-        inverse=memory[m + d * d : p].reshape((d, d)),
-        pi=memory[p : p + S * K].reshape((S, K)),
-        q=memory[p + S * K : p + 2 * S * K].reshape((S, K)),
-        cells=memory[p + S * K : p + S * K + cells],
+        now=memory[3:4],
+        rates=memory[4:6],
+        theta=memory[6:m],
+        sigma=matrix_of(memory[m : m + d * d], d, d),
+        inverse=matrix_of(memory[m + d * d : m + 2 * d * d], d, d),
+        pi=matrix_of(cells[0 : B * K], B, K),
+        q=matrix_of(cells[B * K : 2 * B * K], B, K),
     )
 
 
 @kernel
-def work_of(scratch: Floats, S: int, K: int, d: int, cells: int) -> Work:  # noqa: ARG001
+def work_of(memory: Floats, cells: Floats, B: int, K: int, d: int) -> Work:
     """Name the parts of the scratch space."""
-    w = sums_size(d)
-    v = w + cells
-    return Work(sums=scratch[0:w], weights=scratch[w:v], vector=scratch[v : v + d], half=scratch[v + d : v + 2 * d])
+    v = 6 + d + 2 * d * d
+    c = 2 * B * K
+    return Work(sums=matrix_of(cells[c : c + d * d], d, d), vector=memory[v : v + d], half=memory[v + d : v + 2 * d])
 
 
 @kernel
-def first_pace(numbers: Numbers, t: float) -> float:
+def first_pace(numbers: Numbers, t: Number) -> Number:
     """Return B_1 = sqrt((1/lambda + d) log T/log K), with log(1 + t) in place of log T where T is not known."""
-    log_horizon = numbers.log_horizon if numbers.log_horizon > 0.0 else math.log(1.0 + t)
-    return math.sqrt(numbers.weight * log_horizon)
+    if numbers.log_horizon > 0.0:
+        return root(numbers.weight * numbers.log_horizon + 0.0 * t)
+    return root(numbers.weight * logarithm(1.0 + t))
 
 
 @kernel
-def expected_entropy(g: Floats, q: Floats) -> float:
+def expected_entropy(g: Floats, q: Floats) -> Number:
     """Return sum_x g(x) H(q(x)), H(q) = -sum_a q_a log q_a."""
     total = 0.0
     for x in range(q.shape[0]):
         inner = 0.0
         for a in range(q.shape[1]):
-            if q[x, a] > 0.0:
-                inner -= q[x, a] * math.log(q[x, a])
-        total += g[x] * inner
-    return total
+            inner = inner - where(q[x, a] > 0.0, q[x, a] * logarithm(larger(q[x, a], TINY)), 0.0)
+        total = total + g[x] * inner
+    return over_contexts(total)
 
 
 @kernel
@@ -119,17 +137,17 @@ def refresh(world: World, numbers: Numbers, state: State, work: Work) -> int:
     """Compute the plan of round t: q_t by softmax, eta_t = 1/max{B_t, 2/lambda}, gamma_t = eta_t/lambda <= 1/2."""
     if not all_finite(state.theta):
         return NOT_FINITE
-    if state.t[0] == 1.0:
-        state.pace[0] = first_pace(numbers, 1.0)
-    eta = 1.0 / max(state.pace[0], 2.0 * numbers.inverse_coverage)
+    state.pace[0] = where(state.t[0] <= 1.0, first_pace(numbers, state.t[0]), state.pace[0])
+    eta = 1.0 / larger(state.pace[0], 2.0 * numbers.inverse_coverage)
     gamma = eta * numbers.inverse_coverage
-    combine(state.theta, world.z, state.cells)
+    clear(work.sums)
     for x in range(state.q.shape[0]):
         q = state.q[x]
-        for a in range(q.shape[0]):
-            q[a] += world.blocked[x, a]
+        estimate(world, state.theta, x, q)
         shannon_point(q, eta, q)
-    covariance_of_points(world, state, work)
+        add_context(world, x, q, work.sums)
+    collect(work.sums, state.sigma)
+    state.now[0] = expected_entropy(world.g, state.q)
     mix(world, state, gamma)
     state.rates[0] = eta
     state.rates[1] = gamma
@@ -150,13 +168,13 @@ def choose(
 ) -> int:
     """Draw A_t from pi_t(x) and write direction = Sigma_t^-1 phi(A_t, x); return A_t."""
     arm = draw_arm(state.pi, x, key, time)
-    exact_direction(world, state, work, x * state.pi.shape[1] + arm, direction)
+    exact_direction(world, state, work, x, arm, direction)
     return arm
 
 
 @kernel
 def learn(
-    world: World,
+    world: World,  # noqa: ARG001
     numbers: Numbers,
     state: State,
     x: int,  # noqa: ARG001
@@ -168,12 +186,12 @@ def learn(
     """Add theta_hat_t to Theta and B_1/sqrt(1 + sum of entropies/log K) to B_t."""
     for i in range(state.theta.shape[0]):
         state.theta[i] += loss * direction[i]
-    state.entropy[0] += expected_entropy(world.g, state.q)
+    state.entropy[0] += state.now[0]
     state.pace[0] += first_pace(numbers, state.t[0]) / math.sqrt(1.0 + state.entropy[0] / numbers.log_arms)
     state.t[0] += 1.0
 
 
-TEXT = KernelText(numbers_of, state_of, work_of, refresh, choose, learn)
+TEXT = KernelText(sizes, numbers_of, state_of, work_of, refresh, choose, learn, wide=True)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -223,8 +241,7 @@ class RealFTRL:
         if frame is None:
             frame = frame_of(problem, design_for(problem, self.design))
         world = world_of(problem, frame["exploration"], frame["coordinates"])
-        S, K = world.blocked.shape
-        d, cells = world.z.shape
+        _, K, d = world.z.shape
         lam = float(frame["coverage"][0])
         numbers = Numbers(
             weight=(1.0 / lam + d) / math.log(K),
@@ -232,20 +249,23 @@ class RealFTRL:
             inverse_coverage=1.0 / lam,
             log_horizon=0.0 if self.horizon is None else math.log(self.horizon),
         )
-        memory = np.zeros(state_size(S, K, d, cells))
-        memory[0] = 1.0
         return Machine(
             text=TEXT,
             world=world,
             numbers=np.array(numbers),
-            memory=memory,
-            scratch=aligned(sums_size(d) + cells + 2 * d),
+            begin=_begin,
             learnt=LEARNT,
             frame=frame,
             has_baseline=False,
+            kept=kept,
         )
 
     def __repr__(self) -> str:
         parts = [f"horizon={self.horizon}"] if self.horizon is not None else []
         parts += [f"design={self.design!r}"] if self.design != "joint-g" else []
         return f"RealFTRL({', '.join(parts)})"
+
+
+def _begin(state: State) -> None:
+    """Start the clock."""
+    state.t[...] = 1.0

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from bothworlds.environments import nature
-from bothworlds.kernels.arrays import Floats, Ints
+from bothworlds.kernels.arrays import Floats, Ints, aligned
 from bothworlds.kernels.driver import NatureText
 from bothworlds.problem import Problem
 
@@ -19,7 +19,7 @@ NOISES: dict[str, int] = {
     "uniform": nature.UNIFORM,
     "normal": nature.NORMAL,
 }
-TEXT = NatureText(nature.decide, nature.react, nature.mean_loss, nature.noisy)
+TEXT = NatureText(nature.decide, nature.react, nature.mean_loss, nature.noisy, nature.lane_of_nature)
 SLACK = 1e-9
 
 
@@ -92,21 +92,21 @@ class Environment:
                 f"Scale it by at most {1 / worst:.4g}"
             )
 
-    def begin(self) -> nature.Nature:
-        """Return a nature at round 1, with memory of its own."""
+    def begin(self, *lanes: int) -> nature.Nature:
+        """Return a nature at round 1, with memory of its own; of several lanes at once if asked for."""
         J = len(self.thetas)
         numbers = np.concatenate([self.numbers, [self.sigma]])
         path = np.ascontiguousarray(self.path) if self.path.size else np.zeros((0, J))
-        memory = np.zeros(max(4, J))
+        memory = np.zeros((max(4, J), *lanes))
         return nature.Nature(
             kind=self.kind,
             noise=NOISES[self.noise],
             numbers=numbers,
             tables=self.tables,
             path=path,
-            c=np.zeros(J),
-            sums=np.zeros(J),
-            hurt=np.zeros(J),
+            c=np.zeros((J, *lanes)),
+            sums=np.zeros((J, *lanes)),
+            hurt=aligned(J, *lanes),
             state=memory,
         )
 

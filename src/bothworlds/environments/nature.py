@@ -36,6 +36,22 @@ class Nature(NamedTuple):
 
 
 @kernel
+def lane_of_nature(nature: Nature, lane: int) -> Nature:
+    """Return one of eight natures, whose memories have a last axis of length eight."""
+    return Nature(
+        nature.kind,
+        nature.noise,
+        nature.numbers,
+        nature.tables,
+        nature.path,
+        nature.c[:, lane],
+        nature.sums[:, lane],
+        nature.hurt[:, lane],
+        nature.state[:, lane],
+    )
+
+
+@kernel
 def only(c: Floats, index: int) -> None:
     """Let theta_index alone be in force."""
     for j in range(c.shape[0]):

@@ -18,6 +18,8 @@ import numba
 import numba.core.config
 from numba.extending import register_jitable
 
+from bothworlds.kernels import wide as wide  # numbers of eight, to the compiler
+
 F = TypeVar("F", bound=Callable[..., Any])
 KEPT_CACHES = 4
 CACHE_NAME = "bothworlds-"

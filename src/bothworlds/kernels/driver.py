@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.kernels.compile import compiled, kernel
-from bothworlds.kernels.entries import KernelText, world_of
+from bothworlds.kernels.entries import KernelText, World, world_of
+from bothworlds.kernels.numbers import WIDTH, lanes
 from bothworlds.kernels.random import CONTEXT, draw, two_uniforms
 from bothworlds.kernels.status import OK
 
@@ -39,12 +40,13 @@ class Record(NamedTuple):
 
 
 class NatureText(NamedTuple):
-    """The functions that make a nature: `decide`, `react`, `mean_loss`, `noisy`."""
+    """The functions that make a nature: `decide`, `react`, `mean_loss`, `noisy`; ``lane`` takes one of eight apart."""
 
     decide: Callable[..., None]
     react: Callable[..., None]
     mean_loss: Callable[..., float]
     noisy: Callable[..., float]
+    lane: Callable[..., Any]
 
 
 @kernel
@@ -55,8 +57,8 @@ def expected_losses(tables: Floats, g: Floats, pi: Floats, out: Floats) -> None:
         for x in range(pi.shape[0]):
             inner = 0.0
             for a in range(pi.shape[1]):
-                inner += pi[x, a] * tables[j, x, a]
-            total += g[x] * inner
+                inner = inner + pi[x, a] * tables[j, x, a]
+            total = total + g[x] * inner
         out[j] = total
 
 
@@ -103,21 +105,71 @@ def enqueue(queue: Queue, slot: int, x: int, a: int, loss: float) -> None:
     queue.counts[0] += 1
 
 
+def _round(text: KernelText, nature_text: NatureText) -> Callable[..., int]:
+    """Build the part of a round between two plans, as kernel text."""
+    choose, learn = text.choose, text.learn
+    decide, react, mean_loss, noisy, _ = nature_text
+
+    def play(
+        world: World,
+        numbers: Any,
+        state: Any,
+        work: Any,
+        nature: Any,
+        queue: Queue,
+        record: Record,
+        key: int,
+        t: int,
+        delay: int,
+        batch: int,
+    ) -> int:
+        """Let nature and the learner play round t; return how many observations were learnt from."""
+        decide(nature, t, key)
+        for j in range(nature.c.shape[0]):
+            add_expected(record.totals, nature.c[j] * nature.hurt[j])
+            nature.sums[j] += nature.c[j]
+        u, v = two_uniforms(key, t, CONTEXT, 0)
+        x = draw(world.g, u)
+        slot = queue.counts[0] % queue.losses.shape[0]
+        a = choose(world, numbers, state, work, x, key, t, queue.directions[slot], queue.baselines[slot])
+        loss = noisy(nature, mean_loss(nature, x, a), v, key, t)
+        react(nature, a)
+        record.totals[1] += loss
+        enqueue(queue, slot, x, a, loss)
+        if record.trace.shape[0] > 0:
+            record.trace[t - 1, 0] = x
+            record.trace[t - 1, 1] = a
+        due = queue.counts[0] - delay - queue.counts[1]
+        if due < batch:
+            return 0
+        for _ in range(due):
+            slot = queue.counts[1] % queue.losses.shape[0]
+            direction, baseline = queue.directions[slot], queue.baselines[slot]
+            learn(
+                world, numbers, state, queue.contexts[slot], queue.arms[slot], queue.losses[slot], direction, baseline
+            )
+            queue.counts[1] += 1
+        return int(due)
+
+    return kernel(play)
+
+
 def interpreted_driver(text: KernelText, nature_text: NatureText) -> Callable[..., int]:
-    """Build the driver of an algorithm as plain Python.
+    """Build the driver of one replication as plain Python.
 
     It plays the rounds ``first`` to ``last`` and returns 0, or the round in which arithmetic failed.
     """
-    numbers_of, state_of, work_of, refresh, choose, learn = text
-    decide, react, mean_loss, noisy = nature_text
+    _, numbers_of, state_of, work_of, refresh, _, _, _ = text
+    play = _round(text, nature_text)
 
     def run(
-        z: Floats,
-        table: Floats,
+        fixed: Floats,
+        hyper: Floats,
+        memory: Floats,
+        cells: Floats,
         S: int,
         K: int,
-        memory: Floats,
-        scratch: Floats,
+        d: int,
         nature: Any,
         queue: Queue,
         record: Record,
@@ -128,48 +180,17 @@ def interpreted_driver(text: KernelText, nature_text: NatureText) -> Callable[..
         batch: int,
         position: int,
     ) -> int:
-        d, cells = z.shape
-        world = world_of(z, table, S, K)
-        numbers = numbers_of(table[S + 2 * S * K :])
-        state = state_of(memory, S, K, d, cells)
-        work = work_of(scratch, S, K, d, cells)
-        capacity = queue.losses.shape[0]
+        world = world_of(fixed, S, K, d)
+        numbers = numbers_of(hyper)
+        state = state_of(memory, cells, S, K, d)
+        work = work_of(memory, cells, S, K, d)
         if first == 1 and refresh(world, numbers, state, work) != OK:
             return 1
         for t in range(first, last + 1):
             expected_losses(nature.tables, world.g, state.pi, nature.hurt)
-            decide(nature, t, key)
-            for j in range(nature.c.shape[0]):
-                add_expected(record.totals, nature.c[j] * nature.hurt[j])
-                nature.sums[j] += nature.c[j]
-            u, v = two_uniforms(key, t, CONTEXT, 0)
-            x = draw(world.g, u)
-            slot = queue.counts[0] % capacity
-            a = choose(world, numbers, state, work, x, key, t, queue.directions[slot], queue.baselines[slot])
-            loss = noisy(nature, mean_loss(nature, x, a), v, key, t)
-            react(nature, a)
-            record.totals[1] += loss
-            enqueue(queue, slot, x, a, loss)
-            if record.trace.shape[0] > 0:
-                record.trace[t - 1, 0] = x
-                record.trace[t - 1, 1] = a
-            due = queue.counts[0] - delay - queue.counts[1]
-            if due >= batch:
-                for _ in range(due):
-                    slot = queue.counts[1] % capacity
-                    learn(
-                        world,
-                        numbers,
-                        state,
-                        queue.contexts[slot],
-                        queue.arms[slot],
-                        queue.losses[slot],
-                        queue.directions[slot],
-                        queue.baselines[slot],
-                    )
-                    queue.counts[1] += 1
-                if refresh(world, numbers, state, work) != OK:
-                    return t
+            learnt = play(world, numbers, state, work, nature, queue, record, key, t, delay, batch)
+            if learnt > 0 and refresh(world, numbers, state, work) != OK:
+                return t
             if t == record.checkpoints[position]:
                 write_checkpoint(record, position, nature.tables, nature.sums, world.g, world.blocked)
                 position += 1
@@ -178,7 +199,94 @@ def interpreted_driver(text: KernelText, nature_text: NatureText) -> Callable[..
     return run
 
 
+@kernel
+def lane_of_queue(queue: Queue, lane: int) -> Queue:
+    """Return the queue of one of eight replications."""
+    return Queue(
+        queue.contexts[lane],
+        queue.arms[lane],
+        queue.losses[lane],
+        queue.directions[lane],
+        queue.baselines[lane],
+        queue.counts[lane],
+    )
+
+
+@kernel
+def lane_of_record(record: Record, lane: int) -> Record:
+    """Return the record of one of eight replications."""
+    return Record(
+        record.checkpoints,
+        record.expected[lane],
+        record.realised[lane],
+        record.own_best[lane],
+        record.sums[lane],
+        record.totals[lane],
+        record.trace[lane],
+    )
+
+
+def _lanes_driver(text: KernelText, nature_text: NatureText) -> Callable[..., int]:
+    """Build the driver of eight replications: plans for all eight at once, the rest of a round one by one.
+
+    Memories, and nature's c, sums, hurt and state, have a last axis of length eight; queue and record a first one.
+    """
+    _, numbers_of, state_of, work_of, refresh, _, _, _ = text
+    lane_of_nature = nature_text.lane
+    play = _round(text, nature_text)
+
+    def run(
+        fixed: Floats,
+        hyper: Floats,
+        memory: Floats,
+        cells: Floats,
+        S: int,
+        K: int,
+        d: int,
+        nature: Any,
+        queue: Queue,
+        record: Record,
+        keys: Ints,
+        first: int,
+        last: int,
+        delay: int,
+        batch: int,
+        position: int,
+    ) -> int:
+        world = world_of(fixed, S, K, d)
+        numbers = numbers_of(hyper)
+        state = state_of(lanes(memory), lanes(cells), S, K, d)
+        work = work_of(lanes(memory), lanes(cells), S, K, d)
+        if first == 1 and refresh(world, numbers, state, work) != OK:
+            return 1
+        for t in range(first, last + 1):
+            expected_losses(nature.tables, world.g, state.pi, lanes(nature.hurt))
+            learnt = 0
+            for k in range(WIDTH):
+                one = state_of(memory[:, k], cells[:, k], S, K, d)
+                room = work_of(memory[:, k], cells[:, k], S, K, d)
+                its, own, noted = lane_of_nature(nature, k), lane_of_queue(queue, k), lane_of_record(record, k)
+                learnt = play(world, numbers, one, room, its, own, noted, keys[k], t, delay, batch)
+            if learnt > 0 and refresh(world, numbers, state, work) != OK:
+                return t
+            if t == record.checkpoints[position]:
+                for k in range(WIDTH):
+                    sums = nature.sums[:, k]
+                    noted = lane_of_record(record, k)
+                    write_checkpoint(noted, position, nature.tables, sums, world.g, world.blocked)
+                position += 1
+        return 0
+
+    return run
+
+
 @lru_cache(maxsize=64)
 def compiled_driver(text: KernelText, nature_text: NatureText) -> Callable[..., int]:
-    """Build the driver of an algorithm as machine code; once per process and algorithm."""
+    """Build the driver of one replication as machine code; once per process and algorithm."""
     return compiled(interpreted_driver(text, nature_text))
+
+
+@lru_cache(maxsize=64)
+def compiled_lanes_driver(text: KernelText, nature_text: NatureText) -> Callable[..., int]:
+    """Build the driver of eight replications as machine code; once per process and algorithm."""
+    return compiled(_lanes_driver(text, nature_text))

@@ -11,40 +11,46 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.arrays import Floats, aligned
 from bothworlds.kernels.compile import compiled, kernel
+from bothworlds.kernels.numbers import WIDTH, alone, contexts, cube_of, matrix_of
 from bothworlds.kernels.status import DAMAGED, OK
 
 
 class World(NamedTuple):
-    """What a kernel knows of the problem and never changes.
+    """What a kernel knows of the problem and never changes; arrays of numbers, a block of contexts at each index x.
 
-    z (d, cells) features, the cell of (x, a) is x K + a, zero-padded at the end; blocked (S, K) zero, or infinity
-    where an arm is not offered; g (S,) probabilities; e (S, K) exploration policy. Sigma(e) is the identity.
+    z (contexts, arms, d) features, g (contexts,) probabilities, blocked (contexts, arms) zero, or infinity where an arm
+    is not offered; e (contexts, arms) exploration policy.
     """
 
     z: Floats
-    blocked: Floats
     g: Floats
+    blocked: Floats
     e: Floats
 
 
 class KernelText(NamedTuple):
     """The functions that make an algorithm, all of them kernel text.
 
-    ``numbers_of(array)`` names the hyper-parameters, ``state_of(memory, S, K, d, cells)`` and ``work_of(scratch,
-    ...)`` name the parts of flat memory. ``refresh(world, numbers, state, work) -> status`` computes the plan,
-    ``choose(world, numbers, state, work, x, key, time, direction, baseline) -> arm`` draws from it and fills in
-    what the decision carries, and ``learn(world, numbers, state, x, a, loss, direction, baseline)`` adds one
-    observation. The state has a field ``pi``, the probabilities of all contexts and arms.
+    ``sizes(B, K, d)`` tells how many numbers the memory takes, for B blocks of contexts: first those of the learner,
+    then those that have an entry per context. ``numbers_of(array)`` names the hyper-parameters, ``state_of(memory,
+    cells, B, K, d)`` and ``work_of(memory, cells, B, K, d)`` name the parts of the memory. ``refresh(world, numbers,
+    state, work) -> status`` computes the plan, ``choose(world, numbers, state, work, x, key, time, direction, baseline)
+    -> arm`` draws from it and fills in what the decision carries, and ``learn(world, numbers, state, x, a, loss,
+    direction, baseline)`` adds one observation. The state has a field ``pi``, the probabilities of all contexts and
+    arms. ``wide`` says that ``refresh`` keeps to what `numbers` allows, so that it can work on eight contexts or eight
+    replications at once.
     """
 
+    sizes: Callable[[int, int, int], tuple[int, int]]
     numbers_of: Callable[..., Any]
     state_of: Callable[..., Any]
     work_of: Callable[..., Any]
     refresh: Callable[..., int]
     choose: Callable[..., int]
     learn: Callable[..., None]
+    wide: bool = False
 
 
 class Entries(NamedTuple):
@@ -54,54 +60,84 @@ class Entries(NamedTuple):
     step: Callable[..., int]
 
 
-def flat_table(world: World, numbers: Floats) -> Floats:
-    """Return everything fixed but the features as one array: g, blocked, e, numbers."""
-    return np.concatenate([world.g, world.blocked.reshape(-1), world.e.reshape(-1), numbers])
+def in_blocks(values: Floats) -> Floats:
+    """Return an array (contexts, ...) as (blocks, ..., 8): eight contexts side by side, zeros beyond the last."""
+    blocks = -(-len(values) // WIDTH)
+    padded = np.zeros((blocks * WIDTH, *values.shape[1:]))
+    padded[: len(values)] = values
+    return np.moveaxis(padded.reshape(blocks, WIDTH, *values.shape[1:]), 1, -1)
+
+
+def out_of_blocks(values: Floats, n_contexts: int) -> Floats:
+    """Return an array (blocks, ..., 8) as (contexts, ...).
+
+    >>> out_of_blocks(in_blocks(np.arange(10.0)), 10).tolist()[-1]
+    9.0
+    """
+    rows = np.moveaxis(values, -1, 1)
+    return rows.reshape(-1, *rows.shape[2:])[:n_contexts].copy()
+
+
+def flat_world(world: World, *, wide: bool) -> Floats:
+    """Return a world as one array of numbers: z, g, blocked, e."""
+    parts = [in_blocks(part).reshape(-1, WIDTH) if wide else part.reshape(-1) for part in world]
+    out = aligned(sum(len(part) for part in parts), *parts[0].shape[1:])
+    out[...] = np.concatenate(parts)
+    return out
 
 
 @kernel
-def world_of(z: Floats, table: Floats, S: int, K: int) -> World:
-    """Name the parts of the flat table."""
-    c = S * K
-    return World(z, table[S : S + c].reshape((S, K)), table[0:S], table[S + c : S + 2 * c].reshape((S, K)))
+def world_of(fixed: Any, B: int, K: int, d: int) -> World:
+    """Name the parts of a flat world."""
+    n = B * K * d
+    m = n + B
+    return World(
+        cube_of(fixed[0:n], B, K, d),
+        fixed[n:m],
+        matrix_of(fixed[m : m + B * K], B, K),
+        matrix_of(fixed[m + B * K : m + 2 * B * K], B, K),
+    )
 
 
 def interpreted_entries(text: KernelText) -> Entries:
     """Build the entries of an algorithm as plain Python.
 
-    ``act`` draws an arm and fills in direction and baseline. ``step`` copies the first ``kept`` numbers of
-    ``before`` into ``memory``, adds an observation (feed) and computes the plan (finish), each if asked to.
+    ``act`` draws an arm and fills in direction and baseline. ``step`` copies the first ``kept`` numbers of ``before``
+    and ``kept_cells`` of ``before_cells``, adds an observation (feed) and computes the plan (finish), each if asked to.
     """
-    numbers_of, state_of, work_of, refresh, choose, learn = text
+    _, numbers_of, state_of, work_of, refresh, choose, learn, wide = text
+    view = contexts if wide else alone
 
     def act(
-        z: Floats,
-        table: Floats,
-        S: int,
-        K: int,
+        fixed: Floats,
+        hyper: Floats,
         memory: Floats,
-        scratch: Floats,
+        cells: Floats,
+        B: int,
+        K: int,
         x: int,
         key: int,
         time: int,
         direction: Floats,
         baseline: Floats,
     ) -> int:
-        d, cells = z.shape
-        numbers = numbers_of(table[S + 2 * S * K :])
-        state = state_of(memory, S, K, d, cells)
-        work = work_of(scratch, S, K, d, cells)
-        return choose(world_of(z, table, S, K), numbers, state, work, x, key, time, direction, baseline)
+        d = direction.shape[0]
+        world = world_of(view(fixed), B, K, d)
+        state = state_of(memory, view(cells), B, K, d)
+        work = work_of(memory, view(cells), B, K, d)
+        return choose(world, numbers_of(hyper), state, work, x, key, time, direction, baseline)
 
     def step(
-        z: Floats,
-        table: Floats,
-        S: int,
-        K: int,
+        fixed: Floats,
+        hyper: Floats,
         before: Floats,
+        before_cells: Floats,
         memory: Floats,
-        scratch: Floats,
+        cells: Floats,
+        B: int,
+        K: int,
         kept: int,
+        kept_cells: int,
         feed: bool,
         finish: bool,
         x: int,
@@ -110,19 +146,21 @@ def interpreted_entries(text: KernelText) -> Entries:
         direction: Floats,
         baseline: Floats,
     ) -> int:
-        d, cells = z.shape
-        world = world_of(z, table, S, K)
-        numbers = numbers_of(table[S + 2 * S * K :])
-        state = state_of(memory, S, K, d, cells)
+        d = direction.shape[0]
+        world = world_of(view(fixed), B, K, d)
+        numbers = numbers_of(hyper)
+        state = state_of(memory, view(cells), B, K, d)
         for i in range(kept):
             memory[i] = before[i]
+        for i in range(kept_cells):
+            view(cells)[i] = view(before_cells)[i]
         if feed:
             for i in range(d):
                 if not math.isfinite(direction[i] + baseline[i]):
                     return DAMAGED
             learn(world, numbers, state, x, a, loss, direction, baseline)
         if finish:
-            return refresh(world, numbers, state, work_of(scratch, S, K, d, cells))
+            return refresh(world, numbers, state, work_of(memory, view(cells), B, K, d))
         return OK
 
     return Entries(act, step)

@@ -20,97 +20,102 @@ from typing import NamedTuple
 
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
-from bothworlds.kernels.matrix import cholesky, invert_lower, leverages
+from bothworlds.kernels.matrix import cholesky, invert_lower, leverage
+from bothworlds.kernels.numbers import (
+    Number,
+    either,
+    every,
+    exponential,
+    highest_of_contexts,
+    larger,
+    logarithm,
+    smaller,
+    where,
+)
 
 WIDTH = 0.95  # the rate found is at most 1/WIDTH times the smallest feasible one
 NEGLIGIBLE = 1e-3  # below this share of the schedule's rate, zero is tried
 ROUNDING = 1e-12
 MAX_TRIALS = 200
-
-
-@kernel
-def weigh(q: Floats, alpha: float, ratio: Floats) -> None:
-    """Write q^(2 (1-alpha)) into ratio, cell by cell."""
-    for n in range(ratio.shape[0]):
-        if alpha == 0.5:
-            ratio[n] = q[n]
-        elif q[n] > 0.0:
-            ratio[n] = math.exp(2.0 * (1.0 - alpha) * math.log(q[n]))
-        else:
-            ratio[n] = 0.0
+TINY = 1e-300
 
 
 class Trial(NamedTuple):
-    """What a trial of gamma reads (Sigma(q), features, q^(2 (1-alpha))) and the space it writes to.
+    """What a trial of gamma reads (Sigma(q), features, q, alpha) and the space it writes to.
 
-    An empty ratio stands for the weaker condition.
+    ``weighted`` is false for the weaker condition, which does not look at q.
     """
 
     sigma: Floats
     z: Floats
-    ratio: Floats
+    q: Floats
+    alpha: float
+    weighted: bool
     mixed: Floats
     factor: Floats
-    lev: Floats
 
 
 @kernel
-def condition(trial: Trial, gamma: float) -> float:
+def emphasis(q: Number, alpha: float) -> Number:
+    """Return q^(2 (1-alpha)), which is 0 for q = 0."""
+    if alpha == 0.5:
+        return q
+    return where(q > 0.0, exponential(2.0 * (1.0 - alpha) * logarithm(larger(q, TINY))), 0.0)
+
+
+@kernel
+def condition(trial: Trial, gamma: Number) -> Number:
     """Return max[q^(2 (1-alpha)) lev] max[lev], or max[lev]; infinity where Sigma_t is not positive definite."""
-    d = trial.sigma.shape[0]
+    d = trial.factor.shape[0]
     for i in range(d):
-        for j in range(d):
+        for j in range(i + 1):
             trial.mixed[i, j] = (1.0 - gamma) * trial.sigma[i, j]
-        trial.mixed[i, i] += gamma
-    if not cholesky(trial.mixed, trial.factor):
-        return math.inf
+        trial.mixed[i, i] = trial.mixed[i, i] + gamma
+    sound = cholesky(trial.mixed, trial.factor)
     invert_lower(trial.factor)
-    leverages(trial.factor, trial.z, trial.lev)
     highest = 0.0
-    for n in range(trial.lev.shape[0]):
-        highest = max(highest, trial.lev[n])
-    if trial.ratio.shape[0] == 0:
-        return highest
     highest_weighted = 0.0
-    for n in range(trial.lev.shape[0]):
-        highest_weighted = max(highest_weighted, trial.ratio[n] * trial.lev[n])
-    return highest * highest_weighted
+    for x in range(trial.q.shape[0]):
+        for a in range(trial.q.shape[1]):
+            lev = leverage(trial.factor, trial.z[x, a])
+            highest = larger(highest, lev)
+            if trial.weighted:
+                highest_weighted = larger(highest_weighted, emphasis(trial.q[x, a], trial.alpha) * lev)
+    result = highest_of_contexts(highest)
+    if trial.weighted:
+        result = result * highest_of_contexts(highest_weighted)
+    return where(sound, result, math.inf)
 
 
 @kernel
-def smallest_rate(trial: Trial, limit: float, start: float, upper: float) -> float:
+def next_rate(number: int, start: Number, upper: Number, low: Number, high: Number, zero_open: Number) -> Number:
+    """Return the rate to try: the guess, then its neighbour, then the middle, and zero once high is negligible."""
+    rate = where(zero_open * NEGLIGIBLE * upper > high, 0.0, 0.5 * (low + high))
+    if number == 0:
+        return where(start <= 0.0, 0.0, where(start < upper, start, rate))
+    if number == 1:
+        neighbour = where(high < upper, WIDTH * high, smaller(low / WIDTH, upper))
+        return where(either(start <= 0.0, start >= upper), rate, neighbour)
+    return rate
+
+
+@kernel
+def smallest_rate(trial: Trial, limit: Number, start: Number, upper: Number) -> Number:
     """Return the smallest gamma in [0, upper] with condition(gamma) <= limit, to 5 % from above.
 
     ``start`` is a guess. ``upper`` is feasible by Lemma A.3, or the most that may be explored; it is what comes back
     if nothing smaller is feasible.
     """
-    low, high = 0.0, upper
-    try_zero = True
-    if start <= 0.0:
-        if condition(trial, 0.0) <= limit:
-            return 0.0
-        try_zero = False
-    elif start < upper:
-        if condition(trial, start) <= limit:
-            high = start
-            neighbour = WIDTH * start
-        else:
-            low = start
-            neighbour = min(start / WIDTH, upper)
-        if condition(trial, neighbour) <= limit:
-            high = neighbour
-        else:
-            low = max(low, neighbour)
-    for _ in range(MAX_TRIALS):
-        if low >= WIDTH * high * (1.0 - ROUNDING):
+    low = 0.0 * upper
+    high = upper
+    zero_open = 1.0 + 0.0 * upper
+    for number in range(MAX_TRIALS):
+        done = low >= WIDTH * high * (1.0 - ROUNDING)
+        if every(done):
             break
-        if try_zero and high < NEGLIGIBLE * upper:
-            if condition(trial, 0.0) <= limit:
-                return 0.0
-            try_zero = False
-        middle = 0.5 * (low + high)
-        if condition(trial, middle) <= limit:
-            high = middle
-        else:
-            low = middle
+        rate = where(done, high, next_rate(number, start, upper, low, high, zero_open))
+        feasible = condition(trial, rate) <= limit
+        zero_open = where(rate <= 0.0, 0.0, zero_open)
+        high = where(either(done, feasible), rate, high)
+        low = where(either(done, feasible), low, rate)
     return high

@@ -1,7 +1,8 @@
-"""Steps that every FTRL algorithm with an exact covariance takes from q_t to a plan, and from a plan to a decision.
+"""Steps that every FTRL algorithm with an exact covariance takes from Theta to a plan, and from a plan to a decision.
 
-``state`` is a named tuple with theta, q, pi, sigma and inverse, ``work`` one with weights, sums, vector, half;
-each algorithm has its own, with more fields.
+``state`` is a named tuple with theta, q, pi, sigma and inverse, ``work`` one with sums, vector and half; each algorithm
+has its own, with more fields. A plan is made block by block of contexts, each block's q_t adding its part to the
+covariance while it is at hand.
 """
 
 import math
@@ -10,8 +11,9 @@ from typing import Any
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.entries import World
-from bothworlds.kernels.matrix import apply_inverse, cholesky, covariance, invert_lower, trace_of_ratio
-from bothworlds.kernels.random import ARM, draw, two_uniforms
+from bothworlds.kernels.matrix import apply_inverse, cholesky, invert_lower, product, trace_of_ratio
+from bothworlds.kernels.numbers import Number, absolute, at, count_of, every, feature, matrix_of, over_contexts
+from bothworlds.kernels.random import ARM, two_uniforms
 from bothworlds.kernels.status import NOT_POSITIVE, OK, TRACE_BROKEN
 
 TRACE_TOLERANCE = 1e-6
@@ -21,60 +23,114 @@ TRACE_TOLERANCE = 1e-6
 def all_finite(values: Floats) -> bool:
     """Tell whether all values are finite."""
     for i in range(values.shape[0]):  # noqa: SIM110  (kernel text has no generators)
-        if not math.isfinite(values[i]):
+        if not every(absolute(values[i]) < math.inf):
             return False
     return True
 
 
 @kernel
-def covariance_of_points(world: World, state: Any, work: Any) -> None:
-    """Compute Sigma(q_t) (Section 2.2) into state.sigma."""
-    S, K = state.q.shape
-    weights = work.weights[0 : S * K].reshape((S, K))
-    for n in range(S * K, work.weights.shape[0]):
-        work.weights[n] = 0.0
-    for x in range(S):
-        for a in range(K):
-            weights[x, a] = world.g[x] * state.q[x, a]
-    covariance(world.z, work.weights, work.sums, state.sigma)
+def clear(sums: Floats) -> None:
+    """Begin a covariance."""
+    for i in range(sums.shape[0]):
+        for j in range(i + 1):
+            sums[i, j] = 0.0
 
 
 @kernel
-def mix(world: World, state: Any, gamma: float) -> None:
+def estimate(world: World, theta: Floats, x: int, losses: Floats) -> None:
+    """Write the cumulative estimates <Theta, phi(a, x)> of a block of contexts; infinite for arms not offered."""
+    for a in range(losses.shape[0]):
+        losses[a] = product(theta, world.z[x, a]) + world.blocked[x, a]
+
+
+@kernel
+def add_context(world: World, x: int, q: Floats, sums: Floats) -> None:
+    """Add g(x) sum_a q(a|x) phi phi^T of a block of contexts to the sums (Section 2.2)."""
+    for a in range(q.shape[0]):
+        weight = world.g[x] * q[a]
+        z = world.z[x, a]
+        for i in range(sums.shape[0]):
+            left = weight * z[i]
+            for j in range(i + 1):
+                sums[i, j] = sums[i, j] + left * z[j]
+
+
+@kernel
+def collect(sums: Floats, sigma: Floats) -> None:
+    """Write Sigma(q_t), the sums over all contexts, into the lower triangle of sigma."""
+    for i in range(sigma.shape[0]):
+        for j in range(i + 1):
+            sigma[i, j] = over_contexts(sums[i, j])
+
+
+@kernel
+def mix(world: World, state: Any, gamma: Number) -> None:
     """Compute pi_t = (1 - gamma_t) q_t + gamma_t e* (equation (3)) and Sigma_t; Sigma(e*) is the identity."""
     for x in range(state.q.shape[0]):
         for a in range(state.q.shape[1]):
             state.pi[x, a] = (1.0 - gamma) * state.q[x, a] + gamma * world.e[x, a]
-    for i in range(state.sigma.shape[0]):
-        for j in range(state.sigma.shape[0]):
-            state.sigma[i, j] *= 1.0 - gamma
-        state.sigma[i, i] += gamma
+    for i in range(state.theta.shape[0]):
+        for j in range(i + 1):
+            state.sigma[i, j] = (1.0 - gamma) * state.sigma[i, j]
+            state.sigma[j, i] = state.sigma[i, j]
+        state.sigma[i, i] = state.sigma[i, i] + gamma
 
 
 @kernel
 def invert(state: Any) -> int:
     """Compute G with Sigma_t^-1 = G^T G, guarded by the trace identity; return a status."""
-    if not cholesky(state.sigma, state.inverse):
+    if not every(cholesky(state.sigma, state.inverse)):
         return NOT_POSITIVE
     invert_lower(state.inverse)
     d = state.theta.shape[0]
-    if not abs(trace_of_ratio(state.inverse, state.sigma) - d) <= TRACE_TOLERANCE * d:
+    if not every(absolute(trace_of_ratio(state.inverse, state.sigma) - d) <= TRACE_TOLERANCE * d):
         return TRACE_BROKEN
     return OK
+
+
+@kernel
+def draw_from(table: Floats, x: int, u: float) -> int:
+    """Return the arm drawn by a uniform u from a row of a table of probabilities; never one of probability zero."""
+    last = 0
+    total = 0.0
+    for a in range(table.shape[1]):
+        p = at(table, x, a)
+        if p > 0.0:
+            last = a
+            total += p
+            if u < total:
+                return a
+    return last
+
+
+@kernel
+def draw_context(g: Floats, u: float) -> int:
+    """Return the context drawn by a uniform u; never one of probability zero."""
+    column = matrix_of(g, g.shape[0], 1)
+    last = 0
+    total = 0.0
+    for x in range(count_of(g)):
+        p = at(column, x, 0)
+        if p > 0.0:
+            last = x
+            total += p
+            if u < total:
+                return x
+    return last
 
 
 @kernel
 def draw_arm(pi: Floats, x: int, key: int, time: int) -> int:
     """Draw A_t from pi_t(x)."""
     u, _ = two_uniforms(key, time, ARM, 0)
-    return draw(pi[x], u)
+    return draw_from(pi, x, u)
 
 
 @kernel
-def exact_direction(world: World, state: Any, work: Any, cell: int, direction: Floats) -> None:
-    """Write Sigma_t^-1 z of a cell."""
-    for i in range(direction.shape[0]):
-        work.vector[i] = world.z[i, cell]
+def exact_direction(world: World, state: Any, work: Any, x: int, a: int, direction: Floats) -> None:
+    """Write Sigma_t^-1 phi(a, x)."""
+    for i in range(work.vector.shape[0]):
+        work.vector[i] = feature(world.z, x, a, i)
     apply_inverse(state.inverse, work.vector, work.half, direction)
 
 

@@ -9,17 +9,19 @@ Every draw counts: the variant for arm-independent features skips draws of other
 
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
-from bothworlds.kernels.random import RESAMPLING, draw, two_uniforms
+from bothworlds.kernels.numbers import feature
+from bothworlds.kernels.plan import draw_context, draw_from
+from bothworlds.kernels.random import RESAMPLING, two_uniforms
 
 
 @kernel
-def contract(z: Floats, cell: int, beta: float, y: Floats, out: Floats) -> None:
-    """Take one step: y <- y - beta <y, z_k> z_k for the cell of draw k, and out <- out + beta y."""
+def contract(z: Floats, x: int, a: int, beta: float, y: Floats, out: Floats) -> None:
+    """Take one step: y <- y - beta <y, z_k> z_k for the context and arm of draw k, and out <- out + beta y."""
     product = 0.0
     for i in range(y.shape[0]):
-        product += y[i] * z[i, cell]
+        product += y[i] * feature(z, x, a, i)
     for i in range(y.shape[0]):
-        y[i] -= beta * product * z[i, cell]
+        y[i] -= beta * product * feature(z, x, a, i)
         out[i] += beta * y[i]
 
 
@@ -28,7 +30,8 @@ def resample(
     z: Floats,
     g: Floats,
     pi: Floats,
-    cell: int,
+    x: int,
+    a: int,
     beta: float,
     samples: int,
     key: int,
@@ -36,11 +39,11 @@ def resample(
     y: Floats,
     out: Floats,
 ) -> None:
-    """Write the resampled direction of a cell into out, from ``samples`` draws."""
+    """Write the resampled direction of (x, a) into out, from ``samples`` draws."""
     for i in range(y.shape[0]):
-        y[i] = z[i, cell]
+        y[i] = feature(z, x, a, i)
         out[i] = beta * y[i]
     for k in range(samples):
         u, v = two_uniforms(key, time, RESAMPLING, k)
-        x = draw(g, u)
-        contract(z, x * pi.shape[1] + draw(pi[x], v), beta, y, out)
+        drawn = draw_context(g, u)
+        contract(z, drawn, draw_from(pi, drawn, v), beta, y, out)

@@ -12,7 +12,20 @@ import math
 
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
-from bothworlds.kernels.packs import WIDTH, add_up, load, smaller, smallest_of
+from bothworlds.kernels.numbers import (
+    Number,
+    absolute,
+    either,
+    every,
+    exponential,
+    exponential_less_one,
+    larger,
+    logarithm,
+    root,
+    smaller,
+    value,
+    where,
+)
 from bothworlds.kernels.status import NOT_CONVERGED, OK
 
 EPSILON = 2.220446049250313e-16
@@ -20,65 +33,45 @@ MAX_NEWTON = 60
 
 
 @kernel
-def smallest(losses: Floats) -> float:
+def smallest(losses: Floats) -> Number:
     """Return the smallest entry."""
-    least = math.inf
-    start = losses.shape[0] - losses.shape[0] % WIDTH
-    if start > 0:
-        pack = load(losses, 0)
-        for a in range(WIDTH, start, WIDTH):
-            pack = smaller(pack, load(losses, a))
-        least = smallest_of(pack)
-    for a in range(start, losses.shape[0]):
-        if losses[a] < least:
-            least = losses[a]
+    least = value(losses[0])
+    for a in range(1, losses.shape[0]):
+        least = smaller(least, losses[a])
     return least
 
 
 @kernel
-def newton_sums(q: Floats, y: float, alpha: float) -> tuple[float, float]:
+def newton_sums(q: Floats, y: Number, alpha: float) -> tuple[Number, Number]:
     """Return W(y) = sum_a (s_a + y)^(-p) and sum_a (s_a + y)^(-p-1); q holds the s_a."""
-    total = 0.0
-    slope = 0.0
+    total = 0.0 * y
+    slope = 0.0 * y
     if alpha == 0.5:
-        start = 0
-        if q.shape[0] >= WIDTH:
-            pack = 1.0 / (load(q, 0) + y)
-            totals = pack * pack
-            slopes = totals * pack
-            start = q.shape[0] - q.shape[0] % WIDTH
-            for a in range(WIDTH, start, WIDTH):
-                pack = 1.0 / (load(q, a) + y)
-                square = pack * pack
-                totals = totals + square
-                slopes = slopes + square * pack
-            total = add_up(totals)
-            slope = add_up(slopes)
-        for a in range(start, q.shape[0]):
+        for a in range(q.shape[0]):
             r = 1.0 / (q[a] + y)
             w = r * r
-            total += w
-            slope += w * r
+            total = total + w
+            slope = slope + w * r
     else:
         p = 1.0 / (1.0 - alpha)
         for a in range(q.shape[0]):
             base = q[a] + y
-            w = math.exp(-p * math.log(base))
-            total += w
-            slope += w / base
+            w = exponential(-p * logarithm(base))
+            total = total + w
+            slope = slope + w / base
     return total, slope
 
 
 @kernel
-def newton_step(total: float, slope: float, alpha: float) -> float:
+def newton_step(total: Number, slope: Number, alpha: float) -> Number:
     """Return the Newton step on G(y) = W^(-1/p) - 1, that is W (W^(1/p) - 1) / sum_a (s_a + y)^(-p-1)."""
     if alpha == 0.5:
-        return total * ((total - 1.0) / (math.sqrt(total) + 1.0)) / slope
-    return total * math.expm1(math.log(total) * (1.0 - alpha)) / slope
+        return total * ((total - 1.0) / (root(total) + 1.0)) / slope
+    return total * exponential_less_one(logarithm(total) * (1.0 - alpha)) / slope
 
 
 @kernel
-def fill_powers(q: Floats, y: float, alpha: float, total: float) -> None:
+def fill_powers(q: Floats, y: Number, alpha: float, total: Number) -> None:
     """Replace s_a by (s_a + y)^(-p) / W."""
     scale = 1.0 / total
     if alpha == 0.5:
@@ -88,15 +81,15 @@ def fill_powers(q: Floats, y: float, alpha: float, total: float) -> None:
     else:
         p = 1.0 / (1.0 - alpha)
         for a in range(q.shape[0]):
-            q[a] = math.exp(-p * math.log(q[a] + y)) * scale
+            q[a] = exponential(-p * logarithm(q[a] + y)) * scale
 
 
 @kernel
-def tsallis_point(losses: Floats, eta: float, alpha: float, start: float, q: Floats) -> tuple[int, float]:
+def tsallis_point(losses: Floats, eta: Number, alpha: float, start: Number, q: Floats) -> tuple[int, Number]:
     """Write the FTRL point into q; return (status, y).
 
     ``start`` is a guess of y: that of the previous round, or 1. Any number is safe, it is clipped to the
-    bracket. ``losses`` and ``q`` may be the same array.
+    bracket. ``losses`` and ``q`` may be the same array. Of several points at once, each stops where it would alone.
     """
     K = q.shape[0]
     least = smallest(losses)
@@ -104,28 +97,26 @@ def tsallis_point(losses: Floats, eta: float, alpha: float, start: float, q: Flo
         q[a] = eta * (losses[a] - least)
     p = 1.0 / (1.0 - alpha)
     highest = math.sqrt(K) if alpha == 0.5 else math.exp(math.log(K) / p)
-    y = min(max(start, 1.0), highest)
+    y = smaller(larger(start, 1.0), highest)
     close_enough = 8.0 * EPSILON * (p + math.sqrt(K))
     for _ in range(MAX_NEWTON):
         total, slope = newton_sums(q, y, alpha)
-        if abs(total - 1.0) <= close_enough:
+        following = smaller(larger(y + newton_step(total, slope, alpha), 1.0), highest)
+        settled = either(absolute(total - 1.0) <= close_enough, absolute(following - y) <= 2.0 * EPSILON * y)
+        if every(settled):
             fill_powers(q, y, alpha, total)
             return OK, y
-        following = min(max(y + newton_step(total, slope, alpha), 1.0), highest)
-        if abs(following - y) <= 2.0 * EPSILON * y:
-            fill_powers(q, y, alpha, total)
-            return OK, y
-        y = following
+        y = where(settled, y, following)
     return NOT_CONVERGED, y
 
 
 @kernel
-def shannon_point(losses: Floats, eta: float, q: Floats) -> None:
+def shannon_point(losses: Floats, eta: Number, q: Floats) -> None:
     """Write q_a proportional to exp(-eta L_a) into q: the limit alpha = 1 in its own parametrisation."""
     least = smallest(losses)
-    total = 0.0
+    total = 0.0 * least
     for a in range(q.shape[0]):
-        q[a] = math.exp(-eta * (losses[a] - least))
-        total += q[a]
+        q[a] = exponential(eta * (least - losses[a]))
+        total = total + q[a]
     for a in range(q.shape[0]):
-        q[a] /= total
+        q[a] = q[a] / total

@@ -15,13 +15,15 @@ import numpy as np
 
 from bothworlds.environments import Environment
 from bothworlds.kernels.arrays import Ints
+from bothworlds.kernels.numbers import WIDTH
 from bothworlds.kernels.random import Seed, key_from
 from bothworlds.plain import to_plain
-from bothworlds.simulation.replication import Outcome, Replication, Setting, play_in_python
+from bothworlds.simulation.replication import Outcome, Replications, Setting, play_in_python
 from bothworlds.simulation.results import Results, Run
 
 FIRST_SLICE = 100  # rounds; slices double until they last for a tenth of a second
 SLICE_SECONDS = 0.1
+FEW = 3  # eight at once take the time of two or three alone
 Progress = Callable[[int], None]
 
 
@@ -101,9 +103,9 @@ def replay(
     if not _in_kernel_text(algorithm, environment):
         return play_in_python(algorithm.start, setting, replication)
     machine = algorithm.machine(environment.problem)
-    one = Replication(machine, setting, replication, interpreted=interpreted, trace=True)
+    one = Replications(machine, setting, [replication], interpreted=interpreted, trace=True)
     one.advance(horizon)
-    return one.outcome()
+    return one.outcomes()[0]
 
 
 def _in_kernel_text(algorithm: Any, environment: Environment) -> bool:
@@ -165,31 +167,45 @@ def _all_replications(
             progress(setting.horizon)
         return outcomes
     machine = algorithm.machine(setting.environment.problem)
-    Replication(machine, setting, 0).advance(1)  # compiles in this thread, before the others start
+    workers = threads or os.cpu_count() or 1
+    groups = _groups(replications, workers, wide=machine.text.wide)
+    Replications(machine, setting, groups[0]).advance(1)  # compiles in this thread, before the others start
     stop = threading.Event()
 
-    def play(number: int) -> Outcome:
-        one = Replication(machine, setting, number)
+    def play(numbers: range) -> list[Outcome]:
+        some = Replications(machine, setting, numbers)
         rounds = FIRST_SLICE
-        while one.played < setting.horizon and not stop.is_set():
+        while some.played < setting.horizon and not stop.is_set():
             began = time.monotonic()
-            progress(one.advance(rounds))
+            progress(some.advance(rounds))
             if time.monotonic() - began < SLICE_SECONDS:
                 rounds *= 2
-        return one.outcome()
+        return some.outcomes()
 
-    with ThreadPoolExecutor(max_workers=threads or os.cpu_count()) as pool:
-        futures = [pool.submit(play, number) for number in range(replications)]
+    with ThreadPoolExecutor(max_workers=workers) as pool:
+        futures = [pool.submit(play, numbers) for numbers in groups]
         try:
             done, _ = wait(futures, return_when=FIRST_EXCEPTION)
             failed = [error for future in done if (error := future.exception()) is not None]
             if failed:
                 raise failed[0]
-            return [future.result() for future in futures]
+            return [outcome for future in futures for outcome in future.result()]
         finally:
             stop.set()
             for future in futures:
                 future.cancel()
+
+
+def _groups(replications: int, workers: int, *, wide: bool) -> list[range]:
+    """Return which replications play together: up to eight at once, unless that would leave workers idle.
+
+    >>> _groups(12, 2, wide=True)
+    [range(0, 6), range(6, 12)]
+    """
+    size = min(WIDTH, -(-replications // workers)) if wide else 1
+    if size < FEW:
+        size = 1
+    return [range(first, min(first + size, replications)) for first in range(0, replications, size)]
 
 
 def _collect(environment: Environment, outcomes: list[Outcome]) -> Run:

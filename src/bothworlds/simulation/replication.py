@@ -1,6 +1,6 @@
-"""One replication: its arrays, and the calls that advance it."""
+"""Replications: their arrays, and the calls that advance them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,17 +8,20 @@ import numpy as np
 
 from bothworlds.environments.environment import TEXT, Environment
 from bothworlds.errors import NumericalError
-from bothworlds.kernels.arrays import Floats, Ints, aligned
+from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.kernels.driver import (
     Queue,
     Record,
     add_expected,
     compiled_driver,
+    compiled_lanes_driver,
     expected_losses,
     interpreted_driver,
+    lane_of_record,
     write_checkpoint,
 )
-from bothworlds.kernels.entries import flat_table
+from bothworlds.kernels.entries import flat_world
+from bothworlds.kernels.numbers import WIDTH
 from bothworlds.kernels.random import CONTEXT, draw, stream_key, two_uniforms
 from bothworlds.policy import Machine
 
@@ -48,33 +51,46 @@ class Outcome:
     trace: Ints
 
 
-class Replication:
-    """A kernel-text learner against an environment; advanced slice by slice, so that it can be watched and stopped."""
+class Replications:
+    """A kernel-text learner against an environment, one replication or up to eight at once.
+
+    Advanced slice by slice, so that it can be watched and stopped. Eight at once give the same as one by one.
+    """
 
     def __init__(
-        self, machine: Machine, setting: Setting, number: int, *, interpreted: bool = False, trace: bool = False
+        self,
+        machine: Machine,
+        setting: Setting,
+        numbers: Sequence[int],
+        *,
+        interpreted: bool = False,
+        trace: bool = False,
     ) -> None:
-        self._setting, self._machine, self._number = setting, machine, number
-        make = interpreted_driver if interpreted else compiled_driver
-        self._drive: Callable[..., int] = make(machine.text, TEXT)
-        self._key = stream_key(setting.seed, number)
-        self._fixed = (machine.world.z, flat_table(machine.world, machine.numbers), *machine.world.blocked.shape)
-        self._memory = machine.memory.copy()
-        self._scratch = aligned(machine.scratch.size)
-        self._nature = setting.environment.begin()
-        self._queue = _empty_queue(setting.delay + setting.batch, machine.world.z.shape[0])
-        self._record = _empty_record(setting, len(self._nature.c), trace=trace)
+        self._setting, self._machine, self.numbers = setting, machine, numbers
+        alone = len(numbers) == 1
+        if interpreted:
+            self._drive: Callable[..., int] = interpreted_driver(machine.text, TEXT)
+        else:
+            self._drive = (compiled_driver if alone else compiled_lanes_driver)(machine.text, TEXT)
+        lanes = () if alone else (WIDTH,)
+        keys = [stream_key(setting.seed, number) for number in numbers]
+        # Lanes without a replication of their own play along and are not looked at.
+        self._key = keys[0] if alone else np.array((keys * WIDTH)[:WIDTH], dtype=np.int64)
+        S, K, d = machine.world.z.shape
+        self._memory = machine.memory(S, *lanes, cells=lanes)
+        self._fixed = (flat_world(machine.world, wide=False), machine.numbers, *self._memory, S, K, d)
+        self._nature = setting.environment.begin(*lanes)
+        self._queue = _empty_queue(setting.delay + setting.batch, d, lanes)
+        self._record = _empty_record(setting, len(self._nature.c), lanes, trace=trace)
         self.played = 0
 
     def advance(self, rounds: int) -> int:
-        """Play some more rounds; return how many were left to play and were played."""
+        """Play some more rounds; return how many were left to play and were played, of all replications together."""
         setting = self._setting
         last = min(self.played + rounds, setting.horizon)
         position = int(np.searchsorted(setting.checkpoints, self.played + 1))
         failed = self._drive(
             *self._fixed,
-            self._memory,
-            self._scratch,
             self._nature,
             self._queue,
             self._record,
@@ -86,21 +102,29 @@ class Replication:
             position,
         )
         if failed:
+            which = " or ".join(str(number) for number in self.numbers)
             raise NumericalError(
-                f"arithmetic failed in round {failed} of replication {self._number} (seed {setting.seed}) "
+                f"arithmetic failed in round {failed} of replication {which} (seed {setting.seed}) "
                 f"against {setting.environment.name!r}; replay it alone with the same seed to see why"
             )
         done = last - self.played
         self.played = last
-        return done
+        return done * len(self.numbers)
 
-    def outcome(self) -> Outcome:
-        """Return what the replication leaves."""
-        S, K = self._machine.world.blocked.shape
-        d, cells = self._machine.world.z.shape
-        state = self._machine.text.state_of(self._memory, S, K, d, cells)
+    def outcomes(self) -> list[Outcome]:
+        """Return what the replications leave."""
+        if len(self.numbers) == 1:
+            return [self._outcome(self._memory, self._nature, self._record)]
+        parts = []
+        for k in range(len(self.numbers)):
+            memory = (self._memory[0][:, k].copy(), self._memory[1][:, k].copy())
+            parts.append(self._outcome(memory, TEXT.lane(self._nature, k), lane_of_record(self._record, k)))
+        return parts
+
+    def _outcome(self, memory: tuple[Floats, Floats], nature: Any, record: Record) -> Outcome:
+        state = self._machine.text.state_of(*memory, *self._machine.world.z.shape)
         final = {name: getattr(state, name).copy() for name in self._machine.learnt}
-        return _outcome(self._setting, self._nature, self._record, final)
+        return _outcome(self._setting, nature, record, final)
 
 
 def _outcome(setting: Setting, nature: Any, record: Record, final: dict[str, Floats]) -> Outcome:
@@ -116,28 +140,28 @@ def _outcome(setting: Setting, nature: Any, record: Record, final: dict[str, Flo
     )
 
 
-def _empty_queue(capacity: int, d: int) -> Queue:
+def _empty_queue(capacity: int, d: int, lanes: tuple[int, ...]) -> Queue:
     return Queue(
-        contexts=np.zeros(capacity, dtype=np.int64),
-        arms=np.zeros(capacity, dtype=np.int64),
-        losses=np.zeros(capacity),
-        directions=np.zeros((capacity, d)),
-        baselines=np.zeros((capacity, d)),
-        counts=np.zeros(2, dtype=np.int64),
+        contexts=np.zeros((*lanes, capacity), dtype=np.int64),
+        arms=np.zeros((*lanes, capacity), dtype=np.int64),
+        losses=np.zeros((*lanes, capacity)),
+        directions=np.zeros((*lanes, capacity, d)),
+        baselines=np.zeros((*lanes, capacity, d)),
+        counts=np.zeros((*lanes, 2), dtype=np.int64),
     )
 
 
-def _empty_record(setting: Setting, J: int, *, trace: bool) -> Record:
+def _empty_record(setting: Setting, J: int, lanes: tuple[int, ...] = (), *, trace: bool) -> Record:
     n = len(setting.checkpoints)
     rows = setting.horizon if trace else 0
     return Record(
         checkpoints=setting.checkpoints,
-        expected=np.zeros(n),
-        realised=np.zeros(n),
-        own_best=np.zeros(n),
-        sums=np.zeros((n, J)),
-        totals=np.zeros(3),
-        trace=np.zeros((rows, 2), dtype=np.int64),
+        expected=np.zeros((*lanes, n)),
+        realised=np.zeros((*lanes, n)),
+        own_best=np.zeros((*lanes, n)),
+        sums=np.zeros((*lanes, n, J)),
+        totals=np.zeros((*lanes, 3)),
+        trace=np.zeros((*lanes, rows, 2), dtype=np.int64),
     )
 
 

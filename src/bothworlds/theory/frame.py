@@ -1,10 +1,9 @@
-"""The coordinates in which a policy works: Sigma(e*) is the identity, cells are padded for vector arithmetic."""
+"""The coordinates in which a policy works: Sigma(e*) is the identity."""
 
 import numpy as np
 
-from bothworlds.kernels.arrays import Floats, aligned
+from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.entries import World
-from bothworlds.kernels.matrix import BLOCK
 from bothworlds.problem import Problem
 from bothworlds.theory import designs
 from bothworlds.theory.design import Design
@@ -37,9 +36,5 @@ def frame_of(problem: Problem, explore: Design) -> dict[str, Floats]:
 
 def world_of(problem: Problem, exploration: Floats, coordinates: Floats) -> World:
     """Return the arrays that the kernels read; features of arms not offered are zero."""
-    S, K, d = coordinates.shape
-    cells = -(-S * K // BLOCK) * BLOCK
-    z = aligned(d, cells)
-    z[:, : S * K] = coordinates.reshape(S * K, d).T
     blocked = np.where(problem.available, 0.0, np.inf)
-    return World(z, blocked, np.array(problem.probabilities), np.array(exploration))
+    return World(np.array(coordinates), np.array(problem.probabilities), blocked, np.array(exploration))

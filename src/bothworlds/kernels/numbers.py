@@ -1,0 +1,148 @@
+"""What kernel text may do with a number, so that the same text runs on one number or on eight at once.
+
+A *number* is a float, or a pack of eight: eight contexts of one learner (a `Policy`), or eight replications of a
+simulation (lanes). Sums, products and comparisons act number by number, and a float meets a pack as eight equal ones.
+A branch must hold for all eight, so kernel text chooses with `where` and stops a loop with `every`. Interpreted, a pack
+is a NumPy array whose last axis has length eight; compiled, it is one register (`wide`). No operation is reordered, so
+each of the eight gets bit for bit what it would get alone.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+WIDTH = 8
+Number = Any  # a float, or a pack of eight
+
+
+def value(number: Number) -> Number:
+    """Return a number that later writes to the array it comes from do not change."""
+    return number.copy() if isinstance(number, np.ndarray) else number
+
+
+def where(mask: Any, yes: Number, no: Number) -> Number:
+    """Return yes where the mask holds, else no; both are computed.
+
+    >>> where(1.0 < 2.0, 3.0, 4.0)
+    3.0
+    """
+    if isinstance(mask, np.ndarray):
+        return np.where(mask, yes, no)
+    return yes if mask else no
+
+
+def every(mask: Any) -> bool:
+    """Tell whether the mask holds everywhere."""
+    return bool(np.all(mask))
+
+
+def either(left: Any, right: Any) -> Any:
+    """Return where one mask or the other holds."""
+    return left | right
+
+
+def both(left: Any, right: Any) -> Any:
+    """Return where both masks hold."""
+    return left & right
+
+
+def smaller(left: Number, right: Number) -> Number:
+    """Return the smaller number; the left one where they do not compare."""
+    return where(right < left, right, left)
+
+
+def larger(left: Number, right: Number) -> Number:
+    """Return the larger number; the left one where they do not compare."""
+    return where(right > left, right, left)
+
+
+def absolute(number: Number) -> Number:
+    """Return |number|."""
+    return abs(number)
+
+
+def root(number: Number) -> Number:
+    """Return the square root."""
+    return np.sqrt(number) if isinstance(number, np.ndarray) else math.sqrt(number)
+
+
+def exponential(number: Number) -> Number:
+    """Return exp(number), the same for a pack as for its numbers one by one."""
+    return np.array([math.exp(n) for n in number]) if isinstance(number, np.ndarray) else math.exp(number)
+
+
+def logarithm(number: Number) -> Number:
+    """Return log(number) of a positive number."""
+    return np.array([math.log(n) for n in number]) if isinstance(number, np.ndarray) else math.log(number)
+
+
+def exponential_less_one(number: Number) -> Number:
+    """Return exp(number) - 1 without cancellation."""
+    return np.array([math.expm1(n) for n in number]) if isinstance(number, np.ndarray) else math.expm1(number)
+
+
+def over_contexts(number: Number) -> Number:
+    """Return the sum over the contexts of a block, the upper half added to the lower until one is left.
+
+    A float is one context, and eight replications are no contexts: they come back as they are.
+
+    >>> float(over_contexts(np.arange(8.0)))
+    28.0
+    """
+    while isinstance(number, np.ndarray) and number.size > 1:
+        half = number.size // 2
+        number = number[:half] + number[half:]
+    return float(number[0]) if isinstance(number, np.ndarray) else number
+
+
+def highest_of_contexts(number: Number) -> Number:
+    """Return the largest of the contexts of a block, by halves like `over_contexts`."""
+    while isinstance(number, np.ndarray) and number.size > 1:
+        half = number.size // 2
+        number = larger(number[:half], number[half:])
+    return float(number[0]) if isinstance(number, np.ndarray) else number
+
+
+def at(table: Any, x: int, a: int) -> float:
+    """Return the entry of context x and arm a of a table (blocks, arms) of numbers, or of (contexts, arms)."""
+    if table.ndim == 3:
+        return float(table[x // WIDTH, a, x % WIDTH])
+    return float(table[x, a])
+
+
+def count_of(column: Any) -> int:
+    """Return how many contexts a column of numbers has, those beyond the last that fill a block included."""
+    return int(column.shape[0]) * (WIDTH if column.ndim == 2 else 1)
+
+
+def feature(z: Any, x: int, a: int, i: int) -> float:
+    """Return feature i of context x and arm a."""
+    if z.ndim == 4:
+        return float(z[x // WIDTH, a, i, x % WIDTH])
+    return float(z[x, a, i])
+
+
+def matrix_of(numbers: Any, rows: int, columns: int) -> Any:
+    """Return consecutive numbers as a matrix; a lane of a simulation is no contiguous memory."""
+    return numbers.reshape((rows, columns, *numbers.shape[1:]))
+
+
+def cube_of(numbers: Any, first: int, second: int, third: int) -> Any:
+    """Return consecutive numbers as an array of three axes."""
+    return numbers.reshape((first, second, third, *numbers.shape[1:]))
+
+
+def contexts(memory: Any) -> Any:
+    """Read memory whose last axis has length eight as numbers of eight contexts."""
+    return memory
+
+
+def lanes(memory: Any) -> Any:
+    """Read memory whose last axis has length eight as numbers of eight replications; compiled text only."""
+    return memory
+
+
+def alone(memory: Any) -> Any:
+    """Read memory as floats, one context and one replication at a time."""
+    return memory

@@ -1,0 +1,343 @@
+"""How the compiler writes down eight numbers at once: types, vector instructions, and views of memory.
+
+``contexts(array)`` and ``lanes(array)`` read memory whose last axis has length eight as an array of packs; the one kind
+adds up over its eight (`over_contexts`), the other does not.
+"""
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.core.typeconv.castgraph import Conversion
+from numba.core.typing.templates import AbstractTemplate, infer_global, signature
+from numba.extending import intrinsic, lower_builtin, lower_cast, models, overload, register_model, type_callable
+
+from bothworlds.kernels import numbers
+from bothworlds.kernels.numbers import WIDTH
+
+DOUBLES = ir.VectorType(ir.DoubleType(), WIDTH)
+BITS = ir.VectorType(ir.IntType(1), WIDTH)
+INDEX = ir.IntType(32)
+
+
+class PackType(types.Type):
+    """Eight floats: of eight contexts, or of eight lanes."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(name=f"Pack({kind})")
+
+    def can_convert_from(self, typing_context: Any, other: Any) -> Any:  # noqa: ARG002
+        """Let a float become eight equal ones."""
+        return Conversion.safe if isinstance(other, types.Float | types.Integer) else None
+
+    def unify(self, typing_context: Any, other: Any) -> Any:  # noqa: ARG002
+        """Let a variable that holds a float here and a pack there hold a pack."""
+        return self if isinstance(other, types.Float | types.Integer) else None
+
+
+class MaskType(types.Type):
+    """Eight truth values, of a pack."""
+
+    def __init__(self, pack: PackType) -> None:
+        super().__init__(name=f"Mask({pack})")
+        self.pack = pack
+
+
+CONTEXTS, LANES = PackType("contexts"), PackType("lanes")
+MASKS = {CONTEXTS: MaskType(CONTEXTS), LANES: MaskType(LANES)}
+
+
+@register_model(PackType)
+class _PackModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, DOUBLES)  # type: ignore[no-untyped-call]
+
+
+@register_model(MaskType)
+class _MaskModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, BITS)  # type: ignore[no-untyped-call]
+
+
+def _joined(*kinds: Any) -> Any:
+    """Return the type of numbers together: float, or that of the one kind of pack among them."""
+    if not all(isinstance(kind, PackType | types.Float | types.Integer) for kind in kinds):
+        return None
+    packs = {kind for kind in kinds if isinstance(kind, PackType)}
+    return types.float64 if not packs else packs.pop() if len(packs) == 1 else None
+
+
+def _typed_one(number: Any) -> Any:
+    return _joined(number)
+
+
+def _typed_two(left: Any, right: Any) -> Any:
+    return _joined(left, right)
+
+
+def _positions(chosen: list[int]) -> Any:
+    return ir.Constant(ir.VectorType(INDEX, len(chosen)), chosen)
+
+
+def _as(context: Any, builder: Any, number: Any, kind: Any, wanted: Any) -> Any:
+    """Return a number as a pack where a pack is wanted: eight times the same."""
+    if isinstance(kind, PackType):
+        return number
+    number = context.cast(builder, number, kind, types.float64)
+    if not isinstance(wanted, PackType):
+        return number
+    first = builder.insert_element(ir.Constant(DOUBLES, ir.Undefined), number, INDEX(0))
+    return builder.shuffle_vector(first, first, _positions([0] * WIDTH))
+
+
+@lower_cast(types.Number, PackType)  # type: ignore[untyped-decorator]
+def _cast(context: Any, builder: Any, kind: Any, wanted: Any, number: Any) -> Any:
+    return _as(context, builder, number, kind, wanted)
+
+
+def _same(context: Any, builder: Any, kinds: Any, args: Any) -> list[Any]:
+    """Return numbers as floats or packs, all of the same kind."""
+    wanted = _joined(*kinds)
+    return [_as(context, builder, number, kind, wanted) for kind, number in zip(kinds, args, strict=True)]
+
+
+def _operator(sign: Any, build: Callable[..., Any], *, compares: bool = False) -> None:
+    """Let an operator take two packs, or a pack and a number."""
+
+    class Template(AbstractTemplate):
+        def generic(self, args: tuple[Any, ...], kws: Any) -> Any:
+            joined = None if kws or len(args) != 2 else _joined(*args)
+            if not isinstance(joined, PackType):
+                return None
+            return signature(MASKS[joined] if compares else joined, *args)
+
+    def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return build(builder, *_same(context, builder, sig.args, args))
+
+    infer_global(sign)(Template)
+    for operands in ((PackType, PackType), (PackType, types.Number), (types.Number, PackType)):
+        lower_builtin(sign, *operands)(lower)
+
+
+def _arithmetic(instruction: str) -> Callable[..., Any]:
+    return lambda builder, left, right: getattr(builder, instruction)(left, right)
+
+
+def _comparison(symbol: str) -> Callable[..., Any]:
+    return lambda builder, left, right: builder.fcmp_ordered(symbol, left, right)
+
+
+def _function(function: Any, arity: int, typed: Callable[..., Any], build: Callable[..., Any]) -> None:
+    """Give a function of numbers.py its type and its machine code."""
+    type_callable(function)(lambda context: typed)  # noqa: ARG005
+    lower_builtin(function, *[types.Any] * arity)(build)
+
+
+def _typed_where(mask: Any, yes: Any, no: Any) -> Any:
+    if isinstance(mask, MaskType):
+        return _joined(mask.pack, yes, no)
+    return _joined(yes, no) if isinstance(mask, types.Boolean) else None
+
+
+def _build_where(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    pairs = zip(sig.args[1:], args[1:], strict=True)
+    return builder.select(args[0], *(_as(context, builder, number, kind, sig.return_type) for kind, number in pairs))
+
+
+def _is_truth(mask: Any) -> bool:
+    return isinstance(mask, MaskType | types.Boolean)
+
+
+def _build_every(context: Any, builder: Any, sig: Any, args: Any) -> Any:  # noqa: ARG001
+    if isinstance(sig.args[0], types.Boolean):
+        return args[0]
+    bits = ir.IntType(WIDTH)
+    return builder.icmp_unsigned("==", builder.bitcast(args[0], bits), bits(2**WIDTH - 1))
+
+
+def _build_either(context: Any, builder: Any, sig: Any, args: Any) -> Any:  # noqa: ARG001
+    return builder.or_(*args)
+
+
+def _build_both(context: Any, builder: Any, sig: Any, args: Any) -> Any:  # noqa: ARG001
+    return builder.and_(*args)
+
+
+def _typed_masks(left: Any, right: Any) -> Any:
+    return left if _is_truth(left) and left == right else None
+
+
+def _choose(symbol: str) -> Callable[..., Any]:
+    """Return the right number where it compares to the left one, else the left one."""
+    return lambda builder, left, right: builder.select(builder.fcmp_ordered(symbol, right, left), right, left)
+
+
+def _build_choice(symbol: str) -> Callable[..., Any]:
+    def build(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return _choose(symbol)(builder, *_same(context, builder, sig.args, args))
+
+    return build
+
+
+def _call(builder: Any, name: str, *args: Any) -> Any:
+    """Call a function of the compiler or of the C library by name."""
+    kind = args[0].type
+    function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind, [kind] * len(args)), name)
+    return builder.call(function, args)
+
+
+def _build_intrinsic(name: str) -> Callable[..., Any]:
+    """One instruction, on a float or on a pack."""
+
+    def build(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        [number] = _same(context, builder, sig.args, args)
+        return _call(builder, f"llvm.{name}.{'v8f64' if isinstance(sig.args[0], PackType) else 'f64'}", number)
+
+    return build
+
+
+def _one_by_one(function: Any) -> Callable[..., Any]:
+    """Return code that calls a function of ``math`` on each of the eight."""
+
+    def build(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        kind = context.typing_context.resolve_value_type(function)
+        one = context.get_function(kind, kind.get_call_type(context.typing_context, (types.float64,), {}))
+        if not isinstance(sig.args[0], PackType):
+            return one(builder, _same(context, builder, sig.args, args))
+        result = ir.Constant(DOUBLES, ir.Undefined)
+        for k in range(WIDTH):
+            number = one(builder, [builder.extract_element(args[0], INDEX(k))])
+            result = builder.insert_element(result, number, INDEX(k))
+        return result
+
+    return build
+
+
+def _typed_reduction(number: Any) -> Any:
+    return types.float64 if number is CONTEXTS else _joined(number)
+
+
+def _build_reduction(join: Callable[..., Any]) -> Callable[..., Any]:
+    """Join the upper half of eight contexts with the lower, until one is left; anything else is one already."""
+
+    def build(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        if sig.args[0] is not CONTEXTS:
+            return _same(context, builder, sig.args, args)[0]
+        pack, half = args[0], WIDTH // 2
+        while half:
+            halves = ([*range(half)], [*range(half, 2 * half)])
+            lower, upper = (builder.shuffle_vector(pack, pack, _positions(chosen)) for chosen in halves)
+            pack, half = join(builder, lower, upper), half // 2
+        return builder.extract_element(pack, INDEX(0))
+
+    return build
+
+
+def _typed_view(kind: PackType) -> Callable[..., Any]:
+    """Memory whose last axis has length eight is an array of packs with one axis less."""
+    return lambda memory: types.Array(kind, memory.ndim - 1, "C") if isinstance(memory, types.Array) else None
+
+
+def _build_view(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    seen = sig.return_type
+    old = cgutils.create_struct_proxy(sig.args[0])(context, builder, value=args[0])
+    new = cgutils.create_struct_proxy(seen)(context, builder)
+    new.data = builder.bitcast(old.data, DOUBLES.as_pointer())
+    new.nitems = builder.udiv(old.nitems, old.nitems.type(WIDTH))
+    new.itemsize = old.itemsize.type(8 * WIDTH)
+    new.meminfo, new.parent = old.meminfo, old.parent
+    for part in ("shape", "strides"):
+        sizes = cgutils.unpack_tuple(builder, getattr(old, part))
+        setattr(new, part, cgutils.pack_array(builder, sizes[: seen.ndim]))
+    return new._getvalue()
+
+
+def _typed_shape(array: Any, *sizes: Any) -> Any:
+    return types.Array(array.dtype, len(sizes), array.layout) if isinstance(array, types.Array) else None
+
+
+def _build_shape(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    """Evenly spaced numbers as an array of several axes, without copying; sizes known early stay known."""
+    old = cgutils.create_struct_proxy(sig.args[0])(context, builder, value=args[0])
+    new = cgutils.create_struct_proxy(sig.return_type)(context, builder)
+    axes = [context.cast(builder, n, kind, types.intp) for n, kind in zip(args[1:], sig.args[1:], strict=True)]
+    strides = cgutils.unpack_tuple(builder, old.strides)
+    for size in axes[:0:-1]:
+        strides.insert(0, builder.mul(strides[0], size))
+    new.data, new.itemsize, new.nitems = old.data, old.itemsize, old.nitems
+    new.meminfo, new.parent = old.meminfo, old.parent
+    new.shape, new.strides = cgutils.pack_array(builder, axes), cgutils.pack_array(builder, strides)
+    return new._getvalue()
+
+
+def _lower_all() -> None:
+    for sign, instruction in (("add", "fadd"), ("sub", "fsub"), ("mul", "fmul"), ("truediv", "fdiv")):
+        _operator(getattr(operator, sign), _arithmetic(instruction))
+    for sign, symbol in (("lt", "<"), ("le", "<="), ("gt", ">"), ("ge", ">=")):
+        _operator(getattr(operator, sign), _comparison(symbol), compares=True)
+    _function(numbers.value, 1, lambda number: number, lambda context, builder, sig, args: args[0])  # noqa: ARG005
+    _function(numbers.where, 3, _typed_where, _build_where)
+    _function(numbers.every, 1, lambda mask: types.boolean if _is_truth(mask) else None, _build_every)
+    _function(numbers.either, 2, _typed_masks, _build_either)
+    _function(numbers.both, 2, _typed_masks, _build_both)
+    _function(numbers.smaller, 2, _typed_two, _build_choice("<"))
+    _function(numbers.larger, 2, _typed_two, _build_choice(">"))
+    _function(numbers.absolute, 1, _typed_one, _build_intrinsic("fabs"))
+    _function(numbers.root, 1, _typed_one, _build_intrinsic("sqrt"))
+    for function, one in ((numbers.exponential, math.exp), (numbers.logarithm, math.log)):
+        _function(function, 1, _typed_one, _one_by_one(one))
+    _function(numbers.exponential_less_one, 1, _typed_one, _one_by_one(math.expm1))
+    _function(numbers.over_contexts, 1, _typed_reduction, _build_reduction(_arithmetic("fadd")))
+    _function(numbers.highest_of_contexts, 1, _typed_reduction, _build_reduction(_choose(">")))
+    _function(numbers.contexts, 1, _typed_view(CONTEXTS), _build_view)
+    _function(numbers.lanes, 1, _typed_view(LANES), _build_view)
+    _function(numbers.alone, 1, lambda memory: memory, lambda context, builder, sig, args: args[0])  # noqa: ARG005
+    _function(numbers.matrix_of, 3, lambda array, rows, columns: _typed_shape(array, rows, columns), _build_shape)
+    _function(numbers.cube_of, 4, lambda array, one, two, three: _typed_shape(array, one, two, three), _build_shape)
+
+
+_lower_all()
+
+
+def _holds_contexts(table: Any) -> bool:
+    return bool(isinstance(table, types.Array) and table.dtype is CONTEXTS)
+
+
+@intrinsic
+def _entry(typing_context: Any, table: Any, position: Any, lane: Any) -> Any:  # noqa: ARG001
+    """Return one of the eight numbers of the pack at a position in contiguous memory."""
+
+    def build(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        data = cgutils.create_struct_proxy(sig.args[0])(context, builder, value=args[0]).data
+        start = builder.bitcast(data, ir.DoubleType().as_pointer())
+        offset = builder.add(builder.mul(args[1], args[1].type(WIDTH)), args[2])
+        return builder.load(builder.gep(start, [offset]))
+
+    return types.float64(table, types.intp, types.intp), build
+
+
+read: Any = _entry
+
+
+@overload(numbers.at, strict=False)
+def _compiled_at(table: Any, x: Any, a: Any) -> Any:  # noqa: ARG001
+    if _holds_contexts(table):
+        return lambda table, x, a: read(table, (x // WIDTH) * table.shape[1] + a, x % WIDTH)
+    return lambda table, x, a: table[x, a]
+
+
+@overload(numbers.count_of, strict=False)
+def _compiled_count_of(column: Any) -> Any:
+    width = WIDTH if _holds_contexts(column) else 1
+    return lambda column: column.shape[0] * width
+
+
+@overload(numbers.feature, strict=False)
+def _compiled_feature(z: Any, x: Any, a: Any, i: Any) -> Any:  # noqa: ARG001
+    if _holds_contexts(z):
+        return lambda z, x, a, i: read(z, ((x // WIDTH) * z.shape[1] + a) * z.shape[2] + i, x % WIDTH)
+    return lambda z, x, a, i: z[x, a, i]
