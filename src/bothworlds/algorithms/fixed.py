@@ -8,7 +8,7 @@ import numpy as np
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.entries import KernelText, World
-from bothworlds.kernels.numbers import matrix_of
+from bothworlds.kernels.numbers import matrix_of, row_of
 from bothworlds.kernels.plan import choose_only, plain_numbers
 from bothworlds.kernels.random import Seed
 from bothworlds.kernels.status import OK
@@ -33,7 +33,7 @@ def sizes(B: int, K: int, d: int) -> tuple[int, int]:  # noqa: ARG001
 @kernel
 def state_of(memory: Floats, cells: Floats, B: int, K: int, d: int) -> State:  # noqa: ARG001
     """Name the parts of the memory."""
-    return State(memory[0:1], matrix_of(cells, B, K), matrix_of(memory[1:2], 1, 1))
+    return State(row_of(memory, 0, 1), matrix_of(cells, 0, B, K), matrix_of(memory, 1, 1, 1))
 
 
 @kernel

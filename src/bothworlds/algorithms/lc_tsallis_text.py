@@ -23,6 +23,7 @@ from bothworlds.kernels.numbers import (
     logarithm,
     matrix_of,
     root,
+    row_of,
     smaller,
     where,
 )
@@ -117,20 +118,20 @@ def state_of(memory: Floats, cells: Floats, B: int, K: int, d: int) -> State:
     s = v + d * d
     c = 2 * B
     return State(
-        t=memory[0:1],
-        spread=memory[1:2],
-        rates=memory[2:4],
-        start_rate=memory[4:5],
-        theta=memory[5 : 5 + d],
-        response=memory[5 + d : 5 + 2 * d],
-        baseline=memory[5 + 2 * d : v],
-        ridge=matrix_of(memory[v:s], d, d),
-        sigma=matrix_of(memory[s : s + d * d], d, d),
-        inverse=matrix_of(memory[s + d * d : s + 2 * d * d], d, d),
-        start=cells[0:B],
-        y=cells[B:c],
-        pi=matrix_of(cells[c : c + B * K], B, K),
-        q=matrix_of(cells[c + B * K : c + 2 * B * K], B, K),
+        t=row_of(memory, 0, 1),
+        spread=row_of(memory, 1, 1),
+        rates=row_of(memory, 2, 2),
+        start_rate=row_of(memory, 4, 1),
+        theta=row_of(memory, 5, d),
+        response=row_of(memory, 5 + d, d),
+        baseline=row_of(memory, 5 + 2 * d, d),
+        ridge=matrix_of(memory, v, d, d),
+        sigma=matrix_of(memory, s, d, d),
+        inverse=matrix_of(memory, s + d * d, d, d),
+        start=row_of(cells, 0, B),
+        y=row_of(cells, B, B),
+        pi=matrix_of(cells, c, B, K),
+        q=matrix_of(cells, c + B * K, B, K),
     )
 
 
@@ -140,10 +141,10 @@ def work_of(memory: Floats, cells: Floats, B: int, K: int, d: int) -> Work:
     v = 5 + 3 * d + 3 * d * d
     c = 2 * B + 2 * B * K
     return Work(
-        vector=memory[v : v + d],
-        half=memory[v + d : v + 2 * d],
-        mixed=matrix_of(memory[v + 2 * d : v + 2 * d + d * d], d, d),
-        sums=matrix_of(cells[c : c + d * d], d, d),
+        vector=row_of(memory, v, d),
+        half=row_of(memory, v + d, d),
+        mixed=matrix_of(memory, v + 2 * d, d, d),
+        sums=matrix_of(cells, c, d, d),
     )
 
 

@@ -12,7 +12,7 @@ from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.entries import KernelText, World
 from bothworlds.kernels.matrix import apply_inverse, cholesky, invert_lower, leverage, product
-from bothworlds.kernels.numbers import Number, every, feature, larger, logarithm, matrix_of, root, where
+from bothworlds.kernels.numbers import Number, every, feature, larger, logarithm, matrix_of, root, row_of, where
 from bothworlds.kernels.plan import choose_only, plain_numbers
 from bothworlds.kernels.simplex import smallest
 from bothworlds.kernels.status import NOT_POSITIVE, OK
@@ -54,19 +54,19 @@ def state_of(memory: Floats, cells: Floats, B: int, K: int, d: int) -> State:
     """Name the parts of a policy's memory."""
     m = 1 + 2 * d
     return State(
-        t=memory[0:1],
-        response=memory[1 : 1 + d],
-        theta=memory[1 + d : m],
-        sigma=matrix_of(memory[m : m + d * d], d, d),
-        inverse=matrix_of(memory[m + d * d : m + 2 * d * d], d, d),
-        pi=matrix_of(cells[0 : B * K], B, K),
+        t=row_of(memory, 0, 1),
+        response=row_of(memory, 1, d),
+        theta=row_of(memory, 1 + d, d),
+        sigma=matrix_of(memory, m, d, d),
+        inverse=matrix_of(memory, m + d * d, d, d),
+        pi=matrix_of(cells, 0, B, K),
     )
 
 
 @kernel
 def work_of(memory: Floats, cells: Floats, B: int, K: int, d: int) -> Work:  # noqa: ARG001
     """Name the scratch space."""
-    return Work(memory[1 + 2 * d + 2 * d * d : 1 + 3 * d + 2 * d * d])
+    return Work(row_of(memory, 1 + 2 * d + 2 * d * d, d))
 
 
 @kernel

@@ -9,7 +9,7 @@ import numpy as np
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.entries import KernelText, World
-from bothworlds.kernels.numbers import Number, larger, logarithm, matrix_of, over_contexts, root, where
+from bothworlds.kernels.numbers import Number, larger, logarithm, matrix_of, over_contexts, root, row_of, where
 from bothworlds.kernels.plan import (
     add_context,
     all_finite,
@@ -91,16 +91,16 @@ def state_of(memory: Floats, cells: Floats, B: int, K: int, d: int) -> State:
     """Name the parts of a policy's memory."""
     m = 6 + d
     return State(
-        t=memory[0:1],
-        pace=memory[1:2],
-        entropy=memory[2:3],
-        now=memory[3:4],
-        rates=memory[4:6],
-        theta=memory[6:m],
-        sigma=matrix_of(memory[m : m + d * d], d, d),
-        inverse=matrix_of(memory[m + d * d : m + 2 * d * d], d, d),
-        pi=matrix_of(cells[0 : B * K], B, K),
-        q=matrix_of(cells[B * K : 2 * B * K], B, K),
+        t=row_of(memory, 0, 1),
+        pace=row_of(memory, 1, 1),
+        entropy=row_of(memory, 2, 1),
+        now=row_of(memory, 3, 1),
+        rates=row_of(memory, 4, 2),
+        theta=row_of(memory, 6, d),
+        sigma=matrix_of(memory, m, d, d),
+        inverse=matrix_of(memory, m + d * d, d, d),
+        pi=matrix_of(cells, 0, B, K),
+        q=matrix_of(cells, B * K, B, K),
     )
 
 
@@ -108,8 +108,7 @@ def state_of(memory: Floats, cells: Floats, B: int, K: int, d: int) -> State:
 def work_of(memory: Floats, cells: Floats, B: int, K: int, d: int) -> Work:
     """Name the parts of the scratch space."""
     v = 6 + d + 2 * d * d
-    c = 2 * B * K
-    return Work(sums=matrix_of(cells[c : c + d * d], d, d), vector=memory[v : v + d], half=memory[v + d : v + 2 * d])
+    return Work(sums=matrix_of(cells, 2 * B * K, d, d), vector=row_of(memory, v, d), half=row_of(memory, v + d, d))
 
 
 @kernel

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
+from bothworlds.kernels.numbers import lane_of
 from bothworlds.kernels.random import NATURE, NOISE, two_uniforms
 
 FIXED, CYCLE, GROWING, SWITCH, SINE, WALK, GIVEN, WORST, CORRUPT, LEVEL, FATIGUE = range(11)
@@ -44,10 +45,10 @@ def lane_of_nature(nature: Nature, lane: int) -> Nature:
         nature.numbers,
         nature.tables,
         nature.path,
-        nature.c[:, lane],
-        nature.sums[:, lane],
-        nature.hurt[:, lane],
-        nature.state[:, lane],
+        lane_of(nature.c, lane),
+        lane_of(nature.sums, lane),
+        lane_of(nature.hurt, lane),
+        lane_of(nature.state, lane),
     )
 
 

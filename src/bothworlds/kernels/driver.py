@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.kernels.compile import compiled, kernel
 from bothworlds.kernels.entries import KernelText, World, world_of
-from bothworlds.kernels.numbers import WIDTH, lanes
+from bothworlds.kernels.numbers import WIDTH, lane_of, lanes
 from bothworlds.kernels.random import CONTEXT, draw, two_uniforms
 from bothworlds.kernels.status import OK
 
@@ -263,15 +263,15 @@ def _lanes_driver(text: KernelText, nature_text: NatureText) -> Callable[..., in
             expected_losses(nature.tables, world.g, state.pi, lanes(nature.hurt))
             learnt = 0
             for k in range(WIDTH):
-                one = state_of(memory[:, k], cells[:, k], S, K, d)
-                room = work_of(memory[:, k], cells[:, k], S, K, d)
+                one = state_of(lane_of(memory, k), lane_of(cells, k), S, K, d)
+                room = work_of(lane_of(memory, k), lane_of(cells, k), S, K, d)
                 its, own, noted = lane_of_nature(nature, k), lane_of_queue(queue, k), lane_of_record(record, k)
                 learnt = play(world, numbers, one, room, its, own, noted, keys[k], t, delay, batch)
             if learnt > 0 and refresh(world, numbers, state, work) != OK:
                 return t
             if t == record.checkpoints[position]:
                 for k in range(WIDTH):
-                    sums = nature.sums[:, k]
+                    sums = lane_of(nature.sums, k)
                     noted = lane_of_record(record, k)
                     write_checkpoint(noted, position, nature.tables, sums, world.g, world.blocked)
                 position += 1

@@ -13,7 +13,7 @@ import numpy as np
 
 from bothworlds.kernels.arrays import Floats, aligned
 from bothworlds.kernels.compile import compiled, kernel
-from bothworlds.kernels.numbers import WIDTH, alone, contexts, cube_of, matrix_of
+from bothworlds.kernels.numbers import WIDTH, alone, contexts, cube_of, matrix_of, row_of
 from bothworlds.kernels.status import DAMAGED, OK
 
 
@@ -92,10 +92,7 @@ def world_of(fixed: Any, B: int, K: int, d: int) -> World:
     n = B * K * d
     m = n + B
     return World(
-        cube_of(fixed[0:n], B, K, d),
-        fixed[n:m],
-        matrix_of(fixed[m : m + B * K], B, K),
-        matrix_of(fixed[m + B * K : m + 2 * B * K], B, K),
+        cube_of(fixed, 0, B, K, d), row_of(fixed, n, B), matrix_of(fixed, m, B, K), matrix_of(fixed, m + B * K, B, K)
     )
 
 

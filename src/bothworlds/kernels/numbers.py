@@ -123,14 +123,24 @@ def feature(z: Any, x: int, a: int, i: int) -> float:
     return float(z[x, a, i])
 
 
-def matrix_of(numbers: Any, rows: int, columns: int) -> Any:
-    """Return consecutive numbers as a matrix; a lane of a simulation is no contiguous memory."""
-    return numbers.reshape((rows, columns, *numbers.shape[1:]))
+def row_of(memory: Any, start: int, count: int) -> Any:
+    """Return ``count`` numbers of a memory from a position on."""
+    return memory[start : start + count]
 
 
-def cube_of(numbers: Any, first: int, second: int, third: int) -> Any:
-    """Return consecutive numbers as an array of three axes."""
-    return numbers.reshape((first, second, third, *numbers.shape[1:]))
+def matrix_of(memory: Any, start: int, rows: int, columns: int) -> Any:
+    """Return the numbers of a memory from a position on as a matrix."""
+    return memory[start : start + rows * columns].reshape((rows, columns, *memory.shape[1:]))
+
+
+def cube_of(memory: Any, start: int, first: int, second: int, third: int) -> Any:
+    """Return the numbers of a memory from a position on as an array of three axes."""
+    return memory[start : start + first * second * third].reshape((first, second, third, *memory.shape[1:]))
+
+
+def lane_of(memory: Any, lane: int) -> Any:
+    """Return one of eight replications from a memory (.., 8)."""
+    return memory[:, lane]
 
 
 def contexts(memory: Any) -> Any:

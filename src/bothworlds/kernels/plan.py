@@ -106,7 +106,7 @@ def draw_from(table: Floats, x: int, u: float) -> int:
 @kernel
 def draw_context(g: Floats, u: float) -> int:
     """Return the context drawn by a uniform u; never one of probability zero."""
-    column = matrix_of(g, g.shape[0], 1)
+    column = matrix_of(g, 0, g.shape[0], 1)
     last = 0
     total = 0.0
     for x in range(count_of(g)):

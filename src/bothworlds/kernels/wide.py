@@ -7,6 +7,7 @@ adds up over its eight (`over_contexts`), the other does not.
 import math
 import operator
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 from llvmlite import ir
@@ -256,22 +257,51 @@ def _build_view(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     return new._getvalue()
 
 
-def _typed_shape(array: Any, *sizes: Any) -> Any:
-    return types.Array(array.dtype, len(sizes), array.layout) if isinstance(array, types.Array) else None
+def _typed_part(memory: Any, axes: int) -> Any:
+    return types.Array(memory.dtype, axes, memory.layout) if isinstance(memory, types.Array) else None
 
 
-def _build_shape(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    """Evenly spaced numbers as an array of several axes, without copying; sizes known early stay known."""
-    old = cgutils.create_struct_proxy(sig.args[0])(context, builder, value=args[0])
-    new = cgutils.create_struct_proxy(sig.return_type)(context, builder)
-    axes = [context.cast(builder, n, kind, types.intp) for n, kind in zip(args[1:], sig.args[1:], strict=True)]
-    strides = cgutils.unpack_tuple(builder, old.strides)
-    for size in axes[:0:-1]:
-        strides.insert(0, builder.mul(strides[0], size))
-    new.data, new.itemsize, new.nitems = old.data, old.itemsize, old.nitems
-    new.meminfo, new.parent = old.meminfo, old.parent
-    new.shape, new.strides = cgutils.pack_array(builder, axes), cgutils.pack_array(builder, strides)
+def _array(context: Any, builder: Any, kind: Any, old: Any, data: Any, sizes: list[Any], strides: list[Any]) -> Any:
+    """Return an array that looks at the memory of another one."""
+    new = cgutils.create_struct_proxy(kind)(context, builder)
+    new.data, new.itemsize, new.meminfo, new.parent = data, old.itemsize, old.meminfo, old.parent
+    new.nitems = reduce(builder.mul, sizes)
+    new.shape, new.strides = cgutils.pack_array(builder, sizes), cgutils.pack_array(builder, strides)
     return new._getvalue()
+
+
+def _moved(builder: Any, data: Any, offset: Any) -> Any:
+    """Return an address so many bytes further on."""
+    start = builder.bitcast(data, ir.IntType(8).as_pointer())
+    return builder.bitcast(builder.gep(start, [offset]), data.type)
+
+
+def _build_part(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    """Evenly spaced numbers as an array, without copying or looking for the end; sizes known early stay known."""
+    old = cgutils.create_struct_proxy(sig.args[0])(context, builder, value=args[0])
+    whole = [context.cast(builder, n, kind, types.intp) for n, kind in zip(args[1:], sig.args[1:], strict=True)]
+    start, sizes = whole[0], whole[1:]
+    [stride] = cgutils.unpack_tuple(builder, old.strides)
+    if sig.args[0].layout == "C":
+        stride = stride.type(context.get_abi_sizeof(context.get_data_type(sig.args[0].dtype)))
+    data = _moved(builder, old.data, builder.mul(start, stride))
+    strides = [stride]
+    for size in sizes[:0:-1]:
+        strides.insert(0, builder.mul(strides[0], size))
+    return _array(context, builder, sig.return_type, old, data, sizes, strides)
+
+
+def _typed_lane(memory: Any, lane: Any) -> Any:  # noqa: ARG001
+    return types.Array(memory.dtype, 1, "A") if isinstance(memory, types.Array) and memory.ndim == 2 else None
+
+
+def _build_lane(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    old = cgutils.create_struct_proxy(sig.args[0])(context, builder, value=args[0])
+    lane = context.cast(builder, args[1], sig.args[1], types.intp)
+    size = lane.type(context.get_abi_sizeof(ir.DoubleType()))
+    rows = cgutils.unpack_tuple(builder, old.shape)[0]
+    data = _moved(builder, old.data, builder.mul(lane, size))
+    return _array(context, builder, sig.return_type, old, data, [rows], [size.type(8 * WIDTH)])
 
 
 def _lower_all() -> None:
@@ -296,8 +326,10 @@ def _lower_all() -> None:
     _function(numbers.contexts, 1, _typed_view(CONTEXTS), _build_view)
     _function(numbers.lanes, 1, _typed_view(LANES), _build_view)
     _function(numbers.alone, 1, lambda memory: memory, lambda context, builder, sig, args: args[0])  # noqa: ARG005
-    _function(numbers.matrix_of, 3, lambda array, rows, columns: _typed_shape(array, rows, columns), _build_shape)
-    _function(numbers.cube_of, 4, lambda array, one, two, three: _typed_shape(array, one, two, three), _build_shape)
+    _function(numbers.row_of, 3, lambda memory, start, count: _typed_part(memory, 1), _build_part)  # noqa: ARG005
+    _function(numbers.matrix_of, 4, lambda memory, start, n, m: _typed_part(memory, 2), _build_part)  # noqa: ARG005
+    _function(numbers.cube_of, 5, lambda memory, start, n, m, k: _typed_part(memory, 3), _build_part)  # noqa: ARG005
+    _function(numbers.lane_of, 2, _typed_lane, _build_lane)
 
 
 _lower_all()
