@@ -1,0 +1,334 @@
+"""Regret bounds: their sums against exact sums, their optimisation against brute force, and their shapes."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import bothworlds as bw
+from bothworlds import environments as en
+from bothworlds.theory.bounds import shannon, tsallis
+from bothworlds.theory.bounds.facts import facts_of
+from bothworlds.theory.bounds.own import tsallis_rates
+from bothworlds.theory.bounds.shannon import ShannonRates
+from bothworlds.theory.bounds.tsallis import TsallisRates
+from bothworlds.theory.lemmas import margin_value, stability_factor
+from worlds import random_problem
+
+NOTHING = {"gap": None, "margin": None, "corruption": None, "design": "joint-g"}
+ALGORITHMS = {
+    "paper": bw.LCTsallisINF(tuning="paper"),
+    "certified": bw.LCTsallisINF(),
+    "paper, any support": bw.LCTsallisINF(tuning=bw.Paper(finite_support=False)),
+}
+
+
+def rates_of(problem: bw.Problem, tuning: str = "paper") -> TsallisRates:
+    return tsallis_rates(facts_of(problem, horizon=1, **NOTHING), tuning)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("tuning", list(ALGORITHMS))
+@pytest.mark.parametrize("rarity", [6.0, 300.0])
+def test_constants_bound_the_algorithms_own_rates(tuning: str, rarity: float) -> None:
+    """beta(t) and kappa_T against the schedule of the algorithm itself, round by round."""
+    problem = random_problem(1, S=5, K=4, d=3, rarity=rarity)
+    algorithm, rates = ALGORITHMS[tuning], rates_of(problem, tuning)
+    schedule = algorithm.schedule_for(problem, algorithm.design_for(problem))
+    assert rates.schedule == schedule
+    T = int(max(2_000, 1.5 * rates.t0)) if rates.t0 < 50_000 else 2_000
+    eta = np.array([schedule.learning_rate(t) for t in range(1, T + 1)])
+    gamma = np.array([schedule.exploration_rate(t) for t in range(1, T + 1)])
+    growth = np.diff(1.0 / eta, prepend=1.0 / eta[0])
+    exact = stability_factor(0.125) * 3 * eta / (1.0 - gamma) + 2.0 * math.sqrt(3.0) * growth
+    weight = rates.weight(np.arange(1.0, T + 1.0))
+    assert (exact <= weight * (1 + 1e-9)).all()
+    assert (np.diff(weight) <= 1e-15).all()
+    kappa = 2.0 * (math.sqrt(4) - 1.0) / eta[0] + 2.0 * gamma.sum()
+    assert kappa <= rates.kappa(np.array([float(T)]))[0] * (1 + 1e-12) <= kappa * 1.01 * (1 + 1e-12)
+
+
+@given(st.integers(0, 1000), st.integers(2, 6), st.integers(1, 5), st.floats(5.0, 500.0), st.integers(1, 12))
+def test_bounds_are_below_the_closed_forms_of_the_papers_proof(
+    seed: int, K: int, d: int, rarity: float, digits: int
+) -> None:
+    """Theorems 4.2 and 4.4 in closed form, with 16/3 for stability, 1 for the penalty and 2 sum gamma."""
+    problem = random_problem(seed, S=4, K=K, d=d, rarity=rarity)
+    rates, T = rates_of(problem), float(10**digits)
+    lam = bw.design(problem).coverage
+    G, L = math.sqrt(d * math.sqrt(K)), problem.rarity
+    t0 = 256 * math.sqrt(K) * L / (d * lam)
+    assert rates.t0 == pytest.approx(t0)
+    explored = t0 * (1.0 + math.log(T / t0)) if t0 < T else T
+    kappa = 32.0 * (math.sqrt(K) - 1.0) * math.sqrt(L / lam) + explored
+    horizon = np.array([T])
+    slack = 1.006  # blocks of half a percent
+    assert rates.kappa(horizon)[0] <= kappa * slack
+    adversarial = tsallis.adversarial(rates, horizon)[0]
+    assert adversarial <= (38.0 / 3.0 * G * math.sqrt(T) + kappa) * slack
+    gap, C = 0.4, 50.0
+    V = L / (2 * gap) * (19.0 / 3.0 * G) ** 2 * (1.0 + max(0.0, math.log(T / t0)))
+    value = tsallis.self_bounding(rates, horizon, gap=gap, corruption=C)[0]
+    assert value <= (2 * V + kappa + 2 * math.sqrt(V * (V + kappa + C))) * slack
+    assert value <= (2 * L * (22.0 / 3.0 * G) ** 2 * (1.0 + math.log(T)) / gap + 2 * kappa + C) * slack
+    assert value <= adversarial
+
+
+@given(st.integers(0, 10**6), st.sampled_from([0.5, 1.0, 3.0, math.inf]), st.sampled_from([0.0, 30.0]))
+def test_no_path_of_omegas_that_the_margin_allows_exceeds_the_bound(seed: int, margin: float, C: float) -> None:
+    """Whatever E omega_t = y_t is: if the lower bound does not exclude it, its upper bound is below ours."""
+    rng = np.random.default_rng(seed)
+    rates = rates_of(random_problem(seed % 7, S=2, K=2, d=1), "certified")
+    T, gap = 4000, 1.8
+    t = np.arange(1.0, T + 1.0)
+    weight, kappa = rates.weight(t), rates.kappa(t[-1:])[0]
+    bound = tsallis.self_bounding(rates, t[-1:], gap=gap, margin=margin, corruption=C)[0]
+    for _ in range(20):
+        y = 0.5 * np.minimum(1.0, 10.0 ** rng.uniform(-4, 0.5) * t ** -rng.uniform(0.0, 1.2))
+        upper = float((weight * np.sqrt(y)).sum()) + kappa
+        lower = 0.5 * gap * float(margin_value(y / rates.rarity, margin).sum()) - C
+        if lower <= upper:
+            assert upper <= bound * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("margin", [1.0, math.inf])
+def test_the_bound_is_nearly_attained(margin: float) -> None:
+    """The best y_t by hand comes within 2 % of it, so nothing is given away in nu or in the blocks."""
+    rates = TsallisRates(
+        schedule=rates_of(random_problem(1, S=2, K=2, d=1)).schedule, n_arms=2, dimension=1, rarity=2.0
+    )
+    gap, T = 1.9, 300_000
+    t = np.arange(1.0, T + 1.0)
+    weight, kappa = rates.weight(t), rates.kappa(t[-1:])[0]
+    bound = tsallis.self_bounding(rates, t[-1:], gap=gap, margin=margin)[0]
+    assert bound < 0.98 * tsallis.adversarial(rates, t[-1:])[0]
+    power = 1.0 if math.isinf(margin) else 1.0 + 1.0 / margin
+    low, high, best = -12.0, 12.0, 0.0
+    for _ in range(40):  # the largest y_t of the optimal shape that its own regret can pay for
+        y = np.minimum(0.5, (math.exp(0.5 * (low + high)) * weight) ** (2.0 / (2.0 * power - 1.0)))
+        upper = float((weight * np.sqrt(y)).sum()) + kappa
+        if 0.5 * gap * float(margin_value(y / 2.0, margin).sum()) <= upper:
+            low, best = 0.5 * (low + high), upper
+        else:
+            high = 0.5 * (low + high)
+    assert 0.98 * bound < best <= bound
+
+
+@pytest.mark.parametrize("margin", [0.5, 1.0, 2.0])
+def test_theorem_43_grows_without_the_logarithm(margin: float) -> None:
+    """T^(1/(2+beta)) exactly in the end, and always below the paper's Cauchy-Schwarz with the same constants."""
+    rates = rates_of(random_problem(2, S=3, K=3, d=2))
+    horizons = np.array([1e13, 1e15])
+    value = tsallis.self_bounding(rates, horizons, gap=1.5, margin=margin)
+    main = value - rates.kappa(horizons)
+    slope = math.log(main[1] / main[0]) / math.log(100.0)
+    assert slope == pytest.approx(1.0 / (2.0 + margin), abs=0.02)
+    t0, B = rates.t0, rates.weight(np.array([1.0]))[0] * math.sqrt(rates.t0)
+    squares = B**2 * (1.0 + np.log(horizons / t0))
+    power = margin / (1.0 + margin)
+    x = tsallis.adversarial(rates, horizons)
+    for _ in range(200):  # R <= sqrt(sum beta^2 sum omega) + kappa with Lemma B.4, from above to its fixed point
+        omegas = rates.rarity * horizons ** (1 - power) * (2.0 * (1.0 + margin) * x / (margin * 1.5)) ** power
+        x = np.sqrt(squares * omegas) + rates.kappa(horizons)
+    assert (value < x).all()
+
+
+def test_bounds_move_the_right_way() -> None:
+    rates = rates_of(random_problem(2, S=3, K=3, d=2))
+    T = np.array([1e10])
+
+    def value(gap: float, margin: float = math.inf, corruption: float = 0.0) -> float:
+        return float(tsallis.self_bounding(rates, T, gap=gap, margin=margin, corruption=corruption)[0])
+
+    assert value(0.5) > value(1.0) > value(2.0)
+    assert value(1.0, corruption=1e6) > value(1.0, corruption=1e3) > value(1.0)
+    assert value(1.0, margin=0.5) > value(1.0, margin=2.0) > value(1.0)
+    assert value(1.0, margin=1e9) == pytest.approx(value(1.0), rel=1e-3)
+    more = [value(1.0, corruption=c) - value(1.0) for c in (1e6, 4e6)]
+    assert 1.8 < more[1] / more[0] < 3.0  # between sqrt C and C: 4 would be C
+
+
+@given(st.integers(0, 10**6), st.integers(2, 5), st.integers(1, 4), st.integers(2, 400))
+def test_shannon_sums_bound_the_recursion(seed: int, K: int, d: int, T: int) -> None:
+    """B_t for any entropies h_t <= 1: learning rates and penalties against Theorem D.1's right side."""
+    rng = np.random.default_rng(seed)
+    lam = float(rng.uniform(0.02, 1.0)) / d
+    rates = ShannonRates(n_arms=K, dimension=d, coverage=lam, tuned_to=float(T))
+    h = np.minimum(1.0, 2.0 * rng.random(T) * np.arange(1.0, T + 1.0) ** -rng.uniform(0.0, 1.5))
+    h[0] = 1.0
+    pace = rates.first_pace * (1.0 + np.concatenate([[0.0], np.cumsum(1.0 / np.sqrt(1.0 + np.cumsum(h)))[:-1]]))
+    inverse = np.maximum(pace, 2.0 / lam)
+    penalty = math.log(K) * float((np.diff(inverse, prepend=0.0) * h).sum())
+    cost = (2.0 / lam + 2.0 * (math.e - 2.0) * d) * float((1.0 / inverse).sum())
+    assert penalty + cost <= rates.given_entropy(np.array([float(T)]), np.array([h.sum()]))[0] * (1 + 1e-12)
+    assert (inverse[np.arange(1, T + 1) > rates.t0] >= 2.0 / lam * (1 - 1e-12)).all()
+    assert (pace[np.arange(1, T + 1) > rates.t0] >= 2.0 / lam * (1 - 1e-12)).all()
+
+
+@pytest.mark.parametrize("margin", [0.5, 2.0, math.inf])
+def test_shannon_fixed_point_is_the_largest_regret_that_its_lemmas_allow(margin: float) -> None:
+    rates = ShannonRates(n_arms=3, dimension=2, coverage=0.4, tuned_to=1e8)
+    T, gap, C = np.array([1e8]), 0.8, 100.0
+    bound = shannon.self_bounding(rates, T, gap=gap, margin=margin, corruption=C)[0]
+    best = 0.0
+    for misses in np.logspace(0, 8, 2_001):
+        entropy = misses * math.log(math.e * 2 * T[0] / misses) / math.log(3)
+        upper = rates.given_entropy(T, np.minimum(np.array([entropy]), T))[0]
+        if 0.5 * gap * T[0] * float(margin_value(misses / T[0], margin)) - C <= upper:
+            best = max(best, upper)
+    assert 0.98 * bound < best <= bound * (1 + 1e-9)
+    assert bound < shannon.adversarial(rates, T)[0]
+
+
+def test_shannon_shapes() -> None:
+    """D.2 has sqrt(T log T log K), not log(KT) sqrt(T log T); D.3 tends to D.4, which the printed exponent cannot."""
+    T = np.array([1e6])
+    rates = ShannonRates(n_arms=3, dimension=2, coverage=0.4, tuned_to=1e6)
+    form = math.sqrt((1 / 0.4 + 2) * 1e6 * math.log(1e6) * math.log(3))
+    assert 3.0 * form < shannon.adversarial(rates, T)[0] < 4.3 * form
+    near = shannon.self_bounding(rates, T, gap=1.0, margin=1e8)
+    assert near == pytest.approx(shannon.self_bounding(rates, T, gap=1.0), rel=1e-4)
+
+
+def test_curves_agree_with_single_horizons_and_grow() -> None:
+    problem = random_problem(3, S=4, K=3, d=2)
+    horizons = [1, 10, 999, 10_000, 123_456, 10**6]
+    for bound in bw.bounds(problem, horizon=10**6, gap=0.3, corruption=10.0):
+        curve = bound.at(horizons)
+        assert curve[-1] == pytest.approx(bound.value, rel=6e-3) or math.isinf(bound.value)
+        assert (np.diff(curve[np.isfinite(curve)]) >= -1e-9).all()
+        alone = [float(bound.at(t)[0]) for t in horizons]
+        assert alone == pytest.approx(curve.tolist(), rel=6e-3)
+
+
+def test_informative_from_is_the_first_horizon_below_2t() -> None:
+    table = bw.bounds(random_problem(3, S=4, K=3, d=2), horizon=10**6, gap=0.3).select(constants_known=True)
+    for bound in table:
+        start = bound.informative_from()
+        assert bound.at(start)[0] < 2.0 * start
+        before = math.floor(start / 1.01) - 1
+        assert before < 1 or bound.at(before)[0] >= 2.0 * before
+
+
+NAMES = {
+    "LC-Tsallis-INF, paper",
+    "LC-Tsallis-INF, certified",
+    "LC-Tsallis-INF, paper, any support",
+    "BoBW-RealFTRL",
+    "FTRL with Shannon entropy, transformed",
+    "BoBW reduction of RealLinExp3",
+    "MWU-LC",
+    "Logdet-FTRL",
+    "Linear EXP4",
+    "OFUL",
+    "RealLinExp3, transformed",
+    "RealLinExp3, arm-dependent features",
+    "Tsallis-INF in every context",
+    "tabular MDP",
+    "every algorithm",
+}
+
+
+def test_the_table_is_complete_and_plain() -> None:
+    table = bw.bounds(random_problem(3, S=4, K=3, d=2), horizon=10**6, gap=0.3)
+    assert {bound.name for bound in table} == NAMES
+    assert len(table) == len({(b.name, b.source, b.regime) for b in table})
+    plain = json.loads(json.dumps(table.to_dict(), allow_nan=False))
+    assert len(plain["bounds"]) == len(table)
+    assert all(b["statement"] and b["assumptions"] for b in plain["bounds"])
+    text = str(table)
+    assert text.count("\n") == len(table) + 1
+    assert "rate, constant 1" in text
+    assert "empty for this problem" in text  # S = 4 < d K = 6
+    assert {b.regime for b in table} == {"adversarial", "stochastic"}
+    known = {b.name for b in table if b.constants_known}
+    assert {"Tsallis-INF in every context", "RealLinExp3, arm-dependent features"} < known
+    assert not known & {"OFUL", "MWU-LC", "Logdet-FTRL", "every algorithm"}
+
+
+@pytest.mark.parametrize(
+    ("options", "regime", "source"),
+    [
+        ({}, "adversarial", "Theorem 4.2"),
+        ({"gap": 0.2}, "stochastic", "Theorem 4.4"),
+        ({"gap": 0.2, "corruption": 5}, "corrupted", "Theorem 4.4"),
+        ({"gap": 0.2, "margin": 1}, "margin", "Theorem 4.3"),
+        ({"gap": 0.2, "margin": 1, "corruption": 5}, "margin, corrupted", "Theorem 4.3"),
+    ],
+)
+def test_what_is_known_of_nature_decides_the_regime(options: dict[str, float], regime: str, source: str) -> None:
+    table = bw.bounds(random_problem(3), horizon=1000, **options)  # type: ignore[arg-type]
+    found = table.select(name="Tsallis-INF, certified", regime=regime)
+    assert [b.source for b in found] == [source]
+    assert {b.regime for b in table} <= {"adversarial", regime}
+
+
+def test_rivals_for_arm_independent_features_are_not_empty_where_they_are_at_home() -> None:
+    x = np.random.default_rng(0).normal(size=(6, 2))
+    home = bw.Problem.from_arm_independent(x, probabilities=np.full(6, 1 / 6), arms=3)
+    native = bw.bounds(home, horizon=10**6, gap=0.3).select(name="RealLinExp3, transformed")[0]
+    assert math.isfinite(native.value)
+    lam = np.linalg.eigvalsh(x.T @ x / 6)[0] / (x**2).sum(axis=1).max()
+    expected = math.sqrt(1e6 * 3 * max(2.0, math.log(1e6) / lam) * math.log(3))
+    assert native.value == pytest.approx(expected)
+    away = bw.bounds(random_problem(1, S=6, K=3, d=3), horizon=10**6, gap=0.3)
+    assert math.isinf(away.select(name="RealLinExp3, transformed")[0].value)
+
+
+@given(st.integers(0, 1000))
+def test_theorem_45_both_problems_have_the_same_losses(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x, thetas = rng.normal(size=(5, 2)), rng.normal(size=(3, 2))
+    home = bw.Problem.from_arm_independent(x, probabilities=np.full(5, 0.2), arms=3)
+    assert home.features @ bw.block_parameters(thetas) == pytest.approx(x @ thetas.T)
+    there = bw.transformation(home)
+    assert (there.native, there.independent, there.dependent, there.degenerate) == ("independent", 2, 6, False)
+    problem = random_problem(seed, S=9, K=3, d=2)
+    theta = rng.normal(size=2)
+    stacked = problem.arm_independent_features()
+    assert problem.features @ theta == pytest.approx(stacked @ bw.stacked_parameters(theta, 3).T)
+    back = bw.transformation(problem)
+    assert (back.native, back.independent, back.dependent, back.degenerate) == ("dependent", 6, 2, False)
+    assert bw.transformation(random_problem(seed, S=5, K=3, d=2)).degenerate  # five contexts in six dimensions
+
+
+def test_the_baselines_of_the_discussion() -> None:
+    problem = en.random_instance(contexts=4, arms=3, dimension=2, gap=0.3).problem  # even probabilities
+    table = bw.bounds(problem, horizon=10**6, gap=0.3)
+    alone = table.select(name="in every context")
+    assert alone[0].value == pytest.approx(8.0 * math.sqrt(4 * 3 * 1e6) + 8.0)
+    assert alone[1].value == pytest.approx(4 * 3 * math.log(1e6 / 4) / 0.3)
+    mdp = table.select(name="tabular")
+    assert mdp[0].value == pytest.approx(math.sqrt(4 * 3 * 1e6))
+    lower = table.select(name="every algorithm")[0]
+    assert lower.lower
+    assert lower.value == pytest.approx(math.log(2) + math.log(1e6))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"horizon": 0}, "horizon must be a whole number"),
+        ({"horizon": 1e3}, "horizon must be a whole number"),
+        ({"gap": 0.0}, r"in \(0, 2\]"),
+        ({"gap": "x"}, "gap must be a number"),
+        ({"gap": 0.1, "margin": 0.0}, "Definition 2.5"),
+        ({"gap": 0.1, "corruption": -1.0}, "not negative"),
+        ({"gap": 0.1, "corruption": math.nan}, "corruption must be a number"),
+        ({"margin": 1.0}, "give gap="),
+        ({"design": "best"}, "unknown design"),
+        ({"problem": 3}, "for a Problem"),
+    ],
+)
+def test_wrong_arguments_are_refused_with_a_sentence(options: dict[str, object], words: str) -> None:
+    arguments = {"problem": random_problem(), "horizon": 100, **options}
+    with pytest.raises(ValueError, match=words):
+        bw.bounds(arguments.pop("problem"), **arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("horizons", [0, [1.5], [], [[1]], 1e16])
+def test_wrong_horizons_are_refused(horizons: object) -> None:
+    with pytest.raises(ValueError, match=r"horizon"):
+        bw.bounds(random_problem(), horizon=100)[0].at(horizons)
