@@ -52,7 +52,7 @@ def bounds(
         *rival_bounds(facts),
         *discussion_bounds(facts),
     ]
-    known = {
+    known: dict[str, float] = {
         "S": problem.n_contexts,
         "K": problem.n_arms,
         "d": problem.dimension,
@@ -64,4 +64,6 @@ def bounds(
         known["Delta_*"] = facts.gap
         known |= {"beta": facts.margin} if math.isfinite(facts.margin) else {}
         known |= {"C": facts.corruption} if facts.corruption > 0.0 else {}
+    if problem.reward_range is not None:
+        known["reward per unit of loss"] = problem.reward_per_loss
     return BoundTable(bounds=tuple(found), facts=known)
