@@ -109,6 +109,24 @@ def test_the_constant_of_b1_is_at_least_2() -> None:
     assert value > 1.9 * without_constant
 
 
+@given(SEEDS, st.integers(2, 6))
+def test_e1_stability_for_shannon_entropy(seed: int, K: int) -> None:
+    rng = np.random.default_rng(seed)
+    q, eta = points(rng, 1, K)[0], float(10.0 ** rng.uniform(-3, 0))
+    losses = rng.uniform(-1.0, 3.0, size=K) / eta
+    value = lemmas.shannon_stability_value(q, losses, eta)
+    assert -1e-12 / eta <= value <= lemmas.shannon_stability_bound(q, losses, eta) + 1e-12 / eta
+
+
+def test_e1_needs_steps_of_at_most_one() -> None:
+    """One rare arm with eta l = -1 comes within 1 % of the bound; with -3 it is twice as large."""
+    q = np.array([0.999, 0.001])
+    value = lemmas.shannon_stability_value(q, np.array([0.0, -1.0]), 1.0)
+    assert 0.99 < value / lemmas.shannon_stability_bound(q, np.array([0.0, -1.0]), 1.0) <= 1.0
+    wild = np.array([0.0, -3.0])
+    assert lemmas.shannon_stability_value(q, wild, 1.0) > 2.0 * lemmas.shannon_stability_bound(q, wild, 1.0)
+
+
 def test_stability_factor_refuses_what_is_not_proved() -> None:
     with pytest.raises(ValueError, match="strictly between"):
         lemmas.stability_factor(0.5)

@@ -53,14 +53,15 @@ def tsallis_bounds(facts: Facts) -> list[Bound]:
         if facts.gap is None or tuning == "paper, any support":
             continue  # without finite support kappa itself is of order sqrt T: Theorem 4.2 is all there is
         finite = math.isfinite(facts.margin)
-        rate = "T^(1/(2+beta)) (L d sqrt K)^((1+beta)/(2+beta))" if finite else "(L d sqrt(K)/Delta_*) log T"
+        margin_rate = "((1+beta)/(beta Delta_*))^(beta/(2+beta)) (L d sqrt K)^((1+beta)/(2+beta)) T^(1/(2+beta))"
+        rate = margin_rate if finite else "A + sqrt(C A), A = (L d sqrt(K)/Delta_*) log T,"
         found.append(
             facts.bound(
                 name,
                 "Theorem 4.3" if finite else "Theorem 4.4",
                 partial(tsallis.self_bounding, rates, gap=facts.gap, margin=facts.margin, corruption=facts.corruption),
                 "R_T <= min over nu of [sum_t max_y (beta(t) sqrt y - nu (Delta_*/2) M(y/L)) + kappa_T + nu C]/(1 - nu)"
-                f" = O({rate} + kappa, and with it sqrt(C)); {t0}",
+                f" = O({rate} and kappa); {t0}",
                 FEEDBACK,
                 GAPS[facts.regime],
                 regime=facts.regime,

@@ -5,7 +5,7 @@
 ... + h_t, 1/eta_t = max(B_t, 2/lambda) and B_t = B_1 (1 + sum_{u<t} 1/sqrt(1 + S_u)) >= B_1 t/sqrt(1 + S_{t-1}),
 
     sum eta_t <= min{T lambda/2, (1 + log T) sqrt(1 + S_T)/B_1}
-    sum penalty <= log K (2 B_1 sqrt(S_T) + max{B_1, 2/lambda} - 2 B_1)
+    sum penalty <= log K (2 B_1 sqrt(S_T) + 2 max{0, 1/lambda - B_1})
 
 S_T <= T is the adversarial regime: R_T = O(sqrt((1/lambda + d) T log T log K)), with log K where the paper prints
 log^2(KT). In the others S_T log K <= Q log(e (K-1) T/Q), where Q = E sum_t (1 - q_t(rho*)) satisfies
@@ -21,6 +21,7 @@ import numpy as np
 from bothworlds.kernels.arrays import Floats
 from bothworlds.theory.lemmas.margin import margin_mean
 from bothworlds.theory.lemmas.penalty import entropy_sum_bound
+from bothworlds.theory.lemmas.stability import SHANNON_FACTOR
 
 ITERATIONS = 100
 
@@ -53,8 +54,8 @@ class ShannonRates:
         """Theorem D.1: the bound for a given S_T = E sum_t H(q_t)/log K, at most T."""
         lam, pace, log_arms = self.coverage, self.first_pace, math.log(self.n_arms)
         steps = np.minimum(0.5 * lam * horizons, (1.0 + np.log(horizons)) * np.sqrt(1.0 + entropy) / pace)
-        cost = 2.0 / lam + 2.0 * (math.e - 2.0) * self.dimension
-        penalty = log_arms * (2.0 * pace * np.sqrt(np.maximum(entropy, 1.0)) + max(pace, 2.0 / lam) - 2.0 * pace)
+        cost = 2.0 / lam + 2.0 * SHANNON_FACTOR * self.dimension  # q <= 2 pi
+        penalty = log_arms * (2.0 * pace * np.sqrt(np.maximum(entropy, 1.0)) + 2.0 * max(0.0, 1.0 / lam - pace))
         return np.asarray(cost * steps + penalty)
 
 

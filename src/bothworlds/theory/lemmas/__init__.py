@@ -10,6 +10,8 @@ from bothworlds.theory.lemmas.margin import (
 )
 from bothworlds.theory.lemmas.penalty import entropy_sum_bound, omega, penalty_bound, tsallis_entropy
 from bothworlds.theory.lemmas.stability import (
+    shannon_stability_bound,
+    shannon_stability_value,
     stability_bound,
     stability_bound_of_paper,
     stability_factor,
@@ -29,6 +31,8 @@ __all__ = [
     "omega_sum_bound",
     "penalty_bound",
     "second_moments",
+    "shannon_stability_bound",
+    "shannon_stability_value",
     "stability_bound",
     "stability_bound_of_paper",
     "stability_factor",

@@ -1,4 +1,4 @@
-"""Stability of FTRL with 1/2-Tsallis entropy: Lemmas C.1, C.3, B.1 and B.2, with constants derived anew.
+"""Stability of FTRL: Lemmas C.1, C.3, B.1, B.2 (1/2-Tsallis) and E.1 (Shannon), with constants derived anew.
 
 With psi(q) = 2 (1 - sum sqrt q) the Bregman divergence is D(p, q) = sum (sqrt p - sqrt q)^2/sqrt q, and for one arm
 
@@ -85,3 +85,28 @@ def stability_bound(q: Floats, losses: Floats, eta: float, *, c: float = 0.125) 
     """
     small = np.delete(q, int(q.argmax())).sum()
     return float(stability_factor(c) * eta * math.sqrt(small) * (q * losses**2).sum())
+
+
+SHANNON_FACTOR = math.e - 2.0
+
+
+def shannon_stability_value(q: Floats, losses: Floats, eta: float) -> float:
+    """Return max over p in the simplex of <l, q - p> - KL(p, q)/eta, exactly: <l, q> + log(sum q exp(-eta l))/eta.
+
+    >>> round(shannon_stability_value(np.array([0.5, 0.5]), np.array([1.0, 1.0]), 1.0), 12)
+    0.0
+    """
+    least = float(losses.min())
+    shifted = np.exp(-eta * (losses - least))
+    return float((q * losses).sum() - least + math.log((q * shifted).sum()) / eta)
+
+
+def shannon_stability_bound(q: Floats, losses: Floats, eta: float) -> float:
+    """Bound it by (e - 2) eta sum_a q l^2 where eta l >= -1 (Proposition E.1; the paper goes on with 1 and 3).
+
+    exp(-x) + x - 1 <= (e - 2) x^2 for x >= -1, with equality at -1.
+
+    >>> shannon_stability_bound(np.array([0.5, 0.5]), np.array([1.0, 1.0]), 1.0) == math.e - 2.0
+    True
+    """
+    return float(SHANNON_FACTOR * eta * (q * losses**2).sum())
