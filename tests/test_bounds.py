@@ -91,8 +91,19 @@ def test_no_path_of_omegas_that_the_margin_allows_exceeds_the_bound(seed: int, m
             assert upper <= bound * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("margin", [1.0, math.inf])
-def test_the_bound_is_nearly_attained(margin: float) -> None:
+@pytest.mark.parametrize("margin", [0.3, 1.0, 4.0, math.inf])
+@pytest.mark.parametrize("rarity", [1.0, 2.0, 50.0])
+def test_the_power_law_is_below_the_margin_function(margin: float, rarity: float) -> None:
+    power, strength = tsallis._lower_bound(rarity, 0.6, margin)
+    y = np.linspace(0.0, 1.0, 1001)
+    exact = 0.3 * margin_value(y / rarity, margin)
+    assert (strength * y**power <= exact * (1 + 1e-12)).all()
+    if rarity >= 2.0:  # and nothing is given away
+        assert strength * y**power == pytest.approx(exact)
+
+
+@pytest.mark.parametrize(("margin", "corruption"), [(1.0, 0.0), (math.inf, 0.0), (math.inf, 2000.0)])
+def test_the_bound_is_nearly_attained(margin: float, corruption: float) -> None:
     """The best y_t by hand comes within 2 % of it, so nothing is given away in nu or in the blocks."""
     rates = TsallisRates(
         schedule=rates_of(random_problem(1, S=2, K=2, d=1)).schedule, n_arms=2, dimension=1, rarity=2.0
@@ -100,14 +111,14 @@ def test_the_bound_is_nearly_attained(margin: float) -> None:
     gap, T = 1.9, 300_000
     t = np.arange(1.0, T + 1.0)
     weight, kappa = rates.weight(t), rates.kappa(t[-1:])[0]
-    bound = tsallis.self_bounding(rates, t[-1:], gap=gap, margin=margin)[0]
+    bound = tsallis.self_bounding(rates, t[-1:], gap=gap, margin=margin, corruption=corruption)[0]
     assert bound < 0.98 * tsallis.adversarial(rates, t[-1:])[0]
     power = 1.0 if math.isinf(margin) else 1.0 + 1.0 / margin
     low, high, best = -12.0, 12.0, 0.0
     for _ in range(40):  # the largest y_t of the optimal shape that its own regret can pay for
         y = np.minimum(0.5, (math.exp(0.5 * (low + high)) * weight) ** (2.0 / (2.0 * power - 1.0)))
         upper = float((weight * np.sqrt(y)).sum()) + kappa
-        if 0.5 * gap * float(margin_value(y / 2.0, margin).sum()) <= upper:
+        if 0.5 * gap * float(margin_value(y / 2.0, margin).sum()) - corruption <= upper:
             low, best = 0.5 * (low + high), upper
         else:
             high = 0.5 * (low + high)

@@ -32,6 +32,14 @@ def test_a3_estimates_are_bounded(seed: int, gamma: float, K: int) -> None:
     assert (seen <= lemmas.estimate_bound(q, g, gamma=gamma, coverage=explore.coverage) * (1 + 1e-9)).all()
 
 
+def test_a3_is_attained() -> None:
+    """One dimension, half of the plays for each of two equal arms: both bounds without slack."""
+    z, g, q = np.ones((1, 2, 1)), np.ones(1), np.array([[1.0, 0.0]])
+    explore = np.array([[0.0, 1.0]])
+    seen = lemmas.largest_estimates(z, g, 0.5 * q + 0.5 * explore)
+    assert seen[0, 0] == pytest.approx(lemmas.estimate_bound(q, g, gamma=0.5, coverage=1.0)[0, 0])
+
+
 def test_a3_needs_the_coverage_of_the_exploration_policy() -> None:
     """Assumption 2.4 violated: with twice the true lambda the bound, sharp for unit features, is broken."""
     z, g, q = np.eye(2)[None], np.ones(1), np.array([[1.0, 0.0]])

@@ -25,14 +25,19 @@ def largest_estimates(z: Floats, g: Floats, pi: Floats) -> Floats:
 def estimate_bound(q: Floats, g: Floats, *, gamma: float, coverage: float) -> Floats:
     """Bound |l_hat(a, x)| for pi = (1 - gamma) q + gamma e*, e* of the given coverage lambda (Lemma A.3), (S, K).
 
-    min{1/(lambda gamma), sqrt(1/(lambda gamma (1 - gamma) q(a|x) g(x)))}
+    min{1/(lambda gamma), (1/2) sqrt(1/(lambda gamma (1 - gamma) q(a|x) g(x)))}
 
-    >>> estimate_bound(np.array([[0.5, 0.5]]), np.ones(1), gamma=0.5, coverage=0.5).tolist()
-    [[4.0, 4.0]]
+    The 1/2 is ours. With M = Sigma_t = A + B, A = (1 - gamma) Sigma(q), B = gamma Sigma(e*), the estimate is at most
+    |A^(1/2) M^-1 B^(1/2)| sqrt(phi^T A^-1 phi phi'^T B^-1 phi'), and that norm is the largest sqrt(p (1 - p)) over the
+    eigenvalues p of M^(-1/2) A M^(-1/2). The paper bounds each leverage on its own; both cannot
+    be attained at once.
+
+    >>> estimate_bound(np.array([[1.0, 0.0]]), np.ones(1), gamma=0.5, coverage=0.5).tolist()
+    [[1.4142135623730951, 4.0]]
     """
     first = 1.0 / (coverage * gamma)
     with np.errstate(divide="ignore"):
-        second = np.sqrt(first / ((1.0 - gamma) * q * g[:, None]))
+        second = 0.5 * np.sqrt(first / ((1.0 - gamma) * q * g[:, None]))
     return np.asarray(np.minimum(first, second))
 
 
