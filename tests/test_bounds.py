@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bothworlds as bw
@@ -48,6 +48,7 @@ def test_constants_bound_the_algorithms_own_rates(tuning: str, rarity: float) ->
     assert kappa <= rates.kappa(np.array([float(T)]))[0] * (1 + 1e-12) <= kappa * 1.01 * (1 + 1e-12)
 
 
+@settings(max_examples=25)  # each computes a design
 @given(st.integers(0, 1000), st.integers(2, 6), st.integers(1, 5), st.floats(5.0, 500.0), st.integers(1, 12))
 def test_bounds_are_below_the_closed_forms_of_the_papers_proof(
     seed: int, K: int, d: int, rarity: float, digits: int

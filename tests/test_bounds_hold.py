@@ -1,6 +1,6 @@
 """Measured regret is below its bound in every regime, at every checkpoint, and uniform play is not.
 
-Measured over bound at T = 100,000 (largest over all checkpoints): see docs/theory.md.
+Measured over bound at T (largest over all checkpoints): see docs/theory.md.
 """
 
 from functools import cache
@@ -11,10 +11,11 @@ import pytest
 import bothworlds as bw
 from bothworlds import environments as en
 
-T = 100_000
+T = 50_000
 ALGORITHMS: dict[str, Any] = {
     "LC-Tsallis-INF, paper": bw.LCTsallisINF(tuning="paper"),
     "LC-Tsallis-INF, certified": bw.LCTsallisINF(),
+    "LC-Tsallis-INF, paper, any support": bw.LCTsallisINF(tuning=bw.Paper(finite_support=False)),
     "BoBW-RealFTRL": bw.RealFTRL(horizon=T),
     "uniform": bw.FixedPolicy(),
 }
@@ -40,10 +41,11 @@ def measured(regime: str) -> tuple[bw.Results, bw.BoundTable]:
 
 
 @pytest.mark.parametrize("regime", ["stochastic", "corrupted", "margin", "adversarial"])
-@pytest.mark.parametrize("name", list(ALGORITHMS)[:3])
+@pytest.mark.parametrize("name", list(ALGORITHMS)[:4])
 def test_regret_is_below_its_bound_at_every_checkpoint(regime: str, name: str) -> None:
     results, table = measured(regime)
-    (bound,) = table.select(name=name, regime=regime)
+    proved = "adversarial" if name.endswith("any support") else regime  # which holds in every regime
+    (bound,) = [b for b in table.select(regime=proved) if b.name == name]
     run = results[name]
     assert (run.regret + 3.0 * run.standard_error <= bound.at(results.checkpoints)).all()
     assert bound.informative
