@@ -14,6 +14,7 @@ from bothworlds.loading import load
 from bothworlds.policy import Policy
 from bothworlds.problem import DegenerateProblemWarning, Problem, block_parameters, stacked_parameters
 from bothworlds.simulation import Results, Study, check_algorithm, load_results, replay, run_study, simulate
+from bothworlds.theory.bounds import Bound, BoundTable, bounds, transformation
 from bothworlds.theory.design import Design, design
 from bothworlds.theory.forecast import Forecast
 
@@ -23,6 +24,8 @@ __all__ = [
     "MGR",
     "OFUL",
     "Adaptive",
+    "Bound",
+    "BoundTable",
     "Certified",
     "Decision",
     "DegenerateProblemWarning",
@@ -39,6 +42,7 @@ __all__ = [
     "Results",
     "Study",
     "block_parameters",
+    "bounds",
     "check_algorithm",
     "design",
     "environments",
@@ -49,4 +53,5 @@ __all__ = [
     "run_study",
     "simulate",
     "stacked_parameters",
+    "transformation",
 ]

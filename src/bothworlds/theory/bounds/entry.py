@@ -1,0 +1,69 @@
+"""The one public entry: all bounds for a problem, a horizon, and what is known of nature."""
+
+import math
+
+from bothworlds.problem import Problem
+from bothworlds.theory.bounds.bound import BoundTable
+from bothworlds.theory.bounds.discussion import discussion_bounds
+from bothworlds.theory.bounds.facts import facts_of
+from bothworlds.theory.bounds.own import shannon_bounds, tsallis_bounds
+from bothworlds.theory.bounds.rivals import rival_bounds
+from bothworlds.theory.design import Design, Kind
+
+
+def bounds(
+    problem: Problem,
+    *,
+    horizon: int,
+    gap: float | None = None,
+    margin: float | None = None,
+    corruption: float | None = None,
+    design: Kind | Design = "joint-g",
+) -> BoundTable:
+    """Evaluate every regret bound of the paper, and its Table 1, for a problem.
+
+    Bounds are in units of loss (losses in [-1, 1]); `Problem.reward_per_loss` turns them into the user's. What is not
+    given is not assumed: without a gap only the adversarial regime is stated.
+
+    Parameters
+    ----------
+    horizon
+        T. Every bound can be evaluated at other horizons with `Bound.at`.
+    gap
+        Delta_*: the smallest difference of mean losses between the best arm and another (Definitions 2.5, 2.6).
+    margin
+        beta of Definition 2.5; infinite if left out, that is, every gap is at least Delta_*.
+    corruption
+        C of Definition 2.6; zero if left out.
+    design
+        The exploration policy whose coverage lambda enters.
+
+    >>> p = Problem(features=[[[1, 0], [0, 1]], [[1, 1], [0, 1]]], probabilities=[0.5, 0.5])
+    >>> print(bounds(p, horizon=10**6, gap=0.5).select(name="Tsallis-INF, certified"))
+    S = 2, K = 2, d = 2, L = 2, lambda = 0.5, T = 1,000,000, Delta_* = 0.5
+    bound on R_T               regime            value    of 2 T  note
+    LC-Tsallis-INF, certified  adversarial      12,126   0.00606  Theorem 4.2
+    LC-Tsallis-INF, certified  stochastic        9,023   0.00451  Theorem 4.4
+    """
+    facts = facts_of(problem, horizon=horizon, gap=gap, margin=margin, corruption=corruption, design=design)
+    found = [
+        *tsallis_bounds(facts),
+        *shannon_bounds(facts),
+        *rival_bounds(facts),
+        *discussion_bounds(facts),
+    ]
+    known: dict[str, float] = {
+        "S": problem.n_contexts,
+        "K": problem.n_arms,
+        "d": problem.dimension,
+        "L": problem.rarity,
+        "lambda": facts.coverage,
+        "T": facts.horizon,
+    }
+    if facts.gap is not None:
+        known["Delta_*"] = facts.gap
+        known |= {"beta": facts.margin} if math.isfinite(facts.margin) else {}
+        known |= {"C": facts.corruption} if facts.corruption > 0.0 else {}
+    if problem.reward_range is not None:
+        known["reward per unit of loss"] = problem.reward_per_loss
+    return BoundTable(bounds=tuple(found), facts=known)

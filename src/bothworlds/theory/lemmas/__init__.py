@@ -1,0 +1,42 @@
+"""The lemmas of the paper that a computer can check: each a pure function, each with a test that enumerates."""
+
+from bothworlds.theory.lemmas.estimates import estimate_bound, largest_estimates, second_moments
+from bothworlds.theory.lemmas.margin import (
+    largest_margin_gap,
+    margin_condition,
+    margin_mean,
+    margin_value,
+    omega_sum_bound,
+)
+from bothworlds.theory.lemmas.penalty import entropy_sum_bound, omega, penalty_bound, tsallis_entropy
+from bothworlds.theory.lemmas.stability import (
+    shannon_stability_bound,
+    shannon_stability_value,
+    stability_bound,
+    stability_bound_of_paper,
+    stability_factor,
+    stability_step,
+    stability_value,
+)
+
+__all__ = [
+    "entropy_sum_bound",
+    "estimate_bound",
+    "largest_estimates",
+    "largest_margin_gap",
+    "margin_condition",
+    "margin_mean",
+    "margin_value",
+    "omega",
+    "omega_sum_bound",
+    "penalty_bound",
+    "second_moments",
+    "shannon_stability_bound",
+    "shannon_stability_value",
+    "stability_bound",
+    "stability_bound_of_paper",
+    "stability_factor",
+    "stability_step",
+    "stability_value",
+    "tsallis_entropy",
+]
