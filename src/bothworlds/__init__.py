@@ -13,7 +13,16 @@ from bothworlds.ftrl import ftrl_point
 from bothworlds.loading import load
 from bothworlds.policy import Policy
 from bothworlds.problem import DegenerateProblemWarning, Problem, block_parameters, stacked_parameters
-from bothworlds.simulation import Results, Study, check_algorithm, load_results, replay, run_study, simulate
+from bothworlds.simulation import (
+    Results,
+    Study,
+    check_algorithm,
+    check_environment,
+    load_results,
+    replay,
+    run_study,
+    simulate,
+)
 from bothworlds.theory.design import Design, design
 from bothworlds.theory.forecast import Forecast
 
@@ -40,6 +49,7 @@ __all__ = [
     "Study",
     "block_parameters",
     "check_algorithm",
+    "check_environment",
     "design",
     "environments",
     "ftrl_point",

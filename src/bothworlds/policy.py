@@ -273,6 +273,10 @@ class Policy:
             "The update was not applied; more exploration or better scaled features avoid this"
         )
 
+    def learnt(self) -> dict[str, Floats]:
+        """Return what was learnt, by name, as copies: together with problem and algorithm all that a file keeps."""
+        return {name: getattr(self.state, name).copy() for name in self._machine.learnt}
+
     def save(self, path: str | Path) -> None:
         """Write the policy to an .npz file; `bothworlds.load` continues it bit for bit."""
         if Path(path).suffix != ".npz":
@@ -288,14 +292,13 @@ class Policy:
             "key": self._key,
             "rounds": self.rounds,
         }
-        state = self.state
         arrays = {
             "features": problem.features,
             "probabilities": problem.probabilities,
             "available": problem.available,
             "open": self._rounds.intervals,
             **{f"frame.{name}": array for name, array in self._machine.frame.items()},
-            **{f"learnt.{name}": getattr(state, name) for name in self._machine.learnt},
+            **{f"learnt.{name}": array for name, array in self.learnt().items()},
         }
         write_arrays(path, header, arrays)
 
