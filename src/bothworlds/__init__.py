@@ -8,7 +8,7 @@ from bothworlds.algorithms.oful import OFUL
 from bothworlds.algorithms.real_ftrl import RealFTRL
 from bothworlds.algorithms.tunings import MGR, Adaptive, Certified, Paper
 from bothworlds.decision import Decision
-from bothworlds.errors import NumericalError
+from bothworlds.errors import NumericalError, StudyError
 from bothworlds.ftrl import ftrl_point
 from bothworlds.loading import load
 from bothworlds.policy import Policy
@@ -47,6 +47,7 @@ __all__ = [
     "RealFTRL",
     "Results",
     "Study",
+    "StudyError",
     "block_parameters",
     "check_algorithm",
     "check_environment",
