@@ -120,10 +120,10 @@ def outside(nature: Any, mean: float, u: float, key: int, t: int) -> float:
     [
         (own(swelling), r"means: round \d+: the mean loss of arm \d in context \d is -?1\.0"),
         (own(undefined), "means: round 7: .* is nan"),
-        (own(changes_tables), "writing: round 1: the rule writes nature.tables"),
-        (own(changes_hurt), "writing: round 1: the rule writes nature.hurt"),
-        (own(beyond, state_size=1), "writing: round 1: the rule writes beyond its state_size = 1"),
-        (own(far_beyond, state_size=1), "writing: round 1: index 12 is out of bounds"),
+        (own(changes_tables), "rounds: round 1: the rule writes nature.tables"),
+        (own(changes_hurt), "rounds: round 1: the rule writes nature.hurt"),
+        (own(beyond, state_size=1), "rounds: round 1: the rule writes beyond its state_size = 1"),
+        (own(far_beyond, state_size=1), "rounds: round 1: index 12 is out of bounds"),
         (own(first, noisy=biased), "noise: losses have the mean .* not mean-zero"),
         (own(first, noisy=biased_by_round), "noise: losses have the mean .* not mean-zero"),
         (own(first, noisy=outside), r"noise: a mean loss of -1.0 gave the loss -1\.\d+, not in"),
@@ -170,7 +170,7 @@ def test_functions_that_misbehave_are_caught() -> None:
         (undecided, "the same seed and the same plays do not give the same parameter"),
         (hoards, "memory: memory grows by"),
         (counts, "the same seed"),
-        (small, "means: round 1: the function must return 3 finite numbers"),
+        (small, "rounds: round 1: the function must return 3 finite numbers"),
     ):
         found = bw.check_environment(en.from_function(INSTANCE.problem, function))
         assert any(words in sentence for sentence in found), (words, found)

@@ -179,7 +179,7 @@ def play_in_python(start: Callable[..., Any], setting: Setting, number: int, *, 
         if t == setting.checkpoints[position]:
             write_checkpoint(record, position, nature.tables, nature.sums, problem.probabilities, blocked)
             position += 1
-    learnt = learner.learnt() if hasattr(learner, "learnt") else {}
+    learnt = learner.learnt() if callable(getattr(learner, "learnt", None)) else {}
     return _outcome(setting, nature, record, {name: np.array(values) for name, values in learnt.items()})
 
 
