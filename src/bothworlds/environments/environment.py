@@ -115,10 +115,11 @@ class Environment:
 
     def require_obedience(self, nature: nature.Nature, t: int) -> None:
         """Refuse to go on after round t if a rule in a user's kernel text has made a mean loss leave [-1, 1]."""
-        outside = float(nature.state[-1])
-        if outside != 0.0:
+        outside = np.atleast_1d(nature.state[-1])
+        if outside.any():
+            worst = outside[outside != 0.0][0]
             raise ValueError(
-                f"the environment {self.name!r} made a mean loss of {outside:.6g} in round {t} or before; losses must "
+                f"the environment {self.name!r} made a mean loss of {worst:.6g} in round {t} or before; losses must "
                 "stay in [-1, 1]. check_environment finds the first round"
             )
 

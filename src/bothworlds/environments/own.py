@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from bothworlds.environments import nature
-from bothworlds.environments.environment import Environment, Noise
+from bothworlds.environments.environment import TEXT, Environment, Noise
 from bothworlds.kernels.compile import kernel
-from bothworlds.kernels.driver import NatureText
 from bothworlds.problem import Problem
 from bothworlds.problem.checks import whole
 
@@ -85,11 +84,11 @@ def kernel_environment(
         stochastic=stochastic,
         budget=budget,
         reacts=react is not None,
-        text=NatureText(
-            marked(decide),
-            nature.no_reaction if react is None else marked(react),
-            nature.watched_mean_loss,
-            nature.noisy if noisy is None else marked(noisy),
+        text=TEXT._replace(
+            decide=marked(decide),
+            react=nature.no_reaction if react is None else marked(react),
+            mean_loss=nature.watched_mean_loss,
+            noisy=nature.noisy if noisy is None else marked(noisy),
         ),
         state_size=whole(state_size, 0, "state_size"),
     )
