@@ -251,7 +251,8 @@ def test_an_interrupted_run_says_how_to_go_on(tmp_path: Path) -> None:
     time.sleep(1.0)
     process.send_signal(signal.SIGINT)
     _, talk = process.communicate(timeout=180)  # compilation cannot be interrupted on the spot
-    assert process.returncode == 130
+    # Where the signal meets text that numba executes, Python ends by the signal itself; to a shell both are 130.
+    assert process.returncode in (130, -signal.SIGINT)
     assert "the same command goes on" in talk
 
 
