@@ -60,6 +60,19 @@ def test_margin_instances_meet_the_definition_and_are_tight(margin: float, rarit
         assert made.margin_curve(inside) == pytest.approx(0.5 * (inside / gap) ** margin, rel=1e-6)
 
 
+@given(st.integers(0, 300), st.integers(1, 30), st.integers(2, 6), st.integers(1, 40), st.floats(0.3, 5.0))
+def test_margins_hold_in_spite_of_rounding(seed: int, S: int, K: int, d: int, margin: float) -> None:
+    """Exactly at its own gaps, as computed from the features, no tolerance upwards."""
+    gap = 1e-3
+    if gap * (2.0 / S) ** (1.0 / margin) < 1e-6:
+        with pytest.raises(ValueError, match="below the rounding"):
+            en.margin_instance(contexts=S, arms=K, dimension=d, gap=gap, margin=margin, seed=seed)
+        return
+    made = en.stochastic(en.margin_instance(contexts=S, arms=K, dimension=d, gap=gap, margin=margin, seed=seed))
+    heights = made.context_gaps[made.context_gaps <= gap]
+    assert (made.margin_curve(heights) <= 0.5 * (heights / gap) ** margin * (1 + 1e-15)).all()
+
+
 @given(st.integers(0, 100), st.integers(2, 20), st.floats(1.0, 50.0))
 def test_rarity_is_what_was_asked_for(seed: int, S: int, factor: float) -> None:
     g = context_probabilities(np.random.default_rng(seed), S, S * factor)
@@ -221,6 +234,28 @@ def test_worlds_that_leave_the_range_are_refused() -> None:
         (lambda p, th: en.random_instance(contexts=3, arms=2, dimension=2, gap=0.1, rarity=2), "rarity"),
         (lambda p, th: en.margin_instance(contexts=3, arms=2, dimension=2, gap=0.1, margin=0), "margin"),
         (lambda p, th: en.alternating(p, [np.ones(7)]), "one entry per feature"),
+        (lambda p, th: en.alternating(p, [th], every=1.5), "every must be"),  # type: ignore[arg-type]
+        (lambda p, th: en.corrupted(en.Instance(p, th), budget=1.0, probability=0.0), "probability must lie in"),
+        (lambda p, th: en.corrupted(en.Instance(p, th), budget=1.0, probability=1.5), "probability must lie in"),
+        (lambda p, th: en.corrupted(en.Instance(p, th), budget=math.inf), "budget"),
+        (lambda p, th: en.random_walk(p, seed=-1), "seed must be a whole number"),
+        (lambda p, th: en.lower_bound(arms=2, horizon=10, seed=0.5), "seed must be"),  # type: ignore[arg-type]
+        (lambda p, th: instance(contexts=0), "contexts must be a whole number of at least 1; got 0"),
+        (lambda p, th: instance(contexts=2.0), "contexts must be a whole number"),
+        (lambda p, th: instance(arms=1), "arms must be a whole number of at least 2"),
+        (lambda p, th: instance(dimension=0), "dimension must be"),
+        (lambda p, th: instance(contexts=10**9), "too large to simulate"),
+        (lambda p, th: instance(contexts=10**4, arms=10**4, dimension=10**4), "too large to simulate"),
+        (lambda p, th: instance(seed=-3), "seed must be a whole number"),
+        (lambda p, th: instance(gap=1e-9), "gap must lie"),
+        (lambda p, th: instance(gap=math.nan), "gap must lie"),
+        (lambda p, th: instance(rarity=math.nan), "rarity"),
+        (lambda p, th: instance(rarity=math.inf), "rarity"),
+        (
+            lambda p, th: en.margin_instance(contexts=50, arms=2, dimension=2, gap=0.1, margin=0.1),
+            "below the rounding of mean losses",
+        ),
+        (lambda p, th: en.margin_instance(contexts=3, arms=2, dimension=2, gap=0.1, margin=1, seed=-1), "seed"),
     ],
 )
 def test_impossible_worlds_are_refused(make: object, words: str) -> None:

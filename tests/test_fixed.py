@@ -48,6 +48,20 @@ def test_fixed_policies_conform_and_survive_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("arms", "words"),
+    [
+        ([-1, 0], "the arm of context 0 must be a whole number of at least 0; got -1"),
+        ([0, 3], "the arm of context 1 is 3, but there are 3, numbered from 0"),
+        ([0.5, 1], "whole number"),
+        ([True, False], "whole number"),
+    ],
+)
+def test_wrong_arms_are_refused(arms: object, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        bw.FixedPolicy.always(arms, 3)
+
+
+@pytest.mark.parametrize(
     ("table", "words"),
     [(np.ones((2, 2)), "shape"), (np.ones((4, 3)), "distribution"), (np.tile([1.0, 0.0, 0.0], (4, 1)), "offered")],
 )

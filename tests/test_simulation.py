@@ -58,7 +58,7 @@ def test_the_engine_is_the_loop_over_a_policy(world: str, tuning: str) -> None:
     environment = WORLDS[world]
     fast = replay(environment, algorithm, horizon=250, rng=3, replication=2, interpreted=False)
     setting = Setting(environment=environment, horizon=250, checkpoints=log_spaced(250), seed=3)
-    slow = play_in_python(algorithm.start, setting, 2)
+    slow = play_in_python(algorithm.start, setting, 2, trace=True)
     assert fast.trace.tolist() == slow.trace.tolist()
     for name in ("expected", "realised", "own_best"):
         assert getattr(fast, name) == pytest.approx(getattr(slow, name), rel=1e-12, abs=1e-12)
@@ -72,7 +72,7 @@ def test_delay_and_batches_are_the_loop_too(delay: int, batch: int) -> None:
     setting = Setting(
         environment=environment, horizon=200, checkpoints=log_spaced(200), seed=0, delay=delay, batch=batch
     )
-    slow = play_in_python(algorithm.start, setting, 0)
+    slow = play_in_python(algorithm.start, setting, 0, trace=True)
     assert fast.trace.tolist() == slow.trace.tolist()
     assert fast.expected == pytest.approx(slow.expected, rel=1e-12, abs=1e-12)
 
@@ -175,7 +175,18 @@ def test_progress_counts_every_round() -> None:
         ({"horizon": 10, "replications": 0}, "replications"),
         ({"horizon": 10, "delay": -1}, "delay"),
         ({"horizon": 10, "batch": 0}, "batch"),
-        ({"horizon": 10, "checkpoints": [0, 5]}, "checkpoints"),
+        ({"horizon": 10, "checkpoints": [0, 5]}, "a checkpoint must be"),
+        ({"horizon": 10, "checkpoints": [2, 11]}, "checkpoints must lie between 1 and the horizon 10; got 11"),
+        ({"horizon": 10, "checkpoints": [2.5]}, "a checkpoint must be a whole number"),
+        ({"horizon": 10, "checkpoints": 10**9}, "at most 1,000,000"),
+        ({"horizon": 1e4}, "horizon must be a whole number of at least 1; got 10000.0"),
+        ({"horizon": True}, "horizon must be a whole number"),
+        ({"horizon": "10"}, "horizon must be a whole number"),
+        ({"horizon": 10, "replications": 2.0}, "replications must be a whole number"),
+        ({"horizon": 10, "threads": 0}, "threads must be a whole number"),
+        ({"horizon": 10, "delay": 10}, "nothing would be learnt"),
+        ({"horizon": 10, "delay": 10**18}, "nothing would be learnt"),
+        ({"horizon": 10**18, "delay": 10**15}, "GiB of open decisions"),
         ({"horizon": 10, "algorithms": []}, "no algorithm"),
         ({"horizon": 10, "algorithms": {"x": 3}}, "not an algorithm"),
         ({"horizon": 10, "algorithms": [bw.LCTsallisINF(), bw.LCTsallisINF()]}, "same description"),
@@ -185,6 +196,50 @@ def test_impossible_runs_are_refused(options: dict[str, Any], words: str) -> Non
     options = {"algorithms": bw.LCTsallisINF(), **options}
     with pytest.raises(ValueError, match=words):
         simulate(WORLDS["stochastic"], **options)
+
+
+def test_whole_numbers_of_numpy_are_whole_numbers(tmp_path: Path) -> None:
+    numbers: dict[str, Any] = {"horizon": 50, "replications": 2, "delay": 3, "batch": 2, "checkpoints": 5, "rng": 4}
+    plain = simulate(WORLDS["stochastic"], {"a": bw.FixedPolicy()}, **numbers)
+    same: dict[str, Any] = {name: np.int32(number) for name, number in numbers.items()}
+    theirs = simulate(WORLDS["stochastic"], {"a": bw.FixedPolicy()}, **same)
+    theirs.save(tmp_path / "run.npz")  # the manifest is JSON
+    assert theirs["a"].realised.tobytes() == plain["a"].realised.tobytes()
+    with pytest.raises(ValueError, match="replication must be a whole number of at least 0; got -1"):
+        replay(WORLDS["stochastic"], bw.FixedPolicy(), horizon=5, replication=-1)
+
+
+def test_a_policy_played_in_python_leaves_what_it_learnt_and_no_path() -> None:
+    algorithm = bw.LCTsallisINF(tuning="paper")
+    fast = replay(WORLDS["stochastic"], algorithm, horizon=40, rng=3, interpreted=False)
+    setting = Setting(environment=WORLDS["stochastic"], horizon=40, checkpoints=log_spaced(40), seed=3)
+    slow = play_in_python(algorithm.start, setting, 0)
+    assert slow.trace.shape == (0, 2)
+    assert set(slow.final) == set(fast.final)
+    assert slow.final["theta"] == pytest.approx(fast.final["theta"], rel=1e-12)
+    own = en.from_function(INSTANCE.problem, lambda t, pi: INSTANCE.theta)
+    assert simulate(own, {"a": algorithm}, horizon=40, replications=2)["a"].final["theta"].shape == (2, 3)
+
+
+def test_a_summary_is_a_table_of_all_runs() -> None:
+    algorithms = {"certified": bw.LCTsallisINF(), "adaptive": bw.LCTsallisINF(tuning="adaptive")}
+    results = simulate(WORLDS["adaptive"], algorithms, horizon=500, replications=5, checkpoints=[100])
+    title, head, *rows = results.summary().splitlines()
+    assert title == "adaptive adversary, round 500, 5 replications"
+    assert head.split()[:2] == ["regret", "+-"]
+    best = min(algorithms, key=lambda label: results[label].regret[-1])
+    assert rows[0].endswith(best)  # smallest first
+    run = results[best]
+    numbers = [float(word.replace(",", "")) for word in rows[0].split()[:-1]]
+    expected = [run.regret[-1], run.standard_error[-1], *run.quantiles([0.1, 0.5, 0.9])[:, -1]]
+    expected += [run.regret_against_own_best[-1], run.realised[:, -1].mean()]
+    assert numbers == pytest.approx(expected, abs=0.051)
+    assert results.summary(at=100).startswith("adaptive adversary, round 100")
+    with pytest.raises(ValueError, match="round 99 is no checkpoint"):
+        results.summary(at=99)
+    own = run.quantiles([0.0, 1.0], own_best=True)
+    assert own[0] == pytest.approx((run.expected - run.own_best).min(axis=0))
+    assert own[1] == pytest.approx((run.expected - run.own_best).max(axis=0))
 
 
 def test_an_array_of_parameters_must_last_for_the_horizon() -> None:

@@ -89,13 +89,30 @@ def test_every_kind_of_environment_can_be_made_and_played(kind: str) -> None:
         ({"environments": "x"}, "no environments"),
         ({"environments": {"x": "stochastic"}}, "must be a table"),
         ({"environments": {"x": {"kind": "growing-phases", "growth": float("inf")}}}, "growth must lie"),
-        ({"environments": {"x": {"kind": "alternating", "every": float("inf")}}}, "environment alternating"),
-        ({"environments": {"x": {"kind": "moving-level", "level": float("nan")}}}, "leave"),
+        ({"environments": {"x": {"kind": "alternating", "every": float("inf")}}}, "every must be a whole number"),
+        ({"environments": {"x": {"kind": "moving-level", "level": float("nan")}}}, "level must be finite"),
+        ({"environments": {"x": {"kind": "moving-level", "level": 0.9}}}, "leave room for 0.7388"),
+        ({"delay": 10**15}, "nothing would be learnt"),
+        ({"batch": 201}, "nothing would be learnt"),
     ],
 )
 def test_mistakes_are_named_before_any_work_starts(change: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         bw.Study.from_dict({**SMALL, **change})
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_moving_level_in_a_study_keeps_the_gaps_and_uses_the_room(seed: int) -> None:
+    sizes = {"contexts": 6, "arms": 4, "dimension": 3, "gap": 0.2, "rarity": None, "margin": None}
+    numbers = {"seed": seed, "horizon": 100}
+    still, moving = (make_environment({"kind": kind}, sizes, numbers) for kind in ("stochastic", "moving-level"))
+    assert moving.gaps == pytest.approx(still.gaps, abs=1e-12)
+    assert moving.gap == pytest.approx(0.2, rel=1e-9)
+    level = moving.numbers[0]
+    assert 0.1 <= level <= 0.3
+    largest = np.abs(moving.tables[0]).max() + level
+    assert largest <= 1.0 + 1e-9
+    assert level == pytest.approx(0.3) or largest == pytest.approx(1.0)  # all the room there is
 
 
 def test_finished_cells_are_never_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,14 +243,16 @@ def test_an_interrupted_run_says_how_to_go_on(tmp_path: Path) -> None:
         str(tmp_path / "out"),
     ]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    for _ in range(600):
+    for _ in range(2400):
         if (tmp_path / "out" / "cells").exists():
             break
         time.sleep(0.05)
+    assert (tmp_path / "out" / "cells").exists()  # on a busy machine the imports alone may take long
     time.sleep(1.0)
     process.send_signal(signal.SIGINT)
-    _, talk = process.communicate(timeout=60)
-    assert process.returncode == 130
+    _, talk = process.communicate(timeout=180)  # compilation cannot be interrupted on the spot
+    # Where the signal meets text that numba executes, Python ends by the signal itself; to a shell both are 130.
+    assert process.returncode in (130, -signal.SIGINT)
     assert "the same command goes on" in talk
 
 

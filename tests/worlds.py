@@ -57,7 +57,7 @@ def play(
 
 def bits(policy: bw.Policy) -> bytes:
     """Everything a policy has learnt and plans."""
-    return b"".join(part.tobytes() for part in policy._named)
+    return b"".join(part.tobytes() for part in policy.state)
 
 
 def coordinates(policy: bw.Policy) -> Floats:

@@ -8,12 +8,21 @@ from bothworlds.algorithms.oful import OFUL
 from bothworlds.algorithms.real_ftrl import RealFTRL
 from bothworlds.algorithms.tunings import MGR, Adaptive, Certified, Paper
 from bothworlds.decision import Decision
-from bothworlds.errors import NumericalError
+from bothworlds.errors import NumericalError, StudyError
 from bothworlds.ftrl import ftrl_point
 from bothworlds.loading import load
 from bothworlds.policy import Policy
 from bothworlds.problem import DegenerateProblemWarning, Problem, block_parameters, stacked_parameters
-from bothworlds.simulation import Results, Study, check_algorithm, load_results, replay, run_study, simulate
+from bothworlds.simulation import (
+    Results,
+    Study,
+    check_algorithm,
+    check_environment,
+    load_results,
+    replay,
+    run_study,
+    simulate,
+)
 from bothworlds.theory.bounds import Bound, BoundTable, bounds, transformation
 from bothworlds.theory.design import Design, design
 from bothworlds.theory.forecast import Forecast
@@ -41,9 +50,11 @@ __all__ = [
     "RealFTRL",
     "Results",
     "Study",
+    "StudyError",
     "block_parameters",
     "bounds",
     "check_algorithm",
+    "check_environment",
     "design",
     "environments",
     "ftrl_point",

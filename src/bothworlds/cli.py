@@ -6,7 +6,8 @@ from typing import NoReturn
 
 import click
 
-from bothworlds.errors import NumericalError
+from bothworlds.errors import StudyError
+from bothworlds.simulation import cluster
 from bothworlds.simulation.runner import run_study
 from bothworlds.simulation.study import Study
 
@@ -23,8 +24,11 @@ def main() -> None:
 @click.argument("study", type=click.Path(path_type=Path))
 @click.option("--output", type=click.Path(path_type=Path, file_okay=False), help="Folder for results [STUDY-results].")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads to use [all cores].")
+@click.option(
+    "--engine", metavar="ADDRESS", help="dask (processes on this machine) or dask://HOST:PORT [this process]."
+)
 @click.option("--quiet", is_flag=True, help="Show no progress.")
-def run(study: Path, output: Path | None, threads: int | None, quiet: bool) -> None:
+def run(study: Path, output: Path | None, threads: int | None, engine: str | None, quiet: bool) -> None:
     r"""Run the cells of STUDY (a TOML file) that are not finished yet, and print a table.
 
     Finished cells are kept in the output folder; after an interruption the same command goes on.
@@ -39,12 +43,13 @@ def run(study: Path, output: Path | None, threads: int | None, quiet: bool) -> N
         _leave(str(error), BAD_INPUT)
     folder = output or study.with_name(f"{study.stem}-results")
     try:
-        done = run_study(plan, folder, threads=threads, quiet=quiet)
+        with cluster.engine(engine, threads=threads) as executor:
+            done = run_study(plan, folder, threads=threads, quiet=quiet, executor=executor)
     except KeyboardInterrupt:
         _leave(f"interrupted; finished cells are in {folder}, the same command goes on", INTERRUPTED)
     except ValueError as error:
         _leave(str(error), BAD_INPUT)
-    except (NumericalError, OSError) as error:
+    except (StudyError, OSError) as error:
         _leave(str(error), 1)
     click.echo(f"{'regret':>10} {'+-':>8}  cell")
     for cell, results in done:

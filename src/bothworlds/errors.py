@@ -1,5 +1,7 @@
 """The error of failed arithmetic, and kernel statuses in words."""
 
+from typing import Any
+
 from bothworlds.kernels import status as codes
 
 SENTENCES = {
@@ -13,6 +15,17 @@ SENTENCES = {
 
 class NumericalError(ArithmeticError):
     """Arithmetic failed: not converged, not finite, not positive definite. Nothing was changed or repaired."""
+
+
+class StudyError(RuntimeError):
+    """Some cells of a study failed; the others are finished and kept.
+
+    ``failures`` has the cell and the error of each; the message says how to run it alone.
+    """
+
+    def __init__(self, message: str, failures: list[Any]) -> None:
+        super().__init__(message)
+        self.failures = failures
 
 
 def sentence(status: int) -> str:

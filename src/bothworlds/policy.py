@@ -17,6 +17,7 @@ from bothworlds.kernels.entries import (
     World,
     compiled_entries,
     flat_world,
+    in_blocks,
     interpreted_entries,
     out_of_blocks,
 )
@@ -318,6 +319,10 @@ class Policy:
             "The update was not applied; more exploration or better scaled features avoid this"
         )
 
+    def learnt(self) -> dict[str, Floats]:
+        """Return what was learnt, by name, as copies: together with problem and algorithm all that a file keeps."""
+        return {name: getattr(self.state, name).copy() for name in self._machine.learnt}
+
     def save(self, path: str | Path) -> None:
         """Write the policy to an .npz file; `bothworlds.load` continues it bit for bit."""
         if Path(path).suffix != ".npz":
@@ -333,14 +338,13 @@ class Policy:
             "key": self._key,
             "rounds": self.rounds,
         }
-        state = self._named
         arrays = {
             "features": problem.features,
             "probabilities": problem.probabilities,
             "available": problem.available,
             "open": self._rounds.intervals,
             **{f"frame.{name}": array for name, array in self._machine.frame.items()},
-            **{f"learnt.{name}": getattr(state, name) for name in self._machine.learnt},
+            **{f"learnt.{name}": array for name, array in self.learnt().items()},
         }
         write_arrays(path, header, arrays)
 
@@ -348,9 +352,10 @@ class Policy:
         """Put back what a file kept (used by `bothworlds.load`)."""
         self.name = name
         self._rounds = rounds
-        state = self._named
         for part in self._machine.learnt:
-            getattr(state, part)[...] = learnt[part]
+            target = getattr(self._named, part)
+            blocked = self._machine.text.wide and np.may_share_memory(target, self._memory[1])
+            target[...] = in_blocks(learnt[part]) if blocked else learnt[part]
         self._refresh()
 
     def __repr__(self) -> str:

@@ -14,6 +14,7 @@ from bothworlds.kernels.random import Seed
 from bothworlds.kernels.status import OK
 from bothworlds.policy import Machine, Policy
 from bothworlds.problem import Problem
+from bothworlds.problem.checks import whole
 from bothworlds.theory.frame import world_of
 
 
@@ -84,8 +85,13 @@ class FixedPolicy:
 
     @classmethod
     def always(cls, arms: Any, n_arms: int, *, label: str = "fixed arms") -> Self:
-        """Make the policy that always plays the given arm of each context."""
-        return cls(np.eye(n_arms)[np.asarray(arms, dtype=np.int64)], label)
+        """Make the policy that always plays the given arm of each context, arms being numbered from 0."""
+        count = whole(n_arms, 1, "n_arms")
+        chosen = [whole(arm, 0, f"the arm of context {x}") for x, arm in enumerate(arms)]
+        for x, arm in enumerate(chosen):
+            if arm >= count:
+                raise ValueError(f"the arm of context {x} is {arm}, but there are {count}, numbered from 0")
+        return cls(np.eye(count)[chosen], label)
 
     def table_for(self, problem: Problem) -> Floats:
         """Return the table for a problem; refuse one that does not fit."""

@@ -15,6 +15,7 @@ from bothworlds.environments.environment import Environment
 from bothworlds.environments.fatigue import ad_fatigue
 from bothworlds.environments.instances import Instance, margin_instance, random_instance, with_means
 from bothworlds.environments.making import opposite
+from bothworlds.environments.own import kernel_environment
 from bothworlds.environments.stochastic import lower_bound, stochastic
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "from_function",
     "given",
     "growing_phases",
+    "kernel_environment",
     "lower_bound",
     "margin_instance",
     "moving_level",

@@ -7,16 +7,17 @@ import numpy as np
 
 from bothworlds.environments import nature
 from bothworlds.environments.environment import Environment, Noise
-from bothworlds.environments.making import at_least, make, one_at_a_time
+from bothworlds.environments.making import make, one_at_a_time
 from bothworlds.kernels.arrays import Floats
 from bothworlds.problem import Problem
+from bothworlds.problem.checks import whole
 
 
 def alternating(
     problem: Problem, thetas: Any, *, every: int = 1, noise: Noise = "bernoulli", sigma: float = 0.25
 ) -> Environment:
     """Make an adversary that goes round a list of parameters, ``every`` rounds each."""
-    at_least(every, 1, "every")
+    whole(every, 1, "every")
     return one_at_a_time("alternating", problem, thetas, nature.CYCLE, noise, sigma, [float(every)])
 
 
@@ -30,7 +31,7 @@ def growing_phases(
     sigma: float = 0.25,
 ) -> Environment:
     """Make an adversary whose phases grow: what was learnt in the last phase is wrong in the next, longer one."""
-    at_least(first, 1, "first")
+    whole(first, 1, "first")
     if not 1.0 <= growth <= 1e6:
         raise ValueError(f"growth must lie between 1 and 1e6; got {growth!r}")
     return one_at_a_time("growing phases", problem, thetas, nature.GROWING, noise, sigma, [float(first), growth])
@@ -38,7 +39,7 @@ def growing_phases(
 
 def flip(problem: Problem, thetas: Any, *, at: int, noise: Noise = "bernoulli", sigma: float = 0.25) -> Environment:
     """Make an adversary that changes once: the first parameter up to round ``at``, the second from then on."""
-    at_least(at, 0, "at")
+    whole(at, 0, "at")
     if len(thetas) != 2:
         raise ValueError(f"a flip needs two parameters, before and after; got {len(thetas)}")
     return one_at_a_time("flip", problem, thetas, nature.SWITCH, noise, sigma, [float(at)])
@@ -67,6 +68,7 @@ def random_walk(
     basis = problem.span.basis.T  # rows: parameters that read off one coordinate of the span
     reach = np.abs(np.einsum("xai,ji->jxa", problem.features, basis)).max(axis=(1, 2))
     thetas = basis / (reach * len(basis))[:, None]
+    whole(seed, 0, "seed")
     start = np.random.default_rng(seed).uniform(-1.0, 1.0, size=len(basis))
     made = make("random walk", problem, thetas, nature.WALK, noise, sigma, [step, float(seed), *start.tolist()])
     made.require_losses(np.abs(made.tables).sum(axis=0))

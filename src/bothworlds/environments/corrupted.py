@@ -7,8 +7,9 @@ import numpy as np
 from bothworlds.environments import nature
 from bothworlds.environments.environment import Environment, Noise
 from bothworlds.environments.instances import Instance
-from bothworlds.environments.making import at_least, make
+from bothworlds.environments.making import make
 from bothworlds.environments.stochastic import stochastic
+from bothworlds.problem.checks import whole
 
 Placement = Literal["first", "random", "adaptive"]
 
@@ -29,8 +30,10 @@ def corrupted(
     Delta_t(a|x))_+. Placement: the first rounds, rounds at random with the given probability, or adaptively, whenever
     the learner is within a quarter of the average gap of the optimum; until the budget is spent, exactly.
     """
-    if not budget >= 0.0:
-        raise ValueError(f"budget must not be negative; got {budget!r}")
+    if not 0.0 <= budget < np.inf:
+        raise ValueError(f"budget must be finite and not negative; got {budget!r}")
+    if not 0.0 < probability <= 1.0:
+        raise ValueError(f"probability must lie in (0, 1]; got {probability!r}")
     placements = {"first": nature.FIRST, "random": nature.AT_RANDOM, "adaptive": nature.WHEN_SURE}
     if placement not in placements:
         raise ValueError(f"unknown placement {placement!r}; choose one of {', '.join(placements)}")
@@ -62,7 +65,9 @@ def moving_level(
     instance: Instance, *, level: float, every: int = 100, noise: Noise = "bernoulli", sigma: float = 0.25
 ) -> Environment:
     """Make the stochastically constrained adversary: gaps fixed, all losses moved up and down by ``level`` (C = 0)."""
-    at_least(every, 1, "every")
+    whole(every, 1, "every")
+    if not np.isfinite(level):
+        raise ValueError(f"level must be finite; got {level!r}")
     problem = instance.problem
     z = problem.span.coordinates[problem.available]
     constant = problem.span.basis @ z.mean(axis=0)
@@ -70,5 +75,9 @@ def moving_level(
         raise ValueError("a moving level needs a constant among the features: add a column of ones")
     thetas = [instance.theta, constant]
     made = make("moving level", problem, thetas, nature.LEVEL, noise, sigma, [level, float(every)], stochastic=True)
-    made.require_losses(np.abs(made.tables[0]) + abs(level), "theta_0 and the level together")
+    room = 1.0 - float(np.abs(made.tables[0][problem.available]).max())
+    if abs(level) > room + nature.SLACK:
+        raise ValueError(
+            f"level {level!r} makes mean losses leave [-1, 1]: those of theta_0 leave room for {max(room, 0.0):.4g}"
+        )
     return made

@@ -20,7 +20,6 @@ NOISES: dict[str, int] = {
     "normal": nature.NORMAL,
 }
 TEXT = NatureText(nature.decide, nature.react, nature.mean_loss, nature.noisy, nature.lane_of_nature)
-SLACK = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -29,7 +28,7 @@ class Environment:
 
     theta_t = sum_j c_j(t) thetas[j]; ``kind`` and ``numbers`` say how nature chooses the coefficients
     (`bothworlds.environments.nature`). Made by the functions of this package; a user's own world is `given` an array of
-    parameters, or a Python function.
+    parameters, a Python function (`from_function`), or kernel text (`kernel_environment`).
 
     Attributes
     ----------
@@ -49,6 +48,8 @@ class Environment:
         would have got.
     function
         A user's rule in Python, (t, probabilities) -> theta_t; None for the rules in kernel text.
+    text, state_size
+        The functions that make nature, and how many numbers it remembers; enough for the package's own if None.
     """
 
     name: str
@@ -63,6 +64,8 @@ class Environment:
     budget: float = 0.0
     reacts: bool = False
     function: Callable[[int, Floats], Any] | None = None
+    text: NatureText = TEXT
+    state_size: int | None = None
 
     def __post_init__(self) -> None:
         if self.noise not in NOISES:
@@ -86,7 +89,7 @@ class Environment:
         """Refuse a world whose mean losses leave [-1, 1] for some offered arm."""
         table = np.broadcast_to(np.asarray(largest), self.problem.available.shape)
         worst = float(np.abs(np.where(self.problem.available, table, 0.0)).max())
-        if not worst <= 1.0 + SLACK:
+        if not worst <= 1.0 + nature.SLACK:
             raise ValueError(
                 f"{what} makes mean losses leave [-1, 1]: the largest is {worst:.4g}. "
                 f"Scale it by at most {1 / worst:.4g}"
@@ -97,7 +100,7 @@ class Environment:
         J = len(self.thetas)
         numbers = np.concatenate([self.numbers, [self.sigma]])
         path = np.ascontiguousarray(self.path) if self.path.size else np.zeros((0, J))
-        memory = np.zeros((max(4, J), *lanes))
+        size = max(4, J) if self.state_size is None else self.state_size
         return nature.Nature(
             kind=self.kind,
             noise=NOISES[self.noise],
@@ -107,8 +110,18 @@ class Environment:
             c=np.zeros((J, *lanes)),
             sums=np.zeros((J, *lanes)),
             hurt=aligned(J, *lanes),
-            state=memory,
+            state=np.zeros((size + 1, *lanes)),  # the last entry is `watched_mean_loss`'s
         )
+
+    def require_obedience(self, nature: nature.Nature, t: int) -> None:
+        """Refuse to go on after round t if a rule in a user's kernel text has made a mean loss leave [-1, 1]."""
+        outside = np.atleast_1d(nature.state[-1])
+        if outside.any():
+            worst = outside[outside != 0.0][0]
+            raise ValueError(
+                f"the environment {self.name!r} made a mean loss of {worst:.6g} in round {t} or before; losses must "
+                "stay in [-1, 1]. check_environment finds the first round"
+            )
 
     def theta_of(self, t: int, probabilities: Floats) -> Floats:
         """Ask the user's function for theta_t; refuse what is no parameter or makes losses leave [-1, 1]."""

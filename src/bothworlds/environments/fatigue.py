@@ -6,8 +6,9 @@ import numpy as np
 
 from bothworlds.environments import nature
 from bothworlds.environments.environment import Environment, Noise
-from bothworlds.environments.making import at_least, make
+from bothworlds.environments.making import make
 from bothworlds.problem import Problem
+from bothworlds.problem.checks import whole
 
 
 def ad_fatigue(
@@ -26,7 +27,7 @@ def ad_fatigue(
     rate in every context, so features are one unit vector per pair.
     """
     rates = np.array(click_rates, dtype=np.float64)
-    at_least(memory, 1, "memory")
+    whole(memory, 1, "memory")
     if rates.ndim != 2 or (rates < 0).any() or (rates > 1).any() or not 0.0 <= wear <= rates.min():
         raise ValueError(
             "click_rates must be a (contexts, ads) table of probabilities, and wear at most the smallest of them"

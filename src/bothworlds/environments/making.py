@@ -46,12 +46,6 @@ def one_at_a_time(
     return made
 
 
-def at_least(value: int, least: int, name: str) -> None:
-    """Refuse anything but a whole number of at least ``least``."""
-    if int(value) != value or value < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}; got {value!r}")
-
-
 def opposite(theta: Floats) -> Floats:
     """Return theta and minus theta, the simplest pair for an adversary."""
     return np.stack([theta, -theta])

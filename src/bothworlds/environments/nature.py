@@ -16,6 +16,7 @@ from bothworlds.kernels.random import NATURE, NOISE, two_uniforms
 FIXED, CYCLE, GROWING, SWITCH, SINE, WALK, GIVEN, WORST, CORRUPT, LEVEL, FATIGUE = range(11)
 FIRST, AT_RANDOM, WHEN_SURE = range(3)
 NO_NOISE, BERNOULLI, UNIFORM, NORMAL = range(4)
+SLACK = 1e-9
 
 
 class Nature(NamedTuple):
@@ -190,6 +191,20 @@ def mean_loss(nature: Nature, x: int, a: int) -> float:
     for j in range(nature.c.shape[0]):
         total += nature.c[j] * nature.tables[j, x, a]
     return total
+
+
+@kernel
+def watched_mean_loss(nature: Nature, x: int, a: int) -> float:
+    """Return <phi(a, x), theta_t> under a user's rule; a value outside [-1, 1] is kept in the last entry of state."""
+    total = mean_loss(nature, x, a)
+    if not abs(total) <= 1.0 + SLACK:
+        nature.state[nature.state.shape[0] - 1] = total
+    return total
+
+
+@kernel
+def no_reaction(nature: Nature, a: int) -> None:
+    """Let plays leave nature as it is."""
 
 
 @kernel

@@ -7,8 +7,9 @@ import numpy as np
 from bothworlds.environments import nature
 from bothworlds.environments.environment import Environment, Noise
 from bothworlds.environments.instances import Instance
-from bothworlds.environments.making import at_least, make
+from bothworlds.environments.making import make
 from bothworlds.problem import Problem
+from bothworlds.problem.checks import whole
 
 
 def stochastic(instance: Instance, *, noise: Noise = "bernoulli", sigma: float = 0.25) -> Environment:
@@ -22,8 +23,9 @@ def lower_bound(
     *, arms: int, horizon: int, seed: int = 0, noise: Noise = "bernoulli", sigma: float = 0.25
 ) -> Environment:
     """Make the classical hard instance: equal arms but one, better by sqrt(K/T)/2, found at random."""
-    at_least(arms, 2, "arms")
-    at_least(horizon, 1, "horizon")
+    whole(arms, 2, "arms")
+    whole(horizon, 1, "horizon")
+    whole(seed, 0, "seed")
     theta = np.zeros(arms)
     theta[np.random.default_rng(seed).integers(arms)] = -min(1.0, 0.5 * math.sqrt(arms / horizon))
     problem = Problem(features=np.eye(arms)[None], probabilities=[1.0])

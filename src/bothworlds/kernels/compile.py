@@ -1,7 +1,8 @@
 """One text, several speeds: mark kernel text, compile it, and keep the machine code on disk.
 
 Numba's own disk cache looks at the file of the *calling* function only, so an edited callee would go
-unnoticed. The cache folder is therefore named after a hash of every source file of the package.
+unnoticed. The cache folder is therefore named after a hash of every source file of the package, with a folder inside it
+for every piece of a user's own text.
 """
 
 import contextlib
@@ -19,6 +20,7 @@ import numba.core.config
 from numba.extending import register_jitable
 
 from bothworlds.kernels import wide as wide  # numbers of eight, to the compiler
+from bothworlds.kernels.fingerprint import foreign_hash
 
 F = TypeVar("F", bound=Callable[..., Any])
 KEPT_CACHES = 4
@@ -48,7 +50,7 @@ def compiled(function: F) -> F:
     operations are never reordered (no ``fastmath``). Kernel text allocates nothing, so reference counting is
     switched off: counting the arrays of a named tuple would double the time of a small round.
     """
-    with _cache_folder(cache_folder()) as on_disk:
+    with _cache_folder(_folder_for(function)) as on_disk:
         options: dict[str, Any] = {"cache": on_disk, "error_model": "numpy", "nogil": True, "_nrt": False}
         made: F = numba.njit(function, **options)
     return made
@@ -83,6 +85,14 @@ def cache_folder() -> Path | None:
     except OSError:
         return None
     return folder
+
+
+def _folder_for(function: Callable[..., Any]) -> Path | None:
+    """Return the folder for the machine code of a function: text outside the package has one of its own."""
+    folder, foreign = cache_folder(), foreign_hash(function)
+    if folder is None or foreign is None:
+        return folder
+    return folder / f"own-{foreign}"
 
 
 def _drop_old_caches(base: Path, keep: Path) -> None:

@@ -1,11 +1,27 @@
 """Validation at the border: a sentence that says what is wrong, where, and what to do."""
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from bothworlds.kernels.arrays import Bools, Floats
+
+
+def whole(value: Any, least: int, name: str) -> int:
+    """Return a whole number as an int, numpy's included; refuse fractions, truth values and less than ``least``.
+
+    >>> whole(np.int64(3), 1, "horizon")
+    3
+    """
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = least - 1
+    if number < least or isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} must be a whole number of at least {least}; got {value!r}")
+    return number
 
 
 def frozen_array(values: Any, name: str) -> Floats:

@@ -5,5 +5,15 @@ from bothworlds.simulation.engine import replay, simulate
 from bothworlds.simulation.results import Results, load_results
 from bothworlds.simulation.runner import run_study
 from bothworlds.simulation.study import Study
+from bothworlds.simulation.world_check import check_environment
 
-__all__ = ["Results", "Study", "check_algorithm", "load_results", "replay", "run_study", "simulate"]
+__all__ = [
+    "Results",
+    "Study",
+    "check_algorithm",
+    "check_environment",
+    "load_results",
+    "replay",
+    "run_study",
+    "simulate",
+]

@@ -18,12 +18,15 @@ from bothworlds.kernels.arrays import Ints
 from bothworlds.kernels.numbers import WIDTH
 from bothworlds.kernels.random import Seed, key_from
 from bothworlds.plain import to_plain
+from bothworlds.problem.checks import whole
 from bothworlds.simulation.replication import Outcome, Replications, Setting, play_in_python
 from bothworlds.simulation.results import Results, Run
 
 FIRST_SLICE = 100  # rounds; slices double until they last for a tenth of a second
 SLICE_SECONDS = 0.1
 FEW = 3  # eight at once take the time of two or three alone
+LARGEST_COUNT = 10**6
+LARGEST_QUEUE = 2**31  # bytes of decisions that wait for feedback, in every replication
 Progress = Callable[[int], None]
 
 
@@ -74,17 +77,27 @@ def simulate(
     progress
         Called with the number of rounds just played, from any thread.
     """
-    setting = _setting(environment, horizon, rng, checkpoints, delay, batch)
-    if int(replications) != replications or replications < 1:
-        raise ValueError(f"replications must be a whole number of at least 1; got {replications!r}")
+    setting = make_setting(environment, horizon, rng, checkpoints, delay, batch)
+    replications = whole(replications, 1, "replications")
+    threads = None if threads is None else whole(threads, 1, "threads")
     labelled = _labelled(algorithms)
     began = time.time()
     runs = {}
     for label, algorithm in labelled.items():
-        outcomes = _all_replications(algorithm, setting, replications, threads, progress or _silent)
-        runs[label] = _collect(environment, outcomes)
-    manifest = _manifest(labelled, setting, replications, time.time() - began)
-    return Results(environment=environment.name, checkpoints=setting.checkpoints, runs=runs, manifest=manifest)
+        runs[label] = play(algorithm, setting, range(replications), threads=threads, progress=progress)
+    return collect(setting, labelled, runs, time.time() - began)
+
+
+def collect(setting: Setting, labelled: dict[str, Any], outcomes: dict[str, list[Outcome]], seconds: float) -> Results:
+    """Make results of the replications, in their order, of every algorithm."""
+    runs = {label: _stacked(setting.environment, several) for label, several in outcomes.items()}
+    count = len(next(iter(outcomes.values())))
+    return Results(
+        environment=setting.environment.name,
+        checkpoints=setting.checkpoints,
+        runs=runs,
+        manifest=_manifest(labelled, setting, count, seconds),
+    )
 
 
 def replay(
@@ -99,12 +112,13 @@ def replay(
     interpreted: bool = True,
 ) -> Outcome:
     """Play one replication of a run alone, interpreted by default, and keep its path of contexts and arms."""
-    setting = _setting(environment, horizon, rng, 200, delay, batch)
+    setting = make_setting(environment, horizon, rng, 200, delay, batch)
+    number = whole(replication, 0, "replication")
     if not _in_kernel_text(algorithm, environment):
-        return play_in_python(algorithm.start, setting, replication)
+        return play_in_python(algorithm.start, setting, number, trace=True)
     machine = algorithm.machine(environment.problem)
-    one = Replications(machine, setting, [replication], interpreted=interpreted, trace=True)
-    one.advance(horizon)
+    one = Replications(machine, setting, [number], interpreted=interpreted, trace=True)
+    one.advance(setting.horizon)
     return one.outcomes()[0]
 
 
@@ -117,21 +131,38 @@ def _silent(rounds: int) -> None:
     """Show no progress."""
 
 
-def _setting(
+def check_feedback(horizon: int, delay: int, batch: int, dimension: int = 1) -> None:
+    """Refuse feedback that never comes, and more open decisions than memory should hold."""
+    if delay + batch > horizon:
+        raise ValueError(
+            f"delay {delay} and batch {batch} leave no feedback within the horizon {horizon}: nothing would be learnt"
+        )
+    waiting = 8 * (delay + batch) * (3 + 2 * dimension)
+    if waiting > LARGEST_QUEUE:
+        raise ValueError(
+            f"delay {delay} and batch {batch} keep {waiting / 2**30:,.1f} GiB of open decisions for every replication; "
+            f"at most {LARGEST_QUEUE / 2**30:g} GiB"
+        )
+
+
+def make_setting(
     environment: Environment, horizon: int, rng: Any, checkpoints: int | Iterable[int], delay: int, batch: int
 ) -> Setting:
     """Check the options of a run."""
-    for value, least, name in ((horizon, 1, "horizon"), (delay, 0, "delay"), (batch, 1, "batch")):
-        if int(value) != value or value < least:
-            raise ValueError(f"{name} must be a whole number of at least {least}; got {value!r}")
+    horizon, delay, batch = whole(horizon, 1, "horizon"), whole(delay, 0, "delay"), whole(batch, 1, "batch")
+    check_feedback(horizon, delay, batch, environment.problem.features.shape[2])
     if environment.path.size and horizon > len(environment.path):
         raise ValueError(f"the environment has parameters for {len(environment.path)} rounds, not for {horizon}")
-    if isinstance(checkpoints, int):
-        marks = log_spaced(horizon, max(2, checkpoints))
+    if isinstance(checkpoints, Iterable):
+        rounds = [whole(mark, 1, "a checkpoint") for mark in checkpoints]
+        if rounds and max(rounds) > horizon:
+            raise ValueError(f"checkpoints must lie between 1 and the horizon {horizon}; got {max(rounds)}")
+        marks = np.unique(np.array([*rounds, horizon], dtype=np.int64))
     else:
-        marks = np.unique(np.array([*checkpoints, horizon], dtype=np.int64))
-        if marks[0] < 1 or marks[-1] > horizon:
-            raise ValueError(f"checkpoints must lie between 1 and the horizon {horizon}")
+        count = whole(checkpoints, 1, "checkpoints")
+        if count > LARGEST_COUNT:
+            raise ValueError(f"checkpoints must be at most {LARGEST_COUNT:,}, or a list of rounds; got {count:,}")
+        marks = log_spaced(horizon, max(2, count))
     return Setting(
         environment=environment, horizon=horizon, checkpoints=marks, seed=key_from(rng), delay=delay, batch=batch
     )
@@ -156,15 +187,21 @@ def _labelled(algorithms: Any) -> dict[str, Any]:
     return labelled
 
 
-def _all_replications(
-    algorithm: Any, setting: Setting, replications: int, threads: int | None, progress: Progress
+def play(
+    algorithm: Any,
+    setting: Setting,
+    replications: range,
+    *,
+    threads: int | None = None,
+    progress: Progress | None = None,
 ) -> list[Outcome]:
-    """Play all replications of one algorithm."""
+    """Play some replications of one algorithm; what each leaves depends on its number only."""
+    advance = progress or _silent
     if not _in_kernel_text(algorithm, setting.environment):
         outcomes = []
-        for number in range(replications):
+        for number in replications:
             outcomes.append(play_in_python(algorithm.start, setting, number))
-            progress(setting.horizon)
+            advance(setting.horizon)
         return outcomes
     machine = algorithm.machine(setting.environment.problem)
     workers = threads or os.cpu_count() or 1
@@ -172,18 +209,18 @@ def _all_replications(
     Replications(machine, setting, groups[0]).advance(1)  # compiles in this thread, before the others start
     stop = threading.Event()
 
-    def play(numbers: range) -> list[Outcome]:
+    def play_some(numbers: range) -> list[Outcome]:
         some = Replications(machine, setting, numbers)
         rounds = FIRST_SLICE
         while some.played < setting.horizon and not stop.is_set():
             began = time.monotonic()
-            progress(some.advance(rounds))
+            advance(some.advance(rounds))
             if time.monotonic() - began < SLICE_SECONDS:
                 rounds *= 2
         return some.outcomes()
 
     with ThreadPoolExecutor(max_workers=workers) as pool:
-        futures = [pool.submit(play, numbers) for numbers in groups]
+        futures = [pool.submit(play_some, numbers) for numbers in groups]
         try:
             done, _ = wait(futures, return_when=FIRST_EXCEPTION)
             failed = [error for future in done if (error := future.exception()) is not None]
@@ -196,19 +233,19 @@ def _all_replications(
                 future.cancel()
 
 
-def _groups(replications: int, workers: int, *, wide: bool) -> list[range]:
+def _groups(replications: range, workers: int, *, wide: bool) -> list[range]:
     """Return which replications play together: up to eight at once, unless that would leave workers idle.
 
-    >>> _groups(12, 2, wide=True)
+    >>> _groups(range(12), 2, wide=True)
     [range(0, 6), range(6, 12)]
     """
-    size = min(WIDTH, -(-replications // workers)) if wide else 1
+    size = min(WIDTH, -(-len(replications) // workers)) if wide else 1
     if size < FEW:
         size = 1
-    return [range(first, min(first + size, replications)) for first in range(0, replications, size)]
+    return [replications[first : first + size] for first in range(0, len(replications), size)]
 
 
-def _collect(environment: Environment, outcomes: list[Outcome]) -> Run:
+def _stacked(environment: Environment, outcomes: list[Outcome]) -> Run:
     """Stack replications; the comparator is the best policy for the mean of what nature chose."""
     sums = np.stack([outcome.sums for outcome in outcomes])
     names = outcomes[0].final

@@ -5,7 +5,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from bothworlds.environments.environment import TEXT, Environment
+from bothworlds.environments.environment import Environment
 from bothworlds.kernels.random import CONTEXT, draw, key_from, stream_key, two_uniforms
 
 
@@ -43,9 +43,10 @@ class BanditEnv(gymnasium.Env[np.int64, np.int64]):
         problem = self.environment.problem
         if not problem.available[self._x, action]:
             raise ValueError(f"arm {action} is not offered in context {problem.contexts[self._x]!r}")
-        mean = TEXT.mean_loss(self._nature, self._x, int(action))
-        loss = float(TEXT.noisy(self._nature, mean, self._v, self._key, self._t))
-        TEXT.react(self._nature, int(action))
+        mean = self.environment.text.mean_loss(self._nature, self._x, int(action))
+        loss = float(self.environment.text.noisy(self._nature, mean, self._v, self._key, self._t))
+        self.environment.text.react(self._nature, int(action))
+        self.environment.require_obedience(self._nature, self._t)
         over = self.horizon is not None and self._t >= self.horizon
         context = np.int64(self._x) if over else self._next()
         return context, -loss, False, over, {"mean_loss": float(mean)}
@@ -56,7 +57,7 @@ class BanditEnv(gymnasium.Env[np.int64, np.int64]):
         if self.environment.function is None:
             g = self.environment.problem.probabilities
             self._nature.hurt[...] = np.einsum("x,xa,jxa->j", g, self._uniform, self._nature.tables)
-            TEXT.decide(self._nature, self._t, self._key)
+            self.environment.text.decide(self._nature, self._t, self._key)
         else:
             self._nature.c[...] = self.environment.theta_of(self._t, self._uniform.copy())
         u, self._v = two_uniforms(self._key, self._t, CONTEXT, 0)

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from bothworlds.environments.environment import TEXT, Environment
+from bothworlds.environments.environment import Environment
+from bothworlds.environments.nature import Nature
 from bothworlds.errors import NumericalError
 from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.kernels.driver import (
@@ -67,11 +68,11 @@ class Replications:
         trace: bool = False,
     ) -> None:
         self._setting, self._machine, self.numbers = setting, machine, numbers
-        alone = len(numbers) == 1
+        alone, text = len(numbers) == 1, setting.environment.text
         if interpreted:
-            self._drive: Callable[..., int] = interpreted_driver(machine.text, TEXT)
+            self._drive: Callable[..., int] = interpreted_driver(machine.text, text)
         else:
-            self._drive = (compiled_driver if alone else compiled_lanes_driver)(machine.text, TEXT)
+            self._drive = (compiled_driver if alone else compiled_lanes_driver)(machine.text, text)
         lanes = () if alone else (WIDTH,)
         keys = [stream_key(setting.seed, number) for number in numbers]
         # Lanes without a replication of their own play along and are not looked at.
@@ -107,18 +108,25 @@ class Replications:
                 f"arithmetic failed in round {failed} of replication {which} (seed {setting.seed}) "
                 f"against {setting.environment.name!r}; replay it alone with the same seed to see why"
             )
+        setting.environment.require_obedience(self._nature, last)
         done = last - self.played
         self.played = last
         return done * len(self.numbers)
+
+    @property
+    def nature(self) -> Nature:
+        """The world as it stands: the coefficients of the round played last, and what it remembers."""
+        return self._nature
 
     def outcomes(self) -> list[Outcome]:
         """Return what the replications leave."""
         if len(self.numbers) == 1:
             return [self._outcome(self._memory, self._nature, self._record)]
         parts = []
+        lane_of_nature = self._setting.environment.text.lane
         for k in range(len(self.numbers)):
             memory = (self._memory[0][:, k].copy(), self._memory[1][:, k].copy())
-            parts.append(self._outcome(memory, TEXT.lane(self._nature, k), lane_of_record(self._record, k)))
+            parts.append(self._outcome(memory, lane_of_nature(self._nature, k), lane_of_record(self._record, k)))
         return parts
 
     def _outcome(self, memory: tuple[Floats, Floats], nature: Any, record: Record) -> Outcome:
@@ -165,17 +173,18 @@ def _empty_record(setting: Setting, J: int, lanes: tuple[int, ...] = (), *, trac
     )
 
 
-def play_in_python(start: Callable[..., Any], setting: Setting, number: int) -> Outcome:
+def play_in_python(start: Callable[..., Any], setting: Setting, number: int, *, trace: bool = False) -> Outcome:
     """Play a learner written in plain Python: anything with act, update and probabilities.
 
-    The same contexts, parameters and noise as in the compiled driver, one round at a time.
+    The same contexts, parameters and noise as in the compiled driver, one round at a time. A learner with a method
+    ``learnt()``, as a `Policy` has, leaves the arrays it returns.
     """
     environment = setting.environment
     problem = environment.problem
     key = stream_key(setting.seed, number)
     learner = start(problem, rng=key)
     nature = environment.begin()
-    record = _empty_record(setting, len(nature.c), trace=True)
+    record = _empty_record(setting, len(nature.c), trace=trace)
     waiting: list[tuple[Any, float]] = []
     position = 0
     blocked = np.where(problem.available, 0.0, np.inf)
@@ -195,17 +204,18 @@ def play_in_python(start: Callable[..., Any], setting: Setting, number: int) -> 
         if t == setting.checkpoints[position]:
             write_checkpoint(record, position, nature.tables, nature.sums, problem.probabilities, blocked)
             position += 1
-    return _outcome(setting, nature, record, {})
+    learnt = learner.learnt() if callable(getattr(learner, "learnt", None)) else {}
+    return _outcome(setting, nature, record, {name: np.array(values) for name, values in learnt.items()})
 
 
 def _one_round(
     environment: Environment, nature: Any, record: Record, pi: Floats, learner: Any, key: int, t: int
 ) -> tuple[float, Any]:
     """Let nature and the learner play one round; return the loss and the decision."""
-    g = environment.problem.probabilities
+    text, g = environment.text, environment.problem.probabilities
     expected_losses(nature.tables, g, pi, nature.hurt)
     if environment.function is None:
-        TEXT.decide(nature, t, key)
+        text.decide(nature, t, key)
     else:
         nature.c[...] = environment.theta_of(t, pi.copy())
     nature.sums[...] += nature.c
@@ -216,8 +226,10 @@ def _one_round(
     decision = learner.act(x)
     if not 0 <= decision.arm < pi.shape[1] or not environment.problem.available[x, decision.arm]:
         raise ValueError(f"round {t}: arm {decision.arm} is not offered in context {x}")
-    loss = float(TEXT.noisy(nature, TEXT.mean_loss(nature, x, decision.arm), v, key, t))
-    TEXT.react(nature, decision.arm)
+    loss = float(text.noisy(nature, text.mean_loss(nature, x, decision.arm), v, key, t))
+    text.react(nature, decision.arm)
+    environment.require_obedience(nature, t)
     record.totals[1] += loss
-    record.trace[t - 1] = (x, decision.arm)
+    if len(record.trace):
+        record.trace[t - 1] = (x, decision.arm)
     return loss, decision

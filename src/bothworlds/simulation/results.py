@@ -49,9 +49,14 @@ class Run:
         return np.asarray(self.paths.mean(axis=0))
 
     @property
+    def paths_against_own_best(self) -> Floats:
+        """Regret of every replication against the policy that was best in that replication (R, n)."""
+        return np.asarray(self.expected - self.own_best)
+
+    @property
     def regret_against_own_best(self) -> Floats:
         """Mean regret against each replication's own best policy (n,): at least R_t, since E max >= max E."""
-        return np.asarray((self.expected - self.own_best).mean(axis=0))
+        return np.asarray(self.paths_against_own_best.mean(axis=0))
 
     @property
     def standard_error(self) -> Floats:
@@ -60,9 +65,10 @@ class Run:
         spread = self.paths.std(axis=0, ddof=1) if R > 1 else np.full(self.paths.shape[1], np.nan)
         return np.asarray(spread / np.sqrt(R))
 
-    def quantiles(self, levels: Any) -> Floats:
-        """Quantiles of the regret over replications, shape (levels, n)."""
-        return np.asarray(np.quantile(self.paths, levels, axis=0))
+    def quantiles(self, levels: Any, *, own_best: bool = False) -> Floats:
+        """Quantiles over replications of the regret, or of that against each one's own best, shape (levels, n)."""
+        paths = self.paths_against_own_best if own_best else self.paths
+        return np.asarray(np.quantile(paths, levels, axis=0))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -84,6 +90,22 @@ class Results:
         """Return results of a single run under another label."""
         (run,) = self.runs.values()
         return replace(self, runs={label: run})
+
+    def summary(self, *, at: int | None = None) -> str:
+        """Return a plain table of the runs at a checkpoint, the last one if left out, smallest regret first."""
+        n = len(self.checkpoints) - 1 if at is None else int(np.searchsorted(self.checkpoints, at))
+        if n >= len(self.checkpoints) or (at is not None and self.checkpoints[n] != at):
+            raise ValueError(f"round {at!r} is no checkpoint; there are {self.checkpoints.tolist()}")
+        count = len(next(iter(self.runs.values())).expected)
+        rows: list[tuple[str, ...]] = [("regret", "+-", "10 %", "median", "90 %", "own best", "loss", "algorithm")]
+        for label, run in sorted(self.runs.items(), key=lambda item: float(item[1].regret[n])):
+            spread = run.quantiles([0.1, 0.5, 0.9])[:, n]
+            loss = float(run.realised[:, n].mean())
+            numbers = [run.regret[n], run.standard_error[n], *spread, run.regret_against_own_best[n], loss]
+            rows.append((*(f"{number:,.1f}" for number in numbers), label))
+        lines = [" ".join(f"{word:>10}" for word in row[:-1]) + f"  {row[-1]}" for row in rows]
+        title = f"{self.environment}, round {self.checkpoints[n]:,}, {count} replication{'s' if count > 1 else ''}"
+        return "\n".join([title, *lines])
 
     def to_pandas(self) -> Any:
         """Return a long table: algorithm, t, regret, standard error, quantiles (needs pandas)."""

@@ -21,10 +21,11 @@ from bothworlds.algorithms.oful import OFUL
 from bothworlds.algorithms.real_ftrl import RealFTRL
 from bothworlds.algorithms.tunings import MGR, Adaptive, Certified, Paper
 from bothworlds.environments import Environment, Instance
+from bothworlds.problem.checks import whole
+from bothworlds.simulation.engine import check_feedback
 
 NUMBERS = {"horizon": 10_000, "replications": 10, "seed": 0, "delay": 0, "batch": 1, "checkpoints": 200}
 LEAST = {"horizon": 1, "replications": 1, "seed": 0, "delay": 0, "batch": 1, "checkpoints": 2}
-LARGEST = 100_000
 SIZES: dict[str, Any] = {"contexts": 10, "arms": 5, "dimension": 5, "gap": 0.2, "rarity": None, "margin": None}
 
 
@@ -105,11 +106,12 @@ class Study:
                 raise ValueError(f"{part}.{wrong[0]} must be a table with a kind; got {tables[wrong[0]]!r}")
         study = cls(
             name=str(content.get("name", name)),
-            numbers={key: _whole(content.get(key, default), key, LEAST[key]) for key, default in NUMBERS.items()},
+            numbers={key: whole(content.get(key, default), LEAST[key], key) for key, default in NUMBERS.items()},
             sizes={key: _sizes(sizes.get(key, default), key) for key, default in SIZES.items()},
             environments=content["environments"],
             algorithms=content["algorithms"],
         )
+        check_feedback(study.numbers["horizon"], study.numbers["delay"], study.numbers["batch"])
         for cell in study.cells():  # every mistake shows before any work starts
             cell.make_algorithm().machine(cell.make_environment().problem)
         return study
@@ -130,13 +132,6 @@ class Study:
                     )
 
 
-def _whole(value: Any, name: str, least: int) -> int:
-    """Refuse anything but a whole number of at least ``least``."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}; got {value!r}")
-    return value
-
-
 def _sizes(value: Any, name: str) -> list[Any]:
     """Return the values of a size as a list that is not empty, each of the right kind."""
     values = value if isinstance(value, list) else [value]
@@ -144,9 +139,7 @@ def _sizes(value: Any, name: str) -> list[Any]:
         raise ValueError(f"the list of sizes {name} is empty")
     for one in values:
         if name in ("contexts", "arms", "dimension"):
-            _whole(one, name, 2 if name == "arms" else 1)
-            if one > LARGEST:
-                raise ValueError(f"{name} = {one} is too large to simulate; at most {LARGEST}")
+            whole(one, 2 if name == "arms" else 1, name)
         elif one is not None and (isinstance(one, bool) or not isinstance(one, int | float)):
             raise ValueError(f"{name} must be a number; got {one!r}")
     return values
@@ -219,15 +212,16 @@ def _pair(instance: Instance) -> tuple[Any, Any]:
 
 
 def _moving_level(instance: Instance, options: dict[str, Any], _: dict[str, int]) -> Environment:
-    """Add the constant feature that a moving level needs, and make room for the level."""
+    """Add the constant feature that a moving level needs; gaps stay as prescribed, the level moves in the room left."""
     problem = instance.problem
     ones = np.ones((*problem.features.shape[:2], 1))
     wider = type(problem)(
         features=np.concatenate([problem.features, ones], axis=2), probabilities=problem.probabilities
     )
-    room = (1.0 - abs(options.get("level", 0.3))) / 0.9
-    theta = np.append(instance.theta * min(1.0, room), 0.0)
-    return en.moving_level(Instance(wider, theta), **{"level": 0.3, **options})
+    means = problem.features @ instance.theta
+    middle, spread = (means.max() + means.min()) / 2.0, (means.max() - means.min()) / 2.0
+    theta = np.append(instance.theta, -middle)  # in the middle of [-1, 1], where there is most room
+    return en.moving_level(Instance(wider, theta), **{"level": min(0.3, 1.0 - float(spread)), **options})
 
 
 def _fatigue(instance: Instance, options: dict[str, Any], numbers: dict[str, int]) -> Environment:
