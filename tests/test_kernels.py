@@ -3,6 +3,7 @@
 import itertools
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from scipy.stats import chisquare
 import bothworlds
 from bothworlds.kernels import matrix, plan, random, resampling
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.compile import CACHE_NAME, _drop_old_caches, compiled, source_hash
+from bothworlds.kernels.compile import CACHE_NAME, _drop_old_caches, _folder_for, compiled, source_hash
 from bothworlds.kernels.entries import World, flat_world, in_blocks, world_of
 from bothworlds.kernels.numbers import WIDTH
 from bothworlds.kernels.random import MASK
@@ -219,3 +220,17 @@ def test_an_edited_kernel_is_seen_by_compiled_callers(tmp_path: Path) -> None:
         edited.read_text().replace("total = total + inverse[i, j]", "total = total + 2.0 * inverse[i, j]")
     )
     assert run() == ["6.0", "0"]
+
+
+def test_machine_code_of_one_name_but_other_text_never_shares_an_index() -> None:
+    """Two processes that write to one index at once could file the code of one under the key of the other."""
+
+    def make(step: float) -> Callable[[float], float]:
+        def moved(x: float) -> float:
+            return x + step
+
+        return moved
+
+    folders = {_folder_for(make(step)) for step in (1.0, 2.0)}
+    assert len(folders) == 2
+    assert _folder_for(make(1.0)) in folders

@@ -20,7 +20,7 @@ import numba.core.config
 from numba.extending import register_jitable
 
 from bothworlds.kernels import wide as wide  # numbers of eight, to the compiler
-from bothworlds.kernels.fingerprint import foreign_hash
+from bothworlds.kernels.fingerprint import foreign_hash, identity
 
 F = TypeVar("F", bound=Callable[..., Any])
 KEPT_CACHES = 4
@@ -88,11 +88,17 @@ def cache_folder() -> Path | None:
 
 
 def _folder_for(function: Callable[..., Any]) -> Path | None:
-    """Return the folder for the machine code of a function: text outside the package has one of its own."""
-    folder, foreign = cache_folder(), foreign_hash(function)
-    if folder is None or foreign is None:
-        return folder
-    return folder / f"own-{foreign}"
+    """Return the folder for the machine code of a function and what it encloses.
+
+    Numba keeps one index for all functions of a name, and two processes that write to it at once can file the code of
+    one under the key of the other. Each function with its own enclosed text has a folder of its own, so that whoever
+    writes to it writes the same.
+    """
+    folder = cache_folder()
+    if folder is None:
+        return None
+    foreign = foreign_hash(function)
+    return folder / (f"{identity(function)}-{foreign}" if foreign else identity(function))
 
 
 def _drop_old_caches(base: Path, keep: Path) -> None:

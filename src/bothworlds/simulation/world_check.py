@@ -246,6 +246,6 @@ def _check_kernel_text(environment: Environment, rounds: int) -> list[str]:
                         f"round {t}: nature.{name} is {values[0]} compiled and {values[1]} interpreted; "
                         "use math and written-out products only"
                     ]
-        if one.outcome().realised.tobytes() != two.outcome().realised.tobytes():
+        if one.outcomes()[0].realised.tobytes() != two.outcomes()[0].realised.tobytes():
             return ["compiled and interpreted noise disagree; use math and written-out products only"]
     return []
