@@ -1,12 +1,14 @@
 """Small worlds for the tests: random problems, and a loop that plays them."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 import bothworlds as bw
 from bothworlds.kernels import matrix
 from bothworlds.kernels.arrays import Floats
+from bothworlds.simulation.replication import Replication, Setting
 
 TUNINGS = ("paper", "certified", "adaptive")
 
@@ -69,3 +71,15 @@ def directions(policy: bw.Policy) -> Floats:
     for x, a in np.ndindex(z.shape[:2]):
         matrix.apply_inverse(policy.state.inverse, z[x, a], np.empty(z.shape[2]), out[x, a])
     return out
+
+
+def state_after(world: bw.environments.Environment, algorithm: Any, rounds: int) -> tuple[Any, Floats]:
+    """The memory itself that a simulated run ends with, by its names, and how often each (x, a) was played."""
+    setting = Setting(environment=world, horizon=rounds, checkpoints=np.array([rounds]), seed=1)
+    machine = algorithm.machine(world.problem)
+    run = Replication(machine, setting, 0, trace=True)
+    run.advance(rounds)
+    S, K = machine.world.blocked.shape
+    counts = np.zeros((S, K))
+    np.add.at(counts, tuple(run.outcome().trace.T), 1.0)
+    return machine.text.state_of(run._memory, S, K, *machine.world.z.shape), counts

@@ -6,33 +6,17 @@ Played is argmin_a <phi(a, x), theta_hat> - radius |phi(a, x)|_{V^-1}, ties at r
 import math
 from typing import NamedTuple
 
-import numpy as np
-
+from bothworlds.algorithms.ridge import State, add_smallest, estimate, learn, ridge_machine, state_of
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.entries import KernelText, World
-from bothworlds.kernels.matrix import apply_inverse, cholesky, combine, invert_lower, leverages
+from bothworlds.kernels.matrix import combine, leverages
 from bothworlds.kernels.plan import choose_only, plain_numbers
-from bothworlds.kernels.status import NOT_POSITIVE, OK
+from bothworlds.kernels.status import OK
 from bothworlds.policy import Machine
 from bothworlds.problem import Problem
 
-TIE = 1e-12
 CONSTANT, DETERMINANT = 0.0, 1.0
-
-
-class State(NamedTuple):
-    """What is learnt: the clock, V and sum of phi loss; then the plan. ``sigma`` is V under its common name."""
-
-    t: Floats
-    response: Floats
-    theta: Floats
-    sigma: Floats
-    inverse: Floats
-    pi: Floats
-
-
-LEARNT = ("t", "response", "sigma")
 
 
 class Work(NamedTuple):
@@ -45,64 +29,11 @@ class Work(NamedTuple):
 
 
 @kernel
-def state_of(memory: Floats, S: int, K: int, d: int, cells: int) -> State:  # noqa: ARG001
-    """Name the parts of a policy's memory."""
-    m = 1 + 2 * d
-    p = m + 2 * d * d
-    return State(
-        t=memory[0:1],
-        response=memory[1 : 1 + d],
-        theta=memory[1 + d : m],
-        sigma=memory[m : m + d * d].reshape((d, d)),
-        inverse=memory[m + d * d : p].reshape((d, d)),
-        pi=memory[p : p + S * K].reshape((S, K)),
-    )
-
-
-@kernel
 def work_of(scratch: Floats, S: int, K: int, d: int, cells: int) -> Work:  # noqa: ARG001
     """Name the parts of the scratch space."""
     return Work(
         scratch[0:cells], scratch[cells : 2 * cells], scratch[2 * cells : 3 * cells], scratch[3 * cells : 3 * cells + d]
     )
-
-
-@kernel
-def play_the_smallest(world: World, state: State, index: Floats) -> None:
-    """Put all probability on the arms of smallest index in each context, evenly where they tie."""
-    S, K = state.pi.shape
-    table = index[0 : S * K].reshape((S, K))
-    for x in range(S):
-        least = math.inf
-        for a in range(K):
-            least = min(least, table[x, a] + world.blocked[x, a])
-        count = 0
-        for a in range(K):
-            tied = table[x, a] + world.blocked[x, a] <= least + TIE
-            state.pi[x, a] = 1.0 if tied else 0.0
-            count += 1 if tied else 0
-        for a in range(K):
-            state.pi[x, a] /= count
-
-
-@kernel
-def learn(
-    world: World,
-    numbers: Floats,  # noqa: ARG001
-    state: State,
-    x: int,
-    a: int,
-    loss: float,
-    direction: Floats,  # noqa: ARG001
-    baseline: Floats,  # noqa: ARG001
-) -> None:
-    """Add phi phi^T to V and phi loss to the response."""
-    cell = x * state.pi.shape[1] + a
-    for i in range(state.response.shape[0]):
-        state.response[i] += loss * world.z[i, cell]
-        for j in range(state.response.shape[0]):
-            state.sigma[i, j] += world.z[i, cell] * world.z[j, cell]
-    state.t[0] += 1.0
 
 
 @kernel
@@ -122,17 +53,21 @@ def radius(numbers: Floats, state: State) -> float:
 
 @kernel
 def refresh(world: World, numbers: Floats, state: State, work: Work) -> int:
-    """Factor V afresh (no drift), estimate theta, and rank the arms of every context."""
-    if not cholesky(state.sigma, state.inverse):
-        return NOT_POSITIVE
-    invert_lower(state.inverse)
-    apply_inverse(state.inverse, state.response, work.half, state.theta)
+    """Estimate theta, and put all probability on the arms of smallest index in each context."""
+    status = estimate(state, work.half)
+    if status != OK:
+        return status
     width = radius(numbers, state)
     combine(state.theta, world.z, work.scores)
     leverages(state.inverse, world.z, work.row, work.leverages)
     for n in range(work.scores.shape[0]):
         work.scores[n] -= width * math.sqrt(work.leverages[n])
-    play_the_smallest(world, state, work.scores)
+    S, K = state.pi.shape
+    table = work.scores[0 : S * K].reshape((S, K))
+    for x in range(S):
+        for a in range(K):
+            state.pi[x, a] = 0.0
+        add_smallest(table[x], world.blocked[x], state.pi[x])
     return OK
 
 
@@ -140,23 +75,6 @@ TEXT = KernelText(plain_numbers, state_of, work_of, refresh, choose_only, learn)
 
 
 def optimistic_machine(problem: Problem, ridge: float, numbers: list[float]) -> Machine:
-    """Return the machine of an optimistic algorithm, on the features as they are."""
+    """Return the machine of an optimistic algorithm."""
     S, K, d = problem.features.shape
-    offered = problem.available
-    z = np.ascontiguousarray(np.where(offered[:, :, None], problem.features, 0.0).reshape(S * K, d).T)
-    blocked = np.where(offered, 0.0, np.inf)
-    world = World(z, blocked, np.array(problem.probabilities), offered / offered.sum(axis=1, keepdims=True))
-    memory = np.zeros(1 + 2 * d + 2 * d * d + S * K)
-    state = state_of(memory, S, K, d, S * K)
-    state.t[0] = 1.0
-    state.sigma[...] = ridge * np.eye(d)
-    return Machine(
-        text=TEXT,
-        world=world,
-        numbers=np.array(numbers, dtype=np.float64),
-        memory=memory,
-        scratch=np.zeros(3 * S * K + d),
-        learnt=LEARNT,
-        frame={},
-        has_baseline=False,
-    )
+    return ridge_machine(TEXT, problem, ridge=ridge, numbers=numbers, scratch=3 * S * K + d)
