@@ -52,9 +52,9 @@ def test_unit_features_make_linucb_the_classical_ucb() -> None:
         policy.update(decision, loss=loss)
 
 
-@pytest.mark.parametrize("algorithm", [bw.LinUCB(), bw.OFUL()], ids=str)
+@pytest.mark.parametrize("algorithm", [bw.LinUCB(), bw.OFUL(), bw.LinTS()], ids=str)
 def test_v_times_the_stored_inverse_is_the_identity_after_a_million_rank_one_updates(
-    algorithm: bw.LinUCB | bw.OFUL,
+    algorithm: bw.LinUCB | bw.OFUL | bw.LinTS,
 ) -> None:
     """The arrays the run itself ends with, nothing recomputed: V is the sum of its plays, and G^T G its inverse."""
     world = en.stochastic(en.random_instance(contexts=2, arms=2, dimension=2, gap=0.3, seed=1))

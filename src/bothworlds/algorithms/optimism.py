@@ -6,7 +6,7 @@ Played is argmin_a <phi(a, x), theta_hat> - radius |phi(a, x)|_{V^-1}, ties at r
 import math
 from typing import NamedTuple
 
-from bothworlds.algorithms.ridge import State, add_smallest, estimate, learn, ridge_machine, state_of
+from bothworlds.algorithms.ridge import State, add_play, add_smallest, estimate, ridge_machine, state_of
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.entries import KernelText, World
@@ -71,7 +71,7 @@ def refresh(world: World, numbers: Floats, state: State, work: Work) -> int:
     return OK
 
 
-TEXT = KernelText(plain_numbers, state_of, work_of, refresh, choose_only, learn)
+TEXT = KernelText(plain_numbers, state_of, work_of, refresh, choose_only, add_play)
 
 
 def optimistic_machine(problem: Problem, ridge: float, numbers: list[float]) -> Machine:

@@ -5,7 +5,7 @@ stored inverse never drifts from V, however long the run.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -55,9 +55,9 @@ def state_of(memory: Floats, S: int, K: int, d: int, cells: int) -> State:  # no
 
 
 @kernel
-def learn(
+def add_play(
     world: World,
-    numbers: Floats,  # noqa: ARG001
+    numbers: Any,  # noqa: ARG001
     state: State,
     x: int,
     a: int,
