@@ -204,7 +204,8 @@ class LinTS:
     delta
         Probability with which the bound of the theory may fail; not used with a constant.
     draws
-        M, how many posterior draws make a plan where more than two arms are offered.
+        M, how many posterior draws make a plan where more than two arms are offered: 1 is the textbook algorithm, with
+        propensities of 0 and 1 given the plan and the least time; more make finer propensities for logs.
     ridge
         V starts as ridge times the identity.
 

@@ -90,9 +90,14 @@ def add_smallest(index: Floats, blocked: Floats, pi: Floats) -> None:
     least = math.inf
     for a in range(pi.shape[0]):
         least = min(least, index[a] + blocked[a])
-    count = 0
+    count, last = 0, 0
     for a in range(pi.shape[0]):
-        count += 1 if index[a] + blocked[a] <= least + TIE else 0
+        if index[a] + blocked[a] <= least + TIE:
+            count += 1
+            last = a
+    if count == 1:
+        pi[last] += 1.0
+        return
     for a in range(pi.shape[0]):
         if index[a] + blocked[a] <= least + TIE:
             pi[a] += 1.0 / count
