@@ -193,9 +193,10 @@ class LinTS:
     M. Where two arms are offered the plan is that probability, by the normal distribution, and nothing is drawn. An
     arm that no draw favours has probability zero in that round.
 
-    For a stationary world only, like `LinUCB`: linear regret against an adversary. Proved in the stochastic regime for
-    ``spread="theory"``, ridge 1, |phi| <= 1 and |theta_0| <= 1: O(d^(3/2) sqrt(T) log T) up to smaller factors (Agrawal
-    and Goyal 2013). Nothing is proved for a constant. One round costs O(M S K d + d^3).
+    For a stationary world only, like `LinUCB`: against an adversary its regret grows nearly linearly (measured). Proved
+    in the stochastic regime for ``spread="theory"``, ridge 1, |phi| <= 1 and |theta_0| <= 1: O(d^(3/2) sqrt(T)) up to
+    logarithms, with probability 1 - delta (Agrawal and Goyal 2013). Nothing is proved for a constant. One round costs
+    O(M (S K d + d^2) + d^3).
 
     Parameters
     ----------
