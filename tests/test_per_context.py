@@ -46,19 +46,22 @@ class Plain:
 
 
 @pytest.mark.parametrize("algorithm", [IW, RV], ids=str)
-def test_one_context_is_plain_tsallis_inf_path_by_path(algorithm: bw.PerContextTsallisINF) -> None:
-    problem = bw.Problem(features=np.eye(4)[None], probabilities=[1.0])
-    policy, plain = algorithm.start(problem, rng=5), Plain(4, algorithm.estimator)
+@pytest.mark.parametrize("S", [1, 3])
+def test_every_context_is_plain_tsallis_inf_path_by_path(algorithm: bw.PerContextTsallisINF, S: int) -> None:
+    problem = bw.Problem(features=np.tile(np.eye(4), (S, 1, 1)), probabilities=np.full(S, 1.0 / S))
+    policy, copies = algorithm.start(problem, rng=5), [Plain(4, algorithm.estimator) for _ in range(S)]
     rng = np.random.default_rng(1)
     for time in range(1, 501):
+        x = int(rng.integers(S))
+        plain = copies[x]
         w = plain.weights()
-        decision = policy.act(0)
+        decision = policy.act(x)
         assert decision.arm == draw(w, two_uniforms(5, time, ARM, 0)[0])
-        assert policy.probabilities(0) == pytest.approx(w, rel=1e-9)
+        assert policy.probabilities(x) == pytest.approx(w, rel=1e-9)
         loss = float(rng.choice([-1.0, 1.0], p=[0.3, 0.7] if decision.arm else [0.7, 0.3]))
         plain.update(decision.arm, loss, w)
         policy.update(decision, loss=loss)
-    assert policy.state.losses[0] == pytest.approx(plain.sums, rel=1e-9)
+    assert policy.state.losses == pytest.approx(np.array([plain.sums for plain in copies]), rel=1e-9)
 
 
 def test_one_context_is_plain_exp3() -> None:

@@ -1,6 +1,8 @@
 """Every registered algorithm at every odd size and in every regime: it runs soundly, or refuses in a sentence."""
 
+import itertools
 from dataclasses import MISSING, fields, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ import bothworlds as bw
 from bothworlds import environments as en
 from bothworlds.simulation.replication import Replication, Setting
 from bothworlds.simulation.study import ALGORITHMS, WORLDS, make_algorithm, make_environment
-from worlds import parameters, random_problem
+from worlds import parameters, play, random_problem
 
 ROUNDS = 25
 OPTIONS: dict[str, list[dict[str, Any]]] = {
@@ -110,6 +112,24 @@ def test_odd_sizes_run_soundly_or_are_refused(kind: str) -> None:
 def test_a_single_round_is_a_whole_run(kind: str) -> None:
     ran = [run_soundly(one, problem(), 1) for problem in (masked, one_vector_per_context) for one in made(kind, 2)]
     assert any(ran)
+
+
+@pytest.mark.parametrize("kind", ALGORITHMS)
+def test_files_bring_every_algorithm_back(kind: str, tmp_path: Path) -> None:
+    """With each of its options, arms not offered, and feedback that comes after the file."""
+    for problem, algorithm in itertools.product((masked(), one_vector_per_context()), made(kind, ROUNDS)):
+        if isinstance(machine_or_refusal(algorithm, problem), str):
+            continue
+        policy = algorithm.start(problem, rng=1, interpreted=True)
+        play(policy, 10)
+        waiting = policy.act([0, 1, 2])
+        policy.save(tmp_path / "policy.npz")
+        copy = bw.load(tmp_path / "policy.npz", interpreted=True)
+        for one in (policy, copy):
+            one.update(waiting, loss=[0.5, -0.25, 1.0])
+        assert copy.probabilities().tobytes() == policy.probabilities().tobytes()
+        assert play(copy, 10) == play(policy, 10)
+        assert copy._memory.tobytes() == policy._memory.tobytes()
 
 
 @pytest.mark.parametrize("kind", ALGORITHMS)
