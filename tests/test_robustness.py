@@ -125,6 +125,7 @@ def test_files_bring_every_algorithm_back(kind: str, tmp_path: Path) -> None:
         waiting = policy.act([0, 1, 2])
         policy.save(tmp_path / "policy.npz")
         copy = bw.load(tmp_path / "policy.npz", interpreted=True)
+        assert copy.probabilities().tobytes() == policy.probabilities().tobytes()
         for one in (policy, copy):
             one.update(waiting, loss=[0.5, -0.25, 1.0])
         assert copy.probabilities().tobytes() == policy.probabilities().tobytes()
