@@ -11,8 +11,11 @@ import pytest
 import bothworlds as bw
 from bothworlds import environments as en
 from bothworlds.simulation.replication import Replication, Setting
-from bothworlds.simulation.study import ALGORITHMS, WORLDS, make_algorithm, make_environment
+from bothworlds.simulation.study import ALGORITHMS, WORLDS, make_algorithm
 from worlds import parameters, play, random_problem
+
+# An algorithm may warn that so short a horizon makes its guarantee empty; it must run all the same.
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 ROUNDS = 25
 OPTIONS: dict[str, list[dict[str, Any]]] = {
@@ -71,7 +74,7 @@ def machine_or_refusal(algorithm: Any, problem: bw.Problem) -> Any:
 
     The best design takes half a minute at d = 50: there the D-optimal one stands in.
     """
-    if problem.dimension >= 50 and any(f.name == "design" for f in fields(algorithm)):
+    if problem.dimension >= 50 and getattr(algorithm, "design", None) == "joint-g":
         algorithm = replace(algorithm, design="joint-d")
     try:
         return algorithm.machine(problem)
@@ -135,16 +138,20 @@ def test_files_bring_every_algorithm_back(kind: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ALGORITHMS)
 def test_every_regime_is_played_to_the_end(kind: str) -> None:
-    """200 rounds in each world of the studies; regret lies between what the losses allow."""
-    sizes = {"contexts": 4, "arms": 3, "dimension": 2, "gap": 0.2}
-    ran = 0
-    for regime in WORLDS:
-        world = make_environment({"kind": regime}, sizes, {"horizon": 200, "seed": 1})
+    """200 rounds in each world of the studies, with features of arms and with one vector per context."""
+    plain = one_vector_per_context()
+    instances = [
+        en.random_instance(contexts=4, arms=3, dimension=2, gap=0.2, seed=1),
+        en.Instance(plain, parameters(plain)),
+    ]
+    ran = set()
+    for regime, instance in itertools.product(WORLDS, instances):
+        world = WORLDS[regime](instance, {}, {"horizon": 200, "seed": 1})
         algorithm = made(kind, 200)[0]
         if isinstance(machine_or_refusal(algorithm, world.problem), str):
             continue
         run = bw.simulate(world, {"a": algorithm}, horizon=200, replications=2, checkpoints=2)["a"]
         assert np.isfinite([*run.regret, *run.regret_against_own_best]).all()
         assert np.abs(run.expected).max() <= 200.0
-        ran += 1
-    assert ran > 0
+        ran.add(regime)
+    assert len(ran) >= len(WORLDS) - 1  # only the column of ones of a moving level is not one vector per context
