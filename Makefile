@@ -15,12 +15,14 @@ test: $(SETUP)  ## style, types, import contract, tests, documentation
 demo: $(SETUP)  ## first decisions on embedded defaults
 	$(BIN)/python examples/first_decisions.py
 
-bench: $(SETUP)  ## speed against NumPy, start-up time, designs, the adaptive tuning
+bench: $(SETUP)  ## speed against NumPy, start-up time, designs, the adaptive tuning, all algorithms
 	$(BIN)/python benchmarks/rounds.py
 	$(BIN)/python benchmarks/simulation.py
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/adaptive.py
 	$(BIN)/python benchmarks/designs.py
+	$(BIN)/python benchmarks/algorithms.py
+	$(BIN)/python benchmarks/negative_control.py
 
 lock: $(SETUP)  ## pin the development packages anew
 	$(BIN)/pip install --quiet --upgrade --group dev

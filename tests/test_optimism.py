@@ -8,7 +8,7 @@ import pytest
 
 import bothworlds as bw
 from bothworlds import environments as en
-from worlds import bits, play, random_problem
+from worlds import bits, play, random_problem, state_after
 
 BOTH = [bw.LinUCB(width=0.7, ridge=0.5), bw.OFUL(delta=0.01, ridge=0.5, bound=0.8)]
 
@@ -52,18 +52,17 @@ def test_unit_features_make_linucb_the_classical_ucb() -> None:
         policy.update(decision, loss=loss)
 
 
-def test_the_stored_inverse_stays_the_inverse_after_a_million_plays() -> None:
-    """V is factored afresh from its own sum: no drift, however long the run."""
+@pytest.mark.parametrize("algorithm", [bw.LinUCB(), bw.OFUL(), bw.LinTS()], ids=str)
+def test_v_times_the_stored_inverse_is_the_identity_after_a_million_rank_one_updates(
+    algorithm: bw.LinUCB | bw.OFUL | bw.LinTS,
+) -> None:
+    """The arrays the run itself ends with, nothing recomputed: V is the sum of its plays, and G^T G its inverse."""
     world = en.stochastic(en.random_instance(contexts=2, arms=2, dimension=2, gap=0.3, seed=1))
-    run = bw.simulate(world, {"a": bw.LinUCB()}, horizon=1_000_000, checkpoints=2)["a"]
-    policy = bw.LinUCB().start(world.problem, rng=0)
-    policy.state.sigma[...] = run.final["sigma"][0]
-    policy.state.response[...] = run.final["response"][0]
-    policy._refresh()
-    inverse = policy.state.inverse.T @ policy.state.inverse
-    V = policy.state.sigma
-    assert np.trace(V) > 1e5
-    assert V @ inverse == pytest.approx(np.eye(2), abs=100 * 2.2e-16 * np.linalg.cond(V))
+    state, counts = state_after(world, algorithm, 1_000_000)
+    V = np.eye(2) + np.einsum("xa,xai,xaj->ij", counts, world.problem.features, world.problem.features)
+    assert state.sigma == pytest.approx(V, rel=1e-10)  # a million roundings: 1.1e-11 seen
+    error = np.abs(state.sigma @ (state.inverse.T @ state.inverse) - np.eye(2)).max()
+    assert error <= 100 * 2.2e-16 * np.linalg.cond(V)
 
 
 @pytest.mark.parametrize("algorithm", [bw.LinUCB(), bw.OFUL()], ids=str)

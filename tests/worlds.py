@@ -1,12 +1,14 @@
 """Small worlds for the tests: random problems, and a loop that plays them."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 import bothworlds as bw
 from bothworlds.kernels import matrix
 from bothworlds.kernels.arrays import Floats
+from bothworlds.simulation.replication import Replications, Setting
 
 TUNINGS = ("paper", "certified", "adaptive")
 
@@ -72,3 +74,14 @@ def directions(policy: bw.Policy) -> Floats:
     for x, a in np.ndindex(z.shape[:2]):
         matrix.apply_inverse(policy.state.inverse, z[x, a], np.empty(z.shape[2]), out[x, a])
     return out
+
+
+def state_after(world: bw.environments.Environment, algorithm: Any, rounds: int) -> tuple[Any, Floats]:
+    """The memory itself that a simulated run ends with, by its names, and how often each (x, a) was played."""
+    setting = Setting(environment=world, horizon=rounds, checkpoints=np.array([rounds]), seed=1)
+    machine = algorithm.machine(world.problem)
+    run = Replications(machine, setting, [0], trace=True)
+    run.advance(rounds)
+    counts = np.zeros(world.problem.available.shape)
+    np.add.at(counts, tuple(run.outcomes()[0].trace.T), 1.0)
+    return machine.text.state_of(*run._memory, *machine.world.z.shape), counts

@@ -3,8 +3,11 @@
 from bothworlds import environments
 from bothworlds.algorithms.fixed import FixedPolicy
 from bothworlds.algorithms.lc_tsallis_inf import LCTsallisINF
+from bothworlds.algorithms.lin_ts import LinTS
 from bothworlds.algorithms.lin_ucb import LinUCB
 from bothworlds.algorithms.oful import OFUL
+from bothworlds.algorithms.per_context_exp3 import PerContextExp3
+from bothworlds.algorithms.per_context_tsallis_inf import PerContextTsallisINF
 from bothworlds.algorithms.real_ftrl import RealFTRL
 from bothworlds.algorithms.tunings import MGR, Adaptive, Certified, Paper
 from bothworlds.decision import Decision
@@ -42,9 +45,12 @@ __all__ = [
     "FixedPolicy",
     "Forecast",
     "LCTsallisINF",
+    "LinTS",
     "LinUCB",
     "NumericalError",
     "Paper",
+    "PerContextExp3",
+    "PerContextTsallisINF",
     "Policy",
     "Problem",
     "RealFTRL",

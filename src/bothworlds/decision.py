@@ -20,9 +20,10 @@ class Decision(NamedTuple):
     propensity
         pi_t(arm | context), the probability with which the arm was chosen.
     direction
-        Sigma_t^-1 phi(arm, context) in the policy's coordinates: the estimate is loss times direction.
+        Sigma_t^-1 phi(arm, context) in the policy's coordinates: the estimate is loss times direction. Algorithms
+        without such an estimate put here what else their update needs.
     baseline
-        The control variate of the moment (adaptive tuning), else None.
+        The control variate of the moment (adaptive tuning, reduced variance), else None.
     policy
         Name of the policy that decided; no other takes its feedback.
     """

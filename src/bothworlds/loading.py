@@ -5,8 +5,11 @@ from typing import Any
 
 from bothworlds.algorithms.fixed import FixedPolicy
 from bothworlds.algorithms.lc_tsallis_inf import LCTsallisINF
+from bothworlds.algorithms.lin_ts import LinTS
 from bothworlds.algorithms.lin_ucb import LinUCB
 from bothworlds.algorithms.oful import OFUL
+from bothworlds.algorithms.per_context_exp3 import PerContextExp3
+from bothworlds.algorithms.per_context_tsallis_inf import PerContextTsallisINF
 from bothworlds.algorithms.real_ftrl import RealFTRL
 from bothworlds.algorithms.tunings import MGR, Adaptive, Certified, Paper
 from bothworlds.plain import from_plain
@@ -15,6 +18,20 @@ from bothworlds.problem import Problem
 from bothworlds.problem.storage import checked_format, read_arrays
 from bothworlds.rounds import OpenRounds
 from bothworlds.theory.design import Design
+
+PARTS = (
+    LCTsallisINF,
+    LinTS,
+    LinUCB,
+    OFUL,
+    PerContextExp3,
+    PerContextTsallisINF,
+    RealFTRL,
+    Paper,
+    Certified,
+    Adaptive,
+    MGR,
+)
 
 
 def load(path: str | Path, *, interpreted: bool = False) -> Policy:
@@ -37,9 +54,7 @@ def _rebuild(header: dict[str, Any], arrays: dict[str, Any], *, interpreted: boo
     def saved_table(label: str, table: None = None) -> FixedPolicy:
         return FixedPolicy(frame["table"] if label != "uniform" else table, label)
 
-    makers: dict[str, Any] = {
-        part.__name__: part for part in (LCTsallisINF, LinUCB, OFUL, RealFTRL, Paper, Certified, Adaptive, MGR)
-    }
+    makers: dict[str, Any] = {part.__name__: part for part in PARTS}
     algorithm = from_plain(header["algorithm"], {**makers, "Design": saved_design, "FixedPolicy": saved_table})
     problem = Problem(
         features=arrays["features"],

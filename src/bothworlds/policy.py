@@ -40,7 +40,7 @@ class Machine:
     ``begin(state)`` writes what is known before the first round into a state of zeros, ``learnt`` names the parts of
     the state that a file must keep, and ``frame`` the arrays from which the same machine can be built again.
     ``kept(blocks, d)`` tells how many numbers of the two memories, from their starts, are not computed afresh with
-    every plan (None: all may be kept).
+    every plan (None: all may be kept). ``carried`` is how long a decision's direction and baseline are: d, unless told.
     """
 
     text: KernelText
@@ -51,6 +51,11 @@ class Machine:
     frame: dict[str, Floats]
     has_baseline: bool
     kept: Callable[[int, int], tuple[int, int]] | None = None
+    carried: int = -1
+
+    def __post_init__(self) -> None:
+        if self.carried < 0:
+            object.__setattr__(self, "carried", self.world.z.shape[2])
 
     def memory(self, blocks: int, *tail: int, cells: tuple[int, ...]) -> tuple[Floats, Floats]:
         """Return the two memories at the start: numbers of the learner, then those with an entry per context.
@@ -83,15 +88,15 @@ class Policy:
         wide = machine.text.wide
         self._fixed = (flat_world(machine.world, wide=wide), machine.numbers)
         S, K, d = machine.world.z.shape
-        self._blocks, self._arms = -(-S // WIDTH) if wide else S, K
+        self._shape = (-(-S // WIDTH) if wide else S, K, d)
         cells = (WIDTH,) if wide else ()
-        self._nothing = np.zeros(d)
+        self._nothing = np.zeros(machine.carried)
         # Two memories: an update fills the spare one, which becomes current if all went well.
-        self._memory = machine.memory(self._blocks, cells=cells)
-        self._spare = machine.memory(self._blocks, cells=cells)
+        self._memory = machine.memory(self._shape[0], cells=cells)
+        self._spare = machine.memory(self._shape[0], cells=cells)
         self._named, self._spare_named = self._names(self._memory), self._names(self._spare)
         everything = tuple(len(part) for part in self._memory)
-        self._kept = everything if machine.kept is None else machine.kept(self._blocks, d)
+        self._kept = everything if machine.kept is None else machine.kept(self._shape[0], d)
         self._rounds = OpenRounds()
         self._refresh()
 
@@ -119,7 +124,7 @@ class Policy:
 
     def _names(self, memory: tuple[Floats, Floats]) -> Any:
         """Return the named parts of a memory."""
-        return self._machine.text.state_of(*memory, self._blocks, self._arms, self._nothing.size)
+        return self._machine.text.state_of(*memory, *self._shape)
 
     @property
     def state(self) -> Any:
@@ -166,9 +171,7 @@ class Policy:
         direction = np.empty(self._nothing.shape)
         baseline = np.empty(self._nothing.shape) if self._machine.has_baseline else None
         filled = self._nothing if baseline is None else baseline
-        arm = self._entries.act(
-            *self._fixed, *self._memory, self._blocks, self._arms, x, self._key, number, direction, filled
-        )
+        arm = self._entries.act(*self._fixed, *self._memory, *self._shape, x, self._key, number, direction, filled)
         return Decision(
             number,
             x,
@@ -233,8 +236,7 @@ class Policy:
             *self._fixed,
             *self._memory,
             *self._spare,
-            self._blocks,
-            self._arms,
+            *self._shape,
             *kept,
             True,
             finish,
@@ -273,7 +275,7 @@ class Policy:
         if made.round not in self._rounds:
             known = "was answered or has expired" if 1 <= made.round <= self.rounds else "was never decided"
             raise ValueError(f"round {made.round} {known}; each decision takes feedback once")
-        if not (0 <= made.context < self.problem.n_contexts and 0 <= made.arm < self._arms):
+        if not (0 <= made.context < self.problem.n_contexts and 0 <= made.arm < self._shape[1]):
             raise ValueError(f"round {made.round}: no context {made.context} with an arm {made.arm}")
         if (made.baseline is not None) != self._machine.has_baseline:
             raise ValueError(f"round {made.round}: the decision's baseline does not fit this policy")
@@ -288,8 +290,7 @@ class Policy:
             *self._fixed,
             *self._memory,
             *self._spare,
-            self._blocks,
-            self._arms,
+            *self._shape,
             *self._kept,
             False,
             True,

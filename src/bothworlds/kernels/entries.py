@@ -112,13 +112,13 @@ def interpreted_entries(text: KernelText) -> Entries:
         cells: Floats,
         B: int,
         K: int,
+        d: int,
         x: int,
         key: int,
         time: int,
         direction: Floats,
         baseline: Floats,
     ) -> int:
-        d = direction.shape[0]
         world = world_of(view(fixed), B, K, d)
         state = state_of(memory, view(cells), B, K, d)
         work = work_of(memory, view(cells), B, K, d)
@@ -133,6 +133,7 @@ def interpreted_entries(text: KernelText) -> Entries:
         cells: Floats,
         B: int,
         K: int,
+        d: int,
         kept: int,
         kept_cells: int,
         feed: bool,
@@ -143,7 +144,6 @@ def interpreted_entries(text: KernelText) -> Entries:
         direction: Floats,
         baseline: Floats,
     ) -> int:
-        d = direction.shape[0]
         world = world_of(view(fixed), B, K, d)
         numbers = numbers_of(hyper)
         state = state_of(memory, view(cells), B, K, d)
@@ -152,7 +152,7 @@ def interpreted_entries(text: KernelText) -> Entries:
         for i in range(kept_cells):
             view(cells)[i] = view(before_cells)[i]
         if feed:
-            for i in range(d):
+            for i in range(direction.shape[0]):
                 if not math.isfinite(direction[i] + baseline[i]):
                     return DAMAGED
             learn(world, numbers, state, x, a, loss, direction, baseline)

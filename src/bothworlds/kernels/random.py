@@ -5,6 +5,7 @@ order and for any number of threads. All arithmetic is on integers masked to 32 
 for Python's integers and for wrapping 64-bit ones.
 """
 
+import math
 from typing import TypeAlias
 
 import numpy as np
@@ -23,6 +24,7 @@ CONTEXT = 2  # and the loss of the round: the second uniform of the pair
 NOISE = 3
 NATURE = 4
 STREAM = 5
+POSTERIOR = 6
 
 
 @kernel
@@ -55,6 +57,14 @@ def two_uniforms(key: int, time: int, purpose: int, index: int) -> tuple[float, 
     u = ((w0 >> 5) * 67108864 + (w1 >> 6)) * TO_UNIT
     v = ((w2 >> 5) * 67108864 + (w3 >> 6)) * TO_UNIT
     return u, v
+
+
+@kernel
+def two_normals(key: int, time: int, purpose: int, index: int) -> tuple[float, float]:
+    """Return two independent standard normals (Box and Muller) from the two uniforms of the same counter."""
+    u, v = two_uniforms(key, time, purpose, index)
+    length = math.sqrt(-2.0 * math.log(1.0 - u))
+    return length * math.cos(2.0 * math.pi * v), length * math.sin(2.0 * math.pi * v)
 
 
 @kernel

@@ -81,7 +81,7 @@ class Replications:
         self._memory = machine.memory(S, *lanes, cells=lanes)
         self._fixed = (flat_world(machine.world, wide=False), machine.numbers, *self._memory, S, K, d)
         self._nature = setting.environment.begin(*lanes)
-        self._queue = _empty_queue(setting.delay + setting.batch, d, lanes)
+        self._queue = _empty_queue(setting.delay + setting.batch, machine.carried, lanes)
         self._record = _empty_record(setting, len(self._nature.c), lanes, trace=trace)
         self.played = 0
 

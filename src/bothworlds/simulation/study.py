@@ -16,8 +16,11 @@ import numpy as np
 from bothworlds import environments as en
 from bothworlds.algorithms.fixed import FixedPolicy
 from bothworlds.algorithms.lc_tsallis_inf import LCTsallisINF
+from bothworlds.algorithms.lin_ts import LinTS
 from bothworlds.algorithms.lin_ucb import LinUCB
 from bothworlds.algorithms.oful import OFUL
+from bothworlds.algorithms.per_context_exp3 import PerContextExp3
+from bothworlds.algorithms.per_context_tsallis_inf import PerContextTsallisINF
 from bothworlds.algorithms.real_ftrl import RealFTRL
 from bothworlds.algorithms.tunings import MGR, Adaptive, Certified, Paper
 from bothworlds.environments import Environment, Instance
@@ -27,6 +30,18 @@ from bothworlds.simulation.engine import check_feedback
 NUMBERS = {"horizon": 10_000, "replications": 10, "seed": 0, "delay": 0, "batch": 1, "checkpoints": 200}
 LEAST = {"horizon": 1, "replications": 1, "seed": 0, "delay": 0, "batch": 1, "checkpoints": 2}
 SIZES: dict[str, Any] = {"contexts": 10, "arms": 5, "dimension": 5, "gap": 0.2, "rarity": None, "margin": None}
+
+# Every algorithm by the name it has in a study; the tests of sizes and regimes and the benchmarks take them from here.
+ALGORITHMS: dict[str, Callable[..., Any]] = {
+    "LCTsallisINF": LCTsallisINF,
+    "LinTS": LinTS,
+    "LinUCB": LinUCB,
+    "OFUL": OFUL,
+    "PerContextExp3": PerContextExp3,
+    "PerContextTsallisINF": PerContextTsallisINF,
+    "RealFTRL": RealFTRL,
+    "uniform": FixedPolicy,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,20 +172,13 @@ def _known(given: dict[str, Any], known: list[str], word: str) -> None:
 def make_algorithm(options: dict[str, Any]) -> Any:
     """Make an algorithm from a table of a study: its kind and its options."""
     options = dict(options)
-    makers: dict[str, Callable[..., Any]] = {
-        "LCTsallisINF": LCTsallisINF,
-        "LinUCB": LinUCB,
-        "OFUL": OFUL,
-        "RealFTRL": RealFTRL,
-        "uniform": FixedPolicy,
-    }
-    kind = _kind(options, list(makers), "algorithm")
+    kind = _kind(options, list(ALGORITHMS), "algorithm")
     for name, parts in (("tuning", (Paper, Certified, Adaptive)), ("covariance", (MGR,))):
         if isinstance(options.get(name), dict):
             inner = dict(options[name])
             classes = {part.__name__.lower(): part for part in parts}
             options[name] = _call(classes[_kind(inner, list(classes), name)], inner, name)
-    return _call(makers[kind], options, f"algorithm {kind}")
+    return _call(ALGORITHMS[kind], options, f"algorithm {kind}")
 
 
 def _kind(options: dict[str, Any], known: list[str], word: str) -> str:

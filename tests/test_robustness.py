@@ -1,0 +1,156 @@
+"""Every registered algorithm at every odd size and in every regime: it runs soundly, or refuses in a sentence."""
+
+import itertools
+from dataclasses import MISSING, fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bothworlds as bw
+from bothworlds import environments as en
+from bothworlds.simulation.replication import Replications, Setting
+from bothworlds.simulation.study import ALGORITHMS, WORLDS, make_algorithm
+from worlds import bits, parameters, play, random_problem
+
+# An algorithm may warn that so short a horizon makes its guarantee empty; it must run all the same.
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
+ROUNDS = 25
+OPTIONS: dict[str, list[dict[str, Any]]] = {
+    "LCTsallisINF": [
+        {"tuning": "paper"},
+        {"tuning": "adaptive"},
+        {"tuning": "paper", "covariance": {"kind": "mgr", "samples": 20}},
+    ],
+    "LinTS": [{"spread": "theory"}],
+    "PerContextTsallisINF": [{"estimator": "iw"}],
+}
+
+
+def made(kind: str, horizon: int) -> list[Any]:
+    """The algorithm as it comes, and with the options above; a horizon is given only to those that insist on one."""
+    maker: Any = ALGORITHMS[kind]
+    required = {"horizon": horizon} if any(f.name == "horizon" and f.default is MISSING for f in fields(maker)) else {}
+    return [make_algorithm({"kind": kind, **required, **options}) for options in [{}, *OPTIONS.get(kind, [])]]
+
+
+def masked() -> bw.Problem:
+    """One arm, two arms and all arms offered."""
+    available = np.array([[1, 0, 0, 0], [0, 1, 0, 1], [1, 1, 1, 1]], dtype=bool)
+    return random_problem(7, S=3, K=4, d=3, available=available)
+
+
+def dependent() -> bw.Problem:
+    """Three features that span two dimensions, one of them a thousand times the size of another."""
+    features = random_problem(8, S=4, K=3, d=2).features
+    wider = np.concatenate([features, 1e3 * features.sum(axis=2, keepdims=True)], axis=2)
+    return bw.Problem(features=wider, probabilities=np.full(4, 0.25))
+
+
+def one_vector_per_context() -> bw.Problem:
+    return bw.Problem.from_arm_independent([[1.0, 0.0], [0.6, 0.8], [0.0, 1.0]], probabilities=[0.4, 0.4, 0.2], arms=3)
+
+
+PROBLEMS = {
+    "S = 1": lambda: random_problem(1, S=1, K=3, d=2),
+    "K = 2": lambda: random_problem(2, S=3, K=2, d=2),
+    "d = 1": lambda: random_problem(3, S=3, K=3, d=1),
+    "S = 1, K = 2, d = 1": lambda: bw.Problem(features=[[[1.0], [-1.0]]], probabilities=[1.0]),
+    "K = 500": lambda: random_problem(4, S=2, K=500, d=3),
+    "d = 50": lambda: random_problem(5, S=12, K=8, d=50),
+    "S = 300": lambda: random_problem(6, S=300, K=3, d=3),
+    "L = 10,000": lambda: random_problem(6, S=4, K=3, d=3, rarity=1e4),
+    "L = 10,000, one-hot": lambda: bw.Problem(features=np.eye(6).reshape(3, 2, 6), probabilities=[1e-4, 0.4999, 0.5]),
+    "arms not offered": masked,
+    "rank-deficient features": dependent,
+    "one vector per context": one_vector_per_context,
+}
+
+
+def machine_or_refusal(algorithm: Any, problem: bw.Problem) -> Any:
+    """What the algorithm makes of a problem, or the sentence in which it refuses.
+
+    The best design takes half a minute at d = 50: there the D-optimal one stands in.
+    """
+    if problem.dimension >= 50 and getattr(algorithm, "design", None) == "joint-g":
+        algorithm = replace(algorithm, design="joint-d")
+    try:
+        return algorithm.machine(problem)
+    except ValueError as refusal:
+        return str(refusal)
+
+
+def run_soundly(algorithm: Any, problem: bw.Problem, horizon: int) -> bool:
+    """Play some rounds and look at the plan after each; False where the algorithm refuses in a sentence."""
+    machine = machine_or_refusal(algorithm, problem)
+    if isinstance(machine, str):
+        assert len(machine.split()) >= 5
+        return False
+    world = en.stochastic(en.Instance(problem, parameters(problem)))
+    setting = Setting(environment=world, horizon=horizon, checkpoints=np.array([horizon]), seed=1)
+    run = Replications(machine, setting, [0])
+    for _ in range(horizon):
+        run.advance(1)
+        pi = machine.text.state_of(*run._memory, *machine.world.z.shape).pi
+        assert (pi >= 0.0).all()
+        assert np.abs(pi.sum(axis=1) - 1.0).max() <= 1e-9
+        assert not pi[~problem.available].any()
+    [outcome] = run.outcomes()
+    assert all(np.isfinite(part).all() for part in (outcome.expected, outcome.realised, *outcome.final.values()))
+    return True
+
+
+@pytest.mark.parametrize("kind", ALGORITHMS)
+def test_odd_sizes_run_soundly_or_are_refused(kind: str) -> None:
+    ran = []
+    for name, problem in PROBLEMS.items():
+        ran += [name for algorithm in made(kind, ROUNDS) if run_soundly(algorithm, problem(), ROUNDS)]
+    assert ran  # an algorithm for one kind of problem refuses the others, but not all
+
+
+@pytest.mark.parametrize("kind", ALGORITHMS)
+def test_a_single_round_is_a_whole_run(kind: str) -> None:
+    ran = [run_soundly(one, problem(), 1) for problem in (masked, one_vector_per_context) for one in made(kind, 2)]
+    assert any(ran)
+
+
+@pytest.mark.parametrize("kind", ALGORITHMS)
+def test_files_bring_every_algorithm_back(kind: str, tmp_path: Path) -> None:
+    """With each of its options, arms not offered, and feedback that comes after the file."""
+    for problem, algorithm in itertools.product((masked(), one_vector_per_context()), made(kind, ROUNDS)):
+        if isinstance(machine_or_refusal(algorithm, problem), str):
+            continue
+        policy = algorithm.start(problem, rng=1, interpreted=True)
+        play(policy, 10)
+        waiting = policy.act([0, 1, 2])
+        policy.save(tmp_path / "policy.npz")
+        copy = bw.load(tmp_path / "policy.npz", interpreted=True)
+        assert copy.probabilities().tobytes() == policy.probabilities().tobytes()
+        for one in (policy, copy):
+            one.update(waiting, loss=[0.5, -0.25, 1.0])
+        assert copy.probabilities().tobytes() == policy.probabilities().tobytes()
+        assert play(copy, 10) == play(policy, 10)
+        assert bits(copy) == bits(policy)
+
+
+@pytest.mark.parametrize("kind", ALGORITHMS)
+def test_every_regime_is_played_to_the_end(kind: str) -> None:
+    """200 rounds in each world of the studies, with features of arms and with one vector per context."""
+    plain = one_vector_per_context()
+    instances = [
+        en.random_instance(contexts=4, arms=3, dimension=2, gap=0.2, seed=1),
+        en.Instance(plain, parameters(plain)),
+    ]
+    ran = set()
+    for regime, instance in itertools.product(WORLDS, instances):
+        world = WORLDS[regime](instance, {}, {"horizon": 200, "seed": 1})
+        algorithm = made(kind, 200)[0]
+        if isinstance(machine_or_refusal(algorithm, world.problem), str):
+            continue
+        run = bw.simulate(world, {"a": algorithm}, horizon=200, replications=2, checkpoints=2)["a"]
+        assert np.isfinite([*run.regret, *run.regret_against_own_best]).all()
+        assert np.abs(run.expected).max() <= 200.0
+        ran.add(regime)
+    assert len(ran) >= len(WORLDS) - 1  # only the column of ones of a moving level is not one vector per context
