@@ -2,10 +2,13 @@
 
 from bothworlds import environments
 from bothworlds.algorithms.fixed import FixedPolicy
+from bothworlds.algorithms.ftrl_lc import FTRLLC
 from bothworlds.algorithms.lc_tsallis_inf import LCTsallisINF
 from bothworlds.algorithms.lin_ucb import LinUCB
 from bothworlds.algorithms.oful import OFUL
 from bothworlds.algorithms.real_ftrl import RealFTRL
+from bothworlds.algorithms.real_lin_exp3 import RealLinExp3
+from bothworlds.algorithms.robust_lin_exp3 import RobustLinExp3
 from bothworlds.algorithms.tunings import MGR, Adaptive, Certified, Paper
 from bothworlds.decision import Decision
 from bothworlds.errors import NumericalError
@@ -15,11 +18,13 @@ from bothworlds.policy import Policy
 from bothworlds.problem import DegenerateProblemWarning, Problem, block_parameters, stacked_parameters
 from bothworlds.simulation import Results, Study, check_algorithm, load_results, replay, run_study, simulate
 from bothworlds.theory.design import Design, design
+from bothworlds.theory.exponential import TuningWarning
 from bothworlds.theory.forecast import Forecast
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "FTRLLC",
     "MGR",
     "OFUL",
     "Adaptive",
@@ -36,8 +41,11 @@ __all__ = [
     "Policy",
     "Problem",
     "RealFTRL",
+    "RealLinExp3",
     "Results",
+    "RobustLinExp3",
     "Study",
+    "TuningWarning",
     "block_parameters",
     "check_algorithm",
     "design",

@@ -4,10 +4,13 @@ from pathlib import Path
 from typing import Any
 
 from bothworlds.algorithms.fixed import FixedPolicy
+from bothworlds.algorithms.ftrl_lc import FTRLLC
 from bothworlds.algorithms.lc_tsallis_inf import LCTsallisINF
 from bothworlds.algorithms.lin_ucb import LinUCB
 from bothworlds.algorithms.oful import OFUL
 from bothworlds.algorithms.real_ftrl import RealFTRL
+from bothworlds.algorithms.real_lin_exp3 import RealLinExp3
+from bothworlds.algorithms.robust_lin_exp3 import RobustLinExp3
 from bothworlds.algorithms.tunings import MGR, Adaptive, Certified, Paper
 from bothworlds.plain import from_plain
 from bothworlds.policy import FORMAT, Policy
@@ -37,9 +40,8 @@ def _rebuild(header: dict[str, Any], arrays: dict[str, Any], *, interpreted: boo
     def saved_table(label: str, table: None = None) -> FixedPolicy:
         return FixedPolicy(frame["table"] if label != "uniform" else table, label)
 
-    makers: dict[str, Any] = {
-        part.__name__: part for part in (LCTsallisINF, LinUCB, OFUL, RealFTRL, Paper, Certified, Adaptive, MGR)
-    }
+    algorithms = (FTRLLC, LCTsallisINF, LinUCB, OFUL, RealFTRL, RealLinExp3, RobustLinExp3)
+    makers: dict[str, Any] = {part.__name__: part for part in (*algorithms, Paper, Certified, Adaptive, MGR)}
     algorithm = from_plain(header["algorithm"], {**makers, "Design": saved_design, "FixedPolicy": saved_table})
     problem = Problem(
         features=arrays["features"],

@@ -9,17 +9,14 @@ import numpy as np
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.entries import KernelText, World
-from bothworlds.kernels.matrix import combine
-from bothworlds.kernels.plan import all_finite, covariance_of_points, draw_arm, exact_direction, invert, mix
+from bothworlds.kernels.plan import all_finite, draw_arm, exact_direction
 from bothworlds.kernels.random import Seed
-from bothworlds.kernels.simplex import shannon_point
+from bothworlds.kernels.shannon import LANES, Work, expected_entropy, shannon_plan, work_of, work_size
 from bothworlds.kernels.status import NOT_FINITE
 from bothworlds.policy import Machine, Policy
 from bothworlds.problem import Problem
 from bothworlds.theory.design import Design, Kind, check_design, design_for
 from bothworlds.theory.frame import frame_of, world_of
-
-LANES = 16
 
 
 class Numbers(NamedTuple):
@@ -47,16 +44,6 @@ class State(NamedTuple):
 
 
 LEARNT = ("t", "theta", "pace", "entropy")
-
-
-class Work(NamedTuple):
-    """Scratch space."""
-
-    weights: Floats
-    scaled: Floats
-    lanes: Floats
-    vector: Floats
-    half: Floats
 
 
 @kernel
@@ -90,36 +77,10 @@ def state_of(memory: Floats, S: int, K: int, d: int, cells: int) -> State:
 
 
 @kernel
-def work_of(scratch: Floats, S: int, K: int, d: int, cells: int) -> Work:  # noqa: ARG001
-    """Name the parts of the scratch space."""
-    v = LANES + 2 * d
-    return Work(
-        lanes=scratch[0:LANES],
-        vector=scratch[LANES : LANES + d],
-        half=scratch[LANES + d : v],
-        weights=scratch[v : v + cells],
-        scaled=scratch[v + cells : v + 2 * cells],
-    )
-
-
-@kernel
 def first_pace(numbers: Numbers, t: float) -> float:
     """Return B_1 = sqrt((1/lambda + d) log T/log K), with log(1 + t) in place of log T where T is not known."""
     log_horizon = numbers.log_horizon if numbers.log_horizon > 0.0 else math.log(1.0 + t)
     return math.sqrt(numbers.weight * log_horizon)
-
-
-@kernel
-def expected_entropy(g: Floats, q: Floats) -> float:
-    """Return sum_x g(x) H(q(x)), H(q) = -sum_a q_a log q_a."""
-    total = 0.0
-    for x in range(q.shape[0]):
-        inner = 0.0
-        for a in range(q.shape[1]):
-            if q[x, a] > 0.0:
-                inner -= q[x, a] * math.log(q[x, a])
-        total += g[x] * inner
-    return total
 
 
 @kernel
@@ -130,18 +91,7 @@ def refresh(world: World, numbers: Numbers, state: State, work: Work) -> int:
     if state.t[0] == 1.0:
         state.pace[0] = first_pace(numbers, 1.0)
     eta = 1.0 / max(state.pace[0], 2.0 * numbers.inverse_coverage)
-    gamma = eta * numbers.inverse_coverage
-    combine(state.theta, world.z, state.cells)
-    for x in range(state.q.shape[0]):
-        q = state.q[x]
-        for a in range(q.shape[0]):
-            q[a] += world.blocked[x, a]
-        shannon_point(q, eta, q)
-    covariance_of_points(world, state, work)
-    mix(world, state, gamma)
-    state.rates[0] = eta
-    state.rates[1] = gamma
-    return invert(state)
+    return shannon_plan(world, state, work, eta, eta * numbers.inverse_coverage)
 
 
 @kernel
@@ -247,7 +197,7 @@ class RealFTRL:
             world=world,
             numbers=np.array(numbers),
             memory=memory,
-            scratch=np.zeros(LANES + 2 * d + 2 * cells),
+            scratch=np.zeros(work_size(d, cells)),
             learnt=LEARNT,
             frame=frame,
             has_baseline=False,

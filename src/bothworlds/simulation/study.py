@@ -15,10 +15,13 @@ import numpy as np
 
 from bothworlds import environments as en
 from bothworlds.algorithms.fixed import FixedPolicy
+from bothworlds.algorithms.ftrl_lc import FTRLLC
 from bothworlds.algorithms.lc_tsallis_inf import LCTsallisINF
 from bothworlds.algorithms.lin_ucb import LinUCB
 from bothworlds.algorithms.oful import OFUL
 from bothworlds.algorithms.real_ftrl import RealFTRL
+from bothworlds.algorithms.real_lin_exp3 import RealLinExp3
+from bothworlds.algorithms.robust_lin_exp3 import RobustLinExp3
 from bothworlds.algorithms.tunings import MGR, Adaptive, Certified, Paper
 from bothworlds.environments import Environment, Instance
 
@@ -165,10 +168,13 @@ def make_algorithm(options: dict[str, Any]) -> Any:
     """Make an algorithm from a table of a study: its kind and its options."""
     options = dict(options)
     makers: dict[str, Callable[..., Any]] = {
+        "FTRLLC": FTRLLC,
         "LCTsallisINF": LCTsallisINF,
         "LinUCB": LinUCB,
         "OFUL": OFUL,
         "RealFTRL": RealFTRL,
+        "RealLinExp3": RealLinExp3,
+        "RobustLinExp3": RobustLinExp3,
         "uniform": FixedPolicy,
     }
     kind = _kind(options, list(makers), "algorithm")
