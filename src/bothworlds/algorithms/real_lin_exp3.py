@@ -1,5 +1,6 @@
 """RealLinExp3 (Neu & Olkhovskaya, COLT 2020): exponential weights against an adversary, horizon known."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
@@ -95,7 +96,12 @@ class RealLinExp3:
         """Make the algorithm ready for a problem; ``frame`` brings back the arrays of a saved policy."""
         kept = self._frame(problem) if frame is None else frame
         scales = Scales(*kept["scales"].tolist())
-        rates = self._rates(problem, scales, quiet=frame is not None)
+        rates_of = self._rates_of(problem, scales)
+        rates = self._with_draws(rates_of(self.horizon))
+        if frame is None:
+            printed = self.tuning == "printed"
+            remedy = "No horizon helps; tuning='corrected' does" if printed else "Fewer draws, or MGR(), would do"
+            warn_of(rates, rates_of, remedy)
         beta = 0.5 / scales.norm if rates.samples else 0.0
         numbers = np.array([rates.eta, rates.gamma, beta, rates.samples])
         if self.features == "arm-dependent":
@@ -104,7 +110,8 @@ class RealLinExp3:
 
     def rates_for(self, problem: Problem) -> Rates:
         """Return eta, gamma and the number of draws on a problem."""
-        return self._rates(problem, Scales(*self._frame(problem)["scales"].tolist()), quiet=True)
+        scales = Scales(*self._frame(problem)["scales"].tolist())
+        return self._with_draws(self._rates_of(problem, scales)(self.horizon))
 
     def _frame(self, problem: Problem) -> dict[str, Floats]:
         """Return coordinates, exploration and scales."""
@@ -116,19 +123,16 @@ class RealLinExp3:
         longest = float((frame["coordinates"] ** 2).sum(axis=2).max())  # the leverage, but for rounding
         return {**frame, "scales": np.array(Scales(d, leverage, longest, 1.0, 1.0))}
 
-    def _rates(self, problem: Problem, scales: Scales, *, quiet: bool) -> Rates:
-        """Compute the rates and, unless quiet, warn of what they break."""
+    def _rates_of(self, problem: Problem, scales: Scales) -> Callable[[int], Rates]:
+        """Return the rates as a function of the horizon."""
         resampled = printed_rates if self.tuning == "printed" else resampled_rates
         make = exact_rates if self.covariance == "exact" else resampled
-        rates_of = partial(make, n_arms=problem.n_arms, scales=scales)
-        rates = rates_of(self.horizon)
-        if isinstance(self.covariance, MGR) and self.covariance.samples is not None:
-            rates = rates._replace(samples=self.covariance.samples)
-        if not quiet:
-            printed = self.tuning == "printed"
-            remedy = "No horizon helps; tuning='corrected' does" if printed else "Fewer draws, or MGR(), would do"
-            warn_of(rates, rates_of, remedy)
-        return rates
+        return partial(make, n_arms=problem.n_arms, scales=scales)
+
+    def _with_draws(self, rates: Rates) -> Rates:
+        """Put in the number of draws that was asked for, if one was."""
+        chosen = self.covariance.samples if isinstance(self.covariance, MGR) else None
+        return rates if chosen is None else rates._replace(samples=chosen)
 
     def __repr__(self) -> str:
         defaults = {"covariance": "exact", "features": "arm-independent", "tuning": "corrected", "design": None}
