@@ -7,6 +7,7 @@ arm-dependent features; that is what "the same size" means. It also plays the ri
 """
 
 import argparse
+import dataclasses
 import time
 import warnings
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 
 import bothworlds as bw
 from bothworlds import environments as en
+from bothworlds.policy import Machine
 
 SIZES = ((10, 5, 5), (20, 10, 10))
 REPEATS = 5
@@ -41,6 +43,21 @@ def rivals(horizon: int) -> dict[str, Any]:
         "FTRLLC exact": bw.FTRLLC(horizon=horizon),
         "FTRLLC MGR": bw.FTRLLC(horizon=horizon, covariance=mgr),
     }
+
+
+class ExactAt:
+    """The exact inverse at the rates of resampling: what is left of the difference is the resampling itself."""
+
+    def __init__(self, horizon: int) -> None:
+        self.exact = bw.RealLinExp3(horizon=horizon)
+        self.resampled = bw.RealLinExp3(horizon=horizon, covariance=bw.MGR())
+
+    def machine(self, problem: bw.Problem) -> Machine:
+        """Return the exact machine with the other's eta and gamma."""
+        machine = self.exact.machine(problem)
+        numbers = machine.numbers.copy()
+        numbers[:2] = self.resampled.rates_for(problem)[:2]
+        return dataclasses.replace(machine, numbers=numbers)
 
 
 def round_time(world: en.Environment, algorithm: Any, rounds: int) -> float:
@@ -83,7 +100,8 @@ def regret(horizon: int, replications: int) -> None:
         "stochastic": en.stochastic(instance),
         "adaptive adversary": en.adaptive_adversary(instance.problem, en.opposite(instance.theta)),
     }
-    algorithms = {**rivals(horizon), "LC-Tsallis-INF certified": bw.LCTsallisINF(), "uniform": bw.FixedPolicy()}
+    same = {"RealLinExp3 exact at MGR's": ExactAt(horizon)}
+    algorithms = {**rivals(horizon), **same, "LC-Tsallis-INF certified": bw.LCTsallisINF(), "uniform": bw.FixedPolicy()}
     print(f"\n(5, 3, 2), T = {horizon:,}, {replications} replications: regret (standard error) and seconds")
     for name, world in worlds.items():
         print(f"  {name}")
