@@ -8,6 +8,7 @@ import numpy as np
 import bothworlds as bw
 from bothworlds.kernels import matrix
 from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.entries import in_blocks
 from bothworlds.simulation.replication import Replications, Setting
 
 TUNINGS = ("paper", "certified", "adaptive")
@@ -60,6 +61,11 @@ def play(
 def bits(policy: bw.Policy) -> bytes:
     """Everything a policy has learnt and plans."""
     return b"".join(part.tobytes() for part in policy.state)
+
+
+def set_plan(policy: bw.Policy, pi: Floats) -> None:
+    """Let a policy of eight contexts at a time play a table of probabilities until its next update."""
+    policy._named.pi[...] = in_blocks(pi)
 
 
 def coordinates(policy: bw.Policy) -> Floats:

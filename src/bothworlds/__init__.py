@@ -2,6 +2,7 @@
 
 from bothworlds import environments
 from bothworlds.algorithms.fixed import FixedPolicy
+from bothworlds.algorithms.ftrl_lc import FTRLLC
 from bothworlds.algorithms.lc_tsallis_inf import LCTsallisINF
 from bothworlds.algorithms.lin_ts import LinTS
 from bothworlds.algorithms.lin_ucb import LinUCB
@@ -9,6 +10,8 @@ from bothworlds.algorithms.oful import OFUL
 from bothworlds.algorithms.per_context_exp3 import PerContextExp3
 from bothworlds.algorithms.per_context_tsallis_inf import PerContextTsallisINF
 from bothworlds.algorithms.real_ftrl import RealFTRL
+from bothworlds.algorithms.real_lin_exp3 import RealLinExp3
+from bothworlds.algorithms.robust_lin_exp3 import RobustLinExp3
 from bothworlds.algorithms.tunings import MGR, Adaptive, Certified, Paper
 from bothworlds.decision import Decision
 from bothworlds.errors import NumericalError, StudyError
@@ -28,11 +31,13 @@ from bothworlds.simulation import (
 )
 from bothworlds.theory.bounds import Bound, BoundTable, bounds, transformation
 from bothworlds.theory.design import Design, design
+from bothworlds.theory.exponential import TuningWarning
 from bothworlds.theory.forecast import Forecast
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "FTRLLC",
     "MGR",
     "OFUL",
     "Adaptive",
@@ -54,9 +59,12 @@ __all__ = [
     "Policy",
     "Problem",
     "RealFTRL",
+    "RealLinExp3",
     "Results",
+    "RobustLinExp3",
     "Study",
     "StudyError",
+    "TuningWarning",
     "block_parameters",
     "bounds",
     "check_algorithm",

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from bothworlds.algorithms.fixed import FixedPolicy
+from bothworlds.algorithms.ftrl_lc import FTRLLC
 from bothworlds.algorithms.lc_tsallis_inf import LCTsallisINF
 from bothworlds.algorithms.lin_ts import LinTS
 from bothworlds.algorithms.lin_ucb import LinUCB
@@ -11,6 +12,8 @@ from bothworlds.algorithms.oful import OFUL
 from bothworlds.algorithms.per_context_exp3 import PerContextExp3
 from bothworlds.algorithms.per_context_tsallis_inf import PerContextTsallisINF
 from bothworlds.algorithms.real_ftrl import RealFTRL
+from bothworlds.algorithms.real_lin_exp3 import RealLinExp3
+from bothworlds.algorithms.robust_lin_exp3 import RobustLinExp3
 from bothworlds.algorithms.tunings import MGR, Adaptive, Certified, Paper
 from bothworlds.plain import from_plain
 from bothworlds.policy import FORMAT, Policy
@@ -20,6 +23,7 @@ from bothworlds.rounds import OpenRounds
 from bothworlds.theory.design import Design
 
 PARTS = (
+    FTRLLC,
     LCTsallisINF,
     LinTS,
     LinUCB,
@@ -27,6 +31,8 @@ PARTS = (
     PerContextExp3,
     PerContextTsallisINF,
     RealFTRL,
+    RealLinExp3,
+    RobustLinExp3,
     Paper,
     Certified,
     Adaptive,

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from bothworlds.algorithms import lc_tsallis_text as text
-from bothworlds.algorithms.tunings import MGR, TUNINGS, Adaptive, Certified, Paper, Tuning, TuningName
+from bothworlds.algorithms.tunings import DEFAULT_BIAS, MGR, TUNINGS, Adaptive, Certified, Paper, Tuning, TuningName
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.entries import World
 from bothworlds.kernels.random import Seed
@@ -162,7 +162,7 @@ class LCTsallisINF:
         beta, samples, log_bias = 0.0, 0.0, 0.0
         if isinstance(self.covariance, MGR):
             beta = 0.5 / float((world.z**2).sum(axis=2).max())
-            samples, log_bias = float(self.covariance.samples or 0), math.log(1.0 / self.covariance.bias)
+            samples, log_bias = float(self.covariance.samples or 0), -math.log(self.covariance.bias or DEFAULT_BIAS)
         return text.Numbers(
             kind=kinds[type(tuning)],
             alpha=self.alpha,

@@ -9,27 +9,15 @@ import numpy as np
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.entries import KernelText, World
-from bothworlds.kernels.numbers import Number, larger, logarithm, matrix_of, over_contexts, root, row_of, where
-from bothworlds.kernels.plan import (
-    add_context,
-    all_finite,
-    clear,
-    collect,
-    draw_arm,
-    estimate,
-    exact_direction,
-    invert,
-    mix,
-)
+from bothworlds.kernels.numbers import Number, larger, logarithm, matrix_of, root, row_of, where
+from bothworlds.kernels.plan import all_finite, draw_arm, exact_direction
 from bothworlds.kernels.random import Seed
-from bothworlds.kernels.simplex import shannon_point
+from bothworlds.kernels.shannon import Work, expected_entropy, shannon_plan
 from bothworlds.kernels.status import NOT_FINITE
 from bothworlds.policy import Machine, Policy
 from bothworlds.problem import Problem
 from bothworlds.theory.design import Design, Kind, check_design, design_for
 from bothworlds.theory.frame import frame_of, world_of
-
-TINY = 1e-300
 
 
 class Numbers(NamedTuple):
@@ -60,14 +48,6 @@ class State(NamedTuple):
 
 
 LEARNT = ("t", "theta", "pace", "entropy")
-
-
-class Work(NamedTuple):
-    """Scratch space."""
-
-    sums: Floats
-    vector: Floats
-    half: Floats
 
 
 @kernel
@@ -120,18 +100,6 @@ def first_pace(numbers: Numbers, t: Number) -> Number:
 
 
 @kernel
-def expected_entropy(g: Floats, q: Floats) -> Number:
-    """Return sum_x g(x) H(q(x)), H(q) = -sum_a q_a log q_a."""
-    total = 0.0
-    for x in range(q.shape[0]):
-        inner = 0.0
-        for a in range(q.shape[1]):
-            inner = inner - where(q[x, a] > 0.0, q[x, a] * logarithm(larger(q[x, a], TINY)), 0.0)
-        total = total + g[x] * inner
-    return over_contexts(total)
-
-
-@kernel
 def refresh(world: World, numbers: Numbers, state: State, work: Work) -> int:
     """Compute the plan of round t: q_t by softmax, eta_t = 1/max{B_t, 2/lambda}, gamma_t = eta_t/lambda <= 1/2."""
     if not all_finite(state.theta):
@@ -139,18 +107,9 @@ def refresh(world: World, numbers: Numbers, state: State, work: Work) -> int:
     state.pace[0] = where(state.t[0] <= 1.0, first_pace(numbers, state.t[0]), state.pace[0])
     eta = 1.0 / larger(state.pace[0], 2.0 * numbers.inverse_coverage)
     gamma = eta * numbers.inverse_coverage
-    clear(work.sums)
-    for x in range(state.q.shape[0]):
-        q = state.q[x]
-        estimate(world, state.theta, x, q)
-        shannon_point(q, eta, q)
-        add_context(world, x, q, work.sums)
-    collect(work.sums, state.sigma)
+    status = shannon_plan(world, state, work, eta, gamma)
     state.now[0] = expected_entropy(world.g, state.q)
-    mix(world, state, gamma)
-    state.rates[0] = eta
-    state.rates[1] = gamma
-    return invert(state)
+    return status
 
 
 @kernel

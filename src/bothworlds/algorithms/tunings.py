@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 
 TuningName = Literal["paper", "certified", "adaptive"]
+DEFAULT_BIAS = 0.01
 
 
 def _positive(part: object, name: str) -> None:
@@ -113,25 +114,27 @@ class Adaptive:
 class MGR:
     """Matrix Geometric Resampling instead of the exact inverse: Sigma_t^-1 phi from random draws.
 
-    The estimate is biased by a factor of at most exp(-gamma_t lambda draws/2). The paper proves nothing for it; use it
-    to see what exactness is worth.
+    The estimate is biased by a factor of at most exp(-gamma_t lambda draws/2). The paper proves nothing for
+    LC-Tsallis-INF with it, `RealLinExp3` and `FTRLLC` were invented with it; use it to see what exactness is worth.
 
     Parameters
     ----------
     samples
         Draws per decision; if left out, as many as keep the bias below ``bias``, a number that grows like 1/gamma_t.
     bias
-        Largest relative bias of an estimated loss.
+        Largest relative bias of an estimated loss. If both are left out, what the algorithm's theorem asks for, and
+        0.01 for LC-Tsallis-INF, which has none.
     """
 
     samples: int | None = None
-    bias: float = 0.01
+    bias: float | None = None
 
     def __post_init__(self) -> None:
         if self.samples is not None:
             _whole(self, "samples")
-        _positive(self, "bias")
-        if self.bias >= 1.0:
+        if self.bias is not None:
+            _positive(self, "bias")
+        if self.bias is not None and self.bias >= 1.0:
             raise ValueError(f"bias must lie between 0 and 1; got {self.bias!r}")
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from bothworlds import environments as en
 from bothworlds.algorithms.fixed import FixedPolicy
+from bothworlds.algorithms.ftrl_lc import FTRLLC
 from bothworlds.algorithms.lc_tsallis_inf import LCTsallisINF
 from bothworlds.algorithms.lin_ts import LinTS
 from bothworlds.algorithms.lin_ucb import LinUCB
@@ -22,6 +23,8 @@ from bothworlds.algorithms.oful import OFUL
 from bothworlds.algorithms.per_context_exp3 import PerContextExp3
 from bothworlds.algorithms.per_context_tsallis_inf import PerContextTsallisINF
 from bothworlds.algorithms.real_ftrl import RealFTRL
+from bothworlds.algorithms.real_lin_exp3 import RealLinExp3
+from bothworlds.algorithms.robust_lin_exp3 import RobustLinExp3
 from bothworlds.algorithms.tunings import MGR, Adaptive, Certified, Paper
 from bothworlds.environments import Environment, Instance
 from bothworlds.problem.checks import whole
@@ -33,6 +36,7 @@ SIZES: dict[str, Any] = {"contexts": 10, "arms": 5, "dimension": 5, "gap": 0.2, 
 
 # Every algorithm by the name it has in a study; the tests of sizes and regimes and the benchmarks take them from here.
 ALGORITHMS: dict[str, Callable[..., Any]] = {
+    "FTRLLC": FTRLLC,
     "LCTsallisINF": LCTsallisINF,
     "LinTS": LinTS,
     "LinUCB": LinUCB,
@@ -40,6 +44,8 @@ ALGORITHMS: dict[str, Callable[..., Any]] = {
     "PerContextExp3": PerContextExp3,
     "PerContextTsallisINF": PerContextTsallisINF,
     "RealFTRL": RealFTRL,
+    "RealLinExp3": RealLinExp3,
+    "RobustLinExp3": RobustLinExp3,
     "uniform": FixedPolicy,
 }
 

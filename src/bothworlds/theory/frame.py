@@ -18,9 +18,13 @@ def whitened(problem: Problem, exploration: Floats) -> Floats:
     at most 1/(gamma_t lambda). One pass leaves an error of the order of the condition number of Sigma(e*), large
     with rare contexts; the next passes remove it.
     """
-    z = problem.span.coordinates
+    return whiten(problem.span.coordinates, problem.probabilities, exploration)
+
+
+def whiten(z: Floats, g: Floats, exploration: Floats) -> Floats:
+    """Map features z (S, K, d) linearly so that sum_x g(x) sum_a e(a|x) z z^T is the identity."""
     for _ in range(PASSES):
-        values, vectors = np.linalg.eigh(designs.covariance(z, problem.probabilities, exploration))
+        values, vectors = np.linalg.eigh(designs.covariance(z, g, exploration))
         z = z @ (vectors / np.sqrt(values))
     return z
 

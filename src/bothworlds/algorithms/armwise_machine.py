@@ -1,0 +1,34 @@
+"""The machine of an algorithm for arm-independent features."""
+
+import numpy as np
+
+from bothworlds.kernels import armwise
+from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.entries import KernelText
+from bothworlds.policy import Machine
+from bothworlds.problem import Problem
+from bothworlds.theory.frame import world_of
+
+
+def armwise_machine(
+    text: KernelText,
+    problem: Problem,
+    frame: dict[str, Floats],
+    numbers: Floats,
+    *,
+    more: tuple[str, ...] = (),
+) -> Machine:
+    """Return the machine for a frame of `theory.armwise`; ``more`` names numbers learnt besides clock and Theta."""
+
+    def begin(state: armwise.State) -> None:
+        state.t[...] = 1.0
+
+    return Machine(
+        text=text,
+        world=world_of(problem, frame["exploration"], np.repeat(frame["contexts"][:, None, :], problem.n_arms, axis=1)),
+        numbers=numbers,
+        begin=begin,
+        learnt=armwise.LEARNT + more,
+        frame=frame,
+        has_baseline=False,
+    )

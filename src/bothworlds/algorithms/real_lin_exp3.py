@@ -1,0 +1,139 @@
+"""RealLinExp3 (Neu & Olkhovskaya, COLT 2020): exponential weights against an adversary, horizon known."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+import numpy as np
+
+from bothworlds.algorithms import real_lin_exp3_text as text
+from bothworlds.algorithms.armwise_machine import armwise_machine
+from bothworlds.algorithms.options import check_choice, check_covariance, check_horizon, description
+from bothworlds.algorithms.tunings import MGR
+from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.random import Seed
+from bothworlds.policy import Machine, Policy
+from bothworlds.problem import Problem
+from bothworlds.theory.armwise import Scales, armwise_frame
+from bothworlds.theory.design import Design, Kind, check_design, design_for
+from bothworlds.theory.exponential import Rates, exact_rates, printed_rates, resampled_rates, warn_of
+from bothworlds.theory.frame import frame_of
+
+FEATURES = ("arm-independent", "arm-dependent")
+TUNINGS = ("corrected", "printed")
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class RealLinExp3:
+    """Exponential weights on linear loss estimates, for adversarial losses and a known horizon.
+
+    q_t(a|x) is proportional to exp(-eta <x, Theta_a>), pi_t = (1 - gamma) q_t + gamma uniform, and the estimate is
+    theta_hat_a = Sigma_{t,a}^-1 X_t loss for the arm played, Sigma_{t,a} = E[1{A_t = a} X_t X_t^T]. Reference: Neu &
+    Olkhovskaya, *Efficient and robust algorithms for adversarial linear contextual bandits*, COLT 2020, Theorem 2.
+
+    Setting: one feature vector per context, one parameter per arm (`Problem.from_arm_independent`). Any other problem
+    is stacked (Theorem 4.5) with dimension at most S, and a warning is given where that makes it one bandit per
+    context; ``features="arm-dependent"`` is the same algorithm re-derived for such problems: one Sigma_t, exploration
+    by a design.
+
+    Proved, adversarial regime only: regret at most 2 sqrt(T (D + 2/lambda) log K) with the exact covariance, where D =
+    K d and 1/lambda = K max_x x^T Sigma^-1 x (arm-dependent: d and 1/coverage); with `MGR`, 2 sqrt(T (3 D + 2 W log(T
+    sigma^2)) log K) + 2 sqrt(T), W = K sigma^2/lambda_min. No gain in a stochastic world is proved.
+
+    Cost per round: O(S K d), and O(S d^2 + d^3) for the matrix of the arm played; with `MGR` M (S + d) instead, M =
+    1/eta, so sqrt(T) of it a round. Arm-dependent: O(S K d^2 + d^3).
+
+    What we had to correct or choose: the printed rates break the theorem's own condition eta <= 2/(M + 1) for every T
+    (``tuning="printed"`` runs them, with a warning); the default is the optimum of the paper's general bound under that
+    condition. Where gamma would exceed 1 it is clipped, eta with it, and a warning names the horizon that would do.
+    Contexts are whitened first, the best case for `MGR`. Arms not offered in some contexts get probability 0 and
+    exploration is uniform over the others: all bounds hold with D the sum of the ranks of the contexts that offer an
+    arm, and lambda as computed.
+
+    Parameters
+    ----------
+    horizon
+        T.
+    covariance
+        "exact", or `MGR`: with ``MGR()`` the number of draws is the theorem's.
+    features
+        "arm-independent" or "arm-dependent".
+    tuning
+        "corrected" or "printed"; the latter with `MGR` only, for which it was made.
+    design
+        Exploration policy of the arm-dependent version, as in `RealFTRL`; arm-independent exploration is uniform.
+
+    >>> problem = Problem.from_arm_independent([[1.0, 0.0], [1.0, 1.0]], probabilities=[0.5, 0.5], arms=3)
+    >>> policy = RealLinExp3(horizon=1000).start(problem, rng=1)
+    >>> policy.probabilities(0).round(3).tolist(), policy.act(1).direction.shape
+    ([0.333, 0.333, 0.333], (2,))
+    """
+
+    horizon: int
+    covariance: Literal["exact"] | MGR = "exact"
+    features: Literal["arm-independent", "arm-dependent"] = "arm-independent"
+    tuning: Literal["corrected", "printed"] = "corrected"
+    design: Kind | Design | None = None
+
+    def __post_init__(self) -> None:
+        check_horizon(self, least=1)
+        check_covariance(self)
+        check_choice(self, "features", FEATURES)
+        check_choice(self, "tuning", TUNINGS)
+        if self.design is not None:
+            check_design(self.design)
+        if self.design is not None and self.features == "arm-independent":
+            raise ValueError("exploration is uniform with arm-independent features; design needs 'arm-dependent'")
+        if self.tuning == "printed" and self.covariance == "exact":
+            raise ValueError("the printed tuning is that of a theorem on MGR; use it with covariance=MGR()")
+
+    def start(self, problem: Problem, *, rng: Seed = None, interpreted: bool = False) -> Policy:
+        """Begin on a problem; the same seed gives the same decisions."""
+        return Policy.begin(self, problem, self.machine(problem), rng=rng, interpreted=interpreted)
+
+    def machine(self, problem: Problem, frame: dict[str, Floats] | None = None) -> Machine:
+        """Make the algorithm ready for a problem; ``frame`` brings back the arrays of a saved policy."""
+        kept = self._frame(problem) if frame is None else frame
+        scales = Scales(*kept["scales"].tolist())
+        rates_of = self._rates_of(problem, scales)
+        rates = self._with_draws(rates_of(self.horizon))
+        if frame is None:
+            printed = self.tuning == "printed"
+            remedy = "No horizon helps; tuning='corrected' does" if printed else "Fewer draws, or MGR(), would do"
+            warn_of(rates, rates_of, remedy)
+        beta = 0.5 / scales.norm if rates.samples else 0.0
+        numbers = np.array([rates.eta, rates.gamma, beta, rates.samples])
+        if self.features == "arm-dependent":
+            return text.shared_machine(problem, kept, numbers)
+        return armwise_machine(text.ARMWISE, problem, kept, np.append(numbers, kept["complements"]))
+
+    def rates_for(self, problem: Problem) -> Rates:
+        """Return eta, gamma and the number of draws on a problem."""
+        scales = Scales(*self._frame(problem)["scales"].tolist())
+        return self._with_draws(self._rates_of(problem, scales)(self.horizon))
+
+    def _frame(self, problem: Problem) -> dict[str, Floats]:
+        """Return coordinates, exploration and scales."""
+        if self.features == "arm-independent":
+            return armwise_frame(problem)
+        explore = design_for(problem, self.design or "joint-g")
+        frame = frame_of(problem, explore)
+        d, leverage = frame["coordinates"].shape[2], 1.0 / explore.coverage
+        longest = float((frame["coordinates"] ** 2).sum(axis=2).max())  # the leverage, but for rounding
+        return {**frame, "scales": np.array(Scales(d, leverage, longest, 1.0, 1.0))}
+
+    def _rates_of(self, problem: Problem, scales: Scales) -> Callable[[int], Rates]:
+        """Return the rates as a function of the horizon."""
+        resampled = printed_rates if self.tuning == "printed" else resampled_rates
+        make = exact_rates if self.covariance == "exact" else resampled
+        return partial(make, n_arms=problem.n_arms, scales=scales)
+
+    def _with_draws(self, rates: Rates) -> Rates:
+        """Put in the number of draws that was asked for, if one was."""
+        chosen = self.covariance.samples if isinstance(self.covariance, MGR) else None
+        return rates if chosen is None else rates._replace(samples=chosen)
+
+    def __repr__(self) -> str:
+        defaults = {"covariance": "exact", "features": "arm-independent", "tuning": "corrected", "design": None}
+        return description(self, **defaults)
