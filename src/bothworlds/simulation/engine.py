@@ -77,11 +77,13 @@ def simulate(
         raise ValueError(f"replications must be a whole number of at least 1; got {replications!r}")
     labelled = _labelled(algorithms)
     began = time.time()
-    runs = {}
+    runs, cost = {}, {}
     for label, algorithm in labelled.items():
-        outcomes = _all_replications(algorithm, setting, replications, threads, progress or _silent)
+        outcomes, seconds = _all_replications(algorithm, setting, replications, threads, progress or _silent)
         runs[label] = _collect(environment, outcomes)
+        cost[label] = 1e6 * seconds / (horizon * replications)
     manifest = _manifest(labelled, setting, replications, time.time() - began)
+    manifest["run"]["microseconds_per_round"] = cost
     return Results(environment=environment.name, checkpoints=setting.checkpoints, runs=runs, manifest=manifest)
 
 
@@ -156,19 +158,20 @@ def _labelled(algorithms: Any) -> dict[str, Any]:
 
 def _all_replications(
     algorithm: Any, setting: Setting, replications: int, threads: int | None, progress: Progress
-) -> list[Outcome]:
-    """Play all replications of one algorithm."""
+) -> tuple[list[Outcome], float]:
+    """Play all replications of one algorithm; return them and the processor time they took, without compilation."""
     if not _in_kernel_text(algorithm, setting.environment):
-        outcomes = []
+        outcomes, began = [], time.thread_time()
         for number in range(replications):
             outcomes.append(play_in_python(algorithm.start, setting, number))
             progress(setting.horizon)
-        return outcomes
+        return outcomes, time.thread_time() - began
     machine = algorithm.machine(setting.environment.problem)
     Replication(machine, setting, 0).advance(1)  # compiles in this thread, before the others start
     stop = threading.Event()
 
-    def play(number: int) -> Outcome:
+    def play(number: int) -> tuple[Outcome, float]:
+        started = time.thread_time()
         one = Replication(machine, setting, number)
         rounds = FIRST_SLICE
         while one.played < setting.horizon and not stop.is_set():
@@ -176,7 +179,7 @@ def _all_replications(
             progress(one.advance(rounds))
             if time.monotonic() - began < SLICE_SECONDS:
                 rounds *= 2
-        return one.outcome()
+        return one.outcome(), time.thread_time() - started
 
     with ThreadPoolExecutor(max_workers=threads or os.cpu_count()) as pool:
         futures = [pool.submit(play, number) for number in range(replications)]
@@ -185,7 +188,8 @@ def _all_replications(
             failed = [error for future in done if (error := future.exception()) is not None]
             if failed:
                 raise failed[0]
-            return [future.result() for future in futures]
+            played = [future.result() for future in futures]
+            return [outcome for outcome, _ in played], sum(seconds for _, seconds in played)
         finally:
             stop.set()
             for future in futures:
@@ -202,6 +206,8 @@ def _collect(environment: Environment, outcomes: list[Outcome]) -> Run:
         own_best=np.stack([outcome.own_best for outcome in outcomes]),
         best=environment.losses_of_best(sums),
         corruption=np.array([outcome.spent for outcome in outcomes]),
+        spent=environment.spending(sums).mean(axis=0),
+        policy=np.mean([outcome.policy for outcome in outcomes], axis=0),
         final={name: np.stack([outcome.final[name] for outcome in outcomes]) for name in names},
     )
 

@@ -37,13 +37,14 @@ class Setting:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What a replication leaves: cumulative losses at the checkpoints, sums of coefficients, final state."""
+    """What a replication leaves: cumulative losses at the checkpoints, sums of coefficients, final policy and state."""
 
     expected: Floats
     realised: Floats
     own_best: Floats
     sums: Floats
     spent: float
+    policy: Floats
     final: dict[str, Floats]
     trace: Ints
 
@@ -100,10 +101,10 @@ class Replication:
         d, cells = self._machine.world.z.shape
         state = self._machine.text.state_of(self._memory, S, K, d, cells)
         final = {name: getattr(state, name).copy() for name in self._machine.learnt}
-        return _outcome(self._setting, self._nature, self._record, final)
+        return _outcome(self._setting, self._nature, self._record, state.pi.copy(), final)
 
 
-def _outcome(setting: Setting, nature: Any, record: Record, final: dict[str, Floats]) -> Outcome:
+def _outcome(setting: Setting, nature: Any, record: Record, policy: Floats, final: dict[str, Floats]) -> Outcome:
     """Return what a replication leaves."""
     return Outcome(
         expected=record.expected,
@@ -111,6 +112,7 @@ def _outcome(setting: Setting, nature: Any, record: Record, final: dict[str, Flo
         own_best=record.own_best,
         sums=record.sums,
         spent=float(nature.state[0]) if setting.environment.budget > 0.0 else 0.0,
+        policy=policy,
         final=final,
         trace=record.trace,
     )
@@ -171,7 +173,7 @@ def play_in_python(start: Callable[..., Any], setting: Setting, number: int) -> 
         if t == setting.checkpoints[position]:
             write_checkpoint(record, position, nature.tables, nature.sums, problem.probabilities, blocked)
             position += 1
-    return _outcome(setting, nature, record, {})
+    return _outcome(setting, nature, record, np.asarray(learner.probabilities(), dtype=np.float64), {})
 
 
 def _one_round(

@@ -138,8 +138,8 @@ def _whole(value: Any, name: str, least: int) -> int:
 
 
 def _sizes(value: Any, name: str) -> list[Any]:
-    """Return the values of a size as a list that is not empty, each of the right kind."""
-    values = value if isinstance(value, list) else [value]
+    """Return the values of a size as a list that is not empty, each of the right kind; "none" leaves a size out."""
+    values: list[Any] = [None if one == "none" else one for one in (value if isinstance(value, list) else [value])]
     if not values:
         raise ValueError(f"the list of sizes {name} is empty")
     for one in values:
@@ -161,9 +161,8 @@ def _known(given: dict[str, Any], known: list[str], word: str) -> None:
             raise ValueError(f"unknown {word} {name!r}{hint}")
 
 
-def make_algorithm(options: dict[str, Any]) -> Any:
-    """Make an algorithm from a table of a study: its kind and its options."""
-    options = dict(options)
+def algorithm_makers() -> dict[str, Callable[..., Any]]:
+    """Return the kinds of algorithms that a study may name."""
     makers: dict[str, Callable[..., Any]] = {
         "LCTsallisINF": LCTsallisINF,
         "LinUCB": LinUCB,
@@ -171,6 +170,12 @@ def make_algorithm(options: dict[str, Any]) -> Any:
         "RealFTRL": RealFTRL,
         "uniform": FixedPolicy,
     }
+    return makers
+
+
+def make_algorithm(options: dict[str, Any]) -> Any:
+    """Make an algorithm from a table of a study: its kind and its options."""
+    options, makers = dict(options), algorithm_makers()
     kind = _kind(options, list(makers), "algorithm")
     for name, parts in (("tuning", (Paper, Certified, Adaptive)), ("covariance", (MGR,))):
         if isinstance(options.get(name), dict):
@@ -198,8 +203,16 @@ def _call(make: Callable[..., Any], options: dict[str, Any], word: str) -> Any:
 
 
 def make_environment(options: dict[str, Any], sizes: dict[str, Any], numbers: dict[str, int]) -> Environment:
-    """Make an environment from a table of a study; adversaries go between theta_0 and minus theta_0."""
+    """Make an environment from a table of a study; adversaries go between theta_0 and minus theta_0.
+
+    An environment may have sizes of its own, say ``margin = 1.0``; they go before those of the study.
+    """
     options = dict(options)
+    own = {key: _sizes(options.pop(key), key) for key in SIZES if key in options}
+    for key, values in own.items():
+        if len(values) != 1:
+            raise ValueError(f"an environment has one {key}; a list of sizes belongs into [sizes]")
+    sizes = {**sizes, **{key: values[0] for key, values in own.items()}}
     kind = _kind(options, list(WORLDS), "environment")
     try:
         return WORLDS[kind](_instance(sizes, numbers["seed"]), options, numbers)

@@ -1,0 +1,166 @@
+"""The charts of a report: regret in each regime, and what LC-Tsallis-INF explores."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from bothworlds.algorithms.lc_tsallis_inf import LCTsallisINF
+from bothworlds.environments import Environment
+from bothworlds.kernels.arrays import Floats, Ints
+from bothworlds.report.chart import Chart, Line, Mark
+from bothworlds.report.palette import Style
+from bothworlds.report.panels import Entry, Panel, Summary
+
+# A theorem's bound on the regret: (environment, rounds) -> the bound at these rounds, or None where it says nothing.
+Bound = Callable[[Environment, Ints], Floats | None]
+Bounds = Mapping[str, Bound]
+NO_BOUNDS: Bounds = {}
+
+
+class Exploration(NamedTuple):
+    """What a tuning of LC-Tsallis-INF explores; gamma is exact for the paper's tuning, else an upper bound."""
+
+    entry: Entry
+    coverage: float
+    t0: float
+    rounds: Floats
+    gamma: Floats
+    explored: float
+    exact: bool
+
+
+def slug(text: str) -> str:
+    """Return a name fit for files and identifiers.
+
+    >>> slug("ad fatigue, arms 4")
+    'ad-fatigue-arms-4'
+    """
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "panel"
+
+
+def all_charts(summary: Summary, bounds: Bounds = NO_BOUNDS) -> list[Chart]:
+    """Return every chart of a report."""
+    found = []
+    for panel in summary.panels:
+        found += [linear_chart(panel), double_log_chart(panel, bounds)]
+        explored = exploration(panel)
+        found += [exploration_chart(panel, explored)] if explored else []
+    return found
+
+
+def linear_chart(panel: Panel) -> Chart:
+    """Return mean regret with 95 % intervals against log t: logarithmic regret is a straight line."""
+    lines = [_curve(entry, entry.run.regret, entry.half_width, entry.half_width) for entry in panel.entries]
+    return Chart(
+        name=f"{slug(panel.name)}-log-x",
+        title=f"Regret, {panel.name}: logarithmic time",
+        description=f"Mean cumulative regret with 95 % intervals against the round. {_ranking(panel)}",
+        x_label="round t",
+        y_label="regret",
+        lines=lines,
+        marks=corruption_marks(panel),
+    )
+
+
+def double_log_chart(panel: Panel, bounds: Bounds = NO_BOUNDS) -> Chart:
+    """Return mean regret with the middle 80 % of replications, both axes logarithmic: the slope is the exponent."""
+    lines = []
+    for entry in panel.entries:
+        low, high = entry.run.quantiles([0.1, 0.9])
+        mean = entry.run.regret
+        lines.append(_curve(entry, mean, mean - low, high - mean))
+        if entry.label in bounds:
+            lines += _bound_line(entry, bounds[entry.label], panel.environment)
+    return Chart(
+        name=f"{slug(panel.name)}-log-log",
+        title=f"Regret, {panel.name}: both axes logarithmic",
+        description=f"Mean cumulative regret and the 10 % to 90 % quantiles of replications. {_ranking(panel)}",
+        x_label="round t",
+        y_label="regret",
+        lines=lines,
+        y_log=True,
+        marks=corruption_marks(panel),
+    )
+
+
+def _curve(entry: Entry, mean: Floats, below: Floats, above: Floats) -> Line:
+    """Return a curve with its band, without the first rounds of a long run."""
+    t = entry.rounds
+    kept = t >= min(10, t[-1] // 1000)
+    low, high = mean - below, mean + above
+    return Line(
+        label=entry.label,
+        number=entry.number,
+        style=entry.style,
+        x=t[kept].astype(np.float64),
+        y=mean[kept],
+        low=low[kept],
+        high=high[kept],
+    )
+
+
+def _bound_line(entry: Entry, bound: Bound, environment: Environment) -> list[Line]:
+    """Return the line of a theorem's bound, where it says something."""
+    values = bound(environment, entry.rounds)
+    if values is None:
+        return []
+    t = entry.rounds
+    kept = t >= min(10, t[-1] // 1000)
+    style = Style(entry.style.colour, "1 3")
+    label = f"bound for {entry.label}"
+    return [Line(label=label, number=entry.number, style=style, x=t[kept] * 1.0, y=values[kept], thin=True)]
+
+
+def corruption_marks(panel: Panel) -> list[Mark]:
+    """Return a stripe over the rounds in which nature spends the middle 98 % of its corruption."""
+    spent, t = panel.entries[0].run.spent, panel.entries[0].rounds
+    if panel.environment.budget <= 0.0 or spent[-1] <= 0.0:
+        return []
+    start, end = (float(t[np.searchsorted(spent, share * spent[-1])]) for share in (0.01, 0.99))
+    return [Mark(start=start, end=max(end, start + 1e-9), text=f"corruption C = {spent[-1]:,.0f}")]
+
+
+def exploration(panel: Panel) -> list[Exploration]:
+    """Return what every LC-Tsallis-INF of a panel explores, from its schedule."""
+    problem, T = panel.environment.problem, panel.horizon
+    found = []
+    for entry in panel.entries:
+        algorithm = entry.cell.make_algorithm()
+        if isinstance(algorithm, LCTsallisINF):
+            design = algorithm.design_for(problem)
+            schedule = algorithm.schedule_for(problem, design)
+            forecast = algorithm.forecast(problem, horizon=T)
+            t = np.geomspace(1.0, T, 120)
+            gamma = np.array([schedule.exploration_rate(one) for one in t])
+            explored = float(forecast.exploration_rounds[-1])
+            found.append(Exploration(entry, design.coverage, forecast.t0, t, gamma, explored, forecast.exact))
+    return found
+
+
+def exploration_chart(panel: Panel, explored: list[Exploration]) -> Chart:
+    """Return gamma_t against t, both logarithmic, with t0 marked."""
+    lines, marks = [], []
+    for part in explored:
+        entry = part.entry
+        lines.append(Line(label=entry.label, number=entry.number, style=entry.style, x=part.rounds, y=part.gamma))
+        if 1.0 < part.t0 < panel.horizon:
+            marks.append(Mark(start=part.t0, end=part.t0, text=f"t0 = {part.t0:,.0f}", colour=entry.style.colour))
+    unique = {mark.text: mark for mark in reversed(marks)}
+    return Chart(
+        name=f"{slug(panel.name)}-exploration",
+        title=f"Exploration rate, {panel.name}",
+        description="Exploration rate gamma against the round; dotted rules mark t0, until which half is exploration.",
+        x_label="round t",
+        y_label="exploration rate",
+        lines=lines,
+        y_log=True,
+        marks=list(unique.values()),
+    )
+
+
+def _ranking(panel: Panel) -> str:
+    """Return the algorithms from the smallest regret to the largest, in words."""
+    ranked = sorted(panel.entries, key=lambda entry: entry.regret.value)
+    return "At the end: " + "; ".join(f"{entry.label} {entry.regret.value:,.4g}" for entry in ranked) + "."
