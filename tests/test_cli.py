@@ -166,10 +166,13 @@ def test_report_of_an_unfinished_run(results: Path, tmp_path: Path) -> None:
     assert done.stdout.strip() == str(tmp_path / "page.html")
 
 
-def test_report_with_figures_and_json(results: Path, tmp_path: Path) -> None:
+def test_report_with_figures_and_json(results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bothworlds.report.files.has_matplotlib", lambda: False)
     done = called("report", str(results), "--figures", str(tmp_path / "figures"), "--json")
     assert len(json.loads(done.stdout)["curves"]) == 4
-    assert {path.suffix for path in (tmp_path / "figures").iterdir()} == {".svg", ".pdf", ".png"}
+    assert {path.suffix for path in (tmp_path / "figures").iterdir()} == {".svg"}
+    assert "6 figures" in done.stderr
+    assert "bothworlds[report]" in done.stderr
 
 
 @pytest.mark.parametrize("command", ["report", "show"])

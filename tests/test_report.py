@@ -206,6 +206,16 @@ def test_one_replication_and_one_algorithm_make_a_page(tmp_path: Path) -> None:
     Nesting.of(page(summary_of(read_folder(tmp_path))))
 
 
+def test_panels_with_similar_names_are_kept_apart(tmp_path: Path) -> None:
+    worlds = {name: {"kind": "stochastic"} for name in ("x y", "x-y", "x y 2", "\u65e5\u672c", "\u4e2d", "cost", "")}
+    study = {**CONTENT, "horizon": 30, "environments": worlds, "algorithms": {"only": {"kind": "uniform"}}}
+    bw.run_study(bw.Study.from_dict(study), tmp_path, threads=1)
+    summary = summary_of(read_folder(tmp_path))
+    found = Nesting.of(page(summary))
+    assert len(found.ids) == len(set(found.ids))
+    assert len({chart.name for chart in all_charts(summary)}) == 14
+
+
 def test_figures_are_written_in_three_kinds(summary: Summary, tmp_path: Path) -> None:
     charts = all_charts(summary)[:2]
     files, note = write_figures(charts, tmp_path)

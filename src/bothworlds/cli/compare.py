@@ -22,7 +22,7 @@ from bothworlds.report.data import headline_data
 from bothworlds.report.panels import summary_of
 from bothworlds.report.terminal import table_text
 from bothworlds.simulation.comparison import NUMBERS, SIZES, comparison, known_algorithms, known_regimes
-from bothworlds.simulation.folder import read_folder
+from bothworlds.simulation.folder import Finished
 from bothworlds.simulation.runner import run_study
 
 WHOLE = click.IntRange(min=1)
@@ -104,8 +104,8 @@ def compare(
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     with working(lambda: f"interrupted; finished cells are in {output}, the same command goes on"):
-        run_study(study, output, threads=threads, quiet=quiet)
-        summary = summary_of(read_folder(output))
+        done = run_study(study, output, threads=threads, quiet=quiet)
+        summary = summary_of(Finished(study=study, folder=output, cells=done, missing=[]))
         page = written(summary, output / "report.html", figures)
     if as_json:
         answer({**headline_data(summary), "report": str(page)})

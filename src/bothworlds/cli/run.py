@@ -9,7 +9,8 @@ from bothworlds.report.data import headline_data
 from bothworlds.report.page import NOT_POLICY_REGRET
 from bothworlds.report.panels import Summary, summary_of
 from bothworlds.report.terminal import reward_text
-from bothworlds.simulation.folder import read_folder
+from bothworlds.simulation.folder import Finished
+from bothworlds.simulation.results import Results
 from bothworlds.simulation.runner import run_study
 from bothworlds.simulation.study import Cell, Study
 
@@ -37,24 +38,22 @@ def run(study: Path, output: Path | None, threads: int | None, quiet: bool, as_j
     folder = output or study.with_name(f"{study.stem}-results")
     with working(lambda: f"interrupted; finished cells are in {folder}, the same command goes on"):
         done = run_study(plan, folder, threads=threads, quiet=quiet)
-        summary = summary_of(read_folder(folder))
+        summary = summary_of(Finished(study=plan, folder=folder, cells=done, missing=[]))
     if as_json:
         answer(headline_data(summary))
     else:
-        _print_table([cell for cell, _ in done], summary)
+        _print_table(done, summary)
     talk(f"{len(done)} cells in {folder}; for a page of it: bothworlds report {folder}")
 
 
-def _print_table(cells: list[Cell], summary: Summary) -> None:
+def _print_table(done: list[tuple[Cell, Results]], summary: Summary) -> None:
     """Print regret cell by cell, and total reward where regret does not tell."""
-    errors = {id(entry.cell): entry for panel in summary.panels for entry in panel.entries}
     reacting = {entry.cell.key for panel in summary.panels if panel.environment.reacts for entry in panel.entries}
-    by_key = {(entry.cell.key, entry.label): entry for entry in errors.values()}
     click.echo(f"{'regret':>10} {'+-':>8}  cell")
-    for cell in cells:
-        run = by_key[cell.key, cell.algorithm].run
+    for cell, results in done:
+        last = results[cell.algorithm]
         mark = "  [not policy regret]" if cell.key in reacting else ""
-        click.echo(f"{run.regret[-1]:>10.1f} {run.standard_error[-1]:>8.1f}  {cell.name}{mark}")
+        click.echo(f"{last.regret[-1]:>10.1f} {last.standard_error[-1]:>8.1f}  {cell.name}{mark}")
     for panel in summary.panels:
         if panel.environment.reacts:
             click.echo(f"\n{panel.name}: {NOT_POLICY_REGRET}\n\n{reward_text(panel)}")

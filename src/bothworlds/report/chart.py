@@ -13,7 +13,10 @@ DECADES_SHOWN = 4.5  # of a logarithmic vertical axis
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Line:
-    """A curve with an optional band around it; ``number`` is the algorithm's place in the study."""
+    """A curve with an optional band around it; ``number`` is the algorithm's place in the study.
+
+    A ``yardstick`` does not stretch a linear axis: it may leave the chart.
+    """
 
     label: str
     number: int
@@ -23,6 +26,7 @@ class Line:
     low: Floats | None = None
     high: Floats | None = None
     thin: bool = False
+    yardstick: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +54,11 @@ class Chart:
     marks: list[Mark] = field(default_factory=list)
 
     @property
+    def in_order(self) -> list[Line]:
+        """The lines as they are drawn: solid ones first, so that dashes over them are seen."""
+        return sorted(self.lines, key=lambda line: bool(line.style.dash))
+
+    @property
     def x_range(self) -> tuple[float, float]:
         """Where the horizontal axis begins and ends."""
         x = np.concatenate([line.x for line in self.lines])
@@ -58,7 +67,8 @@ class Chart:
     @property
     def y_range(self) -> tuple[float, float]:
         """Where the vertical axis begins and ends."""
-        parts = [values for line in self.lines for values in (line.y, line.low, line.high) if values is not None]
+        stretching = [line for line in self.lines if self.y_log or not line.yardstick] or self.lines
+        parts = [values for line in stretching for values in (line.y, line.low, line.high) if values is not None]
         y = np.concatenate(parts)
         y = y[np.isfinite(y)]
         if not self.y_log:

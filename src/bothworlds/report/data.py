@@ -5,7 +5,6 @@ import io
 import math
 from typing import Any
 
-from bothworlds.report.figures import exploration
 from bothworlds.report.panels import Entry, Panel, Summary
 from bothworlds.report.statistics import Estimate
 from bothworlds.simulation.study import Study
@@ -82,7 +81,7 @@ def _estimate(estimate: Estimate) -> dict[str, float | None]:
 
 def _panel_data(panel: Panel) -> dict[str, Any]:
     """Return one regime as plain values."""
-    explored = {part.entry.label: part for part in exploration(panel)}
+    explored = {part.entry.label: part for part in panel.exploration}
     algorithms = []
     for entry in panel.entries:
         row: dict[str, Any] = {

@@ -1,12 +1,9 @@
 """The charts of a report: regret in each regime, and what LC-Tsallis-INF explores."""
 
-import re
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
 import numpy as np
 
-from bothworlds.algorithms.lc_tsallis_inf import LCTsallisINF
 from bothworlds.environments import Environment
 from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.report.chart import Chart, Line, Mark
@@ -19,34 +16,12 @@ Bounds = Mapping[str, Bound]
 NO_BOUNDS: Bounds = {}
 
 
-class Exploration(NamedTuple):
-    """What a tuning of LC-Tsallis-INF explores; gamma is exact for the paper's tuning, else an upper bound."""
-
-    entry: Entry
-    coverage: float
-    t0: float
-    rounds: Floats
-    gamma: Floats
-    explored: float
-    exact: bool
-
-
-def slug(text: str) -> str:
-    """Return a name fit for files and identifiers.
-
-    >>> slug("ad fatigue, arms 4")
-    'ad-fatigue-arms-4'
-    """
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "panel"
-
-
 def all_charts(summary: Summary, bounds: Bounds = NO_BOUNDS) -> list[Chart]:
     """Return every chart of a report."""
     found = []
     for panel in summary.panels:
         found += [linear_chart(panel), double_log_chart(panel, bounds)]
-        explored = exploration(panel)
-        found += [exploration_chart(panel, explored)] if explored else []
+        found += [exploration_chart(panel)] if panel.exploration else []
     return found
 
 
@@ -54,7 +29,7 @@ def linear_chart(panel: Panel) -> Chart:
     """Return mean regret with 95 % intervals against log t: logarithmic regret is a straight line."""
     lines = [_curve(entry, entry.run.regret, entry.half_width, entry.half_width) for entry in panel.entries]
     return Chart(
-        name=f"{slug(panel.name)}-log-x",
+        name=f"{panel.ident}-log-x",
         title=f"Regret, {panel.name}: logarithmic time",
         description=f"Mean cumulative regret with 95 % intervals against the round. {_ranking(panel)}",
         x_label="round t",
@@ -74,7 +49,7 @@ def double_log_chart(panel: Panel, bounds: Bounds = NO_BOUNDS) -> Chart:
         if entry.label in bounds:
             lines += _bound_line(entry, bounds[entry.label], panel.environment)
     return Chart(
-        name=f"{slug(panel.name)}-log-log",
+        name=f"{panel.ident}-log-log",
         title=f"Regret, {panel.name}: both axes logarithmic",
         description=f"Mean cumulative regret and the 10 % to 90 % quantiles of replications. {_ranking(panel)}",
         x_label="round t",
@@ -94,6 +69,7 @@ def _curve(entry: Entry, mean: Floats, below: Floats, above: Floats) -> Line:
         label=entry.label,
         number=entry.number,
         style=entry.style,
+        yardstick=entry.cell.algorithm_options.get("kind") == "uniform",
         x=t[kept].astype(np.float64),
         y=mean[kept],
         low=low[kept],
@@ -122,34 +98,17 @@ def corruption_marks(panel: Panel) -> list[Mark]:
     return [Mark(start=start, end=max(end, start + 1e-9), text=f"corruption C = {spent[-1]:,.0f}")]
 
 
-def exploration(panel: Panel) -> list[Exploration]:
-    """Return what every LC-Tsallis-INF of a panel explores, from its schedule."""
-    problem, T = panel.environment.problem, panel.horizon
-    found = []
-    for entry in panel.entries:
-        algorithm = entry.cell.make_algorithm()
-        if isinstance(algorithm, LCTsallisINF):
-            design = algorithm.design_for(problem)
-            schedule = algorithm.schedule_for(problem, design)
-            forecast = algorithm.forecast(problem, horizon=T)
-            t = np.geomspace(1.0, T, 120)
-            gamma = np.array([schedule.exploration_rate(one) for one in t])
-            explored = float(forecast.exploration_rounds[-1])
-            found.append(Exploration(entry, design.coverage, forecast.t0, t, gamma, explored, forecast.exact))
-    return found
-
-
-def exploration_chart(panel: Panel, explored: list[Exploration]) -> Chart:
+def exploration_chart(panel: Panel) -> Chart:
     """Return gamma_t against t, both logarithmic, with t0 marked."""
     lines, marks = [], []
-    for part in explored:
+    for part in panel.exploration:
         entry = part.entry
         lines.append(Line(label=entry.label, number=entry.number, style=entry.style, x=part.rounds, y=part.gamma))
         if 1.0 < part.t0 < panel.horizon:
             marks.append(Mark(start=part.t0, end=part.t0, text=f"t0 = {part.t0:,.0f}", colour=entry.style.colour))
     unique = {mark.text: mark for mark in reversed(marks)}
     return Chart(
-        name=f"{slug(panel.name)}-exploration",
+        name=f"{panel.ident}-exploration",
         title=f"Exploration rate, {panel.name}",
         description="Exploration rate gamma against the round; dotted rules mark t0, until which half is exploration.",
         x_label="round t",

@@ -13,10 +13,8 @@ from bothworlds.report.figures import (
     NO_BOUNDS,
     Bounds,
     double_log_chart,
-    exploration,
     exploration_chart,
     linear_chart,
-    slug,
 )
 from bothworlds.report.panels import Panel, Summary
 from bothworlds.report.style import SCRIPT, stylesheet
@@ -56,7 +54,7 @@ def page(summary: Summary, *, bounds: Bounds = NO_BOUNDS) -> str:
 def _head(summary: Summary) -> str:
     """Return title, summary and headline table."""
     numbers = summary.study.numbers
-    links = [f'<a href="#{slug(panel.name)}">{escape(panel.name)}</a>' for panel in summary.panels]
+    links = [f'<a href="#regime-{panel.ident}">{escape(panel.name)}</a>' for panel in summary.panels]
     links += ['<a href="#cost">cost</a>', '<a href="#numbers">numbers</a>', '<a href="#again">run it again</a>']
     missing = ""
     if summary.missing:
@@ -92,7 +90,7 @@ def _finding(summary: Summary) -> str:
 
 def _regime(panel: Panel, bounds: Bounds) -> str:
     """Return the section of one regime."""
-    environment, ident = panel.environment, slug(panel.name)
+    environment, ident = panel.environment, f"regime-{panel.ident}"
     problem = environment.problem
     facts = [f"S = {problem.n_contexts} contexts, K = {problem.n_arms} arms, d = {problem.dimension}"]
     facts += [f"rarity L = {problem.rarity:.4g}"]
@@ -102,7 +100,10 @@ def _regime(panel: Panel, bounds: Bounds) -> str:
     shown = any(entry.label in bounds for entry in panel.entries)
     note = " Dotted: the theorem's bound." if shown else ""
     charts = [
-        parts.figure(linear_chart(panel), "Mean regret and its 95 % interval. Logarithmic regret is a straight line."),
+        parts.figure(
+            linear_chart(panel),
+            "Mean regret and its 95 % interval. Logarithmic regret is straight. Uniform play may leave the chart.",
+        ),
         parts.figure(
             double_log_chart(panel, bounds),
             f"Mean regret and the middle 80 % of replications, where positive. The slope is the growth exponent.{note}",
@@ -124,12 +125,11 @@ def _regime(panel: Panel, bounds: Bounds) -> str:
 
 def _exploration(panel: Panel) -> str:
     """Return what LC-Tsallis-INF explores in a regime."""
-    explored = exploration(panel)
-    if not explored:
+    if not panel.exploration:
         return ""
     caption = "Exploration rate γ; where it follows the data, its upper bound. Dotted: t<sub>0</sub>."
-    chart = parts.figure(exploration_chart(panel, explored), caption)
-    rates = parts.exploration_table(explored, panel.horizon)
+    chart = parts.figure(exploration_chart(panel), caption)
+    rates = parts.exploration_table(panel)
     return (
         "<details><summary>How much LC-Tsallis-INF explores: γ and t<sub>0</sub></summary>"
         f'<div class="charts">{chart}<div>{rates}</div></div></details>'

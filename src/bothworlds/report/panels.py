@@ -1,12 +1,15 @@
 """Results of a study as a report needs them: one panel per regime and sizes, one entry per algorithm."""
 
 import math
+import re
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from bothworlds.algorithms.lc_tsallis_inf import LCTsallisINF
+from bothworlds.algorithms.tunings import Paper
 from bothworlds.environments import Environment
 from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.report.palette import Style, styles
@@ -15,6 +18,19 @@ from bothworlds.simulation.folder import Finished
 from bothworlds.simulation.replayed import total_reward
 from bothworlds.simulation.results import Results, Run
 from bothworlds.simulation.study import Cell, Study
+from bothworlds.theory.forecast import forecast
+
+
+class Exploration(NamedTuple):
+    """What a tuning of LC-Tsallis-INF explores; gamma is exact for the paper's tuning, else an upper bound."""
+
+    entry: "Entry"
+    coverage: float
+    t0: float
+    rounds: Floats
+    gamma: Floats
+    explored: float
+    exact: bool
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -61,9 +77,13 @@ class Entry:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Panel:
-    """One regime with one choice of sizes: its truth, and the algorithms that were played in it."""
+    """One regime with one choice of sizes: its truth, and the algorithms that were played in it.
+
+    ``ident`` is its name for files and identifiers, unlike that of any other panel.
+    """
 
     name: str
+    ident: str
     environment: Environment
     entries: list[Entry]
     replayed: dict[str, Run]
@@ -92,6 +112,39 @@ class Panel:
         sign = -1.0 if self.environment.reacts else 1.0
         points = scores([sign * self.headline(entry).value for entry in self.entries])
         return {entry.label: point for entry, point in zip(self.entries, points, strict=True)}
+
+    @cached_property
+    def exploration(self) -> list[Exploration]:
+        """What every LC-Tsallis-INF of the panel explores, from its schedule."""
+        problem, T = self.environment.problem, self.horizon
+        found = []
+        for entry in self.entries:
+            algorithm = entry.cell.make_algorithm()
+            if isinstance(algorithm, LCTsallisINF):
+                design = algorithm.design_for(problem)
+                schedule = algorithm.schedule_for(problem, design)
+                exact = isinstance(algorithm.tuning, Paper)
+                ahead = forecast(schedule, horizon=T, coverage=design.coverage, reward_per_loss=1.0, exact=exact)
+                t = np.geomspace(1.0, T, 120)
+                gamma = np.array([schedule.exploration_rate(one) for one in t])
+                explored = float(ahead.exploration_rounds[-1])
+                found.append(Exploration(entry, design.coverage, ahead.t0, t, gamma, explored, exact))
+        return found
+
+    @cached_property
+    def leaders(self) -> set[str]:
+        """The best algorithm, and those that 95 % of certainty cannot tell from it (paired over replications)."""
+        best = max(self.entries, key=lambda entry: self.scores[entry.label])
+        found = {best.label}
+        for entry in self.entries:
+            value, half = mean_of(self._outcomes(entry) - self._outcomes(best))
+            if abs(value) <= half:
+                found.add(entry.label)
+        return found
+
+    def _outcomes(self, entry: Entry) -> Floats:
+        """Return what `headline` is the mean of, replication by replication; the unit does not matter here."""
+        return np.asarray(entry.run.expected[:, -1] if self.environment.reacts else entry.run.paths[:, -1])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -125,12 +178,13 @@ def summary_of(finished: Finished) -> Summary:
         label = cell.algorithm
         entry = Entry(label=label, number=labels.index(label), style=style_of[label], cell=cell, results=results)
         groups.setdefault(panel_name(study, cell), []).append(entry)
-    panels = []
+    panels: list[Panel] = []
     for name, entries in groups.items():
         environment = entries[0].cell.make_environment()
         replayed = finished.replayed(entries[0].cell) if environment.reacts else None
         runs = {} if replayed is None else replayed.runs
-        panels.append(Panel(name=name, environment=environment, entries=entries, replayed=runs))
+        ident = _unlike(slug(name), {panel.ident for panel in panels})
+        panels.append(Panel(name=name, ident=ident, environment=environment, entries=entries, replayed=runs))
     return Summary(
         study=study,
         panels=panels,
@@ -139,6 +193,24 @@ def summary_of(finished: Finished) -> Summary:
         manifest=finished.cells[0][1].manifest,
         missing=[cell.name for cell in finished.missing],
     )
+
+
+def slug(text: str) -> str:
+    """Return a name fit for files and identifiers.
+
+    >>> slug("ad fatigue, arms 4")
+    'ad-fatigue-arms-4'
+    """
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "panel"
+
+
+def _unlike(name: str, taken: set[str]) -> str:
+    """Return a name that is not taken yet."""
+    found, count = name, 1
+    while found in taken:
+        count += 1
+        found = f"{name}-{count}"
+    return found
 
 
 def panel_name(study: Study, cell: Cell) -> str:

@@ -5,11 +5,10 @@ from collections.abc import Iterable
 from html import escape
 
 from bothworlds.report.chart import Chart
-from bothworlds.report.figures import Exploration
 from bothworlds.report.palette import Style
 from bothworlds.report.panels import Panel, Summary
 from bothworlds.report.svg import svg
-from bothworlds.report.tables import best_label, column_title, number, with_interval
+from bothworlds.report.tables import column_title, number, with_interval
 
 MOST_SHOWN = 12  # contexts and arms of a policy
 
@@ -54,16 +53,17 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]], *, caption: str, k
 def headline(summary: Summary) -> str:
     """Return the headline table: regret at the horizon with intervals, and the score."""
     head = ["algorithm", *(escape(column_title(panel)) for panel in summary.panels), "score", "lowest score"]
-    best = [best_label(panel) for panel in summary.panels]
     rows = []
     for label in (label for label in summary.labels if label in summary.scores):
         cells = [f"{key(summary.styles[label])}{escape(label)}"]
-        for panel, leader in zip(summary.panels, best, strict=True):
-            cells.append(_headline_cell(panel, label, best=label == leader))
+        cells += [_headline_cell(panel, label, best=label in panel.leaders) for panel in summary.panels]
         score = summary.scores[label]
         rows.append([*cells, f"{score.value:.0f}", f"{score.half:.0f}"])
     return table(
-        head, rows, caption="Mean at the horizon and its 95 % interval, best in each regime marked", kind="headline"
+        head,
+        rows,
+        caption="Mean at the horizon and its 95 % interval; marked: the best, and what cannot be told from it",
+        kind="headline",
     )
 
 
@@ -108,16 +108,18 @@ def rewards(panel: Panel) -> str:
     return table(head, rows, caption=f"Total reward over T = {panel.horizon:,} rounds", kind="bars")
 
 
-def exploration_table(explored: list[Exploration], horizon: int) -> str:
+def exploration_table(panel: Panel) -> str:
     """Return lambda, t0 and the exploration of each tuning."""
     rows = []
-    for part in explored:
+    for part in panel.exploration:
         sign = "" if part.exact else "≤ "
         t0 = number(part.t0) if part.t0 > 1.0 else "–"
         cells = [f"{part.coverage:.4g}", t0, f"{sign}{part.gamma[-1]:.3g}", f"{sign}{number(part.explored)}"]
         rows.append([f"{key(part.entry.style)}{escape(part.entry.label)}", *cells])
     head = ["algorithm", "coverage λ", "t<sub>0</sub>", "γ at T", "explored"]
-    return table(head, rows, caption=f"Exploration up to T = {horizon:,} in rounds; ≤ where the rate follows the data")
+    return table(
+        head, rows, caption=f"Exploration up to T = {panel.horizon:,} in rounds; ≤ where the rate follows the data"
+    )
 
 
 def policies(panel: Panel) -> str:

@@ -60,7 +60,7 @@ def growth_exponent(rounds: Ints, paths: Floats) -> Estimate:
     """Return the slope of log R_t against log t over the last decade, with a jackknife interval over replications.
 
     About 0 for logarithmic regret, 1/2 for sqrt(T), 1 for linear. NaN where the regret is not positive throughout the
-    decade, for its logarithm does not exist.
+    decade, also with any one replication left out, for its logarithm does not exist.
 
     >>> t = np.arange(1, 1001)
     >>> round(growth_exponent(t, np.sqrt(t)[None, :]).value, 6)
@@ -75,6 +75,8 @@ def growth_exponent(rounds: Ints, paths: Floats) -> Estimate:
     if R == 1 or math.isnan(slope):
         return Estimate(slope, math.nan)
     others = np.array([_slope(x, (y.sum(axis=0) - one) / (R - 1)) for one in y])
+    if np.isnan(others).any():
+        return Estimate(math.nan, math.nan)
     error = math.sqrt((R - 1) / R * float(((others - others.mean()) ** 2).sum()))
     return Estimate(slope, factor(R) * error)
 

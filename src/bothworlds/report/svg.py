@@ -11,7 +11,8 @@ from bothworlds.report.chart import Chart, Line, Mark, short, ticks
 from bothworlds.report.palette import LIGHT
 
 WIDTH, HEIGHT = 460, 320
-LEFT, RIGHT, TOP, BOTTOM = 52, 12, 12, 42
+LEFT, RIGHT, TOP, BOTTOM = 52, 12, 26, 40
+SHORTEST_BAND = 0.25  # of the curve; shorter shreds of a band that dips below zero tell nothing
 Scale = Callable[[Floats], Floats]
 
 STANDALONE = (
@@ -42,9 +43,9 @@ def svg(chart: Chart, *, ident: str) -> str:
         f'<clipPath id="{ident}-c"><rect x="{LEFT}" y="{TOP - 2}" width="{WIDTH - LEFT - RIGHT + 2}" '
         f'height="{HEIGHT - TOP - BOTTOM + 2}"/></clipPath>',
         *_axes(chart, x, y),
-        *(_mark(mark, chart, x) for mark in chart.marks),
+        *(_mark(mark, chart, x, TOP + 13 + 14 * place) for place, mark in enumerate(chart.marks)),
         f'<g clip-path="url(#{ident}-c)">',
-        *(_line(line, chart, x, y) for line in chart.lines),
+        *(_line(line, chart, x, y) for line in chart.in_order),
         "</g></svg>",
     ]
     return "".join(parts)
@@ -87,19 +88,18 @@ def _axes(chart: Chart, x: Scale, y: Scale) -> list[str]:
     parts.append(f'<path class="axis" d="M{LEFT} {TOP}V{bottom}H{right}"/>')
     middle = (LEFT + right) / 2
     parts.append(f'<text x="{middle}" y="{HEIGHT - 8}" text-anchor="middle">{escape(chart.x_label)}</text>')
-    place = f'transform="translate(11 {(TOP + bottom) / 2}) rotate(-90)"'
-    parts.append(f'<text {place} text-anchor="middle">{escape(chart.y_label)}</text>')
+    parts.append(f'<text x="6" y="{TOP - 12}">{escape(chart.y_label)}</text>')
     return parts
 
 
-def _mark(mark: Mark, chart: Chart, x: Scale) -> str:
+def _mark(mark: Mark, chart: Chart, x: Scale, height: int) -> str:
     """Return a stripe or a rule with its words."""
     low, high = chart.x_range
     if mark.start > high or mark.end < low:
         return ""
     start, end = (float(x(np.array(min(max(v, low), high)))) for v in (mark.start, mark.end))
     colour = "" if mark.colour is None else f' class="c{mark.colour}"'
-    words = f'<text x="{start + 4:.1f}" y="{TOP + 12}" class="note">{escape(mark.text)}</text>'
+    words = f'<text x="{start + 4:.1f}" y="{height}" class="note">{escape(mark.text)}</text>'
     if mark.start == mark.end:
         return f'<g{colour}><path class="rule" d="M{start:.1f} {TOP}V{HEIGHT - BOTTOM}"/>{words}</g>'
     size = f'width="{end - start:.1f}" height="{HEIGHT - TOP - BOTTOM}"'
@@ -111,6 +111,8 @@ def _line(line: Line, chart: Chart, x: Scale, y: Scale) -> str:
     parts = [f'<g class="c{line.style.colour}" data-algorithm="{line.number}"><title>{escape(line.label)}</title>']
     if line.low is not None and line.high is not None:
         for piece in _pieces(line.low, log=chart.y_log):
+            if len(piece) < SHORTEST_BAND * len(line.x):
+                continue
             forth = _points(x(line.x[piece]), y(line.high[piece]))
             back = _points(x(line.x[piece])[::-1], y(line.low[piece])[::-1])
             parts.append(f'<path class="band" d="M{forth}L{back}Z"/>')

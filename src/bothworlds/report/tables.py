@@ -15,7 +15,12 @@ def number(value: float) -> str:
     if math.isnan(value):
         return "–"
     digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2 if abs(value) >= 0.1 else 3
-    return f"{value:,.{digits}f}"
+    return _rounded(value, digits)
+
+
+def _rounded(value: float, digits: int) -> str:
+    """Return a number with so many digits; never minus zero."""
+    return f"{round(value, digits) + 0.0:,.{digits}f}"
 
 
 def with_interval(estimate: Estimate) -> str:
@@ -30,12 +35,7 @@ def with_interval(estimate: Estimate) -> str:
         return number(estimate.value)
     size = max(abs(estimate.value), estimate.half)
     digits = 0 if size >= 100 else 1 if size >= 10 else 2
-    return f"{estimate.value:,.{digits}f} ± {estimate.half:,.{digits}f}"
-
-
-def best_label(panel: Panel) -> str:
-    """Return the algorithm that is best in a panel."""
-    return max(panel.scores, key=panel.scores.__getitem__)
+    return f"{_rounded(estimate.value, digits)} ± {_rounded(estimate.half, digits)}"
 
 
 def column_title(panel: Panel) -> str:
@@ -64,7 +64,6 @@ def _cell(panel: Panel, label: str) -> str:
 def latex_table(summary: Summary) -> str:
     """Return the headline table for a paper; needs the package booktabs."""
     head, *rows = headline_rows(summary)
-    best = [best_label(panel) for panel in summary.panels]
     lines = [
         f"% {_latex(summary.study.name)}: regret at the horizon, mean and 95 % interval; made by bothworlds",
         f"\\begin{{tabular}}{{l{'r' * (len(head) - 1)}}}",
@@ -76,7 +75,7 @@ def latex_table(summary: Summary) -> str:
         cells = [_latex(row[0])]
         for place, cell in enumerate(row[1:]):
             text = f"${cell.replace(',', '{,}').replace('±', chr(92) + 'pm')}$" if cell != "–" else "--"
-            strong = place < len(best) and best[place] == row[0]
+            strong = place < len(summary.panels) and row[0] in summary.panels[place].leaders
             cells.append(f"\\boldmath {text}" if strong else text)
         lines.append(" & ".join(cells) + " \\\\")
     return "\n".join([*lines, "\\bottomrule", "\\end{tabular}"]) + "\n"

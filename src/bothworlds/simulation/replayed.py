@@ -15,7 +15,7 @@ from bothworlds.problem import Problem
 from bothworlds.simulation.study import Cell
 
 KIND = "fixed policies"
-STEPS = 2000
+SWEEPS = 500
 
 
 def replayed_cell(cell: Cell) -> Cell:
@@ -41,23 +41,34 @@ def best_mixture(environment: Environment) -> Floats:
     """Return the fixed policy of smallest loss a round once ads have tired, shape (contexts, arms).
 
     Under pi the exposure of arm a tends to e_a = sum_x g(x) pi(a|x), so the loss tends to
-    sum_x g(x) sum_a pi(a|x) (l(a, x) + w e_a) = <g pi, l> + w |e|^2, which is convex: Frank-Wolfe with exact steps.
+    sum_x g(x) sum_a pi(a|x) (l(a, x) + w e_a) = <g pi, l> + w |e|^2, which is convex. One context at a time it is a
+    distance, and its minimum a projection on the simplex; going round the contexts finds the minimum of all.
     """
-    problem, wear = environment.problem, float(environment.numbers[0])
-    g = problem.probabilities[:, None]
-    fresh = np.where(problem.available, environment.tables[0], np.inf)
-    pi = problem.available / problem.available.sum(axis=1, keepdims=True)
-    for _ in range(STEPS):
-        exposure = (g * pi).sum(axis=0)
-        corner = np.eye(problem.n_arms)[(fresh + 2.0 * wear * exposure).argmin(axis=1)]
-        move = corner - pi
-        shift = (g * move).sum(axis=0)
-        slope = float((g * move * np.where(problem.available, fresh, 0.0)).sum() + 2.0 * wear * exposure @ shift)
-        if slope > -1e-9:
+    g, fresh, wear = environment.problem.probabilities, environment.tables[0], float(environment.numbers[0])
+    pi = np.eye(environment.problem.n_arms)[fresh.argmin(axis=1)]
+    exposure = g @ pi
+    for _ in range(SWEEPS if wear > 0.0 else 0):
+        before = pi.copy()
+        for x in range(len(g)):
+            others = exposure - g[x] * pi[x]
+            pi[x] = on_simplex(-(fresh[x] + 2.0 * wear * others) / (2.0 * wear * g[x]))
+            exposure = others + g[x] * pi[x]
+        if np.abs(pi - before).max() < 1e-12:
             break
-        bend = 2.0 * wear * float(shift @ shift)
-        pi = pi + move * min(1.0, -slope / bend if bend > 0.0 else 1.0)
-    return np.asarray(pi / pi.sum(axis=1, keepdims=True))
+    return np.asarray(pi)
+
+
+def on_simplex(point: Floats) -> Floats:
+    """Return the nearest probability distribution to a point.
+
+    >>> on_simplex(np.array([0.5, 0.9, -3.0])).round(3).tolist()
+    [0.3, 0.7, 0.0]
+    """
+    falling = np.sort(point)[::-1]
+    levels = (np.cumsum(falling) - 1.0) / np.arange(1, len(point) + 1)
+    level = levels[np.flatnonzero(falling > levels)[-1]]
+    kept = np.maximum(point - level, 0.0)
+    return np.asarray(kept / kept.sum())
 
 
 def total_reward(problem: Problem, losses: Floats, rounds: int) -> Floats:
