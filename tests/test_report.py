@@ -23,7 +23,7 @@ from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.report import Summary, page, summary_of, write_figures
 from bothworlds.report.chart import Chart, Line, ticks
 from bothworlds.report.data import all_data
-from bothworlds.report.figures import all_charts
+from bothworlds.report.figures import all_charts, corruption_marks
 from bothworlds.report.palette import KNOWN, Style, styles
 from bothworlds.report.statistics import growth_exponent, mean_of, scores, student_quantile
 from bothworlds.report.svg import svg
@@ -178,6 +178,17 @@ def test_a_bound_is_drawn_where_it_says_something(summary: Summary) -> None:
     assert "bound for" not in page(summary)
 
 
+def test_corruption_that_depends_on_the_learner_is_marked_for_each(tmp_path: Path) -> None:
+    world = {"hit": {"kind": "corrupted", "budget": 5, "placement": "adaptive"}}
+    bw.run_study(bw.Study.from_dict({**CONTENT, "environments": world}), tmp_path, threads=1)
+    (panel,) = summary_of(read_folder(tmp_path)).panels
+    marks = corruption_marks(panel)
+    spent = [entry for entry in panel.entries if entry.run.spent[-1] > 0.0]
+    assert [mark.colour for mark in marks] == [entry.style.colour for entry in spent]
+    assert "uniform" not in [entry.label for entry in spent]  # it is never sure
+    assert all(mark.start == mark.end for mark in marks)
+
+
 def test_json_has_no_nan(summary: Summary) -> None:
     json.dumps(all_data(summary), allow_nan=False)
 
@@ -192,8 +203,11 @@ def test_latex_has_one_cell_per_column_and_no_live_commands(summary: Summary) ->
 
 def test_the_terminal_shows_table_and_plot(summary: Summary) -> None:
     wide, narrow = table_text(summary, width=200), table_text(summary, width=40)
-    assert "tired <i>ads</i> (reward)" in wide.splitlines()[0]
-    assert narrow.count("\n") > wide.count("\n")
+    medium = table_text(summary, width=max(len(line) for line in wide.splitlines()) - 1)
+    assert "tired <i>ads</i>*" in wide.splitlines()[0]
+    assert wide.splitlines()[-1].startswith("* total reward")
+    assert ("±" in wide, "±" in medium) == (True, False)
+    assert narrow.count("\n") > wide.count("\n") == medium.count("\n")
     drawn = plot_text(summary.panels[0], width=60, height=8)
     assert any("\u2801" <= c <= "\u28ff" for c in drawn)
     assert "b adaptive" in drawn

@@ -67,8 +67,8 @@ def strong(text: str) -> str:
 
 
 def width() -> int:
-    """Return how many characters fit on a line of the terminal; 100 where there is none."""
-    return max(NARROWEST, shutil.get_terminal_size((100, 40)).columns)
+    """Return how many characters fit on a line of the terminal; 120 where there is none."""
+    return max(NARROWEST, shutil.get_terminal_size((120, 40)).columns)
 
 
 def names(_: click.Context, __: click.Parameter, value: str | None) -> list[str] | None:

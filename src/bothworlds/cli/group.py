@@ -57,7 +57,7 @@ def main(ctx: click.Context) -> None:
     130 interrupted. NO_COLOR is honoured; `bothworlds completion bash` prints a completion script.
     """
     ctx.with_resource(warnings.catch_warnings())
-    warnings.simplefilter("always", UserWarning)
+    warnings.simplefilter("default", UserWarning)
     warnings.showwarning = lambda message, *_, **__: talk(f"warning: {message}")
     if os.environ.get("NO_COLOR"):
         ctx.color = False

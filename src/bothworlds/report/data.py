@@ -89,6 +89,7 @@ def _panel_data(panel: Panel) -> dict[str, Any]:
             "regret": _estimate(entry.regret),
             "regret_against_own_best": plain(float(entry.run.regret_against_own_best[-1])),
             "growth_exponent": _estimate(entry.exponent),
+            "corruption": plain(float(entry.run.corruption.mean())),
             "score": plain(panel.scores[entry.label]),
             "microseconds_per_round": plain(entry.cost),
             "final_policy": [[plain(p) for p in row] for row in entry.run.policy.tolist()],
@@ -103,7 +104,6 @@ def _panel_data(panel: Panel) -> dict[str, Any]:
         "regime": panel.name,
         "horizon": panel.horizon,
         "reacts": panel.environment.reacts,
-        "corruption": plain(float(panel.entries[0].run.corruption.mean())),
         "algorithms": algorithms,
         "replayed": {label: _estimate(panel.reward(run)) for label, run in panel.replayed.items()},
     }

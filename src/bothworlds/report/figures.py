@@ -90,12 +90,23 @@ def _bound_line(entry: Entry, bound: Bound, environment: Environment) -> list[Li
 
 
 def corruption_marks(panel: Panel) -> list[Mark]:
-    """Return a stripe over the rounds in which nature spends the middle 98 % of its corruption."""
-    spent, t = panel.entries[0].run.spent, panel.entries[0].rounds
-    if panel.environment.budget <= 0.0 or spent[-1] <= 0.0:
-        return []
-    start, end = (float(t[np.searchsorted(spent, share * spent[-1])]) for share in (0.01, 0.99))
-    return [Mark(start=start, end=max(end, start + 1e-9), text=f"corruption C = {spent[-1]:,.0f}")]
+    """Mark where nature spends its corruption: a stripe over the middle 98 % of it, the same for all algorithms.
+
+    A nature that looks at the learner spends differently on each: then a rule in the algorithm's colour says when it
+    was through with 99 %.
+    """
+    t, spent = panel.entries[0].rounds, [entry.run.spent for entry in panel.entries]
+    if all(np.array_equal(spent[0], other) for other in spent):
+        if spent[0][-1] <= 0.0:
+            return []
+        start, end = (float(t[np.searchsorted(spent[0], share * spent[0][-1])]) for share in (0.01, 0.99))
+        return [Mark(start=start, end=max(end, start + 1e-9), text=f"corruption C = {spent[0][-1]:,.0f}")]
+    marks = []
+    for entry, one in zip(panel.entries, spent, strict=True):
+        if one[-1] > 0.0:
+            end = float(t[np.searchsorted(one, 0.99 * one[-1])])
+            marks.append(Mark(start=end, end=end, text=f"C = {one[-1]:,.0f} spent", colour=entry.style.colour))
+    return marks
 
 
 def exploration_chart(panel: Panel) -> Chart:

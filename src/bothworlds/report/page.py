@@ -95,8 +95,8 @@ def _regime(panel: Panel, bounds: Bounds) -> str:
     facts = [f"S = {problem.n_contexts} contexts, K = {problem.n_arms} arms, d = {problem.dimension}"]
     facts += [f"rarity L = {problem.rarity:.4g}"]
     facts += [f"smallest gap {environment.gap:.3g}"] if environment.stochastic else []
-    spent = float(panel.entries[0].run.corruption.mean())
-    facts += [f"corruption C = {spent:,.4g} (shaded)"] if spent > 0.0 else []
+    spent = max(float(entry.run.corruption.mean()) for entry in panel.entries)
+    facts += [f"corruption up to C = {spent:,.4g} (marked)"] if spent > 0.0 else []
     shown = any(entry.label in bounds for entry in panel.entries)
     note = " Dotted: the theorem's bound." if shown else ""
     charts = [
@@ -114,12 +114,7 @@ def _regime(panel: Panel, bounds: Bounds) -> str:
         blocks += [f'<p class="warn c1">{NOT_POLICY_REGRET}</p>', parts.rewards(panel)]
     blocks += [parts.legend(panel), f'<div class="charts">{"".join(charts)}</div>', parts.growth(panel)]
     blocks += [_exploration(panel)]
-    star = " ★: the best arm of the clean world." if environment.stochastic else ""
-    blocks += [
-        "<details><summary>Which arm where: final policies</summary>"
-        f'<p class="small soft">Probability in percent, mean over replications, at t = T.{star}</p>'
-        f"{parts.policies(panel)}</details>"
-    ]
+    blocks += [f"<details><summary>Which arm where: final policies</summary>{parts.policies(panel)}</details>"]
     return f'<section aria-labelledby="{ident}">{"".join(blocks)}</section>'
 
 

@@ -124,7 +124,16 @@ def exploration_table(panel: Panel) -> str:
 
 def policies(panel: Panel) -> str:
     """Return which arm each algorithm plays where at the end, in percent, with the truly best arm starred."""
-    return f'<div class="policies">{"".join(_policy(panel, number) for number in range(len(panel.entries)))}</div>'
+    problem = panel.environment.problem
+    star = " ★: the best arm of the clean world." if panel.environment.stochastic else ""
+    left_out = ""
+    if max(problem.n_contexts, problem.n_arms) > MOST_SHOWN:
+        left_out = f" Only the {MOST_SHOWN} likeliest contexts and the first {MOST_SHOWN} arms are shown."
+    tables = "".join(_policy(panel, place) for place in range(len(panel.entries)))
+    return (
+        f'<p class="small soft">Probability in percent, mean over replications, at t = T.{star}{left_out}</p>'
+        f'<div class="policies">{tables}</div>'
+    )
 
 
 def _policy(panel: Panel, place: int) -> str:

@@ -55,7 +55,7 @@ svg .note{font-size:11px}
 .policies td,.policies th{padding:.15rem .45rem;text-align:center;border:1px solid var(--paper)}
 .policies td{min-width:2.9rem}.charts table{font-size:.86rem}.charts th,.charts td{padding-right:.55rem}
 .policies caption{font-weight:600;color:var(--ink)}
-.policies td{background:color-mix(in srgb,var(--c) calc(var(--p)*70%),var(--card))}
+.policies td{background:color-mix(in srgb,var(--c) calc(var(--p)*45%),var(--card))}
 .policies td.star::after{content:"\\2009\\2605"}
 details{margin:.8rem 0}summary{cursor:pointer;font-weight:600}
 pre{background:var(--card);border-radius:10px;padding:.8rem 1rem;overflow-x:auto;

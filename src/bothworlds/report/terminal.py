@@ -7,7 +7,7 @@ import numpy as np
 
 from bothworlds.kernels.arrays import Floats
 from bothworlds.report.panels import Panel, Summary
-from bothworlds.report.tables import column_title, headline_rows, with_interval
+from bothworlds.report.tables import headline_rows, with_interval
 
 # Braille cells are two dots wide and four high; the bit of each dot.
 DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
@@ -15,16 +15,20 @@ LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def table_text(summary: Summary, *, width: int = 100) -> str:
-    """Return the headline table as text; where it is wider than the terminal, one line per number."""
-    rows = headline_rows(summary)
-    wide = aligned(rows)
-    if max(len(line) for line in wide.splitlines()) <= width:
-        return wide
+    """Return the headline table as text: with intervals if they fit, else without, else one line per number."""
+    titles, *rows = headline_rows(summary)
+    titles[1:-2] = [f"{panel.name}*" if panel.environment.reacts else panel.name for panel in summary.panels]
+    note = ["* total reward: larger is better"] if any(panel.environment.reacts for panel in summary.panels) else []
+    short = [[cell.partition(" ± ")[0] for cell in row] for row in rows]
+    for shown in (rows, short):
+        text = aligned([titles, *shown])
+        if max(len(line) for line in text.splitlines()) <= width:
+            return "\n".join([text, *note])
     blocks = []
     for panel in summary.panels:
         lines = [[entry.label, with_interval(panel.headline(entry))] for entry in panel.entries]
-        blocks.append(aligned([[column_title(panel), panel.measure], *lines]))
-    scores = [[row[0], row[-2], row[-1]] for row in rows]
+        blocks.append(aligned([[panel.name, panel.measure], *lines]))
+    scores = [[row[0], row[-2], row[-1]] for row in (titles, *rows)]
     return "\n\n".join([*blocks, aligned(scores)])
 
 
@@ -75,7 +79,7 @@ def plot_text(panel: Panel, *, width: int = 72, height: int = 12) -> str:
         y = _dots(1.0 - np.log(regret[shown] / bottom) / math.log(top / bottom), 4 * rows)
         for column, row in zip(x, y, strict=True):
             cells[row // 4, column // 2] |= DOTS[row % 4][column % 2]
-        if len(y):
+        if shown[-1]:
             row = int(y[-1]) // 4
             ends[row] = ends.get(row, "") + LETTERS[place % len(LETTERS)]
     lines = [f"{panel.name}: regret, both axes logarithmic"]

@@ -52,7 +52,7 @@ def comparison(
     given = {key: value for key, value in numbers.items() if value is not None}
     return Study.from_dict(
         {
-            "name": "comparison",
+            "name": "LC-Tsallis-INF and its rivals",
             **NUMBERS,
             **given,
             "sizes": {**SIZES, **(sizes or {})},

@@ -57,9 +57,11 @@ class Count:
     def line(self) -> str:
         """One plain line."""
         share = self.done / max(self.work, 1e-9)
+        where = f"simulating: {share:.0%}, cell {self.number} of {self.cells}"
+        if self._starting:
+            return f"{where} ({self.name}, compiled if need be)"
         left = f", about {self._playing * (1.0 - share) / share:,.0f} s left" if share > 0.02 else ""
-        what = f"{self.name}, compiled if need be" if self._starting else self.name
-        return f"simulating: {share:.0%}, cell {self.number} of {self.cells} ({what}){left}"
+        return f"{where} ({self.name}){left}"
 
 
 @contextlib.contextmanager
