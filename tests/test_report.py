@@ -25,7 +25,7 @@ from bothworlds.report.chart import Chart, Line, ticks
 from bothworlds.report.data import all_data
 from bothworlds.report.figures import all_charts, corruption_marks
 from bothworlds.report.palette import KNOWN, Style, styles
-from bothworlds.report.statistics import growth_exponent, mean_of, scores, student_quantile
+from bothworlds.report.statistics import growth_exponent, local_exponents, mean_of, scores, student_quantile
 from bothworlds.report.svg import svg
 from bothworlds.report.tables import latex_table
 from bothworlds.report.terminal import plot_text, table_text
@@ -128,7 +128,7 @@ def test_names_of_users_are_escaped(text: str) -> None:
 
 def test_every_chart_has_a_title_and_a_description(text: str) -> None:
     charts = re.findall(r'<svg viewBox="0 0 460 320".*?</svg>', text, flags=re.DOTALL)
-    assert len(charts) == 9
+    assert len(charts) == 12
     for chart in charts:
         assert 'role="img"' in chart
         root = ElementTree.fromstring(chart)
@@ -227,7 +227,7 @@ def test_panels_with_similar_names_are_kept_apart(tmp_path: Path) -> None:
     summary = summary_of(read_folder(tmp_path))
     found = Nesting.of(page(summary))
     assert len(found.ids) == len(set(found.ids))
-    assert len({chart.name for chart in all_charts(summary)}) == 14
+    assert len({chart.name for chart in all_charts(summary)}) == 21
 
 
 def test_figures_are_written_in_three_kinds(summary: Summary, tmp_path: Path) -> None:
@@ -269,6 +269,17 @@ def test_growth_exponents_of_known_curves() -> None:
     assert growth_exponent(t, np.log(t + 1.0)[None, :]).value < 0.11
     assert np.isnan(growth_exponent(t, -np.ones((2, len(t)))).value)
     assert np.isnan(growth_exponent(t[:3], np.ones((2, 3))).value)
+
+
+def test_local_exponents_see_a_bend() -> None:
+    """Linear up to a thousand rounds, constant from then on: the exponent falls from 1 to 0."""
+    t = np.unique(np.geomspace(1, 100_000, 200).astype(np.int64))
+    rounds, found = local_exponents(t, np.minimum(t, 1000.0)[None, :])
+    assert rounds[0] == pytest.approx(100, rel=0.05)
+    assert rounds[-1] == 100_000
+    assert found[rounds <= 1000, 0] == pytest.approx(1.0)
+    assert found[rounds > 10_100, 0] == pytest.approx(0.0, abs=1e-12)
+    assert (np.diff(found[:, 0]) <= 1e-12).all()
 
 
 def test_growth_interval_covers_the_truth() -> None:

@@ -51,6 +51,7 @@ class Chart:
     lines: list[Line]
     x_log: bool = True
     y_log: bool = False
+    y_limits: tuple[float, float] | None = None
     marks: list[Mark] = field(default_factory=list)
 
     @property
@@ -67,6 +68,8 @@ class Chart:
     @property
     def y_range(self) -> tuple[float, float]:
         """Where the vertical axis begins and ends."""
+        if self.y_limits is not None:
+            return self.y_limits
         stretching = [line for line in self.lines if self.y_log or not line.yardstick] or self.lines
         parts = [values for line in stretching for values in (line.y, line.low, line.high) if values is not None]
         y = np.concatenate(parts)

@@ -9,6 +9,7 @@ from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.report.chart import Chart, Line, Mark
 from bothworlds.report.palette import Style
 from bothworlds.report.panels import Entry, Panel, Summary
+from bothworlds.report.statistics import local_exponents
 
 # A theorem's bound on the regret: (environment, rounds) -> the bound at these rounds, or None where it says nothing.
 Bound = Callable[[Environment, Ints], Floats | None]
@@ -20,7 +21,7 @@ def all_charts(summary: Summary, bounds: Bounds = NO_BOUNDS) -> list[Chart]:
     """Return every chart of a report."""
     found = []
     for panel in summary.panels:
-        found += [linear_chart(panel), double_log_chart(panel, bounds)]
+        found += [linear_chart(panel), double_log_chart(panel, bounds), exponent_chart(panel)]
         found += [exploration_chart(panel)] if panel.exploration else []
     return found
 
@@ -90,7 +91,7 @@ def _bound_line(entry: Entry, bound: Bound, environment: Environment) -> list[Li
 
 
 def corruption_marks(panel: Panel) -> list[Mark]:
-    """Mark where nature spends its corruption: a stripe over the middle 98 % of it, the same for all algorithms.
+    """Mark where nature spends its corruption: a stripe up to 99 % of it, the same for all algorithms.
 
     A nature that looks at the learner spends differently on each: then a rule in the algorithm's colour says when it
     was through with 99 %.
@@ -99,14 +100,34 @@ def corruption_marks(panel: Panel) -> list[Mark]:
     if all(np.array_equal(spent[0], other) for other in spent):
         if spent[0][-1] <= 0.0:
             return []
-        start, end = (float(t[np.searchsorted(spent[0], share * spent[0][-1])]) for share in (0.01, 0.99))
-        return [Mark(start=start, end=max(end, start + 1e-9), text=f"corruption C = {spent[0][-1]:,.0f}")]
+        start, end = t[np.flatnonzero(spent[0] > 0.0)[0]], t[np.searchsorted(spent[0], 0.99 * spent[0][-1])]
+        words = f"corruption C = {spent[0][-1]:,.0f}"
+        return [Mark(start=float(start), end=max(float(end), start + 1e-9), text=words)]
     marks = []
     for entry, one in zip(panel.entries, spent, strict=True):
         if one[-1] > 0.0:
             end = float(t[np.searchsorted(one, 0.99 * one[-1])])
             marks.append(Mark(start=end, end=end, text=f"C = {one[-1]:,.0f} spent", colour=entry.style.colour))
     return marks
+
+
+def exponent_chart(panel: Panel) -> Chart:
+    """Return the growth exponent over the decade before t, with its interval: how the regret bends."""
+    lines = []
+    for entry in panel.entries:
+        t, slopes = local_exponents(entry.rounds, entry.run.paths)
+        value, half = slopes[:, 0], np.nan_to_num(slopes[:, 1])
+        low, high = value - half, value + half
+        lines.append(Line(label=entry.label, number=entry.number, style=entry.style, x=t, y=value, low=low, high=high))
+    return Chart(
+        name=f"{panel.ident}-exponent",
+        title=f"Growth exponent, {panel.name}",
+        description="Slope of log regret against log t over the decade before t, with 95 % intervals.",
+        x_label="round t",
+        y_label="growth exponent",
+        lines=lines,
+        y_limits=(-0.25, 1.5),
+    )
 
 
 def exploration_chart(panel: Panel) -> Chart:

@@ -14,6 +14,7 @@ from bothworlds.report.figures import (
     Bounds,
     double_log_chart,
     exploration_chart,
+    exponent_chart,
     linear_chart,
 )
 from bothworlds.report.panels import Panel, Summary
@@ -113,9 +114,20 @@ def _regime(panel: Panel, bounds: Bounds) -> str:
     if environment.reacts:
         blocks += [f'<p class="warn c1">{NOT_POLICY_REGRET}</p>', parts.rewards(panel)]
     blocks += [parts.legend(panel), f'<div class="charts">{"".join(charts)}</div>', parts.growth(panel)]
-    blocks += [_exploration(panel)]
+    blocks += [_exponents(panel), _exploration(panel)]
     blocks += [f"<details><summary>Which arm where: final policies</summary>{parts.policies(panel)}</details>"]
     return f'<section aria-labelledby="{ident}">{"".join(blocks)}</section>'
+
+
+def _exponents(panel: Panel) -> str:
+    """Return how the growth exponents develop in a regime."""
+    caption = (
+        "Slope of log regret over the decade before t, with 95 % intervals: 1 is linear, 1/2 a square root, and "
+        "logarithmic regret tends to 0. Missing where the regret is not positive."
+    )
+    chart = parts.figure(exponent_chart(panel), caption)
+    summary = "<summary>How the growth exponent develops</summary>"
+    return f'<details>{summary}<div class="charts">{chart}<div></div></div></details>'
 
 
 def _exploration(panel: Panel) -> str:

@@ -81,6 +81,14 @@ def growth_exponent(rounds: Ints, paths: Floats) -> Estimate:
     return Estimate(slope, factor(R) * error)
 
 
+def local_exponents(rounds: Ints, paths: Floats, *, count: int = 40) -> tuple[Floats, Floats]:
+    """Return some rounds, evenly in log t, and the growth exponent up to each with its half width (count, 2)."""
+    first = int(np.searchsorted(rounds, min(100, rounds[-1])))
+    ends = np.unique(np.linspace(first, len(rounds) - 1, count).astype(np.int64))
+    found = [growth_exponent(rounds[: end + 1], paths[:, : end + 1]) for end in ends]
+    return rounds[ends].astype(np.float64), np.array(found)
+
+
 def _slope(x: Floats, y: Floats) -> float:
     """Return the least-squares slope of log y on x; NaN if some y is not positive."""
     if (y <= 0.0).any():

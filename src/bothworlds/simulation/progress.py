@@ -122,7 +122,7 @@ def _bar(count: Count) -> Iterator[Watch]:
 
             def begin(self, name: str, weight: float) -> None:
                 count.begin(name, weight)
-                bar.update(task, description=f"{count.number}/{count.cells} {name}, compiled if need be")
+                bar.update(task, description=f"{count.number}/{count.cells} starting {name}")
 
             def advance(self, rounds: int) -> None:
                 count.advance(rounds)
