@@ -24,7 +24,7 @@ RIVALS: dict[str, dict[str, Any]] = {
     "uniform": {"kind": "uniform"},
 }
 SIZES = {"contexts": 5, "arms": 4, "dimension": 4, "gap": 0.2}
-NUMBERS = {"horizon": 50_000, "replications": 20, "seed": 7, "checkpoints": 120}
+NUMBERS = {"horizon": 40_000, "replications": 20, "seed": 7, "checkpoints": 120}
 
 
 def comparison(
