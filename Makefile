@@ -12,8 +12,8 @@ test: $(SETUP)  ## style, types, import contract, tests, documentation
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n 2
 
-demo: $(SETUP)  ## first decisions on embedded defaults
-	$(BIN)/python examples/first_decisions.py
+demo: $(SETUP)  ## the paper's algorithm and its rivals in every regime: a table, and comparison/report.html
+	$(BIN)/bothworlds compare
 
 bench: $(SETUP)  ## speed against NumPy, start-up time, designs, the adaptive tuning, all algorithms
 	$(BIN)/python benchmarks/rounds.py

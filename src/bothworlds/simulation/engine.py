@@ -82,22 +82,27 @@ def simulate(
     threads = None if threads is None else whole(threads, 1, "threads")
     labelled = _labelled(algorithms)
     began = time.time()
-    runs = {}
+    runs, cost = {}, {}
     for label, algorithm in labelled.items():
-        runs[label] = play(algorithm, setting, range(replications), threads=threads, progress=progress)
-    return collect(setting, labelled, runs, time.time() - began)
+        runs[label], seconds = play(algorithm, setting, range(replications), threads=threads, progress=progress)
+        cost[label] = seconds
+    return collect(setting, labelled, runs, cost, time.time() - began)
 
 
-def collect(setting: Setting, labelled: dict[str, Any], outcomes: dict[str, list[Outcome]], seconds: float) -> Results:
-    """Make results of the replications, in their order, of every algorithm."""
+def collect(
+    setting: Setting,
+    labelled: dict[str, Any],
+    outcomes: dict[str, list[Outcome]],
+    processor: dict[str, float],
+    seconds: float,
+) -> Results:
+    """Make results of the replications, in their order, of every algorithm; ``processor`` is the time each took."""
     runs = {label: _stacked(setting.environment, several) for label, several in outcomes.items()}
     count = len(next(iter(outcomes.values())))
-    return Results(
-        environment=setting.environment.name,
-        checkpoints=setting.checkpoints,
-        runs=runs,
-        manifest=_manifest(labelled, setting, count, seconds),
-    )
+    manifest = _manifest(labelled, setting, count, seconds)
+    rounds = setting.horizon * count
+    manifest["run"]["microseconds_per_round"] = {label: 1e6 * time / rounds for label, time in processor.items()}
+    return Results(environment=setting.environment.name, checkpoints=setting.checkpoints, runs=runs, manifest=manifest)
 
 
 def replay(
@@ -194,22 +199,26 @@ def play(
     *,
     threads: int | None = None,
     progress: Progress | None = None,
-) -> list[Outcome]:
-    """Play some replications of one algorithm; what each leaves depends on its number only."""
+) -> tuple[list[Outcome], float]:
+    """Play some replications of one algorithm; return what each leaves, and the processor time without compilation.
+
+    What a replication leaves depends on its number only.
+    """
     advance = progress or _silent
     if not _in_kernel_text(algorithm, setting.environment):
-        outcomes = []
+        outcomes, started = [], time.thread_time()
         for number in replications:
             outcomes.append(play_in_python(algorithm.start, setting, number))
             advance(setting.horizon)
-        return outcomes
+        return outcomes, time.thread_time() - started
     machine = algorithm.machine(setting.environment.problem)
     workers = threads or os.cpu_count() or 1
     groups = _groups(replications, workers, wide=machine.text.wide)
     Replications(machine, setting, groups[0]).advance(1)  # compiles in this thread, before the others start
     stop = threading.Event()
 
-    def play_some(numbers: range) -> list[Outcome]:
+    def play_some(numbers: range) -> tuple[list[Outcome], float]:
+        started = time.thread_time()
         some = Replications(machine, setting, numbers)
         rounds = FIRST_SLICE
         while some.played < setting.horizon and not stop.is_set():
@@ -217,7 +226,7 @@ def play(
             advance(some.advance(rounds))
             if time.monotonic() - began < SLICE_SECONDS:
                 rounds *= 2
-        return some.outcomes()
+        return some.outcomes(), time.thread_time() - started
 
     with ThreadPoolExecutor(max_workers=workers) as pool:
         futures = [pool.submit(play_some, numbers) for numbers in groups]
@@ -226,7 +235,8 @@ def play(
             failed = [error for future in done if (error := future.exception()) is not None]
             if failed:
                 raise failed[0]
-            return [outcome for future in futures for outcome in future.result()]
+            played = [future.result() for future in futures]
+            return [outcome for some, _ in played for outcome in some], sum(seconds for _, seconds in played)
         finally:
             stop.set()
             for future in futures:
@@ -255,6 +265,8 @@ def _stacked(environment: Environment, outcomes: list[Outcome]) -> Run:
         own_best=np.stack([outcome.own_best for outcome in outcomes]),
         best=environment.losses_of_best(sums),
         corruption=np.array([outcome.spent for outcome in outcomes]),
+        spent=environment.spending(sums).mean(axis=0),
+        policy=np.mean([outcome.policy for outcome in outcomes], axis=0),
         final={name: np.stack([outcome.final[name] for outcome in outcomes]) for name in names},
     )
 

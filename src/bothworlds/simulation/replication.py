@@ -41,13 +41,14 @@ class Setting:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What a replication leaves: cumulative losses at the checkpoints, sums of coefficients, final state."""
+    """What a replication leaves: cumulative losses at the checkpoints, sums of coefficients, final policy and state."""
 
     expected: Floats
     realised: Floats
     own_best: Floats
     sums: Floats
     spent: float
+    policy: Floats
     final: dict[str, Floats]
     trace: Ints
 
@@ -132,10 +133,10 @@ class Replications:
     def _outcome(self, memory: tuple[Floats, Floats], nature: Any, record: Record) -> Outcome:
         state = self._machine.text.state_of(*memory, *self._machine.world.z.shape)
         final = {name: getattr(state, name).copy() for name in self._machine.learnt}
-        return _outcome(self._setting, nature, record, final)
+        return _outcome(self._setting, nature, record, state.pi.copy(), final)
 
 
-def _outcome(setting: Setting, nature: Any, record: Record, final: dict[str, Floats]) -> Outcome:
+def _outcome(setting: Setting, nature: Any, record: Record, policy: Floats, final: dict[str, Floats]) -> Outcome:
     """Return what a replication leaves."""
     return Outcome(
         expected=record.expected,
@@ -143,6 +144,7 @@ def _outcome(setting: Setting, nature: Any, record: Record, final: dict[str, Flo
         own_best=record.own_best,
         sums=record.sums,
         spent=float(nature.state[0]) if setting.environment.budget > 0.0 else 0.0,
+        policy=policy,
         final=final,
         trace=record.trace,
     )
@@ -205,7 +207,8 @@ def play_in_python(start: Callable[..., Any], setting: Setting, number: int, *, 
             write_checkpoint(record, position, nature.tables, nature.sums, problem.probabilities, blocked)
             position += 1
     learnt = learner.learnt() if callable(getattr(learner, "learnt", None)) else {}
-    return _outcome(setting, nature, record, {name: np.array(values) for name, values in learnt.items()})
+    final = {name: np.array(values) for name, values in learnt.items()}
+    return _outcome(setting, nature, record, np.asarray(learner.probabilities(), dtype=np.float64), final)
 
 
 def _one_round(

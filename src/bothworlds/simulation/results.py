@@ -10,7 +10,7 @@ import numpy as np
 from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.problem.storage import checked_format, read_arrays, read_json, write_arrays, write_bytes
 
-FORMAT = "bothworlds-results-1"
+FORMAT = "bothworlds-results-2"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -25,8 +25,10 @@ class Run:
         Loss of the policy that was best in hindsight in each replication (R, n).
     best
         Loss, in each replication, of the one policy that is best in expectation, rho*_t of the checkpoint (R, n).
-    corruption
-        What nature spent (R,).
+    corruption, spent
+        What nature spent (R,), and by each checkpoint, on average (n,).
+    policy
+        pi at the end, averaged over replications (contexts, arms).
     final
         What was learnt at the end, by name.
     """
@@ -36,6 +38,8 @@ class Run:
     own_best: Floats
     best: Floats
     corruption: Floats
+    spent: Floats
+    policy: Floats
     final: dict[str, Floats]
 
     @property
@@ -135,7 +139,7 @@ class Results:
             raise ValueError(f"{path}: results are saved as .npz, with a manifest .json beside it")
         arrays: dict[str, Any] = {"checkpoints": self.checkpoints}
         for number, run in enumerate(self.runs.values()):
-            for name in ("expected", "realised", "own_best", "best", "corruption"):
+            for name in ("expected", "realised", "own_best", "best", "corruption", "spent", "policy"):
                 arrays[f"{number}.{name}"] = getattr(run, name)
             arrays |= {f"{number}.final.{name}": values for name, values in run.final.items()}
         header = {"format": FORMAT, "environment": self.environment, "labels": list(self.runs)}

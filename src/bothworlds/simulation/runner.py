@@ -2,17 +2,17 @@
 
 import contextlib
 import json
-import sys
-import time
-import warnings
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable
 from concurrent.futures import Executor
+from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from bothworlds.errors import StudyError
 from bothworlds.simulation.engine import Progress, simulate
-from bothworlds.simulation.results import Results, load_results
+from bothworlds.simulation.folder import CELLS, finished_cell, write_study
+from bothworlds.simulation.progress import Watch, shown
+from bothworlds.simulation.replayed import KIND, fixed_policies, replayed_cell
+from bothworlds.simulation.results import Results
 from bothworlds.simulation.spread import Finished, spread
 from bothworlds.simulation.study import Cell, Study
 
@@ -29,7 +29,8 @@ def run_study(
 
     A cell is written whole when it is finished, so that nothing finished is lost when the run is stopped. A cell that
     cannot be read any more is run again, with a warning. A cell that fails does not stop the others; at the end
-    `StudyError` names those that failed.
+    `StudyError` names those that failed. The folder also keeps the study, and fixed policies replayed in the worlds
+    that react to the plays.
 
     Parameters
     ----------
@@ -43,37 +44,55 @@ def run_study(
         Anything with the ``submit`` of `concurrent.futures`: processes, or a cluster. Tasks are slices of replications;
         the arrays are the same, byte for byte, as without an executor.
     """
-    folder = Path(output) / "cells"
+    folder = Path(output) / CELLS
     folder.mkdir(parents=True, exist_ok=True)
+    write_study(study, output)
     cells = list(study.cells())
-    finished: dict[str, Results | None] = {cell.key: _finished(folder / f"{cell.key}.npz", cell) for cell in cells}
-    open_cells = list({cell.key: cell for cell in cells if finished[cell.key] is None}.values())
-    work = sum(cell.numbers["horizon"] * cell.numbers["replications"] for cell in open_cells)
+    every = {cell.key: cell for cell in [*cells, *replayed_cells(study)]}
+    finished = {key: finished_cell(output, cell) for key, cell in every.items()}
+    open_cells = [cell for key, cell in every.items() if finished[key] is None]
     failures: list[tuple[Cell, Exception]] = []
-    with shown_progress(work, quiet=quiet) as advance:
-        if executor is None:
-            work_done = _in_turn(open_cells, threads=threads, progress=advance)
-        else:
-            work_done = spread(executor, open_cells, threads=threads, progress=advance)
-        with contextlib.closing(work_done):
-            for cell, done in work_done:
-                if isinstance(done, Exception):
-                    failures.append((cell, done))
-                    continue
-                done.save(folder / f"{cell.key}.npz")
-                finished[cell.key] = done
+    with (
+        shown(sum(_work(cell) for cell in open_cells), len(open_cells), quiet=quiet) as watch,
+        contextlib.ExitStack() as stack,
+    ):
+        for cell, done in _all(open_cells, threads=threads, watch=watch, executor=executor, stack=stack):
+            if isinstance(done, Exception):
+                failures.append((cell, done))
+                continue
+            done.save(folder / f"{cell.key}.npz")
+            finished[cell.key] = done
     if failures:
         raise StudyError(_failure(failures, len(open_cells)), failures) from failures[0][1]
     # Files know nothing of labels: an algorithm may be renamed, or stand twice, without being run again.
     return [(cell, results.relabelled(cell.algorithm)) for cell in cells if (results := finished[cell.key]) is not None]
 
 
-def _in_turn(cells: list[Cell], *, threads: int | None, progress: Progress) -> Generator[Finished]:
+def _all(
+    cells: list[Cell],
+    *,
+    threads: int | None,
+    watch: Watch,
+    executor: Executor | None,
+    stack: contextlib.ExitStack,
+) -> Iterable[Finished]:
+    """Run cells on the executor, if there is one and it can take them, and the others here."""
+    away = [cell for cell in cells if executor is not None and not _is_replayed(cell)]
+    here = stack.enter_context(contextlib.closing(_in_turn([c for c in cells if c not in away], threads, watch)))
+    if executor is None or not away:
+        return here
+    watch.begin(f"{len(away)} cells on the engine", sum(_work(cell) for cell in away) / sum(map(_rounds, away)))
+    there = stack.enter_context(contextlib.closing(spread(executor, away, threads=threads, progress=watch.advance)))
+    return chain(there, here)
+
+
+def _in_turn(cells: list[Cell], threads: int | None, watch: Watch) -> Generator[Finished]:
     """Run cells one after the other in this process; yield each with its results or with what went wrong."""
     for cell in cells:
+        watch.begin(f"{cell.algorithm} in {cell.environment}", _work(cell) / _rounds(cell))
         done: Results | Exception
         try:
-            done = run_cell(cell, threads=threads, progress=progress)
+            done = run_cell(cell, threads=threads, progress=watch.advance)
         except Exception as error:
             done = error
         yield cell, done
@@ -89,12 +108,34 @@ def _failure(failures: list[tuple[Cell, Exception]], tried: int) -> str:
     return "\n".join(lines)
 
 
+def replayed_cells(study: Study) -> list[Cell]:
+    """Return the cells that replay fixed policies, one for every world that reacts to the plays."""
+    found = {(replayed := replayed_cell(cell)).key: replayed for cell in study.cells()}
+    return [cell for cell in found.values() if cell.make_environment().reacts]
+
+
+def _is_replayed(cell: Cell) -> bool:
+    return bool(cell.algorithm_options.get("kind") == KIND)
+
+
+def _rounds(cell: Cell) -> int:
+    return int(cell.numbers["horizon"] * cell.numbers["replications"])
+
+
+def _work(cell: Cell) -> float:
+    """Return how long a cell takes, in some unit; one whose environment cannot be made fails at once."""
+    try:
+        return float(cell.make_environment().problem.dimension) * _rounds(cell)
+    except ValueError:
+        return 0.0
+
+
 def run_cell(cell: Cell, *, threads: int | None = None, progress: Progress | None = None) -> Results:
     """Run one cell; its numbers depend on nothing outside the cell."""
-    numbers = cell.numbers
+    numbers, environment = cell.numbers, cell.make_environment()
     return simulate(
-        cell.make_environment(),
-        {"cell": cell.make_algorithm()},
+        environment,
+        fixed_policies(environment) if _is_replayed(cell) else {"cell": cell.make_algorithm()},
         horizon=numbers["horizon"],
         replications=numbers["replications"],
         rng=numbers["seed"],
@@ -104,42 +145,3 @@ def run_cell(cell: Cell, *, threads: int | None = None, progress: Progress | Non
         threads=threads,
         progress=progress,
     )
-
-
-def _finished(path: Path, cell: Cell) -> Results | None:
-    """Return the results of a finished cell, or None if it is not there or damaged."""
-    if not path.exists():
-        return None
-    try:
-        return load_results(path)
-    except (ValueError, OSError) as error:
-        warnings.warn(f"{cell.name} is run again: {error}", stacklevel=3)
-        return None
-
-
-@contextlib.contextmanager
-def shown_progress(work: int, *, quiet: bool) -> Iterator[Progress]:
-    """Show rounds per second and the time left on a terminal's stderr; elsewhere show nothing."""
-    if quiet or not sys.stderr.isatty() or work == 0:
-        yield lambda rounds: None  # noqa: ARG005
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-    columns: list[Any] = [
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TextColumn("{task.fields[speed]}"),
-        TimeRemainingColumn(),
-    ]
-    began = time.monotonic()
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("simulating", total=work, speed="")
-
-        def advance(rounds: int) -> None:
-            done = bar.tasks[task].completed + rounds
-            speed = f"{done / max(time.monotonic() - began, 1e-9):,.0f} rounds/s"
-            bar.update(task, advance=rounds, speed=speed)
-
-        yield advance

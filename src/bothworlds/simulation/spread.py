@@ -16,6 +16,7 @@ from bothworlds.simulation.results import Results
 from bothworlds.simulation.study import Cell
 
 TASK_ROUNDS = 10_000_000  # about ten to thirty seconds of work
+Slice = tuple[list[Outcome], float]  # what replications leave, and the processor time they took
 Finished = tuple[Cell, Results | Exception]
 
 
@@ -26,8 +27,8 @@ def spread(executor: Executor, cells: list[Cell], *, threads: int | None, progre
     are put together in their order, so that the results are those of a run without an executor, bit for bit.
     """
     began = time.time()
-    waiting: dict[Future[list[Outcome]], tuple[int, int]] = {}
-    parts: dict[int, dict[int, list[Outcome] | None]] = {}
+    waiting: dict[Future[Slice], tuple[int, int]] = {}
+    parts: dict[int, dict[int, Slice | None]] = {}
     try:
         for n, cell in enumerate(cells):
             parts[n] = {numbers.start: None for numbers in slices(cell)}
@@ -45,10 +46,11 @@ def spread(executor: Executor, cells: list[Cell], *, threads: int | None, progre
                 del parts[n]
                 yield cells[n], error
                 continue
-            progress(cells[n].numbers["horizon"] * len(parts[n][start] or ()))
-            if all(part is not None for part in parts[n].values()):
-                ordered = [outcome for part in parts.pop(n).values() for outcome in part or ()]
-                yield cells[n], _put_together(cells[n], ordered, time.time() - began)
+            ready = [part for part in parts[n].values() if part is not None]
+            progress(cells[n].numbers["horizon"] * len(task.result()[0]))
+            if len(ready) == len(parts[n]):
+                del parts[n]
+                yield cells[n], _put_together(cells[n], ready, time.time() - began)
     finally:
         _cancel(list(waiting))
 
@@ -78,7 +80,7 @@ def setting_of(cell: Cell) -> Setting:
     )
 
 
-def play_slice(cell: Cell, first: int, count: int, threads: int, expected: tuple[str, ...]) -> list[Outcome]:
+def play_slice(cell: Cell, first: int, count: int, threads: int, expected: tuple[str, ...]) -> Slice:
     """Play a slice of a cell in whatever process this is; refuse to where other code would give other numbers."""
     if versions() != expected:
         raise ValueError(
@@ -94,6 +96,8 @@ def versions() -> tuple[str, ...]:
     return source_hash(), numba.__version__, np.__version__
 
 
-def _put_together(cell: Cell, outcomes: list[Outcome], seconds: float) -> Results:
+def _put_together(cell: Cell, slices: list[Slice], seconds: float) -> Results:
     """Make the results of a cell from its replications."""
-    return collect(setting_of(cell), {"cell": cell.make_algorithm()}, {"cell": outcomes}, seconds)
+    outcomes = [outcome for some, _ in slices for outcome in some]
+    processor = {"cell": sum(took for _, took in slices)}
+    return collect(setting_of(cell), {"cell": cell.make_algorithm()}, {"cell": outcomes}, processor, seconds)

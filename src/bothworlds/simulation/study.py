@@ -154,8 +154,8 @@ class Study:
 
 
 def _sizes(value: Any, name: str) -> list[Any]:
-    """Return the values of a size as a list that is not empty, each of the right kind."""
-    values = value if isinstance(value, list) else [value]
+    """Return the values of a size as a list that is not empty, each of the right kind; "none" leaves a size out."""
+    values: list[Any] = [None if one == "none" else one for one in (value if isinstance(value, list) else [value])]
     if not values:
         raise ValueError(f"the list of sizes {name} is empty")
     for one in values:
@@ -205,8 +205,16 @@ def _call(make: Callable[..., Any], options: dict[str, Any], word: str) -> Any:
 
 
 def make_environment(options: dict[str, Any], sizes: dict[str, Any], numbers: dict[str, int]) -> Environment:
-    """Make an environment from a table of a study; adversaries go between theta_0 and minus theta_0."""
+    """Make an environment from a table of a study; adversaries go between theta_0 and minus theta_0.
+
+    An environment may have sizes of its own, say ``margin = 1.0``; they go before those of the study.
+    """
     options = dict(options)
+    own = {key: _sizes(options.pop(key), key) for key in SIZES if key in options}
+    for key, values in own.items():
+        if len(values) != 1:
+            raise ValueError(f"an environment has one {key}; a list of sizes belongs into [sizes]")
+    sizes = {**sizes, **{key: values[0] for key, values in own.items()}}
     kind = _kind(options, list(WORLDS), "environment")
     try:
         return WORLDS[kind](_instance(sizes, numbers["seed"]), options, numbers)

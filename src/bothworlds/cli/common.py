@@ -1,0 +1,76 @@
+"""What the commands share: exit codes, errors as sentences, options, output."""
+
+import contextlib
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+
+from bothworlds.errors import NumericalError, StudyError
+
+FAILED, USAGE, BAD_INPUT, INTERRUPTED = 1, 2, 3, 130
+NARROWEST = 30
+
+folder_argument = click.argument("folder", type=click.Path(path_type=Path))
+threads_option = click.option("--threads", type=click.IntRange(min=1), help="Threads to use [default: all cores].")
+quiet_option = click.option("--quiet", is_flag=True, help="Show no progress.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+
+
+def leave(message: str, code: int) -> NoReturn:
+    """Say what is wrong on stderr and exit."""
+    talk(message)
+    sys.exit(code)
+
+
+def talk(message: str) -> None:
+    """Say something to a person: on stderr."""
+    click.echo(message, err=True)
+
+
+def answer(data: Any) -> None:
+    """Print data for a machine: JSON on stdout."""
+    click.echo(json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False))
+
+
+@contextlib.contextmanager
+def reading() -> Iterator[None]:
+    """Turn what is wrong with an input file into exit code 3."""
+    try:
+        yield
+    except (ValueError, OSError) as error:
+        leave(str(error), BAD_INPUT)
+
+
+@contextlib.contextmanager
+def working(interrupted: Callable[[], str] = lambda: "interrupted") -> Iterator[None]:
+    """Turn failures of the work into exit codes: 1, 3 for what only the work finds out, 130 for Ctrl-C."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        leave(interrupted(), INTERRUPTED)
+    except ValueError as error:
+        leave(str(error), BAD_INPUT)
+    except (NumericalError, StudyError, OSError) as error:
+        leave(str(error), FAILED)
+
+
+def strong(text: str) -> str:
+    """Return a text in bold on a terminal, unless NO_COLOR is set."""
+    plain = bool(os.environ.get("NO_COLOR")) or not sys.stdout.isatty()
+    return text if plain else click.style(text, bold=True)
+
+
+def width() -> int:
+    """Return how many characters fit on a line of the terminal; 120 where there is none."""
+    return max(NARROWEST, shutil.get_terminal_size((120, 40)).columns)
+
+
+def names(_: click.Context, __: click.Parameter, value: str | None) -> list[str] | None:
+    """Split a list of names at its commas."""
+    return None if value is None else [name.strip() for name in value.split(",") if name.strip()]

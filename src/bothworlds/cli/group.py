@@ -1,0 +1,69 @@
+"""The command `bothworlds` and how it finds its subcommands."""
+
+import os
+import warnings
+from difflib import get_close_matches
+from typing import Any
+
+import click
+
+from bothworlds.cli.check import check
+from bothworlds.cli.common import INTERRUPTED, leave, talk
+from bothworlds.cli.compare import compare
+from bothworlds.cli.completion import completion
+from bothworlds.cli.design import design
+from bothworlds.cli.listing import list_
+from bothworlds.cli.new import new
+from bothworlds.cli.report import report
+from bothworlds.cli.run import run
+from bothworlds.cli.show import show
+
+
+class Commands(click.Group):
+    """A group that knows what a mistyped command was meant to be, and how Ctrl-C ends."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find a subcommand; name the nearest one if there is none."""
+        if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            near = get_close_matches(args[0], self.list_commands(ctx), n=1, cutoff=0.5)
+            hint = f"Did you mean {near[0]!r}?" if near else f"There are {', '.join(self.list_commands(ctx))}."
+            ctx.fail(f"No such command {args[0]!r}. {hint}")
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; Ctrl-C ends with 130 wherever it comes."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            leave("interrupted", INTERRUPTED)
+
+
+@click.group(name="bothworlds", cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="bothworlds")
+@click.pass_context
+def main(ctx: click.Context) -> None:
+    r"""Best-of-both-worlds linear contextual bandits: compare, simulate, report.
+
+    \b
+    Examples:
+      bothworlds compare                  the paper's algorithm and its rivals, in two minutes
+      bothworlds new my.toml              a commented study of your own
+      bothworlds run my.toml              run it; the same command resumes
+      bothworlds report my-results        one page to send to a colleague
+
+    Data goes to stdout, talk to stderr. Exit codes: 0 done, 1 the work failed, 2 usage, 3 bad input file,
+    130 interrupted. NO_COLOR is honoured; `bothworlds completion bash` prints a completion script.
+    """
+    ctx.with_resource(warnings.catch_warnings())
+    warnings.simplefilter("default", UserWarning)
+    warnings.showwarning = lambda message, *_, **__: talk(f"warning: {message}")
+    if os.environ.get("NO_COLOR"):
+        ctx.color = False
+
+
+for command in (compare, new, run, report, show, list_, check, design, completion):
+    main.add_command(command)
+for command in (main, *main.commands.values()):  # docstrings are raw; click wants the character itself
+    command.help = (command.help or "").replace("\\b\n", "\b\n")

@@ -1,0 +1,97 @@
+"""`bothworlds new`: a commented study to start from."""
+
+from pathlib import Path
+
+import click
+
+from bothworlds.cli.common import FAILED, leave, talk, working
+from bothworlds.problem.storage import write_bytes
+from bothworlds.simulation.study import ALGORITHMS, WORLDS
+
+TEMPLATE = """\
+# A study: environments x algorithms x sizes, every one with the same horizon, replications and seed.
+#     bothworlds check {file}       is it right?
+#     bothworlds run {file}         run it; the same command goes on after an interruption
+#     bothworlds report FOLDER      a page of the results
+
+name = "my study"
+horizon = 10_000         # rounds T
+replications = 10        # R; intervals need at least 2
+seed = 0                 # decides everything: the instance, the contexts, the noise
+# checkpoints = 200      # how many rounds are recorded, evenly in log t
+# delay = 0              # feedback comes this many rounds late
+# batch = 1              # and is learnt in batches of this size
+
+[sizes]                  # a list makes a grid, say contexts = [5, 50]
+contexts = 5
+arms = 4
+dimension = 4
+gap = 0.2                # the smallest gap between the best and the second best arm
+# rarity = 50.0          # L: the rarest context has probability 1/L; uniform if left out
+# margin = 1.0           # beta of the margin condition; left out: a gap in every context
+
+# Environments, [environments.NAME] with a kind:
+{worlds}
+# `bothworlds list environments` shows their options.
+
+[environments.stochastic]
+kind = "stochastic"
+
+[environments.adversarial]
+kind = "adaptive-adversary"
+
+[environments.corrupted]
+kind = "corrupted"
+budget = 200             # C, spent in the first rounds; or placement = "random", "adaptive"
+
+# Algorithms, [algorithms.NAME] with a kind:
+{algorithms}
+# `bothworlds list algorithms` shows their options.
+
+[algorithms.certified]
+kind = "LCTsallisINF"
+tuning = "certified"     # "paper", "certified" or "adaptive"
+
+[algorithms.adaptive]
+kind = "LCTsallisINF"
+tuning = {{ kind = "adaptive", scale = 1.5 }}
+
+[algorithms.LinUCB]
+kind = "LinUCB"
+width = 0.5
+"""
+
+
+def template(file: str) -> str:
+    """Return the commented study, with the kinds that this version knows."""
+    return TEMPLATE.format(file=file, worlds=_wrapped(WORLDS), algorithms=_wrapped(ALGORITHMS))
+
+
+def _wrapped(kinds: object) -> str:
+    """Return kinds as lines of a comment."""
+    lines = ["#    "]
+    for kind in list(kinds):  # type: ignore[call-overload]
+        if len(lines[-1]) + len(kind) > 108:
+            lines.append("#    ")
+        lines[-1] += f" {kind},"
+    return "\n".join(lines).rstrip(",")
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False), default=Path("study.toml"))
+@click.option("--force", is_flag=True, help="Write over a file that is there.")
+def new(file: Path, force: bool) -> None:
+    r"""Write a commented study to FILE [study.toml].
+
+    \b
+    Examples:
+      bothworlds new
+      bothworlds new studies/mine.toml && bothworlds run studies/mine.toml
+    """
+    if file.exists() and not force:
+        leave(f"{file} is there already; --force writes over it", FAILED)
+    with working():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_bytes(file, template(str(file)).encode())
+    click.echo(file)
+    talk(f"edit it, then: bothworlds run {file}")

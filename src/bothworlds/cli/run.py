@@ -1,0 +1,65 @@
+"""`bothworlds run`: run a study, or what is left of it."""
+
+from pathlib import Path
+
+import click
+
+from bothworlds.cli.common import answer, json_option, quiet_option, reading, talk, threads_option, working
+from bothworlds.report.data import headline_data
+from bothworlds.report.page import NOT_POLICY_REGRET
+from bothworlds.report.panels import Summary, summary_of
+from bothworlds.report.terminal import reward_text
+from bothworlds.simulation import cluster
+from bothworlds.simulation.folder import Finished
+from bothworlds.simulation.results import Results
+from bothworlds.simulation.runner import run_study
+from bothworlds.simulation.study import Cell, Study
+
+
+@click.command()
+@click.argument("study", type=click.Path(path_type=Path))
+@click.option("--output", type=click.Path(path_type=Path, file_okay=False), help="Folder for results [STUDY-results].")
+@threads_option
+@click.option(
+    "--engine", metavar="ADDRESS", help="dask (processes on this machine) or dask://HOST:PORT [this process]."
+)
+@quiet_option
+@json_option
+def run(study: Path, output: Path | None, threads: int | None, engine: str | None, quiet: bool, as_json: bool) -> None:
+    r"""Run the cells of STUDY (a TOML file) that are not finished yet, and print a table.
+
+    Finished cells are kept in the output folder; after an interruption the same command goes on. Where nature reacts
+    to the plays, total reward is shown beside that of fixed policies replayed.
+
+    \b
+    Examples:
+      bothworlds run studies/first.toml
+      bothworlds run studies/first.toml --output first --threads 2
+      bothworlds run studies/first.toml --json > first.json
+      bothworlds run studies/first.toml --engine dask
+    """
+    with reading():
+        plan = Study.from_toml(study)
+    folder = output or study.with_name(f"{study.stem}-results")
+    with working(lambda: f"interrupted; finished cells are in {folder}, the same command goes on"):
+        with cluster.engine(engine, threads=threads) as executor:
+            done = run_study(plan, folder, threads=threads, quiet=quiet, executor=executor)
+        summary = summary_of(Finished(study=plan, folder=folder, cells=done, missing=[]))
+    if as_json:
+        answer(headline_data(summary))
+    else:
+        _print_table(done, summary)
+    talk(f"{len(done)} cells in {folder}; for a page of it: bothworlds report {folder}")
+
+
+def _print_table(done: list[tuple[Cell, Results]], summary: Summary) -> None:
+    """Print regret cell by cell, and total reward where regret does not tell."""
+    reacting = {entry.cell.key for panel in summary.panels if panel.environment.reacts for entry in panel.entries}
+    click.echo(f"{'regret':>10} {'+-':>8}  cell")
+    for cell, results in done:
+        last = results[cell.algorithm]
+        mark = "  [not policy regret]" if cell.key in reacting else ""
+        click.echo(f"{last.regret[-1]:>10.1f} {last.standard_error[-1]:>8.1f}  {cell.name}{mark}")
+    for panel in summary.panels:
+        if panel.environment.reacts:
+            click.echo(f"\n{panel.name}: {NOT_POLICY_REGRET}\n\n{reward_text(panel)}")

@@ -1,0 +1,122 @@
+"""A chart as data: what is drawn, not how. Both the page and the figure files are made from it."""
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from bothworlds.kernels.arrays import Floats
+from bothworlds.report.palette import Style
+
+DECADES_SHOWN = 4.5  # of a logarithmic vertical axis
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Line:
+    """A curve with an optional band around it; ``number`` is the algorithm's place in the study.
+
+    A ``yardstick`` does not stretch a linear axis: it may leave the chart.
+    """
+
+    label: str
+    number: int
+    style: Style
+    x: Floats
+    y: Floats
+    low: Floats | None = None
+    high: Floats | None = None
+    thin: bool = False
+    yardstick: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mark:
+    """A vertical stripe from one round to another, or a line where both are the same, with a few words."""
+
+    start: float
+    end: float
+    text: str
+    colour: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Chart:
+    """Curves on two axes, each linear or logarithmic."""
+
+    name: str
+    title: str
+    description: str
+    x_label: str
+    y_label: str
+    lines: list[Line]
+    x_log: bool = True
+    y_log: bool = False
+    y_limits: tuple[float, float] | None = None
+    marks: list[Mark] = field(default_factory=list)
+
+    @property
+    def in_order(self) -> list[Line]:
+        """The lines as they are drawn: solid ones first, so that dashes over them are seen."""
+        return sorted(self.lines, key=lambda line: bool(line.style.dash))
+
+    @property
+    def x_range(self) -> tuple[float, float]:
+        """Where the horizontal axis begins and ends."""
+        x = np.concatenate([line.x for line in self.lines])
+        return _widened(float(x.min()), float(x.max()))
+
+    @property
+    def y_range(self) -> tuple[float, float]:
+        """Where the vertical axis begins and ends."""
+        if self.y_limits is not None:
+            return self.y_limits
+        stretching = [line for line in self.lines if self.y_log or not line.yardstick] or self.lines
+        parts = [values for line in stretching for values in (line.y, line.low, line.high) if values is not None]
+        y = np.concatenate(parts)
+        y = y[np.isfinite(y)]
+        if not self.y_log:
+            return _widened(min(0.0, float(y.min(initial=0.0))), float(y.max(initial=0.0)) * 1.04)
+        positive = y[y > 0.0]
+        if not positive.size:
+            return 0.1, 1.0
+        top = float(positive.max())
+        return _widened(max(float(positive.min()), top / 10.0**DECADES_SHOWN), top * 1.15)
+
+
+def _widened(low: float, high: float) -> tuple[float, float]:
+    """Return a range that is not empty."""
+    return (low, high) if high > low else (low, low + max(1.0, abs(low)))
+
+
+def ticks(low: float, high: float, *, log: bool, count: int = 5) -> list[float]:
+    """Return round numbers within a range.
+
+    >>> ticks(0, 97, log=False)
+    [0.0, 20.0, 40.0, 60.0, 80.0]
+    >>> ticks(10, 30_000, log=True)
+    [10.0, 100.0, 1000.0, 10000.0]
+    """
+    if log:
+        powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+        steps = (1.0,) if math.log10(high / low) > 2.0 else (1.0, 2.0, 5.0)
+        every = math.ceil(math.log10(high / low) / 6.0)
+        found = [step * 10.0**power for power in powers if power % max(1, every) == 0 for step in steps]
+    else:
+        rough = (high - low) / count
+        unit = 10.0 ** math.floor(math.log10(rough))
+        step = next(unit * m for m in (1.0, 2.0, 5.0, 10.0) if unit * m >= rough)
+        found = [round(i * step, 12) for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
+    slack = 1e-9 * abs(high)
+    return [value for value in found if low - slack <= value <= high + slack]
+
+
+def short(value: float) -> str:
+    """Return a number for an axis.
+
+    >>> [short(v) for v in (0, 0.05, 200, 20_000, 1_500_000, 1e-7)]
+    ['0', '0.05', '200', '20k', '1.5M', '1e-07']
+    """
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if abs(value) >= size:
+            return f"{value / (1e3 if letter == 'k' else size):g}{letter}"
+    return f"{value:g}"

@@ -1,0 +1,61 @@
+"""One colour and one line style per algorithm, the same in every figure of every report.
+
+The colours are those of Okabe and Ito, told apart with every kind of colour blindness, darkened or lightened until they
+stand out from the paper or from the screen at night. The style of the line tells the same a second time.
+"""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+LIGHT = ("#0072b2", "#d55e00", "#2596cf", "#00805e", "#a9558a", "#b07a0a", "#767676", "#222222")
+DARK = ("#4ea6e6", "#ff8a4c", "#9bd5f7", "#2cc79a", "#e39cc6", "#f0b840", "#a5a5a5", "#f0f0f0")
+DASHES = ("", "7 4", "2 3", "9 3 2 3", "5 2")
+KNOWN = {
+    "LCTsallisINF certified": (0, 0),
+    "LCTsallisINF adaptive": (1, 0),
+    "LCTsallisINF paper": (2, 1),
+    "RealFTRL": (3, 3),
+    "OFUL": (4, 4),
+    "LinUCB": (5, 1),
+    "uniform": (6, 2),
+}
+FREE = [(c, d) for d in range(len(DASHES)) for c in (7, 0, 1, 2, 3, 4, 5, 6) if (c, d) not in KNOWN.values()]
+
+
+class Style(NamedTuple):
+    """A place in the palette and a pattern of dashes (empty for a solid line)."""
+
+    colour: int
+    dash: str
+
+
+def identity(options: dict[str, Any]) -> str:
+    """Return what decides the colour of an algorithm of a study: its kind, and its tuning if it has one.
+
+    >>> identity({"kind": "LCTsallisINF", "tuning": {"kind": "paper"}})
+    'LCTsallisINF paper'
+    """
+    kind = str(options.get("kind", ""))
+    tuning = options.get("tuning", "certified" if kind == "LCTsallisINF" else "")
+    word = tuning.get("kind", "") if isinstance(tuning, dict) else tuning
+    return f"{kind} {word}".strip()
+
+
+def styles(algorithms: Iterable[dict[str, Any]]) -> list[Style]:
+    """Return a style for each algorithm: its own if it is a known one, else the next that is free.
+
+    >>> styles([{"kind": "LinUCB"}, {"kind": "mine"}])
+    [Style(colour=5, dash='7 4'), Style(colour=7, dash='')]
+    """
+    taken: set[str] = set()
+    found, others = [], 0
+    for options in algorithms:
+        name = identity(options)
+        if name in KNOWN and name not in taken:
+            colour, dash = KNOWN[name]
+            taken.add(name)
+        else:
+            colour, dash = FREE[others % len(FREE)]
+            others += 1
+        found.append(Style(colour, DASHES[dash]))
+    return found

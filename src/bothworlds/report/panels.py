@@ -1,0 +1,219 @@
+"""Results of a study as a report needs them: one panel per regime and sizes, one entry per algorithm."""
+
+import math
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bothworlds.algorithms.lc_tsallis_inf import LCTsallisINF
+from bothworlds.algorithms.tunings import Paper
+from bothworlds.environments import Environment
+from bothworlds.kernels.arrays import Floats, Ints
+from bothworlds.report.palette import Style, styles
+from bothworlds.report.statistics import Estimate, factor, growth_exponent, mean_of, scores
+from bothworlds.simulation.folder import Finished
+from bothworlds.simulation.replayed import total_reward
+from bothworlds.simulation.results import Results, Run
+from bothworlds.simulation.study import Cell, Study
+from bothworlds.theory.forecast import forecast
+
+
+class Exploration(NamedTuple):
+    """What a tuning of LC-Tsallis-INF explores; gamma is exact for the paper's tuning, else an upper bound."""
+
+    entry: "Entry"
+    coverage: float
+    t0: float
+    rounds: Floats
+    gamma: Floats
+    explored: float
+    exact: bool
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Entry:
+    """One algorithm in one panel; ``number`` is its place in the study."""
+
+    label: str
+    number: int
+    style: Style
+    cell: Cell
+    results: Results
+
+    @property
+    def run(self) -> Run:
+        """The run itself."""
+        return self.results[self.label]
+
+    @property
+    def rounds(self) -> Ints:
+        """The checkpoints."""
+        return self.results.checkpoints
+
+    @property
+    def regret(self) -> Estimate:
+        """Regret at the horizon with its interval."""
+        return mean_of(self.run.paths[:, -1])
+
+    @cached_property
+    def exponent(self) -> Estimate:
+        """Growth exponent of the regret over the last decade."""
+        return growth_exponent(self.rounds, self.run.paths)
+
+    @property
+    def half_width(self) -> Floats:
+        """Half width of the 95 % interval of the regret at the checkpoints; zero for one replication."""
+        return np.nan_to_num(self.run.standard_error * factor(len(self.run.expected)))
+
+    @property
+    def cost(self) -> float:
+        """Microseconds of processor time per round; NaN where it was not measured."""
+        measured = self.results.manifest.get("run", {}).get("microseconds_per_round", {})
+        return float(next(iter(measured.values()), math.nan))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Panel:
+    """One regime with one choice of sizes: its truth, and the algorithms that were played in it.
+
+    ``ident`` is its name for files and identifiers, unlike that of any other panel.
+    """
+
+    name: str
+    ident: str
+    environment: Environment
+    entries: list[Entry]
+    replayed: dict[str, Run]
+
+    @property
+    def horizon(self) -> int:
+        """T."""
+        return int(self.entries[0].rounds[-1])
+
+    def reward(self, run: Run) -> Estimate:
+        """Total reward of a run at the horizon, with its interval."""
+        return mean_of(total_reward(self.environment.problem, run.expected[:, -1], self.horizon))
+
+    def headline(self, entry: Entry) -> Estimate:
+        """Return the number that counts: regret, or total reward where nature reacts to the plays."""
+        return self.reward(entry.run) if self.environment.reacts else entry.regret
+
+    @property
+    def measure(self) -> str:
+        """What `headline` is."""
+        return "total reward" if self.environment.reacts else "regret"
+
+    @property
+    def scores(self) -> dict[str, float]:
+        """100 for the best algorithm of the panel, 0 for the worst."""
+        sign = -1.0 if self.environment.reacts else 1.0
+        points = scores([sign * self.headline(entry).value for entry in self.entries])
+        return {entry.label: point for entry, point in zip(self.entries, points, strict=True)}
+
+    @cached_property
+    def exploration(self) -> list[Exploration]:
+        """What every LC-Tsallis-INF of the panel explores, from its schedule."""
+        problem, T = self.environment.problem, self.horizon
+        found = []
+        for entry in self.entries:
+            algorithm = entry.cell.make_algorithm()
+            if isinstance(algorithm, LCTsallisINF):
+                design = algorithm.design_for(problem)
+                schedule = algorithm.schedule_for(problem, design)
+                exact = isinstance(algorithm.tuning, Paper)
+                ahead = forecast(schedule, horizon=T, coverage=design.coverage, reward_per_loss=1.0, exact=exact)
+                t = np.geomspace(1.0, T, 120)
+                gamma = np.array([schedule.exploration_rate(one) for one in t])
+                explored = float(ahead.exploration_rounds[-1])
+                found.append(Exploration(entry, design.coverage, ahead.t0, t, gamma, explored, exact))
+        return found
+
+    @cached_property
+    def leaders(self) -> set[str]:
+        """The best algorithm, and those that 95 % of certainty cannot tell from it (paired over replications)."""
+        best = max(self.entries, key=lambda entry: self.scores[entry.label])
+        found = {best.label}
+        for entry in self.entries:
+            value, half = mean_of(self._outcomes(entry) - self._outcomes(best))
+            if abs(value) <= half:
+                found.add(entry.label)
+        return found
+
+    def _outcomes(self, entry: Entry) -> Floats:
+        """Return what `headline` is the mean of, replication by replication; the unit does not matter here."""
+        return np.asarray(entry.run.expected[:, -1] if self.environment.reacts else entry.run.paths[:, -1])
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Summary:
+    """A whole study, ready to be told."""
+
+    study: Study
+    panels: list[Panel]
+    labels: list[str]
+    styles: dict[str, Style]
+    manifest: dict[str, Any]
+    missing: list[str]
+
+    @cached_property
+    def scores(self) -> dict[str, Estimate]:
+        """Mean score over the panels of each algorithm, and its lowest (as the second number)."""
+        points: dict[str, list[float]] = {label: [] for label in self.labels}
+        for panel in self.panels:
+            for label, score in panel.scores.items():
+                points[label].append(score)
+        return {label: Estimate(sum(some) / len(some), min(some)) for label, some in points.items() if some}
+
+
+def summary_of(finished: Finished) -> Summary:
+    """Arrange what is in a folder of results."""
+    study = finished.study
+    labels = list(study.algorithms)
+    style_of = dict(zip(labels, styles(study.algorithms.values()), strict=True))
+    groups: dict[str, list[Entry]] = {}
+    for cell, results in finished.cells:
+        label = cell.algorithm
+        entry = Entry(label=label, number=labels.index(label), style=style_of[label], cell=cell, results=results)
+        groups.setdefault(panel_name(study, cell), []).append(entry)
+    panels: list[Panel] = []
+    for name, entries in groups.items():
+        environment = entries[0].cell.make_environment()
+        replayed = finished.replayed(entries[0].cell) if environment.reacts else None
+        runs = {} if replayed is None else replayed.runs
+        ident = _unlike(slug(name), {panel.ident for panel in panels})
+        panels.append(Panel(name=name, ident=ident, environment=environment, entries=entries, replayed=runs))
+    return Summary(
+        study=study,
+        panels=panels,
+        labels=labels,
+        styles=style_of,
+        manifest=finished.cells[0][1].manifest,
+        missing=[cell.name for cell in finished.missing],
+    )
+
+
+def slug(text: str) -> str:
+    """Return a name fit for files and identifiers.
+
+    >>> slug("ad fatigue, arms 4")
+    'ad-fatigue-arms-4'
+    """
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "panel"
+
+
+def _unlike(name: str, taken: set[str]) -> str:
+    """Return a name that is not taken yet."""
+    found, count = name, 1
+    while found in taken:
+        count += 1
+        found = f"{name}-{count}"
+    return found
+
+
+def panel_name(study: Study, cell: Cell) -> str:
+    """Return the name of a regime, with those sizes that differ within the study."""
+    varying = [f"{key} {cell.sizes[key]}" for key, values in study.sizes.items() if len(values) > 1]
+    return ", ".join([cell.environment, *varying])

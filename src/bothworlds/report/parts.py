@@ -1,0 +1,177 @@
+"""Parts of the page: each a function from results to HTML. Whatever a user may have named is escaped here."""
+
+import base64
+from collections.abc import Iterable
+from html import escape
+
+from bothworlds.report.chart import Chart
+from bothworlds.report.palette import Style
+from bothworlds.report.panels import Panel, Summary
+from bothworlds.report.svg import svg
+from bothworlds.report.tables import column_title, number, with_interval
+
+MOST_SHOWN = 12  # contexts and arms of a policy
+
+
+def key(style: Style) -> str:
+    """Return a piece of line in an algorithm's colour and style."""
+    dash = f' stroke-dasharray="{style.dash}"' if style.dash else ""
+    path = f'<path class="line" d="M0 6h30"{dash}/>'
+    return f'<svg class="key c{style.colour}" viewBox="0 0 30 12" aria-hidden="true">{path}</svg>'
+
+
+def legend(panel: Panel) -> str:
+    """Return the legend of a panel; its buttons show and hide an algorithm in all charts."""
+    items = [
+        f'<li><button type="button" aria-pressed="true" data-algorithm="{entry.number}">'
+        f"{key(entry.style)}{escape(entry.label)}</button></li>"
+        for entry in panel.entries
+    ]
+    return f'<ul class="legend" aria-label="Show or hide algorithms">{"".join(items)}</ul>'
+
+
+def figure(chart: Chart, caption: str) -> str:
+    """Return a chart with its caption."""
+    return f"<figure>{svg(chart, ident=chart.name)}<figcaption>{caption}</figcaption></figure>"
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[str]], *, caption: str, kind: str = "") -> str:
+    """Return a table of cells that are HTML already; the first cell of a row is its header."""
+    titles = "".join(f'<th scope="col">{cell}</th>' for cell in head)
+    body = []
+    for first, *others in rows:
+        cells = "".join(cell if cell.startswith("<td") else f"<td>{cell}</td>" for cell in others)
+        body.append(f'<tr><th scope="row">{first}</th>{cells}</tr>')
+    name = f' class="{kind}"' if kind else ""
+    text = escape(caption)
+    return (
+        f'<p class="caption">{text}</p><div class="scroll" tabindex="0" role="region" aria-label="{text}">'
+        f'<table{name} aria-label="{text}"><thead><tr>{titles}</tr></thead><tbody>{"".join(body)}</tbody></table></div>'
+    )
+
+
+def headline(summary: Summary) -> str:
+    """Return the headline table: regret at the horizon with intervals, and the score."""
+    head = ["algorithm", *(escape(column_title(panel)) for panel in summary.panels), "score", "lowest score"]
+    rows = []
+    for label in (label for label in summary.labels if label in summary.scores):
+        cells = [f"{key(summary.styles[label])}{escape(label)}"]
+        cells += [_headline_cell(panel, label, best=label in panel.leaders) for panel in summary.panels]
+        score = summary.scores[label]
+        rows.append([*cells, f"{score.value:.0f}", f"{score.half:.0f}"])
+    return table(
+        head,
+        rows,
+        caption="Mean at the horizon and its 95 % interval; marked: the best, and what cannot be told from it",
+        kind="headline",
+    )
+
+
+def _headline_cell(panel: Panel, label: str, *, best: bool) -> str:
+    """Return one cell of the headline table."""
+    found = [entry for entry in panel.entries if entry.label == label]
+    if not found:
+        return "–"
+    value, _, half = with_interval(panel.headline(found[0])).partition(" ± ")
+    interval = f"<small>± {half}</small>" if half else ""
+    mark = ' class="best"' if best else ""
+    return f"<td{mark}>{value}{interval}</td>"
+
+
+def growth(panel: Panel) -> str:
+    """Return regret and growth exponents of a panel."""
+    rows = []
+    for entry in panel.entries:
+        low, middle, high = entry.run.quantiles([0.1, 0.5, 0.9])[:, -1]
+        cells = [with_interval(entry.regret), number(low), number(middle), number(high)]
+        own = number(float(entry.run.regret_against_own_best[-1]))
+        rows.append([f"{key(entry.style)}{escape(entry.label)}", *cells, own, with_interval(entry.exponent)])
+    head = ["algorithm", "regret", "10 %", "median", "90 %", "against own best", "growth exponent"]
+    when = f"Regret at T = {panel.horizon:,}"
+    caption = f"{when}: mean with 95 % interval, quantiles of replications; exponent over the last decade"
+    return table(head, rows, caption=caption)
+
+
+def rewards(panel: Panel) -> str:
+    """Return total reward beside that of fixed policies replayed, best first."""
+    lines = [
+        (panel.reward(entry.run), escape(entry.label), entry.style.colour, key(entry.style)) for entry in panel.entries
+    ]
+    lines += [(panel.reward(run), f"<em>{escape(label)}</em>", 7, "") for label, run in panel.replayed.items()]
+    lines.sort(key=lambda line: -line[0].value)
+    top = max(abs(line[0].value) for line in lines) or 1.0
+    rows = []
+    for reward, label, colour, mark in lines:
+        bar = f'<span class="bar c{colour}" style="width:{8 * abs(reward.value) / top:.2f}rem"></span>'
+        rows.append([f"{mark}{label}", with_interval(reward), f"{reward.value / top:.1%}", f"<td>{bar}</td>"])
+    head = ["algorithm or fixed policy", "total reward", "of the best", ""]
+    return table(head, rows, caption=f"Total reward over T = {panel.horizon:,} rounds", kind="bars")
+
+
+def exploration_table(panel: Panel) -> str:
+    """Return lambda, t0 and the exploration of each tuning."""
+    rows = []
+    for part in panel.exploration:
+        sign = "" if part.exact else "≤ "
+        t0 = number(part.t0) if part.t0 > 1.0 else "–"
+        cells = [f"{part.coverage:.4g}", t0, f"{sign}{part.gamma[-1]:.3g}", f"{sign}{number(part.explored)}"]
+        rows.append([f"{key(part.entry.style)}{escape(part.entry.label)}", *cells])
+    head = ["algorithm", "coverage λ", "t<sub>0</sub>", "γ at T", "explored"]
+    return table(
+        head, rows, caption=f"Exploration up to T = {panel.horizon:,} in rounds; ≤ where the rate follows the data"
+    )
+
+
+def policies(panel: Panel) -> str:
+    """Return which arm each algorithm plays where at the end, in percent, with the truly best arm starred."""
+    problem = panel.environment.problem
+    star = " ★: the best arm of the clean world." if panel.environment.stochastic else ""
+    left_out = ""
+    if max(problem.n_contexts, problem.n_arms) > MOST_SHOWN:
+        left_out = f" Only the {MOST_SHOWN} likeliest contexts and the first {MOST_SHOWN} arms are shown."
+    tables = "".join(_policy(panel, place) for place in range(len(panel.entries)))
+    return (
+        f'<p class="small soft">Probability in percent, mean over replications, at t = T.{star}{left_out}</p>'
+        f'<div class="policies">{tables}</div>'
+    )
+
+
+def _policy(panel: Panel, place: int) -> str:
+    """Return the final policy of one algorithm, the likeliest contexts first."""
+    entry, problem = panel.entries[place], panel.environment.problem
+    best = panel.environment.comparator if panel.environment.stochastic else None
+    shown = sorted(range(problem.n_contexts), key=lambda x: -problem.probabilities[x])[:MOST_SHOWN]
+    arms = range(min(problem.n_arms, MOST_SHOWN))
+    head = "".join(f'<th scope="col">{escape(problem.arms[a])}</th>' for a in arms)
+    body = []
+    for x in sorted(shown):
+        cells = [
+            f'<td style="--p:{entry.run.policy[x, a]:.3f}"{" class=star" if best is not None and best[x] == a else ""}>'
+            f"{100 * entry.run.policy[x, a]:.0f}</td>"
+            for a in arms
+        ]
+        body.append(f'<tr><th scope="row">{escape(problem.contexts[x])}</th>{"".join(cells)}</tr>')
+    return (
+        f'<table class="c{entry.style.colour}"><caption>{escape(entry.label)}</caption>'
+        f'<thead><tr><th scope="col">x \\ arm</th>{head}</tr></thead><tbody>{"".join(body)}</tbody></table>'
+    )
+
+
+def cost(summary: Summary) -> str:
+    """Return the cost of a round of every algorithm in every panel."""
+    head = [
+        "algorithm",
+        *(f"{escape(panel.name)}, d = {panel.environment.problem.dimension}" for panel in summary.panels),
+    ]
+    rows = []
+    for label in summary.labels:
+        found = [next((e for e in panel.entries if e.label == label), None) for panel in summary.panels]
+        cells = ["–" if entry is None else number(entry.cost) for entry in found]
+        rows.append([f"{key(summary.styles[label])}{escape(label)}", *cells])
+    return table(head, rows, caption="Microseconds of processor time per round, nature included, compilation not")
+
+
+def download(name: str, kind: str, content: str) -> str:
+    """Return a link that saves a text embedded in the page."""
+    coded = base64.b64encode(content.encode()).decode()
+    return f'<a download="{escape(name)}" href="data:{kind};base64,{coded}">{escape(name)}</a>'

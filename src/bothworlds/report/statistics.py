@@ -1,0 +1,107 @@
+"""Small statistics of a report: Student intervals, growth exponents, scores. Pure functions."""
+
+import math
+from collections.abc import Sequence
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+
+from bothworlds.kernels.arrays import Floats, Ints
+
+LEVEL = 0.95
+FEWEST_POINTS = 5
+
+
+class Estimate(NamedTuple):
+    """A number and the half width of its interval; NaN where there is none."""
+
+    value: float
+    half: float
+
+
+def student_quantile(p: float, freedom: int) -> float:
+    """Return the p-quantile of Student's t: exact for one and two degrees of freedom, else by Hill's expansion.
+
+    >>> round(student_quantile(0.975, 1), 2), round(student_quantile(0.975, 19), 3)
+    (12.71, 2.093)
+    """
+    if freedom == 1:
+        return math.tan(math.pi * (p - 0.5))
+    if freedom == 2:
+        return (2.0 * p - 1.0) / math.sqrt(2.0 * p * (1.0 - p))
+    z = NormalDist().inv_cdf(p)
+    terms = (
+        (z**3 + z) / 4.0,
+        (5.0 * z**5 + 16.0 * z**3 + 3.0 * z) / 96.0,
+        (3.0 * z**7 + 19.0 * z**5 + 17.0 * z**3 - 15.0 * z) / 384.0,
+        (79.0 * z**9 + 776.0 * z**7 + 1482.0 * z**5 - 1920.0 * z**3 - 945.0 * z) / 92160.0,
+    )
+    return z + math.fsum(term / freedom ** (i + 1) for i, term in enumerate(terms))
+
+
+def factor(replications: int) -> float:
+    """Return how many standard errors the 95 % interval reaches to either side; NaN for one replication."""
+    return student_quantile(0.5 + LEVEL / 2.0, replications - 1) if replications > 1 else math.nan
+
+
+def mean_of(values: Floats) -> Estimate:
+    """Return the mean of independent values with its 95 % interval.
+
+    >>> mean_of(np.array([1.0, 3.0])).value
+    2.0
+    """
+    R = len(values)
+    error = float(values.std(ddof=1)) / math.sqrt(R) if R > 1 else math.nan
+    return Estimate(float(values.mean()), factor(R) * error)
+
+
+def growth_exponent(rounds: Ints, paths: Floats) -> Estimate:
+    """Return the slope of log R_t against log t over the last decade, with a jackknife interval over replications.
+
+    About 0 for logarithmic regret, 1/2 for sqrt(T), 1 for linear. NaN where the regret is not positive throughout the
+    decade, also with any one replication left out, for its logarithm does not exist.
+
+    >>> t = np.arange(1, 1001)
+    >>> round(growth_exponent(t, np.sqrt(t)[None, :]).value, 6)
+    0.5
+    """
+    last = rounds >= rounds[-1] / 10.0
+    if last.sum() < FEWEST_POINTS:
+        return Estimate(math.nan, math.nan)
+    x, y = np.log(rounds[last]), paths[:, last]
+    slope = _slope(x, y.mean(axis=0))
+    R = len(y)
+    if R == 1 or math.isnan(slope):
+        return Estimate(slope, math.nan)
+    others = np.array([_slope(x, (y.sum(axis=0) - one) / (R - 1)) for one in y])
+    if np.isnan(others).any():
+        return Estimate(math.nan, math.nan)
+    error = math.sqrt((R - 1) / R * float(((others - others.mean()) ** 2).sum()))
+    return Estimate(slope, factor(R) * error)
+
+
+def local_exponents(rounds: Ints, paths: Floats, *, count: int = 40) -> tuple[Floats, Floats]:
+    """Return some rounds, evenly in log t, and the growth exponent up to each with its half width (count, 2)."""
+    first = int(np.searchsorted(rounds, min(100, rounds[-1])))
+    ends = np.unique(np.linspace(first, len(rounds) - 1, count).astype(np.int64))
+    found = [growth_exponent(rounds[: end + 1], paths[:, : end + 1]) for end in ends]
+    return rounds[ends].astype(np.float64), np.array(found)
+
+
+def _slope(x: Floats, y: Floats) -> float:
+    """Return the least-squares slope of log y on x; NaN if some y is not positive."""
+    if (y <= 0.0).any():
+        return math.nan
+    centred = x - x.mean()
+    return float(centred @ np.log(y) / (centred @ centred))
+
+
+def scores(losses: Sequence[float]) -> list[float]:
+    """Return 100 for the smallest loss, 0 for the largest, and evenly in between.
+
+    >>> scores([10.0, 30.0, 20.0])
+    [100.0, 0.0, 50.0]
+    """
+    best, worst = min(losses), max(losses)
+    return [100.0 * (worst - loss) / (worst - best) if worst > best else 100.0 for loss in losses]

@@ -1,0 +1,87 @@
+"""The tables of a report as text and as LaTeX: one row per algorithm, one column per regime."""
+
+import math
+
+from bothworlds.report.panels import Panel, Summary
+from bothworlds.report.statistics import Estimate
+
+
+def number(value: float) -> str:
+    """Return a number with thousands apart and no more digits than it deserves; a dash for none.
+
+    >>> number(1234.56), number(12.345), number(0.01234), number(float("nan"))
+    ('1,235', '12.3', '0.012', '–')
+    """
+    if math.isnan(value):
+        return "–"
+    digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2 if abs(value) >= 0.1 else 3
+    return _rounded(value, digits)
+
+
+def _rounded(value: float, digits: int) -> str:
+    """Return a number with so many digits; never minus zero."""
+    return f"{round(value, digits) + 0.0:,.{digits}f}"
+
+
+def with_interval(estimate: Estimate) -> str:
+    """Return a number and the half width of its interval, with the same number of digits.
+
+    >>> with_interval(Estimate(1234.5, 45.6)), with_interval(Estimate(0.5, float("nan")))
+    ('1,234 ± 46', '0.50')
+    """
+    if math.isnan(estimate.value):
+        return "–"
+    if math.isnan(estimate.half):
+        return number(estimate.value)
+    size = max(abs(estimate.value), estimate.half)
+    digits = 0 if size >= 100 else 1 if size >= 10 else 2
+    return f"{_rounded(estimate.value, digits)} ± {_rounded(estimate.half, digits)}"
+
+
+def column_title(panel: Panel) -> str:
+    """Return the name of a panel, and what is measured where it is not regret."""
+    return f"{panel.name} (reward)" if panel.environment.reacts else panel.name
+
+
+def headline_rows(summary: Summary) -> list[list[str]]:
+    """Return the headline table: a row of titles, then one row per algorithm."""
+    rows = [["algorithm", *(column_title(panel) for panel in summary.panels), "score", "lowest"]]
+    for label in summary.labels:
+        if label not in summary.scores:
+            continue
+        cells = [_cell(panel, label) for panel in summary.panels]
+        score = summary.scores[label]
+        rows.append([label, *cells, f"{score.value:.0f}", f"{score.half:.0f}"])
+    return rows
+
+
+def _cell(panel: Panel, label: str) -> str:
+    """Return regret or reward of an algorithm in a panel; a dash where it was not run."""
+    found = [entry for entry in panel.entries if entry.label == label]
+    return with_interval(panel.headline(found[0])) if found else "–"
+
+
+def latex_table(summary: Summary) -> str:
+    """Return the headline table for a paper; needs the package booktabs."""
+    head, *rows = headline_rows(summary)
+    lines = [
+        f"% {_latex(summary.study.name)}: regret at the horizon, mean and 95 % interval; made by bothworlds",
+        f"\\begin{{tabular}}{{l{'r' * (len(head) - 1)}}}",
+        "\\toprule",
+        " & ".join(_latex(cell) for cell in head) + " \\\\",
+        "\\midrule",
+    ]
+    for row in rows:
+        cells = [_latex(row[0])]
+        for place, cell in enumerate(row[1:]):
+            text = f"${cell.replace(',', '{,}').replace('±', chr(92) + 'pm')}$" if cell != "–" else "--"
+            strong = place < len(summary.panels) and row[0] in summary.panels[place].leaders
+            cells.append(f"\\boldmath {text}" if strong else text)
+        lines.append(" & ".join(cells) + " \\\\")
+    return "\n".join([*lines, "\\bottomrule", "\\end{tabular}"]) + "\n"
+
+
+def _latex(text: str) -> str:
+    """Escape what LaTeX would take as a command."""
+    named = {"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}"}
+    return "".join(named.get(c, f"\\{c}" if c in "&%$#_{}" else c) for c in text)

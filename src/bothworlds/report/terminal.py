@@ -1,0 +1,109 @@
+"""Results in a terminal: the table, and a small plot of dots."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from bothworlds.kernels.arrays import Floats
+from bothworlds.report.panels import Panel, Summary
+from bothworlds.report.tables import headline_rows, with_interval
+
+# Braille cells are two dots wide and four high; the bit of each dot.
+DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
+LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+def table_text(summary: Summary, *, width: int = 100) -> str:
+    """Return the headline table as text: with intervals if they fit, else without, else one line per number."""
+    titles, *rows = headline_rows(summary)
+    titles[1:-2] = [f"{panel.name}*" if panel.environment.reacts else panel.name for panel in summary.panels]
+    note = ["* total reward: larger is better"] if any(panel.environment.reacts for panel in summary.panels) else []
+    short = [[cell.partition(" ± ")[0] for cell in row] for row in rows]
+    for shown in (rows, short):
+        text = aligned([titles, *shown])
+        if max(len(line) for line in text.splitlines()) <= width:
+            return "\n".join([text, *note])
+    blocks = []
+    for panel in summary.panels:
+        lines = [[entry.label, with_interval(panel.headline(entry))] for entry in panel.entries]
+        blocks.append(aligned([[panel.name, panel.measure], *lines]))
+    scores = [[row[0], row[-2], row[-1]] for row in (titles, *rows)]
+    return "\n\n".join([*blocks, aligned(scores)])
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> str:
+    """Return rows of cells in columns, the first to the left, the others to the right.
+
+    >>> print(aligned([["name", "n"], ["a", "10"]]))
+    name   n
+    ----  --
+    a     10
+    """
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = ["  ".join(_padded(cell, widths[i], i) for i, cell in enumerate(row)).rstrip() for row in rows]
+    lines.insert(1, "  ".join("-" * width for width in widths))
+    return "\n".join(lines)
+
+
+def _padded(cell: str, width: int, column: int) -> str:
+    return cell.ljust(width) if column == 0 else cell.rjust(width)
+
+
+def reward_text(panel: Panel) -> str:
+    """Return total reward of learners and of fixed policies replayed, best first."""
+    lines = [(panel.reward(entry.run), entry.label) for entry in panel.entries]
+    lines += [(panel.reward(run), label) for label, run in panel.replayed.items()]
+    lines.sort(key=lambda line: -line[0].value)
+    rows = [[f"in {panel.name}", "total reward"], *([label, with_interval(reward)] for reward, label in lines)]
+    return aligned(rows)
+
+
+def plot_text(panel: Panel, *, width: int = 72, height: int = 12) -> str:
+    """Return regret against time as dots, both axes logarithmic, with a letter at the end of every curve."""
+    columns, rows = max(20, width - 12), max(4, height)
+    curves = [(entry.rounds, entry.run.regret) for entry in panel.entries]
+    top = max(float(regret.max()) for _, regret in curves)
+    if not top > 0.0:
+        return f"{panel.name}: no regret to plot"
+    T = panel.horizon
+    bottom = max(min(float(r[r > 0.0].min()) for _, r in curves if (r > 0.0).any()), top / 1e4)
+    first = max(1.0, min(10.0, T / 1000))
+    if first >= T or top <= bottom:
+        return f"{panel.name}: too short to plot"
+    cells = np.zeros((rows, columns), dtype=np.int64)
+    ends: dict[int, str] = {}
+    for place, (t, regret) in enumerate(curves):
+        shown = (t >= first) & (regret >= bottom)
+        x = _dots(np.log(t[shown] / first) / math.log(T / first), 2 * columns)
+        y = _dots(1.0 - np.log(regret[shown] / bottom) / math.log(top / bottom), 4 * rows)
+        for column, row in zip(x, y, strict=True):
+            cells[row // 4, column // 2] |= DOTS[row % 4][column % 2]
+        if shown[-1]:
+            row = int(y[-1]) // 4
+            ends[row] = ends.get(row, "") + LETTERS[place % len(LETTERS)]
+    lines = [f"{panel.name}: regret, both axes logarithmic"]
+    for row in range(rows):
+        label = f"{top:,.3g}" if row == 0 else f"{bottom:,.3g}" if row == rows - 1 else ""
+        dots = "".join(chr(0x2800 + int(cell)) if cell else " " for cell in cells[row])
+        lines.append(f"{label:>8} |{dots}{ends.get(row, '')}")
+    lines.append(f"{'':>8} +{'-' * columns}")
+    lines.append(f"{'':>9}t = {first:,.0f}{f'{T:,}':>{max(1, columns - len(f't = {first:,.0f}'))}}")
+    names = [f"{LETTERS[i % len(LETTERS)]} {entry.label}" for i, entry in enumerate(panel.entries)]
+    return "\n".join([*lines, *_wrapped(names, width)])
+
+
+def _dots(share: Floats, count: int) -> list[int]:
+    """Return the places of shares of a length in dots."""
+    places: list[int] = np.clip((share * (count - 1)).round(), 0, count - 1).astype(np.int64).tolist()
+    return places
+
+
+def _wrapped(words: list[str], width: int) -> list[str]:
+    """Put words on lines of a width."""
+    lines = [""]
+    for word in words:
+        if lines[-1] and len(lines[-1]) + len(word) + 3 > width:
+            lines.append("")
+        lines[-1] += ("   " if lines[-1] else "") + word
+    return lines

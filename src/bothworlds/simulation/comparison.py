@@ -1,0 +1,92 @@
+"""The comparison that `bothworlds compare` runs: the paper's algorithm and its rivals, regime by regime, as a study."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Any
+
+from bothworlds.simulation.study import ALGORITHMS, WORLDS, Study
+
+REGIMES: dict[str, dict[str, Any]] = {
+    "stochastic": {"kind": "stochastic"},
+    "adversarial": {"kind": "adaptive-adversary"},
+    "corrupted": {"kind": "corrupted"},
+    "margin": {"kind": "stochastic", "margin": 1.0},
+    "ad fatigue": {"kind": "ad-fatigue"},
+}
+OURS: dict[str, dict[str, Any]] = {
+    f"LC-Tsallis-INF {tuning}": {"kind": "LCTsallisINF", "tuning": tuning}
+    for tuning in ("paper", "certified", "adaptive")
+}
+RIVALS: dict[str, dict[str, Any]] = {
+    "RealFTRL": {"kind": "RealFTRL"},
+    "OFUL": {"kind": "OFUL"},
+    "LinUCB": {"kind": "LinUCB", "width": 0.5},
+    "uniform": {"kind": "uniform"},
+}
+SIZES = {"contexts": 5, "arms": 4, "dimension": 4, "gap": 0.2}
+NUMBERS = {"horizon": 40_000, "replications": 20, "seed": 7, "checkpoints": 120}
+
+
+def comparison(
+    *,
+    algorithms: Iterable[str] | None = None,
+    regimes: Iterable[str] | None = None,
+    sizes: dict[str, Any] | None = None,
+    **numbers: int | None,
+) -> Study:
+    """Return the study of a comparison; what is left out has the values of `bothworlds compare`.
+
+    Parameters
+    ----------
+    algorithms
+        Labels of `OURS` and `RIVALS`, the three tunings by their own names, or kinds of the registry.
+    regimes
+        Names of `REGIMES`, or kinds of environments.
+    sizes, numbers
+        As in a study: contexts, arms, ...; horizon, replications, seed, ...
+
+    >>> study = comparison(algorithms=["adaptive", "LinUCB"], regimes=["stochastic"], horizon=100)
+    >>> list(study.algorithms), study.numbers["horizon"]
+    (['LC-Tsallis-INF adaptive', 'LinUCB'], 100)
+    """
+    given = {key: value for key, value in numbers.items() if value is not None}
+    return Study.from_dict(
+        {
+            "name": "LC-Tsallis-INF and its rivals",
+            **NUMBERS,
+            **given,
+            "sizes": {**SIZES, **(sizes or {})},
+            "environments": _chosen(regimes, REGIMES, known_regimes(), "regime"),
+            "algorithms": _chosen(algorithms, {**OURS, **RIVALS}, known_algorithms(), "algorithm"),
+        }
+    )
+
+
+def known_regimes() -> dict[str, tuple[str, dict[str, Any]]]:
+    """Return label and options of every regime, by the names it may be called by."""
+    worlds = {kind: (kind, {"kind": kind}) for kind in WORLDS}
+    return {**worlds, **{name: (name, options) for name, options in REGIMES.items()}}
+
+
+def known_algorithms() -> dict[str, tuple[str, dict[str, Any]]]:
+    """Return label and options of every algorithm, by the names it may be called by."""
+    kinds = {kind: (kind, {"kind": kind}) for kind in ALGORITHMS}
+    tunings = {str(options["tuning"]): (label, options) for label, options in OURS.items()}
+    return {**kinds, **tunings, **{label: (label, options) for label, options in {**OURS, **RIVALS}.items()}}
+
+
+def _chosen(
+    names: Iterable[str] | None, default: dict[str, Any], known: dict[str, tuple[str, dict[str, Any]]], word: str
+) -> dict[str, dict[str, Any]]:
+    """Return the chosen tables by label; unknown names are refused with the nearest known one."""
+    lower = {name.lower(): name for name in known}
+    found = {}
+    for name in default if names is None else names:
+        key = name.strip().lower()
+        if key not in lower:
+            near = get_close_matches(key, lower, n=1, cutoff=0.5)
+            hint = f"; did you mean {lower[near[0]]!r}?" if near else f"; known are {', '.join(known)}"
+            raise ValueError(f"unknown {word} {name!r}{hint}")
+        label, options = known[lower[key]]
+        found[label] = options
+    return found

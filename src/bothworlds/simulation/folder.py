@@ -1,0 +1,63 @@
+"""The folder of a study's results: study.toml, and one pair of files per finished cell."""
+
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+from bothworlds.problem.storage import write_bytes
+from bothworlds.simulation.replayed import replayed_cell
+from bothworlds.simulation.results import Results, load_results
+from bothworlds.simulation.study import Cell, Study
+from bothworlds.simulation.toml import to_toml
+
+CELLS, STUDY = "cells", "study.toml"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finished:
+    """What is in a folder: the study, its finished cells in order, and the cells that are not finished yet."""
+
+    study: Study
+    folder: Path
+    cells: list[tuple[Cell, Results]]
+    missing: list[Cell]
+
+    def replayed(self, cell: Cell) -> Results | None:
+        """Return the fixed policies replayed in the environment of a cell, if it reacts to the plays."""
+        return finished_cell(self.folder, replayed_cell(cell), otherwise="is left out")
+
+
+def write_study(study: Study, output: str | Path) -> None:
+    """Keep the study in the folder of its results."""
+    write_bytes(Path(output) / STUDY, to_toml(study).encode())
+
+
+def finished_cell(output: str | Path, cell: Cell, *, otherwise: str = "is run again") -> Results | None:
+    """Return the results of a finished cell, or None if it is not there or damaged."""
+    path = Path(output) / CELLS / f"{cell.key}.npz"
+    if not path.exists():
+        return None
+    try:
+        return load_results(path)
+    except (ValueError, OSError) as error:
+        warnings.warn(f"{cell.name} {otherwise}: {error}", stacklevel=3)
+        return None
+
+
+def read_folder(output: str | Path) -> Finished:
+    """Read the results of a study from its folder; one without a study or without a finished cell is refused."""
+    folder = Path(output)
+    if not (folder / STUDY).is_file():
+        raise ValueError(f"{folder} is not a folder of results: it has no {STUDY}")
+    study = Study.from_toml(folder / STUDY)
+    cells: list[tuple[Cell, Results]] = []
+    missing = []
+    for cell in study.cells():
+        results = finished_cell(folder, cell, otherwise="is left out")
+        if results is None:
+            missing.append(cell)
+        else:
+            cells.append((cell, results.relabelled(cell.algorithm)))
+    if not cells:
+        raise ValueError(f"no cell of the study in {folder} is finished; run it: bothworlds run {folder / STUDY}")
+    return Finished(study=study, folder=folder, cells=cells, missing=missing)

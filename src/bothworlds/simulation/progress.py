@@ -1,0 +1,132 @@
+"""Progress of a study: a bar on a terminal, a plain line now and then elsewhere; all of it on stderr."""
+
+import contextlib
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+FIRST_LINE, OTHER_LINES = 4.0, 15.0  # seconds
+
+
+class Watch(Protocol):
+    """Who is told what happens."""
+
+    def begin(self, name: str, weight: float) -> None:
+        """Tell that a cell begins, one round of which is so much work."""
+
+    def advance(self, rounds: int) -> None:
+        """Tell that some more rounds were played; may come from any thread."""
+
+
+class Count:
+    """Work done and left, in words."""
+
+    def __init__(self, work: float, cells: int) -> None:
+        self.work, self.cells = work, cells
+        self.done, self.rounds, self.number = 0.0, 0, 0
+        self.name, self._weight = "", 1.0
+        self._began = self._last = time.monotonic()
+        self._starting = True
+        self._playing = 0.0
+        self._lock = threading.Lock()
+
+    def begin(self, name: str, weight: float) -> None:
+        """Note the cell that begins."""
+        self.name, self._weight = name, weight
+        self.number += 1
+        self._starting, self._last = True, time.monotonic()
+
+    def advance(self, rounds: int) -> None:
+        """Note some more rounds."""
+        with self._lock:
+            now = time.monotonic()
+            if not self._starting:  # compilation happens once; it says nothing about the time left
+                self._playing += now - self._last
+            self._starting, self._last = False, now
+            self.done += rounds * self._weight
+            self.rounds += rounds
+
+    @property
+    def speed(self) -> str:
+        """Rounds per second so far."""
+        return f"{self.rounds / max(time.monotonic() - self._began, 1e-9):,.0f} rounds/s"
+
+    @property
+    def line(self) -> str:
+        """One plain line."""
+        share = self.done / max(self.work, 1e-9)
+        where = f"simulating: {share:.0%}, cell {self.number} of {self.cells}"
+        if self._starting:
+            return f"{where} ({self.name}, compiled if need be)"
+        left = f", about {self._playing * (1.0 - share) / share:,.0f} s left" if share > 0.02 else ""
+        return f"{where} ({self.name}){left}"
+
+
+@contextlib.contextmanager
+def shown(work: float, cells: int, *, quiet: bool) -> Iterator[Watch]:
+    """Show the progress of some work; nothing if quiet or if there is none."""
+    count = Count(work, cells)
+    if quiet or not cells:
+        yield count
+    elif sys.stderr.isatty():
+        with _bar(count) as watch:
+            yield watch
+    else:
+        with _lines(count):
+            yield count
+
+
+@contextlib.contextmanager
+def _lines(count: Count) -> Iterator[None]:
+    """Print a line after some seconds, then now and then, from a thread of its own."""
+    over = threading.Event()
+
+    def tell() -> None:
+        pause = FIRST_LINE
+        while not over.wait(pause):
+            print(count.line, file=sys.stderr, flush=True)
+            pause = OTHER_LINES
+
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        over.set()
+        teller.join()
+
+
+@contextlib.contextmanager
+def _bar(count: Count) -> Iterator[Watch]:
+    """Show a live bar; the spinner and the clock move while an algorithm is compiled, too."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.table import Column
+
+    columns: list[Any] = [
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False, table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis")),
+        BarColumn(bar_width=20),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TextColumn("{task.fields[speed]}", markup=False),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(compact=True),
+    ]
+    with Progress(*columns, console=Console(stderr=True), expand=True) as bar:
+        task = bar.add_task("simulating", total=count.work, speed="")
+
+        class Shown:
+            """Passes on what happens to the bar."""
+
+            def begin(self, name: str, weight: float) -> None:
+                count.begin(name, weight)
+                bar.update(task, description=f"{count.number}/{count.cells} starting {name}")
+
+            def advance(self, rounds: int) -> None:
+                count.advance(rounds)
+                description = f"{count.number}/{count.cells} {count.name}"
+                bar.update(task, completed=count.done, speed=count.speed, description=description)
+
+        yield Shown()

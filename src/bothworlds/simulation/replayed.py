@@ -1,0 +1,84 @@
+"""Fixed policies replayed where nature reacts to the plays: what standing still would have earned.
+
+Regret compares with losses as the learner made them. Where an ad tires by being shown, a fixed policy would have met
+other losses, so only playing it tells what it would have got.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from bothworlds.algorithms.fixed import FixedPolicy
+from bothworlds.environments import Environment, nature
+from bothworlds.kernels.arrays import Floats
+from bothworlds.problem import Problem
+from bothworlds.simulation.study import Cell
+
+KIND = "fixed policies"
+SWEEPS = 500
+
+
+def replayed_cell(cell: Cell) -> Cell:
+    """Return the cell that replays fixed policies in the environment of another cell."""
+    return replace(cell, algorithm=KIND, algorithm_options={"kind": KIND})
+
+
+def fixed_policies(environment: Environment) -> dict[str, FixedPolicy]:
+    """Return the yardsticks of a world that reacts: uniform, best at the start, and the best mixture if it is known."""
+    problem = environment.problem
+    start = np.where(problem.available, environment.tables[0], np.inf).argmin(axis=1)
+    found = {
+        "uniform, replayed": FixedPolicy(),
+        "best arm at the start, replayed": FixedPolicy.always(start, problem.n_arms, label="best arm at the start"),
+    }
+    if environment.kind == nature.FATIGUE:
+        mixture = best_mixture(environment)
+        found["best fixed mixture, replayed"] = FixedPolicy(mixture, "best fixed mixture")
+    return found
+
+
+def best_mixture(environment: Environment) -> Floats:
+    """Return the fixed policy of smallest loss a round once ads have tired, shape (contexts, arms).
+
+    Under pi the exposure of arm a tends to e_a = sum_x g(x) pi(a|x), so the loss tends to
+    sum_x g(x) sum_a pi(a|x) (l(a, x) + w e_a) = <g pi, l> + w |e|^2, which is convex. One context at a time it is a
+    distance, and its minimum a projection on the simplex; going round the contexts finds the minimum of all.
+    """
+    g, fresh, wear = environment.problem.probabilities, environment.tables[0], float(environment.numbers[0])
+    pi = np.eye(environment.problem.n_arms)[fresh.argmin(axis=1)]
+    exposure = g @ pi
+    for _ in range(SWEEPS if wear > 0.0 else 0):
+        before = pi.copy()
+        for x in range(len(g)):
+            others = exposure - g[x] * pi[x]
+            pi[x] = on_simplex(-(fresh[x] + 2.0 * wear * others) / (2.0 * wear * g[x]))
+            exposure = others + g[x] * pi[x]
+        if np.abs(pi - before).max() < 1e-12:
+            break
+    return np.asarray(pi)
+
+
+def on_simplex(point: Floats) -> Floats:
+    """Return the nearest probability distribution to a point.
+
+    >>> on_simplex(np.array([0.5, 0.9, -3.0])).round(3).tolist()
+    [0.3, 0.7, 0.0]
+    """
+    falling = np.sort(point)[::-1]
+    levels = (np.cumsum(falling) - 1.0) / np.arange(1, len(point) + 1)
+    level = levels[np.flatnonzero(falling > levels)[-1]]
+    kept = np.maximum(point - level, 0.0)
+    return np.asarray(kept / kept.sum())
+
+
+def total_reward(problem: Problem, losses: Floats, rounds: int) -> Floats:
+    """Turn cumulative losses of some rounds into total reward in the user's units; minus the loss without a range.
+
+    >>> p = Problem(features=[[[1, 0], [0, 1]]], probabilities=[1], reward_range=(0, 1))
+    >>> total_reward(p, np.array([-2.0, 2.0]), 10).tolist()
+    [6.0, 4.0]
+    """
+    if problem.reward_range is None:
+        return -losses
+    lo, hi = problem.reward_range
+    return np.asarray(0.5 * ((lo + hi) * rounds - (hi - lo) * losses))
