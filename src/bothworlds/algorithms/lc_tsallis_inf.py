@@ -139,15 +139,16 @@ class LCTsallisINF:
             coverage, limit = (float(value) for value in frame["coverage"])
             explore = Design("saved", frame["exploration"], coverage, limit)
         world = world_of(problem, frame["exploration"], frame["coordinates"])
+        is_adaptive = isinstance(self.tuning, Adaptive)
         return Machine(
             text=text.TEXT,
             world=world,
             numbers=np.array(self._numbers(problem, explore, world)),
             begin=_begin,
-            learnt=text.LEARNT,
+            learnt=text.LEARNT_BY_ADAPTIVE if is_adaptive else text.LEARNT,
             frame=frame,
-            has_baseline=isinstance(self.tuning, Adaptive),
-            kept=text.kept,
+            has_baseline=is_adaptive,
+            kept=text.kept_by_adaptive if is_adaptive else text.kept,
         )
 
     def _numbers(self, problem: Problem, explore: Design, world: World) -> text.Numbers:

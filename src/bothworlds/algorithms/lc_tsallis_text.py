@@ -83,7 +83,8 @@ class State(NamedTuple):
     inverse: Floats  # G with Sigma_t^-1 = G^T G
 
 
-LEARNT = ("t", "theta", "start", "start_rate", "ridge", "response", "spread")
+LEARNT = ("t", "theta", "start", "start_rate")
+LEARNT_BY_ADAPTIVE = (*LEARNT, "ridge", "response", "spread")
 
 
 class Work(NamedTuple):
@@ -103,6 +104,11 @@ def numbers_of(n: Floats) -> Numbers:
 
 def kept(B: int, d: int) -> tuple[int, int]:
     """Return how many numbers of the state, from its start, are not computed afresh with every plan."""
+    return 5 + d, 2 * B
+
+
+def kept_by_adaptive(B: int, d: int) -> tuple[int, int]:
+    """Return the same for the adaptive tuning, with its baseline and its ridge regression."""
     return 5 + 3 * d + d * d, 2 * B
 
 
@@ -299,4 +305,5 @@ def learn(
     state.t[0] += 1.0
 
 
-TEXT = KernelText(sizes, numbers_of, state_of, work_of, refresh, choose, learn, wide=True)
+KIND, ALPHA, BETA = (Numbers._fields.index(name) for name in ("kind", "alpha", "beta"))
+TEXT = KernelText(sizes, numbers_of, state_of, work_of, refresh, choose, learn, wide=True, static=(KIND, ALPHA, BETA))

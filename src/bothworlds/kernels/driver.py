@@ -157,9 +157,11 @@ def _round(text: KernelText, nature_text: NatureText) -> Callable[..., int]:
 def interpreted_driver(text: KernelText, nature_text: NatureText) -> Callable[..., int]:
     """Build the driver of one replication as plain Python.
 
-    It plays the rounds ``first`` to ``last`` and returns 0, or the round in which arithmetic failed.
+    It plays the rounds ``first`` to ``last`` and returns 0, or the round in which arithmetic failed. ``fresh`` has the
+    plan computed first: at the start, or where only what is learnt was kept. The scratch space is
+    the memory itself, or one of its own: on a GPU what is indexed by constants alone is kept in registers.
     """
-    _, numbers_of, state_of, work_of, refresh, _, _, _ = text
+    _, numbers_of, state_of, work_of, refresh, *_ = text
     play = _round(text, nature_text)
 
     def run(
@@ -167,6 +169,8 @@ def interpreted_driver(text: KernelText, nature_text: NatureText) -> Callable[..
         hyper: Floats,
         memory: Floats,
         cells: Floats,
+        scratch: Floats,
+        scratch_cells: Floats,
         S: int,
         K: int,
         d: int,
@@ -179,13 +183,14 @@ def interpreted_driver(text: KernelText, nature_text: NatureText) -> Callable[..
         delay: int,
         batch: int,
         position: int,
+        fresh: bool,
     ) -> int:
         world = world_of(fixed, S, K, d)
         numbers = numbers_of(hyper)
         state = state_of(memory, cells, S, K, d)
-        work = work_of(memory, cells, S, K, d)
-        if first == 1 and refresh(world, numbers, state, work) != OK:
-            return 1
+        work = work_of(scratch, scratch_cells, S, K, d)
+        if fresh and refresh(world, numbers, state, work) != OK:
+            return first
         for t in range(first, last + 1):
             expected_losses(nature.tables, world.g, state.pi, nature.hurt)
             learnt = play(world, numbers, state, work, nature, queue, record, key, t, delay, batch)
@@ -231,7 +236,7 @@ def _lanes_driver(text: KernelText, nature_text: NatureText) -> Callable[..., in
 
     Memories, and nature's c, sums, hurt and state, have a last axis of length eight; queue and record a first one.
     """
-    _, numbers_of, state_of, work_of, refresh, _, _, _ = text
+    _, numbers_of, state_of, work_of, refresh, *_ = text
     lane_of_nature = nature_text.lane
     play = _round(text, nature_text)
 
@@ -252,13 +257,14 @@ def _lanes_driver(text: KernelText, nature_text: NatureText) -> Callable[..., in
         delay: int,
         batch: int,
         position: int,
+        fresh: bool,
     ) -> int:
         world = world_of(fixed, S, K, d)
         numbers = numbers_of(hyper)
         state = state_of(lanes(memory), lanes(cells), S, K, d)
         work = work_of(lanes(memory), lanes(cells), S, K, d)
-        if first == 1 and refresh(world, numbers, state, work) != OK:
-            return 1
+        if fresh and refresh(world, numbers, state, work) != OK:
+            return first
         for t in range(first, last + 1):
             expected_losses(nature.tables, world.g, state.pi, lanes(nature.hurt))
             learnt = 0

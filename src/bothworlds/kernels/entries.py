@@ -40,7 +40,8 @@ class KernelText(NamedTuple):
     -> arm`` draws from it and fills in what the decision carries, and ``learn(world, numbers, state, x, a, loss,
     direction, baseline)`` adds one observation. The state has a field ``pi``, the probabilities of all contexts and
     arms. ``wide`` says that ``refresh`` keeps to what `numbers` allows, so that it can work on eight contexts or eight
-    replications at once.
+    replications at once. ``static`` has the positions of hyper-parameters that choose between branches: a GPU compiles
+    them in.
     """
 
     sizes: Callable[[int, int, int], tuple[int, int]]
@@ -51,6 +52,7 @@ class KernelText(NamedTuple):
     choose: Callable[..., int]
     learn: Callable[..., None]
     wide: bool = False
+    static: tuple[int, ...] = ()
 
 
 class Entries(NamedTuple):
@@ -102,7 +104,7 @@ def interpreted_entries(text: KernelText) -> Entries:
     ``act`` draws an arm and fills in direction and baseline. ``step`` copies the first ``kept`` numbers of ``before``
     and ``kept_cells`` of ``before_cells``, adds an observation (feed) and computes the plan (finish), each if asked to.
     """
-    _, numbers_of, state_of, work_of, refresh, choose, learn, wide = text
+    _, numbers_of, state_of, work_of, refresh, choose, learn, wide, _ = text
     view = contexts if wide else alone
 
     def act(

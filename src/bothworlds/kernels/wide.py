@@ -191,12 +191,19 @@ def _call(builder: Any, name: str, *args: Any) -> Any:
     return builder.call(function, args)
 
 
-def _build_intrinsic(name: str) -> Callable[..., Any]:
-    """One instruction, on a float or on a pack."""
+def _of_math(context: Any, function: Any) -> Any:
+    """Return the machine's own version of a function of ``math`` on one float."""
+    kind = context.typing_context.resolve_value_type(function)
+    return context.get_function(kind, kind.get_call_type(context.typing_context, (types.float64,), {}))
+
+
+def _at_once(function: Any, name: str) -> Callable[..., Any]:
+    """Return code for a function of ``math`` that is one instruction on a pack, under the compiler's name for it."""
 
     def build(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        [number] = _same(context, builder, sig.args, args)
-        return _call(builder, f"llvm.{name}.{'v8f64' if isinstance(sig.args[0], PackType) else 'f64'}", number)
+        if isinstance(sig.args[0], PackType):
+            return _call(builder, f"llvm.{name}.v{WIDTH}f64", args[0])
+        return _of_math(context, function)(builder, _same(context, builder, sig.args, args))
 
     return build
 
@@ -205,8 +212,7 @@ def _one_by_one(function: Any) -> Callable[..., Any]:
     """Return code that calls a function of ``math`` on each of the eight."""
 
     def build(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        kind = context.typing_context.resolve_value_type(function)
-        one = context.get_function(kind, kind.get_call_type(context.typing_context, (types.float64,), {}))
+        one = _of_math(context, function)
         if not isinstance(sig.args[0], PackType):
             return one(builder, _same(context, builder, sig.args, args))
         result = ir.Constant(DOUBLES, ir.Undefined)
@@ -316,8 +322,8 @@ def _lower_all() -> None:
     _function(numbers.both, 2, _typed_masks, _build_both)
     _function(numbers.smaller, 2, _typed_two, _build_choice("<"))
     _function(numbers.larger, 2, _typed_two, _build_choice(">"))
-    _function(numbers.absolute, 1, _typed_one, _build_intrinsic("fabs"))
-    _function(numbers.root, 1, _typed_one, _build_intrinsic("sqrt"))
+    _function(numbers.absolute, 1, _typed_one, _at_once(math.fabs, "fabs"))
+    _function(numbers.root, 1, _typed_one, _at_once(math.sqrt, "sqrt"))
     for function, one in ((numbers.exponential, math.exp), (numbers.logarithm, math.log)):
         _function(function, 1, _typed_one, _one_by_one(one))
     _function(numbers.exponential_less_one, 1, _typed_one, _one_by_one(math.expm1))

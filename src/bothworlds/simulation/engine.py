@@ -7,8 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from importlib.metadata import version
-from typing import Any
+from typing import Any, Literal
 
 import numba
 import numpy as np
@@ -28,6 +27,7 @@ FEW = 3  # eight at once take the time of two or three alone
 LARGEST_COUNT = 10**6
 LARGEST_QUEUE = 2**31  # bytes of decisions that wait for feedback, in every replication
 Progress = Callable[[int], None]
+Device = Literal["cpu", "gpu", "auto"]
 
 
 def log_spaced(horizon: int, count: int = 200) -> Ints:
@@ -51,6 +51,7 @@ def simulate(
     batch: int = 1,
     threads: int | None = None,
     progress: Progress | None = None,
+    device: Device = "cpu",
 ) -> Results:
     """Play algorithms against an environment and return their exact regret.
 
@@ -76,6 +77,9 @@ def simulate(
         How many; all cores if left out.
     progress
         Called with the number of rounds just played, from any thread.
+    device
+        "cpu"; "gpu" (`bothworlds[gpu]`): the same text and random numbers, results equal up to rounding; or "auto", the
+        card where there is one and the work is worth its compilation.
     """
     setting = make_setting(environment, horizon, rng, checkpoints, delay, batch)
     replications = whole(replications, 1, "replications")
@@ -84,7 +88,9 @@ def simulate(
     began = time.time()
     runs, cost = {}, {}
     for label, algorithm in labelled.items():
-        runs[label], seconds = play(algorithm, setting, range(replications), threads=threads, progress=progress)
+        runs[label], seconds = play(
+            algorithm, setting, range(replications), threads=threads, progress=progress, device=device
+        )
         cost[label] = seconds
     return collect(setting, labelled, runs, cost, time.time() - began)
 
@@ -199,13 +205,21 @@ def play(
     *,
     threads: int | None = None,
     progress: Progress | None = None,
+    device: Device = "cpu",
 ) -> tuple[list[Outcome], float]:
     """Play some replications of one algorithm; return what each leaves, and the processor time without compilation.
 
     What a replication leaves depends on its number only.
     """
     advance = progress or _silent
-    if not _in_kernel_text(algorithm, setting.environment):
+    in_kernel_text = _in_kernel_text(algorithm, setting.environment)
+    if on_card(device, setting.horizon * len(replications), in_kernel_text=in_kernel_text):
+        from bothworlds.simulation import gpu
+
+        started = time.process_time()
+        machine = algorithm.machine(setting.environment.problem)
+        return gpu.play(machine, setting, replications, advance), time.process_time() - started
+    if not in_kernel_text:
         outcomes, started = [], time.thread_time()
         for number in replications:
             outcomes.append(play_in_python(algorithm.start, setting, number))
@@ -241,6 +255,21 @@ def play(
             stop.set()
             for future in futures:
                 future.cancel()
+
+
+def on_card(device: Device, rounds: int, *, in_kernel_text: bool) -> bool:
+    """Tell whether a GPU is to play; importing numba's part for it takes time, so only who asks for it pays."""
+    if device not in ("cpu", "gpu", "auto"):
+        raise ValueError(f"device must be 'cpu', 'gpu' or 'auto'; got {device!r}")
+    if device == "cpu" or (device == "auto" and not in_kernel_text):
+        return False
+    if not in_kernel_text:
+        raise ValueError(
+            "device='gpu' needs an algorithm and an environment in kernel text; one of them is plain Python"
+        )
+    from bothworlds.simulation import gpu
+
+    return device == "gpu" or (rounds >= gpu.WORTH_IT and gpu.is_available())
 
 
 def _groups(replications: range, workers: int, *, wide: bool) -> list[range]:
@@ -287,7 +316,11 @@ def _manifest(labelled: dict[str, Any], setting: Setting, replications: int, sec
         "seed": setting.seed,
         "delay": setting.delay,
         "batch": setting.batch,
-        "versions": {"bothworlds": version("bothworlds"), "numpy": np.__version__, "numba": numba.__version__},
+        "versions": {
+            "bothworlds": sys.modules["bothworlds"].__version__,
+            "numpy": np.__version__,
+            "numba": numba.__version__,
+        },
         "run": {
             "seconds": seconds,
             "python": platform.python_version(),

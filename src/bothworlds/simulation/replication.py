@@ -80,7 +80,8 @@ class Replications:
         self._key = keys[0] if alone else np.array((keys * WIDTH)[:WIDTH], dtype=np.int64)
         S, K, d = machine.world.z.shape
         self._memory = machine.memory(S, *lanes, cells=lanes)
-        self._fixed = (flat_world(machine.world, wide=False), machine.numbers, *self._memory, S, K, d)
+        scratch = self._memory if alone else ()
+        self._fixed = (flat_world(machine.world, wide=False), machine.numbers, *self._memory, *scratch, S, K, d)
         self._nature = setting.environment.begin(*lanes)
         self._queue = _empty_queue(setting.delay + setting.batch, machine.carried, lanes)
         self._record = _empty_record(setting, len(self._nature.c), lanes, trace=trace)
@@ -102,6 +103,7 @@ class Replications:
             setting.delay,
             setting.batch,
             position,
+            self.played == 0,
         )
         if failed:
             which = " or ".join(str(number) for number in self.numbers)

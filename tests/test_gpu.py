@@ -1,0 +1,74 @@
+"""The text of the GPU, through numba's simulator of CUDA: the same numbers as on the CPU, slice by slice."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+import bothworlds as bw
+from bothworlds import environments as en
+from bothworlds.simulation import gpu
+from bothworlds.simulation.engine import make_setting
+
+COMPARE = """
+import numpy as np
+import bothworlds as bw
+from bothworlds import environments as en
+from bothworlds.simulation import gpu
+
+gpu.FIRST_SLICE, gpu.SLICE_SECONDS, gpu.free_memory = 3, 0.0, lambda: 40_000
+instance = en.random_instance(contexts=3, arms=2, dimension=2, gap=0.2, seed=1)
+algorithms = {
+    "paper": bw.LCTsallisINF(tuning="paper"),
+    "certified": bw.LCTsallisINF(),
+    "adaptive": bw.LCTsallisINF(tuning="adaptive"),
+    "shannon": bw.RealFTRL(),
+    "exp3": bw.RealLinExp3(horizon=11, features="arm-dependent"),
+    "ucb": bw.LinUCB(),
+    "oful": bw.OFUL(),
+    "thompson": bw.LinTS(draws=2),
+    "per context": bw.PerContextTsallisINF(),
+}
+worlds = [
+    en.corrupted(instance, budget=2.0),
+    en.adaptive_adversary(instance.problem, [instance.theta, -instance.theta]),
+    en.alternating(instance.problem, [instance.theta, -instance.theta], every=3),
+    en.stochastic(instance, noise="normal"),
+]
+for number, (label, algorithm) in enumerate(algorithms.items()):
+    for world in worlds if number == 0 else worlds[:1]:
+        options = dict(horizon=11, replications=3, rng=5, delay=1, batch=2, checkpoints=4)
+        one = bw.simulate(world, {label: algorithm}, **options, device="gpu")[label]
+        two = bw.simulate(world, {label: algorithm}, **options)[label]
+        for name in ("expected", "realised", "own_best", "corruption", "policy"):
+            np.testing.assert_array_equal(getattr(one, name), getattr(two, name), err_msg=f"{label} {name}")
+        for name in two.final:
+            np.testing.assert_array_equal(one.final[name], two.final[name], err_msg=f"{label} {name}")
+print("same")
+"""
+
+
+def test_the_simulated_card_gives_the_same_numbers() -> None:
+    """Every algorithm, several rules of nature, delays, slices, and replications split to fit."""
+    environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}
+    done = subprocess.run([sys.executable, "-c", COMPARE], env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "same", done.stderr[-2000:]
+
+
+@pytest.mark.skipif(gpu.is_available(), reason="there is a card")
+def test_without_a_card_a_sentence_says_so() -> None:
+    world = en.stochastic(en.random_instance(contexts=2, arms=2, dimension=2, gap=0.2))
+    with pytest.raises(ValueError, match="needs an NVIDIA card"):
+        bw.simulate(world, bw.LinUCB(), horizon=10, device="gpu")
+    assert bw.simulate(world, bw.LinUCB(), horizon=10, device="auto").checkpoints[-1] == 10
+
+
+def test_wrong_devices_and_what_a_card_cannot_hold_are_refused() -> None:
+    world = en.stochastic(en.random_instance(contexts=2, arms=2, dimension=2, gap=0.2))
+    with pytest.raises(ValueError, match="device must be"):
+        bw.simulate(world, bw.LinUCB(), horizon=10, device="tpu")  # type: ignore[arg-type]
+    machine = bw.LinUCB().machine(world.problem)
+    setting = make_setting(world, 1_000_000, 0, 10, 900_000, 1)
+    with pytest.raises(ValueError, match="use device='cpu'"):
+        gpu.require_room(gpu.sizes_of(machine, setting))
