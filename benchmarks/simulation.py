@@ -59,9 +59,9 @@ def compare(rounds: int, repeats: int) -> None:
         "numpy": partial(numpy_time, world, rounds // 20, tuned=False),
         "tuned numpy": partial(numpy_time, world, rounds // 20, tuned=True),
     }
-    for name, machine in machines.items():
-        loops[name] = partial(driver_time, world, machine, rounds, lanes=8)
-        loops[f"{name}, one"] = partial(driver_time, world, machine, rounds, lanes=1)
+    for tuning, machine in machines.items():
+        loops[tuning] = partial(driver_time, world, machine, rounds, lanes=8)
+        loops[f"{tuning}, one"] = partial(driver_time, world, machine, rounds, lanes=1)
     least = dict.fromkeys(loops, np.inf)
     for _ in range(repeats):
         for name, loop in loops.items():

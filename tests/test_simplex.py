@@ -22,7 +22,7 @@ point = compiled(simplex.tsallis_point)
 def kkt_residual(losses: Floats, eta: float, alpha: float, start: float = 1.0) -> float:
     """Largest |log q + p log(s + y)| over arms that did not underflow; the rest must be far down."""
     q = np.empty_like(losses)
-    status, y = point(losses, eta, alpha, start, q)
+    status, y = point(losses, eta, alpha, start, np.empty_like(q), q)
     assert status == OK
     assert abs(q.sum() - 1.0) <= 1e-12
     with np.errstate(over="ignore"):
@@ -119,10 +119,10 @@ def test_never_more_than_nine_newton_steps(monkeypatch: pytest.MonkeyPatch) -> N
     steps = 0
     sums = simplex.newton_sums
 
-    def counted(q: Floats, y: float, alpha: float) -> tuple[float, float]:
+    def counted(q: Floats, y: float, alpha: float, powers: Floats) -> tuple[float, float]:
         nonlocal steps
         steps += 1
-        return sums(q, y, alpha)
+        return sums(q, y, alpha, powers)
 
     monkeypatch.setattr(simplex, "newton_sums", counted)
     rng = np.random.default_rng(0)
@@ -132,7 +132,7 @@ def test_never_more_than_nine_newton_steps(monkeypatch: pytest.MonkeyPatch) -> N
         losses = rng.normal(size=K) * 10.0 ** rng.uniform(-6, 12)
         for start in (1.0, 1e9):
             steps = 0
-            status, _ = simplex.tsallis_point(losses, 1.0, alpha, start, np.empty(K))
+            status, _ = simplex.tsallis_point(losses, 1.0, alpha, start, np.empty(K), np.empty(K))
             assert status == OK
             worst = max(worst, steps)
     assert worst <= 9  # 8 seen over 3,000 draws
@@ -158,7 +158,7 @@ def test_shannon_is_the_softmax() -> None:
 
 def test_an_arm_not_offered_has_infinite_loss() -> None:
     q = np.empty(4)
-    status, _ = point(np.array([0.3, math.inf, 0.0, math.inf]), 1.0, 0.5, 1.0, q)
+    status, _ = point(np.array([0.3, math.inf, 0.0, math.inf]), 1.0, 0.5, 1.0, np.empty(4), q)
     assert status == OK
     assert q[[1, 3]].tolist() == [0.0, 0.0]
     assert q[[0, 2]] == pytest.approx(bw.ftrl_point([0.3, 0.0]), abs=1e-15)
@@ -183,7 +183,7 @@ def test_bad_input_is_refused(losses: list[float], options: dict[str, float], wo
 
 def test_reaching_the_iteration_cap_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simplex, "MAX_NEWTON", 1)
-    status, _ = simplex.tsallis_point(np.array([0.0, 1.0, 2.0]), 1.0, 0.5, 1.0, np.empty(3))
+    status, _ = simplex.tsallis_point(np.array([0.0, 1.0, 2.0]), 1.0, 0.5, 1.0, np.empty(3), np.empty(3))
     assert status == NOT_CONVERGED
     monkeypatch.setattr("bothworlds.ftrl._points", lambda: (simplex.tsallis_point, simplex.shannon_point))
     with pytest.raises(bw.NumericalError, match="iteration cap"):

@@ -44,11 +44,12 @@ def ftrl_point(losses: Any, *, learning_rate: float = 1.0, alpha: float = 0.5) -
     if not np.isfinite(spread):
         raise ValueError("the losses of a context differ by more than 1.7e308: their difference overflows")
     tsallis, shannon = _points()
+    powers = np.empty(table.shape[-1])
     for row in table.reshape(-1, table.shape[-1]):
         if alpha == 1.0:
             shannon(row, learning_rate, row)
             continue
-        status, _ = tsallis(row, learning_rate, alpha, 1.0, row)
+        status, _ = tsallis(row, learning_rate, alpha, 1.0, powers, row)
         if status != OK:
             raise NumericalError(f"{sentence(status)} for alpha = {alpha}")
     return table

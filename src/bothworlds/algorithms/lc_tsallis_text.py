@@ -91,6 +91,7 @@ class Work(NamedTuple):
     """Scratch space: nothing in it outlives a call."""
 
     sums: Floats
+    powers: Floats
     vector: Floats
     half: Floats
     mixed: Floats
@@ -114,7 +115,7 @@ def kept_by_adaptive(B: int, d: int) -> tuple[int, int]:
 
 def sizes(B: int, K: int, d: int) -> tuple[int, int]:
     """Return how many numbers the memory takes: state first, then scratch."""
-    return 5 + 5 * d + 4 * d * d, 2 * B + 2 * B * K + d * d
+    return 5 + 5 * d + 4 * d * d, 2 * B + 2 * B * K + d * d + K
 
 
 @kernel
@@ -151,6 +152,7 @@ def work_of(memory: Floats, cells: Floats, B: int, K: int, d: int) -> Work:
         half=row_of(memory, v + d, d),
         mixed=matrix_of(memory, v + 2 * d, d, d),
         sums=matrix_of(cells, c, d, d),
+        powers=row_of(cells, c + d * d, K),
     )
 
 
@@ -178,7 +180,7 @@ def ftrl_points(world: World, numbers: Numbers, state: State, work: Work, eta: N
     for x in range(state.q.shape[0]):
         q = state.q[x]
         estimate(world, state.theta, x, q)
-        status, y = tsallis_point(q, eta, numbers.alpha, state.start[x], q)
+        status, y = tsallis_point(q, eta, numbers.alpha, state.start[x], work.powers, q)
         if status != OK:
             return status
         state.y[x] = y

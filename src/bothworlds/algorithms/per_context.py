@@ -52,6 +52,12 @@ class State(NamedTuple):
 LEARNT = ("t", "clocks", "losses")
 
 
+class Work(NamedTuple):
+    """Scratch space: powers of the FTRL point."""
+
+    powers: Floats
+
+
 @kernel
 def numbers_of(n: Floats) -> Numbers:
     """Name the hyper-parameters."""
@@ -60,7 +66,7 @@ def numbers_of(n: Floats) -> Numbers:
 
 def sizes(B: int, K: int, d: int) -> tuple[int, int]:  # noqa: ARG001
     """Return how many numbers the memory takes."""
-    return 2, 2 * B + 2 * B * K
+    return 2, 2 * B + 2 * B * K + K
 
 
 @kernel
@@ -77,9 +83,9 @@ def state_of(memory: Floats, cells: Floats, B: int, K: int, d: int) -> State:  #
 
 
 @kernel
-def work_of(memory: Floats, cells: Floats, B: int, K: int, d: int) -> Floats:  # noqa: ARG001
-    """Return the scratch space: nothing is needed."""
-    return memory
+def work_of(memory: Floats, cells: Floats, B: int, K: int, d: int) -> Work:  # noqa: ARG001
+    """Name the scratch space."""
+    return Work(row_of(cells, 2 * B + 2 * B * K, K))
 
 
 @kernel
@@ -96,7 +102,7 @@ def rate(numbers: Numbers, blocked: Floats, clock: float) -> float:
 
 
 @kernel
-def refresh(world: World, numbers: Numbers, state: State, work: Floats) -> int:  # noqa: ARG001
+def refresh(world: World, numbers: Numbers, state: State, work: Work) -> int:
     """Compute the point of every copy that has learnt since the last plan; a pure function of what is learnt."""
     for x in range(state.pi.shape[0]):
         if state.planned[x] == state.clocks[x]:
@@ -108,7 +114,7 @@ def refresh(world: World, numbers: Numbers, state: State, work: Floats) -> int: 
         for a in range(q.shape[0]):
             q[a] = state.losses[x, a] + world.blocked[x, a]
         if numbers.kind == TSALLIS:
-            status, _ = tsallis_point(q, eta, 0.5, 1.0, q)
+            status, _ = tsallis_point(q, eta, 0.5, 1.0, work.powers, q)
             if status != OK:
                 return status
         else:
@@ -122,7 +128,7 @@ def choose(
     world: World,
     numbers: Numbers,
     state: State,
-    work: Floats,  # noqa: ARG001
+    work: Work,  # noqa: ARG001
     x: int,
     key: int,
     time: int,

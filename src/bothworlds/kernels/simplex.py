@@ -42,14 +42,15 @@ def smallest(losses: Floats) -> Number:
 
 
 @kernel
-def newton_sums(q: Floats, y: Number, alpha: float) -> tuple[Number, Number]:
-    """Return W(y) = sum_a (s_a + y)^(-p) and sum_a (s_a + y)^(-p-1); q holds the s_a."""
+def newton_sums(q: Floats, y: Number, alpha: float, powers: Floats) -> tuple[Number, Number]:
+    """Return W(y) = sum_a (s_a + y)^(-p) and sum_a (s_a + y)^(-p-1), and write the powers; q holds the s_a."""
     total = 0.0 * y
     slope = 0.0 * y
     if alpha == 0.5:
         for a in range(q.shape[0]):
             r = 1.0 / (q[a] + y)
             w = r * r
+            powers[a] = w
             total = total + w
             slope = slope + w * r
     else:
@@ -57,6 +58,7 @@ def newton_sums(q: Floats, y: Number, alpha: float) -> tuple[Number, Number]:
         for a in range(q.shape[0]):
             base = q[a] + y
             w = exponential(-p * logarithm(base))
+            powers[a] = w
             total = total + w
             slope = slope + w / base
     return total, slope
@@ -71,25 +73,14 @@ def newton_step(total: Number, slope: Number, alpha: float) -> Number:
 
 
 @kernel
-def fill_powers(q: Floats, y: Number, alpha: float, total: Number) -> None:
-    """Replace s_a by (s_a + y)^(-p) / W."""
-    scale = 1.0 / total
-    if alpha == 0.5:
-        for a in range(q.shape[0]):
-            r = 1.0 / (q[a] + y)
-            q[a] = r * r * scale
-    else:
-        p = 1.0 / (1.0 - alpha)
-        for a in range(q.shape[0]):
-            q[a] = exponential(-p * logarithm(q[a] + y)) * scale
-
-
-@kernel
-def tsallis_point(losses: Floats, eta: Number, alpha: float, start: Number, q: Floats) -> tuple[int, Number]:
+def tsallis_point(
+    losses: Floats, eta: Number, alpha: float, start: Number, powers: Floats, q: Floats
+) -> tuple[int, Number]:
     """Write the FTRL point into q; return (status, y).
 
     ``start`` is a guess of y: that of the previous round, or 1. Any number is safe, it is clipped to the
-    bracket. ``losses`` and ``q`` may be the same array. Of several points at once, each stops where it would alone.
+    bracket. ``losses`` and ``q`` may be the same array; ``powers`` is scratch space.
+    Of several points at once, each stops where it would alone.
     """
     K = q.shape[0]
     least = smallest(losses)
@@ -100,11 +91,13 @@ def tsallis_point(losses: Floats, eta: Number, alpha: float, start: Number, q: F
     y = smaller(larger(start, 1.0), highest)
     close_enough = 8.0 * EPSILON * (p + math.sqrt(K))
     for _ in range(MAX_NEWTON):
-        total, slope = newton_sums(q, y, alpha)
+        total, slope = newton_sums(q, y, alpha, powers)
         following = smaller(larger(y + newton_step(total, slope, alpha), 1.0), highest)
         settled = either(absolute(total - 1.0) <= close_enough, absolute(following - y) <= 2.0 * EPSILON * y)
         if every(settled):
-            fill_powers(q, y, alpha, total)
+            scale = 1.0 / total
+            for a in range(K):
+                q[a] = powers[a] * scale
             return OK, y
         y = where(settled, y, following)
     return NOT_CONVERGED, y
