@@ -24,6 +24,7 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
         {"tuning": "adaptive"},
         {"tuning": "paper", "covariance": {"kind": "mgr", "samples": 20}},
     ],
+    "LinearEXP4": [{"policies": "all"}],
     "LinTS": [{"spread": "theory"}],
     "PerContextTsallisINF": [{"estimator": "iw"}],
 }

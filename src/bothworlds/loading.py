@@ -8,6 +8,7 @@ from bothworlds.algorithms.ftrl_lc import FTRLLC
 from bothworlds.algorithms.lc_tsallis_inf import LCTsallisINF
 from bothworlds.algorithms.lin_ts import LinTS
 from bothworlds.algorithms.lin_ucb import LinUCB
+from bothworlds.algorithms.linear_exp4 import LinearEXP4
 from bothworlds.algorithms.oful import OFUL
 from bothworlds.algorithms.per_context_exp3 import PerContextExp3
 from bothworlds.algorithms.per_context_tsallis_inf import PerContextTsallisINF
@@ -27,6 +28,7 @@ PARTS = (
     LCTsallisINF,
     LinTS,
     LinUCB,
+    LinearEXP4,
     OFUL,
     PerContextExp3,
     PerContextTsallisINF,

@@ -19,6 +19,7 @@ from bothworlds.algorithms.ftrl_lc import FTRLLC
 from bothworlds.algorithms.lc_tsallis_inf import LCTsallisINF
 from bothworlds.algorithms.lin_ts import LinTS
 from bothworlds.algorithms.lin_ucb import LinUCB
+from bothworlds.algorithms.linear_exp4 import LinearEXP4
 from bothworlds.algorithms.oful import OFUL
 from bothworlds.algorithms.per_context_exp3 import PerContextExp3
 from bothworlds.algorithms.per_context_tsallis_inf import PerContextTsallisINF
@@ -40,6 +41,7 @@ ALGORITHMS: dict[str, Callable[..., Any]] = {
     "LCTsallisINF": LCTsallisINF,
     "LinTS": LinTS,
     "LinUCB": LinUCB,
+    "LinearEXP4": LinearEXP4,
     "OFUL": OFUL,
     "PerContextExp3": PerContextExp3,
     "PerContextTsallisINF": PerContextTsallisINF,
