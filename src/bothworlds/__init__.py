@@ -1,6 +1,7 @@
 """Best-of-both-worlds linear contextual bandits: LC-Tsallis-INF, exact and fast."""
 
 from bothworlds import environments
+from bothworlds.algorithms.bobw_real_lin_exp3 import BoBWRealLinExp3
 from bothworlds.algorithms.fixed import FixedPolicy
 from bothworlds.algorithms.ftrl_lc import FTRLLC
 from bothworlds.algorithms.lc_tsallis_inf import LCTsallisINF
@@ -42,6 +43,7 @@ __all__ = [
     "MGR",
     "OFUL",
     "Adaptive",
+    "BoBWRealLinExp3",
     "Bound",
     "BoundTable",
     "Certified",

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from bothworlds.algorithms.bobw_real_lin_exp3 import BoBWRealLinExp3
 from bothworlds.algorithms.fixed import FixedPolicy
 from bothworlds.algorithms.ftrl_lc import FTRLLC
 from bothworlds.algorithms.lc_tsallis_inf import LCTsallisINF
@@ -24,6 +25,7 @@ from bothworlds.rounds import OpenRounds
 from bothworlds.theory.design import Design
 
 PARTS = (
+    BoBWRealLinExp3,
     FTRLLC,
     LCTsallisINF,
     LinTS,
