@@ -8,6 +8,7 @@ from bothworlds.algorithms.lc_tsallis_inf import LCTsallisINF
 from bothworlds.algorithms.lin_ts import LinTS
 from bothworlds.algorithms.lin_ucb import LinUCB
 from bothworlds.algorithms.linear_exp4 import LinearEXP4
+from bothworlds.algorithms.logdet_ftrl import LogdetFTRL
 from bothworlds.algorithms.oful import OFUL
 from bothworlds.algorithms.per_context_exp3 import PerContextExp3
 from bothworlds.algorithms.per_context_tsallis_inf import PerContextTsallisINF
@@ -56,6 +57,7 @@ __all__ = [
     "LinTS",
     "LinUCB",
     "LinearEXP4",
+    "LogdetFTRL",
     "NumericalError",
     "Paper",
     "PerContextExp3",

@@ -10,6 +10,7 @@ from bothworlds.algorithms.lc_tsallis_inf import LCTsallisINF
 from bothworlds.algorithms.lin_ts import LinTS
 from bothworlds.algorithms.lin_ucb import LinUCB
 from bothworlds.algorithms.linear_exp4 import LinearEXP4
+from bothworlds.algorithms.logdet_ftrl import LogdetFTRL
 from bothworlds.algorithms.oful import OFUL
 from bothworlds.algorithms.per_context_exp3 import PerContextExp3
 from bothworlds.algorithms.per_context_tsallis_inf import PerContextTsallisINF
@@ -31,6 +32,7 @@ PARTS = (
     LinTS,
     LinUCB,
     LinearEXP4,
+    LogdetFTRL,
     OFUL,
     PerContextExp3,
     PerContextTsallisINF,

@@ -21,6 +21,7 @@ from bothworlds.algorithms.lc_tsallis_inf import LCTsallisINF
 from bothworlds.algorithms.lin_ts import LinTS
 from bothworlds.algorithms.lin_ucb import LinUCB
 from bothworlds.algorithms.linear_exp4 import LinearEXP4
+from bothworlds.algorithms.logdet_ftrl import LogdetFTRL
 from bothworlds.algorithms.oful import OFUL
 from bothworlds.algorithms.per_context_exp3 import PerContextExp3
 from bothworlds.algorithms.per_context_tsallis_inf import PerContextTsallisINF
@@ -44,6 +45,7 @@ ALGORITHMS: dict[str, Callable[..., Any]] = {
     "LinTS": LinTS,
     "LinUCB": LinUCB,
     "LinearEXP4": LinearEXP4,
+    "LogdetFTRL": LogdetFTRL,
     "OFUL": OFUL,
     "PerContextExp3": PerContextExp3,
     "PerContextTsallisINF": PerContextTsallisINF,
