@@ -212,7 +212,7 @@ def test_a_map_finds_different_best_arms_and_an_arm_does_not() -> None:
     world = en.stochastic(en.random_instance(contexts=5, arms=4, dimension=4, gap=0.2, seed=7))
     made = {name: bw.BoBWRealLinExp3(horizon=20_000, candidate=name, scale=0.01) for name in CANDIDATES}  # type: ignore[arg-type]
     run = bw.simulate(world, made, horizon=20_000, replications=4)
-    assert run["per-context"].regret[-1] < 0.5 * run["literal"].regret[-1]
+    assert run["per-context"].regret[-1] < 0.7 * run["literal"].regret[-1]  # 0.36 with this seed
 
 
 def test_feedback_of_an_earlier_epoch_is_not_learnt_from() -> None:
@@ -255,7 +255,7 @@ def test_scaled_down_it_learns_one_best_arm() -> None:
     world = en.stochastic(en.Instance(problem, theta))
     made = {"a": bw.BoBWRealLinExp3(horizon=20_000, scale=0.01), "u": bw.FixedPolicy()}
     run = bw.simulate(world, made, horizon=20_000, replications=8)
-    assert run["a"].regret[-1] < 0.15 * run["u"].regret[-1]
+    assert run["a"].regret[-1] < 0.1 * run["u"].regret[-1]  # 0.012 with this seed
 
 
 @pytest.mark.parametrize("candidate", CANDIDATES)

@@ -152,7 +152,7 @@ def test_it_conforms_learns_and_survives_files(tmp_path: Path) -> None:
     )
     algorithm = bw.LinearEXP4(horizon=20_000)
     run = bw.simulate(world, {"a": algorithm, "u": bw.FixedPolicy()}, horizon=20_000, replications=4)
-    assert run["a"].regret[-1] < 0.4 * run["u"].regret[-1]
+    assert run["a"].regret[-1] < 0.2 * run["u"].regret[-1]  # 0.06 with this seed
     policy = algorithm.start(world.problem, rng=1)
     play(policy, 20)
     policy.save(tmp_path / "p.npz")
