@@ -19,11 +19,13 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 ROUNDS = 25
 OPTIONS: dict[str, list[dict[str, Any]]] = {
+    "BoBWRealLinExp3": [{"candidate": "per-context"}, {"scale": 0.0}],
     "LCTsallisINF": [
         {"tuning": "paper"},
         {"tuning": "adaptive"},
         {"tuning": "paper", "covariance": {"kind": "mgr", "samples": 20}},
     ],
+    "LinearEXP4": [{"policies": "all"}],
     "LinTS": [{"spread": "theory"}],
     "PerContextTsallisINF": [{"estimator": "iw"}],
 }

@@ -1,11 +1,14 @@
 """Best-of-both-worlds linear contextual bandits: LC-Tsallis-INF, exact and fast."""
 
 from bothworlds import environments
+from bothworlds.algorithms.bobw_real_lin_exp3 import BoBWRealLinExp3
 from bothworlds.algorithms.fixed import FixedPolicy
 from bothworlds.algorithms.ftrl_lc import FTRLLC
 from bothworlds.algorithms.lc_tsallis_inf import LCTsallisINF
 from bothworlds.algorithms.lin_ts import LinTS
 from bothworlds.algorithms.lin_ucb import LinUCB
+from bothworlds.algorithms.linear_exp4 import LinearEXP4
+from bothworlds.algorithms.logdet_ftrl import LogdetFTRL
 from bothworlds.algorithms.oful import OFUL
 from bothworlds.algorithms.per_context_exp3 import PerContextExp3
 from bothworlds.algorithms.per_context_tsallis_inf import PerContextTsallisINF
@@ -41,6 +44,7 @@ __all__ = [
     "MGR",
     "OFUL",
     "Adaptive",
+    "BoBWRealLinExp3",
     "Bound",
     "BoundTable",
     "Certified",
@@ -52,6 +56,8 @@ __all__ = [
     "LCTsallisINF",
     "LinTS",
     "LinUCB",
+    "LinearEXP4",
+    "LogdetFTRL",
     "NumericalError",
     "Paper",
     "PerContextExp3",

@@ -3,11 +3,14 @@
 from pathlib import Path
 from typing import Any
 
+from bothworlds.algorithms.bobw_real_lin_exp3 import BoBWRealLinExp3
 from bothworlds.algorithms.fixed import FixedPolicy
 from bothworlds.algorithms.ftrl_lc import FTRLLC
 from bothworlds.algorithms.lc_tsallis_inf import LCTsallisINF
 from bothworlds.algorithms.lin_ts import LinTS
 from bothworlds.algorithms.lin_ucb import LinUCB
+from bothworlds.algorithms.linear_exp4 import LinearEXP4
+from bothworlds.algorithms.logdet_ftrl import LogdetFTRL
 from bothworlds.algorithms.oful import OFUL
 from bothworlds.algorithms.per_context_exp3 import PerContextExp3
 from bothworlds.algorithms.per_context_tsallis_inf import PerContextTsallisINF
@@ -23,10 +26,13 @@ from bothworlds.rounds import OpenRounds
 from bothworlds.theory.design import Design
 
 PARTS = (
+    BoBWRealLinExp3,
     FTRLLC,
     LCTsallisINF,
     LinTS,
     LinUCB,
+    LinearEXP4,
+    LogdetFTRL,
     OFUL,
     PerContextExp3,
     PerContextTsallisINF,

@@ -14,11 +14,14 @@ from typing import Any
 import numpy as np
 
 from bothworlds import environments as en
+from bothworlds.algorithms.bobw_real_lin_exp3 import BoBWRealLinExp3
 from bothworlds.algorithms.fixed import FixedPolicy
 from bothworlds.algorithms.ftrl_lc import FTRLLC
 from bothworlds.algorithms.lc_tsallis_inf import LCTsallisINF
 from bothworlds.algorithms.lin_ts import LinTS
 from bothworlds.algorithms.lin_ucb import LinUCB
+from bothworlds.algorithms.linear_exp4 import LinearEXP4
+from bothworlds.algorithms.logdet_ftrl import LogdetFTRL
 from bothworlds.algorithms.oful import OFUL
 from bothworlds.algorithms.per_context_exp3 import PerContextExp3
 from bothworlds.algorithms.per_context_tsallis_inf import PerContextTsallisINF
@@ -36,10 +39,13 @@ SIZES: dict[str, Any] = {"contexts": 10, "arms": 5, "dimension": 5, "gap": 0.2, 
 
 # Every algorithm by the name it has in a study; the tests of sizes and regimes and the benchmarks take them from here.
 ALGORITHMS: dict[str, Callable[..., Any]] = {
+    "BoBWRealLinExp3": BoBWRealLinExp3,
     "FTRLLC": FTRLLC,
     "LCTsallisINF": LCTsallisINF,
     "LinTS": LinTS,
     "LinUCB": LinUCB,
+    "LinearEXP4": LinearEXP4,
+    "LogdetFTRL": LogdetFTRL,
     "OFUL": OFUL,
     "PerContextExp3": PerContextExp3,
     "PerContextTsallisINF": PerContextTsallisINF,

@@ -1,0 +1,280 @@
+"""Linear EXP4 (Liu, Wei and Zimmert, NeurIPS 2023), context probabilities known: exponential weights on policies."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from bothworlds.algorithms.options import check_choice, check_horizon, description
+from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.compile import kernel
+from bothworlds.kernels.entries import KernelText, World
+from bothworlds.kernels.numbers import exponential, matrix_of, row_of
+from bothworlds.kernels.plan import (
+    add_context,
+    all_finite,
+    clear,
+    collect,
+    draw_arm,
+    estimate,
+    exact_direction,
+    invert,
+    mix,
+)
+from bothworlds.kernels.random import Seed
+from bothworlds.kernels.shannon import Work
+from bothworlds.kernels.simplex import shannon_point
+from bothworlds.kernels.status import NOT_FINITE
+from bothworlds.policy import Machine, Policy
+from bothworlds.problem import Problem
+from bothworlds.theory.armwise import Scales
+from bothworlds.theory.design import Design, Kind, check_design, design_for
+from bothworlds.theory.exponential import exact_rates, warn_of
+from bothworlds.theory.frame import frame_of, world_of
+from bothworlds.theory.linear_policies import all_policies, linear_policies, policy_count
+
+POLICIES = ("linear", "all", "listed")
+
+
+class Numbers(NamedTuple):
+    """Hyper-parameters; how many policies are listed (0: product form), ``lists``: their arms, then their points."""
+
+    eta: float
+    gamma: float
+    listed: float
+    lists: Floats
+
+
+class State(NamedTuple):
+    """What is learnt, then the plan."""
+
+    t: Floats
+    theta: Floats
+    rates: Floats
+    q: Floats
+    pi: Floats
+    sigma: Floats
+    inverse: Floats
+
+
+@kernel
+def numbers_of(n: Floats) -> Numbers:
+    """Name the hyper-parameters."""
+    return Numbers(n[0], n[1], n[2], n[3:])
+
+
+def kept(B: int, d: int) -> tuple[int, int]:  # noqa: ARG001
+    """Return how many numbers of the state, from its start, are not computed afresh with every plan."""
+    return 3 + d, 0
+
+
+def sizes(B: int, K: int, d: int) -> tuple[int, int]:
+    """Return how many numbers the memory takes: state first, then scratch."""
+    return 3 + 3 * d + 2 * d * d, 2 * B * K + d * d
+
+
+@kernel
+def state_of(memory: Floats, cells: Floats, B: int, K: int, d: int) -> State:
+    """Name the parts of a policy's memory."""
+    m = 3 + d
+    return State(
+        t=row_of(memory, 0, 1),
+        rates=row_of(memory, 1, 2),
+        theta=row_of(memory, 3, d),
+        sigma=matrix_of(memory, m, d, d),
+        inverse=matrix_of(memory, m + d * d, d, d),
+        pi=matrix_of(cells, 0, B, K),
+        q=matrix_of(cells, B * K, B, K),
+    )
+
+
+@kernel
+def work_of(memory: Floats, cells: Floats, B: int, K: int, d: int) -> Work:
+    """Name the parts of the scratch space."""
+    v = 3 + d + 2 * d * d
+    return Work(sums=matrix_of(cells, 2 * B * K, d, d), vector=row_of(memory, v, d), half=row_of(memory, v + d, d))
+
+
+@kernel
+def loss_of(numbers: Numbers, theta: Floats, start: int, p: int) -> float:
+    """Return <z_p, Theta>, the estimated loss of policy p; the points begin at ``start``."""
+    d = theta.shape[0]
+    total = 0.0
+    for i in range(d):
+        total += numbers.lists[start + p * d + i] * theta[i]
+    return total
+
+
+@kernel
+def weigh_policies(numbers: Numbers, state: State) -> None:
+    """Write q_t(a|x) = sum of P_t(p) over the listed policies with p(x) = a, P_t(p) ~ exp(-eta <z_p, Theta>)."""
+    S, K = state.q.shape
+    count = int(numbers.listed)
+    least = loss_of(numbers, state.theta, count * S, 0)
+    for p in range(1, count):
+        least = min(least, loss_of(numbers, state.theta, count * S, p))
+    for x in range(S):
+        for a in range(K):
+            state.q[x, a] = 0.0
+    total = 0.0
+    for p in range(count):
+        weight = exponential(numbers.eta * (least - loss_of(numbers, state.theta, count * S, p)))
+        total += weight
+        for x in range(S):
+            state.q[x, int(numbers.lists[p * S + x])] += weight
+    for x in range(S):
+        for a in range(K):
+            state.q[x, a] /= total
+
+
+@kernel
+def multiply_out(world: World, numbers: Numbers, state: State) -> None:
+    """Write the same for all K^S policies: their weights factorise into a softmax of rate eta g(x) per context."""
+    for x in range(state.q.shape[0]):
+        estimate(world, state.theta, x, state.q[x])
+        shannon_point(state.q[x], numbers.eta * world.g[x], state.q[x])
+
+
+@kernel
+def refresh(world: World, numbers: Numbers, state: State, work: Work) -> int:
+    """Compute the plan of round t: q_t, pi_t = (1 - gamma) q_t + gamma e*, Sigma_t and its inverse factor."""
+    if not all_finite(state.theta):
+        return NOT_FINITE
+    if numbers.listed > 0.0:
+        weigh_policies(numbers, state)
+    else:
+        multiply_out(world, numbers, state)
+    clear(work.sums)
+    for x in range(state.q.shape[0]):
+        add_context(world, x, state.q[x], work.sums)
+    collect(work.sums, state.sigma)
+    mix(world, state, numbers.gamma)
+    state.rates[0] = numbers.eta
+    state.rates[1] = numbers.gamma
+    return invert(state)
+
+
+@kernel
+def choose(
+    world: World,
+    numbers: Numbers,  # noqa: ARG001
+    state: State,
+    work: Work,
+    x: int,
+    key: int,
+    time: int,
+    direction: Floats,
+    baseline: Floats,  # noqa: ARG001
+) -> int:
+    """Draw A_t from pi_t(x) and write direction = Sigma_t^-1 phi(A_t, x); return A_t."""
+    arm = draw_arm(state.pi, x, key, time)
+    exact_direction(world, state, work, x, arm, direction)
+    return arm
+
+
+@kernel
+def learn(
+    world: World,  # noqa: ARG001
+    numbers: Numbers,  # noqa: ARG001
+    state: State,
+    x: int,  # noqa: ARG001
+    a: int,  # noqa: ARG001
+    loss: float,
+    direction: Floats,
+    baseline: Floats,  # noqa: ARG001
+) -> None:
+    """Add theta_hat to Theta."""
+    for i in range(direction.shape[0]):
+        state.theta[i] += loss * direction[i]
+    state.t[0] += 1.0
+
+
+TEXT = KernelText(sizes, numbers_of, state_of, work_of, refresh, choose, learn)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class LinearEXP4:
+    """Exponential weights on policies, for adversarial losses and a known horizon.
+
+    P_t(p) is proportional to exp(-eta <z_p, Theta>), z_p = sum_x g(x) phi(p(x), x); q_t(a|x) is the weight of the
+    policies with p(x) = a, pi_t = (1 - gamma) q_t + gamma e*, and the estimate is Sigma_t^-1 phi(A_t, X_t) loss. Over
+    *all* maps of contexts to arms the weights factorise into a softmax of rate eta g(x) in every context: rare contexts
+    learn slower, where `RealLinExp3` has the rate eta in all. Reference: Liu, Wei and Zimmert, *Bypassing the
+    simulator: near-optimal adversarial linear contextual bandits*, NeurIPS 2023.
+
+    Proved, by our own derivation, adversarial regime only: regret at most 2 sqrt(T (d + 2/lambda) log N) against the
+    best of N policies, since sum_p P_t(p) z_p^T Sigma^-1 z_p <= d/(1 - gamma) by Jensen's inequality and eta <z_p,
+    theta_hat> <= 1. The linear policies contain the best map of every linear world, so nothing is lost by them. One
+    round costs O(N (S + d) + S K d^2 + d^3), with "all" O(S K d^2 + d^3).
+
+    What we had to choose: the published algorithm weighs a net of T^d linear policies, with empirical means and bonuses
+    because it does not know the distribution of contexts. Here that is known and finite, so the distinct linear
+    policies are listed exactly, and means and covariance are exact; no bonus is needed. The published constants are not
+    used.
+
+    Parameters
+    ----------
+    horizon
+        T.
+    policies
+        "linear": the distinct linear policies, up to 2,000; larger problems are refused at the start. "all": all maps
+        of contexts to arms in product form, at any size. "listed": the same one by one, up to 2,000, for comparison.
+    design
+        The exploration policy, as in `RealFTRL`.
+
+    >>> problem = Problem(features=[[[1, 0], [0, 1]]], probabilities=[1])
+    >>> LinearEXP4(horizon=1000).start(problem, rng=1).probabilities(0).tolist()
+    [0.5, 0.5]
+    """
+
+    horizon: int
+    policies: Literal["linear", "all", "listed"] = "linear"
+    design: Kind | Design = "joint-g"
+
+    def __post_init__(self) -> None:
+        check_horizon(self, least=1)
+        check_choice(self, "policies", POLICIES)
+        check_design(self.design)
+
+    def start(self, problem: Problem, *, rng: Seed = None, interpreted: bool = False) -> Policy:
+        """Begin on a problem; the same seed gives the same decisions."""
+        return Policy.begin(self, problem, self.machine(problem), rng=rng, interpreted=interpreted)
+
+    def machine(self, problem: Problem, frame: dict[str, Floats] | None = None) -> Machine:
+        """Make the algorithm ready for a problem; ``frame`` brings back the arrays of a saved policy."""
+        kept_frame = self._frame(problem) if frame is None else frame
+        z, arms = kept_frame["coordinates"], kept_frame["policies"].astype(int)
+        lam = float(kept_frame["coverage"][0])
+        scales = Scales(z.shape[2], 1.0 / lam, 1.0 / lam, 1.0, 1.0)
+        rates_of = partial(exact_rates, n_arms=max(len(arms) or policy_count(problem), 2), scales=scales)
+        rates = rates_of(self.horizon)
+        if frame is None:
+            warn_of(rates, rates_of)
+        points = np.einsum("x,pxi->pi", problem.probabilities, z[np.arange(len(z)), arms])
+        numbers = np.concatenate([[rates.eta, rates.gamma, len(arms)], arms.ravel(), points.ravel()])
+        return Machine(
+            text=TEXT,
+            world=world_of(problem, kept_frame["exploration"], z),
+            numbers=numbers,
+            begin=_begin,
+            learnt=("t", "theta"),
+            frame=kept_frame,
+            has_baseline=False,
+            kept=kept,
+        )
+
+    def _frame(self, problem: Problem) -> dict[str, Floats]:
+        """Return coordinates, exploration and the list of policies, which may be refused as too long."""
+        lists = {"linear": linear_policies, "listed": all_policies}
+        none = np.zeros((0, problem.n_contexts))
+        arms = lists[self.policies](problem).astype(np.float64) if self.policies in lists else none
+        return {**frame_of(problem, design_for(problem, self.design)), "policies": arms}
+
+    def __repr__(self) -> str:
+        return description(self, policies="linear", design="joint-g")
+
+
+def _begin(state: State) -> None:
+    """Start the clock."""
+    state.t[...] = 1.0

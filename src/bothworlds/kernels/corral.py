@@ -1,0 +1,48 @@
+"""The two-point master of the reduction by Dann, Wei and Zimmert (2023), "LSB via Corral" with alpha = 1/2.
+
+Option 1 is a candidate, option 2 a base algorithm. With C the estimated losses of the two, that of the base less its
+bonus, the master plays argmin <q, C> - (2/eta) sum sqrt(q_i) + (1/beta) sum log(1/q_i), a little mixed with 1/2.
+"""
+
+import math
+
+from bothworlds.kernels.compile import kernel
+
+STEPS = 64
+FARTHEST = 60.0
+
+
+@kernel
+def slope_at(difference: float, pace: float, barrier: float, v: float, w: float) -> float:
+    """Return the slope of the objective in v = q_2, with w = q_1 = 1 - v; pace = 1/eta, barrier = 1/beta."""
+    return difference - pace * (1.0 / math.sqrt(v) - 1.0 / math.sqrt(w)) - barrier * (1.0 / v - 1.0 / w)
+
+
+@kernel
+def corral_point(difference: float, pace: float, barrier: float) -> tuple[float, float]:
+    """Return (q_1, q_2) for C_2 - C_1 = difference: the slope increases in q_2, so bisect its logit.
+
+    >>> corral_point(0.0, 1.0, 0.0)
+    (0.5, 0.5)
+    """
+    low, high = 0.0 - FARTHEST, FARTHEST
+    middle = 0.0
+    for _ in range(STEPS):
+        v, w = 1.0 / (1.0 + math.exp(0.0 - middle)), 1.0 / (1.0 + math.exp(middle))
+        slope = slope_at(difference, pace, barrier, v, w)
+        if slope == 0.0:
+            break
+        if slope > 0.0:
+            high = middle
+        else:
+            low = middle
+        middle = 0.5 * (low + high)
+    return 1.0 / (1.0 + math.exp(middle)), 1.0 / (1.0 + math.exp(0.0 - middle))
+
+
+@kernel
+def master_point(clock: float, difference: float, c1: float, c2: float) -> tuple[float, float]:
+    """Return (q_1, q_2) of round t of an epoch: 1/eta = sqrt(t) + 8 sqrt(c1), 1/beta = 8 c2, mixed by 1/(2 t^2)."""
+    one, two = corral_point(difference, math.sqrt(clock) + 8.0 * math.sqrt(c1), 8.0 * c2)
+    rest = 0.5 / (clock * clock)
+    return (1.0 - rest) * one + 0.5 * rest, (1.0 - rest) * two + 0.5 * rest

@@ -1,0 +1,85 @@
+"""Epochs of the reduction by Dann, Wei and Zimmert (2023) in kernel text: when a candidate gives way to another.
+
+An epoch ends when it is at least twice as long as the one before and another candidate holds half of its plays.
+"""
+
+from typing import Any
+
+from bothworlds.kernels.compile import kernel
+from bothworlds.kernels.entries import World
+
+
+@kernel
+def restart(state: Any) -> None:
+    """Forget everything but the candidate, and count the new epoch."""
+    state.previous[0] = state.clock[0] - 1.0
+    state.epoch[0] += 1.0
+    state.clock[0] = 1.0
+    state.losses[0] = 0.0
+    state.losses[1] = 0.0
+    state.total[0] = 0.0
+    state.worst[0] = 0.0
+    for i in range(state.theta.shape[0]):
+        state.theta[i] = 0.0
+    for x in range(state.counts.shape[0]):
+        for a in range(state.counts.shape[1]):
+            state.counts[x, a] = 0.0
+
+
+@kernel
+def other_arm(state: Any) -> int:
+    """Return an arm, not the candidate, that holds at least half of the plays of the epoch, or -1."""
+    S, K = state.counts.shape
+    present = -1.0
+    for x in range(S):
+        present = max(present, state.candidate[x])
+    for a in range(K):
+        plays = 0.0
+        for x in range(S):
+            plays += state.counts[x, a]
+        if a != present and 2.0 * plays >= state.clock[0] - 1.0:
+            return a
+    return -1
+
+
+@kernel
+def favourite(state: Any, x: int) -> int:
+    """Return the arm most played in a context during the epoch, the candidate only if it is ahead of all others."""
+    best = int(state.candidate[x])
+    found = -1
+    plays = 0.0
+    for a in range(state.counts.shape[1]):
+        if a != best and state.counts[x, a] > plays:
+            plays = state.counts[x, a]
+            found = a
+    return found if found >= 0 and plays >= state.counts[x, best] else best
+
+
+@kernel
+def other_map(state: Any) -> bool:
+    """Tell whether the map of favourites is not the candidate and agrees with at least half of the plays."""
+    plays = 0.0
+    differs = False
+    for x in range(state.counts.shape[0]):
+        a = favourite(state, x)
+        plays += state.counts[x, a]
+        differs = differs or a != int(state.candidate[x])
+    return differs and 2.0 * plays >= state.clock[0] - 1.0
+
+
+@kernel
+def end_epoch(world: World, state: Any, maps: bool) -> None:
+    """Take a new candidate, and start anew, if the epoch is long enough and another candidate holds a majority."""
+    if state.clock[0] - 1.0 < 2.0 * state.previous[0]:
+        return
+    if maps:
+        if other_map(state):
+            for x in range(state.counts.shape[0]):
+                state.candidate[x] = favourite(state, x)
+            restart(state)
+        return
+    arm = other_arm(state)
+    if arm >= 0:
+        for x in range(state.counts.shape[0]):
+            state.candidate[x] = arm if world.blocked[x, arm] == 0.0 else -1.0
+        restart(state)

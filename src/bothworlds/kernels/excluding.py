@@ -1,0 +1,95 @@
+"""A base algorithm that plays all arms but one, in kernel text: which arms, evenly, and their covariance.
+
+In context x the base plays the arms M(x): those offered but for the excluded one (-1: none), or that one where nothing
+else is offered. Their features may span fewer dimensions, so every choice of M needs coordinates J of its own: they
+give a generalised inverse, and since the features of M lie in the range of the covariance, estimates of their losses do
+not depend on which one. Coordinates outside J are left out of all features and have an identity in the covariance.
+
+``state`` is a named tuple with excluded, base, pi, theta, span, sigma and inverse.
+"""
+
+import math
+from typing import Any
+
+from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.compile import kernel
+from bothworlds.kernels.entries import World
+from bothworlds.kernels.plan import clear
+
+DEPENDENT = 1e-9  # a pivot this small is a direction that the features of M do not have
+
+
+@kernel
+def others(world: World, state: Any, x: int) -> int:
+    """Return how many arms but the excluded one are offered."""
+    count = 0
+    for a in range(state.pi.shape[1]):
+        if world.blocked[x, a] == 0.0 and a != state.excluded[x]:
+            count += 1
+    return count
+
+
+@kernel
+def in_base(world: World, state: Any, x: int, a: int, alone: bool) -> bool:
+    """Tell whether the base may play an arm; ``alone``: nothing but the excluded one is offered."""
+    return world.blocked[x, a] == 0.0 and (alone or a != state.excluded[x])
+
+
+@kernel
+def base_covariance(world: World, state: Any, work: Any) -> None:
+    """Write Sigma of the base's policy into sigma, in the coordinates J, with an identity elsewhere."""
+    d = state.theta.shape[0]
+    clear(work.sums)
+    for x in range(state.base.shape[0]):
+        for a in range(state.base.shape[1]):
+            weight = world.g[x] * state.base[x, a]
+            if weight > 0.0:
+                for i in range(d):
+                    for j in range(i + 1):
+                        work.sums[i, j] += weight * world.z[x, a, i] * world.z[x, a, j]
+    for i in range(d):
+        for j in range(i + 1):
+            inside = state.span[i] * state.span[j]
+            state.sigma[i, j] = work.sums[i, j] * inside
+            state.sigma[j, i] = state.sigma[i, j]
+        state.sigma[i, i] += 1.0 - state.span[i]
+
+
+@kernel
+def find_span(state: Any) -> float:
+    """Mark the coordinates J: those whose pivot in a Cholesky factorisation of sigma is not zero; return how many."""
+    d = state.theta.shape[0]
+    factor = state.inverse
+    rank = 0.0
+    for i in range(d):
+        for j in range(i + 1):
+            rest = state.sigma[i, j]
+            for k in range(j):
+                rest -= factor[i, k] * factor[j, k]
+            if i > j:
+                factor[i, j] = rest / factor[j, j] if state.span[j] > 0.0 else 0.0
+            else:
+                state.span[i] = 1.0 if rest > DEPENDENT else 0.0
+                factor[i, i] = math.sqrt(rest) if rest > DEPENDENT else 1.0
+                rank += state.span[i]
+    return rank
+
+
+@kernel
+def inside(world: World, state: Any, x: int, a: int, vector: Floats) -> None:
+    """Write phi(a, x) in the coordinates J."""
+    for i in range(vector.shape[0]):
+        vector[i] = world.z[x, a, i] * state.span[i]
+
+
+@kernel
+def explore(world: World, state: Any) -> int:
+    """Let the base play its arms evenly; return the largest number of them."""
+    most = 1
+    for x in range(state.base.shape[0]):
+        count = others(world, state, x)
+        alone = count == 0
+        most = max(most, count)
+        for a in range(state.base.shape[1]):
+            state.base[x, a] = 1.0 / max(count, 1) if in_base(world, state, x, a, alone) else 0.0
+    return most
