@@ -144,7 +144,16 @@ def test_every_page_is_on_the_site() -> None:
 @pytest.mark.skipif(not (ROOT / "build" / "docs-venv" / ".done").exists(), reason="needs `make docs` before")
 def test_the_site_fetches_nothing(tmp_path: Path) -> None:
     builder = ROOT / "build" / "docs-venv" / "bin" / "mkdocs"
-    command = [builder, "build", "--quiet", "--strict", "--config-file", ROOT / "mkdocs.yml", "--site-dir", tmp_path]
+    command: list[str | Path] = [
+        builder,
+        "build",
+        "--quiet",
+        "--strict",
+        "--config-file",
+        ROOT / "mkdocs.yml",
+        "--site-dir",
+        tmp_path,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     for page in tmp_path.glob("*.html"):
