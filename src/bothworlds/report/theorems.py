@@ -1,7 +1,7 @@
 """The theorems' bounds as lines of a report: which of them covers which algorithm in which regime."""
 
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from bothworlds.report.figures import Bound, Bounds
 from bothworlds.report.panels import Summary
 from bothworlds.simulation.study import Cell, make_algorithm
 from bothworlds.theory.bounds import BoundTable, bounds
+from bothworlds.theory.design import Kind, design_for
 from bothworlds.theory.schedules import stability_constant
 
 
@@ -27,12 +28,14 @@ def theorem_bounds(summary: Summary) -> Bounds:
     if summary.study.numbers["delay"] > 0 or summary.study.numbers["batch"] > 1:
         return {}
     cells = {panel.environment: panel.entries[0].cell for panel in summary.panels}
+    tables = cache(partial(_tables, cells))  # a design takes seconds where there are many features
     found: dict[str, Bound] = {}
     for label, options in summary.study.algorithms.items():
         algorithm = make_algorithm(options)
         name = covered_as(algorithm)
         if name is not None:
-            found[label] = partial(_line, cells, algorithm, name)
+            tuned_to = algorithm.horizon if isinstance(algorithm, RealFTRL) else summary.study.numbers["horizon"]
+            found[label] = partial(_line, partial(tables, design=algorithm.design, horizon=tuned_to), name)
     return found
 
 
@@ -54,26 +57,22 @@ def covered_as(algorithm: Any) -> str | None:
 
 
 def _line(
-    cells: dict[Environment, Cell], algorithm: Any, name: str, environment: Environment, rounds: Ints
+    tables: Callable[[Environment], list[BoundTable]], name: str, environment: Environment, rounds: Ints
 ) -> Floats | None:
-    """Return the smallest bound that holds for an algorithm in an environment, round by round."""
+    """Return the smallest bound of this name that holds in an environment, round by round."""
     if environment.reacts:
         return None
-    tuned_to = algorithm.horizon if isinstance(algorithm, RealFTRL) else None
-    horizon = int(rounds[-1]) if tuned_to is None else tuned_to
-    tables = [
-        bounds(environment.problem, horizon=horizon, design=algorithm.design, **known)
-        for known in _known(environment, cells[environment])
-    ]
-    curves = [bound.at(rounds) for bound in _named(tables, name)]
-    smallest = np.min([2.0 * rounds, *curves], axis=0)
-    return np.asarray(smallest, dtype=np.float64)
+    curves = [bound.at(rounds) for table in tables(environment) for bound in table if bound.name == name]
+    return np.asarray(np.min([2.0 * rounds, *curves], axis=0), dtype=np.float64)
 
 
-def _named(tables: list[BoundTable], name: str) -> Iterator[Any]:
-    """Yield the bounds of exactly this name."""
-    for table in tables:
-        yield from (bound for bound in table if bound.name == name)
+def _tables(
+    cells: dict[Environment, Cell], environment: Environment, *, design: Kind, horizon: int
+) -> list[BoundTable]:
+    """Return the bounds of an environment, for each way to describe it."""
+    explore = design_for(environment.problem, design)
+    known = _known(environment, cells[environment])
+    return [bounds(environment.problem, horizon=horizon, design=explore, **given) for given in known]
 
 
 def _known(environment: Environment, cell: Cell) -> Iterator[dict[str, float]]:
