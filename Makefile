@@ -2,8 +2,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 SETUP := .venv/.done
+DOCS := build/docs-venv/.done
 
-.PHONY: test demo bench lint types lock clean
+.PHONY: test demo bench docs lock clean
 
 test: $(SETUP)  ## style, types, import contract, tests, documentation
 	$(BIN)/ruff check .
@@ -24,15 +25,25 @@ bench: $(SETUP)  ## speed against NumPy, start-up time, designs, the adaptive tu
 	$(BIN)/python benchmarks/algorithms.py
 	$(BIN)/python benchmarks/negative_control.py
 
+docs: $(DOCS)  ## the documentation site, in build/site; nothing in it is fetched from elsewhere
+	NO_MKDOCS_2_WARNING=1 build/docs-venv/bin/mkdocs build --quiet --clean
+	@echo build/site/index.html
+
 lock: $(SETUP)  ## pin the development packages anew
 	$(BIN)/pip install --quiet --upgrade --group dev
 	$(BIN)/pip freeze --exclude bothworlds > requirements-dev.txt
 
 clean:
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache build
 
 $(SETUP): requirements-dev.txt pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $@
+
+$(DOCS): pyproject.toml
+	test -x build/docs-venv/bin/python || $(PYTHON) -m venv build/docs-venv
+	build/docs-venv/bin/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
+	build/docs-venv/bin/python -m pip install --quiet --disable-pip-version-check --group docs
 	touch $@

@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+collect_ignore = ["docs/api.md"]  # its examples are those of the docstrings, and run there
+
 # No time limits: machines may be shared and slow.
 settings.register_profile("shared", deadline=None, max_examples=60, derandomize=True)
 settings.load_profile("shared")

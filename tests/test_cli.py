@@ -45,7 +45,7 @@ def test_every_help_has_examples(name: str) -> None:
 
 
 def test_the_commands_that_were_promised() -> None:
-    assert {"new", "run", "report", "compare", "design", "list", "show", "check"} <= set(COMMANDS)
+    assert {"new", "run", "report", "compare", "design", "bounds", "list", "show", "check"} <= set(COMMANDS)
 
 
 def test_the_reference_is_not_stale() -> None:
@@ -64,6 +64,9 @@ def test_the_reference_is_not_stale() -> None:
         (["compare", "--horizn", "5"], "--horizon"),
         (["compare", "--horizon", "0"], "0 is not in the range"),
         (["compare", "--gap", "7"], "gap must lie"),
+        (["bounds", "--gap", "7"], "gap must lie"),
+        (["bounds", "--corruption", "-1"], "corruption is a total"),
+        (["bounds", "--name", "Tsalis"], "there are"),
         (["list", "algorithm"], "algorithms"),
         (["completion", "tcsh"], "bash"),
     ],
@@ -295,3 +298,29 @@ def test_plain_lines_where_there_is_no_terminal(
         watch.begin("one cell", 2.0)
         time.sleep(0.1)
     assert capsys.readouterr().err == ""
+
+
+def test_bounds_of_a_random_instance_and_of_a_file(tmp_path: Path) -> None:
+    done = called("bounds", "--gap", "0.3", "--corruption", "50", "--horizon", "100000", "--json")
+    content = json.loads(done.stdout)
+    problem = bw.Study.from_dict(
+        {
+            "seed": 7,
+            "sizes": {"contexts": 5, "arms": 4, "dimension": 4, "gap": 0.3},
+            "environments": {"calm": {"kind": "stochastic"}},
+            "algorithms": {"even": {"kind": "uniform"}},
+        }
+    )
+    (cell,) = problem.cells()
+    table = bw.bounds(cell.make_environment().problem, horizon=100_000, gap=0.3, corruption=50.0)
+    assert content == table.select(constants_known=True).to_dict()
+    path = tmp_path / "ads.json"
+    ads = bw.Problem.from_sample(["mobile", "desktop", "mobile"], arms=["red", "blue"], reward_range=(0, 1))
+    ads.save(path)
+    done = called("bounds", str(path), "--name", "certified")
+    assert done.exit_code == 0
+    assert done.stdout == f"{bw.bounds(ads, horizon=40_000).select(name='certified')}\n"
+    assert "stochastic" not in done.stdout  # no gap is assumed for a user's problem
+    assert len(called("bounds", "--all").stdout) > len(called("bounds").stdout)
+    assert called("bounds", str(path), "--arms", "3").exit_code == 2
+    assert called("bounds", str(tmp_path / "none.json")).exit_code == 3

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from bothworlds.cli.bounds import bounds
 from bothworlds.cli.check import check
 from bothworlds.cli.common import INTERRUPTED, leave, talk
 from bothworlds.cli.compare import compare
@@ -63,7 +64,7 @@ def main(ctx: click.Context) -> None:
         ctx.color = False
 
 
-for command in (compare, new, run, report, show, list_, check, design, completion):
+for command in (compare, new, run, report, show, list_, check, design, bounds, completion):
     main.add_command(command)
 for command in (main, *main.commands.values()):  # docstrings are raw; click wants the character itself
     command.help = (command.help or "").replace("\\b\n", "\b\n")

@@ -10,6 +10,7 @@ from bothworlds.report.figures import all_charts
 from bothworlds.report.files import write_figures
 from bothworlds.report.page import write_report
 from bothworlds.report.panels import Summary, summary_of
+from bothworlds.report.theorems import theorem_bounds
 from bothworlds.simulation.folder import read_folder
 
 
@@ -47,7 +48,8 @@ def report(folder: Path, output: Path | None, figures: Path | None, as_json: boo
 
 def written(summary: Summary, path: Path, figures: Path | None) -> Path:
     """Write the page, and the figures if they are wanted; return where the page is."""
+    bounds = theorem_bounds(summary)
     if figures is not None:
-        files, note = write_figures(all_charts(summary), figures)
+        files, note = write_figures(all_charts(summary, bounds), figures)
         talk(f"{len(files)} figures in {figures}" + (f" ({note})" if note else ""))
-    return write_report(summary, path)
+    return write_report(summary, path, bounds=bounds)

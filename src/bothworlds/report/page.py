@@ -98,15 +98,15 @@ def _regime(panel: Panel, bounds: Bounds) -> str:
     facts += [f"smallest gap {environment.gap:.3g}"] if environment.stochastic else []
     spent = max(float(entry.run.corruption.mean()) for entry in panel.entries)
     facts += [f"corruption up to C = {spent:,.4g} (marked)"] if spent > 0.0 else []
-    shown = any(entry.label in bounds for entry in panel.entries)
-    note = " Dotted: the theorem's bound." if shown else ""
+    double_log = double_log_chart(panel, bounds)
+    note = " Dotted: the theorem's bound." if any(line.thin for line in double_log.lines) else ""
     charts = [
         parts.figure(
             linear_chart(panel),
             "Mean regret and its 95 % interval. Logarithmic regret is straight. Uniform play may leave the chart.",
         ),
         parts.figure(
-            double_log_chart(panel, bounds),
+            double_log,
             f"Mean regret and the middle 80 % of replications, where positive. The slope is the growth exponent.{note}",
         ),
     ]
