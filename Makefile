@@ -23,6 +23,7 @@ bench: $(SETUP)  ## speed against NumPy, start-up time, designs, the adaptive tu
 	$(BIN)/python benchmarks/designs.py
 	$(BIN)/python benchmarks/algorithms.py
 	$(BIN)/python benchmarks/negative_control.py
+	$(BIN)/python benchmarks/sampled.py
 
 lock: $(SETUP)  ## pin the development packages anew
 	$(BIN)/pip install --quiet --upgrade --group dev

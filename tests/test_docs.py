@@ -43,3 +43,11 @@ def test_the_example_runs(capsys: pytest.CaptureFixture[str], monkeypatch: pytes
     monkeypatch.setattr(example, "VISITORS", 300)
     example.main()
     assert "certified:" in capsys.readouterr().out
+
+
+def test_the_example_of_new_visitors_runs(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "examples")
+    example = importlib.import_module("new_visitors")
+    monkeypatch.setattr(example, "VISITORS", 200)
+    example.main()
+    assert "LC-Tsallis-INF:" in capsys.readouterr().out

@@ -47,9 +47,9 @@ class ResampledCovariance:
     """Matrix Geometric Resampling (Neu & Olkhovskaya 2020) with fresh contexts from the sampler for every decision.
 
     E[direction] = Sigma_t^-1 (I - (I - beta Sigma_t)^(M+1)) z with beta = lambda/2, and Sigma_t >= gamma_t I, so the
-    mean of theta_hat is off by at most b = exp(-gamma_t lambda M/2) times |theta| <= 1, and that of an estimated loss by
-    b/sqrt(lambda). The number of draws M is fixed, or what b = exp(-``log_bias``) asks for. An estimated loss can be as
-    large as (M + 1)/2, log(1/b) times what the exact inverse allows.
+    mean of theta_hat is off by at most b = exp(-gamma_t lambda M/2) times |theta| <= 1, and that of an estimated loss
+    by b/sqrt(lambda). The number of draws M is fixed, or what b = exp(-``log_bias``) asks for. An estimated loss can be
+    as large as (M + 1)/2, log(1/b) times what the exact inverse allows.
     """
 
     def __init__(self, problem: SampledProblem, pieces: Pieces, *, samples: int | None, log_bias: float) -> None:
