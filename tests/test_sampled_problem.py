@@ -63,6 +63,8 @@ def test_own_exploration_changes_the_moment() -> None:
 
     problem = bw.SampledProblem(rows, same, greedy_for_first, samples=50)
     assert problem.coverage == pytest.approx(0.1)  # leverages 1/0.8, 1/0.1, 1/0.1
+    z = problem.coordinates(problem.sample_features)
+    assert np.abs(second_moment(z, problem.sample_exploration) - np.eye(3)).max() < 1e-12
 
 
 def test_dependent_columns_are_dropped_and_named() -> None:
