@@ -213,3 +213,7 @@ def test_the_notebook_is_made_from_its_script_and_runs(tmp_path: Path) -> None:
                 exec("".join(cell["source"]), names)
     assert "1001 updates are still there" in out.getvalue()
     assert names["clicks"] > names["at_random"]
+
+
+def test_new_visitors(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "LC-Tsallis-INF:" in example("new_visitors", monkeypatch, VISITORS=200)

@@ -15,13 +15,14 @@ from bothworlds.algorithms.per_context_tsallis_inf import PerContextTsallisINF
 from bothworlds.algorithms.real_ftrl import RealFTRL
 from bothworlds.algorithms.real_lin_exp3 import RealLinExp3
 from bothworlds.algorithms.robust_lin_exp3 import RobustLinExp3
-from bothworlds.algorithms.tunings import MGR, Adaptive, Certified, Paper
+from bothworlds.algorithms.tunings import MGR, Adaptive, Certified, Paper, Reservoir
 from bothworlds.decision import Decision
 from bothworlds.errors import NumericalError, StudyError
 from bothworlds.ftrl import ftrl_point
 from bothworlds.loading import load
 from bothworlds.policy import Policy
-from bothworlds.problem import DegenerateProblemWarning, Problem, block_parameters, stacked_parameters
+from bothworlds.problem import DegenerateProblemWarning, Problem, SampledProblem, block_parameters, stacked_parameters
+from bothworlds.sampled import SampledPolicy
 from bothworlds.simulation import (
     Results,
     Study,
@@ -66,8 +67,11 @@ __all__ = [
     "Problem",
     "RealFTRL",
     "RealLinExp3",
+    "Reservoir",
     "Results",
     "RobustLinExp3",
+    "SampledPolicy",
+    "SampledProblem",
     "Study",
     "StudyError",
     "TuningWarning",

@@ -16,14 +16,15 @@ class Decision(NamedTuple):
     round
         Number of the decision, counted from 1.
     context, context_name, arm, arm_name
-        Index and name of the context seen and of the arm chosen.
+        Index and name of the context seen and of the arm chosen; the index is -1 where contexts are not listed.
     propensity
         pi_t(arm | context), the probability with which the arm was chosen.
     direction
         Sigma_t^-1 phi(arm, context) in the policy's coordinates: the estimate is loss times direction. Algorithms
         without such an estimate put here what else their update needs.
     baseline
-        The control variate of the moment (adaptive tuning, reduced variance), else None.
+        The control variate of the moment (adaptive tuning, reduced variance), or the entropy of q_t at the context
+        seen (`RealFTRL` on a `SampledProblem`), else None.
     policy
         Name of the policy that decided; no other takes its feedback.
     """

@@ -1,7 +1,8 @@
 """Continue a saved policy."""
 
+import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 from bothworlds.algorithms.bobw_real_lin_exp3 import BoBWRealLinExp3
 from bothworlds.algorithms.fixed import FixedPolicy
@@ -17,13 +18,17 @@ from bothworlds.algorithms.per_context_tsallis_inf import PerContextTsallisINF
 from bothworlds.algorithms.real_ftrl import RealFTRL
 from bothworlds.algorithms.real_lin_exp3 import RealLinExp3
 from bothworlds.algorithms.robust_lin_exp3 import RobustLinExp3
-from bothworlds.algorithms.tunings import MGR, Adaptive, Certified, Paper
+from bothworlds.algorithms.tunings import MGR, Adaptive, Certified, Paper, Reservoir
 from bothworlds.plain import from_plain
 from bothworlds.policy import FORMAT, Policy
-from bothworlds.problem import Problem
+from bothworlds.problem import Problem, SampledProblem
+from bothworlds.problem.frame import Frame
 from bothworlds.problem.storage import checked_format, read_arrays
 from bothworlds.rounds import OpenRounds
+from bothworlds.sampled import FORMAT as SAMPLED_FORMAT
+from bothworlds.sampled import SampledPolicy
 from bothworlds.theory.design import Design
+from bothworlds.theory.exponential import TuningWarning
 
 PARTS = (
     BoBWRealLinExp3,
@@ -43,17 +48,53 @@ PARTS = (
     Certified,
     Adaptive,
     MGR,
+    Reservoir,
 )
 
 
-def load(path: str | Path, *, interpreted: bool = False) -> Policy:
-    """Read a policy written by `Policy.save`; it continues bit for bit."""
+@overload
+def load(path: str | Path, *, interpreted: bool = False, problem: None = None) -> Policy: ...
+@overload
+def load(path: str | Path, *, interpreted: bool = False, problem: SampledProblem) -> SampledPolicy: ...
+def load(
+    path: str | Path, *, interpreted: bool = False, problem: SampledProblem | None = None
+) -> Policy | SampledPolicy:
+    """Read a policy written by its ``save``; it continues bit for bit.
+
+    A policy on a `SampledProblem` needs the problem again: its functions are not in the file.
+    """
     header, arrays = read_arrays(path)
-    header = checked_format(header, FORMAT, path)
+    if header.get("format") == SAMPLED_FORMAT and problem is None:
+        raise ValueError(f"{path} is a policy on a SampledProblem; give it again: load(path, problem=...)")
+    header = checked_format(header, FORMAT if problem is None else SAMPLED_FORMAT, path)
     try:
-        return _rebuild(header, arrays, interpreted=interpreted)
+        if problem is None:
+            return _rebuild(header, arrays, interpreted=interpreted)
+        return _rebuild_sampled(header, arrays, problem, interpreted=interpreted)
     except KeyError as error:
         raise ValueError(f"{path} is incomplete: {error} is missing") from None
+
+
+def _rebuild_sampled(
+    header: dict[str, Any], arrays: dict[str, Any], problem: SampledProblem, *, interpreted: bool
+) -> SampledPolicy:
+    """Build a policy on a sampled problem from the parts of its file, in the coordinates it was started with."""
+    coverage, first, second = (float(value) for value in arrays["coverage"])
+    frame = Frame(arrays["basis"], arrays["lift"], coverage, (first, second), problem.frame.notes)
+    same = problem.with_frame(frame)
+    algorithm = from_plain(header["algorithm"], {part.__name__: part for part in PARTS})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TuningWarning)  # it was given at the start
+        rule = algorithm.sampled_rule(same)
+    policy = SampledPolicy(algorithm, same, rule, key=header["key"], interpreted=interpreted)
+    policy.restore(
+        name=header["name"],
+        rounds=OpenRounds.restore(header["rounds"], arrays["open"]),
+        learnt=_section(arrays, "learnt"),
+        covariance=_section(arrays, "covariance"),
+        beyond_coverage=header["beyond_coverage"],
+    )
+    return policy
 
 
 def _rebuild(header: dict[str, Any], arrays: dict[str, Any], *, interpreted: bool) -> Policy:

@@ -11,6 +11,7 @@ import numpy as np
 
 from bothworlds.decision import Decision
 from bothworlds.errors import NumericalError, sentence
+from bothworlds.feedback import checked_loss
 from bothworlds.kernels.arrays import Floats, Ints, aligned
 from bothworlds.kernels.entries import (
     KernelText,
@@ -255,18 +256,7 @@ class Policy:
         return self._rounds.expire(before=int(number))
 
     def _loss(self, given: Any, *, is_reward: bool) -> float:
-        word = "reward" if is_reward else "loss"
-        try:
-            value = float(given)
-        except (TypeError, ValueError):
-            raise ValueError(f"{word} must be a number; got {given!r}") from None
-        limits = self.problem.reward_range if is_reward else None
-        lo, hi = limits or (-1.0, 1.0)
-        if not lo <= value <= hi:
-            where = "its reward_range" if limits else "[-1, 1]; a Problem with reward_range=(lo, hi) rescales rewards"
-            raise ValueError(f"{word} {value!r} is outside [{lo:g}, {hi:g}]. The problem expects {where}")
-        # Rounding in the rescaling may overstep by one unit in the last place.
-        return min(max(self.problem.loss_of(value), -1.0), 1.0) if is_reward else value
+        return checked_loss(given, is_reward=is_reward, reward_range=self.problem.reward_range)
 
     def _check(self, made: Decision) -> None:
         """Refuse a decision that is not this policy's, not open, or damaged."""

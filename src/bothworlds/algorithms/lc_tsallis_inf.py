@@ -3,17 +3,35 @@
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, overload
 
 import numpy as np
 
 from bothworlds.algorithms import lc_tsallis_text as text
-from bothworlds.algorithms.tunings import DEFAULT_BIAS, MGR, TUNINGS, Adaptive, Certified, Paper, Tuning, TuningName
+from bothworlds.algorithms.options import (
+    CovarianceChoice,
+    refuse_design,
+    refuse_reservoir,
+    sampled_covariance,
+    take_reservoir,
+)
+from bothworlds.algorithms.tunings import (
+    DEFAULT_BIAS,
+    MGR,
+    TUNINGS,
+    Adaptive,
+    Certified,
+    Paper,
+    Reservoir,
+    Tuning,
+    TuningName,
+)
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.entries import World
 from bothworlds.kernels.random import Seed
 from bothworlds.policy import Machine, Policy
-from bothworlds.problem import Problem
+from bothworlds.problem import Problem, SampledProblem
+from bothworlds.sampled import Rule, SampledPolicy
 from bothworlds.theory.design import Design, Kind, check_design, design_for
 from bothworlds.theory.forecast import Forecast, forecast
 from bothworlds.theory.frame import frame_of, world_of
@@ -39,7 +57,9 @@ class LCTsallisINF:
     tuning
         "paper", "certified" or "adaptive", or an object `Paper`, `Certified`, `Adaptive` with its options.
     covariance
-        "exact", or `MGR` (tuning "paper" only: the other two need exact leverages).
+        "exact", or `MGR` (tuning "paper" only: the other two need exact leverages). On a `SampledProblem` `MGR`, or
+        "reservoir", that is `Reservoir`, with tuning "paper": eta_t = min{eta~_t, lambda/16} and gamma_t =
+        8 eta_t/lambda, the paper's "otherwise" branch.
     design
         The exploration policy: "joint-g", "joint-d", "per-context", "uniform", or a `Design`.
 
@@ -55,7 +75,7 @@ class LCTsallisINF:
 
     alpha: float = 0.5
     tuning: TuningName | Tuning = "certified"
-    covariance: Literal["exact"] | MGR = "exact"
+    covariance: CovarianceChoice = "exact"
     design: Kind | Design = "joint-g"
 
     def __post_init__(self) -> None:
@@ -69,17 +89,31 @@ class LCTsallisINF:
             object.__setattr__(self, "tuning", TUNINGS[self.tuning]())
         elif not isinstance(self.tuning, Tuning):
             raise ValueError(f"tuning must be a name or a tuning object; got {self.tuning!r}")
-        if self.covariance != "exact" and not isinstance(self.covariance, MGR):
-            raise ValueError(f"covariance must be 'exact' or MGR(...); got {self.covariance!r}")
+        take_reservoir(self)
+        if self.covariance != "exact" and not isinstance(self.covariance, MGR | Reservoir):
+            raise ValueError(
+                f"covariance must be 'exact', 'reservoir', Reservoir(...) or MGR(...); got {self.covariance!r}"
+            )
         if self.covariance != "exact" and not isinstance(self.tuning, Paper):
-            raise ValueError("MGR gives no exact leverages, which this tuning needs; use tuning='paper' with MGR")
+            word = type(self.covariance).__name__
+            raise ValueError(
+                f"{word} gives no exact leverages, which this tuning needs; use tuning='paper' with {word}"
+            )
         check_design(self.design)
 
-    def start(self, problem: Problem, *, rng: Seed = None, interpreted: bool = False) -> Policy:
+    @overload
+    def start(self, problem: Problem, *, rng: Seed = None, interpreted: bool = False) -> Policy: ...
+    @overload
+    def start(self, problem: SampledProblem, *, rng: Seed = None, interpreted: bool = False) -> SampledPolicy: ...
+    def start(
+        self, problem: Problem | SampledProblem, *, rng: Seed = None, interpreted: bool = False
+    ) -> Policy | SampledPolicy:
         """Begin on a problem; the same seed gives the same decisions.
 
         ``interpreted`` runs the same text without compiling it: for the debugger, some hundred times slower.
         """
+        if isinstance(problem, SampledProblem):
+            return SampledPolicy.begin(self, problem, self.sampled_rule(problem), rng=rng, interpreted=interpreted)
         return Policy.begin(self, problem, self.machine(problem), rng=rng, interpreted=interpreted)
 
     def design_for(self, problem: Problem) -> Design:
@@ -108,6 +142,28 @@ class LCTsallisINF:
             case _:
                 return make(rarity=None, constant=self._constant)
 
+    def sampled_rule(self, problem: SampledProblem) -> Rule:
+        """Return the rates for contexts that are not listed: rule (A) of schedules.py, whatever ``finite_support``."""
+        if not isinstance(self.tuning, Paper):
+            raise ValueError(
+                f"{self.tuning} looks at all contexts in every round, and a sampled problem does not list them: "
+                "tuning='paper' is the one for it"
+            )
+        refuse_design(self, "joint-g")
+        rates = schedule(
+            alpha=self.alpha,
+            n_arms=problem.n_arms,
+            dimension=problem.dimension,
+            coverage=problem.coverage,
+            rarity=None,
+            constant=self._constant,
+        )
+        return Rule(
+            alpha=self.alpha,
+            rates=lambda t, _: (rates.learning_rate(t), rates.exploration_rate(t)),
+            covariance=sampled_covariance(self),
+        )
+
     @property
     def _constant(self) -> float:
         """The constant c of the condition on exploration; 0 where there is none."""
@@ -132,6 +188,7 @@ class LCTsallisINF:
 
     def machine(self, problem: Problem, frame: dict[str, Floats] | None = None) -> Machine:
         """Make the algorithm ready for a problem; ``frame`` brings back the arrays of a saved policy."""
+        refuse_reservoir(self, problem)
         if frame is None:
             explore = self.design_for(problem)
             frame = frame_of(problem, explore)

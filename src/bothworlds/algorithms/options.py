@@ -1,10 +1,17 @@
 """Checks of options that several algorithms share."""
 
-from typing import Any
+import math
+from collections.abc import Callable
+from typing import Any, Literal
 
 import numpy as np
 
-from bothworlds.algorithms.tunings import MGR
+from bothworlds.algorithms.tunings import DEFAULT_BIAS, MGR, Reservoir
+from bothworlds.kernels.sampled import Pieces
+from bothworlds.problem import Problem, SampledProblem
+from bothworlds.sampled import Covariance, ResampledCovariance, SeenCovariance
+
+CovarianceChoice = Literal["exact", "reservoir"] | MGR | Reservoir
 
 
 def check_horizon(part: Any, *, least: int) -> None:
@@ -21,13 +28,46 @@ def check_choice(part: Any, name: str, choices: tuple[str, ...]) -> None:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {getattr(part, name)!r}")
 
 
-def check_covariance(part: Any) -> None:
-    """Refuse a covariance that is neither "exact" nor MGR with the theorem's number of draws, or a fixed one."""
+def check_covariance(part: Any, *, reservoir: bool = False) -> None:
+    """Refuse a covariance that is not "exact", MGR with the theorem's draws or a fixed number, or a reservoir."""
     value = part.covariance
-    if value != "exact" and not isinstance(value, MGR):
-        raise ValueError(f"covariance must be 'exact' or MGR(...); got {value!r}")
+    if value != "exact" and not isinstance(value, MGR | Reservoir if reservoir else MGR):
+        known = "'exact', 'reservoir', Reservoir(...) or MGR(...)" if reservoir else "'exact' or MGR(...)"
+        raise ValueError(f"covariance must be {known}; got {value!r}")
     if isinstance(value, MGR) and value.bias is not None:
         raise ValueError("the theorem sets the number of draws here: use MGR(), or MGR(samples=...) for a fixed one")
+
+
+def take_reservoir(part: Any) -> None:
+    """Let the word "reservoir" stand for ``Reservoir()``."""
+    if part.covariance == "reservoir":
+        object.__setattr__(part, "covariance", Reservoir())
+
+
+def refuse_reservoir(part: Any, problem: Problem) -> None:
+    """Refuse a reservoir where the contexts are listed."""
+    if isinstance(part.covariance, Reservoir):
+        raise ValueError(f"the contexts of {problem} are listed: 'exact' does better than a reservoir of some of them")
+
+
+def sampled_covariance(part: Any) -> Callable[[SampledProblem, Pieces], Covariance]:
+    """Return what makes the stand-in for Sigma_t^-1 on a sampled problem."""
+    match part.covariance:
+        case Reservoir(size=size):
+            return lambda problem, pieces: SeenCovariance(problem, pieces, size=size)
+        case MGR(samples=samples, bias=bias):
+            log_bias = -math.log(bias or DEFAULT_BIAS)
+            return lambda problem, pieces: ResampledCovariance(problem, pieces, samples=samples, log_bias=log_bias)
+    raise ValueError(
+        "the exact covariance needs a list of contexts, which a sampled problem does not have: choose "
+        "covariance=Reservoir() or covariance=MGR()"
+    )
+
+
+def refuse_design(part: Any, default: Any) -> None:
+    """Refuse an exploration design where the problem brings its own exploration policy."""
+    if part.design != default:
+        raise ValueError("a sampled problem explores by its own policy: SampledProblem(exploration=...), not design=")
 
 
 def description(part: Any, **defaults: Any) -> str:

@@ -2,10 +2,12 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 
+from bothworlds.algorithms.options import CovarianceChoice, refuse_design, sampled_covariance, take_reservoir
+from bothworlds.algorithms.tunings import MGR, Reservoir
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.entries import KernelText, World
@@ -15,7 +17,8 @@ from bothworlds.kernels.random import Seed
 from bothworlds.kernels.shannon import Work, expected_entropy, shannon_plan
 from bothworlds.kernels.status import NOT_FINITE
 from bothworlds.policy import Machine, Policy
-from bothworlds.problem import Problem
+from bothworlds.problem import Problem, SampledProblem
+from bothworlds.sampled import Rule, SampledPolicy
 from bothworlds.theory.design import Design, Kind, check_design, design_for
 from bothworlds.theory.frame import frame_of, world_of
 
@@ -173,6 +176,9 @@ class RealFTRL:
         T, which enters through log T. Without it log(1 + t) stands in, and nothing is proved.
     design
         The exploration policy: "joint-g", "joint-d", "per-context", "uniform", or a `Design`.
+    covariance
+        "exact"; on a `SampledProblem` `MGR`, or "reservoir", that is `Reservoir`. Entropies are then those at the
+        contexts seen, as in the paper.
 
     >>> problem = Problem(features=[[[1, 0], [0, 1]]], probabilities=[1])
     >>> RealFTRL(horizon=1000).start(problem, rng=1).probabilities(0).tolist()
@@ -181,6 +187,7 @@ class RealFTRL:
 
     horizon: int | None = None
     design: Kind | Design = "joint-g"
+    covariance: CovarianceChoice = "exact"
 
     def __post_init__(self) -> None:
         number: Any = self.horizon
@@ -189,24 +196,57 @@ class RealFTRL:
         if number is not None:
             object.__setattr__(self, "horizon", int(number))
         check_design(self.design)
+        take_reservoir(self)
+        if self.covariance != "exact" and not isinstance(self.covariance, MGR | Reservoir):
+            raise ValueError(
+                f"covariance must be 'exact', 'reservoir', Reservoir(...) or MGR(...); got {self.covariance!r}"
+            )
 
-    def start(self, problem: Problem, *, rng: Seed = None, interpreted: bool = False) -> Policy:
+    @overload
+    def start(self, problem: Problem, *, rng: Seed = None, interpreted: bool = False) -> Policy: ...
+    @overload
+    def start(self, problem: SampledProblem, *, rng: Seed = None, interpreted: bool = False) -> SampledPolicy: ...
+    def start(
+        self, problem: Problem | SampledProblem, *, rng: Seed = None, interpreted: bool = False
+    ) -> Policy | SampledPolicy:
         """Begin on a problem; the same seed gives the same decisions."""
+        if isinstance(problem, SampledProblem):
+            return SampledPolicy.begin(self, problem, self.sampled_rule(problem), rng=rng, interpreted=interpreted)
         return Policy.begin(self, problem, self.machine(problem), rng=rng, interpreted=interpreted)
 
-    def machine(self, problem: Problem, frame: dict[str, Floats] | None = None) -> Machine:
-        """Make the algorithm ready for a problem; ``frame`` brings back the arrays of a saved policy."""
-        if frame is None:
-            frame = frame_of(problem, design_for(problem, self.design))
-        world = world_of(problem, frame["exploration"], frame["coordinates"])
-        _, K, d = world.z.shape
-        lam = float(frame["coverage"][0])
-        numbers = Numbers(
+    def _numbers(self, K: int, d: int, lam: float) -> Numbers:
+        """Return the hyper-parameters as the kernel text wants them."""
+        return Numbers(
             weight=(1.0 / lam + d) / math.log(K),
             log_arms=math.log(K),
             inverse_coverage=1.0 / lam,
             log_horizon=0.0 if self.horizon is None else math.log(self.horizon),
         )
+
+    def sampled_rule(self, problem: SampledProblem) -> Rule:
+        """Return the same rates for contexts that are not listed."""
+        refuse_design(self, "joint-g")
+        numbers = self._numbers(problem.n_arms, problem.dimension, problem.coverage)
+
+        def rates(t: float, pace: float) -> tuple[float, float]:  # noqa: ARG001
+            eta = 1.0 / max(pace, 2.0 * numbers.inverse_coverage)
+            return eta, eta * numbers.inverse_coverage
+
+        def growth(t: float, entropy: float) -> float:
+            return float(first_pace(numbers, t)) / math.sqrt(1.0 + entropy / numbers.log_arms)
+
+        first = float(first_pace(numbers, 1.0))
+        return Rule(alpha=1.0, rates=rates, covariance=sampled_covariance(self), first_pace=first, growth=growth)
+
+    def machine(self, problem: Problem, frame: dict[str, Floats] | None = None) -> Machine:
+        """Make the algorithm ready for a problem; ``frame`` brings back the arrays of a saved policy."""
+        if self.covariance != "exact":
+            raise ValueError(f"{self.covariance} is for a SampledProblem; the contexts of {problem} are listed")
+        if frame is None:
+            frame = frame_of(problem, design_for(problem, self.design))
+        world = world_of(problem, frame["exploration"], frame["coordinates"])
+        _, K, d = world.z.shape
+        numbers = self._numbers(K, d, float(frame["coverage"][0]))
         return Machine(
             text=TEXT,
             world=world,
@@ -221,6 +261,7 @@ class RealFTRL:
     def __repr__(self) -> str:
         parts = [f"horizon={self.horizon}"] if self.horizon is not None else []
         parts += [f"design={self.design!r}"] if self.design != "joint-g" else []
+        parts += [f"covariance={self.covariance}"] if self.covariance != "exact" else []
         return f"RealFTRL({', '.join(parts)})"
 
 

@@ -1,20 +1,31 @@
 """RealLinExp3 (Neu & Olkhovskaya, COLT 2020): exponential weights against an adversary, horizon known."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal
+from typing import Literal, overload
 
 import numpy as np
 
 from bothworlds.algorithms import real_lin_exp3_text as text
 from bothworlds.algorithms.armwise_machine import armwise_machine
-from bothworlds.algorithms.options import check_choice, check_covariance, check_horizon, description
+from bothworlds.algorithms.options import (
+    CovarianceChoice,
+    check_choice,
+    check_covariance,
+    check_horizon,
+    description,
+    refuse_design,
+    refuse_reservoir,
+    sampled_covariance,
+    take_reservoir,
+)
 from bothworlds.algorithms.tunings import MGR
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.random import Seed
 from bothworlds.policy import Machine, Policy
-from bothworlds.problem import Problem
+from bothworlds.problem import Problem, SampledProblem
+from bothworlds.sampled import Rule, SampledPolicy
 from bothworlds.theory.armwise import Scales, armwise_frame
 from bothworlds.theory.design import Design, Kind, check_design, design_for
 from bothworlds.theory.exponential import Rates, exact_rates, printed_rates, resampled_rates, warn_of
@@ -56,7 +67,8 @@ class RealLinExp3:
     horizon
         T.
     covariance
-        "exact", or `MGR`: with ``MGR()`` the number of draws is the theorem's.
+        "exact", or `MGR`: with ``MGR()`` the number of draws is the theorem's. On a `SampledProblem`, arm-dependent
+        only: `MGR`, or "reservoir", that is `Reservoir`, with the rates of the exact covariance.
     features
         "arm-independent" or "arm-dependent".
     tuning
@@ -71,42 +83,68 @@ class RealLinExp3:
     """
 
     horizon: int
-    covariance: Literal["exact"] | MGR = "exact"
+    covariance: CovarianceChoice = "exact"
     features: Literal["arm-independent", "arm-dependent"] = "arm-independent"
     tuning: Literal["corrected", "printed"] = "corrected"
     design: Kind | Design | None = None
 
     def __post_init__(self) -> None:
         check_horizon(self, least=1)
-        check_covariance(self)
+        take_reservoir(self)
+        check_covariance(self, reservoir=True)
         check_choice(self, "features", FEATURES)
         check_choice(self, "tuning", TUNINGS)
         if self.design is not None:
             check_design(self.design)
         if self.design is not None and self.features == "arm-independent":
             raise ValueError("exploration is uniform with arm-independent features; design needs 'arm-dependent'")
-        if self.tuning == "printed" and self.covariance == "exact":
+        if self.tuning == "printed" and not isinstance(self.covariance, MGR):
             raise ValueError("the printed tuning is that of a theorem on MGR; use it with covariance=MGR()")
 
-    def start(self, problem: Problem, *, rng: Seed = None, interpreted: bool = False) -> Policy:
+    @overload
+    def start(self, problem: Problem, *, rng: Seed = None, interpreted: bool = False) -> Policy: ...
+    @overload
+    def start(self, problem: SampledProblem, *, rng: Seed = None, interpreted: bool = False) -> SampledPolicy: ...
+    def start(
+        self, problem: Problem | SampledProblem, *, rng: Seed = None, interpreted: bool = False
+    ) -> Policy | SampledPolicy:
         """Begin on a problem; the same seed gives the same decisions."""
+        if isinstance(problem, SampledProblem):
+            return SampledPolicy.begin(self, problem, self.sampled_rule(problem), rng=rng, interpreted=interpreted)
         return Policy.begin(self, problem, self.machine(problem), rng=rng, interpreted=interpreted)
 
     def machine(self, problem: Problem, frame: dict[str, Floats] | None = None) -> Machine:
         """Make the algorithm ready for a problem; ``frame`` brings back the arrays of a saved policy."""
+        refuse_reservoir(self, problem)
         kept = self._frame(problem) if frame is None else frame
         scales = Scales(*kept["scales"].tolist())
-        rates_of = self._rates_of(problem, scales)
-        rates = self._with_draws(rates_of(self.horizon))
-        if frame is None:
-            printed = self.tuning == "printed"
-            remedy = "No horizon helps; tuning='corrected' does" if printed else "Fewer draws, or MGR(), would do"
-            warn_of(rates, rates_of, remedy)
+        rates = self._rates(problem, scales, warn=frame is None)
         beta = 0.5 / scales.norm if rates.samples else 0.0
         numbers = np.array([rates.eta, rates.gamma, beta, rates.samples])
         if self.features == "arm-dependent":
             return text.shared_machine(problem, kept, numbers)
         return armwise_machine(text.ARMWISE, problem, kept, np.append(numbers, kept["complements"]))
+
+    def _rates(self, problem: Problem | SampledProblem, scales: Scales, *, warn: bool) -> Rates:
+        """Return eta, gamma and the number of draws; say where they prove nothing."""
+        rates_of = self._rates_of(problem, scales)
+        rates = self._with_draws(rates_of(self.horizon))
+        if warn:
+            printed = self.tuning == "printed"
+            remedy = "No horizon helps; tuning='corrected' does" if printed else "Fewer draws, or MGR(), would do"
+            warn_of(rates, rates_of, remedy)
+        return rates
+
+    def sampled_rule(self, problem: SampledProblem) -> Rule:
+        """Return the rates for contexts that are not listed, and as many draws as the theorem asks for."""
+        if self.features != "arm-dependent":
+            raise ValueError("a sampled problem has features of arms and contexts: use features='arm-dependent'")
+        refuse_design(self, None)
+        leverage = 1.0 / problem.coverage
+        rates = self._rates(problem, Scales(problem.dimension, leverage, leverage, 1.0, 1.0), warn=True)
+        resampled = isinstance(self.covariance, MGR)
+        drawing = replace(self, covariance=MGR(samples=rates.samples)) if resampled else self
+        return Rule(alpha=1.0, rates=lambda *_: (rates.eta, rates.gamma), covariance=sampled_covariance(drawing))
 
     def rates_for(self, problem: Problem) -> Rates:
         """Return eta, gamma and the number of draws on a problem."""
@@ -123,10 +161,10 @@ class RealLinExp3:
         longest = float((frame["coordinates"] ** 2).sum(axis=2).max())  # the leverage, but for rounding
         return {**frame, "scales": np.array(Scales(d, leverage, longest, 1.0, 1.0))}
 
-    def _rates_of(self, problem: Problem, scales: Scales) -> Callable[[int], Rates]:
+    def _rates_of(self, problem: Problem | SampledProblem, scales: Scales) -> Callable[[int], Rates]:
         """Return the rates as a function of the horizon."""
         resampled = printed_rates if self.tuning == "printed" else resampled_rates
-        make = exact_rates if self.covariance == "exact" else resampled
+        make = resampled if isinstance(self.covariance, MGR) else exact_rates
         return partial(make, n_arms=problem.n_arms, scales=scales)
 
     def _with_draws(self, rates: Rates) -> Rates:

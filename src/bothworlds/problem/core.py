@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from bothworlds.feedback import loss_of
 from bothworlds.kernels.arrays import Bools, Floats
 from bothworlds.problem import checks, sample, storage, transform
 from bothworlds.problem.span import Span, contains_constant, span_of
@@ -205,10 +206,7 @@ class Problem:
 
     def loss_of(self, reward: float) -> float:
         """Turn a reward in the user's units into a loss in [-1, 1]."""
-        if self.reward_range is None:
-            return -reward
-        lo, hi = self.reward_range
-        return (lo + hi - 2.0 * reward) / (hi - lo)
+        return loss_of(reward, self.reward_range)
 
     @property
     def reward_per_loss(self) -> float:

@@ -1,6 +1,6 @@
 """A problem in words: sizes, rarity, coverage, and what exploration will cost."""
 
-from bothworlds.problem import Problem
+from bothworlds.problem import Problem, SampledProblem
 from bothworlds.theory.design import design
 from bothworlds.theory.schedules import schedule, stability_constant
 
@@ -32,4 +32,32 @@ def describe(problem: Problem) -> str:
     ]
     if offered < problem.available.size:
         lines.append(f"{offered} of {problem.available.size} pairs of context and arm are offered")
+    return "\n".join([*lines, *(f"note: {note}" for note in problem.notes)])
+
+
+def describe_sampled(problem: SampledProblem) -> str:
+    """Say what is known of a problem whose contexts are not listed, and from how many samples."""
+    n, d, lam = problem.samples, problem.dimension, problem.coverage
+    t0 = schedule(
+        alpha=0.5, n_arms=problem.n_arms, dimension=d, coverage=lam, rarity=None, constant=stability_constant(0.5)
+    ).exploration_rounds
+    unit = "units of loss" if problem.reward_range is None else "units of reward"
+    first, second = problem.frame.halves
+    if problem.coverage_given:
+        coverage = [
+            f"coverage lambda = {lam:.4g}, as given (the halves of the sample suggest {first:.4g} and {second:.4g})"
+        ]
+    else:
+        coverage = [
+            f"coverage lambda = {lam:.4g}, estimated: one over the largest of {n * problem.n_arms:,} sampled leverages",
+            f"(its halves give {first:.4g} and {second:.4g}); a context to come has a larger one with a chance of "
+            f"about 1/{n + 1:,}",
+        ]
+    lines = [
+        f"{problem.n_arms} arms (K), contexts drawn by a sampler; all estimates are from {n:,} samples",
+        f"{d} dimensions (d): the rank of the sampled second moment of {problem.n_features} features",
+        *coverage,
+        f"t0 = {t0:,.0f}: with gamma = 8 eta/lambda half of the first t0 rounds of LC-Tsallis-INF are exploration,",
+        f"which costs at most {t0 * problem.reward_per_loss:,.4g} {unit}",
+    ]
     return "\n".join([*lines, *(f"note: {note}" for note in problem.notes)])

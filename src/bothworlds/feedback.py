@@ -1,0 +1,31 @@
+"""What a user says of an outcome, as a loss in [-1, 1]."""
+
+from typing import Any
+
+
+def loss_of(reward: float, reward_range: tuple[float, float] | None) -> float:
+    """Turn a reward into a loss: -reward, or (lo + hi - 2 reward)/(hi - lo) with a range.
+
+    >>> loss_of(1.0, (0.0, 1.0))
+    -1.0
+    """
+    if reward_range is None:
+        return -reward
+    lo, hi = reward_range
+    return (lo + hi - 2.0 * reward) / (hi - lo)
+
+
+def checked_loss(given: Any, *, is_reward: bool, reward_range: tuple[float, float] | None) -> float:
+    """Return the loss that a loss or a reward means; refuse what is no number or out of range."""
+    word = "reward" if is_reward else "loss"
+    try:
+        value = float(given)
+    except (TypeError, ValueError):
+        raise ValueError(f"{word} must be a number; got {given!r}") from None
+    limits = reward_range if is_reward else None
+    lo, hi = limits or (-1.0, 1.0)
+    if not lo <= value <= hi:
+        where = "its reward_range" if limits else "[-1, 1]; a Problem with reward_range=(lo, hi) rescales rewards"
+        raise ValueError(f"{word} {value!r} is outside [{lo:g}, {hi:g}]. The problem expects {where}")
+    # Rounding in the rescaling may overstep by one unit in the last place.
+    return min(max(loss_of(value, reward_range), -1.0), 1.0) if is_reward else value

@@ -1,0 +1,67 @@
+"""What a sample of contexts tells: the span of the features, coordinates for the algorithms, the coverage."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bothworlds.kernels.arrays import Floats
+from bothworlds.problem.span import span_of
+
+PASSES = 3
+SINGULAR = 1e-10
+
+
+class Frame(NamedTuple):
+    """Coordinates z = phi @ basis in which the sampled Sigma(e) is the identity, and phi = z @ lift on the span.
+
+    ``coverage`` is one over the largest leverage |z|^2 of the sample, ``halves`` are those of the two halves of the
+    sample, each with its own Sigma(e): how far they are apart shows how far either can be trusted.
+    """
+
+    basis: Floats
+    lift: Floats
+    coverage: float
+    halves: tuple[float, float]
+    notes: tuple[str, ...]
+
+
+def frame_of_sample(features: Floats, exploration: Floats) -> Frame:
+    """Estimate the frame from features (n, arms, columns) and exploration probabilities (n, arms)."""
+    n, K, _ = features.shape
+    span = span_of(features, np.ones((n, K), dtype=bool))
+    if n < span.rank:
+        raise ValueError(
+            f"{n} sampled contexts span {span.rank} dimensions, and more may show more: raise samples to several "
+            f"times {span.rank}"
+        )
+    z, basis = span.coordinates, span.basis
+    if np.linalg.eigvalsh(second_moment(z, exploration))[0] <= SINGULAR:
+        raise ValueError(
+            "the exploration policy does not explore all directions of the features: its second moment over "
+            f"{n} sampled contexts is singular. Give every arm a positive probability, or raise samples"
+        )
+    for _ in range(PASSES):  # each removes what rounding left of the one before
+        values, vectors = np.linalg.eigh(second_moment(z, exploration))
+        z, basis = z @ (vectors / np.sqrt(values)), basis @ (vectors / np.sqrt(values))
+    flat = z.reshape(n * K, -1)
+    lift = np.asarray(np.linalg.solve(flat.T @ flat, flat.T @ features.reshape(n * K, -1)), dtype=np.float64)
+    half = n // 2
+    halves = (coverage_of(z[:half], exploration[:half]), coverage_of(z[half:], exploration[half:]))
+    return Frame(basis, lift, coverage_of(z, exploration), halves, span.notes)
+
+
+def second_moment(z: Floats, exploration: Floats) -> Floats:
+    """Return the average over contexts of sum_a e(a) z_a z_a^T."""
+    flat = z.reshape(-1, z.shape[2])
+    moment: Floats = flat.T @ (flat * exploration.reshape(-1, 1)) / len(z)
+    return moment
+
+
+def coverage_of(z: Floats, exploration: Floats) -> float:
+    """Return lambda = 1/max z^T Sigma(e)^-1 z; 0 where Sigma(e) is singular."""
+    if len(z) == 0:
+        return 0.0
+    values, vectors = np.linalg.eigh(second_moment(z, exploration))
+    if values[0] <= SINGULAR * values[-1]:
+        return 0.0
+    return float(1.0 / ((z @ (vectors / np.sqrt(values))) ** 2).sum(axis=2).max())

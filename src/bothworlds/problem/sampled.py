@@ -1,0 +1,251 @@
+"""SampledProblem: contexts that can be drawn but not listed (Assumption 2.2 without the finite support of 2.3)."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+
+from bothworlds.feedback import loss_of
+from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.random import Seed, key_from
+from bothworlds.problem import checks
+from bothworlds.problem.frame import Frame, frame_of_sample
+from bothworlds.problem.span import contains_constant
+
+Sampler = Callable[[np.random.Generator], Any]
+FeatureMap = Callable[[Any], Any]
+Exploration = Literal["uniform"] | Callable[[Floats], Any]
+OUTSIDE = 1e-6
+LISTED = ("features", "probabilities", "contexts", "n_contexts", "available", "rarity", "span")
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class SampledProblem:
+    """A linear contextual bandit problem whose contexts can be drawn, but not listed.
+
+    What a `Problem` computes is estimated here, from ``samples`` draws: the dimension d, the rank of their features;
+    coordinates in which the second moment Sigma(e) of exploration is the identity; and the coverage lambda, one over
+    their largest leverage. A context to come exceeds that leverage with a probability of about 1/(samples + 1), and a
+    policy counts how often it happens. `describe` states all of this.
+
+    Parameters
+    ----------
+    sampler
+        A function of a numpy Generator that draws a context, any object, from its law: a simulator, or a row of an
+        archive of past contexts. It must use no other source of randomness.
+    feature_map
+        A function of a context that returns phi(., x), shape (arms, dimension), the same shape for all contexts.
+    exploration
+        "uniform", or a function of the features (arms, dimension) that returns the probabilities e(.|x), (arms,).
+    coverage
+        lambda, where it is known: phi^T Sigma(e)^-1 phi <= 1/lambda for all features. Estimated if left out.
+    samples
+        How many contexts are drawn for the estimates.
+    arms
+        Names; "0", "1", ... if left out.
+    reward_range
+        (lowest, highest) reward in the user's units, as in `Problem`; the features must then contain a constant.
+    rng
+        Seed of the draws.
+
+    Examples
+    --------
+    >>> def visitor(rng):
+    ...     return rng.uniform(-1.0, 1.0)
+    >>> def features(age):
+    ...     return [[1.0, 0.0, age], [0.0, 1.0, -age]]
+    >>> SampledProblem(visitor, features)
+    SampledProblem(2 arms, 3 features, coverage 0.2014 from 2000 samples)
+    """
+
+    sampler: Sampler
+    feature_map: FeatureMap
+    exploration: Exploration
+    frame: Frame
+    coverage_given: bool
+    samples: int
+    arms: tuple[str, ...]
+    reward_range: tuple[float, float] | None
+    sample_features: Floats
+    sample_exploration: Floats
+
+    def __init__(
+        self,
+        sampler: Sampler,
+        feature_map: FeatureMap,
+        exploration: Exploration = "uniform",
+        coverage: float | None = None,
+        *,
+        samples: int = 2000,
+        arms: Sequence[str] | None = None,
+        reward_range: tuple[float, float] | None = None,
+        rng: Seed = 0,
+    ) -> None:
+        for name, value in (("sampler", sampler), ("feature_map", feature_map)):
+            if not callable(value):
+                raise ValueError(f"{name} must be a function; got {value!r}")
+        if exploration != "uniform" and not callable(exploration):
+            raise ValueError(f"exploration must be 'uniform' or a function of the features; got {exploration!r}")
+        self._set(sampler=sampler, feature_map=feature_map, exploration=exploration)
+        n = checks.whole(samples, 2, "samples")
+        generator = np.random.default_rng(key_from(rng))
+        phi = _stacked([feature_map(sampler(generator)) for _ in range(n)])
+        e = self._explored(phi)
+        frame = frame_of_sample(phi, e)
+        if coverage is not None:
+            frame = frame._replace(coverage=_checked_coverage(coverage, frame.basis.shape[1]))
+        limits = checks.check_reward_range(reward_range)
+        _check_constant(phi, limits)
+        self._set(frame=frame, coverage_given=coverage is not None, samples=n, reward_range=limits)
+        self._set(arms=checks.names_of(arms, phi.shape[1], "arm"), sample_features=phi, sample_exploration=e)
+
+    def _set(self, **values: Any) -> None:
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name in LISTED:
+                raise AttributeError(
+                    f"a sampled problem has no {name}: its contexts are not listed. LCTsallisINF, RealFTRL and "
+                    "RealLinExp3 can play it; for all others make a Problem, for instance with Problem.from_sample"
+                )
+            raise AttributeError(f"SampledProblem has no attribute {name!r}")
+
+    @property
+    def n_arms(self) -> int:
+        """K, the number of arms."""
+        return len(self.arms)
+
+    @property
+    def dimension(self) -> int:
+        """d, the rank of the sampled features."""
+        return int(self.frame.basis.shape[1])
+
+    @property
+    def n_features(self) -> int:
+        """How many columns the features have."""
+        return int(self.frame.basis.shape[0])
+
+    @property
+    def coverage(self) -> float:
+        """Lambda, as given or as estimated."""
+        return self.frame.coverage
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences on what the user should know."""
+        return self.frame.notes
+
+    def draw(self, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """Draw contexts; return their coordinates (count, arms, d) and exploration probabilities (count, arms)."""
+        phi = _stacked([self.feature_map(self.sampler(rng)) for _ in range(count)])
+        return self.coordinates(phi), self._explored(phi)
+
+    def one(self, features: Any) -> tuple[Floats, Floats]:
+        """Return coordinates (1, arms, d) and exploration probabilities (1, arms) of the features of one context."""
+        phi = checks.frozen_array(features, "features")
+        expected = (self.n_arms, self.n_features)
+        if phi.shape != expected:
+            raise ValueError(f"features of a context must have shape {expected}, (arms, dimension); got {phi.shape}")
+        return self.coordinates(phi[None]), self._explored(phi[None])
+
+    def coordinates(self, phi: Floats) -> Floats:
+        """Return z = phi @ basis; refuse features outside the span of the sampled ones."""
+        if phi.shape[1:] != (self.n_arms, self.n_features):
+            raise ValueError(f"feature_map gave {phi.shape[1:]}, earlier {(self.n_arms, self.n_features)}")
+        z: Floats = np.ascontiguousarray(phi @ self.frame.basis)
+        if self.dimension < self.n_features:
+            missed = np.abs(z @ self.frame.lift - phi).max()
+            if missed > OUTSIDE * np.abs(phi).max():
+                raise ValueError(
+                    f"these features leave the {self.dimension} dimensions that {self.samples} sampled contexts span "
+                    f"(by {missed:.3g}): nothing is known of that direction. Raise samples, or check the sampler"
+                )
+        return z
+
+    def _explored(self, phi: Floats) -> Floats:
+        """Return e(.|x) for features (n, arms, columns)."""
+        n, K, _ = phi.shape
+        if self.exploration == "uniform":
+            return np.full((n, K), 1.0 / K)
+        table = np.array([np.asarray(self.exploration(row), dtype=np.float64) for row in phi])
+        if table.shape != (n, K) or not (table >= 0.0).all() or np.abs(table.sum(axis=1) - 1.0).max() > 1e-9:
+            raise ValueError(f"exploration must return {K} probabilities that sum to 1; got {table[0]!r} first")
+        return table
+
+    def with_frame(self, frame: Frame) -> Self:
+        """Return the same problem with the estimates of a saved policy; refuse those of another problem."""
+        mine, other = self.frame.lift, frame.lift
+        fits = mine.shape == other.shape and np.allclose(mine.T @ mine, other.T @ other, rtol=1e-6, atol=1e-9)
+        if not fits or not math.isclose(self.coverage, frame.coverage, rel_tol=1e-6):
+            raise ValueError(
+                "the policy was started on another problem: give load() a SampledProblem with the same sampler, "
+                "feature_map, exploration, coverage, samples and rng"
+            )
+        made = object.__new__(type(self))
+        made._set(**{**vars(self), "frame": frame})
+        return made
+
+    @property
+    def reward_per_loss(self) -> float:
+        """How much reward one unit of loss is worth."""
+        return 1.0 if self.reward_range is None else (self.reward_range[1] - self.reward_range[0]) / 2.0
+
+    def loss_of(self, reward: float) -> float:
+        """Turn a reward in the user's units into a loss in [-1, 1]."""
+        return loss_of(reward, self.reward_range)
+
+    def describe(self) -> str:
+        """Say what was estimated, from how many samples, and what exploration will cost."""
+        from bothworlds.theory.describe import describe_sampled
+
+        return describe_sampled(self)
+
+    def __repr__(self) -> str:
+        rank = "" if self.dimension == self.n_features else f" of rank {self.dimension}"
+        source = "given" if self.coverage_given else f"from {self.samples} samples"
+        sizes = f"{self.n_arms} arms, {self.n_features} features{rank}"
+        return f"SampledProblem({sizes}, coverage {self.coverage:.4g} {source})"
+
+
+def _stacked(rows: list[Any]) -> Floats:
+    """Return the features of several contexts as one array (n, arms, columns)."""
+    arrays = [np.asarray(row) for row in rows]
+    first = arrays[0].shape
+    odd = next((array.shape for array in arrays if array.shape != first), None)
+    if odd is not None:
+        raise ValueError(f"feature_map must return arrays of one shape (arms, dimension); got {first} and {odd}")
+    phi = checks.frozen_array(np.array(arrays), "features of a sampled context")
+    if len(first) != 2:
+        raise ValueError(f"feature_map must return an array of shape (arms, dimension); got shape {first}")
+    checks.check_features(phi)
+    return phi
+
+
+def _checked_coverage(coverage: Any, dimension: int) -> float:
+    """Return lambda as a float; refuse what no exploration policy can have."""
+    try:
+        value = float(coverage)
+    except (TypeError, ValueError):
+        raise ValueError(f"coverage must be a number; got {coverage!r}") from None
+    if not 0.0 < value <= 1.0 / dimension * (1.0 + 1e-9):
+        raise ValueError(
+            f"coverage must lie in (0, 1/d], here (0, {1.0 / dimension:.4g}]: leverages average to d = {dimension} "
+            f"under every exploration policy; got {value:g}"
+        )
+    return value
+
+
+def _check_constant(phi: Floats, limits: tuple[float, float] | None) -> None:
+    """Refuse a shift from rewards to losses that the features cannot express."""
+    if limits is None or limits[0] + limits[1] == 0.0:
+        return
+    if not contains_constant(phi, np.ones(phi.shape[:2], dtype=bool)):
+        raise ValueError(
+            f"rewards in [{limits[0]:g}, {limits[1]:g}] become losses in [-1, 1] by a shift, which these features "
+            "cannot express: let feature_map return a column of ones as well"
+        )

@@ -1,0 +1,270 @@
+"""SampledPolicy: an algorithm in progress on contexts that are not listed. Act on features, update, ask, save."""
+
+import math
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from bothworlds.decision import Decision
+from bothworlds.errors import NumericalError, sentence
+from bothworlds.feedback import checked_loss
+from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.random import ARM, Seed, draw, key_from, two_uniforms
+from bothworlds.kernels.sampled import Pieces, pieces
+from bothworlds.kernels.status import NOT_FINITE, OK
+from bothworlds.plain import to_plain
+from bothworlds.problem import SampledProblem
+from bothworlds.problem.storage import write_arrays
+from bothworlds.rounds import OpenRounds
+from bothworlds.sampled.covariance import Covariance, Plan
+
+FORMAT = "bothworlds-sampled-policy-1"
+UNLISTED = -1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """What distinguishes the algorithms: entropy, rates, and how the covariance is come by.
+
+    ``alpha`` is the Tsallis index, 1 for Shannon entropy. ``rates(t, pace)`` returns eta_t and gamma_t. Where
+    ``growth`` is given, pace begins at ``first_pace`` and grows by growth(t, sum of entropies) with every update; each
+    decision then carries, as its baseline, the entropy of q_t at the context seen. ``covariance(problem, pieces)``
+    makes the stand-in for Sigma_t^-1.
+    """
+
+    alpha: float
+    rates: Callable[[float, float], tuple[float, float]]
+    covariance: Callable[[SampledProblem, Pieces], Covariance]
+    first_pace: float = 0.0
+    growth: Callable[[float, float], float] | None = None
+
+
+class SampledPolicy:
+    """An algorithm in progress on a `SampledProblem`; made by ``algorithm.start(problem, rng=...)``.
+
+    What is learnt is t and Theta, as ever. A decision carries its direction, so feedback may be late, out of order, in
+    batches or missing; given the plan of its moment every estimate has the bias of the covariance, and no other.
+    ``beyond_coverage`` counts contexts whose leverage exceeds 1/lambda: the guarantees do not cover these.
+
+    >>> from bothworlds import RealFTRL
+    >>> problem = SampledProblem(lambda rng: rng.uniform(), lambda x: [[1.0, x], [1.0, -x]], samples=100)
+    >>> policy = RealFTRL(horizon=1000, covariance="reservoir").start(problem, rng=7)
+    >>> decision = policy.act(features=[[1.0, 0.3], [1.0, -0.3]], name="visitor 17")
+    >>> policy.update(decision, loss=-0.5)
+    >>> decision.context_name, policy.updates, policy.probabilities(context=0.3).round(3).tolist()
+    ('visitor 17', 1, [0.503, 0.497])
+    """
+
+    def __init__(
+        self, algorithm: object, problem: SampledProblem, rule: Rule, *, key: int, interpreted: bool = False
+    ) -> None:
+        self.algorithm = algorithm
+        self.problem = problem
+        self.name = uuid.uuid4().hex[:12]
+        self.beyond_coverage = 0
+        self._rule = rule
+        self._key = key
+        self._pieces = pieces(interpreted=interpreted)
+        self._covariance = rule.covariance(problem, self._pieces)
+        self._rounds = OpenRounds()
+        self._theta: Floats = np.zeros(problem.dimension)
+        self._t, self._pace, self._entropy = 1.0, rule.first_pace, 0.0
+
+    @classmethod
+    def begin(
+        cls, algorithm: object, problem: SampledProblem, rule: Rule, *, rng: Seed, interpreted: bool = False
+    ) -> Self:
+        """Start an algorithm; ``rng`` is an integer, a SeedSequence, a Generator, or None for a random seed."""
+        return cls(algorithm, problem, rule, key=key_from(rng), interpreted=interpreted)
+
+    @property
+    def rounds(self) -> int:
+        """How many decisions were taken."""
+        return self._rounds.last
+
+    @property
+    def updates(self) -> int:
+        """How many decisions were answered."""
+        return int(self._t) - 1
+
+    @property
+    def open_rounds(self) -> int:
+        """How many decisions still wait for feedback."""
+        return len(self._rounds)
+
+    @property
+    def learning_rate(self) -> float:
+        """eta_t."""
+        return self._rule.rates(self._t, self._pace)[0]
+
+    @property
+    def exploration_rate(self) -> float:
+        """gamma_t."""
+        return self._rule.rates(self._t, self._pace)[1]
+
+    def _points(self, z: Floats) -> Floats:
+        """Return q_t(x) for coordinates (contexts, arms, d)."""
+        q = np.empty(z.shape[:2])
+        status = self._pieces.points(z, self._theta, self.learning_rate, self._rule.alpha, np.empty(q.shape[1]), q)
+        if status != OK:
+            raise NumericalError(f"{sentence(status)} at t = {int(self._t)}")
+        return q
+
+    def _coordinates(self, features: Any, context: Any) -> tuple[Floats, Floats]:
+        """Return z and e of a context given by its features, or by itself."""
+        if (features is None) == (context is None):
+            raise ValueError("give either features= or context=, one of the two")
+        return self.problem.one(self.problem.feature_map(context) if features is None else features)
+
+    def probabilities(self, *, features: Any = None, context: Any = None) -> Floats:
+        """Return pi_t(. | x), shape (arms,), for features (arms, dimension) or for a context of the sampler's kind."""
+        z, e = self._coordinates(features, context)
+        mixed: Floats = self._mixed(self._points(z), e)[0]
+        return mixed
+
+    def _mixed(self, q: Floats, e: Floats) -> Floats:
+        """Return pi_t = (1 - gamma_t) q_t + gamma_t e (equation (3))."""
+        gamma = self.exploration_rate
+        return (1.0 - gamma) * q + gamma * e
+
+    def act(self, *, features: Any = None, context: Any = None, name: str = "") -> Decision:
+        """Choose an arm for features (arms, dimension), or for a context of the sampler's kind.
+
+        ``name`` is kept as the decision's ``context_name``; its ``context`` is -1, for there is no list. On any error
+        no decision was taken.
+        """
+        z, e = self._coordinates(features, context)
+        number = self._rounds.last + 1
+        q = self._points(z)
+        pi = self._mixed(q, e)
+        u, _ = two_uniforms(self._key, number, ARM, 0)
+        arm = draw(pi[0], u)
+        plan = Plan(self.exploration_rate, self._points)
+        direction = self._covariance.direction(plan, z[0, arm], key=self._key, time=number)
+        baseline = None if self._rule.growth is None else np.array([_entropy(q[0])])
+        self._covariance.see(z[0], key=self._key, time=number)
+        self.beyond_coverage += int((z[0] ** 2).sum(axis=1).max() * self.problem.coverage > 1.0 + 1e-9)
+        self._rounds.add()
+        arm_name = self.problem.arms[arm]
+        return Decision(number, UNLISTED, name, arm, arm_name, float(pi[0, arm]), direction, baseline, self.name)
+
+    def update(
+        self,
+        decision: Decision | Sequence[Decision],
+        *,
+        loss: float | Sequence[float] | Floats | None = None,
+        reward: float | Sequence[float] | Floats | None = None,
+    ) -> None:
+        """Learn from the loss, or the reward, of one decision or of a batch. On any error nothing has changed."""
+        if (loss is None) == (reward is None):
+            raise ValueError("give either loss= or reward=, one of the two")
+        if isinstance(decision, Mapping):
+            raise ValueError("this is a decision's dictionary; make it a decision again with Decision.from_dict")
+        given: Any = reward if loss is None else loss
+        single = isinstance(decision, Decision)
+        batch = [decision] if isinstance(decision, Decision) else list(decision)
+        if not single and (not hasattr(given, "__len__") or len(given) != len(batch)):
+            raise ValueError(f"a batch of {len(batch)} decisions needs as many values, in their order; got {given!r}")
+        limits = self.problem.reward_range
+        values = [given] if single else given
+        losses = [checked_loss(value, is_reward=loss is None, reward_range=limits) for value in values]
+        for made in batch:
+            self._check(made)
+        if len({made.round for made in batch}) < len(batch):
+            raise ValueError("a round stands twice in the batch; each decision takes feedback once")
+        self._learn(batch, losses)
+
+    def _learn(self, batch: list[Decision], losses: list[float]) -> None:
+        """Add theta_hat = loss direction to Theta, and advance the clock."""
+        theta = self._theta + sum(loss * made.direction for made, loss in zip(batch, losses, strict=True))
+        if not np.isfinite(theta).all():
+            raise NumericalError(f"{sentence(NOT_FINITE)} at t = {int(self._t)}. The update was not applied")
+        self._theta = theta
+        for made in batch:
+            if self._rule.growth is not None and made.baseline is not None:
+                self._entropy += float(made.baseline[0])
+                self._pace += self._rule.growth(self._t, self._entropy)
+            self._t += 1.0
+            self._rounds.close(made.round)
+        self._covariance.renew()
+
+    def _check(self, made: Decision) -> None:
+        """Refuse a decision that is not this policy's, not open, or damaged."""
+        if made.policy != self.name:
+            raise ValueError(f"the decision is of policy {made.policy!r}, this is {self.name!r}: give it to that one")
+        if made.round not in self._rounds:
+            known = "was answered or has expired" if 1 <= made.round <= self.rounds else "was never decided"
+            raise ValueError(f"round {made.round} {known}; each decision takes feedback once")
+        expected = None if self._rule.growth is None else (1,)
+        shape = None if made.baseline is None else made.baseline.shape
+        if made.direction.shape != self._theta.shape or shape != expected:
+            raise ValueError(f"round {made.round}: direction or baseline damaged, they do not fit this policy")
+        if not np.isfinite(made.direction).all() or (
+            made.baseline is not None and not np.isfinite(made.baseline).all()
+        ):
+            raise ValueError(f"round {made.round}: direction or baseline damaged, they are not finite")
+
+    def expire(self, *, before: int) -> int:
+        """Close all decisions of rounds before the given one that were never answered; return how many."""
+        number: Any = before
+        if not isinstance(number, int | np.integer):
+            raise ValueError(f"before must be the number of a round, a whole number; got {before!r}")
+        return self._rounds.expire(before=int(number))
+
+    def learnt(self) -> dict[str, Floats]:
+        """Return what was learnt, by name, as copies; Theta in the coordinates of ``problem.frame``."""
+        return {"theta": self._theta.copy(), "clock": np.array([self._t, self._pace, self._entropy])}
+
+    def save(self, path: str | Path) -> None:
+        """Write the policy to an .npz file; ``bothworlds.load(path, problem=...)`` continues it bit for bit.
+
+        Functions are not written: whoever loads the policy gives it the problem again.
+        """
+        if Path(path).suffix != ".npz":
+            raise ValueError(f"{path}: a policy is saved as .npz")
+        frame = self.problem.frame
+        header = {
+            "format": FORMAT,
+            "algorithm": to_plain(self.algorithm),
+            "name": self.name,
+            "key": self._key,
+            "rounds": self.rounds,
+            "beyond_coverage": self.beyond_coverage,
+        }
+        arrays = {
+            "open": self._rounds.intervals,
+            "basis": frame.basis,
+            "lift": frame.lift,
+            "coverage": np.array([frame.coverage, *frame.halves]),
+            **{f"learnt.{name}": array for name, array in self.learnt().items()},
+            **{f"covariance.{name}": array for name, array in self._covariance.arrays().items()},
+        }
+        write_arrays(path, header, arrays)
+
+    def restore(
+        self,
+        *,
+        name: str,
+        rounds: OpenRounds,
+        learnt: dict[str, Floats],
+        covariance: dict[str, Floats],
+        beyond_coverage: int,
+    ) -> None:
+        """Put back what a file kept (used by `bothworlds.load`)."""
+        self.name, self._rounds, self.beyond_coverage = name, rounds, beyond_coverage
+        self._theta = learnt["theta"].copy()
+        self._t, self._pace, self._entropy = (float(value) for value in learnt["clock"])
+        self._covariance.restore(covariance)
+        self._covariance.renew()
+
+    def __repr__(self) -> str:
+        return f"SampledPolicy({self.algorithm}, {self.rounds} rounds, {self.updates} updates)"
+
+
+def _entropy(q: Floats) -> float:
+    """Return H(q) = -sum_a q_a log q_a."""
+    return float(sum(-p * math.log(p) for p in q.tolist() if p > 0.0))
