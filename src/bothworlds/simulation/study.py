@@ -207,9 +207,11 @@ def _call(make: Callable[..., Any], options: dict[str, Any], word: str) -> Any:
 def make_environment(options: dict[str, Any], sizes: dict[str, Any], numbers: dict[str, int]) -> Environment:
     """Make an environment from a table of a study; adversaries go between theta_0 and minus theta_0.
 
-    An environment may have sizes of its own, say ``margin = 1.0``; they go before those of the study.
+    An environment may have sizes of its own, say ``margin = 1.0``; they go before those of the study. ``draw = 2``
+    draws another instance of the same sizes: it is the seed of the instance, in place of the study's.
     """
     options = dict(options)
+    draw = whole(options.pop("draw", numbers["seed"]), 0, "draw")
     own = {key: _sizes(options.pop(key), key) for key in SIZES if key in options}
     for key, values in own.items():
         if len(values) != 1:
@@ -217,7 +219,7 @@ def make_environment(options: dict[str, Any], sizes: dict[str, Any], numbers: di
     sizes = {**sizes, **{key: values[0] for key, values in own.items()}}
     kind = _kind(options, list(WORLDS), "environment")
     try:
-        return WORLDS[kind](_instance(sizes, numbers["seed"]), options, numbers)
+        return WORLDS[kind](_instance(sizes, draw), options, numbers)
     except (TypeError, OverflowError) as error:
         raise ValueError(f"environment {kind}: {str(error).split(') ', 1)[-1]}") from None
 
@@ -246,6 +248,18 @@ def _moving_level(instance: Instance, options: dict[str, Any], _: dict[str, int]
     return en.moving_level(Instance(wider, theta), **{"level": min(0.3, 1.0 - float(spread)), **options})
 
 
+def _stacked(instance: Instance, options: dict[str, Any], _: dict[str, int]) -> Environment:
+    """Hide from the learner that arms share a parameter: one vector per context, and a parameter for every arm.
+
+    The mean losses are those of the stochastic regime, in d K dimensions or as many as S contexts fill (Theorem 4.5).
+    """
+    problem = instance.problem
+    x = problem.features.reshape(problem.n_contexts, -1)
+    wide = type(problem).from_arm_independent(x, probabilities=problem.probabilities, arms=problem.n_arms)
+    theta = np.asarray(np.kron(np.eye(problem.n_arms), instance.theta), dtype=np.float64).ravel()
+    return en.stochastic(Instance(wide, theta), **options)
+
+
 def _fatigue(instance: Instance, options: dict[str, Any], numbers: dict[str, int]) -> Environment:
     """Draw click rates for the sizes of the instance."""
     shape = instance.problem.available.shape
@@ -263,6 +277,7 @@ WORLDS: dict[str, Callable[[Instance, dict[str, Any], dict[str, int]], Environme
     "adaptive-adversary": lambda i, o, _: en.adaptive_adversary(*_pair(i), **o),
     "corrupted": lambda i, o, n: en.corrupted(i, **{"budget": n["horizon"] / 20, **o}),
     "moving-level": _moving_level,
+    "stacked": _stacked,
     "lower-bound": lambda i, o, n: en.lower_bound(
         arms=i.problem.n_arms, **{"horizon": n["horizon"], "seed": n["seed"], **o}
     ),
