@@ -20,10 +20,12 @@ from bothworlds.loading import load
 from bothworlds.policy import Policy
 from bothworlds.problem import DegenerateProblemWarning, Problem, block_parameters, stacked_parameters
 from bothworlds.simulation import (
+    Diagnosis,
     Results,
     Study,
     check_algorithm,
     check_environment,
+    diagnose,
     load_results,
     replay,
     run_study,
@@ -47,6 +49,7 @@ __all__ = [
     "Decision",
     "DegenerateProblemWarning",
     "Design",
+    "Diagnosis",
     "FixedPolicy",
     "Forecast",
     "LCTsallisINF",
@@ -70,6 +73,7 @@ __all__ = [
     "check_algorithm",
     "check_environment",
     "design",
+    "diagnose",
     "environments",
     "ftrl_point",
     "load",
