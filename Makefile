@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SETUP := .venv/.done
 
-.PHONY: test demo bench lint types lock clean
+.PHONY: test demo bench hold hold-quick lint types lock clean
 
 test: $(SETUP)  ## style, types, import contract, tests, documentation
 	$(BIN)/ruff check .
@@ -23,6 +23,12 @@ bench: $(SETUP)  ## speed against NumPy, start-up time, designs, the adaptive tu
 	$(BIN)/python benchmarks/designs.py
 	$(BIN)/python benchmarks/algorithms.py
 	$(BIN)/python benchmarks/negative_control.py
+
+hold: $(SETUP)  ## does the paper hold? all studies, resumable, and docs/does-the-paper-hold.md
+	$(BIN)/python studies/hold.py
+
+hold-quick: $(SETUP)  ## all studies in small; fails if a regret is above its bound
+	$(BIN)/python studies/hold.py --quick
 
 lock: $(SETUP)  ## pin the development packages anew
 	$(BIN)/pip install --quiet --upgrade --group dev

@@ -19,7 +19,6 @@ from typing import Any
 from answers import choices, curves, scalings
 from answers.common import Question
 from answers.page import parts_of, text_of, write_page
-
 from bothworlds.simulation.folder import Finished, read_folder
 from bothworlds.simulation.runner import run_study
 from bothworlds.simulation.study import Study

@@ -68,7 +68,7 @@ class Part:
 def _sizes(one: Held, studies: Mapping[str, Finished]) -> str:
     """Name the sizes in which the cells of a study differ."""
     varied = {key for study in studies.values() for key, values in study.study.sizes.items() if len(values) > 1}
-    sizes = ", ".join(f"{key} {one.cell.sizes[key]}" for key in sorted(varied))
+    sizes = ", ".join(f"{key} {one.cell.sizes[key]}" for key in sorted(varied) if one.cell.sizes[key] is not None)
     return f" ({sizes})" if sizes else ""
 
 

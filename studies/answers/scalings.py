@@ -73,9 +73,10 @@ def sizes(finished: Mapping[str, Finished]) -> Answer:
             rows.append((letter, algorithm, f"{theorem:.1f}", interval(slope), _reading(slope, theorem), means))
     words = (
         "Five draws of instances for each size; the slope is the mean over draws, its interval tells the spread of "
-        "draws. The theorem's powers are those of an upper bound; 'seen' would mean that the power is attained on "
-        "random instances. Random instances change with the size in other ways as well: with more arms the mean gap "
-        "of an arm falls towards its smallest, with more dimensions lambda falls."
+        "draws. The theorem's powers are those of an upper bound with a large constant; 'seen' means that the power "
+        "is attained on random instances, and 'faster' contradicts nothing while the regret is below the bound. "
+        "Random instances change with the size in other ways as well: with two arms every other arm is a near one, "
+        "with more the mean gap rises, and with it the price of exploration; with more dimensions lambda falls."
     )
     head = ("size", "tuning", "power in Theorem 4.4", "measured", "reading", "mean R_T over draws")
     charts = [plain_chart("sizes", "Regret of certified against K, d and L", "size", "mean R_T", lines)]
