@@ -248,18 +248,6 @@ def _moving_level(instance: Instance, options: dict[str, Any], _: dict[str, int]
     return en.moving_level(Instance(wider, theta), **{"level": min(0.3, 1.0 - float(spread)), **options})
 
 
-def _stacked(instance: Instance, options: dict[str, Any], _: dict[str, int]) -> Environment:
-    """Hide from the learner that arms share a parameter: one vector per context, and a parameter for every arm.
-
-    The mean losses are those of the stochastic regime, in d K dimensions or as many as S contexts fill (Theorem 4.5).
-    """
-    problem = instance.problem
-    x = problem.features.reshape(problem.n_contexts, -1)
-    wide = type(problem).from_arm_independent(x, probabilities=problem.probabilities, arms=problem.n_arms)
-    theta = np.asarray(np.kron(np.eye(problem.n_arms), instance.theta), dtype=np.float64).ravel()
-    return en.stochastic(Instance(wide, theta), **options)
-
-
 def _fatigue(instance: Instance, options: dict[str, Any], numbers: dict[str, int]) -> Environment:
     """Draw click rates for the sizes of the instance."""
     shape = instance.problem.available.shape
@@ -269,6 +257,7 @@ def _fatigue(instance: Instance, options: dict[str, Any], numbers: dict[str, int
 
 WORLDS: dict[str, Callable[[Instance, dict[str, Any], dict[str, int]], Environment]] = {
     "stochastic": lambda i, o, _: en.stochastic(i, **o),
+    "stacked": lambda i, o, _: en.stacked(i, **o),
     "alternating": lambda i, o, _: en.alternating(*_pair(i), **o),
     "growing-phases": lambda i, o, _: en.growing_phases(*_pair(i), **o),
     "flip": lambda i, o, n: en.flip(*_pair(i), **{"at": n["horizon"] // 2, **o}),
@@ -277,7 +266,6 @@ WORLDS: dict[str, Callable[[Instance, dict[str, Any], dict[str, int]], Environme
     "adaptive-adversary": lambda i, o, _: en.adaptive_adversary(*_pair(i), **o),
     "corrupted": lambda i, o, n: en.corrupted(i, **{"budget": n["horizon"] / 20, **o}),
     "moving-level": _moving_level,
-    "stacked": _stacked,
     "lower-bound": lambda i, o, n: en.lower_bound(
         arms=i.problem.n_arms, **{"horizon": n["horizon"], "seed": n["seed"], **o}
     ),
