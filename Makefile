@@ -4,7 +4,7 @@ BIN := .venv/bin
 SETUP := .venv/.done
 DOCS := build/docs-venv/.done
 
-.PHONY: test demo bench docs lock clean
+.PHONY: test demo bench docs hold hold-quick lock clean
 
 test: $(SETUP)  ## style, types, import contract, tests, documentation
 	$(BIN)/ruff check .
@@ -29,6 +29,12 @@ bench: $(SETUP)  ## speed against NumPy, start-up time, designs, the adaptive tu
 docs: $(DOCS)  ## the documentation site, in build/site; nothing in it is fetched from elsewhere
 	NO_MKDOCS_2_WARNING=1 build/docs-venv/bin/mkdocs build --quiet --clean
 	@echo build/site/index.html
+
+hold: $(SETUP)  ## does the paper hold? all studies, resumable, and docs/does-the-paper-hold.md
+	$(BIN)/python studies/hold.py
+
+hold-quick: $(SETUP)  ## all studies in small; fails if a regret is above its bound
+	$(BIN)/python studies/hold.py --quick
 
 lock: $(SETUP)  ## pin the development packages anew
 	$(BIN)/pip install --quiet --upgrade --group dev

@@ -16,16 +16,18 @@ itself is at hand without `bw.`.
 """
 GROUPS: dict[str, list[str]] = {
     "Problems and decisions": [
-        "Problem", "Policy", "Decision", "load", "DegenerateProblemWarning", "block_parameters", "stacked_parameters",
+        "Problem", "Policy", "Decision", "load", "SampledProblem", "SampledPolicy", "DegenerateProblemWarning",
+        "block_parameters", "stacked_parameters",
     ],
     "Algorithms": [
         "LCTsallisINF", "RealFTRL", "FTRLLC", "RealLinExp3", "RobustLinExp3", "PerContextTsallisINF", "PerContextExp3",
-        "LinUCB", "OFUL", "LinTS", "FixedPolicy",
+        "LinUCB", "OFUL", "LinTS", "LinearEXP4", "BoBWRealLinExp3", "LogdetFTRL", "FixedPolicy",
     ],
-    "Tunings and covariances": ["Paper", "Certified", "Adaptive", "MGR", "TuningWarning"],
+    "Tunings and covariances": ["Paper", "Certified", "Adaptive", "MGR", "Reservoir", "TuningWarning"],
     "Theory": ["bounds", "Bound", "BoundTable", "design", "Design", "Forecast", "ftrl_point", "transformation"],
     "Simulation": [
-        "simulate", "replay", "Results", "load_results", "Study", "run_study", "check_algorithm", "check_environment",
+        "simulate", "replay", "diagnose", "Diagnosis", "Results", "load_results", "Study", "run_study", "check_algorithm",
+        "check_environment",
     ],
     "Errors": ["NumericalError", "StudyError"],
 }  # fmt: skip

@@ -24,10 +24,12 @@ from bothworlds.policy import Policy
 from bothworlds.problem import DegenerateProblemWarning, Problem, SampledProblem, block_parameters, stacked_parameters
 from bothworlds.sampled import SampledPolicy
 from bothworlds.simulation import (
+    Diagnosis,
     Results,
     Study,
     check_algorithm,
     check_environment,
+    diagnose,
     load_results,
     replay,
     run_study,
@@ -52,6 +54,7 @@ __all__ = [
     "Decision",
     "DegenerateProblemWarning",
     "Design",
+    "Diagnosis",
     "FixedPolicy",
     "Forecast",
     "LCTsallisINF",
@@ -80,6 +83,7 @@ __all__ = [
     "check_algorithm",
     "check_environment",
     "design",
+    "diagnose",
     "environments",
     "ftrl_point",
     "load",

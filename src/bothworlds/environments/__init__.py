@@ -16,7 +16,7 @@ from bothworlds.environments.fatigue import ad_fatigue
 from bothworlds.environments.instances import Instance, margin_instance, random_instance, with_means
 from bothworlds.environments.making import opposite
 from bothworlds.environments.own import kernel_environment
-from bothworlds.environments.stochastic import lower_bound, stochastic
+from bothworlds.environments.stochastic import lower_bound, stacked, stochastic
 
 __all__ = [
     "Environment",
@@ -37,6 +37,7 @@ __all__ = [
     "random_instance",
     "random_walk",
     "sine",
+    "stacked",
     "stochastic",
     "with_means",
 ]

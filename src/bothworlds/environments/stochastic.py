@@ -8,13 +8,29 @@ from bothworlds.environments import nature
 from bothworlds.environments.environment import Environment, Noise
 from bothworlds.environments.instances import Instance
 from bothworlds.environments.making import make
-from bothworlds.problem import Problem
+from bothworlds.problem import Problem, stacked_parameters
 from bothworlds.problem.checks import whole
 
 
 def stochastic(instance: Instance, *, noise: Noise = "bernoulli", sigma: float = 0.25) -> Environment:
     """Make the stochastic regime: theta_t = theta_0 in every round (Definition 2.5)."""
     made = make("stochastic", instance.problem, [instance.theta], nature.FIXED, noise, sigma, stochastic=True)
+    made.require_losses(made.tables[0])
+    return made
+
+
+def stacked(instance: Instance, *, noise: Noise = "bernoulli", sigma: float = 0.25) -> Environment:
+    """Make the stochastic regime, but hide from the learner that arms share a parameter (Theorem 4.5).
+
+    Every context has one vector, the features of all its arms, and every arm a parameter of its own: the same mean
+    losses in d K dimensions, or as many as the contexts fill.
+    """
+    problem = instance.problem
+    K = problem.n_arms
+    x = problem.features.reshape(problem.n_contexts, -1)
+    wide = Problem.from_arm_independent(x, probabilities=problem.probabilities, arms=K, available=problem.available)
+    theta = stacked_parameters(instance.theta, K).ravel()
+    made = make("stacked", wide, [theta], nature.FIXED, noise, sigma, stochastic=True)
     made.require_losses(made.tables[0])
     return made
 

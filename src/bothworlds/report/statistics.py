@@ -56,29 +56,36 @@ def mean_of(values: Floats) -> Estimate:
     return Estimate(float(values.mean()), factor(R) * error)
 
 
-def growth_exponent(rounds: Ints, paths: Floats) -> Estimate:
+def growth_exponent(rounds: Ints, paths: Floats, *, since: float | None = None) -> Estimate:
     """Return the slope of log R_t against log t over the last decade, with a jackknife interval over replications.
 
     About 0 for logarithmic regret, 1/2 for sqrt(T), 1 for linear. NaN where the regret is not positive throughout the
-    decade, also with any one replication left out, for its logarithm does not exist.
+    decade, also with any one replication left out, for its logarithm does not exist. ``since`` is another first round.
 
     >>> t = np.arange(1, 1001)
     >>> round(growth_exponent(t, np.sqrt(t)[None, :]).value, 6)
     0.5
     """
-    last = rounds >= rounds[-1] / 10.0
+    last = rounds >= (rounds[-1] / 10.0 if since is None else since)
     if last.sum() < FEWEST_POINTS:
         return Estimate(math.nan, math.nan)
     x, y = np.log(rounds[last]), paths[:, last]
-    slope = _slope(x, y.mean(axis=0))
-    R = len(y)
-    if R == 1 or math.isnan(slope):
+    slope = log_slope(x, y.mean(axis=0))
+    if len(y) == 1 or math.isnan(slope):
         return Estimate(slope, math.nan)
-    others = np.array([_slope(x, (y.sum(axis=0) - one) / (R - 1)) for one in y])
-    if np.isnan(others).any():
-        return Estimate(math.nan, math.nan)
-    error = math.sqrt((R - 1) / R * float(((others - others.mean()) ** 2).sum()))
-    return Estimate(slope, factor(R) * error)
+    others = [log_slope(x, mean) for mean in means_without_one(y)]
+    return Estimate(math.nan, math.nan) if np.isnan(others).any() else jackknife(slope, others)
+
+
+def means_without_one(paths: Floats) -> Floats:
+    """Return the mean curve with each replication left out in turn, shape (R, n)."""
+    return np.asarray((paths.sum(axis=0) - paths) / (len(paths) - 1))
+
+
+def jackknife(value: float, others: Sequence[float]) -> Estimate:
+    """Return a statistic with its 95 % interval, from what it is with each replication left out."""
+    R, spread = len(others), np.asarray(others) - np.mean(others)
+    return Estimate(value, factor(R) * math.sqrt((R - 1) / R * float(spread @ spread)))
 
 
 def local_exponents(rounds: Ints, paths: Floats, *, count: int = 40) -> tuple[Floats, Floats]:
@@ -89,7 +96,7 @@ def local_exponents(rounds: Ints, paths: Floats, *, count: int = 40) -> tuple[Fl
     return rounds[ends].astype(np.float64), np.array(found)
 
 
-def _slope(x: Floats, y: Floats) -> float:
+def log_slope(x: Floats, y: Floats) -> float:
     """Return the least-squares slope of log y on x; NaN if some y is not positive."""
     if (y <= 0.0).any():
         return math.nan

@@ -109,7 +109,7 @@ class SampledPolicy:
     def _points(self, z: Floats) -> Floats:
         """Return q_t(x) for coordinates (contexts, arms, d)."""
         q = np.empty(z.shape[:2])
-        status = self._pieces.points(z, self._theta, self.learning_rate, self._rule.alpha, np.empty(q.shape[1]), q)
+        status = self._pieces.points(z, self._theta, self.learning_rate, self._rule.alpha, np.empty(z.shape[1]), q)
         if status != OK:
             raise NumericalError(f"{sentence(status)} at t = {int(self._t)}")
         return q

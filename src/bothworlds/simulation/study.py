@@ -213,9 +213,11 @@ def _call(make: Callable[..., Any], options: dict[str, Any], word: str) -> Any:
 def make_environment(options: dict[str, Any], sizes: dict[str, Any], numbers: dict[str, int]) -> Environment:
     """Make an environment from a table of a study; adversaries go between theta_0 and minus theta_0.
 
-    An environment may have sizes of its own, say ``margin = 1.0``; they go before those of the study.
+    An environment may have sizes of its own, say ``margin = 1.0``; they go before those of the study. ``draw = 2``
+    draws another instance of the same sizes: it is the seed of the instance, in place of the study's.
     """
     options = dict(options)
+    draw = whole(options.pop("draw", numbers["seed"]), 0, "draw")
     own = {key: _sizes(options.pop(key), key) for key in SIZES if key in options}
     for key, values in own.items():
         if len(values) != 1:
@@ -223,7 +225,7 @@ def make_environment(options: dict[str, Any], sizes: dict[str, Any], numbers: di
     sizes = {**sizes, **{key: values[0] for key, values in own.items()}}
     kind = _kind(options, list(WORLDS), "environment")
     try:
-        return WORLDS[kind](_instance(sizes, numbers["seed"]), options, numbers)
+        return WORLDS[kind](_instance(sizes, draw), options, numbers)
     except (TypeError, OverflowError) as error:
         raise ValueError(f"environment {kind}: {str(error).split(') ', 1)[-1]}") from None
 
@@ -261,6 +263,7 @@ def _fatigue(instance: Instance, options: dict[str, Any], numbers: dict[str, int
 
 WORLDS: dict[str, Callable[[Instance, dict[str, Any], dict[str, int]], Environment]] = {
     "stochastic": lambda i, o, _: en.stochastic(i, **o),
+    "stacked": lambda i, o, _: en.stacked(i, **o),
     "alternating": lambda i, o, _: en.alternating(*_pair(i), **o),
     "growing-phases": lambda i, o, _: en.growing_phases(*_pair(i), **o),
     "flip": lambda i, o, n: en.flip(*_pair(i), **{"at": n["horizon"] // 2, **o}),

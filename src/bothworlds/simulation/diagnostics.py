@@ -1,0 +1,219 @@
+"""Diagnostics: what the proofs talk about, measured on one path. In Python, beside the engine, which pays nothing."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bothworlds.algorithms.lc_tsallis_inf import LCTsallisINF
+from bothworlds.algorithms.real_ftrl import RealFTRL
+from bothworlds.environments import Environment
+from bothworlds.errors import NumericalError
+from bothworlds.kernels.arrays import Floats, Ints
+from bothworlds.kernels.random import Seed
+from bothworlds.policy import Policy
+from bothworlds.problem import Problem
+from bothworlds.problem.checks import whole
+from bothworlds.simulation.engine import make_setting
+from bothworlds.simulation.replication import Outcome, play_in_python
+from bothworlds.theory import lemmas
+from bothworlds.theory.path import path_terms
+
+ROUNDING = 1e-9  # of the largest number involved: how much the inequality may fail by rounding
+
+
+class Row(NamedTuple):
+    """What is recorded at a checkpoint, in the order of `Diagnosis`."""
+
+    omega: float
+    learning_rate: float
+    exploration_rate: float
+    leverage: float
+    step: float
+    largest_step: float
+    stability: float
+    penalty: float
+    exploration: float
+    estimated_regret: float
+    slack: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Diagnosis:
+    """One path of FTRL, at n checkpoints.
+
+    Attributes
+    ----------
+    rounds
+        The checkpoints t (n,).
+    omega, learning_rate, exploration_rate
+        omega_t, eta_t and gamma_t of the plan of round t (n,).
+    leverage
+        The largest leverage phi^T Sigma_t^-1 phi of an offered arm (n,).
+    step, largest_step
+        The largest eta_t |l_hat(a, x)| q_t(a|x)^(1-alpha) over all plays and losses in [-1, 1] in round t, and the
+        largest that occurred so far (n,).
+    allowed
+        What Lemma B.1 allows as a step: (1 - alpha)/4; 1 with Shannon entropy.
+    stability, penalty, exploration
+        Sums up to round t, contexts weighted by g: both sides of Proposition A.1, and 2 sum gamma (n,).
+    estimated_regret, slack
+        Regret of the estimated losses against the best policy for them; the least of bound less regret over all
+        contexts and arms, never negative but for rounding (n,).
+    outcome
+        Losses of the path, as `replay` returns them, recorded at the same checkpoints.
+    """
+
+    rounds: Ints
+    omega: Floats
+    learning_rate: Floats
+    exploration_rate: Floats
+    leverage: Floats
+    step: Floats
+    largest_step: Floats
+    allowed: float
+    stability: Floats
+    penalty: Floats
+    exploration: Floats
+    estimated_regret: Floats
+    slack: Floats
+    outcome: Outcome
+
+    @property
+    def bound(self) -> Floats:
+        """What the mean regret is at most, in the mean over paths: stability + penalty + 2 sum gamma (n,)."""
+        return np.asarray(self.stability + self.penalty + self.exploration)
+
+    @property
+    def margin(self) -> Floats:
+        """Stability margin 1 - step/allowed (n,): not negative where Lemma B.1 applies."""
+        return np.asarray(1.0 - self.step / self.allowed)
+
+    def __str__(self) -> str:
+        names = ("omega", "learning_rate", "exploration_rate", "leverage", "margin", "stability", "penalty", "slack")
+        rows = [f"{'t':>9} " + " ".join(f"{name:>16}" for name in names)]
+        for i, t in enumerate(self.rounds):
+            rows.append(f"{t:>9,} " + " ".join(f"{getattr(self, name)[i]:>16.5g}" for name in names))
+        return "\n".join(rows)
+
+
+def diagnose(
+    environment: Environment,
+    algorithm: LCTsallisINF | RealFTRL,
+    *,
+    horizon: int,
+    replication: int = 0,
+    rng: Seed = 0,
+    checkpoints: int = 20,
+    interpreted: bool = False,
+) -> Diagnosis:
+    """Play one replication again, in Python, and record what the proofs talk about.
+
+    The path is that of `simulate` with the same seed, but for rounding. The FTRL inequality (Proposition A.1) is
+    checked for the estimated losses at every checkpoint, for every context and arm; `NumericalError` if it fails, which
+    no losses can cause. A round takes about a millisecond.
+
+    >>> from bothworlds import environments as en
+    >>> world = en.stochastic(en.random_instance(contexts=2, arms=2, dimension=2, gap=0.5, seed=1))
+    >>> found = diagnose(world, LCTsallisINF(), horizon=100, checkpoints=3, interpreted=True)
+    >>> found.rounds.tolist(), bool((found.slack >= 0).all()), bool((found.margin >= -1e-9).all())
+    ([1, 10, 100], True, True)
+    """
+    if not isinstance(algorithm, LCTsallisINF | RealFTRL):
+        raise ValueError(f"diagnostics are for LCTsallisINF and RealFTRL, which are FTRL; got {algorithm!r}")
+    setting = make_setting(environment, horizon, rng, checkpoints, 0, 1)
+    watched: list[_Watched] = []
+
+    def start(problem: Problem, *, rng: Seed) -> "_Watched":
+        policy = algorithm.start(problem, rng=rng, interpreted=interpreted)
+        watched.append(_Watched(policy, algorithm, set(setting.checkpoints.tolist())))
+        return watched[0]
+
+    outcome = play_in_python(start, setting, whole(replication, 0, "replication"), trace=True)
+    columns = {
+        name: np.array(values) for name, values in zip(Row._fields, zip(*watched[0].rows, strict=True), strict=True)
+    }
+    allowed = watched[0].allowed
+    return Diagnosis(rounds=setting.checkpoints, allowed=allowed, outcome=outcome, **columns)
+
+
+class _Watched:
+    """A policy that writes down what happens to it."""
+
+    def __init__(self, policy: Policy, algorithm: LCTsallisINF | RealFTRL, marks: set[int]) -> None:
+        self.policy, self.marks = policy, marks
+        self.alpha = algorithm.alpha if isinstance(algorithm, LCTsallisINF) else 1.0
+        self.allowed = (1.0 - self.alpha) / 4.0 if self.alpha < 1.0 else 1.0
+        self.z = algorithm.machine(policy.problem).world.z
+        self.rows: list[Row] = []
+        S, K = policy.problem.available.shape
+        self.sums = np.zeros((2, S))  # stability, penalty
+        self.estimates, self.mean = np.zeros((S, K)), np.zeros(S)
+        self.explored = self.largest = 0.0
+
+    def probabilities(self) -> Floats:
+        return self.policy.probabilities()
+
+    def act(self, x: int) -> Any:
+        return self.policy.act(x)
+
+    def learnt(self) -> dict[str, Floats]:
+        return self.policy.learnt()
+
+    def update(self, decision: Any, *, loss: float) -> None:
+        """Learn, and add the terms of the round to the sums."""
+        state = self.policy.state
+        q, theta, (eta, gamma) = state.q.copy(), state.theta.copy(), state.rates.copy()
+        t = self.policy.updates + 1
+        plan = self._plan(q, eta) if t in self.marks else None
+        self.policy.update(decision, loss=loss)
+        after = self.policy.state
+        losses = self.z @ (after.theta - theta)
+        rates = np.array([eta, after.rates[0]])
+        terms = path_terms(points=np.stack([q, after.q]), rates=rates, estimates=losses[None], alpha=self.alpha)
+        self.sums[0] += terms.stability[0]
+        self.sums[1] += terms.penalty[1] + (terms.penalty[0] if t == 1 else 0.0)
+        self.estimates += losses
+        self.mean += (losses * q).sum(axis=1)
+        self.explored += 2.0 * gamma
+        self.largest = max(self.largest, float((eta * np.abs(losses) * q ** (1.0 - self.alpha)).max()))
+        if plan is not None:
+            self.rows.append(self._row(t, plan, eta, gamma))
+
+    def _plan(self, q: Floats, eta: float) -> tuple[float, float, float]:
+        """Return omega_t, the largest leverage and the largest possible step of the plan, by enumeration."""
+        problem, pi = self.policy.problem, self.policy.probabilities()
+        largest = lemmas.largest_estimates(self.z, problem.probabilities, pi)
+        sigma = np.einsum("x,xa,xai,xaj->ij", problem.probabilities, pi, self.z, self.z)
+        leverage = np.einsum("xai,ij,xaj->xa", self.z, np.linalg.inv(sigma), self.z)
+        step = float((eta * largest * q ** (1.0 - self.alpha))[problem.available].max())
+        return float(lemmas.omega(q)), float(leverage[problem.available].max()), step
+
+    def _row(self, t: int, plan: tuple[float, float, float], eta: float, gamma: float) -> Row:
+        """Return the record of a checkpoint; refuse a path that breaks the FTRL inequality."""
+        problem = self.policy.problem
+        g, offered = problem.probabilities, problem.available
+        bound = self.sums.sum(axis=0)
+        regret = self.mean[:, None] - self.estimates
+        slack = float((bound[:, None] - regret)[offered].min())
+        scale = float(np.abs(bound).max() + np.abs(regret[offered]).max())
+        if not slack >= -ROUNDING * scale:
+            raise NumericalError(
+                f"the FTRL inequality fails in round {t} by {-slack:.3g}, of numbers up to {scale:.3g}: "
+                f"the plan is not that of {self.policy.algorithm!r}"
+            )
+        best = np.where(offered, regret, -np.inf).max(axis=1)
+        omega, leverage, step = plan
+        return Row(
+            omega=omega,
+            learning_rate=eta,
+            exploration_rate=gamma,
+            leverage=leverage,
+            step=step,
+            largest_step=self.largest,
+            stability=float(g @ self.sums[0]),
+            penalty=float(g @ self.sums[1]),
+            exploration=self.explored,
+            estimated_regret=float(g @ best),
+            slack=slack,
+        )

@@ -1,0 +1,1 @@
+"""The questions that the studies answer, one module for each kind of question."""

@@ -1,0 +1,72 @@
+"""Diagnostics: the same path as the engine's, the schedule's rates, and the inequality on every path."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bothworlds as bw
+from bothworlds import environments as en
+from bothworlds.theory.path import path_terms
+
+INSTANCE = en.random_instance(contexts=3, arms=3, dimension=2, gap=0.3, seed=4)
+WORLD = en.growing_phases(INSTANCE.problem, en.opposite(INSTANCE.theta), first=20)
+ALGORITHMS: list[Any] = [
+    bw.LCTsallisINF(tuning="paper"),
+    bw.LCTsallisINF(),
+    bw.LCTsallisINF(tuning="adaptive"),
+    bw.LCTsallisINF(alpha=0.7),
+    bw.RealFTRL(horizon=300),
+]
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS, ids=str)
+def test_the_path_is_that_of_the_engine_and_the_inequality_holds(algorithm: Any) -> None:
+    found = bw.diagnose(WORLD, algorithm, horizon=300, replication=2, rng=5, checkpoints=12)
+    results = bw.simulate(WORLD, {"one": algorithm}, horizon=300, replications=3, rng=5, checkpoints=12)
+    assert np.array_equal(found.rounds, results.checkpoints)
+    assert found.outcome.expected == pytest.approx(results["one"].expected[2], rel=1e-9)  # sums in another order
+    assert (found.slack >= 0.0).all()
+    assert (found.estimated_regret <= found.stability + found.penalty + 1e-9).all()
+    assert (found.bound >= found.stability).all()
+    assert str(found).count("\n") == len(found.rounds)
+
+
+@pytest.mark.parametrize("tuning", ["paper", "certified"])
+def test_rates_and_margin(tuning: Any) -> None:
+    algorithm = bw.LCTsallisINF(tuning=tuning)
+    found = bw.diagnose(WORLD, algorithm, horizon=300, checkpoints=12)
+    schedule = algorithm.schedule_for(INSTANCE.problem, algorithm.design_for(INSTANCE.problem))
+    assert found.learning_rate == pytest.approx([schedule.learning_rate(float(t)) for t in found.rounds])
+    assert (found.margin >= -1e-9).all()  # Lemma B.1's condition, by enumeration over all plays
+    assert (found.largest_step <= found.allowed + 1e-9).all()  # and so for what happened
+    assert (found.omega <= 1.0 - 1.0 / 3.0 + 1e-12).all()
+    if tuning == "certified":
+        # 0.42 measured: the certificate takes |l_hat| <= sqrt(leverage leverage'), the enumeration |l_hat| itself.
+        assert found.margin.min() < 0.5 < bw.diagnose(WORLD, ALGORITHMS[0], horizon=300, checkpoints=12).margin.min()
+
+
+def test_the_mean_regret_is_below_the_mean_bound() -> None:
+    world = en.stochastic(INSTANCE)
+    slack = []
+    for number in range(12):
+        found = bw.diagnose(world, bw.LCTsallisINF(), horizon=150, replication=number, checkpoints=2)
+        regret = found.outcome.expected[-1] - float(world.best_losses(found.outcome.sums[-1]))
+        slack.append(found.bound[-1] - regret)
+    assert np.mean(slack) > 3.0 * np.std(slack, ddof=1) / np.sqrt(12)
+
+
+def test_a_plan_that_is_not_of_ftrl_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def backwards(**path: Any) -> Any:
+        terms = path_terms(**path)
+        return terms._replace(stability=terms.stability - 1.0)
+
+    monkeypatch.setattr("bothworlds.simulation.diagnostics.path_terms", backwards)
+    with pytest.raises(bw.NumericalError, match="FTRL inequality fails in round"):
+        bw.diagnose(WORLD, bw.LCTsallisINF(), horizon=300, checkpoints=12)
+
+
+def test_others_are_refused() -> None:
+    other: Any = bw.LinUCB()
+    with pytest.raises(ValueError, match="diagnostics are for"):
+        bw.diagnose(WORLD, other, horizon=10)
