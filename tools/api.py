@@ -26,8 +26,8 @@ GROUPS: dict[str, list[str]] = {
     "Tunings and covariances": ["Paper", "Certified", "Adaptive", "MGR", "Reservoir", "TuningWarning"],
     "Theory": ["bounds", "Bound", "BoundTable", "design", "Design", "Forecast", "ftrl_point", "transformation"],
     "Simulation": [
-        "simulate", "replay", "diagnose", "Diagnosis", "Results", "load_results", "Study", "run_study", "check_algorithm",
-        "check_environment",
+        "simulate", "replay", "diagnose", "Diagnosis", "Results", "load_results", "Study", "run_study",
+        "check_algorithm", "check_environment",
     ],
     "Errors": ["NumericalError", "StudyError"],
 }  # fmt: skip
