@@ -8,10 +8,12 @@ linear on the first s, so the list grows context by context and nothing is misse
 policies; of arms with equal features the first stands for all.
 """
 
+import importlib
 import math
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
-from scipy.optimize import nnls
 
 from bothworlds.kernels.arrays import Bools, Floats, Ints
 from bothworlds.problem import Problem
@@ -98,13 +100,24 @@ def _extended(one: tuple[tuple[int, ...], Floats], z: Floats, arms: list[int]) -
     return longer
 
 
+@lru_cache(maxsize=1)
+def _nnls() -> Any:
+    """Return scipy's non-negative least squares: a third of a second to import, so only who lists policies pays."""
+    try:
+        return importlib.import_module("scipy.optimize").nnls
+    except ImportError:
+        raise ValueError(
+            "listing linear policies needs scipy: pip install 'bothworlds[experts]'; policies='all' does without"
+        ) from None
+
+
 def _margin(rows: Floats) -> float:
     """Return delta/sqrt(1 + delta^2), delta the largest margin min(rows @ theta) of a unit theta, or 0."""
     if len(rows) == 0:
         return 1.0
     target = np.zeros(rows.shape[1] + 1)
     target[-1] = 1.0
-    _, residual = nnls(np.concatenate([rows.T, np.ones((1, len(rows)))]), target)
+    _, residual = _nnls()(np.concatenate([rows.T, np.ones((1, len(rows)))]), target)
     return float(residual)
 
 
@@ -126,6 +139,6 @@ def _refusal(shape: tuple[int, ...], x: int, why: str) -> str:
         f"at most the first {x} of the contexts could be done" if x else f"fewer than {K} arms a context could be done"
     )
     return (
-        f"{why} in {S} contexts with {K} arms in {d} dimensions, too many to list: {could} could be done. "
+        f"{why} in {S} contexts with {K} arms in {d} dimensions, too many to list: {could}. "
         "policies='all' competes with all maps of contexts to arms, at any size"
     )
