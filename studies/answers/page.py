@@ -17,10 +17,10 @@ said otherwise.
 
 Verdicts: **seen**; **seen in part**; **not seen at feasible horizons**; **contradicted**, which needs a mean regret
 more than three standard errors above an explicit bound where the bound is below 2 T. A theorem is an upper bound for
-every problem: a study on some problems can contradict it, it cannot prove it. Rules for verdicts on adversaries, margin,
-corruption and entropy were changed after first results were seen, so read the tables first. Nothing is claimed for `paper` before
-10 t0. What we read differently in the paper (errata) is in [theory.md](theory.md#what-we-read-differently),
-with the bounds themselves.
+every problem: a study on some problems can contradict it, it cannot prove it. Rules for verdicts on adversaries,
+margin, corruption and entropy were changed after first results were seen, so read the tables first. Nothing is claimed
+for `paper` before 10 t0. What we read differently in the paper (errata) is in
+[theory.md](theory.md#what-we-read-differently), with the bounds themselves.
 """
 LEAST_SHOWN = 3  # bounds that are named for each study, the tightest ones
 
