@@ -13,12 +13,12 @@ from bothworlds.kernels.entries import KernelText, World
 from bothworlds.kernels.numbers import exponential, matrix_of, row_of
 from bothworlds.kernels.plan import (
     add_context,
+    add_estimate,
     all_finite,
+    choose_exactly,
     clear,
     collect,
-    draw_arm,
     estimate,
-    exact_direction,
     invert,
     mix,
 )
@@ -155,42 +155,7 @@ def refresh(world: World, numbers: Numbers, state: State, work: Work) -> int:
     return invert(state)
 
 
-@kernel
-def choose(
-    world: World,
-    numbers: Numbers,  # noqa: ARG001
-    state: State,
-    work: Work,
-    x: int,
-    key: int,
-    time: int,
-    direction: Floats,
-    baseline: Floats,  # noqa: ARG001
-) -> int:
-    """Draw A_t from pi_t(x) and write direction = Sigma_t^-1 phi(A_t, x); return A_t."""
-    arm = draw_arm(state.pi, x, key, time)
-    exact_direction(world, state, work, x, arm, direction)
-    return arm
-
-
-@kernel
-def learn(
-    world: World,  # noqa: ARG001
-    numbers: Numbers,  # noqa: ARG001
-    state: State,
-    x: int,  # noqa: ARG001
-    a: int,  # noqa: ARG001
-    loss: float,
-    direction: Floats,
-    baseline: Floats,  # noqa: ARG001
-) -> None:
-    """Add theta_hat to Theta."""
-    for i in range(direction.shape[0]):
-        state.theta[i] += loss * direction[i]
-    state.t[0] += 1.0
-
-
-TEXT = KernelText(sizes, numbers_of, state_of, work_of, refresh, choose, learn)
+TEXT = KernelText(sizes, numbers_of, state_of, work_of, refresh, choose_exactly, add_estimate)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -12,7 +12,7 @@ from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.entries import KernelText, World
 from bothworlds.kernels.numbers import Number, larger, logarithm, matrix_of, root, row_of, where
-from bothworlds.kernels.plan import all_finite, draw_arm, exact_direction
+from bothworlds.kernels.plan import all_finite, choose_exactly
 from bothworlds.kernels.random import Seed
 from bothworlds.kernels.shannon import Work, expected_entropy, shannon_plan
 from bothworlds.kernels.status import NOT_FINITE
@@ -116,24 +116,6 @@ def refresh(world: World, numbers: Numbers, state: State, work: Work) -> int:
 
 
 @kernel
-def choose(
-    world: World,
-    numbers: Numbers,  # noqa: ARG001
-    state: State,
-    work: Work,
-    x: int,
-    key: int,
-    time: int,
-    direction: Floats,
-    baseline: Floats,  # noqa: ARG001
-) -> int:
-    """Draw A_t from pi_t(x) and write direction = Sigma_t^-1 phi(A_t, x); return A_t."""
-    arm = draw_arm(state.pi, x, key, time)
-    exact_direction(world, state, work, x, arm, direction)
-    return arm
-
-
-@kernel
 def learn(
     world: World,  # noqa: ARG001
     numbers: Numbers,
@@ -152,7 +134,7 @@ def learn(
     state.t[0] += 1.0
 
 
-TEXT = KernelText(sizes, numbers_of, state_of, work_of, refresh, choose, learn, wide=True)
+TEXT = KernelText(sizes, numbers_of, state_of, work_of, refresh, choose_exactly, learn, wide=True)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -8,7 +8,7 @@ from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.entries import KernelText, World
 from bothworlds.kernels.numbers import matrix_of, row_of
-from bothworlds.kernels.plan import all_finite, draw_arm, exact_direction
+from bothworlds.kernels.plan import add_estimate, all_finite, draw_arm, exact_direction
 from bothworlds.kernels.resampling import resample
 from bothworlds.kernels.shannon import Work, shannon_plan
 from bothworlds.kernels.status import NOT_FINITE, OK
@@ -153,26 +153,9 @@ def shared_choose(
     return arm
 
 
-@kernel
-def shared_learn(
-    world: World,  # noqa: ARG001
-    numbers: Numbers,  # noqa: ARG001
-    state: State,
-    x: int,  # noqa: ARG001
-    a: int,  # noqa: ARG001
-    loss: float,
-    direction: Floats,
-    baseline: Floats,  # noqa: ARG001
-) -> None:
-    """Add theta_hat to Theta."""
-    for i in range(direction.shape[0]):
-        state.theta[i] += loss * direction[i]
-    state.t[0] += 1.0
-
-
 ARMWISE = KernelText(armwise.sizes, numbers_of, armwise.state_of, armwise.work_of, refresh, choose, learn, wide=True)
 SHARED = KernelText(
-    shared_sizes, numbers_of, shared_state_of, shared_work_of, shared_refresh, shared_choose, shared_learn, wide=True
+    shared_sizes, numbers_of, shared_state_of, shared_work_of, shared_refresh, shared_choose, add_estimate, wide=True
 )
 
 

@@ -156,3 +156,38 @@ def choose_only(
     for i in range(direction.shape[0]):
         direction[i] = 0.0
     return draw_arm(state.pi, x, key, time)
+
+
+@kernel
+def choose_exactly(
+    world: World,
+    numbers: Any,  # noqa: ARG001
+    state: Any,
+    work: Any,
+    x: int,
+    key: int,
+    time: int,
+    direction: Floats,
+    baseline: Floats,  # noqa: ARG001
+) -> int:
+    """Draw A_t from pi_t(x) and write direction = Sigma_t^-1 phi(A_t, x); return A_t."""
+    arm = draw_arm(state.pi, x, key, time)
+    exact_direction(world, state, work, x, arm, direction)
+    return arm
+
+
+@kernel
+def add_estimate(
+    world: World,  # noqa: ARG001
+    numbers: Any,  # noqa: ARG001
+    state: Any,
+    x: int,  # noqa: ARG001
+    a: int,  # noqa: ARG001
+    loss: float,
+    direction: Floats,
+    baseline: Floats,  # noqa: ARG001
+) -> None:
+    """Add theta_hat = loss times direction to Theta, and advance the clock."""
+    for i in range(direction.shape[0]):
+        state.theta[i] += loss * direction[i]
+    state.t[0] += 1.0
