@@ -6,6 +6,7 @@ import numpy as np
 
 import bothworlds as bw
 from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.random import ARM, two_uniforms
 
 MOST_TRIES = 20_000
 MASK = np.array([[1, 0, 1], [1, 1, 0], [1, 1, 0], [0, 1, 1], [1, 1, 1]], dtype=bool)  # arm 2: in contexts 0, 3, 4
@@ -49,7 +50,8 @@ def all_directions(policy: bw.Policy) -> Floats:
     for x in range(S):
         for time in range(10**6, 10**6 + MOST_TRIES):
             direction = np.empty(d)
-            arm = machine.text.choose(machine.world, numbers, state, work, x, 5, time, direction, np.zeros(d))
+            given = (two_uniforms(5, time, ARM, 0), 5, time)
+            arm = machine.text.choose(machine.world, numbers, state, work, x, *given, direction, np.zeros(d))
             found[x, arm], seen[x, arm] = direction, True
             if seen[x].all():
                 break

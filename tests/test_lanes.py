@@ -1,4 +1,4 @@
-"""Eight replications at once give, bit for bit, what each gives alone."""
+"""Eight or sixteen replications at once give, bit for bit, what each gives alone."""
 
 from typing import Any
 
@@ -19,15 +19,18 @@ ALGORITHMS = [
 ]
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS, ids=repr)
-def test_eight_at_once_are_the_same_as_one_by_one(algorithm: Any) -> None:
+CASES = [(algorithm, 5) for algorithm in ALGORITHMS] + [(algorithm, 12) for algorithm in ALGORITHMS[1::2]]
+
+
+@pytest.mark.parametrize(("algorithm", "count"), CASES, ids=repr)
+def test_many_at_once_are_the_same_as_one_by_one(algorithm: Any, count: int) -> None:
     world = en.corrupted(en.random_instance(contexts=5, arms=3, dimension=3, gap=0.2, seed=2), budget=5.0)
     machine = algorithm.machine(world.problem)
     setting = make_setting(world, 300, 4, 20, 2, 3)
-    some = Replications(machine, setting, range(3, 8))
+    some = Replications(machine, setting, range(3, 3 + count))
     some.advance(110)
     some.advance(1000)
-    for number, together in zip(range(3, 8), some.outcomes(), strict=True):
+    for number, together in zip(range(3, 3 + count), some.outcomes(), strict=True):
         alone = Replications(machine, setting, [number])
         alone.advance(300)
         [one] = alone.outcomes()

@@ -1,6 +1,7 @@
 """The FTRL point against optimality conditions, 50-digit arithmetic, scipy, and its limits."""
 
 import math
+from typing import Any
 
 import mpmath as mp
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import bothworlds as bw
-from bothworlds.kernels import simplex
+from bothworlds.kernels import root_point, simplex
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import compiled
 from bothworlds.kernels.status import NOT_CONVERGED, OK
@@ -115,27 +116,49 @@ def test_permutation_shift_and_kkt(losses: list[float], alpha: float, eta: float
     assert bw.ftrl_point(table + shift, learning_rate=eta, alpha=alpha) == pytest.approx(q, rel=1e-9 + 10 * rounding)
 
 
-def test_never_more_than_nine_newton_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    steps = 0
-    sums = simplex.newton_sums
+@pytest.mark.parametrize(
+    ("module", "sums", "alphas", "most"),
+    [(simplex, "newton_sums", ALPHAS, 9), (root_point, "power_sums", (0.5,), 5)],  # seen over 3,000 draws: 8 and 5
+)
+def test_never_many_evaluations(
+    module: Any, sums: str, alphas: tuple[float, ...], most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evaluations = 0
+    original = getattr(module, sums)
 
-    def counted(q: Floats, y: float, alpha: float, powers: Floats) -> tuple[float, float]:
-        nonlocal steps
-        steps += 1
-        return sums(q, y, alpha, powers)
+    def counted(*args: Any) -> Any:
+        nonlocal evaluations
+        evaluations += 1
+        return original(*args)
 
-    monkeypatch.setattr(simplex, "newton_sums", counted)
+    monkeypatch.setattr(module, sums, counted)
     rng = np.random.default_rng(0)
     worst = 0
     for _ in range(500):
-        K, alpha = int(rng.integers(2, 100)), float(rng.choice(ALPHAS))
+        K, alpha = int(rng.integers(2, 100)), float(rng.choice(alphas))
         losses = rng.normal(size=K) * 10.0 ** rng.uniform(-6, 12)
         for start in (1.0, 1e9):
-            steps = 0
+            evaluations = 0
             status, _ = simplex.tsallis_point(losses, 1.0, alpha, start, np.empty(K), np.empty(K))
             assert status == OK
-            worst = max(worst, steps)
-    assert worst <= 9  # 8 seen over 3,000 draws
+            worst = max(worst, evaluations)
+    assert 1 < worst <= most
+
+
+@given(
+    st.lists(st.floats(0.0, 1e3), min_size=1, max_size=30),
+    st.floats(-0.02, 0.02),
+)
+def test_two_evaluations_are_enough_from_nearby(losses: list[float], away: float) -> None:
+    """Every step is of fourth order: from 2 % away one brings y within the reach of the last."""
+    q, scratch = np.empty(len(losses)), np.empty(len(losses))
+    _, y = simplex.tsallis_point(np.array(losses), 1.0, 0.5, 1.0, scratch, q)
+    s = np.array(losses) - min(losses)
+    near = min(max(y * (1.0 + away), 1.0), math.sqrt(len(losses)))
+    after = near + root_point.step_from(near, root_point.power_sums(s, near, scratch))
+    assert abs(after - y) <= root_point.LAST * y
+    last = root_point.step_from(after, root_point.power_sums(s, after, scratch))
+    assert abs(after + last - y) <= 4e-15 * y
 
 
 def test_limits_shannon_and_log_barrier() -> None:
@@ -183,8 +206,10 @@ def test_bad_input_is_refused(losses: list[float], options: dict[str, float], wo
 
 def test_reaching_the_iteration_cap_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simplex, "MAX_NEWTON", 1)
-    status, _ = simplex.tsallis_point(np.array([0.0, 1.0, 2.0]), 1.0, 0.5, 1.0, np.empty(3), np.empty(3))
-    assert status == NOT_CONVERGED
+    monkeypatch.setattr(root_point, "MAX_STEPS", 1)
+    for alpha in (0.3, 0.5):
+        status, _ = simplex.tsallis_point(np.array([0.0, 1.0, 2.0]), 1.0, alpha, 1.0, np.empty(3), np.empty(3))
+        assert status == NOT_CONVERGED
     monkeypatch.setattr("bothworlds.ftrl._points", lambda: (simplex.tsallis_point, simplex.shannon_point))
     with pytest.raises(bw.NumericalError, match="iteration cap"):
         bw.ftrl_point([0.0, 1.0, 2.0])

@@ -230,7 +230,7 @@ def test_killed_and_resumed_equals_uninterrupted(tmp_path: Path) -> None:
 def test_an_interrupted_run_says_how_to_go_on(tmp_path: Path) -> None:
     """Ctrl-C: exit code 130, a sentence, and what was finished is kept."""
     path = tmp_path / "long.toml"
-    path.write_text(TEXT.format(horizon=3_000_000))
+    path.write_text(TEXT.format(horizon=30_000_000))
     command = [
         sys.executable,
         "-m",

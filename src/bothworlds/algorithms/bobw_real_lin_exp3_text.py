@@ -12,7 +12,7 @@ from bothworlds.kernels.excluding import base_covariance, explore, find_span, in
 from bothworlds.kernels.matrix import apply_inverse, leverage, product
 from bothworlds.kernels.numbers import matrix_of, row_of
 from bothworlds.kernels.plan import all_finite, draw_from, invert
-from bothworlds.kernels.random import ARM, two_uniforms
+from bothworlds.kernels.random import Pair
 from bothworlds.kernels.shannon import Work
 from bothworlds.kernels.simplex import shannon_point
 from bothworlds.kernels.status import NOT_FINITE, OK
@@ -204,18 +204,18 @@ def choose(
     state: State,
     work: Work,
     x: int,
-    key: int,
-    time: int,
+    uniforms: Pair,
+    key: int,  # noqa: ARG001
+    time: int,  # noqa: ARG001
     direction: Floats,
     baseline: Floats,  # noqa: ARG001
 ) -> int:
     """Draw the option, then the arm; the direction is Sigma^-1 phi/q_2 of the base, zero if the candidate was drawn."""
     d = state.theta.shape[0]
-    u, v = two_uniforms(key, time, ARM, 0)
-    option = 0 if u < state.shares[0] else 1
+    option = 0 if uniforms[0] < state.shares[0] else 1
     arm = int(state.candidate[x])
     if option == 1 or arm < 0:
-        arm = draw_from(state.base, x, v)
+        arm = draw_from(state.base, x, uniforms[1])
     for i in range(direction.shape[0]):
         direction[i] = 0.0
     if option == 1:

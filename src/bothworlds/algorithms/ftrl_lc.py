@@ -23,7 +23,7 @@ from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.entries import KernelText, World
 from bothworlds.kernels.numbers import Number, at, larger, logarithm, smaller, where
 from bothworlds.kernels.plan import all_finite, draw_arm
-from bothworlds.kernels.random import Seed
+from bothworlds.kernels.random import Pair, Seed
 from bothworlds.kernels.shannon import entropy_of
 from bothworlds.kernels.status import NOT_FINITE, OK
 from bothworlds.policy import Machine, Policy
@@ -87,13 +87,14 @@ def choose(
     state: State,
     work: Work,
     x: int,
+    uniforms: Pair,
     key: int,
     time: int,
     direction: Floats,
     baseline: Floats,  # noqa: ARG001
 ) -> int:
     """Draw A_t from pi_t(x) and write direction = Sigma_{t,A}^-1 x, exact or resampled; return A_t."""
-    arm = draw_arm(state.pi, x, key, time)
+    arm = draw_arm(state.pi, x, uniforms)
     if numbers.beta > 0.0:
         samples = draws(numbers, state)
         resampled_arm_direction(world, state, work, numbers.beta, samples, x, arm, key, time, direction)

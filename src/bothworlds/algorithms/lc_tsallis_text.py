@@ -38,6 +38,7 @@ from bothworlds.kernels.plan import (
     invert,
     mix,
 )
+from bothworlds.kernels.random import Pair
 from bothworlds.kernels.resampling import resample
 from bothworlds.kernels.simplex import tsallis_point
 from bothworlds.kernels.status import NOT_FINITE, NOT_POSITIVE, OK
@@ -254,13 +255,14 @@ def choose(
     state: State,
     work: Work,
     x: int,
+    uniforms: Pair,
     key: int,
     time: int,
     direction: Floats,
     baseline: Floats,
 ) -> int:
     """Draw A_t from pi_t(x), write direction = Sigma_t^-1 phi(A_t, x) and the control variate; return A_t."""
-    a = draw_arm(state.pi, x, key, time)
+    a = draw_arm(state.pi, x, uniforms)
     if numbers.kind == ADAPTIVE:
         for i in range(state.theta.shape[0]):
             baseline[i] = state.baseline[i]

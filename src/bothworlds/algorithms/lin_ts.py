@@ -23,7 +23,7 @@ from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.entries import KernelText, World
 from bothworlds.kernels.matrix import product
 from bothworlds.kernels.plan import draw_arm
-from bothworlds.kernels.random import POSTERIOR, Seed, two_normals, two_uniforms
+from bothworlds.kernels.random import POSTERIOR, Pair, Seed, two_normals, two_uniforms
 from bothworlds.kernels.status import OK
 from bothworlds.policy import Machine, Policy
 from bothworlds.problem import Problem
@@ -153,6 +153,7 @@ def choose(
     state: State,
     work: Work,  # noqa: ARG001
     x: int,
+    uniforms: Pair,
     key: int,
     time: int,
     direction: Floats,
@@ -162,7 +163,7 @@ def choose(
     for i in range(direction.shape[0]):
         direction[i] = 0.0
     direction[0], _ = two_uniforms(key, time, POSTERIOR, 0)
-    return draw_arm(state.pi, x, key, time)
+    return draw_arm(state.pi, x, uniforms)
 
 
 @kernel

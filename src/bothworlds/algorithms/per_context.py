@@ -18,6 +18,7 @@ from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.entries import KernelText, World
 from bothworlds.kernels.numbers import matrix_of, row_of
 from bothworlds.kernels.plan import all_finite, draw_arm
+from bothworlds.kernels.random import Pair
 from bothworlds.kernels.simplex import shannon_point, tsallis_point
 from bothworlds.kernels.status import NOT_FINITE, OK
 from bothworlds.policy import Machine
@@ -130,13 +131,14 @@ def choose(
     state: State,
     work: Work,  # noqa: ARG001
     x: int,
-    key: int,
-    time: int,
+    uniforms: Pair,
+    key: int,  # noqa: ARG001
+    time: int,  # noqa: ARG001
     direction: Floats,
     baseline: Floats,
 ) -> int:
     """Draw A_t from pi(x), and write the direction and the baseline of the moment."""
-    arm = draw_arm(state.pi, x, key, time)
+    arm = draw_arm(state.pi, x, uniforms)
     eta = rate(numbers, world.blocked[x], state.clocks[x])
     least = numbers.cutoff * eta * eta
     for a in range(direction.shape[0]):

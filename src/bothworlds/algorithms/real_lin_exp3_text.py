@@ -9,6 +9,7 @@ from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.entries import KernelText, World
 from bothworlds.kernels.numbers import matrix_of, row_of
 from bothworlds.kernels.plan import add_estimate, all_finite, draw_arm, exact_direction
+from bothworlds.kernels.random import Pair
 from bothworlds.kernels.resampling import resample
 from bothworlds.kernels.shannon import Work, shannon_plan
 from bothworlds.kernels.status import NOT_FINITE, OK
@@ -61,13 +62,14 @@ def choose(
     state: Any,
     work: Any,
     x: int,
+    uniforms: Pair,
     key: int,
     time: int,
     direction: Floats,
     baseline: Floats,  # noqa: ARG001
 ) -> int:
     """Draw A_t from pi_t(x) and write direction = Sigma_{t,A}^-1 x, exact or resampled; return A_t."""
-    arm = draw_arm(state.pi, x, key, time)
+    arm = draw_arm(state.pi, x, uniforms)
     if numbers.beta > 0.0:
         samples = int(numbers.samples)
         resampled_arm_direction(world, state, work, numbers.beta, samples, x, arm, key, time, direction)
@@ -138,13 +140,14 @@ def shared_choose(
     state: State,
     work: Any,
     x: int,
+    uniforms: Pair,
     key: int,
     time: int,
     direction: Floats,
     baseline: Floats,  # noqa: ARG001
 ) -> int:
     """Draw A_t from pi_t(x) and write direction = Sigma_t^-1 phi(A_t, x), exact or resampled; return A_t."""
-    arm = draw_arm(state.pi, x, key, time)
+    arm = draw_arm(state.pi, x, uniforms)
     if numbers.beta > 0.0:
         samples = int(numbers.samples)
         resample(world.z, world.g, state.pi, x, arm, numbers.beta, samples, key, time, work.vector, direction)

@@ -15,7 +15,7 @@ from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.entries import KernelText, World
 from bothworlds.kernels.numbers import at, feature
 from bothworlds.kernels.plan import all_finite, draw_arm
-from bothworlds.kernels.random import Seed
+from bothworlds.kernels.random import Pair, Seed
 from bothworlds.kernels.status import NOT_FINITE, OK
 from bothworlds.policy import Machine, Policy
 from bothworlds.problem import Problem
@@ -53,13 +53,14 @@ def choose(
     state: Any,
     work: Any,  # noqa: ARG001
     x: int,
-    key: int,
-    time: int,
+    uniforms: Pair,
+    key: int,  # noqa: ARG001
+    time: int,  # noqa: ARG001
     direction: Floats,
     baseline: Floats,  # noqa: ARG001
 ) -> int:
     """Draw A_t from pi_t(x) and write direction = Sigma^-1 x/pi_t(A_t|x); return A_t."""
-    arm = draw_arm(state.pi, x, key, time)
+    arm = draw_arm(state.pi, x, uniforms)
     d = direction.shape[0]
     for i in range(d):
         total = feature(world.z, x, arm, i)

@@ -7,20 +7,23 @@ from typing import Any, NamedTuple
 from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.kernels.compile import compiled, kernel
 from bothworlds.kernels.entries import KernelText, World, world_of
-from bothworlds.kernels.numbers import WIDTH, lane_of, lanes
-from bothworlds.kernels.random import CONTEXT, draw, two_uniforms
+from bothworlds.kernels.numbers import WIDTH, lane_of, lanes, more_lanes
+from bothworlds.kernels.random import ARM, CONTEXT, Pair, draw, two_uniforms
 from bothworlds.kernels.status import OK
 
 
 class Queue(NamedTuple):
-    """Decisions that wait for feedback, in a ring: cell, loss, direction, baseline; counts (taken, learnt)."""
+    """Decisions that wait for feedback, in a ring: cell, loss, direction, baseline.
+
+    ``ends`` has the slots of the next decision and of the next feedback, and how many decisions wait.
+    """
 
     contexts: Ints
     arms: Ints
     losses: Floats
     directions: Floats
     baselines: Floats
-    counts: Ints
+    ends: Ints
 
 
 class Record(NamedTuple):
@@ -97,12 +100,19 @@ def write_checkpoint(record: Record, position: int, tables: Floats, sums: Floats
 
 
 @kernel
+def next_slot(queue: Queue, slot: int) -> int:
+    """Return the slot after another one in the ring."""
+    return 0 if slot + 1 == queue.losses.shape[0] else slot + 1
+
+
+@kernel
 def enqueue(queue: Queue, slot: int, x: int, a: int, loss: float) -> None:
     """Let a decision wait for its feedback; direction and baseline are in their slot already."""
     queue.contexts[slot] = x
     queue.arms[slot] = a
     queue.losses[slot] = loss
-    queue.counts[0] += 1
+    queue.ends[0] = next_slot(queue, slot)
+    queue.ends[2] += 1
 
 
 def _round(text: KernelText, nature_text: NatureText) -> Callable[..., int]:
@@ -118,37 +128,43 @@ def _round(text: KernelText, nature_text: NatureText) -> Callable[..., int]:
         nature: Any,
         queue: Queue,
         record: Record,
+        of_context: Pair,
+        of_arm: Pair,
         key: int,
         t: int,
         delay: int,
         batch: int,
     ) -> int:
-        """Let nature and the learner play round t; return how many observations were learnt from."""
+        """Let nature and the learner play round t; return how many observations were learnt from.
+
+        Two uniforms draw context and loss, two the arm.
+        """
         decide(nature, t, key)
         for j in range(nature.c.shape[0]):
             add_expected(record.totals, nature.c[j] * nature.hurt[j])
             nature.sums[j] += nature.c[j]
-        u, v = two_uniforms(key, t, CONTEXT, 0)
-        x = draw(world.g, u)
-        slot = queue.counts[0] % queue.losses.shape[0]
-        a = choose(world, numbers, state, work, x, key, t, queue.directions[slot], queue.baselines[slot])
-        loss = noisy(nature, mean_loss(nature, x, a), v, key, t)
+        x = draw(world.g, of_context[0])
+        slot = queue.ends[0]
+        direction, baseline = queue.directions[slot], queue.baselines[slot]
+        a = choose(world, numbers, state, work, x, of_arm, key, t, direction, baseline)
+        loss = noisy(nature, mean_loss(nature, x, a), of_context[1], key, t)
         react(nature, a)
         record.totals[1] += loss
         enqueue(queue, slot, x, a, loss)
         if record.trace.shape[0] > 0:
             record.trace[t - 1, 0] = x
             record.trace[t - 1, 1] = a
-        due = queue.counts[0] - delay - queue.counts[1]
+        due = queue.ends[2] - delay
         if due < batch:
             return 0
         for _ in range(due):
-            slot = queue.counts[1] % queue.losses.shape[0]
+            slot = queue.ends[1]
             direction, baseline = queue.directions[slot], queue.baselines[slot]
             learn(
                 world, numbers, state, queue.contexts[slot], queue.arms[slot], queue.losses[slot], direction, baseline
             )
-            queue.counts[1] += 1
+            queue.ends[1] = next_slot(queue, slot)
+            queue.ends[2] -= 1
         return int(due)
 
     return kernel(play)
@@ -193,7 +209,8 @@ def interpreted_driver(text: KernelText, nature_text: NatureText) -> Callable[..
             return first
         for t in range(first, last + 1):
             expected_losses(nature.tables, world.g, state.pi, nature.hurt)
-            learnt = play(world, numbers, state, work, nature, queue, record, key, t, delay, batch)
+            pairs = two_uniforms(key, t, CONTEXT, 0), two_uniforms(key, t, ARM, 0)
+            learnt = play(world, numbers, state, work, nature, queue, record, *pairs, key, t, delay, batch)
             if learnt > 0 and refresh(world, numbers, state, work) != OK:
                 return t
             if t == record.checkpoints[position]:
@@ -206,20 +223,20 @@ def interpreted_driver(text: KernelText, nature_text: NatureText) -> Callable[..
 
 @kernel
 def lane_of_queue(queue: Queue, lane: int) -> Queue:
-    """Return the queue of one of eight replications."""
+    """Return the queue of one of several replications."""
     return Queue(
         queue.contexts[lane],
         queue.arms[lane],
         queue.losses[lane],
         queue.directions[lane],
         queue.baselines[lane],
-        queue.counts[lane],
+        queue.ends[lane],
     )
 
 
 @kernel
 def lane_of_record(record: Record, lane: int) -> Record:
-    """Return the record of one of eight replications."""
+    """Return the record of one of several replications."""
     return Record(
         record.checkpoints,
         record.expected[lane],
@@ -231,12 +248,21 @@ def lane_of_record(record: Record, lane: int) -> Record:
     )
 
 
-def _lanes_driver(text: KernelText, nature_text: NatureText) -> Callable[..., int]:
-    """Build the driver of eight replications: plans for all eight at once, the rest of a round one by one.
+@kernel
+def draw_pairs(keys: Ints, t: int, purpose: int, pairs: Floats) -> None:
+    """Write the two uniforms of every lane: integers only, so that the compiler takes all lanes at once."""
+    for k in range(keys.shape[0]):
+        pairs[0, k], pairs[1, k] = two_uniforms(keys[k], t, purpose, 0)
 
-    Memories, and nature's c, sums, hurt and state, have a last axis of length eight; queue and record a first one.
+
+def _lanes_driver(text: KernelText, nature_text: NatureText, width: int) -> Callable[..., int]:
+    """Build the driver of 8 or 16 replications: plans and random numbers for all at once, the rest of a round in turn.
+
+    Memories, and nature's c, sums, hurt and state, have a last axis of that length; queue and record a first one.
+    ``pairs`` (4, width) is scratch space.
     """
     _, numbers_of, state_of, work_of, refresh, *_ = text
+    view = lanes if width == WIDTH else more_lanes
     lane_of_nature = nature_text.lane
     play = _round(text, nature_text)
 
@@ -252,6 +278,7 @@ def _lanes_driver(text: KernelText, nature_text: NatureText) -> Callable[..., in
         queue: Queue,
         record: Record,
         keys: Ints,
+        pairs: Floats,
         first: int,
         last: int,
         delay: int,
@@ -261,22 +288,25 @@ def _lanes_driver(text: KernelText, nature_text: NatureText) -> Callable[..., in
     ) -> int:
         world = world_of(fixed, S, K, d)
         numbers = numbers_of(hyper)
-        state = state_of(lanes(memory), lanes(cells), S, K, d)
-        work = work_of(lanes(memory), lanes(cells), S, K, d)
+        state = state_of(view(memory), view(cells), S, K, d)
+        work = work_of(view(memory), view(cells), S, K, d)
         if fresh and refresh(world, numbers, state, work) != OK:
             return first
         for t in range(first, last + 1):
-            expected_losses(nature.tables, world.g, state.pi, lanes(nature.hurt))
+            expected_losses(nature.tables, world.g, state.pi, view(nature.hurt))
+            draw_pairs(keys, t, CONTEXT, pairs[:2])
+            draw_pairs(keys, t, ARM, pairs[2:])
             learnt = 0
-            for k in range(WIDTH):
+            for k in range(width):
                 one = state_of(lane_of(memory, k), lane_of(cells, k), S, K, d)
                 room = work_of(lane_of(memory, k), lane_of(cells, k), S, K, d)
                 its, own, noted = lane_of_nature(nature, k), lane_of_queue(queue, k), lane_of_record(record, k)
-                learnt = play(world, numbers, one, room, its, own, noted, keys[k], t, delay, batch)
+                drawn = (pairs[0, k], pairs[1, k]), (pairs[2, k], pairs[3, k])
+                learnt = play(world, numbers, one, room, its, own, noted, *drawn, keys[k], t, delay, batch)
             if learnt > 0 and refresh(world, numbers, state, work) != OK:
                 return t
             if t == record.checkpoints[position]:
-                for k in range(WIDTH):
+                for k in range(width):
                     sums = lane_of(nature.sums, k)
                     noted = lane_of_record(record, k)
                     write_checkpoint(noted, position, nature.tables, sums, world.g, world.blocked)
@@ -293,6 +323,6 @@ def compiled_driver(text: KernelText, nature_text: NatureText) -> Callable[..., 
 
 
 @lru_cache(maxsize=64)
-def compiled_lanes_driver(text: KernelText, nature_text: NatureText) -> Callable[..., int]:
-    """Build the driver of eight replications as machine code; once per process and algorithm."""
-    return compiled(_lanes_driver(text, nature_text))
+def compiled_lanes_driver(text: KernelText, nature_text: NatureText, width: int) -> Callable[..., int]:
+    """Build the driver of 8 or 16 replications as machine code; once per process and algorithm."""
+    return compiled(_lanes_driver(text, nature_text, width))

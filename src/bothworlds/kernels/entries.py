@@ -14,6 +14,7 @@ import numpy as np
 from bothworlds.kernels.arrays import Floats, aligned
 from bothworlds.kernels.compile import compiled, kernel
 from bothworlds.kernels.numbers import WIDTH, alone, contexts, cube_of, matrix_of, row_of
+from bothworlds.kernels.random import ARM, two_uniforms
 from bothworlds.kernels.status import DAMAGED, OK
 
 
@@ -36,12 +37,12 @@ class KernelText(NamedTuple):
     ``sizes(B, K, d)`` tells how many numbers the memory takes, for B blocks of contexts: first those of the learner,
     then those that have an entry per context. ``numbers_of(array)`` names the hyper-parameters, ``state_of(memory,
     cells, B, K, d)`` and ``work_of(memory, cells, B, K, d)`` name the parts of the memory. ``refresh(world, numbers,
-    state, work) -> status`` computes the plan, ``choose(world, numbers, state, work, x, key, time, direction, baseline)
-    -> arm`` draws from it and fills in what the decision carries, and ``learn(world, numbers, state, x, a, loss,
-    direction, baseline)`` adds one observation. The state has a field ``pi``, the probabilities of all contexts and
-    arms. ``wide`` says that ``refresh`` keeps to what `numbers` allows, so that it can work on eight contexts or eight
-    replications at once. ``static`` has the positions of hyper-parameters that choose between branches: a GPU compiles
-    them in.
+    state, work) -> status`` computes the plan, ``choose(world, numbers, state, work, x, uniforms, key, time, direction,
+    baseline) -> arm`` draws from it by two uniforms and fills in what the decision carries, and ``learn(world, numbers,
+    state, x, a, loss, direction, baseline)`` adds one observation. The state has a field ``pi``, the probabilities of
+    all contexts and arms. ``wide`` says that ``refresh`` keeps to what `numbers` allows, so that it can work on eight
+    contexts or sixteen replications at once. ``static`` has the positions of hyper-parameters that choose between
+    branches: a GPU compiles them in.
     """
 
     sizes: Callable[[int, int, int], tuple[int, int]]
@@ -124,7 +125,8 @@ def interpreted_entries(text: KernelText) -> Entries:
         world = world_of(view(fixed), B, K, d)
         state = state_of(memory, view(cells), B, K, d)
         work = work_of(memory, view(cells), B, K, d)
-        return choose(world, numbers_of(hyper), state, work, x, key, time, direction, baseline)
+        uniforms = two_uniforms(key, time, ARM, 0)
+        return choose(world, numbers_of(hyper), state, work, x, uniforms, key, time, direction, baseline)
 
     def step(
         fixed: Floats,

@@ -13,7 +13,11 @@ from bothworlds.kernels.numbers import Number, both, root, where
 
 @kernel
 def cholesky(sigma: Floats, factor: Floats) -> Any:
-    """Write the lower Cholesky factor; return where sigma is positive definite. Elsewhere the factor means nothing."""
+    """Write the lower Cholesky factor, its diagonal inverted; return where sigma is positive definite.
+
+    A division takes as long as many products, and every use of the factor divides by its diagonal. Where sigma is not
+    positive definite the factor means nothing.
+    """
     d = factor.shape[0]
     sound = sigma[0, 0] > 0.0
     for i in range(d):
@@ -23,40 +27,39 @@ def cholesky(sigma: Floats, factor: Floats) -> Any:
                 rest = rest - factor[i, k] * factor[j, k]
             if i == j:
                 sound = both(sound, rest > 0.0)
-                factor[i, i] = root(where(rest > 0.0, rest, 1.0))
+                factor[i, i] = 1.0 / root(where(rest > 0.0, rest, 1.0))
             else:
-                factor[i, j] = rest / factor[j, j]
+                factor[i, j] = rest * factor[j, j]
     return sound
 
 
 @kernel
 def solve(factor: Floats, b: Floats, out: Floats) -> None:
-    """Write the solution of (factor factor^T) out = b."""
+    """Write the solution of (L L^T) out = b for the factor that `cholesky` writes."""
     d = factor.shape[0]
     for i in range(d):
         rest = b[i]
         for k in range(i):
             rest = rest - factor[i, k] * out[k]
-        out[i] = rest / factor[i, i]
+        out[i] = rest * factor[i, i]
     for i in range(d - 1, -1, -1):
         rest = out[i]
         for k in range(i + 1, d):
             rest = rest - factor[k, i] * out[k]
-        out[i] = rest / factor[i, i]
+        out[i] = rest * factor[i, i]
 
 
 @kernel
 def invert_lower(factor: Floats) -> None:
-    """Replace a lower triangular factor L by its inverse G, so that (L L^T)^-1 = G^T G."""
+    """Replace the factor that `cholesky` writes by the inverse G of L, so that (L L^T)^-1 = G^T G."""
     d = factor.shape[0]
     for i in range(d):
-        pivot = 1.0 / factor[i, i]
+        pivot = factor[i, i]
         for j in range(i):
             total = factor[i, j] * factor[j, j]
             for k in range(j + 1, i):
                 total = total + factor[i, k] * factor[k, j]
             factor[i, j] = total * (0.0 - pivot)
-        factor[i, i] = pivot
 
 
 @kernel

@@ -1,10 +1,10 @@
-"""What kernel text may do with a number, so that the same text runs on one number or on eight at once.
+"""What kernel text may do with a number, so that the same text runs on one number or on many at once.
 
-A *number* is a float, or a pack of eight: eight contexts of one learner (a `Policy`), or eight replications of a
-simulation (lanes). Sums, products and comparisons act number by number, and a float meets a pack as eight equal ones.
-A branch must hold for all eight, so kernel text chooses with `where` and stops a loop with `every`. Interpreted, a pack
-is a NumPy array whose last axis has length eight; compiled, it is one register (`wide`). No operation is reordered, so
-each of the eight gets bit for bit what it would get alone.
+A *number* is a float, or a pack: of eight contexts of one learner (a `Policy`), or of eight or sixteen replications of
+a simulation (lanes). Sums, products and comparisons act number by number, and a float meets a pack as so many equal
+ones. A branch must hold for all of them, so kernel text chooses with `where` and stops a loop with `every`.
+Interpreted, a pack is a NumPy array whose last axis has its length; compiled, it is one register or two (`wide`). No
+operation is reordered, so each gets bit for bit what it would get alone.
 """
 
 import math
@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 WIDTH = 8
-Number = Any  # a float, or a pack of eight
+MORE = 16  # lanes, where memory is small: two registers at a time hide what one waits for
+Number = Any  # a float, or a pack
 
 
 def value(number: Number) -> Number:
@@ -139,7 +140,7 @@ def cube_of(memory: Any, start: int, first: int, second: int, third: int) -> Any
 
 
 def lane_of(memory: Any, lane: int) -> Any:
-    """Return one of eight replications from a memory (.., 8)."""
+    """Return one of several replications from a memory whose last axis counts them."""
     return memory[:, lane]
 
 
@@ -150,6 +151,11 @@ def contexts(memory: Any) -> Any:
 
 def lanes(memory: Any) -> Any:
     """Read memory whose last axis has length eight as numbers of eight replications; compiled text only."""
+    return memory
+
+
+def more_lanes(memory: Any) -> Any:
+    """Read memory whose last axis has length sixteen as numbers of sixteen replications; compiled text only."""
     return memory
 
 

@@ -13,7 +13,7 @@ from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.entries import World
 from bothworlds.kernels.matrix import apply_inverse, cholesky, invert_lower, product, trace_of_ratio
 from bothworlds.kernels.numbers import Number, absolute, at, count_of, every, feature, matrix_of, over_contexts
-from bothworlds.kernels.random import ARM, two_uniforms
+from bothworlds.kernels.random import Pair
 from bothworlds.kernels.status import NOT_POSITIVE, OK, TRACE_BROKEN
 
 TRACE_TOLERANCE = 1e-6
@@ -44,15 +44,31 @@ def estimate(world: World, theta: Floats, x: int, losses: Floats) -> None:
 
 
 @kernel
+def add_arm(weight: Number, z: Floats, sums: Floats) -> None:
+    """Add weight z z^T."""
+    for i in range(sums.shape[0]):
+        left = weight * z[i]
+        for j in range(i + 1):
+            sums[i, j] = sums[i, j] + left * z[j]
+
+
+@kernel
+def add_two_arms(weight: Number, z: Floats, other_weight: Number, other_z: Floats, sums: Floats) -> None:
+    """Add the two one after the other, each sum read and written once."""
+    for i in range(sums.shape[0]):
+        left, other = weight * z[i], other_weight * other_z[i]
+        for j in range(i + 1):
+            sums[i, j] = (sums[i, j] + left * z[j]) + other * other_z[j]
+
+
+@kernel
 def add_context(world: World, x: int, q: Floats, sums: Floats) -> None:
     """Add g(x) sum_a q(a|x) phi phi^T of a block of contexts to the sums (Section 2.2)."""
-    for a in range(q.shape[0]):
-        weight = world.g[x] * q[a]
-        z = world.z[x, a]
-        for i in range(sums.shape[0]):
-            left = weight * z[i]
-            for j in range(i + 1):
-                sums[i, j] = sums[i, j] + left * z[j]
+    g, z, K = world.g[x], world.z[x], q.shape[0]
+    for a in range(0, K - 1, 2):
+        add_two_arms(g * q[a], z[a], g * q[a + 1], z[a + 1], sums)
+    if K % 2 == 1:
+        add_arm(g * q[K - 1], z[K - 1], sums)
 
 
 @kernel
@@ -120,10 +136,9 @@ def draw_context(g: Floats, u: float) -> int:
 
 
 @kernel
-def draw_arm(pi: Floats, x: int, key: int, time: int) -> int:
-    """Draw A_t from pi_t(x)."""
-    u, _ = two_uniforms(key, time, ARM, 0)
-    return draw_from(pi, x, u)
+def draw_arm(pi: Floats, x: int, uniforms: Pair) -> int:
+    """Draw A_t from pi_t(x) by the first of the two uniforms that every decision gets."""
+    return draw_from(pi, x, uniforms[0])
 
 
 @kernel
@@ -147,15 +162,16 @@ def choose_only(
     state: Any,
     work: Any,  # noqa: ARG001
     x: int,
-    key: int,
-    time: int,
+    uniforms: Pair,
+    key: int,  # noqa: ARG001
+    time: int,  # noqa: ARG001
     direction: Floats,
     baseline: Floats,  # noqa: ARG001
 ) -> int:
     """Draw A_t from pi_t(x) for an algorithm without an estimator: its decisions carry no direction."""
     for i in range(direction.shape[0]):
         direction[i] = 0.0
-    return draw_arm(state.pi, x, key, time)
+    return draw_arm(state.pi, x, uniforms)
 
 
 @kernel
@@ -165,13 +181,14 @@ def choose_exactly(
     state: Any,
     work: Any,
     x: int,
-    key: int,
-    time: int,
+    uniforms: Pair,
+    key: int,  # noqa: ARG001
+    time: int,  # noqa: ARG001
     direction: Floats,
     baseline: Floats,  # noqa: ARG001
 ) -> int:
     """Draw A_t from pi_t(x) and write direction = Sigma_t^-1 phi(A_t, x); return A_t."""
-    arm = draw_arm(state.pi, x, key, time)
+    arm = draw_arm(state.pi, x, uniforms)
     exact_direction(world, state, work, x, arm, direction)
     return arm
 

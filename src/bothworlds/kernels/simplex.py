@@ -21,11 +21,11 @@ from bothworlds.kernels.numbers import (
     exponential_less_one,
     larger,
     logarithm,
-    root,
     smaller,
     value,
     where,
 )
+from bothworlds.kernels.root_point import root_point
 from bothworlds.kernels.status import NOT_CONVERGED, OK
 
 EPSILON = 2.220446049250313e-16
@@ -44,32 +44,41 @@ def smallest(losses: Floats) -> Number:
 @kernel
 def newton_sums(q: Floats, y: Number, alpha: float, powers: Floats) -> tuple[Number, Number]:
     """Return W(y) = sum_a (s_a + y)^(-p) and sum_a (s_a + y)^(-p-1), and write the powers; q holds the s_a."""
+    p = 1.0 / (1.0 - alpha)
     total = 0.0 * y
     slope = 0.0 * y
-    if alpha == 0.5:
-        for a in range(q.shape[0]):
-            r = 1.0 / (q[a] + y)
-            w = r * r
-            powers[a] = w
-            total = total + w
-            slope = slope + w * r
-    else:
-        p = 1.0 / (1.0 - alpha)
-        for a in range(q.shape[0]):
-            base = q[a] + y
-            w = exponential(-p * logarithm(base))
-            powers[a] = w
-            total = total + w
-            slope = slope + w / base
+    for a in range(q.shape[0]):
+        base = q[a] + y
+        w = exponential(-p * logarithm(base))
+        powers[a] = w
+        total = total + w
+        slope = slope + w / base
     return total, slope
 
 
 @kernel
 def newton_step(total: Number, slope: Number, alpha: float) -> Number:
     """Return the Newton step on G(y) = W^(-1/p) - 1, that is W (W^(1/p) - 1) / sum_a (s_a + y)^(-p-1)."""
-    if alpha == 0.5:
-        return total * ((total - 1.0) / (root(total) + 1.0)) / slope
     return total * exponential_less_one(logarithm(total) * (1.0 - alpha)) / slope
+
+
+@kernel
+def power_point(q: Floats, alpha: float, start: Number, highest: float, powers: Floats) -> tuple[int, Number]:
+    """Replace the s_a in q by the FTRL point for any alpha; return (status, y)."""
+    p = 1.0 / (1.0 - alpha)
+    y = smaller(larger(start, 1.0), highest)
+    close_enough = 8.0 * EPSILON * (p + math.sqrt(q.shape[0]))
+    for _ in range(MAX_NEWTON):
+        total, slope = newton_sums(q, y, alpha, powers)
+        following = smaller(larger(y + newton_step(total, slope, alpha), 1.0), highest)
+        settled = either(absolute(total - 1.0) <= close_enough, absolute(following - y) <= 2.0 * EPSILON * y)
+        if every(settled):
+            scale = 1.0 / total
+            for a in range(q.shape[0]):
+                q[a] = powers[a] * scale
+            return OK, y
+        y = where(settled, y, following)
+    return NOT_CONVERGED, y
 
 
 @kernel
@@ -86,21 +95,9 @@ def tsallis_point(
     least = smallest(losses)
     for a in range(K):
         q[a] = eta * (losses[a] - least)
-    p = 1.0 / (1.0 - alpha)
-    highest = math.sqrt(K) if alpha == 0.5 else math.exp(math.log(K) / p)
-    y = smaller(larger(start, 1.0), highest)
-    close_enough = 8.0 * EPSILON * (p + math.sqrt(K))
-    for _ in range(MAX_NEWTON):
-        total, slope = newton_sums(q, y, alpha, powers)
-        following = smaller(larger(y + newton_step(total, slope, alpha), 1.0), highest)
-        settled = either(absolute(total - 1.0) <= close_enough, absolute(following - y) <= 2.0 * EPSILON * y)
-        if every(settled):
-            scale = 1.0 / total
-            for a in range(K):
-                q[a] = powers[a] * scale
-            return OK, y
-        y = where(settled, y, following)
-    return NOT_CONVERGED, y
+    if alpha == 0.5:
+        return root_point(q, start, math.sqrt(K), powers)
+    return power_point(q, alpha, start, math.exp(math.log(K) * (1.0 - alpha)), powers)
 
 
 @kernel

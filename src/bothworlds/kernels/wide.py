@@ -1,7 +1,7 @@
-"""How the compiler writes down eight numbers at once: types, vector instructions, and views of memory.
+"""How the compiler writes down eight or sixteen numbers at once: types, vector instructions, and views of memory.
 
-``contexts(array)`` and ``lanes(array)`` read memory whose last axis has length eight as an array of packs; the one kind
-adds up over its eight (`over_contexts`), the other does not.
+``contexts(array)`` and ``lanes(array)`` read memory whose last axis has length eight (``more_lanes``: sixteen) as an
+array of packs; the one kind adds up over its eight (`over_contexts`), the other does not.
 """
 
 import math
@@ -18,21 +18,20 @@ from numba.core.typing.templates import AbstractTemplate, infer_global, signatur
 from numba.extending import intrinsic, lower_builtin, lower_cast, models, overload, register_model, type_callable
 
 from bothworlds.kernels import numbers
-from bothworlds.kernels.numbers import WIDTH
+from bothworlds.kernels.numbers import MORE, WIDTH
 
-DOUBLES = ir.VectorType(ir.DoubleType(), WIDTH)
-BITS = ir.VectorType(ir.IntType(1), WIDTH)
 INDEX = ir.IntType(32)
 
 
 class PackType(types.Type):
-    """Eight floats: of eight contexts, or of eight lanes."""
+    """Several floats: of eight contexts, or of eight or sixteen lanes."""
 
-    def __init__(self, kind: str) -> None:
-        super().__init__(name=f"Pack({kind})")
+    def __init__(self, kind: str, width: int) -> None:
+        super().__init__(name=f"Pack({kind}, {width})")
+        self.width = width
 
     def can_convert_from(self, typing_context: Any, other: Any) -> Any:  # noqa: ARG002
-        """Let a float become eight equal ones."""
+        """Let a float become several equal ones."""
         return Conversion.safe if isinstance(other, types.Float | types.Integer) else None
 
     def unify(self, typing_context: Any, other: Any) -> Any:  # noqa: ARG002
@@ -41,27 +40,31 @@ class PackType(types.Type):
 
 
 class MaskType(types.Type):
-    """Eight truth values, of a pack."""
+    """Truth values, of a pack."""
 
     def __init__(self, pack: PackType) -> None:
         super().__init__(name=f"Mask({pack})")
         self.pack = pack
 
 
-CONTEXTS, LANES = PackType("contexts"), PackType("lanes")
-MASKS = {CONTEXTS: MaskType(CONTEXTS), LANES: MaskType(LANES)}
+CONTEXTS, LANES, MORE_LANES = PackType("contexts", WIDTH), PackType("lanes", WIDTH), PackType("lanes", MORE)
+MASKS = {pack: MaskType(pack) for pack in (CONTEXTS, LANES, MORE_LANES)}
+
+
+def _doubles(pack: PackType) -> Any:
+    return ir.VectorType(ir.DoubleType(), pack.width)
 
 
 @register_model(PackType)
 class _PackModel(models.PrimitiveModel):
     def __init__(self, manager: Any, kind: Any) -> None:
-        super().__init__(manager, kind, DOUBLES)  # type: ignore[no-untyped-call]
+        super().__init__(manager, kind, _doubles(kind))  # type: ignore[no-untyped-call]
 
 
 @register_model(MaskType)
 class _MaskModel(models.PrimitiveModel):
     def __init__(self, manager: Any, kind: Any) -> None:
-        super().__init__(manager, kind, BITS)  # type: ignore[no-untyped-call]
+        super().__init__(manager, kind, ir.VectorType(ir.IntType(1), kind.pack.width))  # type: ignore[no-untyped-call]
 
 
 def _joined(*kinds: Any) -> Any:
@@ -85,14 +88,14 @@ def _positions(chosen: list[int]) -> Any:
 
 
 def _as(context: Any, builder: Any, number: Any, kind: Any, wanted: Any) -> Any:
-    """Return a number as a pack where a pack is wanted: eight times the same."""
+    """Return a number as a pack where a pack is wanted: the same many times."""
     if isinstance(kind, PackType):
         return number
     number = context.cast(builder, number, kind, types.float64)
     if not isinstance(wanted, PackType):
         return number
-    first = builder.insert_element(ir.Constant(DOUBLES, ir.Undefined), number, INDEX(0))
-    return builder.shuffle_vector(first, first, _positions([0] * WIDTH))
+    first = builder.insert_element(ir.Constant(_doubles(wanted), ir.Undefined), number, INDEX(0))
+    return builder.shuffle_vector(first, first, _positions([0] * wanted.width))
 
 
 @lower_cast(types.Number, PackType)  # type: ignore[untyped-decorator]
@@ -156,8 +159,9 @@ def _is_truth(mask: Any) -> bool:
 def _build_every(context: Any, builder: Any, sig: Any, args: Any) -> Any:  # noqa: ARG001
     if isinstance(sig.args[0], types.Boolean):
         return args[0]
-    bits = ir.IntType(WIDTH)
-    return builder.icmp_unsigned("==", builder.bitcast(args[0], bits), bits(2**WIDTH - 1))
+    width = sig.args[0].pack.width
+    bits = ir.IntType(width)
+    return builder.icmp_unsigned("==", builder.bitcast(args[0], bits), bits(2**width - 1))
 
 
 def _build_either(context: Any, builder: Any, sig: Any, args: Any) -> Any:  # noqa: ARG001
@@ -202,21 +206,21 @@ def _at_once(function: Any, name: str) -> Callable[..., Any]:
 
     def build(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         if isinstance(sig.args[0], PackType):
-            return _call(builder, f"llvm.{name}.v{WIDTH}f64", args[0])
+            return _call(builder, f"llvm.{name}.v{sig.args[0].width}f64", args[0])
         return _of_math(context, function)(builder, _same(context, builder, sig.args, args))
 
     return build
 
 
 def _one_by_one(function: Any) -> Callable[..., Any]:
-    """Return code that calls a function of ``math`` on each of the eight."""
+    """Return code that calls a function of ``math`` on each number of a pack."""
 
     def build(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         one = _of_math(context, function)
         if not isinstance(sig.args[0], PackType):
             return one(builder, _same(context, builder, sig.args, args))
-        result = ir.Constant(DOUBLES, ir.Undefined)
-        for k in range(WIDTH):
+        result = ir.Constant(_doubles(sig.args[0]), ir.Undefined)
+        for k in range(sig.args[0].width):
             number = one(builder, [builder.extract_element(args[0], INDEX(k))])
             result = builder.insert_element(result, number, INDEX(k))
         return result
@@ -245,7 +249,7 @@ def _build_reduction(join: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _typed_view(kind: PackType) -> Callable[..., Any]:
-    """Memory whose last axis has length eight is an array of packs with one axis less."""
+    """Memory whose last axis is as long as a pack is an array of packs with one axis less."""
     return lambda memory: types.Array(kind, memory.ndim - 1, "C") if isinstance(memory, types.Array) else None
 
 
@@ -253,9 +257,9 @@ def _build_view(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     seen = sig.return_type
     old = cgutils.create_struct_proxy(sig.args[0])(context, builder, value=args[0])
     new = cgutils.create_struct_proxy(seen)(context, builder)
-    new.data = builder.bitcast(old.data, DOUBLES.as_pointer())
-    new.nitems = builder.udiv(old.nitems, old.nitems.type(WIDTH))
-    new.itemsize = old.itemsize.type(8 * WIDTH)
+    new.data = builder.bitcast(old.data, _doubles(seen.dtype).as_pointer())
+    new.nitems = builder.udiv(old.nitems, old.nitems.type(seen.dtype.width))
+    new.itemsize = old.itemsize.type(8 * seen.dtype.width)
     new.meminfo, new.parent = old.meminfo, old.parent
     for part in ("shape", "strides"):
         sizes = cgutils.unpack_tuple(builder, getattr(old, part))
@@ -305,9 +309,9 @@ def _build_lane(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     old = cgutils.create_struct_proxy(sig.args[0])(context, builder, value=args[0])
     lane = context.cast(builder, args[1], sig.args[1], types.intp)
     size = lane.type(context.get_abi_sizeof(ir.DoubleType()))
-    rows = cgutils.unpack_tuple(builder, old.shape)[0]
+    rows, width = cgutils.unpack_tuple(builder, old.shape)
     data = _moved(builder, old.data, builder.mul(lane, size))
-    return _array(context, builder, sig.return_type, old, data, [rows], [size.type(8 * WIDTH)])
+    return _array(context, builder, sig.return_type, old, data, [rows], [builder.mul(width, size)])
 
 
 def _lower_all() -> None:
@@ -331,6 +335,7 @@ def _lower_all() -> None:
     _function(numbers.highest_of_contexts, 1, _typed_reduction, _build_reduction(_choose(">")))
     _function(numbers.contexts, 1, _typed_view(CONTEXTS), _build_view)
     _function(numbers.lanes, 1, _typed_view(LANES), _build_view)
+    _function(numbers.more_lanes, 1, _typed_view(MORE_LANES), _build_view)
     _function(numbers.alone, 1, lambda memory: memory, lambda context, builder, sig, args: args[0])  # noqa: ARG005
     _function(numbers.row_of, 3, lambda memory, start, count: _typed_part(memory, 1), _build_part)  # noqa: ARG005
     _function(numbers.matrix_of, 4, lambda memory, start, n, m: _typed_part(memory, 2), _build_part)  # noqa: ARG005

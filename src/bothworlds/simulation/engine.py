@@ -14,16 +14,22 @@ import numpy as np
 
 from bothworlds.environments import Environment
 from bothworlds.kernels.arrays import Ints
-from bothworlds.kernels.numbers import WIDTH
 from bothworlds.kernels.random import Seed, key_from
 from bothworlds.plain import to_plain
 from bothworlds.problem.checks import whole
-from bothworlds.simulation.replication import Outcome, Replications, Setting, play_in_python
+from bothworlds.simulation.replication import (
+    Outcome,
+    Replications,
+    Setting,
+    lanes_for,
+    most_at_once,
+    play_in_python,
+)
 from bothworlds.simulation.results import Results, Run
 
 FIRST_SLICE = 100  # rounds; slices double until they last for a tenth of a second
 SLICE_SECONDS = 0.1
-FEW = 3  # eight at once take the time of two or three alone
+FEW = 3  # eight at once take the time of two alone
 LARGEST_COUNT = 10**6
 LARGEST_QUEUE = 2**31  # bytes of decisions that wait for feedback, in every replication
 Progress = Callable[[int], None]
@@ -227,13 +233,16 @@ def play(
         return outcomes, time.thread_time() - started
     machine = algorithm.machine(setting.environment.problem)
     workers = threads or os.cpu_count() or 1
-    groups = _groups(replications, workers, wide=machine.text.wide)
-    Replications(machine, setting, groups[0]).advance(1)  # compiles in this thread, before the others start
+    groups = _groups(replications, workers, most_at_once(machine))
+    lanes = lanes_for(len(groups[0]))
+    Replications(machine, setting, groups[0], lanes=lanes).advance(
+        1
+    )  # compiles in this thread, before the others start
     stop = threading.Event()
 
     def play_some(numbers: range) -> tuple[list[Outcome], float]:
         started = time.thread_time()
-        some = Replications(machine, setting, numbers)
+        some = Replications(machine, setting, numbers, lanes=lanes)
         rounds = FIRST_SLICE
         while some.played < setting.horizon and not stop.is_set():
             began = time.monotonic()
@@ -272,13 +281,14 @@ def on_card(device: Device, rounds: int, *, in_kernel_text: bool) -> bool:
     return device == "gpu" or (rounds >= gpu.WORTH_IT and gpu.is_available())
 
 
-def _groups(replications: range, workers: int, *, wide: bool) -> list[range]:
-    """Return which replications play together: up to eight at once, unless that would leave workers idle.
+def _groups(replications: range, workers: int, most: int) -> list[range]:
+    """Return which replications play together: so many at once, evenly, unless that would leave workers idle.
 
-    >>> _groups(range(12), 2, wide=True)
-    [range(0, 6), range(6, 12)]
+    >>> _groups(range(20), 1, 16)
+    [range(0, 10), range(10, 20)]
     """
-    size = min(WIDTH, -(-len(replications) // workers)) if wide else 1
+    count = max(-(-len(replications) // most), min(workers, len(replications)))
+    size = -(-len(replications) // count)
     if size < FEW:
         size = 1
     return [replications[first : first + size] for first in range(0, len(replications), size)]

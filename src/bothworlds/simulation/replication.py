@@ -22,9 +22,11 @@ from bothworlds.kernels.driver import (
     write_checkpoint,
 )
 from bothworlds.kernels.entries import flat_world
-from bothworlds.kernels.numbers import WIDTH
+from bothworlds.kernels.numbers import MORE, WIDTH
 from bothworlds.kernels.random import CONTEXT, draw, stream_key, two_uniforms
 from bothworlds.policy import Machine
+
+FAST_NUMBERS = 65_536  # half a megabyte: beyond, 16 replications leave the second-level cache
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,9 +56,10 @@ class Outcome:
 
 
 class Replications:
-    """A kernel-text learner against an environment, one replication or up to eight at once.
+    """A kernel-text learner against an environment, one replication or up to 16 at once.
 
-    Advanced slice by slice, so that it can be watched and stopped. Eight at once give the same as one by one.
+    Advanced slice by slice, so that it can be watched and stopped. Many at once give the same as one by one.
+    ``lanes`` says for how many there is room; 0 means for as many as there are.
     """
 
     def __init__(
@@ -65,26 +68,30 @@ class Replications:
         setting: Setting,
         numbers: Sequence[int],
         *,
+        lanes: int = 0,
         interpreted: bool = False,
         trace: bool = False,
     ) -> None:
         self._setting, self._machine, self.numbers = setting, machine, numbers
-        alone, text = len(numbers) == 1, setting.environment.text
+        lanes, text = lanes or lanes_for(len(numbers)), setting.environment.text
+        self._alone = alone = lanes == 1
         if interpreted:
             self._drive: Callable[..., int] = interpreted_driver(machine.text, text)
+        elif alone:
+            self._drive = compiled_driver(machine.text, text)
         else:
-            self._drive = (compiled_driver if alone else compiled_lanes_driver)(machine.text, text)
-        lanes = () if alone else (WIDTH,)
+            self._drive = compiled_lanes_driver(machine.text, text, lanes)
+        axis = () if alone else (lanes,)
         keys = [stream_key(setting.seed, number) for number in numbers]
         # Lanes without a replication of their own play along and are not looked at.
-        self._key = keys[0] if alone else np.array((keys * WIDTH)[:WIDTH], dtype=np.int64)
+        self._keys = (keys[0],) if alone else (np.resize(np.array(keys), axis), np.empty((4, *axis)))
         S, K, d = machine.world.z.shape
-        self._memory = machine.memory(S, *lanes, cells=lanes)
+        self._memory = machine.memory(S, *axis, cells=axis)
         scratch = self._memory if alone else ()
         self._fixed = (flat_world(machine.world, wide=False), machine.numbers, *self._memory, *scratch, S, K, d)
-        self._nature = setting.environment.begin(*lanes)
-        self._queue = _empty_queue(setting.delay + setting.batch, machine.carried, lanes)
-        self._record = _empty_record(setting, len(self._nature.c), lanes, trace=trace)
+        self._nature = setting.environment.begin(*axis)
+        self._queue = _empty_queue(setting.delay + setting.batch, machine.carried, axis)
+        self._record = _empty_record(setting, len(self._nature.c), axis, trace=trace)
         self.played = 0
 
     def advance(self, rounds: int) -> int:
@@ -97,7 +104,7 @@ class Replications:
             self._nature,
             self._queue,
             self._record,
-            self._key,
+            *self._keys,
             self.played + 1,
             last,
             setting.delay,
@@ -123,7 +130,7 @@ class Replications:
 
     def outcomes(self) -> list[Outcome]:
         """Return what the replications leave."""
-        if len(self.numbers) == 1:
+        if self._alone:
             return [self._outcome(self._memory, self._nature, self._record)]
         parts = []
         lane_of_nature = self._setting.environment.text.lane
@@ -136,6 +143,19 @@ class Replications:
         state = self._machine.text.state_of(*memory, *self._machine.world.z.shape)
         final = {name: getattr(state, name).copy() for name in self._machine.learnt}
         return _outcome(self._setting, nature, record, state.pi.copy(), final)
+
+
+def lanes_for(count: int) -> int:
+    """Return how many lanes so many replications take."""
+    return count if count == 1 else WIDTH if count <= WIDTH else MORE
+
+
+def most_at_once(machine: Machine) -> int:
+    """Return how many replications of a learner go together: as many as its text and the fast memory allow."""
+    if not machine.text.wide:
+        return 1
+    numbers = sum(machine.text.sizes(*machine.world.z.shape))
+    return MORE if MORE * numbers <= FAST_NUMBERS else WIDTH
 
 
 def _outcome(setting: Setting, nature: Any, record: Record, policy: Floats, final: dict[str, Floats]) -> Outcome:
@@ -159,7 +179,7 @@ def _empty_queue(capacity: int, d: int, lanes: tuple[int, ...]) -> Queue:
         losses=np.zeros((*lanes, capacity)),
         directions=np.zeros((*lanes, capacity, d)),
         baselines=np.zeros((*lanes, capacity, d)),
-        counts=np.zeros((*lanes, 2), dtype=np.int64),
+        ends=np.zeros((*lanes, 3), dtype=np.int64),
     )
 
 

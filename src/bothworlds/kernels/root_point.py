@@ -1,0 +1,84 @@
+"""The FTRL point of equation (4) for alpha = 1/2, the paper's own choice, with few divisions.
+
+With s_a = eta (L_a - min L) it is q_a = r_a^2, r_a = 1/(s_a + y), for the one y with sum_a r_a^2 = 1. Powers of the
+same r_a give the derivatives of that sum, so a step of fourth order costs no division more than Newton's, and the last
+step is taken in the powers themselves: two evaluations are enough from a y of the round before.
+"""
+
+from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.compile import kernel
+from bothworlds.kernels.numbers import Number, absolute, every, larger, root, smaller, where
+from bothworlds.kernels.status import NOT_CONVERGED, OK
+
+MAX_STEPS = 60
+SERIES = 0.125  # steps up to this share of y are taken by the series: beyond, its terms need not fall
+LAST = 2.0**-14  # from here on the terms left out, 5 u^4, are below the rounding
+
+
+@kernel
+def power_sums(q: Floats, y: Number, reciprocals: Floats) -> tuple[Number, Number, Number, Number]:
+    """Return the sums of r^2, r^3, r^4 and r^5, r_a = 1/(s_a + y), and write the r_a; q holds the s_a."""
+    second = 0.0 * y
+    third = 0.0 * y
+    fourth = 0.0 * y
+    fifth = 0.0 * y
+    for a in range(q.shape[0]):
+        r = 1.0 / (q[a] + y)
+        square = r * r
+        cube = square * r
+        reciprocals[a] = r
+        second = second + square
+        third = third + cube
+        fourth = fourth + square * square
+        fifth = fifth + square * cube
+    return second, third, fourth, fifth
+
+
+@kernel
+def series_step(excess: Number, third: Number, fourth: Number, fifth: Number) -> tuple[Number, Number]:
+    """Return Newton's step v, and the step that solves excess = 2 B x - 3 C x^2 + 4 D x^3 up to v^4.
+
+    With B, C, D the sums of r^3, r^4, r^5 the right side is what the sum of r^2 loses when y grows by x.
+    """
+    inverse = 0.5 / third
+    v = excess * inverse
+    bend = 3.0 * fourth * inverse
+    twist = 4.0 * fifth * inverse
+    return v, v * (1.0 + v * (bend + v * (2.0 * bend * bend - twist)))
+
+
+@kernel
+def concave_step(total: Number, third: Number) -> Number:
+    """Return Newton's step on W^(-1/2) - 1, which is concave and increasing: safe from anywhere."""
+    return total * ((total - 1.0) / (root(total) + 1.0)) / third
+
+
+@kernel
+def step_from(y: Number, sums: tuple[Number, Number, Number, Number]) -> Number:
+    """Return how far to go from y: by the series where it is safe, else by Newton."""
+    total, third, fourth, fifth = sums
+    v, step = series_step(total - 1.0, third, fourth, fifth)
+    safe = absolute(v) <= SERIES * y
+    if every(safe):
+        return step
+    return where(safe, step, concave_step(total, third))
+
+
+@kernel
+def root_point(q: Floats, start: Number, highest: float, reciprocals: Floats) -> tuple[int, Number]:
+    """Replace the s_a in q by the FTRL point; return (status, y).
+
+    Of several points at once, each stops where it would alone.
+    """
+    y = smaller(larger(start, 1.0), highest)
+    for _ in range(MAX_STEPS):
+        step = step_from(y, power_sums(q, y, reciprocals))
+        near = absolute(step) <= LAST * y
+        if every(near):
+            for a in range(q.shape[0]):
+                r = reciprocals[a]
+                u = step * r
+                q[a] = r * r * (1.0 - u * (2.0 - u * (3.0 - 4.0 * u)))
+            return OK, y + step
+        y = where(near, y, smaller(larger(y + step, 1.0), highest))
+    return NOT_CONVERGED, y
