@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -36,7 +37,10 @@ worlds = [
     en.alternating(instance.problem, [instance.theta, -instance.theta], every=3),
     en.stochastic(instance, noise="normal"),
 ]
-for number, (label, algorithm) in enumerate(algorithms.items()):
+for number, (label, algorithm) in enumerate([*algorithms.items()] + [*algorithms.items()][2:8:5]):
+    if number == len(algorithms):
+        gpu.LARGEST_LOCAL = 0  # two over again, in the card's memory
+        gpu.compiled_kernel.cache_clear()
     for world in worlds if number == 0 else worlds[:1]:
         options = dict(horizon=11, replications=3, rng=5, delay=1, batch=2, checkpoints=4)
         one = bw.simulate(world, {label: algorithm}, **options, device="gpu")[label]
@@ -50,10 +54,59 @@ print("same")
 
 
 def test_the_simulated_card_gives_the_same_numbers() -> None:
-    """Every algorithm, several rules of nature, delays, slices, and replications split to fit."""
+    """Every algorithm in threads, two in place, several rules of nature, delays, slices, replications split to fit."""
     environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}
     done = subprocess.run([sys.executable, "-c", COMPARE], env=environment, capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "same", done.stderr[-2000:]
+
+
+CONTINUE = """
+import sys
+from pathlib import Path
+import numpy as np
+import bothworlds as bw
+from bothworlds import environments as en
+from bothworlds.simulation import gpu
+
+gpu.FIRST_SLICE, gpu.SLICE_SECONDS, gpu.KEEP_SECONDS = 3, 0.0, 0.0
+gpu.fitting = lambda *_: [range(2), range(2, 3)]
+world = en.corrupted(en.random_instance(contexts=3, arms=2, dimension=2, gap=0.2, seed=1), budget=2.0)
+options = dict(horizon=12, replications=3, rng=5, delay=1, batch=2, checkpoints=4, device="gpu")
+file = Path(sys.argv[1]) / "folder" / "run.npz"
+played = 0
+
+def stop(rounds):
+    global played
+    played += rounds
+    if played > 30:
+        raise KeyboardInterrupt
+
+whole = bw.simulate(world, bw.LCTsallisINF(), **options)
+try:
+    bw.simulate(world, bw.LCTsallisINF(), **options, progress=stop, unfinished=file)
+except KeyboardInterrupt:
+    print("stopped")
+kept = sorted(file.parent.iterdir())
+assert len(kept) == 2, kept  # the first part is done, the second is not
+try:
+    bw.simulate(world, bw.LCTsallisINF(), **{**options, "rng": 6}, unfinished=file)
+except ValueError as error:
+    print("belongs to another run" in str(error))
+seen = []
+rest = bw.simulate(world, bw.LCTsallisINF(), **options, progress=seen.append, unfinished=file)
+[one], [two] = whole.runs.values(), rest.runs.values()
+for name in ("expected", "realised", "own_best", "corruption", "policy"):
+    np.testing.assert_array_equal(getattr(one, name), getattr(two, name), err_msg=name)
+print(seen[0], sum(seen), list(file.parent.iterdir()))
+"""
+
+
+def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}
+    command = [sys.executable, "-c", CONTINUE, str(tmp_path)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout.split("\n")[:2] == ["stopped", "True"], done.stderr[-2000:]
+    assert done.stdout.split("\n")[2] == "24 36 []"  # the first part was not played again, and nothing is left over
 
 
 @pytest.mark.skipif(gpu.is_available(), reason="there is a card")
@@ -64,11 +117,12 @@ def test_without_a_card_a_sentence_says_so() -> None:
     assert bw.simulate(world, bw.LinUCB(), horizon=10, device="auto").checkpoints[-1] == 10
 
 
-def test_wrong_devices_and_what_a_card_cannot_hold_are_refused() -> None:
+def test_wrong_devices_and_what_a_card_cannot_hold_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     world = en.stochastic(en.random_instance(contexts=2, arms=2, dimension=2, gap=0.2))
     with pytest.raises(ValueError, match="device must be"):
         bw.simulate(world, bw.LinUCB(), horizon=10, device="tpu")  # type: ignore[arg-type]
     machine = bw.LinUCB().machine(world.problem)
     setting = make_setting(world, 1_000_000, 0, 10, 900_000, 1)
+    monkeypatch.setattr(gpu, "free_memory", lambda: 10_000_000)
     with pytest.raises(ValueError, match="use device='cpu'"):
-        gpu.require_room(gpu.sizes_of(machine, setting))
+        gpu.fitting(machine, setting, range(3))

@@ -26,10 +26,11 @@ def read_arrays(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
     return header, arrays
 
 
-def write_arrays(path: str | Path, header: dict[str, Any], arrays: dict[str, Any]) -> None:
+def write_arrays(path: str | Path, header: dict[str, Any], arrays: dict[str, Any], *, compress: bool = True) -> None:
     """Write header and arrays as an npz file, whole or not at all."""
     buffer = io.BytesIO()
-    np.savez_compressed(buffer, header=np.array(json.dumps(header)), **arrays)
+    write = np.savez_compressed if compress else np.savez
+    write(buffer, header=np.array(json.dumps(header)), **arrays)
     write_bytes(path, buffer.getvalue())
 
 

@@ -1,5 +1,6 @@
 """The engine: thousands of replications of long horizons, on all cores, the same numbers in any order."""
 
+import hashlib
 import os
 import platform
 import sys
@@ -7,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from pathlib import Path
 from typing import Any, Literal
 
 import numba
@@ -58,6 +60,7 @@ def simulate(
     threads: int | None = None,
     progress: Progress | None = None,
     device: Device = "cpu",
+    unfinished: str | Path | None = None,
 ) -> Results:
     """Play algorithms against an environment and return their exact regret.
 
@@ -86,6 +89,9 @@ def simulate(
     device
         "cpu"; "gpu" (`bothworlds[gpu]`): the same text and random numbers, results equal up to rounding; or "auto", the
         card where there is one and the work is worth its compilation.
+    unfinished
+        A file (``.npz``) for a run on a GPU that is not finished yet: kept every few minutes and when the run is
+        interrupted; the same call goes on from there, on this or on another machine.
     """
     setting = make_setting(environment, horizon, rng, checkpoints, delay, batch)
     replications = whole(replications, 1, "replications")
@@ -95,10 +101,22 @@ def simulate(
     runs, cost = {}, {}
     for label, algorithm in labelled.items():
         runs[label], seconds = play(
-            algorithm, setting, range(replications), threads=threads, progress=progress, device=device
+            algorithm,
+            setting,
+            range(replications),
+            threads=threads,
+            progress=progress,
+            device=device,
+            unfinished=None if unfinished is None else _file_of(unfinished, label),
         )
         cost[label] = seconds
     return collect(setting, labelled, runs, cost, time.time() - began)
+
+
+def _file_of(unfinished: str | Path, label: str) -> Path:
+    """Return the file for the unfinished run of one algorithm."""
+    path = Path(unfinished)
+    return path.with_name(f"{path.stem}.{hashlib.blake2b(label.encode(), digest_size=4).hexdigest()}.npz")
 
 
 def collect(
@@ -212,6 +230,7 @@ def play(
     threads: int | None = None,
     progress: Progress | None = None,
     device: Device = "cpu",
+    unfinished: Path | None = None,
 ) -> tuple[list[Outcome], float]:
     """Play some replications of one algorithm; return what each leaves, and the processor time without compilation.
 
@@ -224,7 +243,7 @@ def play(
 
         started = time.process_time()
         machine = algorithm.machine(setting.environment.problem)
-        return gpu.play(machine, setting, replications, advance), time.process_time() - started
+        return gpu.play(machine, setting, replications, advance, unfinished), time.process_time() - started
     if not in_kernel_text:
         outcomes, started = [], time.thread_time()
         for number in replications:
