@@ -42,7 +42,7 @@ class Sizes(NamedTuple):
 
     @property
     def parts(self) -> tuple[int, ...]:
-        """How many numbers of a column are memory, cells, sums, what nature remembers, totals, queue (3), c and hurt."""
+        """How many numbers of a column are memory, cells, sums, nature's memory, totals, queue (3), c and hurt."""
         waiting = (self.capacity, self.capacity * self.carried, self.capacity * self.carried)
         return (self.memory, self.cells, self.J, self.remembered, TOTALS, *waiting, self.J, self.J)
 
