@@ -50,7 +50,7 @@ def measure(world: en.Environment, algorithm: Any, replications: int, rounds: in
     apart = np.abs(here - there).max(axis=0)
     far = setting.checkpoints[apart > 1e-6]
     since = f"apart by 1e-6 from round {far[0]} on" if len(far) else f"within {apart.max():.1e} of the CPU"
-    return f"{speed:>8.0f} million rounds/s, compiled in {compiled:.0f} s, {since}"
+    return f"{speed:>8.{1 if speed < 100.0 else 0}f} million rounds/s, compiled in {compiled:.0f} s, {since}"
 
 
 def jax_speed(world: en.Environment, replications: int, rounds: int) -> float:
@@ -120,7 +120,7 @@ def main() -> None:
                 print(f"  {name:>14}: {measure(world, algorithm, options.replications, options.rounds)}", flush=True)
         if importlib.util.find_spec("jax") and (not options.only or "jax" in options.only.split(",")):
             speed = jax_speed(world, options.replications, min(200, options.rounds))
-            print(f"  {'JAX, plain':>14}: {speed:>8.0f} million rounds/s", flush=True)
+            print(f"  {'JAX, plain':>14}: {speed:>8.{1 if speed < 100.0 else 0}f} million rounds/s", flush=True)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from bothworlds.simulation.unfinished import keep, name_of, take_up
 
 THREADS = 128  # of a block
 REGISTERS = 255  # of a thread, the most there are: measured against 80 to 168 on an H200
-LARGEST_LOCAL = 100_000  # bytes of a thread's own memory; beyond, a replication is played in the card's
+LARGEST_LOCAL = 200_000  # bytes of a thread's own memory; beyond, a replication is played in the card's
 SHARE = 0.8  # of the card's free memory
 FIRST_SLICE = 10  # rounds; slices double until they last for some tenths of a second
 SLICE_SECONDS = 0.3
