@@ -41,8 +41,21 @@ def corral_point(difference: float, pace: float, barrier: float) -> tuple[float,
 
 
 @kernel
+def mixed(clock: float, one: float, two: float) -> tuple[float, float]:
+    """Return the two shares mixed with 1/2, by 1/(2 t^2)."""
+    rest = 0.5 / (clock * clock)
+    return (1.0 - rest) * one + 0.5 * rest, (1.0 - rest) * two + 0.5 * rest
+
+
+@kernel
 def master_point(clock: float, difference: float, c1: float, c2: float) -> tuple[float, float]:
     """Return (q_1, q_2) of round t of an epoch: 1/eta = sqrt(t) + 8 sqrt(c1), 1/beta = 8 c2, mixed by 1/(2 t^2)."""
     one, two = corral_point(difference, math.sqrt(clock) + 8.0 * math.sqrt(c1), 8.0 * c2)
-    rest = 0.5 / (clock * clock)
-    return (1.0 - rest) * one + 0.5 * rest, (1.0 - rest) * two + 0.5 * rest
+    return mixed(clock, one, two)
+
+
+@kernel
+def data_master_point(clock: float, difference: float, pace: float) -> tuple[float, float]:
+    """Return (q_1, q_2) of the data-dependent master, "dd-LSB Corral": a log barrier alone, 1/eta = pace."""
+    one, two = corral_point(difference, 0.0, pace)
+    return mixed(clock, one, two)
