@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bothworlds.algorithms.candidates import CANDIDATES
-from bothworlds.algorithms.mwu_lc_machine import Reduction, mwu_machine, with_lonely
+from bothworlds.algorithms.mwu_lc_machine import Reduction, check_arms, mwu_machine, with_lonely
 from bothworlds.algorithms.options import check_choice, check_factor, check_horizon, description
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.random import Seed
@@ -71,6 +71,7 @@ class BoBWMWULC:
 
     def machine(self, problem: Problem, frame: dict[str, Floats] | None = None) -> Machine:
         """Make the algorithm ready for a problem; ``frame`` brings back the arrays of a saved policy."""
+        check_arms(problem)
         reduction = Reduction(self.horizon, self.candidate == "per-context", self.scale)
         kept = with_lonely(problem, armwise_frame(problem)) if frame is None else frame
         return mwu_machine(problem, kept, speed=self.speed, reduction=reduction)

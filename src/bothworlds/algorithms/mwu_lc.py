@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from bothworlds.algorithms.mwu_lc_machine import mwu_machine, with_lonely
+from bothworlds.algorithms.mwu_lc_machine import check_arms, mwu_machine, with_lonely
 from bothworlds.algorithms.options import check_factor
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.random import Seed
@@ -67,6 +67,7 @@ class MWULC:
 
     def machine(self, problem: Problem, frame: dict[str, Floats] | None = None) -> Machine:
         """Make the algorithm ready for a problem; ``frame`` brings back the arrays of a saved policy."""
+        check_arms(problem)
         kept = with_lonely(problem, armwise_frame(problem)) if frame is None else frame
         return mwu_machine(problem, kept, speed=self.speed, reduction=None)
 

@@ -61,7 +61,6 @@ def with_lonely(problem: Problem, frame: dict[str, Floats]) -> dict[str, Floats]
 
 def mwu_machine(problem: Problem, frame: dict[str, Floats], *, speed: float, reduction: Reduction | None) -> Machine:
     """Return the machine; without a reduction the base has all rounds."""
-    check_arms(problem)
     x, K = frame["contexts"], problem.n_arms
     dimension = float(K * x.shape[1])
     first, previous, flags = np.full(len(x), -1.0), 0.0, [0.0, 0.0, 1.0, 0.0, 0.0]

@@ -52,12 +52,30 @@ def unit_of(nodes: Floats, n: int) -> float:
 
 
 @kernel
+def add_repeats(room: Room, i: int, j: int, shrink: float, step: int, slack: float) -> bool:
+    """Add the next terms of the series with a node repeated once and twice; tell whether any of them matters still."""
+    n = j - i + 1.0
+    once_weight = n / (step + n)
+    twice_weight = once_weight * (n + 1.0) / (step + n + 1.0)
+    going = False
+    for k in range(i, j + 1):
+        ratio = (room.nodes[j] - room.nodes[k]) * shrink
+        room.ones[k] = room.powers[j] + ratio * room.ones[k]
+        room.twos[k] = room.ones[k] + ratio * room.twos[k]
+        room.once[i, k] += once_weight * room.ones[k]
+        room.twice[i, k] += twice_weight * room.twos[k]
+        going = going or once_weight * room.ones[k] > slack * room.once[i, k]
+        going = going or twice_weight * room.twos[k] > slack * room.twice[i, k]
+    return going
+
+
+@kernel
 def series(room: Room, i: int, j: int, width: float, repeats: bool) -> None:
     """Write the sums for the nodes i to j times ``width``, with each of them repeated if asked for, less exp(-max)."""
     n = j - i + 1.0
-    nodes, powers, ones, twos, once, twice = room.nodes, room.powers, room.ones, room.twos, room.once, room.twice
+    nodes, powers = room.nodes, room.powers
     for k in range(i, j + 1):
-        powers[k] = ones[k] = twos[k] = once[i, k] = twice[i, k] = 1.0
+        powers[k] = room.ones[k] = room.twos[k] = room.once[i, k] = room.twice[i, k] = 1.0
     total = 1.0
     largest = width * (nodes[j] - nodes[i])
     for step in range(1, MOST_TERMS):
@@ -67,20 +85,10 @@ def series(room: Room, i: int, j: int, width: float, repeats: bool) -> None:
             powers[k] = below + (nodes[j] - nodes[k]) * shrink * powers[k]
             below = powers[k]
         total += below
-        room_left = ENOUGH * (1.0 - largest / (step + 1.0))  # the terms to come shrink by largest/(step + 1) at least
-        going = below > room_left * total
+        slack = ENOUGH * (1.0 - largest / (step + 1.0))  # the next term is at most largest/(step + 1) times this one
+        going = below > slack * total
         if repeats:
-            weight = n / (step + n)
-            weights = weight * (n + 1.0) / (step + n + 1.0)
-            for k in range(i, j + 1):
-                ratio = (nodes[j] - nodes[k]) * shrink
-                ones[k] = below + ratio * ones[k]
-                twos[k] = ones[k] + ratio * twos[k]
-                once[i, k] += weight * ones[k]
-                twice[i, k] += weights * twos[k]
-                going = (
-                    going or weight * ones[k] > room_left * once[i, k] or weights * twos[k] > room_left * twice[i, k]
-                )
+            going = add_repeats(room, i, j, shrink, step, slack) or going
         if not going:
             break
     room.mass[i] = total
