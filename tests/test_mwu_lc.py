@@ -189,6 +189,19 @@ def test_the_printed_rates_stay_uniform_and_bolder_ones_learn() -> None:
     assert bold < 0.2 * uniform  # 0.12
 
 
+@pytest.mark.parametrize("shape", [{"S": 1, "d": 1}, {"K": 2, "d": 1}, {"K": MOST_ARMS}, {"S": 60, "d": 50, "K": 2}])
+@pytest.mark.parametrize("rarity", [None, 1e7])
+def test_all_sizes_run(shape: dict[str, Any], rarity: float | None) -> None:
+    policy = bw.MWULC(speed=BOLD).start(
+        independent_problem(1, rarity=rarity if "S" not in shape else None, **shape), rng=1
+    )
+    play(policy, 20)
+    for decision in policy.act([0] * 20):  # the rare context, where the printed rule would reject nearly all draws
+        policy.update(decision, loss=0.5)
+    assert policy.probabilities().sum(axis=1) == pytest.approx(np.ones(policy.problem.n_contexts))
+    assert policy.state.rejected[0] == 0.0
+
+
 @pytest.mark.filterwarnings("ignore::bothworlds.DegenerateProblemWarning")
 def test_too_many_arms_are_refused_before_the_start() -> None:
     problem = random_problem(1, S=2, K=MOST_ARMS + 3, d=2)

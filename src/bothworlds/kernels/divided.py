@@ -25,6 +25,7 @@ MOST_ARMS = 32  # of a context: what the scaling above, and the measured precisi
 LARGEST_SPREAD = 1e15
 FAR = 64.0
 SMALLEST = 745.0  # exp(-745) is the last number above zero
+TIE = 1e-11  # relative; neither way of integrating minds an order that is wrong by so little
 ENOUGH = 2.0e-17  # what is left of a series, relative to its sum
 MOST_TERMS = 1000
 
@@ -153,7 +154,10 @@ def integrate(room: Room, n: int, width: float, unit: float, repeats: bool) -> f
 
 @kernel
 def gather(losses: Floats, eta: float, room: Room) -> int:
-    """Sort eta (loss - least loss) into the nodes, finite losses only; return how many there are."""
+    """Sort eta (loss - least loss) into the nodes, finite losses only; return how many there are.
+
+    Nodes that differ by rounding only stay in the order of their arms, so that draws do not depend on it.
+    """
     n = 0
     least = math.inf
     for a in range(losses.shape[0]):
@@ -162,7 +166,7 @@ def gather(losses: Floats, eta: float, room: Room) -> int:
         if losses[a] < math.inf:
             node = eta * (losses[a] - least)
             k = n
-            while k > 0 and room.nodes[k - 1] > node:
+            while k > 0 and room.nodes[k - 1] > node + TIE * (1.0 + node):
                 room.nodes[k] = room.nodes[k - 1]
                 room.arms[k] = room.arms[k - 1]
                 k -= 1

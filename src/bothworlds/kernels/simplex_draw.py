@@ -77,7 +77,10 @@ def draw_point(room: Room, n: int, unit: float, key: int, time: int, attempt: in
     width = 1.0
     for k in range(n - 1, 0, -1):
         u, _ = two_uniforms(key, time, SIMPLEX, attempt * n + k)
-        share = width * share_of_two(width * room.nodes[1], u) if k == 1 else share_of_last(room, k + 1, width, unit, u)
+        if k > 1:
+            share = share_of_last(room, k + 1, width, unit, u)
+        else:
+            share = width * share_of_two(width * (room.nodes[1] - room.nodes[0]), u)
         point[int(room.arms[k])] = share
         width -= share
     point[int(room.arms[0])] = width
