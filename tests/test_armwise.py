@@ -76,7 +76,7 @@ def test_one_matrix_per_arm_is_one_matrix_for_the_block_problem(name: str) -> No
     assert native.probabilities() == pytest.approx(blocks.probabilities(), rel=1e-7)
 
 
-@pytest.mark.parametrize("algorithm", EXACT, ids=repr)
+@pytest.mark.parametrize("algorithm", [*EXACT, bw.MWULC(speed=1000.0)], ids=repr)
 def test_exact_versions_do_not_see_linear_maps_of_the_contexts(algorithm: Any) -> None:
     x, mapping = context_vectors(6), np.array([[2.0, 1.0, 0.0], [0.0, 30.0, -1.0], [0.1, 0.0, 0.02]])
     first, second = (
@@ -90,7 +90,7 @@ def test_exact_versions_do_not_see_linear_maps_of_the_contexts(algorithm: Any) -
     assert np.abs(one.probabilities() - 1 / 3).max() > 0.01
 
 
-@pytest.mark.parametrize("algorithm", EXACT, ids=repr)
+@pytest.mark.parametrize("algorithm", [*EXACT, bw.MWULC(speed=1000.0)], ids=repr)
 def test_stacking_arm_dependent_features_makes_one_bandit_per_context(algorithm: Any) -> None:
     """Theorem 4.5 with S <= d K: as if contexts were unit vectors, and the user is told."""
     problem = random_problem(3, S=3, K=4, d=2)

@@ -19,6 +19,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 ROUNDS = 25
 OPTIONS: dict[str, list[dict[str, Any]]] = {
+    "BoBWMWULC": [{"candidate": "per-context"}, {"scale": 0.0, "speed": 300.0}],
     "BoBWRealLinExp3": [{"candidate": "per-context"}, {"scale": 0.0}],
     "LCTsallisINF": [
         {"tuning": "paper"},
@@ -27,6 +28,7 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
     ],
     "LinearEXP4": [{"policies": "all"}],
     "LinTS": [{"spread": "theory"}],
+    "MWULC": [{"speed": 1000.0}],
     "PerContextTsallisINF": [{"estimator": "iw"}],
 }
 

@@ -17,6 +17,7 @@ from bothworlds.theory.forecast import Forecast
 
 if TYPE_CHECKING:
     from bothworlds import environments
+    from bothworlds.algorithms.bobw_mwu_lc import BoBWMWULC
     from bothworlds.algorithms.bobw_real_lin_exp3 import BoBWRealLinExp3
     from bothworlds.algorithms.fixed import FixedPolicy
     from bothworlds.algorithms.ftrl_lc import FTRLLC
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from bothworlds.algorithms.lin_ucb import LinUCB
     from bothworlds.algorithms.linear_exp4 import LinearEXP4
     from bothworlds.algorithms.logdet_ftrl import LogdetFTRL
+    from bothworlds.algorithms.mwu_lc import MWULC
     from bothworlds.algorithms.oful import OFUL
     from bothworlds.algorithms.per_context_exp3 import PerContextExp3
     from bothworlds.algorithms.per_context_tsallis_inf import PerContextTsallisINF
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
     from bothworlds.theory.exponential import TuningWarning
 
 LATER = {
+    "bothworlds.algorithms.bobw_mwu_lc": ("BoBWMWULC",),
     "bothworlds.algorithms.bobw_real_lin_exp3": ("BoBWRealLinExp3",),
     "bothworlds.algorithms.fixed": ("FixedPolicy",),
     "bothworlds.algorithms.ftrl_lc": ("FTRLLC",),
@@ -56,6 +59,7 @@ LATER = {
     "bothworlds.algorithms.lin_ucb": ("LinUCB",),
     "bothworlds.algorithms.linear_exp4": ("LinearEXP4",),
     "bothworlds.algorithms.logdet_ftrl": ("LogdetFTRL",),
+    "bothworlds.algorithms.mwu_lc": ("MWULC",),
     "bothworlds.algorithms.oful": ("OFUL",),
     "bothworlds.algorithms.per_context_exp3": ("PerContextExp3",),
     "bothworlds.algorithms.per_context_tsallis_inf": ("PerContextTsallisINF",),
@@ -103,8 +107,10 @@ __version__ = "0.1.0"
 __all__ = [
     "FTRLLC",
     "MGR",
+    "MWULC",
     "OFUL",
     "Adaptive",
+    "BoBWMWULC",
     "BoBWRealLinExp3",
     "Bound",
     "BoundTable",

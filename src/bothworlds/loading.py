@@ -4,6 +4,7 @@ import warnings
 from pathlib import Path
 from typing import Any, overload
 
+from bothworlds.algorithms.bobw_mwu_lc import BoBWMWULC
 from bothworlds.algorithms.bobw_real_lin_exp3 import BoBWRealLinExp3
 from bothworlds.algorithms.fixed import FixedPolicy
 from bothworlds.algorithms.ftrl_lc import FTRLLC
@@ -12,6 +13,7 @@ from bothworlds.algorithms.lin_ts import LinTS
 from bothworlds.algorithms.lin_ucb import LinUCB
 from bothworlds.algorithms.linear_exp4 import LinearEXP4
 from bothworlds.algorithms.logdet_ftrl import LogdetFTRL
+from bothworlds.algorithms.mwu_lc import MWULC
 from bothworlds.algorithms.oful import OFUL
 from bothworlds.algorithms.per_context_exp3 import PerContextExp3
 from bothworlds.algorithms.per_context_tsallis_inf import PerContextTsallisINF
@@ -31,6 +33,7 @@ from bothworlds.theory.design import Design
 from bothworlds.theory.exponential import TuningWarning
 
 PARTS = (
+    BoBWMWULC,
     BoBWRealLinExp3,
     FTRLLC,
     LCTsallisINF,
@@ -38,6 +41,7 @@ PARTS = (
     LinUCB,
     LinearEXP4,
     LogdetFTRL,
+    MWULC,
     OFUL,
     PerContextExp3,
     PerContextTsallisINF,

@@ -2,20 +2,19 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from bothworlds.algorithms import bobw_real_lin_exp3_text as text
-from bothworlds.algorithms.options import check_choice, check_horizon, description
+from bothworlds.algorithms.candidates import CANDIDATES, first_candidate
+from bothworlds.algorithms.options import check_choice, check_factor, check_horizon, description
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.random import Seed
 from bothworlds.policy import Machine, Policy
 from bothworlds.problem import Problem
 from bothworlds.theory.design import design
 from bothworlds.theory.frame import frame_of, world_of
-
-CANDIDATES = ("literal", "per-context")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -70,9 +69,7 @@ class BoBWRealLinExp3:
     def __post_init__(self) -> None:
         check_horizon(self, least=1)
         check_choice(self, "candidate", CANDIDATES)
-        scale: Any = self.scale
-        if isinstance(scale, str) or not 0.0 <= scale < math.inf:
-            raise ValueError(f"scale must be a number of at least 0; got {scale!r}")
+        check_factor(self, "scale")
 
     def start(self, problem: Problem, *, rng: Seed = None, interpreted: bool = False) -> Policy:
         """Begin on a problem; the same seed gives the same decisions."""
@@ -82,7 +79,7 @@ class BoBWRealLinExp3:
         """Make the algorithm ready for a problem; ``frame`` brings back the arrays of a saved policy."""
         frame = frame_of(problem, design(problem, "uniform")) if frame is None else frame
         maps = self.candidate == "per-context"
-        first = _first_arms(problem) if maps else _first_arm(problem)
+        first = first_candidate(problem, maps=maps)
 
         def begin(state: text.State) -> None:
             state.t[...] = state.epoch[...] = state.clock[...] = 1.0
@@ -101,14 +98,3 @@ class BoBWRealLinExp3:
 
     def __repr__(self) -> str:
         return description(self, candidate="literal", scale=1.0)
-
-
-def _first_arms(problem: Problem) -> Floats:
-    """Return the first arm offered in each context."""
-    return np.asarray(problem.available.argmax(axis=1), dtype=np.float64)
-
-
-def _first_arm(problem: Problem) -> Floats:
-    """Return the arm offered with the largest probability, in each context; -1 where it is not offered."""
-    arm = int((problem.probabilities @ problem.available).argmax())
-    return np.where(problem.available[:, arm], float(arm), -1.0)

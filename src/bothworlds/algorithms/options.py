@@ -28,6 +28,16 @@ def check_choice(part: Any, name: str, choices: tuple[str, ...]) -> None:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {getattr(part, name)!r}")
 
 
+def check_factor(part: Any, name: str, *, above: float | None = None) -> None:
+    """Keep a factor as a plain number; refuse what is not finite and at least 0, or above ``above``."""
+    value = getattr(part, name)
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not number or not 0.0 <= value < math.inf or (above is not None and value <= above):
+        least = "of at least 0" if above is None else f"above {above:g}"
+        raise ValueError(f"{name} must be a number {least}; got {value!r}")
+    object.__setattr__(part, name, float(value))
+
+
 def check_covariance(part: Any, *, reservoir: bool = False) -> None:
     """Refuse a covariance that is not "exact", MGR with the theorem's draws or a fixed number, or a reservoir."""
     value = part.covariance

@@ -74,7 +74,7 @@ def choose(
         samples = int(numbers.samples)
         resampled_arm_direction(world, state, work, numbers.beta, samples, x, arm, key, time, direction)
     else:
-        exact_arm_direction(world, state, work, numbers.complements, x, arm, direction)
+        exact_arm_direction(world, state.pi, state, work, numbers.complements, x, arm, direction)
     return arm
 
 

@@ -10,7 +10,7 @@ so a round needs the matrix of one arm only, and needs it after the draw: it bel
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
@@ -94,11 +94,11 @@ def armwise_plan(world: World, state: State, eta: Number, gamma: Number) -> None
 
 
 @kernel
-def covariance_of_arm(world: World, state: State, work: Work, a: int) -> None:
-    """Compute Sigma_{t,a} into the lower triangle of state.sigma."""
+def covariance_of_arm(world: World, weights: Floats, state: Any, work: Any, a: int) -> None:
+    """Compute sum_x g(x) weights(x, a) x x^T into the lower triangle of state.sigma: Sigma_{t,a} for weights pi_t."""
     clear(work.sums)
-    for x in range(state.pi.shape[0]):
-        weight = world.g[x] * state.pi[x, a]
+    for x in range(weights.shape[0]):
+        weight = world.g[x] * weights[x, a]
         z = world.z[x, a]
         for i in range(work.vector.shape[0]):
             left = weight * z[i]
@@ -109,14 +109,15 @@ def covariance_of_arm(world: World, state: State, work: Work, a: int) -> None:
 
 @kernel
 def exact_arm_direction(
-    world: World, state: State, work: Work, complements: Floats, x: int, arm: int, direction: Floats
+    world: World, weights: Floats, state: Any, work: Any, complements: Floats, x: int, arm: int, direction: Floats
 ) -> None:
     """Write Sigma_{t,a}^-1 x for the arm played; not-a-number, which the update refuses, where that does not exist.
 
-    ``complements`` is empty, or has for every arm, flat, the projection on what the contexts that offer it do not span:
-    added to Sigma_{t,a} it makes the inverse a pseudo-inverse on their span.
+    ``weights`` are pi_t, or whatever else the covariance of an arm is made of. ``complements`` is empty, or has for
+    every arm, flat, the projection on what the contexts that offer it do not span: added to Sigma_{t,a} it makes the
+    inverse a pseudo-inverse on their span.
     """
-    covariance_of_arm(world, state, work, arm)
+    covariance_of_arm(world, weights, state, work, arm)
     d = work.vector.shape[0]
     for i in range(d):
         work.vector[i] = feature(world.z, x, arm, i)

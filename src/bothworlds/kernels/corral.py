@@ -41,8 +41,27 @@ def corral_point(difference: float, pace: float, barrier: float) -> tuple[float,
 
 
 @kernel
+def mixed(clock: float, one: float, two: float) -> tuple[float, float]:
+    """Return the two shares mixed with 1/2, by 1/(2 t^2)."""
+    rest = 0.5 / (clock * clock)
+    return (1.0 - rest) * one + 0.5 * rest, (1.0 - rest) * two + 0.5 * rest
+
+
+@kernel
 def master_point(clock: float, difference: float, c1: float, c2: float) -> tuple[float, float]:
     """Return (q_1, q_2) of round t of an epoch: 1/eta = sqrt(t) + 8 sqrt(c1), 1/beta = 8 c2, mixed by 1/(2 t^2)."""
     one, two = corral_point(difference, math.sqrt(clock) + 8.0 * math.sqrt(c1), 8.0 * c2)
-    rest = 0.5 / (clock * clock)
-    return (1.0 - rest) * one + 0.5 * rest, (1.0 - rest) * two + 0.5 * rest
+    return mixed(clock, one, two)
+
+
+@kernel
+def data_master_point(clock: float, difference: float, pace: float) -> tuple[float, float]:
+    """Return (q_1, q_2) of the data-dependent master, "dd-LSB Corral": a log barrier alone, 1/eta = pace.
+
+    The slope D - 1/q_2 + 1/q_1, D = difference/pace, is zero at q_2 = 2/(2 + D + (D^2 + 4)^(1/2)), and q_1 has -D for
+    D; (D^2 + 4)^(1/2) - |D| is written as a quotient. A pace of 0, where nothing but losses of 0 was seen, means 1/2.
+    """
+    ratio = difference / pace if pace > 0.0 else 0.0
+    long = math.sqrt(ratio * ratio + 4.0) + abs(ratio)
+    less, more = 2.0 / (2.0 + long), 2.0 / (2.0 + 4.0 / long)
+    return mixed(clock, more, less) if ratio > 0.0 else mixed(clock, less, more)

@@ -68,18 +68,23 @@ def other_map(state: Any) -> bool:
 
 
 @kernel
-def end_epoch(world: World, state: Any, maps: bool) -> None:
-    """Take a new candidate, and start anew, if the epoch is long enough and another candidate holds a majority."""
+def end_epoch(world: World, state: Any, maps: bool) -> bool:
+    """Take a new candidate, and start anew, if the epoch is long enough and another candidate holds a majority.
+
+    Tell whether it did: a base with more to forget than `restart` knows of must forget that too.
+    """
     if state.clock[0] - 1.0 < 2.0 * state.previous[0]:
-        return
+        return False
     if maps:
-        if other_map(state):
-            for x in range(state.counts.shape[0]):
-                state.candidate[x] = favourite(state, x)
-            restart(state)
-        return
-    arm = other_arm(state)
-    if arm >= 0:
+        if not other_map(state):
+            return False
+        for x in range(state.counts.shape[0]):
+            state.candidate[x] = favourite(state, x)
+    else:
+        arm = other_arm(state)
+        if arm < 0:
+            return False
         for x in range(state.counts.shape[0]):
             state.candidate[x] = arm if world.blocked[x, arm] == 0.0 else -1.0
-        restart(state)
+    restart(state)
+    return True

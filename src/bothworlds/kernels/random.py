@@ -26,6 +26,7 @@ NOISE = 3
 NATURE = 4
 STREAM = 5
 POSTERIOR = 6
+SIMPLEX = 7
 
 
 @kernel

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from bothworlds import environments as en
+from bothworlds.algorithms.bobw_mwu_lc import BoBWMWULC
 from bothworlds.algorithms.bobw_real_lin_exp3 import BoBWRealLinExp3
 from bothworlds.algorithms.fixed import FixedPolicy
 from bothworlds.algorithms.ftrl_lc import FTRLLC
@@ -22,6 +23,7 @@ from bothworlds.algorithms.lin_ts import LinTS
 from bothworlds.algorithms.lin_ucb import LinUCB
 from bothworlds.algorithms.linear_exp4 import LinearEXP4
 from bothworlds.algorithms.logdet_ftrl import LogdetFTRL
+from bothworlds.algorithms.mwu_lc import MWULC
 from bothworlds.algorithms.oful import OFUL
 from bothworlds.algorithms.per_context_exp3 import PerContextExp3
 from bothworlds.algorithms.per_context_tsallis_inf import PerContextTsallisINF
@@ -39,6 +41,7 @@ SIZES: dict[str, Any] = {"contexts": 10, "arms": 5, "dimension": 5, "gap": 0.2, 
 
 # Every algorithm by the name it has in a study; the tests of sizes and regimes and the benchmarks take them from here.
 ALGORITHMS: dict[str, Callable[..., Any]] = {
+    "BoBWMWULC": BoBWMWULC,
     "BoBWRealLinExp3": BoBWRealLinExp3,
     "FTRLLC": FTRLLC,
     "LCTsallisINF": LCTsallisINF,
@@ -46,6 +49,7 @@ ALGORITHMS: dict[str, Callable[..., Any]] = {
     "LinUCB": LinUCB,
     "LinearEXP4": LinearEXP4,
     "LogdetFTRL": LogdetFTRL,
+    "MWULC": MWULC,
     "OFUL": OFUL,
     "PerContextExp3": PerContextExp3,
     "PerContextTsallisINF": PerContextTsallisINF,

@@ -76,6 +76,19 @@ def armwise_frame(problem: Problem) -> dict[str, Floats]:
     return {"contexts": x, "exploration": e, "scales": np.array(scales), "complements": complements}
 
 
+def lonely_complements(problem: Problem, x: Floats) -> Floats:
+    """Return for each arm the projection on what the contexts that offer nothing else do not span, or an empty array.
+
+    Like ``complements``: a base that leaves an arm out plays it there all the same.
+    """
+    d = x.shape[1]
+    if problem.available.all():
+        return np.zeros((0, d, d))
+    alone = problem.available & (problem.available.sum(axis=1, keepdims=True) == 1)
+    bases = [span_basis(x[alone[:, a]]) for a in range(problem.n_arms)]
+    return np.array([np.eye(d) - basis @ basis.T for basis in bases])
+
+
 def span_basis(x: Floats) -> Floats:
     """Return an orthonormal basis (d, rank) of the span of the rows, which may differ wildly in length."""
     lengths = np.sqrt((x**2).sum(axis=1, keepdims=True))

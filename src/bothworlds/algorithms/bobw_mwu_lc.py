@@ -1,0 +1,81 @@
+"""MWU-LC in the data-dependent reduction to both worlds (Dann, Wei and Zimmert 2023; Kuroki et al. 2024, Theorem 1)."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from bothworlds.algorithms.candidates import CANDIDATES
+from bothworlds.algorithms.mwu_lc_machine import Reduction, check_arms, mwu_machine, with_lonely
+from bothworlds.algorithms.options import check_choice, check_factor, check_horizon, description
+from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.random import Seed
+from bothworlds.policy import Machine, Policy
+from bothworlds.problem import Problem
+from bothworlds.theory.armwise import armwise_frame
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class BoBWMWULC:
+    """A master that plays a candidate, or lets `MWULC` play; its theorem does not cover finite contexts.
+
+    As `MWULC` it needs contexts with a log-concave density for its guarantee, which a finite set never has. And as in
+    `BoBWRealLinExp3` the candidate is an arm, while the regret compares with a map of contexts to arms: even on
+    log-concave contexts log T follows only where one arm is the best in every context.
+
+    In an epoch a two-point master with a log barrier ("dd-LSB Corral") plays the candidate with probability q_1, and
+    with q_2 = 1 - q_1 the base, `MWULC` on the other arms, which learns with update probability q_2. With xi the losses
+    seen, 1/eta_t = 4 (sum xi^2 (1{i} - q_i)^2/log T + c1 + c2^2)^(1/2), and the base has a bonus (c1 sum over its plays
+    of xi^2/q_2^2)^(1/2) + c2 max 1/q_2. Epochs are those of `BoBWRealLinExp3`. References: Dann, Wei and Zimmert, *A
+    blackbox approach to best of both worlds in bandits and beyond*, COLT 2023, Algorithms 1 and 6; Kuroki et al.,
+    AISTATS 2024.
+
+    The printed constants c1 = kappa^2 and c2 = kappa (50 d K)^(1/2), kappa = 32 d K log(10 d K T) log T, are so large
+    that at any feasible horizon the first epoch never ends, the shares do not depend on the losses (the candidate's
+    falls from 1/2 to 0.2 within 100,000 rounds, good or bad), and the base plays nearly uniformly: regret grows
+    linearly (docs/rivals-reductions.md has the arithmetic). ``scale`` below 1 shrinks c1 and c2, ``speed`` above 1 the
+    caution of the base; both are heuristics without a theorem.
+
+    What we had to choose: predictors of losses are 0, so xi is the loss. ``candidate="per-context"``, a map as
+    candidate and a base on all arms, as in `BoBWRealLinExp3`. The first candidate is not drawn but the arm offered most
+    often. Where nothing else is offered the base plays the candidate. Feedback for decisions of an earlier epoch is not
+    learnt from. What was chosen for the base stands at `MWULC`, and the cost of a round is that of `MWULC`.
+
+    Parameters
+    ----------
+    horizon
+        T, at least 2.
+    candidate
+        "literal" or "per-context".
+    scale
+        Factor of c1 and c2; 1 is the paper's.
+    speed
+        Factor of the base's eta_t; 1 is the paper's.
+
+    >>> problem = Problem.from_arm_independent([[1.0, 0.0], [1.0, 1.0]], probabilities=[0.5, 0.5], arms=3)
+    >>> BoBWMWULC(horizon=1000).start(problem, rng=1).probabilities(0).round(3).tolist()
+    [0.5, 0.25, 0.25]
+    """
+
+    horizon: int
+    candidate: Literal["literal", "per-context"] = "literal"
+    scale: float = 1.0
+    speed: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_horizon(self, least=2)
+        check_choice(self, "candidate", CANDIDATES)
+        check_factor(self, "scale")
+        check_factor(self, "speed", above=0.0)
+
+    def start(self, problem: Problem, *, rng: Seed = None, interpreted: bool = False) -> Policy:
+        """Begin on a problem; the same seed gives the same decisions."""
+        return Policy.begin(self, problem, self.machine(problem), rng=rng, interpreted=interpreted)
+
+    def machine(self, problem: Problem, frame: dict[str, Floats] | None = None) -> Machine:
+        """Make the algorithm ready for a problem; ``frame`` brings back the arrays of a saved policy."""
+        check_arms(problem)
+        reduction = Reduction(self.horizon, self.candidate == "per-context", self.scale)
+        kept = with_lonely(problem, armwise_frame(problem)) if frame is None else frame
+        return mwu_machine(problem, kept, speed=self.speed, reduction=reduction)
+
+    def __repr__(self) -> str:
+        return description(self, candidate="literal", scale=1.0, speed=1.0)
