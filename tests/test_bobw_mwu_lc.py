@@ -13,6 +13,7 @@ from armwise_worlds import context_coordinates, independent_problem, masked_prob
 from bothworlds import environments as en
 from bothworlds.algorithms.mwu_lc_machine import constants_of
 from bothworlds.kernels.corral import corral_point, data_master_point
+from bothworlds.kernels.random import ARM, two_uniforms
 from divided_oracle import moments
 from worlds import bits, parameters, play
 
@@ -128,7 +129,9 @@ def direction_over_share(policy: bw.Policy, x: int, a: int) -> np.ndarray:
     )
     for time in range(10**6, 10**6 + 20_000):
         out = np.empty(machine.carried)
-        arm = machine.text.choose(machine.world, numbers, policy.state, work, x, 5, time, out, out.copy())
+        arm = machine.text.choose(
+            machine.world, numbers, policy.state, work, x, two_uniforms(5, time, ARM, 0), 5, time, out, out.copy()
+        )
         if arm == a and out[d] == 1.0:
             return np.asarray(out[:d] / out[d + 5])
     raise AssertionError("the base never played the arm")

@@ -16,6 +16,7 @@ from armwise_worlds import context_coordinates, independent_problem, masked_prob
 from bothworlds import environments as en
 from bothworlds.algorithms import mwu_lc_text
 from bothworlds.kernels.divided import MOST_ARMS
+from bothworlds.kernels.random import ARM, two_uniforms
 from divided_oracle import moments, survival
 from worlds import bits, parameters, play, random_problem
 
@@ -87,7 +88,12 @@ def solved_by_the_policy(policy: bw.Policy, x: int, a: int) -> np.ndarray:
     )
     for time in range(10**6, 10**6 + 5000):
         out = np.empty(machine.carried)
-        if machine.text.choose(machine.world, numbers, policy.state, work, x, 5, time, out, out.copy()) == a:
+        if (
+            machine.text.choose(
+                machine.world, numbers, policy.state, work, x, two_uniforms(5, time, ARM, 0), 5, time, out, out.copy()
+            )
+            == a
+        ):
             assert out[d + 5] == work.point[a]
             return np.asarray(out[:d] / out[d + 5])
     raise AssertionError("the arm was never played")

@@ -16,7 +16,7 @@ from bothworlds.kernels.epochs import end_epoch
 from bothworlds.kernels.excluding import in_base, others
 from bothworlds.kernels.matrix import product
 from bothworlds.kernels.plan import all_finite
-from bothworlds.kernels.random import ARM, draw, two_uniforms
+from bothworlds.kernels.random import Pair, draw
 from bothworlds.kernels.simplex_draw import draw_point
 from bothworlds.kernels.status import NOT_FINITE, OK
 
@@ -114,6 +114,7 @@ def choose(
     state: State,
     work: Work,
     x: int,
+    uniforms: Pair,
     key: int,
     time: int,
     direction: Floats,
@@ -121,7 +122,7 @@ def choose(
 ) -> int:
     """Draw the option, Q_t and the arm; the direction is Q_t(A) Sbar_A^-1 x/q_2, zero if the candidate was drawn."""
     d = work.vector.shape[0]
-    u, v = two_uniforms(key, time, ARM, 0)
+    u, v = uniforms
     option = 0 if u < state.shares[0] else 1
     arm = int(state.candidate[x])
     for i in range(direction.shape[0]):
