@@ -29,6 +29,11 @@ class Style(NamedTuple):
     dash: str
 
 
+def bound_style(style: Style) -> Style:
+    """Return the style of what a theorem promises an algorithm: its colour, in fine dots."""
+    return Style(style.colour, "0.1 3.4")
+
+
 def identity(options: dict[str, Any]) -> str:
     """Return what decides the colour of an algorithm of a study: its kind, and its tuning if it has one.
 
