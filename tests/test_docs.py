@@ -9,10 +9,12 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 from click.testing import CliRunner
@@ -139,6 +141,26 @@ def test_the_api_page_is_not_stale() -> None:
 def test_every_page_is_on_the_site() -> None:
     listed = re.findall(r"(\S+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), flags=re.MULTILINE)
     assert sorted(listed) == sorted(page.name for page in (ROOT / "docs").glob("*.md"))
+
+
+def test_files_outside_the_pages_are_copied_to_the_site(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the builder is told, without the builder: every link out of docs/ leads to a copy, folders included."""
+    builder = ("latex2mathml", "latex2mathml.converter", "mkdocs", "mkdocs.structure", "mkdocs.structure.files")
+    for name in builder:
+        monkeypatch.setitem(sys.modules, name, MagicMock())
+    site = tool("site")
+    pages = {page: page.read_text(encoding="utf-8") for page in (ROOT / "docs").glob("*.md")}
+    linked = {path for text in pages.values() for path in site.OUTSIDE.findall(text)}
+    made = site.copies(linked)
+    assert {"files/studies.md", "files/studies/first.toml.txt", "files/examples/own_world.py.txt"} <= set(made)
+    assert all(made.values())
+    for text in pages.values():
+        shown = site.OUTSIDE.sub(lambda found: f"]({site.place_of(found[1])})", text)
+        assert "](../" not in shown
+        assert set(re.findall(r"\]\((files/[^)]+)\)", shown)) <= set(made)
+    inside = re.findall(r"\]\(([^)]+)\)", made["files/studies.md"])
+    assert inside
+    assert all(f"files/{place}" in made for place in inside)
 
 
 @pytest.mark.skipif(not (ROOT / "build" / "docs-venv" / ".done").exists(), reason="needs `make docs` before")

@@ -10,7 +10,7 @@ from bothworlds.kernels.arrays import Floats
 from bothworlds.report.palette import Style
 
 DECADES_SHOWN = 4.5  # of a logarithmic vertical axis
-SHARE_OF_A_BAND = 0.5  # of the curve; a band that is positive more rarely tells nothing on a logarithmic axis
+SHARE_OF_A_BAND = 0.8  # of the curve; a band that is positive more rarely tells nothing on a logarithmic axis
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -96,7 +96,7 @@ class Chart:
     def band(self, line: Line) -> tuple[Floats, Floats] | None:
         """Return the band of a line as it can be drawn.
 
-        On a logarithmic axis a band may leave the chart at the bottom; one that is mostly below zero is left out, for
+        On a logarithmic axis a band may leave the chart at the bottom; one that is often below zero is left out, for
         half a band would look like a precise one.
         """
         if line.low is None or line.high is None:

@@ -19,7 +19,13 @@ KNOWN = {
     "LinUCB": (5, 1),
     "uniform": (6, 2),
 }
-FREE = [(c, d) for d in range(len(DASHES)) for c in (7, 0, 1, 2, 3, 4, 5, 6) if (c, d) not in KNOWN.values()]
+# Neighbours in this list differ in colour and in dashes.
+FREE = [
+    (colour, (place + shift) % len(DASHES))
+    for shift in range(len(DASHES))
+    for place, colour in enumerate((7, 4, 5, 3, 1, 0, 6, 2))
+    if (colour, (place + shift) % len(DASHES)) not in KNOWN.values()
+]
 
 
 class Style(NamedTuple):
