@@ -21,6 +21,7 @@ from click.testing import CliRunner
 
 import bothworlds as bw
 from bothworlds.cli import main
+from bothworlds.simulation.study import ALGORITHMS
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -101,7 +102,7 @@ def commands(page: Path) -> list[list[str]]:
 @each_page
 def test_command_lines_are_right(page: Path) -> None:
     """Ours parse (a wrong option or value is refused), and the cheap ones run; others name what is there."""
-    targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)
     for program, *words in commands(page):
         if program == "bothworlds":
             name, *arguments = words
@@ -132,10 +133,28 @@ def tool(name: str) -> ModuleType:
     return module
 
 
-def test_the_api_page_is_not_stale() -> None:
-    made = tool("api").page()
-    assert (ROOT / "docs" / "api.md").read_text(encoding="utf-8") == made, "python tools/api.py > docs/api.md"
-    assert " at 0x" not in made
+def test_the_api_pages_are_not_stale() -> None:
+    api = tool("api")
+    command = "python tools/api.py > docs/api.md; python tools/api.py algorithms > docs/each-algorithm.md"
+    for name, made in (("api.md", api.page()), ("each-algorithm.md", api.algorithms_page())):
+        assert (ROOT / "docs" / name).read_text(encoding="utf-8") == made, command
+        assert " at 0x" not in made
+
+
+def test_every_algorithm_has_a_section_and_is_linked_from_the_table() -> None:
+    each = anchors(ROOT / "docs" / "each-algorithm.md")
+    table = (ROOT / "docs" / "algorithms.md").read_text(encoding="utf-8")
+    for make in ALGORITHMS.values():
+        name = make.__name__
+        assert name.lower() in each
+        assert f"[`{name}`](each-algorithm.md#{name.lower()})" in table
+
+
+def test_emphasis_is_kept_and_stars_are_not_taken_for_it() -> None:
+    paragraph = tool("api").paragraph
+    assert paragraph("Neu, *A title: one*, COLT; e* and Delta_* or a*b*c") == (
+        r"Neu, *A title: one*, COLT; e\* and Delta_\* or a\*b\*c"
+    )
 
 
 def test_every_page_is_on_the_site() -> None:

@@ -27,7 +27,7 @@ def on_files(files: Files, *, config: Any) -> Files:
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Turn formulas into MathML, and point links at the copies."""
-    shown = MATH.sub(lambda found: convert(found[1], display="block"), markdown)
+    shown = MATH.sub(lambda found: f'<div class="formula">{convert(found[1], display="block")}</div>', markdown)
     return OUTSIDE.sub(lambda found: f"]({place_of(found[1])})", shown)
 
 
