@@ -131,7 +131,8 @@ def paragraph(given: str) -> str:
     """Return running text on one line, with code marked by single backquotes and no accidental emphasis."""
     line = " ".join(given.split()).replace("``", "`")
     emphasis = r"(?<!\w)\*\w[^*`<|]*\w\*(?!\w)"  # titles of papers, say, but not e* nor Delta_*
-    return re.sub(rf"(`[^`]*`|{emphasis})|([*<|])", lambda found: found[1] or f"\\{found[2]}", line)
+    marked = re.sub(rf"(`[^`]*`|{emphasis})|([*<|])", lambda found: found[1] or f"\\{found[2]}", line)
+    return marked.replace("\\<", "&lt;")  # not every reader of Markdown knows the other escape
 
 
 def methods(thing: type) -> list[tuple[str, str]]:
