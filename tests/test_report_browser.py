@@ -20,8 +20,9 @@ from click.testing import CliRunner
 
 import bothworlds as bw
 from bothworlds.cli import main
+from bothworlds.report import page
 from bothworlds.simulation.results import load_results
-from report_pages import CONTENT, made_page
+from report_pages import CONTENT, made_page, summary_from
 
 pytestmark = pytest.mark.skipif(shutil.which("chromium") is None, reason="needs the browser chromium")
 
@@ -164,3 +165,18 @@ def test_light_and_dark_wide_and_narrow(dark: bool, width: int, tmp_path: Path) 
     assert found["names"]
     if width == 500:
         assert found["narrow"]
+
+
+def test_long_names_and_many_arms_stay_on_a_phone(tmp_path: Path) -> None:
+    name = "a world whose name goes on and on, as names of users do, until it has to be broken somewhere"
+    content = {
+        **CONTENT,
+        "horizon": 30,
+        "sizes": {"contexts": 3, "arms": 20, "dimension": 4},
+        "environments": {name: {"kind": "stochastic"}, "x" * 70: {"kind": "stochastic"}},
+        "algorithms": {f"player {'y' * 60}": {"kind": "uniform"}, name: {"kind": "uniform"}},
+    }
+    text = page(summary_from(content, tmp_path / "long"))
+    found = asked(text, LOOKS, tmp_path, "--window-size=500,900")
+    assert not found["wide"]
+    assert found["narrow"]

@@ -31,6 +31,9 @@ def test_corruption_that_depends_on_the_learner_is_marked_for_each(tmp_path: Pat
     assert [mark.colour for mark in marks] == [entry.style.colour for entry in spent]
     assert "uniform" not in [entry.label for entry in spent]  # it is never sure
     assert all(mark.start == mark.end for mark in marks)
+    first = min(marks, key=lambda mark: mark.start)
+    assert [mark for mark in marks if mark.text] == [first]  # said once, or words would hide the curves
+    assert first.text == "corruption spent (C up to 5)"
 
 
 def test_figures_are_written_in_three_kinds(summary: Summary, tmp_path: Path) -> None:
@@ -56,6 +59,9 @@ def test_colours_belong_to_algorithms() -> None:
     assert found[0] == styles([{"kind": "OFUL"}, {"kind": "LinUCB"}])[1]
     assert len(set(found)) == len(many)
     assert len(set(KNOWN.values())) == len(KNOWN)
+    known: list[dict[str, Any]] = [{"kind": "OFUL"}, {"kind": "LinUCB"}, {"kind": "uniform"}]
+    others: list[dict[str, Any]] = [{"kind": f"own {i}"} for i in range(4)]
+    assert len({style.colour for style in styles([*known, *others])}) == 7  # colours are shared last of all
 
 
 @pytest.mark.parametrize(

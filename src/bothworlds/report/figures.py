@@ -101,7 +101,7 @@ def corruption_marks(panel: Panel) -> list[Mark]:
     """Mark where nature spends its corruption: a stripe up to 99 % of it, the same for all algorithms.
 
     A nature that looks at the learner spends differently on each: then a rule in the algorithm's colour says when it
-    was through with 99 %.
+    was through with 99 %; the words stand once, at the first rule, or they would hide the curves.
     """
     t, spent = panel.entries[0].rounds, [entry.run.spent for entry in panel.entries]
     if all(np.array_equal(spent[0], other) for other in spent):
@@ -110,12 +110,15 @@ def corruption_marks(panel: Panel) -> list[Mark]:
         start, end = t[np.flatnonzero(spent[0] > 0.0)[0]], t[np.searchsorted(spent[0], 0.99 * spent[0][-1])]
         words = f"corruption C = {spent[0][-1]:,.0f}"
         return [Mark(start=float(start), end=max(float(end), start + 1e-9), text=words)]
-    marks = []
-    for entry, one in zip(panel.entries, spent, strict=True):
-        if one[-1] > 0.0:
-            end = float(t[np.searchsorted(one, 0.99 * one[-1])])
-            marks.append(Mark(start=end, end=end, text=f"C = {one[-1]:,.0f} spent", colour=entry.style.colour))
-    return marks
+    through = [
+        (float(t[np.searchsorted(one, 0.99 * one[-1])]), entry.style.colour)
+        for entry, one in zip(panel.entries, spent, strict=True)
+        if one[-1] > 0.0
+    ]
+    first = min(through)
+    most = max(float(one[-1]) for one in spent)
+    words = f"corruption spent (C up to {most:,.0f})"
+    return [Mark(start=end, end=end, text=words if (end, c) == first else "", colour=c) for end, c in through]
 
 
 def exponent_chart(panel: Panel) -> Chart:

@@ -60,15 +60,16 @@ def _fill(figure: Any, chart: Chart) -> None:
     axes.set_yscale("log" if chart.y_log else "linear")
     axes.set_xlim(*chart.x_range)
     axes.set_ylim(*chart.y_range)
-    for height, mark in enumerate(chart.marks):
+    for mark in chart.marks:
         colour = "#888888" if mark.colour is None else LIGHT[mark.colour]
         if mark.start == mark.end:
             axes.axvline(mark.start, color=colour, linestyle=":", linewidth=1)
         else:
             axes.axvspan(mark.start, mark.end, color=colour, alpha=0.16, linewidth=0)
-        place = max(mark.start, chart.x_range[0])
-        words = (place, 0.09 + 0.06 * height if chart.low else 0.97 - 0.06 * height)
-        axes.annotate(f" {_plain(mark.text)}", words, xycoords=("data", "axes fraction"), va="top", fontsize=7)
+    for line, mark in enumerate(mark for mark in chart.marks if mark.text):
+        height = 0.09 + 0.06 * line if chart.low else 0.97 - 0.06 * line
+        place = (max(mark.start, chart.x_range[0]), height)
+        axes.annotate(f" {_plain(mark.text)}", place, xycoords=("data", "axes fraction"), va="top", fontsize=7)
     axes.set_xlabel(chart.x_label)
     axes.set_ylabel(chart.y_label)
     axes.grid(color="#dddddd", linewidth=0.6)

@@ -4,6 +4,7 @@ The colours are those of Okabe and Ito, told apart with every kind of colour bli
 stand out from the paper or from the screen at night. The style of the line tells the same a second time.
 """
 
+import itertools
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -55,18 +56,14 @@ def identity(options: dict[str, Any]) -> str:
 def styles(algorithms: Iterable[dict[str, Any]]) -> list[Style]:
     """Return a style for each algorithm: its own if it is a known one, else the next that is free.
 
+    Colours that the known ones do not use come first.
+
     >>> styles([{"kind": "LinUCB"}, {"kind": "mine"}])
     [Style(colour=5, dash='7 4'), Style(colour=7, dash='')]
     """
-    taken: set[str] = set()
-    found, others = [], 0
-    for options in algorithms:
-        name = identity(options)
-        if name in KNOWN and name not in taken:
-            colour, dash = KNOWN[name]
-            taken.add(name)
-        else:
-            colour, dash = FREE[others % len(FREE)]
-            others += 1
-        found.append(Style(colour, DASHES[dash]))
-    return found
+    names = [identity(options) for options in algorithms]
+    first = {name: names.index(name) for name in names if name in KNOWN}
+    used = {KNOWN[name][0] for name in first}
+    free = itertools.cycle(sorted(FREE, key=lambda style: style[0] in used))
+    found = [KNOWN[name] if first.get(name) == place else next(free) for place, name in enumerate(names)]
+    return [Style(colour, DASHES[dash]) for colour, dash in found]

@@ -47,7 +47,7 @@ def svg(chart: Chart, *, ident: str) -> str:
         f'<g clip-path="url(#{ident}-c)">',
         *(_line(line, chart, x, y) for line in chart.in_order),
         "</g>",
-        *(_words(mark, chart, x, place) for place, mark in enumerate(_visible(chart))),
+        *(_words(mark, chart, x, place) for place, mark in enumerate(m for m in _visible(chart) if m.text)),
         "</svg>",
     ]
     return "".join(parts)
