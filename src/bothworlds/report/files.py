@@ -66,8 +66,8 @@ def _fill(figure: Any, chart: Chart) -> None:
             axes.axvline(mark.start, color=colour, linestyle=":", linewidth=1)
         else:
             axes.axvspan(mark.start, mark.end, color=colour, alpha=0.16, linewidth=0)
-    for line, mark in enumerate(mark for mark in chart.marks if mark.text):
-        height = 0.09 + 0.06 * line if chart.low else 0.97 - 0.06 * line
+    for row, mark in enumerate(mark for mark in chart.marks if mark.text):
+        height = 0.09 + 0.06 * row if chart.low else 0.97 - 0.06 * row
         place = (max(mark.start, chart.x_range[0]), height)
         axes.annotate(f" {_plain(mark.text)}", place, xycoords=("data", "axes fraction"), va="top", fontsize=7)
     axes.set_xlabel(chart.x_label)

@@ -4,7 +4,7 @@ The colours are those of Okabe and Ito, told apart with every kind of colour bli
 stand out from the paper or from the screen at night. The style of the line tells the same a second time.
 """
 
-import itertools
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -56,14 +56,21 @@ def identity(options: dict[str, Any]) -> str:
 def styles(algorithms: Iterable[dict[str, Any]]) -> list[Style]:
     """Return a style for each algorithm: its own if it is a known one, else the next that is free.
 
-    Colours that the known ones do not use come first.
+    Colours that fewest others have come first.
 
     >>> styles([{"kind": "LinUCB"}, {"kind": "mine"}])
     [Style(colour=5, dash='7 4'), Style(colour=7, dash='')]
     """
     names = [identity(options) for options in algorithms]
     first = {name: names.index(name) for name in names if name in KNOWN}
-    used = {KNOWN[name][0] for name in first}
-    free = itertools.cycle(sorted(FREE, key=lambda style: style[0] in used))
-    found = [KNOWN[name] if first.get(name) == place else next(free) for place, name in enumerate(names)]
-    return [Style(colour, DASHES[dash]) for colour, dash in found]
+    shared = Counter(KNOWN[name][0] for name in first)
+    left: list[tuple[int, int]] = []
+    found = []
+    for place, name in enumerate(names):
+        left = left or list(FREE)
+        style = KNOWN[name] if first.get(name) == place else min(left, key=lambda one: shared[one[0]])
+        if first.get(name) != place:
+            left.remove(style)
+            shared[style[0]] += 1
+        found.append(Style(style[0], DASHES[style[1]]))
+    return found
