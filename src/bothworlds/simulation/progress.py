@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any, Protocol
 
 FIRST_LINE, OTHER_LINES = 4.0, 15.0  # seconds
-ROOM_FOR_A_BAR, ROOM_FOR_SPEED = 50, 90  # characters
+ROOM_FOR_A_BAR, ROOM_FOR_SPEED = 50, 80  # characters
 
 
 class Watch(Protocol):
