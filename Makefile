@@ -28,7 +28,7 @@ bench: $(SETUP)  ## speed against NumPy, start-up time, designs, the adaptive tu
 
 docs: $(DOCS)  ## the documentation site, in build/site; nothing in it is fetched from elsewhere
 	NO_MKDOCS_2_WARNING=1 build/docs-venv/bin/mkdocs build --quiet --clean
-	@echo build/site/index.html
+	@echo "build/site/index.html; with search: $(PYTHON) -m http.server --directory build/site"
 
 hold: $(SETUP)  ## does the paper hold? all studies, resumable, and docs/does-the-paper-hold.md
 	$(BIN)/python studies/hold.py

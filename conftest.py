@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-collect_ignore = ["docs/api.md"]  # its examples are those of the docstrings, and run there
+collect_ignore = ["docs/api.md", "docs/each-algorithm.md"]  # their examples are docstrings, and run there
 
 # No time limits: machines may be shared and slow.
 settings.register_profile("shared", deadline=None, max_examples=60, derandomize=True)

@@ -9,16 +9,20 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from unittest.mock import MagicMock
 
+import click
 import pytest
 from click.testing import CliRunner
 
 import bothworlds as bw
 from bothworlds.cli import main
+from bothworlds.simulation.study import ALGORITHMS
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -46,6 +50,14 @@ def test_relative_links_exist(page: Path) -> None:
         if "://" not in target and not (place.exists() and (not anchor or anchor in anchors(place))):
             missing.append(target)
     assert missing == []
+
+
+@each_page
+def test_nothing_is_taken_for_a_tag(page: Path) -> None:
+    """`<phi, theta>` in running text would vanish from the site, and so would what stands behind a backslash."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    running = re.sub(r"`[^`]*`", "", text)
+    assert re.findall(r"\\<.{0,20}|<[A-Za-z/!].{0,20}", running) == []
 
 
 def resolve(name: str) -> object:
@@ -96,14 +108,20 @@ def commands(page: Path) -> list[list[str]]:
     return found
 
 
+def parsed(name: str, arguments: list[str]) -> None:
+    """Parse a command line as the program does: below the group, or click would remember other names for help."""
+    parent = click.Context(main, info_name="bothworlds", **main.context_settings)
+    main.commands[name].make_context(name, list(arguments), parent=parent)
+
+
 @each_page
 def test_command_lines_are_right(page: Path) -> None:
     """Ours parse (a wrong option or value is refused), and the cheap ones run; others name what is there."""
-    targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)
     for program, *words in commands(page):
         if program == "bothworlds":
             name, *arguments = words
-            main.commands[name].make_context(name, list(arguments))
+            parsed(name, arguments)
             if name in RUN and not any(word.endswith(".json") for word in arguments):
                 assert CliRunner().invoke(main, words).exit_code == 0, words
         elif program == "make":
@@ -117,7 +135,7 @@ def test_command_lines_are_right(page: Path) -> None:
 def test_commands_are_found_and_mistakes_too() -> None:
     assert ["bothworlds", "compare"] in commands(ROOT / "docs" / "index.md")
     with pytest.raises(Exception, match="No such option"):
-        main.commands["compare"].make_context("compare", ["--horizn", "5"])
+        parsed("compare", ["--horizn", "5"])
 
 
 def tool(name: str) -> ModuleType:
@@ -130,15 +148,53 @@ def tool(name: str) -> ModuleType:
     return module
 
 
-def test_the_api_page_is_not_stale() -> None:
-    made = tool("api").page()
-    assert (ROOT / "docs" / "api.md").read_text(encoding="utf-8") == made, "python tools/api.py > docs/api.md"
-    assert " at 0x" not in made
+def test_the_api_pages_are_not_stale() -> None:
+    api = tool("api")
+    command = "python tools/api.py > docs/api.md; python tools/api.py algorithms > docs/each-algorithm.md"
+    for name, made in (("api.md", api.page()), ("each-algorithm.md", api.algorithms_page())):
+        assert (ROOT / "docs" / name).read_text(encoding="utf-8") == made, command
+        assert " at 0x" not in made
+
+
+def test_every_algorithm_has_a_section_and_is_linked_from_the_table() -> None:
+    each = anchors(ROOT / "docs" / "each-algorithm.md")
+    table = (ROOT / "docs" / "algorithms.md").read_text(encoding="utf-8")
+    for make in ALGORITHMS.values():
+        name = make.__name__
+        assert name.lower() in each
+        assert f"[`{name}`](each-algorithm.md#{name.lower()})" in table
+
+
+def test_emphasis_is_kept_and_stars_are_not_taken_for_it() -> None:
+    paragraph = tool("api").paragraph
+    assert paragraph("Neu, *A title: one*, COLT; e* and Delta_* or a*b*c") == (
+        r"Neu, *A title: one*, COLT; e\* and Delta_\* or a\*b\*c"
+    )
 
 
 def test_every_page_is_on_the_site() -> None:
     listed = re.findall(r"(\S+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), flags=re.MULTILINE)
     assert sorted(listed) == sorted(page.name for page in (ROOT / "docs").glob("*.md"))
+
+
+def test_files_outside_the_pages_are_copied_to_the_site(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the builder is told, without the builder: every link out of docs/ leads to a copy, folders included."""
+    builder = ("latex2mathml", "latex2mathml.converter", "mkdocs", "mkdocs.structure", "mkdocs.structure.files")
+    for name in builder:
+        monkeypatch.setitem(sys.modules, name, MagicMock())
+    site = tool("site")
+    pages = {page: page.read_text(encoding="utf-8") for page in (ROOT / "docs").glob("*.md")}
+    linked = {path for text in pages.values() for path in site.OUTSIDE.findall(text)}
+    made = site.copies(linked)
+    assert {"files/studies.md", "files/studies/first.toml.txt", "files/examples/own_world.py.txt"} <= set(made)
+    assert all(made.values())
+    for text in pages.values():
+        shown = site.OUTSIDE.sub(lambda found: f"]({site.place_of(found[1])})", text)
+        assert "](../" not in shown
+        assert set(re.findall(r"\]\((files/[^)]+)\)", shown)) <= set(made)
+    inside = re.findall(r"\]\(([^)]+)\)", made["files/studies.md"])
+    assert inside
+    assert all(f"files/{place}" in made for place in inside)
 
 
 @pytest.mark.skipif(not (ROOT / "build" / "docs-venv" / ".done").exists(), reason="needs `make docs` before")

@@ -1,12 +1,20 @@
-"""The page docs/api.md, made from the docstrings: python tools/api.py > docs/api.md."""
+"""Two pages made from the docstrings: every public name, and every algorithm at length.
+
+python tools/api.py > docs/api.md
+python tools/api.py algorithms > docs/each-algorithm.md
+"""
 
 import inspect
 import itertools
 import re
+import sys
 from typing import Any
 
 import bothworlds as bw
 from bothworlds import environments as en
+from bothworlds.simulation.study import ALGORITHMS
+
+KINDS = {make: kind for kind, make in ALGORITHMS.items()}
 
 HEAD = """# API reference
 
@@ -14,6 +22,16 @@ Every public name, made from the docstrings by `python tools/api.py > docs/api.m
 `bw` is `bothworlds`, `en` is `bothworlds.environments`. The examples run in the tests of their modules, where the name
 itself is at hand without `bw.`.
 """
+EACH_HEAD = """# Each algorithm
+
+One section for each algorithm, then for the tunings of `LCTsallisINF`: what it plays, what is proved of it and what is
+not, what a round costs, what we had to correct or choose, its options, the reference. [Algorithms](algorithms.md) has
+them side by side: when to take which, all guarantees in one table, measured cost and regret. To run one against others:
+`bothworlds compare --algorithms NAME,adaptive,LinUCB`.
+
+Made from the docstrings by `python tools/api.py algorithms > docs/each-algorithm.md`; a test fails when it is stale.
+"""
+AT_LENGTH = ("Algorithms", "Tunings and covariances")  # groups with a page of their own
 GROUPS: dict[str, list[str]] = {
     "Problems and decisions": [
         "Problem", "Policy", "Decision", "load", "SampledProblem", "SampledPolicy", "DegenerateProblemWarning",
@@ -41,15 +59,33 @@ def page() -> str:
         raise ValueError(f"GROUPS and bothworlds.__all__ differ: {set(listed) ^ set(bw.__all__)}")
     parts = [HEAD]
     for title, names in GROUPS.items():
-        parts += [f"## {title}\n", *(entry(f"bw.{name}", getattr(bw, name)) for name in names)]
+        listed_here = [link(name) for name in names] if title in AT_LENGTH else []
+        entries = [] if listed_here else [entry(f"bw.{name}", getattr(bw, name)) for name in names]
+        parts += [f"## {title}\n", *listed_here, *([""] if listed_here else []), *entries]
     parts.append("## Environments\n")
     parts += [entry(f"en.{name}", getattr(en, name)) for name in sorted(en.__all__, key=str.lower)]
     return "\n".join(parts)
 
 
-def entry(name: str, thing: Any) -> str:
+def link(name: str) -> str:
+    """Return a line that leads to the section of an algorithm, with its first sentence."""
+    about = (inspect.getdoc(getattr(bw, name)) or "").split("\n\n")[0]
+    return f"- [`bw.{name}`](each-algorithm.md#{name.lower()}): {paragraph(about)}"
+
+
+def algorithms_page() -> str:
+    """Return every algorithm and every tuning at length, as Markdown."""
+    parts = [EACH_HEAD]
+    for name in itertools.chain.from_iterable(GROUPS[title] for title in AT_LENGTH):
+        thing = getattr(bw, name)
+        place = f"`{thing.__module__}`" + (f', in studies `kind = "{KINDS[thing]}"`' if thing in KINDS else "")
+        parts.append(entry(f"bw.{name}", thing, title=f"## {name}", note=f"Code: {place}.\n\n"))
+    return "\n".join(parts)
+
+
+def entry(name: str, thing: Any, *, title: str = "", note: str = "") -> str:
     """Return one name: how it is called, what it is, and the methods of a class."""
-    lines = [f"### {name}\n", f"```text\n{name}{signature(thing)}\n```\n", text(thing)]
+    lines = [f"{title or f'### {name}'}\n", f"```text\n{name}{signature(thing)}\n```\n", f"{note}{text(thing)}"]
     if inspect.isclass(thing):
         lines += [f"**`{signed}`** {about}\n" for signed, about in methods(thing)]
     return "\n".join(lines)
@@ -95,7 +131,9 @@ def block(given: str) -> str:
 def paragraph(given: str) -> str:
     """Return running text on one line, with code marked by single backquotes and no accidental emphasis."""
     line = " ".join(given.split()).replace("``", "`")
-    return re.sub(r"(`[^`]*`)|([*<|])", lambda found: found[1] or f"\\{found[2]}", line)
+    emphasis = r"(?<!\w)\*\w[^*`<|]*\w\*(?!\w)"  # titles of papers, say, but not e* nor Delta_*
+    marked = re.sub(rf"(`[^`]*`|{emphasis})|([*<|])", lambda found: found[1] or f"\\{found[2]}", line)
+    return marked.replace("\\<", "&lt;")  # not every reader of Markdown knows the other escape
 
 
 def methods(thing: type) -> list[tuple[str, str]]:
@@ -115,4 +153,4 @@ def methods(thing: type) -> list[tuple[str, str]]:
 
 
 if __name__ == "__main__":
-    print(page(), end="")
+    print(algorithms_page() if sys.argv[1:] == ["algorithms"] else page(), end="")

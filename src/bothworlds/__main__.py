@@ -1,6 +1,18 @@
-"""`python -m bothworlds` is the command `bothworlds`."""
+"""The program: `python -m bothworlds`, or `bothworlds` once installed."""
 
-from bothworlds.cli import main
+import sys
 
-if __name__ == "__main__":  # worker processes of a local cluster import this file too
-    main()
+
+def start() -> None:
+    """Run the command line; Ctrl-C ends with 130 while it is still being imported, too."""
+    try:
+        from bothworlds.cli import main
+
+        main()
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    start()

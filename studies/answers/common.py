@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bothworlds.algorithms.tunings import TUNINGS
 from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.report.chart import Chart, Line
 from bothworlds.report.palette import DASHES, Style, styles
@@ -19,6 +20,7 @@ from bothworlds.theory.bounds import Bound
 
 SEEN, IN_PART, NOT_SEEN, CONTRADICTED = "seen", "seen in part", "not seen at feasible horizons", "contradicted"
 OPEN = "no claim of the paper; measured"
+APART = (0, 1, 3, 4, 5, 7)  # colours of the palette that stay apart when they stand side by side
 
 
 class Answer(NamedTuple):
@@ -138,6 +140,17 @@ def regret_chart(name: str, finished: Finished, environment: str, *, y_log: bool
     )
 
 
+def look(label: str, place: int) -> Style:
+    """Return the style of a line: that of a tuning if it is one, else a colour and dashes of its own.
+
+    >>> look("certified", 3), look("K = 2", 1)
+    (Style(colour=0, dash=''), Style(colour=1, dash='7 4'))
+    """
+    if label in TUNINGS:
+        return styles([{"kind": "LCTsallisINF", "tuning": label}])[0]
+    return Style(APART[place % len(APART)], DASHES[place % len(DASHES)])
+
+
 def plain_chart(
     name: str, title: str, x_label: str, y_label: str, lines: Mapping[str, tuple[Floats, Floats]], *, y_log: bool = True
 ) -> Chart:
@@ -146,7 +159,7 @@ def plain_chart(
         Line(
             label=label,
             number=i,
-            style=Style(i % 8, DASHES[i // 8 % 5]),
+            style=look(label, i),
             x=np.asarray(x, float),
             y=np.asarray(y, float),
         )

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from answers.common import CONTRADICTED, Answer, Held, Question, held, number, own_sizes
 from bothworlds.problem.storage import write_bytes
+from bothworlds.report.chart import Chart
 from bothworlds.report.svg import standalone
 from bothworlds.simulation.folder import Finished
 
@@ -115,18 +116,23 @@ def _section(part: Part) -> str:
     """Return one question as Markdown."""
     question, answer = part.question, part.answer
     run = [f"`bothworlds run studies/{name}.toml`: {_what(study)}" for name, study in part.studies.items()]
-    images = [f"![{chart.title}](figures/{chart.name}.svg)" for chart in answer.charts]
+    images = [f"![{chart.title}](figures/{chart.name}.svg)\n*{caption(chart)}*" for chart in answer.charts]
     pieces = [
         f"## ({question.letter}) {question.title}\n",
         f"**Claim.** {question.claim}\n",
         "**Run.** " + "; ".join(run) + ".\n",
         f"**Seen.** {answer.words}\n",
         table(answer.head, answer.rows),
-        " ".join(images) + "\n" if images else "",
+        *(f"{image}\n" for image in images),
         f"**Bounds.** {part.bounds_words}\n",
         f"**Verdict: {part.verdict}.**\n",
     ]
     return "\n".join(piece for piece in pieces if piece)
+
+
+def caption(chart: Chart) -> str:
+    """Return what stands below a chart: its title, and what it shows if that is more."""
+    return f"{chart.title}." if chart.description == chart.title else f"{chart.title}. {chart.description}"
 
 
 def _what(study: Finished) -> str:

@@ -5,14 +5,12 @@ from typing import Any
 
 import click
 
-from bothworlds.cli.common import answer, json_option, reading, working
+from bothworlds.cli.common import WHOLE, Whole, answer, json_option, reading, working
 from bothworlds.problem import Problem
 from bothworlds.simulation.comparison import NUMBERS, SIZES
 from bothworlds.simulation.study import make_environment
 from bothworlds.theory.bounds import bounds as make_bounds
 from bothworlds.theory.design import KINDS, Kind
-
-WHOLE = click.IntRange(min=1)
 
 
 @click.command()
@@ -22,10 +20,10 @@ WHOLE = click.IntRange(min=1)
 @click.option("--margin", type=float, help="beta of the margin condition [every gap is at least Delta_*].")
 @click.option("--corruption", type=float, help="C, the total corruption [none].")
 @click.option("--contexts", type=WHOLE, help=f"Contexts S of a random instance [{SIZES['contexts']}].")
-@click.option("--arms", type=click.IntRange(min=2), help=f"Its arms K [{SIZES['arms']}].")
+@click.option("--arms", type=Whole(min=2), help=f"Its arms K [{SIZES['arms']}].")
 @click.option("--dimension", type=WHOLE, help=f"Its features d [{SIZES['dimension']}].")
 @click.option("--rarity", type=float, help="Its L, one over the probability of the rarest context [uniform contexts].")
-@click.option("--seed", type=click.IntRange(min=0), help=f"Its seed [{NUMBERS['seed']}].")
+@click.option("--seed", type=Whole(min=0), help=f"Its seed [{NUMBERS['seed']}].")
 @click.option("--design", type=click.Choice(KINDS), default="joint-g", show_default=True, help="Exploration policy.")
 @click.option("--name", default="", help="Only bounds whose name contains this.")
 @click.option("--all", "everything", is_flag=True, help="Also rates whose constants nobody has published.")

@@ -16,8 +16,29 @@ from bothworlds.errors import NumericalError, StudyError
 FAILED, USAGE, BAD_INPUT, INTERRUPTED = 1, 2, 3, 130
 NARROWEST = 30
 
+
+class Whole(click.IntRange):
+    """A whole number, also written as 1e6 or 1_000_000."""
+
+    name = "integer"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Read the number; what is not whole is left to click to refuse."""
+        with contextlib.suppress(TypeError, ValueError, OverflowError):
+            value = int(float(value)) if float(value).is_integer() and "e" in str(value).lower() else value
+        return super().convert(value, param, ctx)
+
+
+WHOLE = Whole(min=1)
 folder_argument = click.argument("folder", type=click.Path(path_type=Path))
-threads_option = click.option("--threads", type=click.IntRange(min=1), help="Threads to use [default: all cores].")
+threads_option = click.option("--threads", type=WHOLE, help="Threads to use [default: all cores].")
+device_option = click.option(
+    "--device",
+    type=click.Choice(["cpu", "gpu", "auto"]),
+    default="cpu",
+    show_default=True,
+    help="Where to play; auto: on a GPU if there is one and the work is worth it.",
+)
 quiet_option = click.option("--quiet", is_flag=True, help="Show no progress.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 
@@ -72,5 +93,10 @@ def width() -> int:
 
 
 def names(_: click.Context, __: click.Parameter, value: str | None) -> list[str] | None:
-    """Split a list of names at its commas."""
-    return None if value is None else [name.strip() for name in value.split(",") if name.strip()]
+    """Split a list of names at its commas; one without a name is refused."""
+    if value is None:
+        return None
+    found = [name.strip() for name in value.split(",") if name.strip()]
+    if not found:
+        raise click.BadParameter(f"{value!r} names nothing; leave it out for all")
+    return found

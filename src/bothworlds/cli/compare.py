@@ -7,7 +7,10 @@ import click
 from click.shell_completion import CompletionItem
 
 from bothworlds.cli.common import (
+    WHOLE,
+    Whole,
     answer,
+    device_option,
     json_option,
     names,
     quiet_option,
@@ -21,11 +24,11 @@ from bothworlds.cli.report import written
 from bothworlds.report.data import headline_data
 from bothworlds.report.panels import summary_of
 from bothworlds.report.terminal import table_text
+from bothworlds.report.theorems import theorem_bounds
 from bothworlds.simulation.comparison import NUMBERS, SIZES, comparison, known_algorithms, known_regimes
+from bothworlds.simulation.engine import Device
 from bothworlds.simulation.folder import Finished
 from bothworlds.simulation.runner import run_study
-
-WHOLE = click.IntRange(min=1)
 
 
 def _complete_algorithms(_: click.Context, __: click.Parameter, text: str) -> list[CompletionItem]:
@@ -57,11 +60,11 @@ def _complete(known: dict[str, Any], text: str) -> list[CompletionItem]:
     shell_complete=_complete_regimes,
     help="Which [stochastic, adversarial, corrupted, margin, ad fatigue].",
 )
-@click.option("--horizon", type=WHOLE, default=NUMBERS["horizon"], show_default=True, help="Rounds T.")
+@click.option("--horizon", type=Whole(min=2), default=NUMBERS["horizon"], show_default=True, help="Rounds T.")
 @click.option("--replications", type=WHOLE, default=NUMBERS["replications"], show_default=True, help="Replications R.")
-@click.option("--seed", type=click.IntRange(min=0), default=NUMBERS["seed"], show_default=True, help="Seed of all.")
+@click.option("--seed", type=Whole(min=0), default=NUMBERS["seed"], show_default=True, help="Seed of all.")
 @click.option("--contexts", type=WHOLE, default=SIZES["contexts"], show_default=True, help="Contexts S.")
-@click.option("--arms", type=click.IntRange(min=2), default=SIZES["arms"], show_default=True, help="Arms K.")
+@click.option("--arms", type=Whole(min=2), default=SIZES["arms"], show_default=True, help="Arms K.")
 @click.option("--dimension", type=WHOLE, default=SIZES["dimension"], show_default=True, help="Features d.")
 @click.option("--gap", type=float, default=SIZES["gap"], show_default=True, help="Smallest gap.")
 @click.option("--rarity", type=float, help="L, one over the probability of the rarest context [uniform contexts].")
@@ -74,6 +77,7 @@ def _complete(known: dict[str, Any], text: str) -> list[CompletionItem]:
 )
 @click.option("--figures", type=click.Path(path_type=Path, file_okay=False), help="Also write figures here.")
 @threads_option
+@device_option
 @quiet_option
 @json_option
 def compare(
@@ -82,6 +86,7 @@ def compare(
     output: Path,
     figures: Path | None,
     threads: int | None,
+    device: Device,
     quiet: bool,
     as_json: bool,
     **numbers: Any,
@@ -97,6 +102,7 @@ def compare(
       bothworlds compare --horizon 100000 --replications 50 --output long
       bothworlds compare --algorithms adaptive,certified,LinUCB --regimes stochastic,corrupted
       bothworlds compare --contexts 10 --arms 6 --rarity 100 --json > comparison.json
+      bothworlds compare --horizon 1000000 --replications 10000 --device gpu --output large
     """
     sizes = {key: numbers.pop(key) for key in (*SIZES, "rarity")}
     try:
@@ -104,9 +110,9 @@ def compare(
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     with working(lambda: f"interrupted; finished cells are in {output}, the same command goes on"):
-        done = run_study(study, output, threads=threads, quiet=quiet)
+        done = run_study(study, output, threads=threads, quiet=quiet, device=device)
         summary = summary_of(Finished(study=study, folder=output, cells=done, missing=[]))
-        page = written(summary, output / "report.html", figures)
+        page = written(summary, output / "report.html", figures, theorem_bounds(summary))
     if as_json:
         answer({**headline_data(summary), "report": str(page)})
     else:

@@ -2,6 +2,7 @@
 
 import os
 import warnings
+from collections.abc import Callable
 from difflib import get_close_matches
 from typing import Any
 
@@ -41,6 +42,18 @@ class Commands(click.Group):
             leave("interrupted", INTERRUPTED)
 
 
+def _told_once() -> Callable[..., None]:
+    """Return what shows warnings: each text once, wherever in the code it comes from."""
+    told: set[str] = set()
+
+    def tell(message: Warning | str, *_: Any, **__: Any) -> None:
+        if str(message) not in told:
+            told.add(str(message))
+            talk(f"warning: {message}")
+
+    return tell
+
+
 @click.group(name="bothworlds", cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="bothworlds")
 @click.pass_context
@@ -58,8 +71,8 @@ def main(ctx: click.Context) -> None:
     130 interrupted. NO_COLOR is honoured; `bothworlds completion bash` prints a completion script.
     """
     ctx.with_resource(warnings.catch_warnings())
-    warnings.simplefilter("default", UserWarning)
-    warnings.showwarning = lambda message, *_, **__: talk(f"warning: {message}")
+    warnings.simplefilter("always", UserWarning)
+    warnings.showwarning = _told_once()
     if os.environ.get("NO_COLOR"):
         ctx.color = False
 

@@ -16,19 +16,17 @@ SUBJECTS = ("algorithms", "environments", "tunings", "regimes")
 
 
 def described(make: Callable[..., Any]) -> dict[str, Any]:
-    """Return the first sentence and the options of whatever is made.
+    """Return the first sentence and the options of whatever is made, and which of them must be given.
 
-    >>> from bothworlds import MGR
-    >>> described(MGR)["options"]
-    {'samples': None, 'bias': None}
+    >>> from bothworlds import LinearEXP4
+    >>> described(LinearEXP4)["options"], described(LinearEXP4)["required"]
+    ({'horizon': None, 'policies': 'linear', 'design': 'joint-g'}, ['horizon'])
     """
     about = (inspect.getdoc(make) or "").split("\n\n")[0].replace("\n", " ")
-    options = {
-        name: None if parameter.default is inspect.Parameter.empty else parameter.default
-        for name, parameter in inspect.signature(make).parameters.items()
-        if parameter.kind is inspect.Parameter.KEYWORD_ONLY
-    }
-    return {"about": about, "options": options}
+    found = inspect.signature(make).parameters.values()
+    default = {one.name: one.default for one in found if one.kind is inspect.Parameter.KEYWORD_ONLY}
+    required = [name for name, value in default.items() if value is inspect.Parameter.empty]
+    return {"about": about, "options": {**default, **dict.fromkeys(required)}, "required": required}
 
 
 def catalogue() -> dict[str, dict[str, dict[str, Any]]]:
@@ -37,7 +35,7 @@ def catalogue() -> dict[str, dict[str, dict[str, Any]]]:
     regimes = {name: {"about": f"the environment {o['kind']!r}", "options": o} for name, o in REGIMES.items()}
     return {
         "algorithms": {name: described(make) for name, make in ALGORITHMS.items()},
-        "environments": {name: described(make) for name, make in worlds.items()},
+        "environments": {name: _in_a_study(described(make)) for name, make in worlds.items()},
         "tunings": {name: described(make) for name, make in TUNINGS.items()},
         "regimes": regimes,
     }
@@ -62,6 +60,20 @@ def list_(subject: str | None, as_json: bool) -> None:
         click.echo(strong(name))
         for kind, found in everything[name].items():
             click.echo(f"  {kind}: {found['about']}")
-            options = ", ".join(f"{option} = {value!r}" for option, value in found["options"].items())
-            if options:
-                click.echo(f"      {options}")
+            if found["options"]:
+                click.echo(f"      {_options_text(found)}")
+
+
+def _in_a_study(found: dict[str, Any]) -> dict[str, Any]:
+    """Say of an environment's required options that a study fills them in, from its sizes, horizon and seed."""
+    return {**found, "required": [], "set_by_study": found["required"]}
+
+
+def _options_text(found: dict[str, Any]) -> str:
+    """Return options with their defaults, or with who has to give them."""
+    notes = dict.fromkeys(found.get("required", []), "required")
+    notes |= dict.fromkeys(found.get("set_by_study", []), "set by the study")
+    return ", ".join(
+        f"{option} ({notes[option]})" if option in notes else f"{option} = {value!r}"
+        for option, value in found["options"].items()
+    )

@@ -6,7 +6,7 @@ import click
 
 from bothworlds.cli.common import answer, folder_argument, json_option, reading, talk, working
 from bothworlds.report.data import all_data
-from bothworlds.report.figures import all_charts
+from bothworlds.report.figures import Bounds, all_charts
 from bothworlds.report.files import write_figures
 from bothworlds.report.page import write_report
 from bothworlds.report.panels import Summary, summary_of
@@ -36,19 +36,19 @@ def report(folder: Path, output: Path | None, figures: Path | None, as_json: boo
     """
     with reading():
         summary = summary_of(read_folder(folder))
+    bounds = theorem_bounds(summary)
     with working():
-        page = written(summary, output or folder / "report.html", figures)
+        page = written(summary, output or folder / "report.html", figures, bounds)
     if as_json:
-        answer(all_data(summary))
+        answer(all_data(summary, bounds))
     else:
         click.echo(page)
     if summary.missing:
         talk(f"{len(summary.missing)} cells are not finished and left out; bothworlds run {folder}/study.toml")
 
 
-def written(summary: Summary, path: Path, figures: Path | None) -> Path:
+def written(summary: Summary, path: Path, figures: Path | None, bounds: Bounds) -> Path:
     """Write the page, and the figures if they are wanted; return where the page is."""
-    bounds = theorem_bounds(summary)
     if figures is not None:
         files, note = write_figures(all_charts(summary, bounds), figures)
         talk(f"{len(files)} figures in {figures}" + (f" ({note})" if note else ""))

@@ -4,12 +4,22 @@ from pathlib import Path
 
 import click
 
-from bothworlds.cli.common import answer, json_option, quiet_option, reading, talk, threads_option, working
+from bothworlds.cli.common import (
+    answer,
+    device_option,
+    json_option,
+    quiet_option,
+    reading,
+    talk,
+    threads_option,
+    working,
+)
 from bothworlds.report.data import headline_data
 from bothworlds.report.page import NOT_POLICY_REGRET
 from bothworlds.report.panels import Summary, summary_of
 from bothworlds.report.terminal import reward_text
 from bothworlds.simulation import cluster
+from bothworlds.simulation.engine import Device
 from bothworlds.simulation.folder import Finished
 from bothworlds.simulation.results import Results
 from bothworlds.simulation.runner import run_study
@@ -23,9 +33,18 @@ from bothworlds.simulation.study import Cell, Study
 @click.option(
     "--engine", metavar="ADDRESS", help="dask (processes on this machine) or dask://HOST:PORT [this process]."
 )
+@device_option
 @quiet_option
 @json_option
-def run(study: Path, output: Path | None, threads: int | None, engine: str | None, quiet: bool, as_json: bool) -> None:
+def run(
+    study: Path,
+    output: Path | None,
+    threads: int | None,
+    engine: str | None,
+    device: Device,
+    quiet: bool,
+    as_json: bool,
+) -> None:
     r"""Run the cells of STUDY (a TOML file) that are not finished yet, and print a table.
 
     Finished cells are kept in the output folder; after an interruption the same command goes on. Where nature reacts
@@ -37,13 +56,16 @@ def run(study: Path, output: Path | None, threads: int | None, engine: str | Non
       bothworlds run studies/first.toml --output first --threads 2
       bothworlds run studies/first.toml --json > first.json
       bothworlds run studies/first.toml --engine dask
+      bothworlds run studies/first.toml --device gpu
     """
+    if engine is not None and device != "cpu":
+        raise click.UsageError("--device is for this process and --engine for others; give one of them")
     with reading():
         plan = Study.from_toml(study)
     folder = output or study.with_name(f"{study.stem}-results")
     with working(lambda: f"interrupted; finished cells are in {folder}, the same command goes on"):
         with cluster.engine(engine, threads=threads) as executor:
-            done = run_study(plan, folder, threads=threads, quiet=quiet, executor=executor)
+            done = run_study(plan, folder, threads=threads, quiet=quiet, executor=executor, device=device)
         summary = summary_of(Finished(study=plan, folder=folder, cells=done, missing=[]))
     if as_json:
         answer(headline_data(summary))

@@ -9,7 +9,9 @@ import numpy as np
 
 from bothworlds.environments import nature
 from bothworlds.environments.environment import TEXT, Environment, Noise
+from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
+from bothworlds.kernels.driver import NatureText
 from bothworlds.problem import Problem
 from bothworlds.problem.checks import whole
 
@@ -68,38 +70,55 @@ def kernel_environment(
     >>> path.sums[-1].tolist()
     [10.0, 4.0]
     """
-    _check_text(decide, 3, "decide(nature, t, key)")
-    _check_text(react or nature.no_reaction, 2, "react(nature, a)")
-    _check_text(noisy or nature.noisy, 5, "noisy(nature, mean, u, key, t)")
-    constants = np.array(numbers, dtype=np.float64)
-    if constants.ndim != 1 or not np.isfinite(constants).all():
-        raise ValueError(f"numbers must be a list of finite numbers; got {numbers!r}")
     made = Environment(
         name=name,
         problem=problem,
         thetas=np.array(thetas, dtype=np.float64),
-        numbers=constants,
+        numbers=_constants(numbers),
         noise=noise,
         sigma=sigma,
         stochastic=stochastic,
         budget=budget,
         reacts=react is not None,
-        text=TEXT._replace(
-            decide=marked(decide),
-            react=nature.no_reaction if react is None else marked(react),
-            mean_loss=nature.watched_mean_loss,
-            noisy=nature.noisy if noisy is None else marked(noisy),
-        ),
+        text=_text(decide, react, noisy),
         state_size=whole(state_size, 0, "state_size"),
     )
-    if budget and not (stochastic and state_size and 0.0 < budget < np.inf):
-        raise ValueError(
-            f"a budget of corruption (here {budget!r}) is positive and finite, and needs stochastic=True and "
-            "a state_size of at least 1: state[0] says what was spent"
-        )
+    _check_budget(made)
     if stochastic:
         made.require_losses(made.tables[0], "thetas[0]")
     return made
+
+
+def _text(
+    decide: Callable[..., None], react: Callable[..., None] | None, noisy: Callable[..., float] | None
+) -> NatureText:
+    """Check the functions of a rule and make kernel text of them; the package's own stand in for those left out."""
+    _check_text(decide, 3, "decide(nature, t, key)")
+    _check_text(react or nature.no_reaction, 2, "react(nature, a)")
+    _check_text(noisy or nature.noisy, 5, "noisy(nature, mean, u, key, t)")
+    return TEXT._replace(
+        decide=marked(decide),
+        react=nature.no_reaction if react is None else marked(react),
+        mean_loss=nature.watched_mean_loss,
+        noisy=nature.noisy if noisy is None else marked(noisy),
+    )
+
+
+def _constants(numbers: Sequence[float]) -> Floats:
+    """Return the constants of a rule as an array; refuse what is not a list of finite numbers."""
+    found = np.array(numbers, dtype=np.float64)
+    if found.ndim != 1 or not np.isfinite(found).all():
+        raise ValueError(f"numbers must be a list of finite numbers; got {numbers!r}")
+    return found
+
+
+def _check_budget(made: Environment) -> None:
+    """Refuse a budget of corruption that cannot be accounted for."""
+    if made.budget and not (made.stochastic and made.state_size and 0.0 < made.budget < np.inf):
+        raise ValueError(
+            f"a budget of corruption (here {made.budget!r}) is positive and finite, and needs stochastic=True and "
+            "a state_size of at least 1: state[0] says what was spent"
+        )
 
 
 def _check_text(function: Any, count: int, form: str) -> None:

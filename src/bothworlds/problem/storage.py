@@ -21,8 +21,12 @@ def read_arrays(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
         header = json.loads(str(arrays.pop("header")))
     except FileNotFoundError:
         raise FileNotFoundError(f"no such file: {path}") from None
+    except IsADirectoryError:
+        raise ValueError(f"{path} is a folder, not a file") from None
     except (OSError, ValueError, KeyError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error) as error:
-        raise ValueError(f"{path} is not a file written by this library, or it is damaged: {error}") from None
+        # numpy advises to load what it does not know as a pickle, which runs code: no advice to pass on
+        reason = "" if "pickle" in str(error) else f": {error}"
+        raise ValueError(f"{path} is not a file written by this library, or it is damaged{reason}") from None
     return header, arrays
 
 
@@ -41,6 +45,8 @@ def write_bytes(path: str | Path, content: bytes) -> None:
     try:
         partial.write_bytes(content)
         partial.replace(target)
+    except OSError as error:
+        raise type(error)(f"cannot write {target}: {error.strerror or error}") from None
     finally:
         partial.unlink(missing_ok=True)
 
@@ -51,6 +57,8 @@ def read_json(path: str | Path) -> dict[str, Any]:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise FileNotFoundError(f"no such file: {path}") from None
+    except IsADirectoryError:
+        raise ValueError(f"{path} is a folder, not a file") from None
     except ValueError as error:
         raise ValueError(f"{path} is not valid JSON: {error}") from None
     if not isinstance(content, dict):

@@ -1,6 +1,7 @@
 """A chart as data: what is drawn, not how. Both the page and the figure files are made from it."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -9,13 +10,14 @@ from bothworlds.kernels.arrays import Floats
 from bothworlds.report.palette import Style
 
 DECADES_SHOWN = 4.5  # of a logarithmic vertical axis
+SHARE_OF_A_BAND = 0.8  # of the curve; a band that is positive more rarely tells nothing on a logarithmic axis
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Line:
     """A curve with an optional band around it; ``number`` is the algorithm's place in the study.
 
-    A ``yardstick`` does not stretch a linear axis: it may leave the chart.
+    A ``thin`` line is a bound. A ``yardstick`` does not stretch a linear axis: it may leave the chart.
     """
 
     label: str
@@ -41,7 +43,7 @@ class Mark:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Chart:
-    """Curves on two axes, each linear or logarithmic."""
+    """Curves on two axes, each linear or logarithmic; words of marks stand at the top, or at the bottom if ``low``."""
 
     name: str
     title: str
@@ -53,6 +55,7 @@ class Chart:
     y_log: bool = False
     y_limits: tuple[float, float] | None = None
     marks: list[Mark] = field(default_factory=list)
+    low: bool = False
 
     @property
     def in_order(self) -> list[Line]:
@@ -70,17 +73,45 @@ class Chart:
         """Where the vertical axis begins and ends."""
         if self.y_limits is not None:
             return self.y_limits
-        stretching = [line for line in self.lines if self.y_log or not line.yardstick] or self.lines
-        parts = [values for line in stretching for values in (line.y, line.low, line.high) if values is not None]
-        y = np.concatenate(parts)
-        y = y[np.isfinite(y)]
-        if not self.y_log:
-            return _widened(min(0.0, float(y.min(initial=0.0))), float(y.max(initial=0.0)) * 1.04)
-        positive = y[y > 0.0]
+        return self._log_range if self.y_log else self._linear_range
+
+    @property
+    def _linear_range(self) -> tuple[float, float]:
+        """From the lowest to the highest of curves and bands, zero included."""
+        stretching = [line for line in self.lines if not line.yardstick] or self.lines
+        y = _finite(values for line in stretching for values in (line.y, line.low, line.high))
+        return _widened(min(0.0, float(y.min(initial=0.0))), float(y.max(initial=0.0)) * 1.04)
+
+    @property
+    def _log_range(self) -> tuple[float, float]:
+        """From the lowest curve to the highest curve or band; a band may leave at the bottom, for it may have none."""
+        curves = _finite(line.y for line in self.lines)
+        every = _finite(values for line in self.lines for values in (line.y, line.high))
+        positive = curves[curves > 0.0]
         if not positive.size:
             return 0.1, 1.0
-        top = float(positive.max())
-        return _widened(max(float(positive.min()), top / 10.0**DECADES_SHOWN), top * 1.15)
+        top = float(every.max())
+        return _widened(max(float(positive.min()) / 1.3, top / 10.0**DECADES_SHOWN), top * 1.15)
+
+    def band(self, line: Line) -> tuple[Floats, Floats] | None:
+        """Return the band of a line as it can be drawn.
+
+        On a logarithmic axis a band may leave the chart at the bottom; one that is often below zero is left out, for
+        half a band would look like a precise one.
+        """
+        if line.low is None or line.high is None:
+            return None
+        if not self.y_log:
+            return line.low, line.high
+        if np.mean(line.low > 0.0) < SHARE_OF_A_BAND:
+            return None
+        return np.maximum(line.low, self.y_range[0] / 2.0), np.where(line.high > 0.0, line.high, np.nan)
+
+
+def _finite(several: Iterable[Floats | None]) -> Floats:
+    """Return all finite numbers of some arrays."""
+    values = np.concatenate([one for one in several if one is not None])
+    return np.asarray(values[np.isfinite(values)])
 
 
 def _widened(low: float, high: float) -> tuple[float, float]:

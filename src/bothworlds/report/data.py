@@ -5,12 +5,16 @@ import io
 import math
 from typing import Any
 
+import numpy as np
+
+from bothworlds.report.figures import NO_BOUNDS, Bounds, bound_curve
 from bothworlds.report.panels import Entry, Panel, Summary
 from bothworlds.report.statistics import Estimate
 from bothworlds.simulation.study import Study
 from bothworlds.simulation.toml import to_toml
 
 COLUMNS = ("regime", "algorithm", "t", "regret", "standard_error", "q10", "median", "q90", "realised_loss", "spent")
+BOUND = "bound"  # the last column: what a theorem says of the regret, where one does
 
 
 def study_as_dict(study: Study) -> dict[str, Any]:
@@ -35,35 +39,37 @@ def headline_data(summary: Summary) -> dict[str, Any]:
     }
 
 
-def all_data(summary: Summary) -> dict[str, Any]:
+def all_data(summary: Summary, bounds: Bounds = NO_BOUNDS) -> dict[str, Any]:
     """Return the headline and the curves as plain values."""
     curves = [
-        {"regime": panel.name, "algorithm": entry.label, "t": entry.rounds.tolist(), **_curves(entry)}
+        {"regime": panel.name, "algorithm": entry.label, "t": entry.rounds.tolist(), **_curves(panel, entry, bounds)}
         for panel in summary.panels
         for entry in panel.entries
     ]
     return {**headline_data(summary), "study_toml": to_toml(summary.study), "curves": curves}
 
 
-def curves_csv(summary: Summary) -> str:
+def curves_csv(summary: Summary, bounds: Bounds = NO_BOUNDS) -> str:
     """Return the curves as CSV, one row per regime, algorithm and checkpoint."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    writer.writerow([*COLUMNS, BOUND])
     for panel in summary.panels:
         for entry in panel.entries:
-            columns = _curves(entry)
-            for row in zip(entry.rounds.tolist(), *(columns[name] for name in COLUMNS[3:]), strict=True):
+            for row in zip(entry.rounds.tolist(), *_curves(panel, entry, bounds).values(), strict=True):
                 writer.writerow([panel.name, entry.label, *("" if value is None else value for value in row)])
     return text.getvalue()
 
 
-def _curves(entry: Entry) -> dict[str, list[float | None]]:
+def _curves(panel: Panel, entry: Entry, bounds: Bounds) -> dict[str, list[float | None]]:
     """Return the curves of an entry by the names of the columns."""
     run = entry.run
     low, middle, high = run.quantiles([0.1, 0.5, 0.9])
     arrays = (run.regret, run.standard_error, low, middle, high, run.realised.mean(axis=0), run.spent)
-    return {name: [plain(value) for value in values.tolist()] for name, values in zip(COLUMNS[3:], arrays, strict=True)}
+    proved = bound_curve(panel, entry, bounds)
+    last = np.full(len(entry.rounds), np.nan) if proved is None else proved
+    named = zip((*COLUMNS[3:], BOUND), (*arrays, last), strict=True)
+    return {name: [plain(value) for value in values.tolist()] for name, values in named}
 
 
 def plain(value: float) -> float | None:

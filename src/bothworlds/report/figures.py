@@ -7,7 +7,7 @@ import numpy as np
 from bothworlds.environments import Environment
 from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.report.chart import Chart, Line, Mark
-from bothworlds.report.palette import Style
+from bothworlds.report.palette import bound_style
 from bothworlds.report.panels import Entry, Panel, Summary
 from bothworlds.report.statistics import local_exponents
 
@@ -47,8 +47,8 @@ def double_log_chart(panel: Panel, bounds: Bounds = NO_BOUNDS) -> Chart:
         low, high = entry.run.quantiles([0.1, 0.9])
         mean = entry.run.regret
         lines.append(_curve(entry, mean, mean - low, high - mean))
-        if entry.label in bounds:
-            lines += _bound_line(entry, bounds[entry.label], panel.environment)
+        proved = bound_curve(panel, entry, bounds)
+        lines += [] if proved is None else [_bound_line(entry, proved)]
     return Chart(
         name=f"{panel.ident}-log-log",
         title=f"Regret, {panel.name}: both axes logarithmic",
@@ -78,23 +78,30 @@ def _curve(entry: Entry, mean: Floats, below: Floats, above: Floats) -> Line:
     )
 
 
-def _bound_line(entry: Entry, bound: Bound, environment: Environment) -> list[Line]:
-    """Return the line of a theorem's bound, where it says something."""
-    values = bound(environment, entry.rounds)
-    if values is None:
-        return []
+def _bound_line(entry: Entry, values: Floats) -> Line:
+    """Return the line of a theorem's bound."""
     t = entry.rounds
     kept = t >= min(10, t[-1] // 1000)
-    style = Style(entry.style.colour, "1 3")
-    label = f"bound for {entry.label}"
-    return [Line(label=label, number=entry.number, style=style, x=t[kept] * 1.0, y=values[kept], thin=True)]
+    style, label = bound_style(entry.style), f"bound for {entry.label}"
+    return Line(label=label, number=entry.number, style=style, x=t[kept] * 1.0, y=values[kept], thin=True)
+
+
+def bound_curve(panel: Panel, entry: Entry, bounds: Bounds) -> Floats | None:
+    """Return what a theorem promises an algorithm in a panel, round by round; None where none does."""
+    return bounds[entry.label](panel.environment, entry.rounds) if entry.label in bounds else None
+
+
+def bounds_at_end(panel: Panel, bounds: Bounds) -> dict[str, float]:
+    """Return what the theorems promise at the horizon, for the algorithms that one covers here."""
+    curves = {entry.label: bound_curve(panel, entry, bounds) for entry in panel.entries}
+    return {label: float(curve[-1]) for label, curve in curves.items() if curve is not None}
 
 
 def corruption_marks(panel: Panel) -> list[Mark]:
     """Mark where nature spends its corruption: a stripe up to 99 % of it, the same for all algorithms.
 
     A nature that looks at the learner spends differently on each: then a rule in the algorithm's colour says when it
-    was through with 99 %.
+    was through with 99 %; the words stand once, at the first rule, or they would hide the curves.
     """
     t, spent = panel.entries[0].rounds, [entry.run.spent for entry in panel.entries]
     if all(np.array_equal(spent[0], other) for other in spent):
@@ -103,12 +110,15 @@ def corruption_marks(panel: Panel) -> list[Mark]:
         start, end = t[np.flatnonzero(spent[0] > 0.0)[0]], t[np.searchsorted(spent[0], 0.99 * spent[0][-1])]
         words = f"corruption C = {spent[0][-1]:,.0f}"
         return [Mark(start=float(start), end=max(float(end), start + 1e-9), text=words)]
-    marks = []
-    for entry, one in zip(panel.entries, spent, strict=True):
-        if one[-1] > 0.0:
-            end = float(t[np.searchsorted(one, 0.99 * one[-1])])
-            marks.append(Mark(start=end, end=end, text=f"C = {one[-1]:,.0f} spent", colour=entry.style.colour))
-    return marks
+    through = [
+        (float(t[np.searchsorted(one, 0.99 * one[-1])]), entry.style.colour)
+        for entry, one in zip(panel.entries, spent, strict=True)
+        if one[-1] > 0.0
+    ]
+    first = min(through)
+    most = max(float(one[-1]) for one in spent)
+    words = f"corruption spent (C up to {most:,.0f})"
+    return [Mark(start=end, end=end, text=words if (end, c) == first else "", colour=c) for end, c in through]
 
 
 def exponent_chart(panel: Panel) -> Chart:
@@ -148,6 +158,7 @@ def exploration_chart(panel: Panel) -> Chart:
         lines=lines,
         y_log=True,
         marks=list(unique.values()),
+        low=True,
     )
 
 

@@ -54,21 +54,22 @@ def _with_matplotlib(chart: Chart, folder: Path) -> list[Path]:
 def _fill(figure: Any, chart: Chart) -> None:
     """Draw axes, curves, marks and legend."""
     axes = figure.add_subplot()
-    for line in chart.lines:
-        _draw(axes, line, log=chart.y_log)
+    for line in sorted(chart.lines, key=lambda line: line.thin):  # algorithms first in the legend, then their bounds
+        _draw(axes, line, chart)
     axes.set_xscale("log" if chart.x_log else "linear")
     axes.set_yscale("log" if chart.y_log else "linear")
     axes.set_xlim(*chart.x_range)
     axes.set_ylim(*chart.y_range)
-    for height, mark in enumerate(chart.marks):
+    for mark in chart.marks:
         colour = "#888888" if mark.colour is None else LIGHT[mark.colour]
         if mark.start == mark.end:
             axes.axvline(mark.start, color=colour, linestyle=":", linewidth=1)
         else:
             axes.axvspan(mark.start, mark.end, color=colour, alpha=0.16, linewidth=0)
-        place = max(mark.start, chart.x_range[0])
-        top = (place, 0.97 - 0.06 * height)
-        axes.annotate(f" {_plain(mark.text)}", top, xycoords=("data", "axes fraction"), va="top", fontsize=7)
+    for row, mark in enumerate(mark for mark in chart.marks if mark.text):
+        height = 0.09 + 0.06 * row if chart.low else 0.97 - 0.06 * row
+        place = (max(mark.start, chart.x_range[0]), height)
+        axes.annotate(f" {_plain(mark.text)}", place, xycoords=("data", "axes fraction"), va="top", fontsize=7)
     axes.set_xlabel(chart.x_label)
     axes.set_ylabel(chart.y_label)
     axes.grid(color="#dddddd", linewidth=0.6)
@@ -76,18 +77,18 @@ def _fill(figure: Any, chart: Chart) -> None:
     figure.legend(loc="outside lower center", ncols=2, fontsize=7, frameon=False)
 
 
-def _draw(axes: Any, line: Line, *, log: bool) -> None:
+def _draw(axes: Any, line: Line, chart: Chart) -> None:
     """Draw a curve and its band, broken where a logarithmic axis cannot show it."""
     colour = LIGHT[line.style.colour]
-    style: Any = "-"
-    if line.style.dash:
+    style: Any = (0, (1.0, 2.0)) if line.thin else "-"
+    if line.style.dash and not line.thin:
         style = (0, tuple(0.6 * float(length) for length in line.style.dash.split()))
     width, over = 0.9 if line.thin else 1.6, 3 if line.style.dash else 2
-    y = np.where(line.y > 0.0, line.y, np.nan) if log else line.y
+    y = np.where(line.y > 0.0, line.y, np.nan) if chart.y_log else line.y
     axes.plot(line.x, y, color=colour, linestyle=style, linewidth=width, zorder=over, label=_plain(line.label))
-    if line.low is not None and line.high is not None:
-        shown = line.low > 0.0 if log else np.ones(len(line.x), dtype=bool)
-        axes.fill_between(line.x, line.low, line.high, where=shown, color=colour, alpha=0.15, linewidth=0)
+    band = chart.band(line)
+    if band is not None:
+        axes.fill_between(line.x, *band, color=colour, alpha=0.15, linewidth=0)
 
 
 def _plain(text: str) -> str:

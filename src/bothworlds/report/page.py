@@ -12,6 +12,7 @@ from bothworlds.report.data import all_data, curves_csv
 from bothworlds.report.figures import (
     NO_BOUNDS,
     Bounds,
+    bounds_at_end,
     double_log_chart,
     exploration_chart,
     exponent_chart,
@@ -43,7 +44,7 @@ def page(summary: Summary, *, bounds: Bounds = NO_BOUNDS) -> str:
     """
     title = escape(summary.study.name)
     sections = [_regime(panel, bounds) for panel in summary.panels]
-    body = "\n".join([_head(summary), *sections, _cost(summary), _numbers(summary), _again(summary)])
+    body = "\n".join([_head(summary), *sections, _cost(summary), _numbers(summary, bounds), _again(summary)])
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
@@ -98,22 +99,23 @@ def _regime(panel: Panel, bounds: Bounds) -> str:
     facts += [f"smallest gap {environment.gap:.3g}"] if environment.stochastic else []
     spent = max(float(entry.run.corruption.mean()) for entry in panel.entries)
     facts += [f"corruption up to C = {spent:,.4g} (marked)"] if spent > 0.0 else []
-    double_log = double_log_chart(panel, bounds)
-    note = " Dotted: the theorem's bound." if any(line.thin for line in double_log.lines) else ""
+    at_end = bounds_at_end(panel, bounds)
+    note = " Fine dots: the theorem’s bound for the algorithm of that colour." if at_end else ""
     charts = [
         parts.figure(
             linear_chart(panel),
             "Mean regret and its 95 % interval. Logarithmic regret is straight. Uniform play may leave the chart.",
         ),
         parts.figure(
-            double_log,
-            f"Mean regret and the middle 80 % of replications, where positive. The slope is the growth exponent.{note}",
+            double_log_chart(panel, bounds),
+            "Mean regret and the middle 80 % of replications, where they are mostly positive. The slope is the growth "
+            f"exponent.{note}",
         ),
     ]
     blocks = [f'<h2 id="{ident}">{escape(panel.name)}</h2><p class="soft">{"; ".join(facts)}.</p>']
     if environment.reacts:
         blocks += [f'<p class="warn c1">{NOT_POLICY_REGRET}</p>', parts.rewards(panel)]
-    blocks += [parts.legend(panel), f'<div class="charts">{"".join(charts)}</div>', parts.growth(panel)]
+    blocks += [parts.legend(panel), f'<div class="charts">{"".join(charts)}</div>', parts.growth(panel, at_end)]
     blocks += [_exponents(panel), _exploration(panel)]
     blocks += [f"<details><summary>Which arm where: final policies</summary>{parts.policies(panel)}</details>"]
     return f'<section aria-labelledby="{ident}">{"".join(blocks)}</section>'
@@ -147,12 +149,13 @@ def _cost(summary: Summary) -> str:
     return f'<section><h2 id="cost">Cost per round</h2>{parts.cost(summary)}</section>'
 
 
-def _numbers(summary: Summary) -> str:
+def _numbers(summary: Summary, bounds: Bounds) -> str:
     """Return the links to the embedded numbers, and the table for a paper."""
     latex = latex_table(summary)
+    everything = json.dumps(all_data(summary, bounds), separators=(",", ":"))
     links = [
-        parts.download("curves.csv", "text/csv", curves_csv(summary)),
-        parts.download("results.json", "application/json", json.dumps(all_data(summary), separators=(",", ":"))),
+        parts.download("curves.csv", "text/csv", curves_csv(summary, bounds)),
+        parts.download("results.json", "application/json", everything),
         parts.download("table.tex", "text/x-tex", latex),
     ]
     return (
@@ -173,9 +176,12 @@ def _again(summary: Summary) -> str:
     command = shlex.join([Path(argv[0]).name.replace("__main__.py", "bothworlds"), *argv[1:]]) if argv else ""
     lines = "bothworlds run study.toml --output results\nbothworlds report results --output report.html"
     link = parts.download("study.toml", "application/toml", study)
+    same = "every number comes out the same, on any number of cores"
+    if summary.on_gpu:
+        same = "played on a GPU, so without one the numbers come out the same up to rounding"
     today = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     return f"""<section><h2 id="again">Run it again</h2>
-<p>Save {link} and run these; every number comes out the same, on any number of cores.</p>
+<p>Save {link} and run these; {same}.</p>
 <pre>{lines}</pre>
 <p class="small soft">Seed {summary.study.numbers["seed"]}; made with {made} on {escape(machine)}
 by <code>{escape(command)}</code>; page written {today}.</p>

@@ -4,6 +4,7 @@ The colours are those of Okabe and Ito, told apart with every kind of colour bli
 stand out from the paper or from the screen at night. The style of the line tells the same a second time.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -19,7 +20,13 @@ KNOWN = {
     "LinUCB": (5, 1),
     "uniform": (6, 2),
 }
-FREE = [(c, d) for d in range(len(DASHES)) for c in (7, 0, 1, 2, 3, 4, 5, 6) if (c, d) not in KNOWN.values()]
+# Neighbours in this list differ in colour and in dashes.
+FREE = [
+    (colour, (place + shift) % len(DASHES))
+    for shift in range(len(DASHES))
+    for place, colour in enumerate((7, 4, 5, 3, 1, 0, 6, 2))
+    if (colour, (place + shift) % len(DASHES)) not in KNOWN.values()
+]
 
 
 class Style(NamedTuple):
@@ -27,6 +34,11 @@ class Style(NamedTuple):
 
     colour: int
     dash: str
+
+
+def bound_style(style: Style) -> Style:
+    """Return the style of what a theorem promises an algorithm: its colour, in fine dots."""
+    return Style(style.colour, "0.1 3.4")
 
 
 def identity(options: dict[str, Any]) -> str:
@@ -44,18 +56,21 @@ def identity(options: dict[str, Any]) -> str:
 def styles(algorithms: Iterable[dict[str, Any]]) -> list[Style]:
     """Return a style for each algorithm: its own if it is a known one, else the next that is free.
 
+    Colours that fewest others have come first.
+
     >>> styles([{"kind": "LinUCB"}, {"kind": "mine"}])
     [Style(colour=5, dash='7 4'), Style(colour=7, dash='')]
     """
-    taken: set[str] = set()
-    found, others = [], 0
-    for options in algorithms:
-        name = identity(options)
-        if name in KNOWN and name not in taken:
-            colour, dash = KNOWN[name]
-            taken.add(name)
-        else:
-            colour, dash = FREE[others % len(FREE)]
-            others += 1
-        found.append(Style(colour, DASHES[dash]))
+    names = [identity(options) for options in algorithms]
+    first = {name: names.index(name) for name in names if name in KNOWN}
+    shared = Counter(KNOWN[name][0] for name in first)
+    left: list[tuple[int, int]] = []
+    found = []
+    for place, name in enumerate(names):
+        left = left or list(FREE)
+        style = KNOWN[name] if first.get(name) == place else min(left, key=lambda one: shared[one[0]])
+        if first.get(name) != place:
+            left.remove(style)
+            shared[style[0]] += 1
+        found.append(Style(style[0], DASHES[style[1]]))
     return found

@@ -69,8 +69,15 @@ class Entry:
         return np.nan_to_num(self.run.standard_error * factor(len(self.run.expected)))
 
     @property
+    def on_gpu(self) -> bool:
+        """Whether a GPU played it."""
+        return "gpu" in self.results.manifest.get("run", {}).get("device", {}).values()
+
+    @property
     def cost(self) -> float:
-        """Microseconds of processor time per round; NaN where it was not measured."""
+        """Microseconds of processor time per round; NaN where it was not measured, as on a GPU."""
+        if self.on_gpu:
+            return math.nan
         measured = self.results.manifest.get("run", {}).get("microseconds_per_round", {})
         return float(next(iter(measured.values()), math.nan))
 
@@ -157,6 +164,11 @@ class Summary:
     styles: dict[str, Style]
     manifest: dict[str, Any]
     missing: list[str]
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether a GPU played some of it."""
+        return any(entry.on_gpu for panel in self.panels for entry in panel.entries)
 
     @cached_property
     def scores(self) -> dict[str, Estimate]:

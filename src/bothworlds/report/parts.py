@@ -1,22 +1,23 @@
 """Parts of the page: each a function from results to HTML. Whatever a user may have named is escaped here."""
 
 import base64
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from html import escape
 
 from bothworlds.report.chart import Chart
-from bothworlds.report.palette import Style
-from bothworlds.report.panels import Panel, Summary
+from bothworlds.report.palette import Style, bound_style
+from bothworlds.report.panels import Entry, Panel, Summary
 from bothworlds.report.svg import svg
 from bothworlds.report.tables import column_title, number, with_interval
 
 MOST_SHOWN = 12  # contexts and arms of a policy
 
 
-def key(style: Style) -> str:
+def key(style: Style, *, thin: bool = False) -> str:
     """Return a piece of line in an algorithm's colour and style."""
+    kind = "line thin" if thin else "line"
     dash = f' stroke-dasharray="{style.dash}"' if style.dash else ""
-    path = f'<path class="line" d="M0 6h30"{dash}/>'
+    path = f'<path class="{kind}" d="M0 6h30"{dash}/>'
     return f'<svg class="key c{style.colour}" viewBox="0 0 30 12" aria-hidden="true">{path}</svg>'
 
 
@@ -78,18 +79,27 @@ def _headline_cell(panel: Panel, label: str, *, best: bool) -> str:
     return f"<td{mark}>{value}{interval}</td>"
 
 
-def growth(panel: Panel) -> str:
-    """Return regret and growth exponents of a panel."""
+def growth(panel: Panel, bounds: Mapping[str, float]) -> str:
+    """Return regret and growth exponents of a panel, and what is proved at the horizon, if anything is."""
     rows = []
     for entry in panel.entries:
         low, middle, high = entry.run.quantiles([0.1, 0.5, 0.9])[:, -1]
         cells = [with_interval(entry.regret), number(low), number(middle), number(high)]
-        own = number(float(entry.run.regret_against_own_best[-1]))
-        rows.append([f"{key(entry.style)}{escape(entry.label)}", *cells, own, with_interval(entry.exponent)])
+        cells += [number(float(entry.run.regret_against_own_best[-1])), with_interval(entry.exponent)]
+        cells += [_bound(entry, bounds)] if bounds else []
+        rows.append([f"{key(entry.style)}{escape(entry.label)}", *cells])
     head = ["algorithm", "regret", "10 %", "median", "90 %", "against own best", "growth exponent"]
+    head += ["theorem’s bound"] if bounds else []
     when = f"Regret at T = {panel.horizon:,}"
     caption = f"{when}: mean with 95 % interval, quantiles of replications; exponent over the last decade"
     return table(head, rows, caption=caption)
+
+
+def _bound(entry: Entry, bounds: Mapping[str, float]) -> str:
+    """Return what is proved of an algorithm at the horizon, with its line."""
+    if entry.label not in bounds:
+        return "–"
+    return f"{key(bound_style(entry.style), thin=True)}{number(bounds[entry.label])}"
 
 
 def rewards(panel: Panel) -> str:
@@ -130,10 +140,10 @@ def policies(panel: Panel) -> str:
     if max(problem.n_contexts, problem.n_arms) > MOST_SHOWN:
         left_out = f" Only the {MOST_SHOWN} likeliest contexts and the first {MOST_SHOWN} arms are shown."
     tables = "".join(_policy(panel, place) for place in range(len(panel.entries)))
-    return (
-        f'<p class="small soft">Probability in percent, mean over replications, at t = T.{star}{left_out}</p>'
-        f'<div class="policies">{tables}</div>'
+    what = (
+        "How often each arm is played at t = T, in percent, mean over replications; after a context, how often it comes"
     )
+    return f'<p class="small soft">{what}.{star}{left_out}</p><div class="policies">{tables}</div>'
 
 
 def _policy(panel: Panel, place: int) -> str:
@@ -150,7 +160,8 @@ def _policy(panel: Panel, place: int) -> str:
             f"{100 * entry.run.policy[x, a]:.0f}</td>"
             for a in arms
         ]
-        body.append(f'<tr><th scope="row">{escape(problem.contexts[x])}</th>{"".join(cells)}</tr>')
+        often = f"<small> {100 * problem.probabilities[x]:.3g} %</small>"
+        body.append(f'<tr><th scope="row">{escape(problem.contexts[x])}{often}</th>{"".join(cells)}</tr>')
     return (
         f'<table class="c{entry.style.colour}"><caption>{escape(entry.label)}</caption>'
         f'<thead><tr><th scope="col">x \\ arm</th>{head}</tr></thead><tbody>{"".join(body)}</tbody></table>'

@@ -2,7 +2,9 @@
 
 from typing import Any
 
+from bothworlds.algorithms.real_ftrl import RealFTRL
 from bothworlds.environments import Environment
+from bothworlds.report.theorems import covered_as
 from bothworlds.report.verdicts import Check, against_bound
 from bothworlds.simulation.results import Results
 from bothworlds.simulation.study import Cell
@@ -39,17 +41,9 @@ def check_cell(cell: Cell, results: Results) -> tuple[Bound, Check] | None:
 def _name(cell: Cell) -> str | None:
     """Return the name that the table of bounds has for an algorithm, if there is one."""
     algorithm: Any = cell.make_algorithm()
-    options = cell.algorithm_options
-    if options["kind"] == "RealFTRL":
-        return "BoBW-RealFTRL" if algorithm.horizon == cell.numbers["horizon"] else None
-    if options["kind"] != "LCTsallisINF" or algorithm.alpha != 0.5 or algorithm.covariance != "exact":
+    if isinstance(algorithm, RealFTRL) and algorithm.horizon != cell.numbers["horizon"]:
         return None
-    tuning = str(algorithm.tuning)
-    return {
-        "Paper(finite_support=True)": "LC-Tsallis-INF, paper",
-        "Paper(finite_support=False)": "LC-Tsallis-INF, paper, any support",
-        "Certified(c=None, batch=1)": "LC-Tsallis-INF, certified",
-    }.get(tuning)
+    return covered_as(algorithm)
 
 
 def _known(cell: Cell, environment: Environment) -> dict[str, Any]:

@@ -12,12 +12,12 @@ from bothworlds.report.palette import LIGHT
 
 WIDTH, HEIGHT = 460, 320
 LEFT, RIGHT, TOP, BOTTOM = 52, 12, 26, 40
-SHORTEST_BAND = 0.25  # of the curve; shorter shreds of a band that dips below zero tell nothing
 Scale = Callable[[Floats], Floats]
 
 STANDALONE = (
     "text{font:12px system-ui,sans-serif;fill:#333}.axis{stroke:#888;fill:none}.grid{stroke:#ddd;fill:none}"
-    ".line{fill:none;stroke:var(--c);stroke-width:2}.thin{stroke-width:1;opacity:.8}.band{fill:var(--c);opacity:.15}"
+    ".line{fill:none;stroke:var(--c);stroke-width:2}.thin{stroke-width:1.5;stroke-linecap:round}"
+    ".band{fill:var(--c);opacity:.15}.name,.note{font-size:11px}.note{paint-order:stroke;stroke:#fff;stroke-width:3px}"
     ".mark{fill:#888;opacity:.16}.rule{stroke:var(--c,#888);stroke-dasharray:2 3;fill:none}"
 )
 
@@ -43,10 +43,12 @@ def svg(chart: Chart, *, ident: str) -> str:
         f'<clipPath id="{ident}-c"><rect x="{LEFT}" y="{TOP - 2}" width="{WIDTH - LEFT - RIGHT + 2}" '
         f'height="{HEIGHT - TOP - BOTTOM + 2}"/></clipPath>',
         *_axes(chart, x, y),
-        *(_mark(mark, chart, x, TOP + 13 + 14 * place) for place, mark in enumerate(chart.marks)),
+        *(_mark(mark, chart, x) for mark in _visible(chart)),
         f'<g clip-path="url(#{ident}-c)">',
         *(_line(line, chart, x, y) for line in chart.in_order),
-        "</g></svg>",
+        "</g>",
+        *(_words(mark, chart, x, place) for place, mark in enumerate(m for m in _visible(chart) if m.text)),
+        "</svg>",
     ]
     return "".join(parts)
 
@@ -54,7 +56,8 @@ def svg(chart: Chart, *, ident: str) -> str:
 def standalone(chart: Chart) -> str:
     """Return the chart as a file of its own, on white, with a legend."""
     palette = "".join(f".c{i}{{--c:{colour}}}" for i, colour in enumerate(LIGHT))
-    rows = [_legend(line, i) for i, line in enumerate(line for line in chart.lines if not line.thin)]
+    in_turn = sorted(chart.lines, key=lambda line: line.thin)  # algorithms first, then their bounds
+    rows = [_legend(line, place) for place, line in enumerate(in_turn)]
     height = HEIGHT + 16 * math.ceil(len(rows) / 2) + 8
     inner = svg(chart, ident="f").split(">", 1)[1].removesuffix("</svg>")
     return (
@@ -66,10 +69,11 @@ def standalone(chart: Chart) -> str:
 
 def _legend(line: Line, place: int) -> str:
     """Return one entry of the legend, two to a row."""
-    x, y = LEFT + (place % 2) * 200, HEIGHT + 8 + 16 * (place // 2)
+    x, y = 12 + (place % 2) * 224, HEIGHT + 8 + 16 * (place // 2)
+    kind = "line thin" if line.thin else "line"
     return (
-        f'<g class="c{line.style.colour}"><path class="line" d="M{x} {y}h26"{_dash(line)}/>'
-        f'<text x="{x + 32}" y="{y + 4}">{escape(line.label)}</text></g>'
+        f'<g class="c{line.style.colour}"><path class="{kind}" d="M{x} {y}h26"{_dash(line)}/>'
+        f'<text x="{x + 32}" y="{y + 4}" class="name">{escape(line.label)}</text></g>'
     )
 
 
@@ -92,29 +96,46 @@ def _axes(chart: Chart, x: Scale, y: Scale) -> list[str]:
     return parts
 
 
-def _mark(mark: Mark, chart: Chart, x: Scale, height: int) -> str:
-    """Return a stripe or a rule with its words."""
+def _visible(chart: Chart) -> list[Mark]:
+    """Return the marks that lie within the chart."""
     low, high = chart.x_range
-    if mark.start > high or mark.end < low:
-        return ""
-    start, end = (float(x(np.array(min(max(v, low), high)))) for v in (mark.start, mark.end))
+    return [mark for mark in chart.marks if mark.start <= high and mark.end >= low]
+
+
+def _ends(mark: Mark, chart: Chart, x: Scale) -> tuple[float, float]:
+    """Return where a mark begins and ends on the drawing."""
+    start, end = (float(x(np.array(np.clip(value, *chart.x_range)))) for value in (mark.start, mark.end))
+    return start, end
+
+
+def _mark(mark: Mark, chart: Chart, x: Scale) -> str:
+    """Return a stripe or a rule."""
+    start, end = _ends(mark, chart, x)
     colour = "" if mark.colour is None else f' class="c{mark.colour}"'
-    words = f'<text x="{start + 4:.1f}" y="{height}" class="note">{escape(mark.text)}</text>'
     if mark.start == mark.end:
-        return f'<g{colour}><path class="rule" d="M{start:.1f} {TOP}V{HEIGHT - BOTTOM}"/>{words}</g>'
+        return f'<g{colour}><path class="rule" d="M{start:.1f} {TOP}V{HEIGHT - BOTTOM}"/></g>'
     size = f'width="{end - start:.1f}" height="{HEIGHT - TOP - BOTTOM}"'
-    return f'<g{colour}><rect class="mark" x="{start:.1f}" y="{TOP}" {size}/>{words}</g>'
+    return f'<g{colour}><rect class="mark" x="{start:.1f}" y="{TOP}" {size}/></g>'
+
+
+def _words(mark: Mark, chart: Chart, x: Scale, line: int) -> str:
+    """Return the words of a mark: right of where it begins, or left of it where they would leave the chart."""
+    start, _ = _ends(mark, chart, x)
+    height = HEIGHT - BOTTOM - 8 - 14 * line if chart.low else TOP + 13 + 14 * line
+    late = start > LEFT + 0.7 * (WIDTH - LEFT - RIGHT)
+    place = f'x="{start - 4:.1f}" text-anchor="end"' if late else f'x="{start + 4:.1f}"'
+    return f'<text {place} y="{height}" class="note">{escape(mark.text)}</text>'
 
 
 def _line(line: Line, chart: Chart, x: Scale, y: Scale) -> str:
     """Return a curve and its band."""
     parts = [f'<g class="c{line.style.colour}" data-algorithm="{line.number}"><title>{escape(line.label)}</title>']
-    if line.low is not None and line.high is not None:
-        for piece in _pieces(line.low, log=chart.y_log):
-            if len(piece) < SHORTEST_BAND * len(line.x):
-                continue
-            forth = _points(x(line.x[piece]), y(line.high[piece]))
-            back = _points(x(line.x[piece])[::-1], y(line.low[piece])[::-1])
+    band = chart.band(line)
+    if band is not None:
+        low, high = band
+        for piece in _pieces(low + high, log=chart.y_log):
+            forth = _points(x(line.x[piece]), y(high[piece]))
+            back = _points(x(line.x[piece])[::-1], y(low[piece])[::-1])
             parts.append(f'<path class="band" d="M{forth}L{back}Z"/>')
     kind = "line thin" if line.thin else "line"
     path = "".join(f"M{_points(x(line.x[piece]), y(line.y[piece]))}" for piece in _pieces(line.y, log=chart.y_log))

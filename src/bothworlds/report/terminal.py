@@ -20,10 +20,11 @@ def table_text(summary: Summary, *, width: int = 100) -> str:
     titles[1:-2] = [f"{panel.name}*" if panel.environment.reacts else panel.name for panel in summary.panels]
     note = ["* total reward: larger is better"] if any(panel.environment.reacts for panel in summary.panels) else []
     short = [[cell.partition(" ± ")[0] for cell in row] for row in rows]
-    for shown in (rows, short):
-        text = aligned([titles, *shown])
-        if max(len(line) for line in text.splitlines()) <= width:
-            return "\n".join([text, *note])
+    whole, lean = aligned([titles, *rows]), aligned([titles, *short])
+    if _width(whole) <= width:
+        return "\n".join([whole, *note])
+    if _width(lean) <= width:
+        return "\n".join([lean, *note, f"95 % intervals need {_width(whole)} columns; the report has them"])
     blocks = []
     for panel in summary.panels:
         lines = [[entry.label, with_interval(panel.headline(entry))] for entry in panel.entries]
@@ -44,6 +45,11 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
     lines = ["  ".join(_padded(cell, widths[i], i) for i, cell in enumerate(row)).rstrip() for row in rows]
     lines.insert(1, "  ".join("-" * width for width in widths))
     return "\n".join(lines)
+
+
+def _width(text: str) -> int:
+    """Return how many characters the longest line has."""
+    return max(len(line) for line in text.splitlines())
 
 
 def _padded(cell: str, width: int, column: int) -> str:

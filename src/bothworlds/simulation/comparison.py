@@ -1,5 +1,6 @@
 """The comparison that `bothworlds compare` runs: the paper's algorithm and its rivals, regime by regime, as a study."""
 
+import inspect
 from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
@@ -36,6 +37,8 @@ def comparison(
 ) -> Study:
     """Return the study of a comparison; what is left out has the values of `bothworlds compare`.
 
+    Algorithms that can be told the horizon are told it, for that is what is proved of them.
+
     Parameters
     ----------
     algorithms
@@ -49,17 +52,27 @@ def comparison(
     >>> list(study.algorithms), study.numbers["horizon"]
     (['LC-Tsallis-INF adaptive', 'LinUCB'], 100)
     """
-    given = {key: value for key, value in numbers.items() if value is not None}
+    given = {**NUMBERS, **{key: value for key, value in numbers.items() if value is not None}}
+    chosen = _chosen(algorithms, {**OURS, **RIVALS}, known_algorithms(), "algorithm")
     return Study.from_dict(
         {
             "name": "LC-Tsallis-INF and its rivals",
-            **NUMBERS,
             **given,
             "sizes": {**SIZES, **(sizes or {})},
             "environments": _chosen(regimes, REGIMES, known_regimes(), "regime"),
-            "algorithms": _chosen(algorithms, {**OURS, **RIVALS}, known_algorithms(), "algorithm"),
+            "algorithms": {label: _tuned(options, given["horizon"]) for label, options in chosen.items()},
         }
     )
+
+
+def _tuned(options: dict[str, Any], horizon: int) -> dict[str, Any]:
+    """Return the options of an algorithm with the horizon, if it can be told one.
+
+    >>> _tuned({"kind": "RealFTRL"}, 100), _tuned({"kind": "OFUL"}, 100)
+    ({'kind': 'RealFTRL', 'horizon': 100}, {'kind': 'OFUL'})
+    """
+    told = "horizon" in inspect.signature(ALGORITHMS[options["kind"]]).parameters
+    return {**options, "horizon": horizon} if told else options
 
 
 def known_regimes() -> dict[str, tuple[str, dict[str, Any]]]:

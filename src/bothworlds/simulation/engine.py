@@ -110,7 +110,13 @@ def simulate(
             unfinished=None if unfinished is None else _file_of(unfinished, label),
         )
         cost[label] = seconds
-    return collect(setting, labelled, runs, cost, time.time() - began)
+    results = collect(setting, labelled, runs, cost, time.time() - began)
+    rounds = setting.horizon * replications
+    results.manifest["run"]["device"] = {
+        label: "gpu" if on_card(device, rounds, in_kernel_text=_in_kernel_text(algorithm, environment)) else "cpu"
+        for label, algorithm in labelled.items()
+    }
+    return results
 
 
 def _file_of(unfinished: str | Path, label: str) -> Path:

@@ -1,6 +1,7 @@
 """Progress of a study: a bar on a terminal, a plain line now and then elsewhere; all of it on stderr."""
 
 import contextlib
+import shutil
 import sys
 import threading
 import time
@@ -8,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any, Protocol
 
 FIRST_LINE, OTHER_LINES = 4.0, 15.0  # seconds
+ROOM_FOR_A_BAR, ROOM_FOR_SPEED = 50, 80  # characters
 
 
 class Watch(Protocol):
@@ -70,7 +72,7 @@ def shown(work: float, cells: int, *, quiet: bool) -> Iterator[Watch]:
     count = Count(work, cells)
     if quiet or not cells:
         yield count
-    elif sys.stderr.isatty():
+    elif sys.stderr.isatty() and shutil.get_terminal_size().columns >= ROOM_FOR_A_BAR:
         with _bar(count) as watch:
             yield watch
     else:
@@ -105,12 +107,13 @@ def _bar(count: Count) -> Iterator[Watch]:
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.table import Column
 
+    wide = shutil.get_terminal_size().columns >= ROOM_FOR_SPEED
     columns: list[Any] = [
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False, table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis")),
         BarColumn(bar_width=20),
         TextColumn("{task.percentage:>3.0f} %"),
-        TextColumn("{task.fields[speed]}", markup=False),
+        *([TextColumn("{task.fields[speed]}", markup=False)] if wide else []),
         TimeElapsedColumn(),
         TimeRemainingColumn(compact=True),
     ]
@@ -122,7 +125,7 @@ def _bar(count: Count) -> Iterator[Watch]:
 
             def begin(self, name: str, weight: float) -> None:
                 count.begin(name, weight)
-                bar.update(task, description=f"{count.number}/{count.cells} starting {name}")
+                bar.update(task, description=f"{count.number}/{count.cells} compiling {name}, if need be")
 
             def advance(self, rounds: int) -> None:
                 count.advance(rounds)

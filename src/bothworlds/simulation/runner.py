@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 
 from bothworlds.errors import StudyError
-from bothworlds.simulation.engine import Progress, simulate
+from bothworlds.simulation.engine import Device, Progress, simulate
 from bothworlds.simulation.folder import CELLS, finished_cell, write_study
 from bothworlds.simulation.progress import Watch, shown
 from bothworlds.simulation.replayed import KIND, fixed_policies, replayed_cell
@@ -24,6 +24,7 @@ def run_study(
     threads: int | None = None,
     quiet: bool = False,
     executor: Executor | None = None,
+    device: Device = "cpu",
 ) -> list[tuple[Cell, Results]]:
     """Run the cells of a study that are not yet in the output folder; return all of them, in order.
 
@@ -43,7 +44,10 @@ def run_study(
     executor
         Anything with the ``submit`` of `concurrent.futures`: processes, or a cluster. Tasks are slices of replications;
         the arrays are the same, byte for byte, as without an executor.
+    device
+        As in `simulate`; not together with an executor.
     """
+    check_device(device, executor)
     folder = Path(output) / CELLS
     folder.mkdir(parents=True, exist_ok=True)
     write_study(study, output)
@@ -56,7 +60,7 @@ def run_study(
         shown(sum(_work(cell) for cell in open_cells), len(open_cells), quiet=quiet) as watch,
         contextlib.ExitStack() as stack,
     ):
-        for cell, done in _all(open_cells, threads=threads, watch=watch, executor=executor, stack=stack):
+        for cell, done in _all(open_cells, threads=threads, watch=watch, executor=executor, device=device, stack=stack):
             if isinstance(done, Exception):
                 failures.append((cell, done))
                 continue
@@ -74,11 +78,13 @@ def _all(
     threads: int | None,
     watch: Watch,
     executor: Executor | None,
+    device: Device,
     stack: contextlib.ExitStack,
 ) -> Iterable[Finished]:
     """Run cells on the executor, if there is one and it can take them, and the others here."""
     away = [cell for cell in cells if executor is not None and not _is_replayed(cell)]
-    here = stack.enter_context(contextlib.closing(_in_turn([c for c in cells if c not in away], threads, watch)))
+    turns = _in_turn([cell for cell in cells if cell not in away], threads, watch, device)
+    here = stack.enter_context(contextlib.closing(turns))
     if executor is None or not away:
         return here
     watch.begin(f"{len(away)} cells on the engine", sum(_work(cell) for cell in away) / sum(map(_rounds, away)))
@@ -86,13 +92,13 @@ def _all(
     return chain(there, here)
 
 
-def _in_turn(cells: list[Cell], threads: int | None, watch: Watch) -> Generator[Finished]:
+def _in_turn(cells: list[Cell], threads: int | None, watch: Watch, device: Device) -> Generator[Finished]:
     """Run cells one after the other in this process; yield each with its results or with what went wrong."""
     for cell in cells:
         watch.begin(f"{cell.algorithm} in {cell.environment}", _work(cell) / _rounds(cell))
         done: Results | Exception
         try:
-            done = run_cell(cell, threads=threads, progress=watch.advance)
+            done = run_cell(cell, threads=threads, progress=watch.advance, device=device)
         except Exception as error:
             done = error
         yield cell, done
@@ -130,7 +136,19 @@ def _work(cell: Cell) -> float:
         return 0.0
 
 
-def run_cell(cell: Cell, *, threads: int | None = None, progress: Progress | None = None) -> Results:
+def check_device(device: Device, executor: Executor | None = None) -> None:
+    """Refuse a device that is not there before any work begins, rather than in every cell."""
+    if device != "cpu" and executor is not None:
+        raise ValueError(f"device={device!r} is for this process; an executor's tasks run on processors")
+    if device == "gpu":
+        from bothworlds.simulation import gpu  # slow to import, so only who asks for it pays
+
+        gpu.require_card()
+
+
+def run_cell(
+    cell: Cell, *, threads: int | None = None, progress: Progress | None = None, device: Device = "cpu"
+) -> Results:
     """Run one cell; its numbers depend on nothing outside the cell."""
     numbers, environment = cell.numbers, cell.make_environment()
     return simulate(
@@ -144,4 +162,5 @@ def run_cell(cell: Cell, *, threads: int | None = None, progress: Progress | Non
         batch=numbers["batch"],
         threads=threads,
         progress=progress,
+        device=device,
     )

@@ -113,6 +113,8 @@ class Study:
             content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise FileNotFoundError(f"no such file: {path}") from None
+        except IsADirectoryError:
+            raise ValueError(f"{path} is a folder, not a study (a TOML file)") from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise ValueError(f"{path} is not valid TOML: {error}") from None
         try:

@@ -1,0 +1,179 @@
+"""The command line when something is not as it should be: no card, wrong files, small terminals, an early Ctrl-C."""
+
+import json
+import os
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+import bothworlds as bw
+from bothworlds.cli import main
+from bothworlds.simulation import gpu, progress
+from bothworlds.simulation.comparison import comparison
+from bothworlds.simulation.study import ALGORITHMS
+
+SMALL = ["--horizon", "6", "--replications", "2", "--contexts", "3", "--arms", "2", "--dimension", "2"]
+
+# The simulator has no memory to speak of, so a size is made up; everything else is the command as it is.
+ON_A_SIMULATED_CARD = """
+import sys
+from bothworlds.cli import main
+from bothworlds.simulation import gpu
+gpu.free_memory = lambda: 10**6
+main(sys.argv[1:])
+"""
+
+
+def called(*arguments: str, env: dict[str, str] | None = None) -> Result:
+    return CliRunner().invoke(main, list(arguments), env=env)
+
+
+@pytest.mark.skipif(gpu.is_available(), reason="there is a card")
+def test_without_a_card_a_sentence_and_exit_code_three(tmp_path: Path) -> None:
+    study = tmp_path / "study.toml"
+    assert called("new", str(study)).exit_code == 0
+    out = tmp_path / "out"
+    for command in (["compare", *SMALL], ["run", str(study)]):
+        done = called(*command, "--device", "gpu", "--output", str(out))
+        assert done.exit_code == 3
+        assert "needs an NVIDIA card" in done.stderr
+        assert not out.exists()  # nothing was begun
+    done = called("compare", *SMALL, "--algorithms", "LinUCB", "--device", "auto", "--output", str(out))
+    assert done.exit_code == 0
+    both = called("run", str(study), "--device", "auto", "--engine", "dask")
+    assert both.exit_code == 2
+    assert "give one of them" in both.stderr
+    with pytest.raises(ValueError, match="executor"):
+        bw.run_study(bw.Study.from_toml(study), out, executor=object(), device="gpu")  # type: ignore[arg-type]
+
+
+def test_a_study_on_a_simulated_card_has_the_same_numbers(tmp_path: Path) -> None:
+    arguments = ["compare", *SMALL, "--algorithms", "LinUCB", "--regimes", "stochastic,ad fatigue"]
+    found = {}
+    for device in ("gpu", "cpu"):
+        out = tmp_path / device
+        command = [sys.executable, "-c", ON_A_SIMULATED_CARD, *arguments, "--device", device, "--output", str(out)]
+        environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}
+        done = subprocess.run([*command, "--json"], env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[-2000:]
+        content = json.loads(done.stdout)
+        for regime in content["regimes"]:
+            for row in regime["algorithms"]:
+                del row["microseconds_per_round"]
+        found[device] = content["regimes"]
+        study = bw.Study.from_toml(out / "study.toml")
+        manifests = [
+            json.loads((out / "cells" / f"{cell.key}.json").read_text(encoding="utf-8")) for cell in study.cells()
+        ]
+        assert {tuple(manifest["run"]["device"].values()) for manifest in manifests} == {(device,)}
+        page = (out / "report.html").read_text(encoding="utf-8")
+        assert ("played on a GPU" in page) == (device == "gpu")
+    assert found["gpu"] == found["cpu"]
+
+
+@pytest.mark.parametrize("kind", sorted(ALGORITHMS))
+@pytest.mark.filterwarnings("ignore:the features depend on the arm")
+def test_every_algorithm_can_be_compared_by_its_name(kind: str) -> None:
+    """Those that must know the horizon are told it."""
+    study = comparison(algorithms=[kind], regimes=["stochastic"], horizon=50)
+    (options,) = study.algorithms.values()
+    assert options.get("horizon", 50) == 50
+
+
+def test_a_rival_with_a_theorem_is_run_as_the_theorem_wants() -> None:
+    assert comparison(horizon=70, regimes=["stochastic"]).algorithms["RealFTRL"] == {"kind": "RealFTRL", "horizon": 70}
+
+
+def test_a_warning_is_told_once(tmp_path: Path) -> None:
+    done = called("compare", *SMALL, "--algorithms", "RobustLinExp3,FTRLLC", "--output", str(tmp_path))
+    assert done.exit_code == 0
+    assert done.stderr.count("warning: the features depend on the arm") == 1
+
+
+@pytest.mark.parametrize(("text", "code"), [("1e2", 0), ("1_00", 0), ("1.5", 2), ("1e-2", 2), ("inf", 2), ("1e999", 2)])
+def test_numbers_may_be_written_as_researchers_do(text: str, code: int) -> None:
+    done = called("bounds", "--horizon", text, "--json")
+    assert done.exit_code == code
+    if code == 0:
+        assert done.stdout == called("bounds", "--horizon", "100", "--json").stdout
+
+
+@pytest.mark.parametrize("option", ["--algorithms", "--regimes"])
+def test_an_empty_list_of_names_is_refused(option: str) -> None:
+    done = called("compare", option, " , ")
+    assert done.exit_code == 2
+    assert "names nothing" in done.stderr
+
+
+def test_files_that_are_no_problems(tmp_path: Path) -> None:
+    text, folder = tmp_path / "text.npz", tmp_path / "folder"
+    text.write_text("x")
+    folder.mkdir()
+    for path, words in ((text, "not a file written by this library"), (folder, "is a folder")):
+        done = called("design", str(path))
+        assert done.exit_code == 3
+        assert words in done.stderr
+        assert "pickle" not in done.stderr
+    assert "is a folder" in called("run", str(folder)).stderr
+
+
+def test_what_cannot_be_written_is_called_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "busy.json").mkdir()
+    with pytest.raises(OSError, match=r"cannot write .*busy\.json: Is a directory"):
+        bw.Problem(features=[[[1, 0], [0, 1]]], probabilities=[1]).save(tmp_path / "busy.json")
+    assert [path.name for path in tmp_path.iterdir()] == ["busy.json"]
+
+
+def test_required_options_are_listed_as_such() -> None:
+    found = json.loads(called("list", "--json").stdout)
+    assert found["algorithms"]["LinearEXP4"]["required"] == ["horizon"]
+    assert found["algorithms"]["RealFTRL"]["required"] == []
+    assert found["environments"]["corrupted"]["set_by_study"] == ["budget"]
+    text = called("list").stdout
+    assert "horizon (required), policies = 'linear'" in text
+    assert "budget (set by the study)" in text
+
+
+def test_an_interrupt_during_the_import_ends_with_130(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("bothworlds.cli.main", stop)
+    with pytest.raises(SystemExit) as left:
+        runpy.run_module("bothworlds", run_name="__main__")
+    assert left.value.code == 130
+    assert capsys.readouterr().err == "interrupted\n"
+
+
+def test_no_bar_in_a_very_small_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    shown = {}
+    for columns in ("20", "60", "120"):
+        monkeypatch.setenv("COLUMNS", columns)
+        with progress.shown(10.0, 1, quiet=False) as watch:
+            watch.begin("a cell", 1.0)
+            watch.advance(10)
+        shown[columns] = capsys.readouterr().err
+    assert shown["20"] == ""  # a plain line would have come after some seconds
+    assert "a cell" in shown["60"]
+    assert "rounds/s" not in shown["60"]
+    assert "rounds/s" in shown["120"]
+
+
+def test_a_table_without_intervals_says_so(tmp_path: Path) -> None:
+    arguments = ["--algorithms", "LinUCB,uniform", "--output", str(tmp_path)]
+    assert called("compare", *SMALL, *arguments).exit_code == 0
+    wide = called("show", str(tmp_path), "--no-plot", env={"COLUMNS": "150"}).stdout
+    columns = max(len(line) for line in wide.split("\n\n")[0].splitlines())
+    lean = called("show", str(tmp_path), "--no-plot", env={"COLUMNS": str(columns - 1)}).stdout
+    assert f"intervals need {columns} columns" in lean
+    assert "intervals need" not in wide
+    assert np.isin("±", list(wide))

@@ -1,0 +1,182 @@
+"""The page in a real browser, where there is one: chromium, headless, offline."""
+
+import contextlib
+import csv
+import html
+import io
+import json
+import re
+import shutil
+import subprocess
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import bothworlds as bw
+from bothworlds.cli import main
+from bothworlds.report import page
+from bothworlds.simulation.results import load_results
+from report_pages import CONTENT, made_page, summary_from
+
+pytestmark = pytest.mark.skipif(shutil.which("chromium") is None, reason="needs the browser chromium")
+
+COMMAND = ["chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--dump-dom"]
+ANSWER = """<script>
+const say = found => { const pre = document.createElement("pre"); pre.id = "found";
+  pre.textContent = JSON.stringify(found); document.body.append(pre); };
+%s
+</script></body>"""
+
+
+def asked(text: str, script: str, folder: Path, *options: str) -> Any:
+    """Open a page, run a script in it that says something, and return what it said; errors on the console fail."""
+    path = folder / "page.html"
+    path.write_text(text.replace("</body>", ANSWER % script), encoding="utf-8")
+    done = subprocess.run([*COMMAND, *options, path.as_uri()], capture_output=True, text=True, timeout=120, check=True)
+    assert "CONSOLE" not in done.stderr
+    found = re.search(r'<pre id="found">(.*?)</pre>', done.stdout, flags=re.DOTALL)
+    assert found is not None
+    return json.loads(html.unescape(found[1]))
+
+
+TOGGLE = """
+const button = document.querySelector('.legend button[data-algorithm="1"]');
+const parts = [...document.querySelectorAll('svg g[data-algorithm="1"]')];
+const others = [...document.querySelectorAll('svg g[data-algorithm="0"]')];
+const hidden = some => some.filter(part => getComputedStyle(part).display === "none").length;
+const pressed = () => [...document.querySelectorAll('.legend button[data-algorithm="1"]')]
+  .map(same => same.getAttribute("aria-pressed"));
+const states = [[hidden(parts), hidden(others), pressed()]];
+for (let i = 0; i < 2; i++) { button.click(); states.push([hidden(parts), hidden(others), pressed()]); }
+say({count: parts.length, states});
+"""
+
+
+def test_buttons_of_the_legend_hide_and_show_an_algorithm_in_every_chart(tmp_path: Path) -> None:
+    found = asked(made_page(), TOGGLE, tmp_path)
+    count = found["count"]
+    assert count == 12  # in each of three regimes two charts of regret, one of exponents, one of exploration
+    on, off = ["true"] * 3, ["false"] * 3
+    assert found["states"] == [[0, 0, on], [count, 0, off], [0, 0, on]]
+
+
+@contextlib.contextmanager
+def served(text: str) -> Iterator[tuple[int, list[str]]]:
+    """Serve a page on this machine; yield the port, and the list of what is asked for."""
+    wanted: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            wanted.append(f"{self.headers['Host'].partition(':')[0]}{self.path}")
+            self.send_response(200 if self.path == "/page.html" else 404)
+            self.send_header("Content-Type", "text/html; charset=utf-8")
+            self.end_headers()
+            self.wfile.write(text.encode() if self.path == "/page.html" else b"")
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield server.server_port, wanted
+        server.shutdown()
+        thread.join()
+
+
+def fetched(text: str) -> list[str]:
+    """Open a page from a server, with every other host led to that server, too; return all that is asked for."""
+    with served(text) as (port, wanted):
+        everywhere = f"--host-resolver-rules=MAP * 127.0.0.1:{port}"
+        # the browser itself asks for the time and for updates, unless it is told not to
+        silent = ["--disable-background-networking", "--disable-features=NetworkTimeServiceQuerying"]
+        options = [everywhere, *silent, "--disable-component-update", "--virtual-time-budget=1000"]
+        subprocess.run([*COMMAND, *options, f"http://reader.test:{port}/page.html"], capture_output=True, check=True)
+        return wanted
+
+
+def test_nothing_is_fetched() -> None:
+    """The page itself and nothing else; the same probe does notice a picture from elsewhere."""
+    page = made_page().replace("<details>", "<details open>")
+    assert fetched(page) == ["reader.test/page.html"]
+    elsewhere = page.replace("</main>", '<img alt="" src="http://elsewhere.test/picture.png"></main>')
+    assert fetched(elsewhere) == ["reader.test/page.html", "elsewhere.test/picture.png"]
+
+
+DOWNLOADS = """
+const texts = {};
+for (const link of document.querySelectorAll("a[download]"))
+  texts[link.download] = new TextDecoder().decode(Uint8Array.from(atob(link.href.split(",")[1]), c => c.charCodeAt(0)));
+say(texts);
+"""
+
+
+def test_what_the_page_offers_to_save_is_what_the_result_files_hold(tmp_path: Path) -> None:
+    """From the files of a run to the numbers a reader saves from the page, through the command line and the browser."""
+    folder = tmp_path / "results"
+    study = bw.Study.from_dict(CONTENT)
+    bw.run_study(study, folder, threads=1, quiet=True)
+    assert CliRunner().invoke(main, ["report", str(folder)]).exit_code == 0
+    texts = asked((folder / "report.html").read_text(encoding="utf-8"), DOWNLOADS, tmp_path)
+    assert texts["study.toml"] == (folder / "study.toml").read_text(encoding="utf-8")
+    rows = list(csv.DictReader(io.StringIO(texts["curves.csv"])))
+    curves = {(curve["regime"], curve["algorithm"]): curve for curve in json.loads(texts["results.json"])["curves"]}
+    assert len(curves) == len(list(study.cells())) == 9
+    for cell in study.cells():
+        results = load_results(folder / "cells" / f"{cell.key}.npz")
+        (run,) = results.runs.values()
+        mine = [row for row in rows if (row["regime"], row["algorithm"]) == (cell.environment, cell.algorithm)]
+        curve = curves[cell.environment, cell.algorithm]
+        assert [int(row["t"]) for row in mine] == curve["t"] == results.checkpoints.tolist()
+        expected = {"regret": run.regret, "standard_error": run.standard_error, "median": run.quantiles([0.5])[0]}
+        for name, values in expected.items():
+            np.testing.assert_allclose([float(row[name]) for row in mine], values, rtol=1e-7, atol=1e-12)
+            np.testing.assert_allclose(curve[name], values, rtol=1e-7, atol=1e-12)
+
+
+LOOKS = """
+const style = getComputedStyle(document.body);
+document.querySelectorAll("details").forEach(part => part.open = true);
+const wide = document.documentElement.scrollWidth > innerWidth;
+document.body.style.width = "390px";
+const main = document.querySelector("main");
+say({dark: matchMedia("(prefers-color-scheme:dark)").matches, paper: style.backgroundColor, ink: style.color,
+     wide, narrow: main.scrollWidth <= 390, window: innerWidth,
+     names: [...document.querySelectorAll("main > section")].every(part => part.querySelector("h2"))});
+"""
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [500, 1280])
+def test_light_and_dark_wide_and_narrow(dark: bool, width: int, tmp_path: Path) -> None:
+    """The window of a headless browser is at least 500 wide; the text is then squeezed to a phone's 390."""
+    options = [f"--window-size={width},900", f"--blink-settings=preferredColorScheme={0 if dark else 1}"]
+    found = asked(made_page(), LOOKS, tmp_path, *options)
+    assert (found["dark"], found["window"]) == (dark, width)
+    paper, ink = ("rgb(21, 23, 26)", "rgb(233, 233, 230)") if dark else ("rgb(255, 255, 255)", "rgb(28, 29, 31)")
+    assert (found["paper"], found["ink"]) == (paper, ink)
+    assert not found["wide"]  # only tables scroll sideways, within themselves
+    assert found["names"]
+    if width == 500:
+        assert found["narrow"]
+
+
+def test_long_names_and_many_arms_stay_on_a_phone(tmp_path: Path) -> None:
+    name = "a world whose name goes on and on, as names of users do, until it has to be broken somewhere"
+    content = {
+        **CONTENT,
+        "horizon": 30,
+        "sizes": {"contexts": 3, "arms": 20, "dimension": 4},
+        "environments": {name: {"kind": "stochastic"}, "x" * 70: {"kind": "stochastic"}},
+        "algorithms": {f"player {'y' * 60}": {"kind": "uniform"}, name: {"kind": "uniform"}},
+    }
+    text = page(summary_from(content, tmp_path / "long"))
+    found = asked(text, LOOKS, tmp_path, "--window-size=500,900")
+    assert not found["wide"]
+    assert found["narrow"]
