@@ -19,6 +19,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 ROUNDS = 25
 OPTIONS: dict[str, list[dict[str, Any]]] = {
+    "BoBWLinearEXP4": [{"policies": "all"}, {"estimates": "importance-weighted"}],
     "BoBWRealLinExp3": [{"candidate": "per-context"}, {"scale": 0.0}],
     "LCTsallisINF": [
         {"tuning": "paper"},

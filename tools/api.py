@@ -21,7 +21,7 @@ GROUPS: dict[str, list[str]] = {
     ],
     "Algorithms": [
         "LCTsallisINF", "RealFTRL", "FTRLLC", "RealLinExp3", "RobustLinExp3", "PerContextTsallisINF", "PerContextExp3",
-        "LinUCB", "OFUL", "LinTS", "LinearEXP4", "BoBWRealLinExp3", "LogdetFTRL", "FixedPolicy",
+        "LinUCB", "OFUL", "LinTS", "LinearEXP4", "BoBWRealLinExp3", "BoBWLinearEXP4", "LogdetFTRL", "FixedPolicy",
     ],
     "Tunings and covariances": ["Paper", "Certified", "Adaptive", "MGR", "Reservoir", "TuningWarning"],
     "Theory": ["bounds", "Bound", "BoundTable", "design", "Design", "Forecast", "ftrl_point", "transformation"],

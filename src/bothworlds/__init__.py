@@ -17,6 +17,7 @@ from bothworlds.theory.forecast import Forecast
 
 if TYPE_CHECKING:
     from bothworlds import environments
+    from bothworlds.algorithms.bobw_linear_exp4 import BoBWLinearEXP4
     from bothworlds.algorithms.bobw_real_lin_exp3 import BoBWRealLinExp3
     from bothworlds.algorithms.fixed import FixedPolicy
     from bothworlds.algorithms.ftrl_lc import FTRLLC
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from bothworlds.theory.exponential import TuningWarning
 
 LATER = {
+    "bothworlds.algorithms.bobw_linear_exp4": ("BoBWLinearEXP4",),
     "bothworlds.algorithms.bobw_real_lin_exp3": ("BoBWRealLinExp3",),
     "bothworlds.algorithms.fixed": ("FixedPolicy",),
     "bothworlds.algorithms.ftrl_lc": ("FTRLLC",),
@@ -105,6 +107,7 @@ __all__ = [
     "MGR",
     "OFUL",
     "Adaptive",
+    "BoBWLinearEXP4",
     "BoBWRealLinExp3",
     "Bound",
     "BoundTable",

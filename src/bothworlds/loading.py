@@ -4,6 +4,7 @@ import warnings
 from pathlib import Path
 from typing import Any, overload
 
+from bothworlds.algorithms.bobw_linear_exp4 import BoBWLinearEXP4
 from bothworlds.algorithms.bobw_real_lin_exp3 import BoBWRealLinExp3
 from bothworlds.algorithms.fixed import FixedPolicy
 from bothworlds.algorithms.ftrl_lc import FTRLLC
@@ -31,6 +32,7 @@ from bothworlds.theory.design import Design
 from bothworlds.theory.exponential import TuningWarning
 
 PARTS = (
+    BoBWLinearEXP4,
     BoBWRealLinExp3,
     FTRLLC,
     LCTsallisINF,

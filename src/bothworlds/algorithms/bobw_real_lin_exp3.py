@@ -2,12 +2,12 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from bothworlds.algorithms import bobw_real_lin_exp3_text as text
-from bothworlds.algorithms.options import check_choice, check_horizon, description
+from bothworlds.algorithms.options import check_choice, check_horizon, check_scale, description
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.random import Seed
 from bothworlds.policy import Machine, Policy
@@ -70,9 +70,7 @@ class BoBWRealLinExp3:
     def __post_init__(self) -> None:
         check_horizon(self, least=1)
         check_choice(self, "candidate", CANDIDATES)
-        scale: Any = self.scale
-        if isinstance(scale, str) or not 0.0 <= scale < math.inf:
-            raise ValueError(f"scale must be a number of at least 0; got {scale!r}")
+        check_scale(self)
 
     def start(self, problem: Problem, *, rng: Seed = None, interpreted: bool = False) -> Policy:
         """Begin on a problem; the same seed gives the same decisions."""
@@ -91,7 +89,7 @@ class BoBWRealLinExp3:
         return Machine(
             text=text.TEXT,
             world=world_of(problem, frame["exploration"], frame["coordinates"]),
-            numbers=np.array(text.Numbers(math.log(self.horizon), self.scale, float(maps))),
+            numbers=np.array(text.Numbers(math.log(self.horizon), self.scale, float(maps), 0.0)),
             begin=begin,
             learnt=text.LEARNT,
             frame=frame,

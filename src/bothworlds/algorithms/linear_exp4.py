@@ -10,6 +10,7 @@ from bothworlds.algorithms.options import check_choice, check_horizon, descripti
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.entries import KernelText, World
+from bothworlds.kernels.experts import loss_of_point
 from bothworlds.kernels.numbers import exponential, matrix_of, row_of
 from bothworlds.kernels.plan import (
     add_context,
@@ -32,7 +33,7 @@ from bothworlds.theory.armwise import Scales
 from bothworlds.theory.design import Design, Kind, check_design, design_for
 from bothworlds.theory.exponential import exact_rates, warn_of
 from bothworlds.theory.frame import frame_of, world_of
-from bothworlds.theory.linear_policies import all_policies, linear_policies, policy_count
+from bothworlds.theory.linear_policies import all_policies, linear_policies, policy_count, policy_points
 
 POLICIES = ("linear", "all", "listed")
 
@@ -97,29 +98,19 @@ def work_of(memory: Floats, cells: Floats, B: int, K: int, d: int) -> Work:
 
 
 @kernel
-def loss_of(numbers: Numbers, theta: Floats, start: int, p: int) -> float:
-    """Return <z_p, Theta>, the estimated loss of policy p; the points begin at ``start``."""
-    d = theta.shape[0]
-    total = 0.0
-    for i in range(d):
-        total += numbers.lists[start + p * d + i] * theta[i]
-    return total
-
-
-@kernel
 def weigh_policies(numbers: Numbers, state: State) -> None:
     """Write q_t(a|x) = sum of P_t(p) over the listed policies with p(x) = a, P_t(p) ~ exp(-eta <z_p, Theta>)."""
     S, K = state.q.shape
     count = int(numbers.listed)
-    least = loss_of(numbers, state.theta, count * S, 0)
+    least = loss_of_point(numbers.lists, state.theta, count * S, 0)
     for p in range(1, count):
-        least = min(least, loss_of(numbers, state.theta, count * S, p))
+        least = min(least, loss_of_point(numbers.lists, state.theta, count * S, p))
     for x in range(S):
         for a in range(K):
             state.q[x, a] = 0.0
     total = 0.0
     for p in range(count):
-        weight = exponential(numbers.eta * (least - loss_of(numbers, state.theta, count * S, p)))
+        weight = exponential(numbers.eta * (least - loss_of_point(numbers.lists, state.theta, count * S, p)))
         total += weight
         for x in range(S):
             state.q[x, int(numbers.lists[p * S + x])] += weight
@@ -216,7 +207,7 @@ class LinearEXP4:
         rates = rates_of(self.horizon)
         if frame is None:
             warn_of(rates, rates_of)
-        points = np.einsum("x,pxi->pi", problem.probabilities, z[np.arange(len(z)), arms])
+        points = policy_points(z, problem.probabilities, arms)
         numbers = np.concatenate([[rates.eta, rates.gamma, len(arms)], arms.ravel(), points.ravel()])
         return Machine(
             text=TEXT,

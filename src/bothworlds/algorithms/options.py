@@ -28,6 +28,13 @@ def check_choice(part: Any, name: str, choices: tuple[str, ...]) -> None:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {getattr(part, name)!r}")
 
 
+def check_scale(part: Any) -> None:
+    """Refuse a scale of constants that is not a number of at least 0."""
+    scale = part.scale
+    if isinstance(scale, str) or not 0.0 <= scale < math.inf:
+        raise ValueError(f"scale must be a number of at least 0; got {scale!r}")
+
+
 def check_covariance(part: Any, *, reservoir: bool = False) -> None:
     """Refuse a covariance that is not "exact", MGR with the theorem's draws or a fixed number, or a reservoir."""
     value = part.covariance

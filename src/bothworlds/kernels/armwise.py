@@ -10,7 +10,7 @@ so a round needs the matrix of one arm only, and needs it after the draw: it bel
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
@@ -96,35 +96,50 @@ def armwise_plan(world: World, state: State, eta: Number, gamma: Number) -> None
 @kernel
 def covariance_of_arm(world: World, state: State, work: Work, a: int) -> None:
     """Compute Sigma_{t,a} into the lower triangle of state.sigma."""
+    covariance_under(world, state.pi, state.sigma, work, a)
+
+
+@kernel
+def covariance_under(world: World, table: Floats, sigma: Floats, work: Work, a: int) -> None:
+    """Compute sum_x g(x) table(x, a) x x^T, for the policy in a table, into the lower triangle of sigma."""
     clear(work.sums)
-    for x in range(state.pi.shape[0]):
-        weight = world.g[x] * state.pi[x, a]
+    for x in range(table.shape[0]):
+        weight = world.g[x] * table[x, a]
         z = world.z[x, a]
         for i in range(work.vector.shape[0]):
             left = weight * z[i]
             for j in range(i + 1):
                 work.sums[i, j] = work.sums[i, j] + left * z[j]
-    collect(work.sums, state.sigma)
+    collect(work.sums, sigma)
+
+
+@kernel
+def factor_of_arm(world: World, state: Any, work: Any, table: Floats, complements: Floats, arm: int) -> bool:
+    """Factor Sigma_{t,a} of the policy in a table into state.factor; tell whether that exists.
+
+    ``complements`` is empty, or has for every arm, flat, the projection on what the contexts that offer it do not span:
+    added to Sigma_{t,a} it makes the inverse a pseudo-inverse on their span.
+    """
+    covariance_under(world, table, state.sigma, work, arm)
+    d = work.vector.shape[0]
+    for i in range(d):
+        for j in range(i + 1):
+            if complements.shape[0] > 0:
+                state.sigma[i, j] += complements[(arm * d + i) * d + j]
+            state.sigma[j, i] = state.sigma[i, j]
+    return every(cholesky(state.sigma, state.factor))
 
 
 @kernel
 def exact_arm_direction(
     world: World, state: State, work: Work, complements: Floats, x: int, arm: int, direction: Floats
 ) -> None:
-    """Write Sigma_{t,a}^-1 x for the arm played; not-a-number, which the update refuses, where that does not exist.
-
-    ``complements`` is empty, or has for every arm, flat, the projection on what the contexts that offer it do not span:
-    added to Sigma_{t,a} it makes the inverse a pseudo-inverse on their span.
-    """
-    covariance_of_arm(world, state, work, arm)
+    """Write Sigma_{t,a}^-1 x for the arm played; not-a-number, which the update refuses, where that does not exist."""
+    sound = factor_of_arm(world, state, work, state.pi, complements, arm)
     d = work.vector.shape[0]
     for i in range(d):
         work.vector[i] = feature(world.z, x, arm, i)
-        for j in range(i + 1):
-            if complements.shape[0] > 0:
-                state.sigma[i, j] += complements[(arm * d + i) * d + j]
-            state.sigma[j, i] = state.sigma[i, j]
-    if every(cholesky(state.sigma, state.factor)):
+    if sound:
         solve(state.factor, work.vector, direction)
     else:
         for i in range(d):

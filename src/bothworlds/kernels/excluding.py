@@ -93,3 +93,15 @@ def explore(world: World, state: Any) -> int:
         for a in range(state.base.shape[1]):
             state.base[x, a] = 1.0 / max(count, 1) if in_base(world, state, x, a, alone) else 0.0
     return most
+
+
+@kernel
+def mix_options(state: Any) -> None:
+    """Write pi = q_1 candidate + q_2 base; where the candidate is not offered both options play the base."""
+    for x in range(state.pi.shape[0]):
+        chosen = int(state.candidate[x])
+        share = state.shares[1] if chosen >= 0 else 1.0
+        for a in range(state.pi.shape[1]):
+            state.pi[x, a] = share * state.base[x, a]
+        if chosen >= 0:
+            state.pi[x, chosen] += state.shares[0]
