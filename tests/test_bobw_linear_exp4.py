@@ -12,6 +12,7 @@ import bothworlds as bw
 from bothworlds import environments as en
 from bothworlds.algorithms import bobw_linear_exp4_text as text
 from bothworlds.algorithms import linear_exp4
+from bothworlds.kernels.reduction import MORE
 from bothworlds.theory.linear_policies import all_policies, linear_policies, policy_points
 from worlds import bits, coordinates, parameters, play, random_problem
 
@@ -82,7 +83,7 @@ def every_decision(policy: bw.Policy, x: int) -> dict[tuple[int, int], Any]:
     found: dict[tuple[int, int], Any] = {}
     for _ in range(20_000):
         made = policy.act(x)
-        found[int(made.direction[d]), int(made.direction[d + text.MORE])] = made
+        found[int(made.direction[d]), int(made.direction[d + MORE])] = made
         if len(found) == wanted:
             return found
     raise AssertionError(f"only {sorted(found)}")
@@ -201,7 +202,7 @@ def test_epochs_at_least_double_and_end_for_a_majority_of_draws(estimates: Any, 
         before, candidate = float(policy.state.clock[0]), int(policy.state.candidate[0])
         good = maps[(candidate + 1) % 4]
         made = policy.act(int(rng.choice(2, p=policy.problem.probabilities)))
-        drawn.append(int(made.direction[d + text.MORE]))
+        drawn.append(int(made.direction[d + MORE]))
         policy.update(made, loss=-1.0 if made.arm == good[made.context] else 1.0)
         if policy.state.clock[0] == 1.0:
             assert before >= 2 * lengths[-1]
@@ -301,8 +302,13 @@ def test_one_policy_and_longer_lists() -> None:
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [({"horizon": 0}, "horizon"), ({"policies": "x"}, "policies"), ({"estimates": "x"}, "estimates"), ({"scale": -1.0}, "scale")],
-)  # fmt: skip
+    [
+        ({"horizon": 0}, "horizon"),
+        ({"policies": "x"}, "policies"),
+        ({"estimates": "x"}, "estimates"),
+        ({"scale": -1.0}, "scale"),
+    ],
+)
 def test_wrong_options_are_refused(options: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         bw.BoBWLinearEXP4(**{"horizon": 100, **options})

@@ -20,7 +20,12 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 ROUNDS = 25
 OPTIONS: dict[str, list[dict[str, Any]]] = {
     "BoBWLinearEXP4": [{"policies": "all"}, {"estimates": "importance-weighted"}],
-    "BoBWRealLinExp3": [{"candidate": "per-context"}, {"scale": 0.0}],
+    "BoBWRealLinExp3": [
+        {"candidate": "per-context"},
+        {"scale": 0.0},
+        {"features": "arm-independent", "scale": 0.0},
+        {"features": "arm-independent", "constants": "printed", "candidate": "per-context"},
+    ],
     "LCTsallisINF": [
         {"tuning": "paper"},
         {"tuning": "adaptive"},

@@ -120,7 +120,7 @@ def work_of(memory: Floats, cells: Floats, B: int, K: int, d: int) -> Work:  # n
 @kernel
 def estimated(state: State, x: int, a: int) -> bool:
     """Tell whether the base may play an arm in a context and has a choice there."""
-    return state.base[x, a] > 0.0 and a != state.excluded[x]
+    return bool(state.base[x, a] > 0.0) and a != int(state.excluded[x])
 
 
 @kernel

@@ -23,7 +23,7 @@ INSTEAD = "BoBWRealLinExp3(candidate='per-context') takes maps as candidates at 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class BoBWLinearEXP4:
-    """A master that plays a candidate policy, or lets exponential weights draw another one; epochs change the candidate.
+    """A master that plays a candidate policy, or lets exponential weights draw another; epochs change the candidate.
 
     The reduction of `BoBWRealLinExp3` as its theorem has it: the actions are policies, maps of contexts to arms. In an
     epoch a two-point master plays the candidate with probability q_1; otherwise the base draws one of the N other

@@ -124,7 +124,7 @@ def work_of(memory: Floats, cells: Floats, B: int, K: int, d: int) -> Work:  # n
 @kernel
 def in_base(state: State, p: int) -> bool:
     """Tell whether the base may draw a policy: all but the candidate, or that one if there is no other."""
-    return p != state.candidate[0] or state.weights.shape[0] == 1
+    return p != int(state.candidate[0]) or state.weights.shape[0] == 1
 
 
 @kernel

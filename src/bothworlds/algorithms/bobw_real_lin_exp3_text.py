@@ -14,7 +14,6 @@ from bothworlds.kernels.plan import all_finite, draw_from, invert
 from bothworlds.kernels.random import ARM, two_uniforms
 from bothworlds.kernels.reduction import (
     LEAST_RATE,
-    MORE,
     fix_constants,
     plan_master,
     plan_rates,

@@ -104,7 +104,7 @@ def other_policy(state: Any) -> int:
 
 @kernel
 def end_epoch_of_policies(state: Any) -> None:
-    """The same where candidates are listed policies, and counts are those of the policies drawn."""
+    """Do the same where candidates are listed policies, and counts are those of the policies drawn."""
     if state.clock[0] - 1.0 < 2.0 * state.previous[0]:
         return
     p = other_policy(state)
