@@ -31,7 +31,8 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
         {"tuning": "adaptive"},
         {"tuning": "paper", "covariance": {"kind": "mgr", "samples": 20}},
     ],
-    "LinearEXP4": [{"policies": "all"}],
+    "LinearEXP4": [{"policies": "all"}, {"policies": "all", "contexts": "empirical"}, {"contexts": "empirical"}],
+    "LogdetFTRL": [{"contexts": "empirical"}, {"contexts": "empirical", "scale": 0.001}],
     "LinTS": [{"spread": "theory"}],
     "PerContextTsallisINF": [{"estimator": "iw"}],
 }
@@ -82,7 +83,8 @@ def machine_or_refusal(algorithm: Any, problem: bw.Problem) -> Any:
 
     The best design takes half a minute at d = 50: there the D-optimal one stands in.
     """
-    if problem.dimension >= 50 and getattr(algorithm, "design", None) == "joint-g":
+    designed = getattr(algorithm, "design", None) == "joint-g" and getattr(algorithm, "contexts", "known") == "known"
+    if problem.dimension >= 50 and designed:
         algorithm = replace(algorithm, design="joint-d")
     try:
         return algorithm.machine(problem)

@@ -1,12 +1,14 @@
-"""Linear EXP4 (Liu, Wei and Zimmert, NeurIPS 2023), context probabilities known: exponential weights on policies."""
+"""Linear EXP4 (Liu, Wei and Zimmert, NeurIPS 2023): exponential weights on policies, context law known or not."""
 
+import math
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
 
-from bothworlds.algorithms.options import check_choice, check_horizon, description
+from bothworlds.algorithms import linear_exp4_seen_text as seen_text
+from bothworlds.algorithms.options import check_choice, check_contexts, check_horizon, description
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.entries import KernelText, World
@@ -32,7 +34,7 @@ from bothworlds.problem import Problem
 from bothworlds.theory.armwise import Scales
 from bothworlds.theory.design import Design, Kind, check_design, design_for
 from bothworlds.theory.exponential import exact_rates, warn_of
-from bothworlds.theory.frame import frame_of, world_of
+from bothworlds.theory.frame import even_frame, frame_of, world_of
 from bothworlds.theory.linear_policies import all_policies, linear_policies, policy_count, policy_points
 
 POLICIES = ("linear", "all", "listed")
@@ -165,9 +167,16 @@ class LinearEXP4:
     round costs O(N (S + d) + S K d^2 + d^3), with "all" O(S K d^2 + d^3).
 
     What we had to choose: the published algorithm weighs a net of T^d linear policies, with empirical means and bonuses
-    because it does not know the distribution of contexts. Here that is known and finite, so the distinct linear
-    policies are listed exactly, and means and covariance are exact; no bonus is needed. The published constants are not
-    used.
+    because it does not know the distribution of contexts. By default that is known here, and finite, so the distinct
+    linear policies are listed exactly, and means and covariance are exact; no bonus is needed. The published constants
+    are not used.
+
+    ``contexts="empirical"`` does not look at the probabilities: contexts are counted as their feedback comes, the
+    estimate is (empirical Sigma_t + beta_t)^-1 phi loss, a policy is estimated under the law seen so far, and gets a
+    bonus alpha |phi|^2 in the inverse metric; there is no forced exploration. The bonus is averaged over contexts; the
+    published one, as we recall it, is that of the average: smaller, with the same bound alpha d of its mean, but no sum.
+    Rates are ours, for features of length at most 1: eta = alpha = sqrt(log N/(d T)), beta_t = max{eta, d log(3 T)/(t -
+    1)}, so that eta |l_hat| <= 1; the published regret is O(d sqrt(T log T)), but nothing is proved for these rates.
 
     Parameters
     ----------
@@ -177,7 +186,11 @@ class LinearEXP4:
         "linear": the distinct linear policies, up to 2,000; larger problems are refused at the start. "all": all maps
         of contexts to arms in product form, at any size. "listed": the same one by one, up to 2,000, for comparison.
     design
-        The exploration policy, as in `RealFTRL`.
+        The exploration policy, as in `RealFTRL`; with known contexts only.
+    contexts
+        "known" or "empirical": whether the problem's probabilities are used.
+    scale
+        Factor of alpha and beta_t with empirical contexts; 0 leaves beta_t = eta.
 
     >>> problem = Problem(features=[[[1, 0], [0, 1]]], probabilities=[1])
     >>> LinearEXP4(horizon=1000).start(problem, rng=1).probabilities(0).tolist()
@@ -187,11 +200,14 @@ class LinearEXP4:
     horizon: int
     policies: Literal["linear", "all", "listed"] = "linear"
     design: Kind | Design = "joint-g"
+    contexts: Literal["known", "empirical"] = "known"
+    scale: float = 1.0
 
     def __post_init__(self) -> None:
         check_horizon(self, least=1)
         check_choice(self, "policies", POLICIES)
         check_design(self.design)
+        check_contexts(self)
 
     def start(self, problem: Problem, *, rng: Seed = None, interpreted: bool = False) -> Policy:
         """Begin on a problem; the same seed gives the same decisions."""
@@ -200,6 +216,8 @@ class LinearEXP4:
     def machine(self, problem: Problem, frame: dict[str, Floats] | None = None) -> Machine:
         """Make the algorithm ready for a problem; ``frame`` brings back the arrays of a saved policy."""
         kept_frame = self._frame(problem) if frame is None else frame
+        if self.contexts == "empirical":
+            return self._seen_machine(problem, kept_frame)
         z, arms = kept_frame["coordinates"], kept_frame["policies"].astype(int)
         lam = float(kept_frame["coverage"][0])
         scales = Scales(z.shape[2], 1.0 / lam, 1.0 / lam, 1.0, 1.0)
@@ -220,17 +238,35 @@ class LinearEXP4:
             kept=kept,
         )
 
+    def _seen_machine(self, problem: Problem, frame: dict[str, Floats]) -> Machine:
+        """Return the machine of the version that counts contexts."""
+        z, arms = frame["coordinates"], frame["policies"]
+        d, log_size = z.shape[2], math.log(max(len(arms) or policy_count(problem), 2))
+        eta = math.sqrt(log_size / (d * self.horizon))
+        head = [eta, self.scale * eta, self.scale * d * math.log(3.0 * self.horizon), eta, len(arms)]
+        return Machine(
+            text=seen_text.TEXT,
+            world=world_of(problem, frame["exploration"], z),
+            numbers=np.concatenate([head, arms.ravel()]),
+            begin=_begin,
+            learnt=seen_text.LEARNT,
+            frame=frame,
+            has_baseline=False,
+        )
+
     def _frame(self, problem: Problem) -> dict[str, Floats]:
         """Return coordinates, exploration and the list of policies, which may be refused as too long."""
         lists = {"linear": linear_policies, "listed": all_policies}
         none = np.zeros((0, problem.n_contexts))
         arms = lists[self.policies](problem).astype(np.float64) if self.policies in lists else none
+        if self.contexts == "empirical":
+            return {**even_frame(problem), "policies": arms}
         return {**frame_of(problem, design_for(problem, self.design)), "policies": arms}
 
     def __repr__(self) -> str:
-        return description(self, policies="linear", design="joint-g")
+        return description(self, policies="linear", design="joint-g", contexts="known", scale=1.0)
 
 
-def _begin(state: State) -> None:
+def _begin(state: State | seen_text.State) -> None:
     """Start the clock."""
     state.t[...] = 1.0

@@ -35,6 +35,16 @@ def check_scale(part: Any) -> None:
         raise ValueError(f"scale must be a number of at least 0; got {scale!r}")
 
 
+def check_contexts(part: Any) -> None:
+    """Refuse an unknown law of contexts, and options that have no meaning under one."""
+    check_choice(part, "contexts", ("known", "empirical"))
+    check_scale(part)
+    if part.contexts == "empirical" and part.design != "joint-g":
+        raise ValueError("a design needs the probabilities of contexts, which contexts='empirical' does without")
+    if part.contexts == "known" and part.scale != 1.0:
+        raise ValueError("scale shrinks the bonus and the ridge of contexts='empirical'; known contexts have neither")
+
+
 def check_covariance(part: Any, *, reservoir: bool = False) -> None:
     """Refuse a covariance that is not "exact", MGR with the theorem's draws or a fixed number, or a reservoir."""
     value = part.covariance
