@@ -174,7 +174,7 @@ class LinearEXP4:
     ``contexts="empirical"`` does not look at the probabilities: contexts are counted as their feedback comes, the
     estimate is (empirical Sigma_t + beta_t)^-1 phi loss, a policy is estimated under the law seen so far, and gets a
     bonus alpha |phi|^2 in the inverse metric; there is no forced exploration. The bonus is averaged over contexts; the
-    published one, as we recall it, is that of the average: smaller, with the same bound alpha d of its mean, but no sum.
+    published one, as we recall it, is that of the average: smaller, its mean also at most alpha d, but no sum.
     Rates are ours, for features of length at most 1: eta = alpha = sqrt(log N/(d T)), beta_t = max{eta, d log(3 T)/(t -
     1)}, so that eta |l_hat| <= 1; the published regret is O(d sqrt(T log T)), but nothing is proved for these rates.
 
