@@ -116,20 +116,27 @@ def test_logdet_estimates_are_centred_and_biased_by_the_ridge_alone(problem: bw.
     assert policy.state.counts.tolist() != [40 / len(problem.contexts)] * len(problem.contexts)
 
 
-@pytest.mark.parametrize("scale", [1.0, 0.01])
-def test_logdet_losses_carry_the_bonus_and_points_are_scipys(scale: float) -> None:
-    """Sums of <phi, theta_hat_s> - alpha_s |phi - mean_s|^2, kept by hand; then the point of a context by SLSQP."""
+@pytest.mark.parametrize(("scale", "strong"), [(1.0, False), (0.01, False), (1.0, True)])
+def test_logdet_losses_carry_the_bonus_and_points_are_scipys(scale: float, strong: bool) -> None:
+    """Sums of <phi, theta_hat_s> - alpha_s |phi - mean_s|^2, kept by hand; then the point of a context by SLSQP.
+
+    ``strong``: a larger rate and less ridge, so that the bonus decides.
+    """
     problem = random_problem(4, S=2, K=5, d=2)
     T, d = 1000, 2
     policy = bw.LogdetFTRL(horizon=T, contexts="empirical", scale=scale).start(problem, rng=1)
+    limit, ridge = 1 / (64 * d * scale), scale * 100 * 27 * math.log(3 * T)
+    if strong:
+        limit, ridge = 0.4, 0.5
+        set_numbers(policy, limit=limit, ridge=ridge)
     phi = coordinates(policy)[:, :, :d]
     assert np.linalg.norm(phi, axis=2).max() == pytest.approx(1.0)
-    sums, rng = np.zeros((2, 5)), np.random.default_rng(2)
+    sums, bonus, rng = np.zeros((2, 5)), np.zeros((2, 5)), np.random.default_rng(2)
     for t in range(1, 61):
         eta, beta = policy.state.rates
         known_rate = math.sqrt(3 * math.log(T) / (d * t))
-        assert eta == pytest.approx(min(1 / (64 * d * scale * math.sqrt(t)), known_rate))
-        assert beta == pytest.approx(scale * 100 * 27 * math.log(3 * T) / max(t - 1, 1))
+        assert eta == pytest.approx(min(limit / math.sqrt(t), known_rate))
+        assert beta == pytest.approx(ridge / max(t - 1, 1))
         n = max(policy.state.counts.sum(), 1)
         weights = (policy.state.counts / n)[:, None] * policy.probabilities()
         mean = np.einsum("xa,xai->i", weights, phi)
@@ -139,7 +146,8 @@ def test_logdet_losses_carry_the_bonus_and_points_are_scipys(scale: float) -> No
         loss = float(rng.choice([-1.0, 1.0]))
         policy.update(made, loss=loss)
         sums += phi @ (inverse @ (phi[made.context, made.arm] - mean)) * loss
-        sums -= scale * d / math.sqrt(t) * np.einsum("xai,ij,xaj->xa", phi - mean, inverse, phi - mean)
+        bonus += scale * d / math.sqrt(t) * np.einsum("xai,ij,xaj->xa", phi - mean, inverse, phi - mean)
+    sums -= bonus
     psi, eta = coordinates(policy), policy.state.rates[0]
     losses = psi @ policy.state.theta - np.einsum("xai,ij,xaj->xa", psi, policy.state.bonus, psi)
     assert losses - losses[0, 0] == pytest.approx(sums - sums[0, 0], abs=1e-9)
@@ -157,6 +165,7 @@ def test_logdet_losses_carry_the_bonus_and_points_are_scipys(scale: float) -> No
         options={"maxiter": 500, "ftol": 1e-12},
     )
     assert objective(policy.probabilities(1)) <= found.fun + GAP
+    assert (eta * np.ptp(bonus[1]) > 0.5) == strong
 
 
 @pytest.mark.parametrize("scale", [1.0, 0.0])
