@@ -7,9 +7,9 @@ from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.entries import KernelText, World
 from bothworlds.kernels.epochs import end_epoch_of_policies, forget_plays
-from bothworlds.kernels.excluding import base_covariance, find_span, inside
+from bothworlds.kernels.excluding import base_covariance, find_span, highest_leverage, inside
 from bothworlds.kernels.experts import draw_policy, loss_in_table, loss_of_point, marginals
-from bothworlds.kernels.matrix import apply_inverse, leverage
+from bothworlds.kernels.matrix import apply_inverse
 from bothworlds.kernels.numbers import matrix_of, row_of
 from bothworlds.kernels.plan import all_finite, invert
 from bothworlds.kernels.random import ARM, two_uniforms
@@ -131,18 +131,6 @@ def in_base(state: State, p: int) -> bool:
 def others(state: State) -> float:
     """Return N, the number of policies of the base."""
     return float(max(state.weights.shape[0] - 1, 1))
-
-
-@kernel
-def highest_leverage(world: World, state: State, work: Work) -> float:
-    """Return 1/lambda: the largest leverage of what the base may play, under the policy in ``base``."""
-    highest = 0.0
-    for x in range(state.base.shape[0]):
-        for a in range(state.base.shape[1]):
-            if state.base[x, a] > 0.0:
-                inside(world, state, x, a, work.vector)
-                highest = max(highest, leverage(state.inverse, work.vector))
-    return highest
 
 
 @kernel

@@ -7,8 +7,17 @@ from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.entries import KernelText, World
 from bothworlds.kernels.epochs import end_epoch
-from bothworlds.kernels.excluding import base_covariance, explore, find_span, in_base, inside, mix_options, others
-from bothworlds.kernels.matrix import apply_inverse, leverage, product
+from bothworlds.kernels.excluding import (
+    base_covariance,
+    explore,
+    find_span,
+    highest_leverage,
+    in_base,
+    inside,
+    mix_options,
+    others,
+)
+from bothworlds.kernels.matrix import apply_inverse, product
 from bothworlds.kernels.numbers import matrix_of, row_of
 from bothworlds.kernels.plan import all_finite, draw_from, invert
 from bothworlds.kernels.random import ARM, two_uniforms
@@ -129,12 +138,7 @@ def begin_epoch(world: World, numbers: Numbers, state: State, work: Work) -> int
     status = invert(state)
     if status != OK:
         return status
-    highest = 0.0
-    for x in range(state.base.shape[0]):
-        for a in range(state.base.shape[1]):
-            if state.base[x, a] > 0.0:
-                inside(world, state, x, a, work.vector)
-                highest = max(highest, leverage(state.inverse, work.vector))
+    highest = highest_leverage(world, state, work)
     fix_constants(state, rank, highest, most, numbers.scale, numbers.log_horizon, numbers.printed > 0.0)
     return OK
 

@@ -14,6 +14,7 @@ from typing import Any
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.entries import World
+from bothworlds.kernels.matrix import leverage
 from bothworlds.kernels.plan import clear
 
 DEPENDENT = 1e-9  # a pivot this small is a direction that the features of M do not have
@@ -80,6 +81,18 @@ def inside(world: World, state: Any, x: int, a: int, vector: Floats) -> None:
     """Write phi(a, x) in the coordinates J."""
     for i in range(vector.shape[0]):
         vector[i] = world.z[x, a, i] * state.span[i]
+
+
+@kernel
+def highest_leverage(world: World, state: Any, work: Any) -> float:
+    """Return 1/lambda: the largest leverage of what the base may play, under the policy in ``base``."""
+    highest = 0.0
+    for x in range(state.base.shape[0]):
+        for a in range(state.base.shape[1]):
+            if state.base[x, a] > 0.0:
+                inside(world, state, x, a, work.vector)
+                highest = max(highest, leverage(state.inverse, work.vector))
+    return highest
 
 
 @kernel
