@@ -1,18 +1,33 @@
-"""The reduction of RealLinExp3 beside its base: regret with the theorem's constants, and with them scaled down.
+"""The black-box reductions beside their bases: regret with the theorems' constants, and with them scaled down.
 
 Run ``python benchmarks/reductions.py``: two calm worlds, one with the same best arm in every context, one without, and
 an adversary that sees the policy; mean regret over replications at T, and its growth exponent between T/2 and T.
+``python benchmarks/reductions.py unseen`` does the same for algorithms that do not know the law of contexts, and
+``python benchmarks/reductions.py shares`` prints what the bonus alone leaves to a candidate.
 """
 
+import math
+import sys
+import warnings
 from typing import Any, Literal
 
 import numpy as np
 
 import bothworlds as bw
 from bothworlds import environments as en
+from bothworlds.kernels.compile import compiled
+from bothworlds.kernels.corral import master_point
 
 HORIZON = 20_000
 REPLICATIONS = 8
+SCALES = (1.0, 0.1, 0.01, 0.0)
+CONSTANTS = {
+    "printed, K = 5, d = 4, lambda_min = 0.05": (math.log(5) * (400 + 40 + 1) ** 2, 200 * math.log(5)),
+    "tuned, the same sizes": (9 * (20 + 200) * math.log(5), 200 * math.log(5)),
+    "literal, best arms differ": (181.0, 15.8),
+    "policies, linear, best arms differ": (963.0, 85.8),
+    "policies, importance-weighted, best arms differ": (340.0, 0.0),
+}
 
 
 def same_best_arm() -> en.Instance:
@@ -24,32 +39,109 @@ def same_best_arm() -> en.Instance:
     return en.Instance(problem, theta)
 
 
+def reductions() -> dict[str, Any]:
+    """Return the reductions to arms and maps, with either base, and to policies; each with its constants scaled."""
+    candidates: tuple[Literal["literal", "per-context"], ...] = ("literal", "per-context")
+    estimates: tuple[Literal["linear", "importance-weighted"], ...] = ("linear", "importance-weighted")
+    found: dict[str, Any] = {}
+    for candidate in candidates:
+        for scale in SCALES:
+            found[f"{candidate}, scale {scale:g}"] = bw.BoBWRealLinExp3(
+                horizon=HORIZON, candidate=candidate, scale=scale
+            )
+    found["literal, arm-independent, tuned"] = bw.BoBWRealLinExp3(horizon=HORIZON, features="arm-independent")
+    found["literal, arm-independent, printed"] = bw.BoBWRealLinExp3(
+        horizon=HORIZON, features="arm-independent", constants="printed"
+    )
+    for kind in estimates:
+        for scale in SCALES:
+            found[f"policies, {kind}, scale {scale:g}"] = bw.BoBWLinearEXP4(
+                horizon=HORIZON, estimates=kind, scale=scale
+            )
+    return found
+
+
+def unseen() -> dict[str, Any]:
+    """Return the algorithms that count contexts, with their constants scaled, and those that know the law."""
+    found: dict[str, Any] = {"LinearEXP4": bw.LinearEXP4(horizon=HORIZON), "LogdetFTRL": bw.LogdetFTRL(horizon=HORIZON)}
+    for scale in (1.0, 0.1, 0.01, 0.001, 0.0):
+        found[f"LinearEXP4, empirical, scale {scale:g}"] = bw.LinearEXP4(
+            horizon=HORIZON, contexts="empirical", scale=scale
+        )
+        found[f"LogdetFTRL, empirical, scale {scale:g}"] = bw.LogdetFTRL(
+            horizon=HORIZON, contexts="empirical", scale=scale
+        )
+    return found
+
+
 def main() -> None:
-    """Print the table."""
+    """Print the tables."""
+    if "shares" in sys.argv[1:]:
+        print_shares()
+        return
     other = en.random_instance(contexts=5, arms=4, dimension=4, gap=0.2, seed=7)
     worlds = {
         "same best arm": en.stochastic(same_best_arm()),
         "best arms differ": en.stochastic(other),
         "adversary": en.adaptive_adversary(other.problem, en.opposite(other.theta)),
     }
-    base = bw.RealLinExp3(horizon=HORIZON, features="arm-dependent", design="uniform")
-    algorithms: dict[str, Any] = {"base: RealLinExp3": base}
-    candidates: tuple[Literal["literal", "per-context"], ...] = ("literal", "per-context")
-    for candidate in candidates:
-        for scale in (1.0, 0.1, 0.01, 0.0):
-            algorithms[f"{candidate}, scale {scale:g}"] = bw.BoBWRealLinExp3(
-                horizon=HORIZON, candidate=candidate, scale=scale
-            )
-    algorithms["LC-Tsallis-INF, certified"] = bw.LCTsallisINF()
+    without = "unseen" in sys.argv[1:]
+    algorithms: dict[str, Any] = {
+        "uniform": bw.FixedPolicy(),
+        "base: RealLinExp3": bw.RealLinExp3(horizon=HORIZON, features="arm-dependent", design="uniform"),
+        **(unseen() if without else reductions()),
+        "LC-Tsallis-INF, certified": bw.LCTsallisINF(),
+    }
     for name, world in worlds.items():
-        policy = bw.BoBWRealLinExp3(horizon=HORIZON).start(world.problem, rng=1)
-        rank, inverse, _, c1, c2 = policy.state.facts
-        print(f"{name}: rank {rank:.0f}, 1/lambda {inverse:.1f}, c1 {c1:.0f}, c2 {c2:.1f}")
-        run = bw.simulate(world, algorithms, horizon=HORIZON, replications=REPLICATIONS)
-        for label in algorithms:
-            regret = run[label].regret
-            half = regret[np.searchsorted(run.checkpoints, HORIZON // 2)]
-            print(f"  {label:28s} regret {regret[-1]:8.1f}   growth {np.log2(max(regret[-1], 1) / max(half, 1)):.2f}")
+        print(name)
+        for label, algorithm in algorithms.items():
+            print(f"  {label:40s} {constants(algorithm, world.problem):44s}", end="", flush=True)
+            print(regret(world, algorithm))
+
+
+def left_to_candidate(c1: float, c2: float, out: Any) -> None:
+    """Write the share q_1 of a candidate that does as well as the base, at t = 100, 1,000 and so on."""
+    total = 0.0
+    worst = 0.0
+    position = 0
+    for t in range(1, 10 ** (out.shape[0] + 1) + 1):
+        one, two = master_point(float(t), -(math.sqrt(c1 * total) + c2 * worst), c1, c2)
+        total += 1.0 / two
+        worst = max(worst, 1.0 / two)
+        if t == 10 ** (position + 2):
+            out[position] = one
+            position += 1
+
+
+def print_shares() -> None:
+    """Print what the bonus leaves, and from when on a candidate that is better by 0.2 outweighs it."""
+    run = compiled(left_to_candidate)
+    for name, (c1, c2) in CONSTANTS.items():
+        out = np.zeros(5)
+        run(c1, c2, out)
+        print(f"{name:50s} c1 {c1:8,.0f} c2 {c2:5.1f} {out.round(3)}  c1/0.2^2 {c1 / 0.04:,.0f}")
+
+
+def constants(algorithm: Any, problem: bw.Problem) -> str:
+    """Describe what a reduction computes for its first candidate."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        facts = getattr(algorithm.start(problem, rng=1).state, "facts", None)
+    if facts is None:
+        return ""
+    dimension, inverse, log_size, c1, c2 = facts
+    return f"D {dimension:.0f}, 1/lambda {inverse:.1f}, N {np.exp(log_size):.0f}, c1 {c1:.0f}, c2 {c2:.1f}"
+
+
+def regret(world: en.Environment, algorithm: Any) -> str:
+    """Return the regret of a run and how it grew in its second half."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        run = bw.simulate(
+            world, {"a": algorithm}, horizon=HORIZON, replications=REPLICATIONS, checkpoints=[HORIZON // 2]
+        )["a"]
+    half, whole = run.regret[-2:]
+    return f"regret {whole:8.1f}   growth {np.log2(max(whole, 1) / max(half, 1)):.2f}"
 
 
 if __name__ == "__main__":

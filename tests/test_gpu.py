@@ -30,6 +30,9 @@ algorithms = {
     "oful": bw.OFUL(),
     "thompson": bw.LinTS(draws=2),
     "per context": bw.PerContextTsallisINF(),
+    "policies": bw.BoBWLinearEXP4(horizon=11, scale=0.0),
+    "counted contexts": bw.LinearEXP4(horizon=11, contexts="empirical"),
+    "counted, logdet": bw.LogdetFTRL(horizon=11, contexts="empirical", scale=0.0),
 }
 worlds = [
     en.corrupted(instance, budget=2.0),

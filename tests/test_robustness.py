@@ -20,13 +20,20 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 ROUNDS = 25
 OPTIONS: dict[str, list[dict[str, Any]]] = {
     "BoBWMWULC": [{"candidate": "per-context"}, {"scale": 0.0, "speed": 300.0}],
-    "BoBWRealLinExp3": [{"candidate": "per-context"}, {"scale": 0.0}],
+    "BoBWLinearEXP4": [{"policies": "all"}, {"estimates": "importance-weighted"}],
+    "BoBWRealLinExp3": [
+        {"candidate": "per-context"},
+        {"scale": 0.0},
+        {"features": "arm-independent", "scale": 0.0},
+        {"features": "arm-independent", "constants": "printed", "candidate": "per-context"},
+    ],
     "LCTsallisINF": [
         {"tuning": "paper"},
         {"tuning": "adaptive"},
         {"tuning": "paper", "covariance": {"kind": "mgr", "samples": 20}},
     ],
-    "LinearEXP4": [{"policies": "all"}],
+    "LinearEXP4": [{"policies": "all"}, {"policies": "all", "contexts": "empirical"}, {"contexts": "empirical"}],
+    "LogdetFTRL": [{"contexts": "empirical"}, {"contexts": "empirical", "scale": 0.001}],
     "LinTS": [{"spread": "theory"}],
     "MWULC": [{"speed": 1000.0}],
     "PerContextTsallisINF": [{"estimator": "iw"}],
@@ -78,7 +85,8 @@ def machine_or_refusal(algorithm: Any, problem: bw.Problem) -> Any:
 
     The best design takes half a minute at d = 50: there the D-optimal one stands in.
     """
-    if problem.dimension >= 50 and getattr(algorithm, "design", None) == "joint-g":
+    designed = getattr(algorithm, "design", None) == "joint-g" and getattr(algorithm, "contexts", "known") == "known"
+    if problem.dimension >= 50 and designed:
         algorithm = replace(algorithm, design="joint-d")
     try:
         return algorithm.machine(problem)

@@ -39,8 +39,8 @@ GROUPS: dict[str, list[str]] = {
     ],
     "Algorithms": [
         "LCTsallisINF", "RealFTRL", "FTRLLC", "RealLinExp3", "RobustLinExp3", "PerContextTsallisINF", "PerContextExp3",
-        "LinUCB", "OFUL", "LinTS", "LinearEXP4", "BoBWRealLinExp3", "LogdetFTRL", "MWULC", "BoBWMWULC",
-        "FixedPolicy",
+        "LinUCB", "OFUL", "LinTS", "LinearEXP4", "BoBWRealLinExp3", "BoBWLinearEXP4", "LogdetFTRL",
+        "MWULC", "BoBWMWULC", "FixedPolicy",
     ],
     "Tunings and covariances": ["Paper", "Certified", "Adaptive", "MGR", "Reservoir", "TuningWarning"],
     "Theory": ["bounds", "Bound", "BoundTable", "design", "Design", "Forecast", "ftrl_point", "transformation"],

@@ -17,6 +17,7 @@ from bothworlds.theory.forecast import Forecast
 
 if TYPE_CHECKING:
     from bothworlds import environments
+    from bothworlds.algorithms.bobw_linear_exp4 import BoBWLinearEXP4
     from bothworlds.algorithms.bobw_mwu_lc import BoBWMWULC
     from bothworlds.algorithms.bobw_real_lin_exp3 import BoBWRealLinExp3
     from bothworlds.algorithms.fixed import FixedPolicy
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
 
 LATER = {
     "bothworlds.algorithms.bobw_mwu_lc": ("BoBWMWULC",),
+    "bothworlds.algorithms.bobw_linear_exp4": ("BoBWLinearEXP4",),
     "bothworlds.algorithms.bobw_real_lin_exp3": ("BoBWRealLinExp3",),
     "bothworlds.algorithms.fixed": ("FixedPolicy",),
     "bothworlds.algorithms.ftrl_lc": ("FTRLLC",),
@@ -110,6 +112,7 @@ __all__ = [
     "MWULC",
     "OFUL",
     "Adaptive",
+    "BoBWLinearEXP4",
     "BoBWMWULC",
     "BoBWRealLinExp3",
     "Bound",

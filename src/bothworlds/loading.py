@@ -4,6 +4,7 @@ import warnings
 from pathlib import Path
 from typing import Any, overload
 
+from bothworlds.algorithms.bobw_linear_exp4 import BoBWLinearEXP4
 from bothworlds.algorithms.bobw_mwu_lc import BoBWMWULC
 from bothworlds.algorithms.bobw_real_lin_exp3 import BoBWRealLinExp3
 from bothworlds.algorithms.fixed import FixedPolicy
@@ -34,6 +35,7 @@ from bothworlds.theory.exponential import TuningWarning
 
 PARTS = (
     BoBWMWULC,
+    BoBWLinearEXP4,
     BoBWRealLinExp3,
     FTRLLC,
     LCTsallisINF,

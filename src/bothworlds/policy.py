@@ -42,6 +42,7 @@ class Machine:
     the state that a file must keep, and ``frame`` the arrays from which the same machine can be built again.
     ``kept(blocks, d)`` tells how many numbers of the two memories, from their starts, are not computed afresh with
     every plan (None: all may be kept). ``carried`` is how long a decision's direction and baseline are: d, unless told.
+    ``extra`` numbers are at the end of the learner's memory, for an algorithm that also has an entry per policy, say.
     """
 
     text: KernelText
@@ -53,10 +54,17 @@ class Machine:
     has_baseline: bool
     kept: Callable[[int, int], tuple[int, int]] | None = None
     carried: int = -1
+    extra: int = 0
 
     def __post_init__(self) -> None:
         if self.carried < 0:
             object.__setattr__(self, "carried", self.world.z.shape[2])
+
+    def sizes(self, blocks: int) -> tuple[int, int]:
+        """Return how many numbers the two memories take."""
+        _, K, d = self.world.z.shape
+        size, cell_size = self.text.sizes(blocks, K, d)
+        return size + self.extra, cell_size
 
     def memory(self, blocks: int, *tail: int, cells: tuple[int, ...]) -> tuple[Floats, Floats]:
         """Return the two memories at the start: numbers of the learner, then those with an entry per context.
@@ -64,7 +72,7 @@ class Machine:
         ``tail`` and ``cells`` are further axes of the two: eight replications, or eight contexts.
         """
         _, K, d = self.world.z.shape
-        size, cell_size = self.text.sizes(blocks, K, d)
+        size, cell_size = self.sizes(blocks)
         numbers, per_context = aligned(size, *tail), aligned(cell_size, *cells)
         self.begin(self.text.state_of(numbers, per_context, blocks, K, d))
         return numbers, per_context

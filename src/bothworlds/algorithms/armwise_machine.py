@@ -1,5 +1,8 @@
 """The machine of an algorithm for arm-independent features."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from bothworlds.kernels import armwise
@@ -17,18 +20,23 @@ def armwise_machine(
     numbers: Floats,
     *,
     more: tuple[str, ...] = (),
+    learnt: tuple[str, ...] = armwise.LEARNT,
+    begin: Callable[[Any], None] | None = None,
+    carried: int = -1,
 ) -> Machine:
     """Return the machine for a frame of `theory.armwise`; ``more`` names numbers learnt besides clock and Theta."""
-
-    def begin(state: armwise.State) -> None:
-        state.t[...] = 1.0
-
     return Machine(
         text=text,
         world=world_of(problem, frame["exploration"], np.repeat(frame["contexts"][:, None, :], problem.n_arms, axis=1)),
         numbers=numbers,
-        begin=begin,
-        learnt=armwise.LEARNT + more,
+        begin=begin or _begin,
+        learnt=learnt + more,
         frame=frame,
         has_baseline=False,
+        carried=carried,
     )
+
+
+def _begin(state: Any) -> None:
+    """Start the clock."""
+    state.t[...] = 1.0

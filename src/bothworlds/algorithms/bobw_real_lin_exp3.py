@@ -6,15 +6,22 @@ from typing import Literal
 
 import numpy as np
 
+from bothworlds.algorithms import bobw_armwise_text as armwise_text
 from bothworlds.algorithms import bobw_real_lin_exp3_text as text
+from bothworlds.algorithms.armwise_machine import armwise_machine
 from bothworlds.algorithms.candidates import CANDIDATES, first_candidate
 from bothworlds.algorithms.options import check_choice, check_factor, check_horizon, description
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.random import Seed
+from bothworlds.kernels.reduction import MORE
 from bothworlds.policy import Machine, Policy
 from bothworlds.problem import Problem
+from bothworlds.theory.armwise import armwise_frame
 from bothworlds.theory.design import design
 from bothworlds.theory.frame import frame_of, world_of
+
+FEATURES = ("arm-dependent", "arm-independent")
+CONSTANTS = ("tuned", "printed")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -39,14 +46,21 @@ class BoBWRealLinExp3:
     With the theorem's constants the candidate has little influence until T is about c1/Delta^2; ``scale`` below 1
     shrinks c1 and c2 and is a heuristic without a theorem.
 
-    What we had to choose: the base is re-derived for arm-dependent features (ours): eta_t = min{sqrt(log K/((r +
-    2/lambda) sum 1/q)), lambda min q/2}, gamma_t = eta_t/(lambda q_t), which gives c1 = 9 (r + 2/lambda) log K, c2 = 2
-    log K/lambda, K the largest number of arms of the base, r the rank and lambda the coverage of even play of these,
-    all computed anew for every candidate. The first candidate is not drawn but the arm offered most often (the first
-    one offered in each context). In contexts that do not offer the candidate both options play the base; where nothing
-    else is offered the base plays the candidate. Feedback for decisions of an earlier epoch is not learnt from.
+    ``features="arm-independent"`` is the base of Kuroki et al., one vector per context and one covariance per arm; any
+    other problem is stacked (Theorem 4.5), with a warning where that makes it one bandit per context. The default is
+    the same base re-derived for arm-dependent features (ours), with one covariance. ``constants="printed"``: eta_t =
+    min{sqrt(log K/sum 1/q), lambda min q/2}, gamma_t = eta_t/(lambda q_t), which gives c1 = log K (4/lambda + 2 D +
+    1)^2, c2 = 2 log K/lambda. ``"tuned"`` (ours): eta_t = min{sqrt(log K/((D + 2/lambda) sum 1/q)), lambda min q/2}
+    and c1 = 9 (D + 2/lambda) log K: D and 1/lambda no longer squared.
 
-    One round costs O(S K d^2 + d^3).
+    What we had to choose: K is the largest number of arms of the base, D the rank (the sum of the ranks of the arms
+    where each has its own covariance: K d) and lambda the coverage of even play of these, where the paper has
+    lambda_min/K; all computed anew for every candidate. The first candidate is not drawn but the arm offered most often
+    (the first one offered in each context). In contexts that do not offer the candidate both options play the base;
+    where nothing else is offered the base plays the candidate. Feedback for decisions of an earlier epoch is not learnt
+    from. For policies as actions see `BoBWLinearEXP4`.
+
+    One round costs O(S K d^2 + d^3); with arm-independent features O(S K d + S d^2 + d^3), d that of the contexts.
 
     Parameters
     ----------
@@ -54,6 +68,10 @@ class BoBWRealLinExp3:
         T, which enters through the length of the first epoch.
     candidate
         "literal" or "per-context".
+    features
+        "arm-dependent" or "arm-independent".
+    constants
+        "tuned" or "printed".
     scale
         Factor of c1 and c2; 1 is the theorem's, 0 leaves a plain two-armed Tsallis-INF as master.
 
@@ -64,11 +82,15 @@ class BoBWRealLinExp3:
 
     horizon: int
     candidate: Literal["literal", "per-context"] = "literal"
+    features: Literal["arm-dependent", "arm-independent"] = "arm-dependent"
+    constants: Literal["tuned", "printed"] = "tuned"
     scale: float = 1.0
 
     def __post_init__(self) -> None:
         check_horizon(self, least=1)
         check_choice(self, "candidate", CANDIDATES)
+        check_choice(self, "features", FEATURES)
+        check_choice(self, "constants", CONSTANTS)
         check_factor(self, "scale")
 
     def start(self, problem: Problem, *, rng: Seed = None, interpreted: bool = False) -> Policy:
@@ -77,24 +99,44 @@ class BoBWRealLinExp3:
 
     def machine(self, problem: Problem, frame: dict[str, Floats] | None = None) -> Machine:
         """Make the algorithm ready for a problem; ``frame`` brings back the arrays of a saved policy."""
-        frame = frame_of(problem, design(problem, "uniform")) if frame is None else frame
-        maps = self.candidate == "per-context"
+        maps, printed = self.candidate == "per-context", self.constants == "printed"
         first = first_candidate(problem, maps=maps)
+        numbers = np.array([math.log(self.horizon), self.scale, float(maps), float(printed)])
 
-        def begin(state: text.State) -> None:
+        def begin(state: text.State | armwise_text.State) -> None:
             state.t[...] = state.epoch[...] = state.clock[...] = 1.0
             state.candidate[...] = first
 
+        if self.features == "arm-independent":
+            frame = armwise_frame(problem) if frame is None else frame
+            return armwise_machine(
+                armwise_text.TEXT,
+                problem,
+                frame,
+                np.concatenate([numbers, _ranks(problem, frame), frame["complements"].ravel()]),
+                learnt=text.LEARNT,
+                begin=begin,
+                carried=frame["contexts"].shape[1] + MORE,
+            )
+        frame = frame_of(problem, design(problem, "uniform")) if frame is None else frame
         return Machine(
             text=text.TEXT,
             world=world_of(problem, frame["exploration"], frame["coordinates"]),
-            numbers=np.array(text.Numbers(math.log(self.horizon), self.scale, float(maps))),
+            numbers=numbers,
             begin=begin,
             learnt=text.LEARNT,
             frame=frame,
             has_baseline=False,
-            carried=frame["coordinates"].shape[2] + text.MORE,
+            carried=frame["coordinates"].shape[2] + MORE,
         )
 
     def __repr__(self) -> str:
-        return description(self, candidate="literal", scale=1.0)
+        return description(self, candidate="literal", features="arm-dependent", constants="tuned", scale=1.0)
+
+
+def _ranks(problem: Problem, frame: dict[str, Floats]) -> Floats:
+    """Return for every arm the rank of the contexts that offer it."""
+    d, complements = frame["contexts"].shape[1], frame["complements"]
+    if len(complements) == 0:
+        return np.full(problem.n_arms, float(d))
+    return np.asarray(np.round(d - np.trace(complements, axis1=1, axis2=2)))

@@ -5,28 +5,42 @@ from typing import NamedTuple
 
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
-from bothworlds.kernels.corral import master_point
 from bothworlds.kernels.entries import KernelText, World
 from bothworlds.kernels.epochs import end_epoch
-from bothworlds.kernels.excluding import base_covariance, explore, find_span, in_base, inside, others
-from bothworlds.kernels.matrix import apply_inverse, leverage, product
+from bothworlds.kernels.excluding import (
+    base_covariance,
+    explore,
+    find_span,
+    highest_leverage,
+    in_base,
+    inside,
+    mix_options,
+    others,
+)
+from bothworlds.kernels.matrix import apply_inverse, product
 from bothworlds.kernels.numbers import matrix_of, row_of
 from bothworlds.kernels.plan import all_finite, draw_from, invert
 from bothworlds.kernels.random import Pair
+from bothworlds.kernels.reduction import (
+    LEAST_RATE,
+    fix_constants,
+    plan_master,
+    plan_rates,
+    tell_master,
+    write_option,
+)
 from bothworlds.kernels.shannon import Work
 from bothworlds.kernels.simplex import shannon_point
 from bothworlds.kernels.status import NOT_FINITE, OK
 
-LEAST_RATE = 1e-300
-MORE = 4  # what a decision carries besides the direction: option, 1/q of it, 1/q_2, epoch
-
 
 class Numbers(NamedTuple):
-    """Hyper-parameters: log T, the scale of c1 and c2, and whether candidates are maps (1) or arms (0)."""
+    """Hyper-parameters: log T, the scale of c1 and c2, whether candidates are maps, and whether rates are printed."""
 
     log_horizon: float
     scale: float
     maps: float
+    printed: float
 
 
 class State(NamedTuple):
@@ -66,7 +80,7 @@ LEARNT = ("t", "epoch", "clock", "previous", "losses", "total", "worst", "theta"
 @kernel
 def numbers_of(n: Floats) -> Numbers:
     """Name the hyper-parameters."""
-    return Numbers(n[0], n[1], n[2])
+    return Numbers(n[0], n[1], n[2], n[3])
 
 
 def sizes(B: int, K: int, d: int) -> tuple[int, int]:
@@ -124,44 +138,16 @@ def begin_epoch(world: World, numbers: Numbers, state: State, work: Work) -> int
     status = invert(state)
     if status != OK:
         return status
-    highest = 0.0
-    for x in range(state.base.shape[0]):
-        for a in range(state.base.shape[1]):
-            if state.base[x, a] > 0.0:
-                inside(world, state, x, a, work.vector)
-                highest = max(highest, leverage(state.inverse, work.vector))
-    log_arms = math.log(most)
-    state.facts[0] = rank
-    state.facts[1] = highest
-    state.facts[2] = log_arms
-    state.facts[3] = numbers.scale * 9.0 * (rank + 2.0 * highest) * log_arms
-    state.facts[4] = numbers.scale * 2.0 * log_arms * highest
-    if state.epoch[0] == 1.0:
-        state.previous[0] = state.facts[4] * numbers.log_horizon  # T_1 - T_0, as if an epoch of c2 log T went before
-    state.planned[0] = state.epoch[0]
+    highest = highest_leverage(world, state, work)
+    fix_constants(state, rank, highest, most, numbers.scale, numbers.log_horizon, numbers.printed > 0.0)
     return OK
 
 
 @kernel
-def plan_master(state: State) -> None:
-    """Write the shares q_1 of the candidate and q_2 of the base."""
-    c1, c2 = state.facts[3], state.facts[4]
-    bonus = math.sqrt(c1 * state.total[0]) + c2 * state.worst[0]
-    one, two = master_point(state.clock[0], state.losses[1] - bonus - state.losses[0], c1, c2)
-    state.shares[0] = one
-    state.shares[1] = two
-
-
-@kernel
-def plan_base(world: World, state: State, work: Work) -> int:
+def plan_base(world: World, numbers: Numbers, state: State, work: Work) -> int:
     """Write the base's rates, its policy (1 - gamma) softmax + gamma even play of M, and its covariance."""
-    rank, highest, log_arms = state.facts[0], state.facts[1], state.facts[2]
-    inverse_share = 1.0 / state.shares[1]
-    rate = math.sqrt(log_arms / ((rank + 2.0 * highest) * (state.total[0] + inverse_share)))
-    eta = min(rate, 0.5 / (max(highest, LEAST_RATE) * max(state.worst[0], inverse_share)))
-    gamma = eta * highest * inverse_share
-    state.rates[0] = eta
-    state.rates[1] = gamma
+    plan_rates(state, numbers.printed > 0.0)
+    eta, gamma = state.rates[0], state.rates[1]
     for x in range(state.base.shape[0]):
         count = others(world, state, x)
         alone = count == 0
@@ -186,14 +172,8 @@ def refresh(world: World, numbers: Numbers, state: State, work: Work) -> int:
         if status != OK:
             return status
     plan_master(state)
-    status = plan_base(world, state, work)
-    for x in range(state.pi.shape[0]):
-        chosen = int(state.candidate[x])
-        share = state.shares[1] if chosen >= 0 else 1.0
-        for a in range(state.pi.shape[1]):
-            state.pi[x, a] = share * state.base[x, a]
-        if chosen >= 0:
-            state.pi[x, chosen] += state.shares[0]
+    status = plan_base(world, numbers, state, work)
+    mix_options(state)
     return status
 
 
@@ -223,10 +203,7 @@ def choose(
         apply_inverse(state.inverse, work.vector, work.half, direction)
         for i in range(d):
             direction[i] /= state.shares[1]
-    direction[d] = option
-    direction[d + 1] = 1.0 / state.shares[option]
-    direction[d + 2] = 1.0 / state.shares[1]
-    direction[d + 3] = state.epoch[0]
+    write_option(state, option, direction, d)
     return arm
 
 
@@ -248,13 +225,8 @@ def learn(
         return
     for i in range(d):
         state.theta[i] += loss * direction[i]
-    state.losses[0] -= 1.0
-    state.losses[1] -= 1.0
-    state.losses[int(direction[d])] += (loss + 1.0) * direction[d + 1]
-    state.total[0] += direction[d + 2]
-    state.worst[0] = max(state.worst[0], direction[d + 2])
+    tell_master(state, loss, direction, d)
     state.counts[x, a] += 1.0
-    state.clock[0] += 1.0
     end_epoch(world, state, numbers.maps > 0.0)
 
 

@@ -1,12 +1,13 @@
-"""Logdet-FTRL (Liu, Wei and Zimmert, NeurIPS 2023) with known context probabilities: a log-determinant barrier."""
+"""Logdet-FTRL (Liu, Wei and Zimmert, NeurIPS 2023): a log-determinant barrier, context law known or not."""
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from bothworlds.algorithms.options import check_horizon, description
+from bothworlds.algorithms import logdet_ftrl_seen_text as seen_text
+from bothworlds.algorithms.options import check_contexts, check_horizon, description
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.entries import KernelText, World
@@ -29,7 +30,7 @@ from bothworlds.policy import Machine, Policy
 from bothworlds.problem import Problem
 from bothworlds.problem.span import RELATIVE_RANK
 from bothworlds.theory.design import Design, Kind, check_design, design_for
-from bothworlds.theory.frame import frame_of, world_of
+from bothworlds.theory.frame import even_frame, frame_of, world_of
 
 
 class Numbers(NamedTuple):
@@ -151,9 +152,18 @@ class LogdetFTRL:
     the norm is at most 1/2, which gamma_t sees to.
 
     What we had to choose: the published algorithm does not know the distribution of contexts, so it has empirical
-    moments, a ridge beta_t and a bonus; with known probabilities none is needed, and its constants are not used. Where
-    the psi of a context are linearly dependent the determinant is taken on their span. p_t is computed to a duality gap
-    of 1e-4 (`bothworlds.kernels.logdet`), starting from the last round's; where psi are independent it is exact.
+    moments, a ridge beta_t and a bonus; with known probabilities none is needed, and its constants are not used.
+    Where the psi of a context are linearly dependent the determinant is taken on their span. p_t is computed to a
+    duality gap of 1e-4 (`bothworlds.kernels.logdet`), starting from the last round's; where psi are independent it is
+    exact.
+
+    ``contexts="empirical"`` is the published algorithm, for features of length at most 1: contexts are counted as their
+    feedback comes, mean and covariance are those of the law seen so far, beta_t is added to the covariance, and losses
+    get a bonus alpha_t |phi - mean|^2 in the inverse metric; there is no forced exploration. eta_t = 1/(64 d sqrt(t)),
+    alpha_t = d/sqrt(t), beta_t = 100 (d + 1)^3 log(3 T)/(t - 1), for which O(d^2 sqrt(T) log T) is published; we quote
+    these constants from memory. They learn nothing at horizons that can be run (docs/rivals-reductions.md). ``scale``
+    below 1 shrinks 64, alpha_t and beta_t, down to the eta_t of known contexts without its cap, no bonus, and beta_t =
+    1/(t - 1): a heuristic without a theorem.
 
     One round costs O(S K d^2 + d^3) where the psi of each context are independent, else up to thousands of times that.
 
@@ -162,7 +172,11 @@ class LogdetFTRL:
     horizon
         T, which enters through log T.
     design
-        The exploration policy e*, made for the features psi: as in `RealFTRL`.
+        The exploration policy e*, made for the features psi: as in `RealFTRL`; with known contexts only.
+    contexts
+        "known" or "empirical": whether the problem's probabilities are used.
+    scale
+        Factor of the constants with empirical contexts; 1 is the published.
 
     >>> problem = Problem(features=[[[1, 0], [0, 1]]], probabilities=[1])
     >>> LogdetFTRL(horizon=1000).start(problem, rng=1).probabilities(0).round(9).tolist()
@@ -171,10 +185,13 @@ class LogdetFTRL:
 
     horizon: int
     design: Kind | Design = "joint-g"
+    contexts: Literal["known", "empirical"] = "known"
+    scale: float = 1.0
 
     def __post_init__(self) -> None:
         check_horizon(self, least=1)
         check_design(self.design)
+        check_contexts(self)
 
     def start(self, problem: Problem, *, rng: Seed = None, interpreted: bool = False) -> Policy:
         """Begin on a problem; the same seed gives the same decisions."""
@@ -182,10 +199,9 @@ class LogdetFTRL:
 
     def machine(self, problem: Problem, frame: dict[str, Floats] | None = None) -> Machine:
         """Make the algorithm ready for a problem; ``frame`` brings back the arrays of a saved policy."""
-        if frame is None:
-            lifted = _lifted(problem)
-            frame = frame_of(lifted, design_for(lifted, self.design))
-            frame["ranks"], frame["psi"] = _per_context(frame["coordinates"], problem)
+        frame = self._frame(problem) if frame is None else frame
+        if self.contexts == "empirical":
+            return self._seen_machine(problem, frame)
         rank = max(frame["coordinates"].shape[2] - 1, 1)
         weight = 1.0 / (float(frame["coverage"][0]) * float(problem.probabilities.min()))
         pace = float(frame["ranks"].max()) * max(math.log(self.horizon), math.log(2.0)) / rank
@@ -205,8 +221,41 @@ class LogdetFTRL:
             has_baseline=False,
         )
 
+    def _seen_machine(self, problem: Problem, frame: dict[str, Floats]) -> Machine:
+        """Return the machine of the version that counts contexts."""
+        d, log_horizon = frame["coordinates"].shape[2] - 1, math.log(3.0 * self.horizon)
+        pace = float(frame["ranks"].max()) * max(math.log(self.horizon), math.log(2.0)) / d
+        limit = 1.0 / (64.0 * d * self.scale) if self.scale > 0.0 else math.inf
+        head = [pace, limit, self.scale * d, max(self.scale * 100.0 * (d + 1) ** 3 * log_horizon, 1.0)]
+
+        def begin(state: seen_text.State) -> None:
+            state.t[...] = 1.0
+            state.pi[...] = frame["exploration"]
+
+        return Machine(
+            text=seen_text.TEXT,
+            world=world_of(problem, frame["exploration"], frame["coordinates"]),
+            numbers=np.concatenate([head, frame["ranks"], frame["psi"].ravel()]),
+            begin=begin,
+            learnt=seen_text.LEARNT,
+            frame=frame,
+            has_baseline=False,
+        )
+
+    def _frame(self, problem: Problem) -> dict[str, Floats]:
+        """Return coordinates of the features with a constant added, exploration, and what the barrier needs."""
+        if self.contexts == "empirical":
+            frame = even_frame(problem)
+            ones = problem.available[:, :, None].astype(np.float64)
+            frame["coordinates"] = np.concatenate([frame["coordinates"], ones], axis=2)
+        else:
+            lifted = _lifted(problem)
+            frame = frame_of(lifted, design_for(lifted, self.design))
+        frame["ranks"], frame["psi"] = _per_context(frame["coordinates"], problem)
+        return frame
+
     def __repr__(self) -> str:
-        return description(self, design="joint-g")
+        return description(self, design="joint-g", contexts="known", scale=1.0)
 
 
 def _lifted(problem: Problem) -> Problem:

@@ -38,6 +38,16 @@ def check_factor(part: Any, name: str, *, above: float | None = None) -> None:
     object.__setattr__(part, name, float(value))
 
 
+def check_contexts(part: Any) -> None:
+    """Refuse an unknown law of contexts, and options that have no meaning under one."""
+    check_choice(part, "contexts", ("known", "empirical"))
+    check_factor(part, "scale")
+    if part.contexts == "empirical" and part.design != "joint-g":
+        raise ValueError("a design needs the probabilities of contexts, which contexts='empirical' does without")
+    if part.contexts == "known" and part.scale != 1.0:
+        raise ValueError("scale shrinks the bonus and the ridge of contexts='empirical'; known contexts have neither")
+
+
 def check_covariance(part: Any, *, reservoir: bool = False) -> None:
     """Refuse a covariance that is not "exact", MGR with the theorem's draws or a fixed number, or a reservoir."""
     value = part.covariance

@@ -116,7 +116,9 @@ class RealLinExp3:
     def machine(self, problem: Problem, frame: dict[str, Floats] | None = None) -> Machine:
         """Make the algorithm ready for a problem; ``frame`` brings back the arrays of a saved policy."""
         refuse_reservoir(self, problem)
-        kept = self._frame(problem) if frame is None else frame
+        armwise = self.features == "arm-independent"  # asked here, so that warnings point at the caller of `start`
+        fresh = armwise_frame if armwise else self._frame
+        kept = fresh(problem) if frame is None else frame
         scales = Scales(*kept["scales"].tolist())
         rates = self._rates(problem, scales, warn=frame is None)
         beta = 0.5 / scales.norm if rates.samples else 0.0

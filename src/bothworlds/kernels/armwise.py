@@ -94,17 +94,34 @@ def armwise_plan(world: World, state: State, eta: Number, gamma: Number) -> None
 
 
 @kernel
-def covariance_of_arm(world: World, weights: Floats, state: Any, work: Any, a: int) -> None:
-    """Compute sum_x g(x) weights(x, a) x x^T into the lower triangle of state.sigma: Sigma_{t,a} for weights pi_t."""
+def covariance_under(world: World, table: Floats, sigma: Floats, work: Work, a: int) -> None:
+    """Compute sum_x g(x) table(x, a) x x^T, for the policy in a table, into the lower triangle of sigma."""
     clear(work.sums)
-    for x in range(weights.shape[0]):
-        weight = world.g[x] * weights[x, a]
+    for x in range(table.shape[0]):
+        weight = world.g[x] * table[x, a]
         z = world.z[x, a]
         for i in range(work.vector.shape[0]):
             left = weight * z[i]
             for j in range(i + 1):
                 work.sums[i, j] = work.sums[i, j] + left * z[j]
-    collect(work.sums, state.sigma)
+    collect(work.sums, sigma)
+
+
+@kernel
+def factor_of_arm(world: World, state: Any, work: Any, table: Floats, complements: Floats, arm: int) -> bool:
+    """Factor Sigma_{t,a} of the policy in a table into state.factor; tell whether that exists.
+
+    ``complements`` is empty, or has for every arm, flat, the projection on what the contexts that offer it do not span:
+    added to Sigma_{t,a} it makes the inverse a pseudo-inverse on their span.
+    """
+    covariance_under(world, table, state.sigma, work, arm)
+    d = work.vector.shape[0]
+    for i in range(d):
+        for j in range(i + 1):
+            if complements.shape[0] > 0:
+                state.sigma[i, j] += complements[(arm * d + i) * d + j]
+            state.sigma[j, i] = state.sigma[i, j]
+    return every(cholesky(state.sigma, state.factor))
 
 
 @kernel
@@ -113,19 +130,13 @@ def exact_arm_direction(
 ) -> None:
     """Write Sigma_{t,a}^-1 x for the arm played; not-a-number, which the update refuses, where that does not exist.
 
-    ``weights`` are pi_t, or whatever else the covariance of an arm is made of. ``complements`` is empty, or has for
-    every arm, flat, the projection on what the contexts that offer it do not span: added to Sigma_{t,a} it makes the
-    inverse a pseudo-inverse on their span.
+    ``weights`` are pi_t, or whatever else the covariance of an arm is made of.
     """
-    covariance_of_arm(world, weights, state, work, arm)
+    sound = factor_of_arm(world, state, work, weights, complements, arm)
     d = work.vector.shape[0]
     for i in range(d):
         work.vector[i] = feature(world.z, x, arm, i)
-        for j in range(i + 1):
-            if complements.shape[0] > 0:
-                state.sigma[i, j] += complements[(arm * d + i) * d + j]
-            state.sigma[j, i] = state.sigma[i, j]
-    if every(cholesky(state.sigma, state.factor)):
+    if sound:
         solve(state.factor, work.vector, direction)
     else:
         for i in range(d):

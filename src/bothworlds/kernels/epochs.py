@@ -5,13 +5,14 @@ An epoch ends when it is at least twice as long as the one before and another ca
 
 from typing import Any
 
+from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.entries import World
 
 
 @kernel
 def restart(state: Any) -> None:
-    """Forget everything but the candidate, and count the new epoch."""
+    """Forget everything but the candidate and the plays, and count the new epoch."""
     state.previous[0] = state.clock[0] - 1.0
     state.epoch[0] += 1.0
     state.clock[0] = 1.0
@@ -21,9 +22,14 @@ def restart(state: Any) -> None:
     state.worst[0] = 0.0
     for i in range(state.theta.shape[0]):
         state.theta[i] = 0.0
-    for x in range(state.counts.shape[0]):
-        for a in range(state.counts.shape[1]):
-            state.counts[x, a] = 0.0
+
+
+@kernel
+def forget_plays(counts: Floats) -> None:
+    """Begin the counts of an epoch."""
+    for x in range(counts.shape[0]):
+        for a in range(counts.shape[1]):
+            counts[x, a] = 0.0
 
 
 @kernel
@@ -87,4 +93,27 @@ def end_epoch(world: World, state: Any, maps: bool) -> bool:
         for x in range(state.counts.shape[0]):
             state.candidate[x] = arm if world.blocked[x, arm] == 0.0 else -1.0
     restart(state)
+    forget_plays(state.counts)
     return True
+
+
+@kernel
+def other_policy(state: Any) -> int:
+    """Return a policy, not the candidate, that was drawn in at least half of the rounds of the epoch, or -1."""
+    for p in range(state.counts.shape[0]):
+        if p != state.candidate[0] and 2.0 * state.counts[p] >= state.clock[0] - 1.0:
+            return p
+    return -1
+
+
+@kernel
+def end_epoch_of_policies(state: Any) -> None:
+    """Do the same where candidates are listed policies, and counts are those of the policies drawn."""
+    if state.clock[0] - 1.0 < 2.0 * state.previous[0]:
+        return
+    p = other_policy(state)
+    if p >= 0:
+        state.candidate[0] = p
+        restart(state)
+        for i in range(state.counts.shape[0]):
+            state.counts[i] = 0.0

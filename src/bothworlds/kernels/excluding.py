@@ -14,6 +14,7 @@ from typing import Any
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.entries import World
+from bothworlds.kernels.matrix import leverage
 from bothworlds.kernels.plan import clear
 
 DEPENDENT = 1e-9  # a pivot this small is a direction that the features of M do not have
@@ -83,6 +84,18 @@ def inside(world: World, state: Any, x: int, a: int, vector: Floats) -> None:
 
 
 @kernel
+def highest_leverage(world: World, state: Any, work: Any) -> float:
+    """Return 1/lambda: the largest leverage of what the base may play, under the policy in ``base``."""
+    highest = 0.0
+    for x in range(state.base.shape[0]):
+        for a in range(state.base.shape[1]):
+            if state.base[x, a] > 0.0:
+                inside(world, state, x, a, work.vector)
+                highest = max(highest, leverage(state.inverse, work.vector))
+    return highest
+
+
+@kernel
 def explore(world: World, state: Any) -> int:
     """Let the base play its arms evenly; return the largest number of them."""
     most = 1
@@ -93,3 +106,15 @@ def explore(world: World, state: Any) -> int:
         for a in range(state.base.shape[1]):
             state.base[x, a] = 1.0 / max(count, 1) if in_base(world, state, x, a, alone) else 0.0
     return most
+
+
+@kernel
+def mix_options(state: Any) -> None:
+    """Write pi = q_1 candidate + q_2 base; where the candidate is not offered both options play the base."""
+    for x in range(state.pi.shape[0]):
+        chosen = int(state.candidate[x])
+        share = state.shares[1] if chosen >= 0 else 1.0
+        for a in range(state.pi.shape[1]):
+            state.pi[x, a] = share * state.base[x, a]
+        if chosen >= 0:
+            state.pi[x, chosen] += state.shares[0]

@@ -37,7 +37,7 @@ def sizes_of(machine: Machine, setting: Setting) -> Sizes:
     """Return the sizes of a run."""
     S, K, d = machine.world.z.shape
     nature = setting.environment.begin()
-    memory, cells = machine.text.sizes(S, K, d)
+    memory, cells = machine.sizes(S)
     capacity = setting.delay + setting.batch
     hyper = max(1, len(machine.numbers))
     kept = memory if machine.kept is None else machine.kept(S, d)[0]

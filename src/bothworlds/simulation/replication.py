@@ -154,7 +154,7 @@ def most_at_once(machine: Machine) -> int:
     """Return how many replications of a learner go together: as many as its text and the fast memory allow."""
     if not machine.text.wide:
         return 1
-    numbers = sum(machine.text.sizes(*machine.world.z.shape))
+    numbers = sum(machine.sizes(len(machine.world.g)))
     return MORE if MORE * numbers <= FAST_NUMBERS else WIDTH
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from bothworlds import environments as en
+from bothworlds.algorithms.bobw_linear_exp4 import BoBWLinearEXP4
 from bothworlds.algorithms.bobw_mwu_lc import BoBWMWULC
 from bothworlds.algorithms.bobw_real_lin_exp3 import BoBWRealLinExp3
 from bothworlds.algorithms.fixed import FixedPolicy
@@ -42,6 +43,7 @@ SIZES: dict[str, Any] = {"contexts": 10, "arms": 5, "dimension": 5, "gap": 0.2, 
 # Every algorithm by the name it has in a study; the tests of sizes and regimes and the benchmarks take them from here.
 ALGORITHMS: dict[str, Callable[..., Any]] = {
     "BoBWMWULC": BoBWMWULC,
+    "BoBWLinearEXP4": BoBWLinearEXP4,
     "BoBWRealLinExp3": BoBWRealLinExp3,
     "FTRLLC": FTRLLC,
     "LCTsallisINF": LCTsallisINF,

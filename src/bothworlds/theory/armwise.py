@@ -2,7 +2,7 @@
 
 A problem made by `Problem.from_arm_independent` gives its vectors back. Any other is stacked (Theorem 4.5), x =
 (phi(1, x), ..., phi(K, x)), and projected on what these vectors span. If they are linearly independent, every linear
-algorithm learns each context on its own, and we say so.
+algorithm learns each context on its own; if they do not fill all d K dimensions, lambda_min = 0. Either is said.
 
 Coordinates are such that E[X X^T] is the identity. That costs nothing where covariances are inverted exactly, and is
 the best that can be done for Matrix Geometric Resampling, whose number of draws grows with max |x|^2/lambda_min. It
@@ -47,15 +47,27 @@ def contexts_of(problem: Problem) -> Floats:
     masked = np.where(problem.available[:, :, None], problem.features, 0.0)
     x = masked.reshape(S, -1) if own is None else own
     z = span_of(x[:, None, :], np.ones((S, 1), dtype=bool)).coordinates
-    if own is None and z.shape[2] == S:
-        warnings.warn(
-            f"the features depend on the arm, and stacked over the arms those of the {S} contexts are linearly "
-            "independent: an algorithm for arm-independent features learns each context and arm on its own here. "
-            "Algorithms for arm-dependent features share what they learn",
-            DegenerateProblemWarning,
-            stacklevel=5,
-        )
+    if own is None:
+        _warn_of_stacking(S, z.shape[2], problem.n_arms * problem.dimension)
     return whiten(z, problem.probabilities, np.ones((S, 1)))[:, 0, :]
+
+
+def _warn_of_stacking(n_contexts: int, rank: int, full: int) -> None:
+    """Say where the stacked problem of Theorem 4.5 is degenerate: contexts on their own, or lambda_min = 0."""
+    if rank == n_contexts:
+        what = (
+            f"those of the {n_contexts} contexts are linearly independent: an algorithm for arm-independent features "
+            "learns each context and arm on its own here. Algorithms for arm-dependent features share what they learn"
+        )
+    elif rank < full:
+        what = (
+            f"they fill {rank} of {full} dimensions: the covariance is singular, and bounds that divide by its "
+            "smallest eigenvalue are empty. It plays on what they span; algorithms for arm-dependent features need not"
+        )
+    else:
+        return
+    sentence = f"the features depend on the arm, and stacked over the arms {what}"
+    warnings.warn(sentence, DegenerateProblemWarning, stacklevel=6)
 
 
 def armwise_frame(problem: Problem) -> dict[str, Floats]:

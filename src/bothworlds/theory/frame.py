@@ -29,6 +29,17 @@ def whiten(z: Floats, g: Floats, exploration: Floats) -> Floats:
     return z
 
 
+def even_frame(problem: Problem) -> dict[str, Floats]:
+    """Return arrays that do not depend on the probabilities of contexts: even play, and features of length 1 at most.
+
+    >>> even_frame(Problem(features=[[[3.0], [-6.0]]], probabilities=[1]))["coordinates"].round(9).tolist()
+    [[[0.5], [-1.0]]]
+    """
+    z, offered = problem.span.coordinates, problem.available
+    longest = float(np.sqrt((z**2).sum(axis=2)).max())
+    return {"exploration": offered / offered.sum(axis=1, keepdims=True), "coordinates": z / longest}
+
+
 def frame_of(problem: Problem, explore: Design) -> dict[str, Floats]:
     """Return the arrays from which a machine can be built again, bit for bit."""
     return {

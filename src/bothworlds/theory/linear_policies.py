@@ -22,32 +22,35 @@ MOST_POLICIES = 2000
 MOST_TESTS = 60_000  # each takes 20 to 300 microseconds
 SAMPLES = 8192
 MARGIN = 1e-8
+LINEAR_INSTEAD = "policies='all' competes with all maps of contexts to arms, at any size"
+ALL_INSTEAD = "policies='all' plays the same at any size"
 
 
-def linear_policies(problem: Problem) -> Ints:
+def linear_policies(problem: Problem, *, instead: str = LINEAR_INSTEAD) -> Ints:
     """Return the distinct linear policies, shape (policies, contexts), in lexicographic order.
 
-    Refuses, before any round, where there are more than 2,000, with the number of contexts that it could do at most.
+    Refuses, before any round, where there are more than 2,000, with the number of contexts that it could do at most;
+    ``instead`` says what to do then.
 
     >>> linear_policies(Problem(features=[[[1.0], [-1.0]], [[2.0], [0.0]]], probabilities=[0.5, 0.5])).tolist()
     [[0, 0], [1, 1]]
     """
     z, offered = _unit_scale(problem), problem.available
-    _refuse_many(z, offered)
+    _refuse_many(z, offered, instead)
     found: list[tuple[tuple[int, ...], Floats]] = [((), np.zeros((0, z.shape[2])))]
     tests = 0
     for x in range(len(z)):
         arms = _different(z[x], offered[x])
         tests += len(found) * (len(arms) - 1)
         if tests > MOST_TESTS:
-            raise ValueError(_refusal(z.shape, x, f"more than {MOST_TESTS:,} linear programs are needed"))
+            raise ValueError(_refusal(z.shape, x, f"more than {MOST_TESTS:,} linear programs are needed", instead))
         found = [longer for one in found for longer in _extended(one, z[x], arms)]
         if len(found) > MOST_POLICIES:
-            raise ValueError(_refusal(z.shape, x, f"there are more than {MOST_POLICIES:,} linear policies"))
+            raise ValueError(_refusal(z.shape, x, f"there are more than {MOST_POLICIES:,} linear policies", instead))
     return np.array(sorted(arms for arms, _ in found), dtype=np.int64).reshape(len(found), len(z))
 
 
-def all_policies(problem: Problem) -> Ints:
+def all_policies(problem: Problem, *, instead: str = ALL_INSTEAD) -> Ints:
     """Return every map of contexts to offered arms, shape (policies, contexts); refuses more than 2,000.
 
     >>> len(all_policies(Problem(features=[[[1.0], [-1.0]], [[2.0], [0.0]]], probabilities=[0.5, 0.5])))
@@ -59,8 +62,7 @@ def all_policies(problem: Problem) -> Ints:
         contexts = int(math.log(MOST_POLICIES) / math.log(largest))
         raise ValueError(
             f"there are about 10^{math.log10(count):.0f} maps of {problem.n_contexts} contexts to arms; at most "
-            f"{MOST_POLICIES:,} are listed one by one, those of {contexts} contexts with {largest} arms. "
-            "policies='all' plays the same at any size"
+            f"{MOST_POLICIES:,} are listed one by one, those of {contexts} contexts with {largest} arms. {instead}"
         )
     choices = [np.flatnonzero(row) for row in problem.available]
     return np.stack(np.meshgrid(*choices, indexing="ij"), axis=-1).reshape(-1, len(choices)).astype(np.int64)
@@ -69,6 +71,15 @@ def all_policies(problem: Problem) -> Ints:
 def policy_count(problem: Problem) -> int:
     """Return the number of maps of contexts to offered arms."""
     return math.prod(int(count) for count in problem.available.sum(axis=1))
+
+
+def policy_points(z: Floats, g: Floats, policies: Ints) -> Floats:
+    """Return z_p = sum_x g(x) phi(p(x), x) of every policy, shape (policies, d), for features z (S, K, d).
+
+    >>> policy_points(np.array([[[1.0], [-1.0]], [[2.0], [0.0]]]), np.array([0.5, 0.5]), np.array([[0, 1]])).tolist()
+    [[0.5]]
+    """
+    return np.asarray(np.einsum("x,pxi->pi", g, z[np.arange(len(z)), policies]))
 
 
 def _unit_scale(problem: Problem) -> Floats:
@@ -121,7 +132,7 @@ def _margin(rows: Floats) -> float:
     return float(residual)
 
 
-def _refuse_many(z: Floats, offered: Bools) -> None:
+def _refuse_many(z: Floats, offered: Bools, instead: str) -> None:
     """Refuse at once where random thetas alone show too many policies."""
     theta = np.random.default_rng(0).normal(size=(SAMPLES, z.shape[2]))
     labels = np.zeros(SAMPLES, dtype=np.int64)
@@ -129,16 +140,13 @@ def _refuse_many(z: Floats, offered: Bools) -> None:
         scores = np.where(offered[x], theta @ z[x].T, np.inf)
         _, labels = np.unique(labels * z.shape[1] + scores.argmin(axis=1), return_inverse=True)
         if labels.max() >= MOST_POLICIES:
-            raise ValueError(_refusal(z.shape, x, f"there are more than {MOST_POLICIES:,} linear policies"))
+            raise ValueError(_refusal(z.shape, x, f"there are more than {MOST_POLICIES:,} linear policies", instead))
 
 
-def _refusal(shape: tuple[int, ...], x: int, why: str) -> str:
+def _refusal(shape: tuple[int, ...], x: int, why: str, instead: str) -> str:
     """Return the sentence that refuses, with what could be done."""
     S, K, d = shape
     could = (
         f"at most the first {x} of the contexts could be done" if x else f"fewer than {K} arms a context could be done"
     )
-    return (
-        f"{why} in {S} contexts with {K} arms in {d} dimensions, too many to list: {could}. "
-        "policies='all' competes with all maps of contexts to arms, at any size"
-    )
+    return f"{why} in {S} contexts with {K} arms in {d} dimensions, too many to list: {could}. {instead}"

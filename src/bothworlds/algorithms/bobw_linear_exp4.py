@@ -1,0 +1,113 @@
+"""The black-box reduction to both worlds with policies as actions (Dann, Wei and Zimmert 2023), EXP4 as its base."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from bothworlds.algorithms import bobw_linear_exp4_text as text
+from bothworlds.algorithms.options import check_choice, check_factor, check_horizon, description
+from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.random import Seed
+from bothworlds.policy import Machine, Policy
+from bothworlds.problem import Problem
+from bothworlds.theory.design import design
+from bothworlds.theory.frame import frame_of, world_of
+from bothworlds.theory.linear_policies import all_policies, linear_policies, policy_points
+
+POLICIES = ("linear", "all")
+ESTIMATES = ("linear", "importance-weighted")
+INSTEAD = "BoBWRealLinExp3(candidate='per-context') takes maps as candidates at any size, by a heuristic"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class BoBWLinearEXP4:
+    """A master that plays a candidate policy, or lets exponential weights draw another; epochs change the candidate.
+
+    The reduction of `BoBWRealLinExp3` as its theorem has it: the actions are policies, maps of contexts to arms. In an
+    epoch a two-point master plays the candidate with probability q_1; otherwise the base draws one of the N other
+    policies, P_t(p) proportional to exp(-eta_t estimated loss). Counted are the policies *drawn*: an epoch ends, once
+    twice as long as the last one, when another policy was drawn in half of its rounds. Reference: Dann, Wei and
+    Zimmert, *A blackbox approach to best of both worlds in bandits and beyond*, COLT 2023.
+
+    Proved: O(c1 log T/Delta) in the stochastic regime and O(sqrt(c1 T)) in the adversarial one, up to logarithms, with
+    corruption in between, by the theorem of Dann et al.; that the base has the stability it asks for is theirs for
+    importance weights and ours for linear estimates. Delta is the gap between *policies*: with all maps listed it is
+    the smallest g(x) Delta(a|x), a gap of arms times the probability of a context, and so log T shows late.
+
+    ``estimates="linear"``: theta_hat = Sigma^-1 phi loss/q_2 with Sigma of the base's play, a policy by its point z_p =
+    sum_x g(x) phi(p(x), x), eta_t = min{sqrt(log N/((r + 2/lambda) sum 1/q)), lambda min q/2}, mixed with gamma_t =
+    eta_t/(lambda q_t) of an even draw; c1 = 9 (r + 2/lambda) log N, c2 = 2 log N/lambda, r and lambda of that draw,
+    anew for every candidate. ``"importance-weighted"``: EXP4 as published, on losses shifted to [0, 2]: eta_t =
+    sqrt(log N/(4 K sum 1/q)), no exploration, c1 = 16 K log N, c2 = 0; features matter only for which policies are
+    listed.
+
+    What we had to choose: the first candidate is not drawn but the policy listed first; feedback for decisions of an
+    earlier epoch is not learnt from. ``scale`` below 1 shrinks c1 and c2 and is a heuristic without a theorem.
+
+    One round costs O(N (S + d) + S K d^2 + d^3).
+
+    Parameters
+    ----------
+    horizon
+        T, which enters through the length of the first epoch.
+    policies
+        "linear": the distinct linear policies; "all": all maps of contexts to arms. Either up to 2,000: larger problems
+        are refused at the start.
+    estimates
+        "linear" or "importance-weighted".
+    scale
+        Factor of c1 and c2; 1 is the theorem's, 0 leaves a plain two-armed Tsallis-INF as master.
+
+    >>> problem = Problem(features=[[[1, 0], [0, 1]]], probabilities=[1])
+    >>> BoBWLinearEXP4(horizon=1000).start(problem, rng=1).probabilities(0).tolist()
+    [0.5, 0.5]
+    """
+
+    horizon: int
+    policies: Literal["linear", "all"] = "linear"
+    estimates: Literal["linear", "importance-weighted"] = "linear"
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_horizon(self, least=1)
+        check_choice(self, "policies", POLICIES)
+        check_choice(self, "estimates", ESTIMATES)
+        check_factor(self, "scale")
+
+    def start(self, problem: Problem, *, rng: Seed = None, interpreted: bool = False) -> Policy:
+        """Begin on a problem; the same seed gives the same decisions."""
+        return Policy.begin(self, problem, self.machine(problem), rng=rng, interpreted=interpreted)
+
+    def machine(self, problem: Problem, frame: dict[str, Floats] | None = None) -> Machine:
+        """Make the algorithm ready for a problem; ``frame`` brings back the arrays of a saved policy."""
+        frame = self._frame(problem) if frame is None else frame
+        z, arms = frame["coordinates"], frame["policies"].astype(int)
+        points = policy_points(z, problem.probabilities, arms)
+        head = [math.log(self.horizon), self.scale, float(self.estimates == "linear")]
+        return Machine(
+            text=text.TEXT,
+            world=world_of(problem, frame["exploration"], z),
+            numbers=np.concatenate([head, arms.ravel(), points.ravel()]),
+            begin=_begin,
+            learnt=text.LEARNT,
+            frame=frame,
+            has_baseline=False,
+            carried=z.shape[2] + text.CARRIED,
+            extra=2 * len(arms),
+        )
+
+    def _frame(self, problem: Problem) -> dict[str, Floats]:
+        """Return coordinates and the list of policies, which may be refused as too long."""
+        listed = linear_policies if self.policies == "linear" else all_policies
+        arms = listed(problem, instead=INSTEAD).astype(np.float64)
+        return {**frame_of(problem, design(problem, "uniform")), "policies": arms}
+
+    def __repr__(self) -> str:
+        return description(self, policies="linear", estimates="linear", scale=1.0)
+
+
+def _begin(state: text.State) -> None:
+    """Start the clocks; the candidate is policy 0."""
+    state.t[...] = state.epoch[...] = state.clock[...] = 1.0

@@ -1,0 +1,54 @@
+"""The law of contexts as it was seen, in kernel text: counts in place of known probabilities.
+
+With n contexts counted, the empirical law is counts/n, and moments under it get a ridge, since contexts not seen yet
+add nothing. Contexts are counted when their feedback is learnt from. ``world.g`` is not looked at.
+"""
+
+from typing import Any
+
+from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.compile import kernel
+from bothworlds.kernels.entries import World
+from bothworlds.kernels.plan import clear
+
+
+@kernel
+def seen_in_all(counts: Floats) -> float:
+    """Return n, how many contexts were counted."""
+    total = 0.0
+    for x in range(counts.shape[0]):
+        total += counts[x]
+    return total
+
+
+@kernel
+def seen_covariance(world: World, state: Any, work: Any, ridge: float, ridged: int) -> None:
+    """Write sum_x counts(x)/n sum_a pi(a|x) z z^T + ridge on the first coordinates; the identity before all counts."""
+    n = seen_in_all(state.counts)
+    d = state.sigma.shape[0]
+    clear(work.sums)
+    for x in range(state.pi.shape[0]):
+        if state.counts[x] > 0.0:
+            for a in range(state.pi.shape[1]):
+                weight = state.counts[x] / n * state.pi[x, a]
+                z = world.z[x, a]
+                for i in range(d):
+                    for j in range(i + 1):
+                        work.sums[i, j] += weight * z[i] * z[j]
+    for i in range(d):
+        for j in range(i + 1):
+            state.sigma[i, j] = work.sums[i, j]
+            state.sigma[j, i] = work.sums[i, j]
+        if n == 0.0:
+            state.sigma[i, i] = 1.0
+        elif i < ridged:
+            state.sigma[i, i] += ridge
+
+
+@kernel
+def inverse_entry(inverse: Floats, i: int, j: int) -> float:
+    """Return entry (i, j) of Sigma^-1 = G^T G, j <= i, from its lower triangular factor G."""
+    total = 0.0
+    for k in range(i, inverse.shape[0]):
+        total += inverse[k, i] * inverse[k, j]
+    return total

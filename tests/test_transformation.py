@@ -1,0 +1,120 @@
+"""Theorem 4.5 at work: algorithms of either setting on problems of the other, and warnings where that is empty."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bothworlds as bw
+from armwise_worlds import context_vectors, independent_problem
+from bothworlds.simulation.study import ALGORITHMS, make_algorithm
+from worlds import coordinates, directions, parameters, play, random_problem
+
+INDEPENDENT: list[Any] = [
+    bw.RealLinExp3(horizon=5000),
+    bw.RealLinExp3(horizon=5000, covariance=bw.MGR(samples=20)),
+    bw.RobustLinExp3(horizon=5000),
+    bw.FTRLLC(horizon=5000),
+    bw.FTRLLC(horizon=5000, covariance=bw.MGR(samples=20)),
+    bw.BoBWRealLinExp3(horizon=5000, features="arm-independent", scale=0.01),
+    bw.BoBWRealLinExp3(horizon=5000, features="arm-independent", constants="printed", candidate="per-context"),
+]
+each_independent = pytest.mark.parametrize("algorithm", INDEPENDENT, ids=repr)
+SHAPES = {"S < d K": (3, 4, 2), "S = d K": (6, 3, 2), "S > d K": (9, 2, 2)}
+
+
+def repeated() -> bw.Problem:
+    """Six contexts, two of which are linear combinations of others, so of 2 x 3 dimensions four are filled."""
+    phi = random_problem(4, S=6, K=3, d=2).features.copy()
+    phi[4] = 0.5 * phi[0] - 0.5 * phi[1]
+    phi[5] = phi[2]
+    return bw.Problem(features=phi, probabilities=np.full(6, 1 / 6))
+
+
+def told(algorithm: Any, problem: bw.Problem) -> list[str]:
+    """The warnings on degenerate problems that an algorithm gives at its start, and where they point."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        algorithm.start(problem, rng=1)
+    found = [w for w in caught if issubclass(w.category, bw.DegenerateProblemWarning)]
+    assert all("test_transformation" in w.filename for w in found)  # the user's line
+    return [str(w.message) for w in found]
+
+
+@pytest.mark.filterwarnings("ignore::bothworlds.DegenerateProblemWarning", "ignore::bothworlds.TuningWarning")
+@pytest.mark.parametrize("shape", [*SHAPES, "repeated"])
+@each_independent
+def test_on_arm_dependent_problems_they_play_the_stacked_one(algorithm: Any, shape: str) -> None:
+    """Directly, or on x = (phi(1, x), .., phi(K, x)) made by hand with theta in block a: the same decisions."""
+    problem = repeated() if shape == "repeated" else random_problem(3, *SHAPES[shape])
+    x = problem.arm_independent_features()
+    stacked = bw.Problem.from_arm_independent(x, probabilities=problem.probabilities, arms=problem.n_arms)
+    theta = parameters(problem)
+    thetas = bw.stacked_parameters(theta, problem.n_arms)
+    assert x @ thetas.T == pytest.approx(problem.features @ theta)
+    one, two = algorithm.start(problem, rng=6), algorithm.start(stacked, rng=6)
+    assert play(one, 150, theta=theta) == play(two, 150, theta=bw.block_parameters(thetas))
+    assert one.probabilities() == pytest.approx(two.probabilities(), rel=1e-7)
+    assert np.abs(one.probabilities() - 1 / problem.n_arms).max() > 1e-4
+
+
+@each_independent
+def test_the_warning_fires_wherever_the_stacked_problem_is_degenerate(algorithm: Any) -> None:
+    for shape in ("S < d K", "S = d K"):
+        [message] = told(algorithm, random_problem(3, *SHAPES[shape]))
+        assert "learns each context and arm on its own" in message
+    [message] = told(algorithm, repeated())
+    assert "they fill 4 of 6 dimensions" in message
+    assert bw.transformation(repeated()).degenerate
+    assert told(algorithm, random_problem(3, *SHAPES["S > d K"])) == []
+    assert told(algorithm, independent_problem(1)) == []
+
+
+@pytest.mark.parametrize("S", [1, 3, 5, 8, 12])
+@pytest.mark.parametrize(("K", "d"), [(2, 1), (2, 3), (4, 2), (3, 3)])
+def test_whatever_the_theorem_calls_degenerate_is_told(S: int, K: int, d: int) -> None:
+    problem = random_problem(S + K, S=S, K=K, d=d)
+    messages = told(bw.FTRLLC(horizon=1000), problem)
+    rank = np.linalg.matrix_rank(problem.features.reshape(S, -1))
+    assert len(messages) == int(rank == S or bw.transformation(problem).degenerate)
+    assert bw.transformation(problem).degenerate == (rank < K * problem.dimension)
+
+
+def arm_dependent() -> list[Any]:
+    """Every registered algorithm, as it comes, that does not ask for arm-independent features."""
+    kinds = [kind for kind in ALGORITHMS if kind not in {type(one).__name__ for one in INDEPENDENT[:5]}]
+    made = []
+    for kind in kinds:
+        fields = getattr(ALGORITHMS[kind], "__dataclass_fields__", {})
+        needs = "horizon" in fields and not isinstance(fields["horizon"].default, int | None)
+        made.append(make_algorithm({"kind": kind, **({"horizon": 5000} if needs else {})}))
+    return [*made, bw.RealLinExp3(horizon=5000, features="arm-dependent")]
+
+
+@pytest.mark.filterwarnings("ignore::bothworlds.TuningWarning")
+@pytest.mark.parametrize("algorithm", arm_dependent(), ids=repr)
+def test_the_reverse_plays_the_block_problem_whatever_coordinates_it_comes_in(algorithm: Any) -> None:
+    """Blocks (0, .., x, .., 0) in d K dimensions, and the same after a linear map that hides them: decisions alike."""
+    x = context_vectors(2, S=4, d=2)
+    problem = bw.Problem.from_arm_independent(x, probabilities=[0.1, 0.2, 0.3, 0.4], arms=2)
+    mapping, _ = np.linalg.qr(np.random.default_rng(1).normal(size=(4, 4)))  # a rotation: ridges see no other map
+    hidden = bw.Problem(features=problem.features @ mapping, probabilities=problem.probabilities)
+    theta = bw.block_parameters(np.array([[0.3, -0.2], [-0.1, 0.25]]))
+    assert problem.features @ theta == pytest.approx(x @ theta.reshape(2, 2).T)
+    assert told(algorithm, problem) == told(algorithm, hidden) == []
+    one, two = algorithm.start(problem, rng=3), algorithm.start(hidden, rng=3)
+    assert play(one, 150, theta=theta) == play(two, 150, theta=theta @ mapping)
+    assert one.probabilities() == pytest.approx(two.probabilities(), abs=1e-4)
+
+
+@pytest.mark.parametrize("algorithm", [bw.LCTsallisINF(), bw.RealFTRL(horizon=1000), bw.LinearEXP4(horizon=50_000)])
+def test_on_the_block_problem_every_arms_theta_is_estimated_without_bias(algorithm: Any) -> None:
+    problem = independent_problem(1, S=4, K=2, d=2)
+    thetas = np.random.default_rng(4).normal(size=(2, 2))
+    losses = problem.arm_independent_features() @ thetas.T
+    policy = algorithm.start(problem, rng=1, interpreted=True)
+    play(policy, 30)
+    weights = problem.probabilities[:, None] * policy.probabilities()
+    mean = np.einsum("xa,xai,xa->i", weights, directions(policy), losses)
+    assert coordinates(policy) @ mean == pytest.approx(losses, abs=1e-9)
