@@ -15,25 +15,25 @@ from worlds import bits, play, random_problem
 
 
 def normals(seed: float, t: int, number: int, d: int) -> np.ndarray:
-    """The standard normals of one draw of a plan, from the counters the docstrings promise."""
-    pairs = (d + 1) // 2
-    found = [two_normals(int(seed * 2**53), t, POSTERIOR, number * pairs + j) for j in range(pairs)]
-    return np.array(found).reshape(-1)[:d]
+    """The standard normals of one draw of a plan, from the counters the docstrings promise; odd ones are opposite."""
+    count = (d + 1) // 2
+    found = [two_normals(int(seed * 2**53), t, POSTERIOR, number // 2 * count + j) for j in range(count)]
+    return np.array(found).reshape(-1)[:d] * (-1.0) ** number
 
 
 @pytest.mark.parametrize("spread", [0.4, "theory"])
 def test_the_plan_is_the_frequency_table_of_posterior_draws(spread: float | Literal["theory"]) -> None:
     """V, theta_hat, v, the draws and the seed that a decision brings, all recomputed in NumPy."""
     problem = random_problem(1, S=4, K=3, d=3)
-    policy = bw.LinTS(spread=spread, draws=20, ridge=0.5, delta=0.01).start(problem, rng=11, interpreted=True)
+    policy = bw.LinTS(spread=spread, draws=21, ridge=0.5, delta=0.01).start(problem, rng=11, interpreted=True)
     rng = np.random.default_rng(0)
     V, b, seed = 0.5 * np.eye(3), np.zeros(3), 0.0
     for t in range(1, 40):
         v = spread if spread != "theory" else math.sqrt(27 * math.log(t / 0.01))
         root = np.linalg.inv(np.linalg.cholesky(V)).T
-        samples = [np.linalg.solve(V, b) + v * root @ normals(seed, t, m, 3) for m in range(20)]
+        samples = [np.linalg.solve(V, b) + v * root @ normals(seed, t, m, 3) for m in range(21)]
         best = [(problem.features @ theta).argmin(axis=1) for theta in samples]
-        table = np.array([np.bincount(column, minlength=3) for column in np.array(best).T]) / 20
+        table = np.array([np.bincount(column, minlength=3) for column in np.array(best).T]) / 21
         assert policy.probabilities() == pytest.approx(table, abs=1e-15)
         decision = policy.act(int(rng.integers(4)))
         seed = two_uniforms(11, t, POSTERIOR, 0)[0]

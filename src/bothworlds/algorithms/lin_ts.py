@@ -56,15 +56,30 @@ def spread_of(numbers: Numbers, state: State) -> float:
 
 
 @kernel
-def draw_posterior(state: State, v: float, number: int, work: Work) -> None:
-    """Write draw ``number`` of the plan, theta_hat + v G^T n with n standard normal: its covariance is v^2 V^-1."""
+def draw_normals(state: State, number: int, work: Work) -> None:
+    """Write the standard normals of a pair of draws."""
     d = state.theta.shape[0]
-    pairs = (d + 1) // 2
-    for j in range(pairs):
-        one, two = two_normals(int(state.seed[0] * TO_INTEGER), int(state.t[0]), POSTERIOR, number * pairs + j)
+    count = (d + 1) // 2
+    for j in range(count):
+        one, two = two_normals(int(state.seed[0] * TO_INTEGER), int(state.t[0]), POSTERIOR, number * count + j)
         work.normals[2 * j] = one
         if 2 * j + 1 < d:
             work.normals[2 * j + 1] = two
+
+
+@kernel
+def draw_posterior(state: State, v: float, number: int, work: Work) -> None:
+    """Write draw ``number`` of the plan, theta_hat + v G^T n with n standard normal: its covariance is v^2 V^-1.
+
+    Every other draw is opposite to the one before it, -n instead of n: random numbers are dear, and such a pair tells
+    more of the posterior than two draws that know nothing of each other.
+    """
+    d = state.theta.shape[0]
+    if number % 2 == 0:
+        draw_normals(state, number // 2, work)
+    else:
+        for i in range(d):
+            work.normals[i] = 0.0 - work.normals[i]
     for k in range(d):
         total = 0.0
         for i in range(k, d):
@@ -201,7 +216,8 @@ class LinTS:
         Probability with which the bound of the theory may fail; not used with a constant.
     draws
         M, how many posterior draws make a plan where more than two arms are offered: 1 is the textbook algorithm, with
-        propensities of 0 and 1 given the plan and the least time; more make finer propensities for logs.
+        propensities of 0 and 1 given the plan and the least time; more make finer propensities for logs. Draws come in
+        opposite pairs.
     ridge
         V starts as ridge times the identity.
 
@@ -212,7 +228,7 @@ class LinTS:
 
     spread: float | Literal["theory"] = 0.3
     delta: float = 1e-4
-    draws: int = 50
+    draws: int = 16
     ridge: float = 1.0
 
     def __post_init__(self) -> None:
