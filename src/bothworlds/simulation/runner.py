@@ -60,7 +60,9 @@ def run_study(
         shown(sum(_work(cell) for cell in open_cells), len(open_cells), quiet=quiet) as watch,
         contextlib.ExitStack() as stack,
     ):
-        for cell, done in _all(open_cells, threads=threads, watch=watch, executor=executor, device=device, stack=stack):
+        for cell, done in _all(
+            open_cells, folder, threads=threads, watch=watch, executor=executor, device=device, stack=stack
+        ):
             if isinstance(done, Exception):
                 failures.append((cell, done))
                 continue
@@ -74,6 +76,7 @@ def run_study(
 
 def _all(
     cells: list[Cell],
+    folder: Path,
     *,
     threads: int | None,
     watch: Watch,
@@ -83,7 +86,7 @@ def _all(
 ) -> Iterable[Finished]:
     """Run cells on the executor, if there is one and it can take them, and the others here."""
     away = [cell for cell in cells if executor is not None and not _is_replayed(cell)]
-    turns = _in_turn([cell for cell in cells if cell not in away], threads, watch, device)
+    turns = _in_turn([cell for cell in cells if cell not in away], folder, threads, watch, device)
     here = stack.enter_context(contextlib.closing(turns))
     if executor is None or not away:
         return here
@@ -92,13 +95,14 @@ def _all(
     return chain(there, here)
 
 
-def _in_turn(cells: list[Cell], threads: int | None, watch: Watch, device: Device) -> Generator[Finished]:
+def _in_turn(cells: list[Cell], folder: Path, threads: int | None, watch: Watch, device: Device) -> Generator[Finished]:
     """Run cells one after the other in this process; yield each with its results or with what went wrong."""
     for cell in cells:
         watch.begin(f"{cell.algorithm} in {cell.environment}", _work(cell) / _rounds(cell))
         done: Results | Exception
         try:
-            done = run_cell(cell, threads=threads, progress=watch.advance, device=device)
+            unfinished = folder / f"{cell.key}.unfinished.npz"
+            done = run_cell(cell, threads=threads, progress=watch.advance, device=device, unfinished=unfinished)
         except Exception as error:
             done = error
         yield cell, done
@@ -147,7 +151,12 @@ def check_device(device: Device, executor: Executor | None = None) -> None:
 
 
 def run_cell(
-    cell: Cell, *, threads: int | None = None, progress: Progress | None = None, device: Device = "cpu"
+    cell: Cell,
+    *,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    device: Device = "cpu",
+    unfinished: Path | None = None,
 ) -> Results:
     """Run one cell; its numbers depend on nothing outside the cell."""
     numbers, environment = cell.numbers, cell.make_environment()
@@ -163,4 +172,5 @@ def run_cell(
         threads=threads,
         progress=progress,
         device=device,
+        unfinished=unfinished,
     )
