@@ -19,7 +19,7 @@ from bothworlds import environments as en
 from bothworlds.algorithms.tunings import TuningName
 from bothworlds.policy import Machine
 from bothworlds.simulation.engine import make_setting
-from bothworlds.simulation.replication import Replications
+from bothworlds.simulation.replication import Replications, most_at_once
 from numpy_baseline import NumpyTsallis
 
 TUNINGS: tuple[TuningName, ...] = ("paper", "certified", "adaptive")
@@ -60,7 +60,7 @@ def compare(rounds: int, repeats: int) -> None:
         "tuned numpy": partial(numpy_time, world, rounds // 20, tuned=True),
     }
     for tuning, machine in machines.items():
-        loops[tuning] = partial(driver_time, world, machine, rounds, lanes=8)
+        loops[tuning] = partial(driver_time, world, machine, rounds, lanes=most_at_once(machine))
         loops[f"{tuning}, one"] = partial(driver_time, world, machine, rounds, lanes=1)
     least = dict.fromkeys(loops, np.inf)
     for _ in range(repeats):
@@ -69,7 +69,7 @@ def compare(rounds: int, repeats: int) -> None:
     print(
         f"(10, 5, 5), one thread, least of {repeats} repeats; microseconds per round and replication, times faster than"
     )
-    print("numpy (tuned); eight replications at once, and one alone")
+    print("numpy (tuned); sixteen replications at once, and one alone")
     for label, value in least.items():
         print(f"  {label:>14} {value:>8.2f} {least['numpy'] / value:>7.1f} ({least['tuned numpy'] / value:.1f})")
 
@@ -86,7 +86,8 @@ def growth() -> None:
             rounds = max(50, int(2e7 / (S * K * d**2 + d**3) ** 0.9))
             algorithm = bw.LCTsallisINF(tuning="paper", design="uniform")
             machine = algorithm.machine(world.problem)
-            spent = min(driver_time(world, machine, min(rounds, 2_000), lanes=8) for _ in range(3))
+            lanes = most_at_once(machine)
+            spent = min(driver_time(world, machine, min(rounds, 2_000), lanes=lanes) for _ in range(3))
             print(f"  {length} ({d}): {spent:.1f} ({spent / (S * K * d**2 + d**3) * 1e3:.2f})", end="", flush=True)
         print()
 

@@ -12,7 +12,7 @@ from bothworlds.kernels.arrays import Floats
 from bothworlds.sampled.covariance import Plan
 from test_sampled_policy import with_theta
 from test_sampled_problem import listed
-from worlds import parameters, random_problem
+from worlds import lower_triangle, parameters, random_problem
 
 THETA = np.array([30.0, -40.0, 20.0])
 CLOCK = 5000.0
@@ -34,7 +34,7 @@ def relative_error(problem: bw.Problem, n: int, seed: int) -> float:
     policy = bw.LCTsallisINF(tuning="paper", covariance=bw.Reservoir(size=n)).start(sampled, rng=seed)
     with_theta(policy, THETA, CLOCK)
     covariance: Any = policy._covariance
-    low = covariance._factor_of(Plan(policy.exploration_rate, policy._points))
+    low = lower_triangle(covariance._factor_of(Plan(policy.exploration_rate, policy._points)))
     z = sampled.coordinates(problem.features).reshape(-1, sampled.dimension)
     found = z @ np.linalg.solve(low @ low.T, z.T)
     truth = exact_estimates(problem, policy.learning_rate, policy.exploration_rate)

@@ -17,6 +17,8 @@ INDEPENDENT: list[Any] = [
     bw.RobustLinExp3(horizon=5000),
     bw.FTRLLC(horizon=5000),
     bw.FTRLLC(horizon=5000, covariance=bw.MGR(samples=20)),
+    bw.MWULC(speed=100),
+    bw.BoBWMWULC(horizon=5000, scale=1e-8, speed=100),
     bw.BoBWRealLinExp3(horizon=5000, features="arm-independent", scale=0.01),
     bw.BoBWRealLinExp3(horizon=5000, features="arm-independent", constants="printed", candidate="per-context"),
 ]
@@ -83,7 +85,7 @@ def test_whatever_the_theorem_calls_degenerate_is_told(S: int, K: int, d: int) -
 
 def arm_dependent() -> list[Any]:
     """Every registered algorithm, as it comes, that does not ask for arm-independent features."""
-    kinds = [kind for kind in ALGORITHMS if kind not in {type(one).__name__ for one in INDEPENDENT[:5]}]
+    kinds = [kind for kind in ALGORITHMS if kind not in {type(one).__name__ for one in INDEPENDENT[:7]}]
     made = []
     for kind in kinds:
         fields = getattr(ALGORITHMS[kind], "__dataclass_fields__", {})

@@ -73,6 +73,11 @@ def coordinates(policy: bw.Policy) -> Floats:
     return policy._machine.world.z
 
 
+def lower_triangle(factor: Floats) -> Floats:
+    """The Cholesky factor, of which `matrix.cholesky` keeps the inverted diagonal."""
+    return np.tril(factor, -1) + np.diag(1.0 / np.diag(factor))
+
+
 def directions(policy: bw.Policy) -> Floats:
     """Sigma_t^-1 z for every (x, a), through the policy's own factor."""
     z = coordinates(policy)

@@ -18,9 +18,9 @@ SUBJECTS = ("algorithms", "environments", "tunings", "regimes")
 def described(make: Callable[..., Any]) -> dict[str, Any]:
     """Return the first sentence and the options of whatever is made, and which of them must be given.
 
-    >>> from bothworlds import LinearEXP4
-    >>> described(LinearEXP4)["options"], described(LinearEXP4)["required"]
-    ({'horizon': None, 'policies': 'linear', 'design': 'joint-g'}, ['horizon'])
+    >>> from bothworlds import RobustLinExp3
+    >>> described(RobustLinExp3)["required"]
+    ['horizon']
     """
     about = (inspect.getdoc(make) or "").split("\n\n")[0].replace("\n", " ")
     found = inspect.signature(make).parameters.values()
