@@ -17,6 +17,7 @@ HERE = Path(__file__).parent
 
 
 def main() -> int:
+    """Play what is missing and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--instances", choices=list(worlds.FAMILIES), required=True)
     parser.add_argument("--horizon", type=int, default=20_000)
@@ -24,11 +25,13 @@ def main() -> int:
     parser.add_argument("--per-size", type=int, default=2, help="instances of every size")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--results", type=Path, help="another file of results")
+    parser.add_argument("--without", nargs="*", default=[], help="players to leave out, by their labels")
     parser.add_argument("--quiet", action="store_true")
     options = parser.parse_args()
     conditions = records.Conditions(options.instances, options.horizon, options.replications)
     path = options.results or HERE / "board" / f"{options.instances}.csv"
     everyone = {**players.ours(), **players.rivals(options.horizon)}
+    everyone = {label: player for label, player in everyone.items() if label not in options.without}
     cells = list(worlds.cells(options.horizon, options.per_size))
     lines = records.play(path, conditions, cells, everyone, threads=options.threads, quiet=options.quiet)
     for grain in ("regime", "regime and size"):

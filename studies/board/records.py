@@ -5,9 +5,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from board.worlds import Cell, world
-
 import bothworlds as bw
+from board.worlds import Cell, world
 from bothworlds.simulation.progress import Watch, shown
 
 
@@ -95,7 +94,7 @@ def _head(conditions: Conditions) -> list[str]:
 
 def _line(row: list[str]) -> Line:
     kinds = (str, int, int, int, int, str, int, float, float)
-    return Line(*(kind(word) for kind, word in zip(kinds, row, strict=True)))  # type: ignore[arg-type]
+    return Line(*(kind(word) for kind, word in zip(kinds, row, strict=True)))
 
 
 def _append(path: Path, rows: Iterable[Iterable[Any]]) -> None:

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+
 from board.records import Line
 from board.worlds import Cell
-
 from bothworlds.report.scoreboard import Score, ratios, slack, worst_cells
 
 Lines = dict[tuple[Cell, str], Line]
@@ -44,9 +44,7 @@ def board(
     return Board(list(players), names, regrets, errors, table, worst_cells(table))
 
 
-def _means(
-    lines: Lines, players: Iterable[str], groups: Sequence[Sequence[Cell]]
-) -> tuple[np.ndarray, np.ndarray]:
+def _means(lines: Lines, players: Iterable[str], groups: Sequence[Sequence[Cell]]) -> tuple[np.ndarray, np.ndarray]:
     """Return mean regrets (players, groups) and the standard errors of these means, worlds being as they are."""
     found = [[[lines[cell, player] for cell in group] for group in groups] for player in players]
     regrets = [[np.mean([line.regret for line in group]) for group in row] for row in found]

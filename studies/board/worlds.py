@@ -22,6 +22,7 @@ class Draw(NamedTuple):
     instance: en.Instance
     other: np.ndarray
     seed: int
+    first: int  # rounds of the first phase: random over two periods, or the horizon's place in a phase would decide
 
 
 def draw(size: tuple[int, int, int], seed: int) -> Draw:
@@ -33,7 +34,8 @@ def draw(size: tuple[int, int, int], seed: int) -> Draw:
     instance = en.random_instance(contexts=S, arms=K, dimension=d, gap=gap, rarity=rarity, seed=seed)
     other = rng.normal(size=d)
     other *= LARGEST_MEAN / np.abs(instance.problem.features @ other).max()
-    return Draw(instance, other, seed)
+    first = round(100 * 1.6 ** rng.uniform(0.0, 2.0))
+    return Draw(instance, other, seed, first)
 
 
 def with_level(instance: en.Instance) -> en.Instance:
@@ -72,7 +74,7 @@ def regimes(horizon: int) -> dict[str, Callable[[Draw], en.Environment]]:
         "adaptive adversary": lambda m: en.adaptive_adversary(
             m.instance.problem, np.concatenate([_pair(m), en.opposite(m.other)])
         ),
-        "growing phases": lambda m: en.growing_phases(m.instance.problem, _pair(m)),
+        "growing phases": lambda m: en.growing_phases(m.instance.problem, _pair(m), first=m.first),
         "margin": margin,
         "moving level": lambda m: en.moving_level(with_level(m.instance), level=LEVEL),
         "clicks": clicks,
