@@ -2,7 +2,7 @@
 
     python studies/scoreboard.py --instances tuning      # what rules were chosen on
     python studies/scoreboard.py --instances held-out    # what is reported; the same command resumes
-    python studies/scoreboard.py --instances held-out --page   # also writes the tables of docs/scoreboard.md
+    python studies/scoreboard.py --instances held-out --page docs/scoreboard.md
 
 Results are lines of studies/board/INSTANCES.csv; what is there is not played again.
 """
@@ -11,7 +11,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from board import players, records, table, worlds
+from board import page, players, records, table, worlds
 
 HERE = Path(__file__).parent
 
@@ -26,6 +26,7 @@ def main() -> int:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--results", type=Path, help="another file of results")
     parser.add_argument("--without", nargs="*", default=[], help="players to leave out, by their labels")
+    parser.add_argument("--page", type=Path, help="write the tables into this page, between its marks")
     parser.add_argument("--quiet", action="store_true")
     options = parser.parse_args()
     conditions = records.Conditions(options.instances, options.horizon, options.replications)
@@ -34,9 +35,12 @@ def main() -> int:
     everyone = {label: player for label, player in everyone.items() if label not in options.without}
     cells = list(worlds.cells(options.horizon, options.per_size))
     lines = records.play(path, conditions, cells, everyone, threads=options.threads, quiet=options.quiet)
-    for grain in ("regime", "regime and size"):
-        print(f"\nby {grain}")
-        print(table.plain(table.board(lines, list(everyone), options.horizon, grain=grain)))
+    labels = list(everyone)
+    boards = {grain: table.board(lines, labels, options.horizon, grain=grain) for grain in table.GRAINS}
+    print(table.plain(boards["regime"]))
+    if options.page:
+        intervals = table.score_intervals(boards["regime"])
+        page.write(options.page, [*page.rows_of(boards["regime"], intervals), "", *page.worst_rows(boards)])
     return 0
 
 

@@ -25,6 +25,7 @@ class Board(NamedTuple):
     cells: list[Any]
     regrets: np.ndarray
     errors: np.ndarray
+    slacks: np.ndarray
     ratios: np.ndarray
     scores: list[Score]
 
@@ -41,7 +42,7 @@ def board(
     slacks = np.array([np.mean([slack(lines[c, players[0]].learnable, horizon) for c in group]) for group in groups])
     rivals = None if best_of is None else _means(lines, best_of, groups)[0]
     table = ratios(regrets, slacks, rivals=rivals)
-    return Board(list(players), names, regrets, errors, table, worst_cells(table))
+    return Board(list(players), names, regrets, errors, slacks, table, worst_cells(table))
 
 
 def _means(lines: Lines, players: Iterable[str], groups: Sequence[Sequence[Cell]]) -> tuple[np.ndarray, np.ndarray]:
@@ -52,18 +53,14 @@ def _means(lines: Lines, players: Iterable[str], groups: Sequence[Sequence[Cell]
     return np.array(regrets), np.array(errors)
 
 
-def score_intervals(lines: Lines, players: Sequence[str], horizon: int, *, seed: int = 0) -> np.ndarray:
-    """Return the 5 and 95 % quantiles (players, 2) of the score by regime when instances are drawn again."""
-    numbers = sorted({cell.number for cell, _ in lines})
+def score_intervals(found: Board, *, seed: int = 0) -> np.ndarray:
+    """Return the 5 and 95 % quantiles (players, 2) of the scores when regrets vary as their standard errors say.
+
+    For these instances: how much other instances would change is not in it.
+    """
     rng = np.random.default_rng(seed)
-    drawn = []
-    for _ in range(BOOTSTRAPS):
-        again: Lines = {}
-        for place, number in enumerate(rng.choice(numbers, size=len(numbers))):
-            for (cell, player), line in lines.items():
-                if cell.number == number:
-                    again[cell._replace(number=place), player] = line
-        drawn.append([score.value for score in board(again, players, horizon, grain="regime").scores])
+    noise = rng.normal(size=(BOOTSTRAPS, *found.regrets.shape))
+    drawn = [ratios(found.regrets + found.errors * one, found.slacks).max(axis=1) for one in noise]
     return np.asarray(np.quantile(drawn, [0.05, 0.95], axis=0).T)
 
 

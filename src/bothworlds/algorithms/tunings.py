@@ -119,13 +119,13 @@ class Adaptive:
         Bound on the share of all rounds that one play may weigh; None does without one.
     """
 
-    scale: float = 1.1
+    scale: float = 1.2
     offset: float = 1.0
     slope: float = 0.6
-    recency: float = 0.2
+    recency: float = 0.15
     forgetting: float = 30.0
     floor: float = 0.1
-    c: float | None = 0.2
+    c: float | None = 0.1
 
     def __post_init__(self) -> None:
         for name in ("scale", "offset", "slope", "floor"):
