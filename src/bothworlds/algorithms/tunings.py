@@ -122,7 +122,7 @@ class Adaptive:
     scale: float = 1.2
     offset: float = 1.0
     slope: float = 0.6
-    recency: float = 0.15
+    recency: float = 0.25
     forgetting: float = 30.0
     floor: float = 0.1
     c: float | None = 0.1
