@@ -39,8 +39,7 @@ def main() -> int:
     boards = {grain: table.board(lines, labels, options.horizon, grain=grain) for grain in table.GRAINS}
     print(table.plain(boards["regime"]))
     if options.page:
-        intervals = table.score_intervals(boards["regime"])
-        page.write(options.page, [*page.rows_of(boards["regime"], intervals), "", *page.worst_rows(boards)])
+        page.write(options.page, [*page.rows_of(boards["regime"]), "", *page.worst_rows(boards)])
     return 0
 
 

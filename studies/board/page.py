@@ -9,14 +9,12 @@ from board.table import Board
 BEGIN, END = "<!-- tables: begin, made by studies/scoreboard.py -->", "<!-- tables: end -->"
 
 
-def rows_of(found: Board, intervals: np.ndarray | None) -> list[str]:
+def rows_of(found: Board) -> list[str]:
     """Return the board as a Markdown table, smallest score first: regret with its 95 % interval, and the ratio."""
     heads = [", ".join(str(part) for part in name) for name in found.cells]
     rows = ["| player | score | " + " | ".join(heads) + " |", "|---" * (len(heads) + 2) + "|"]
     for i in np.argsort([score.value for score in found.scores]):
         score = f"**{found.scores[i].value:.2f}**"
-        if intervals is not None:
-            score += f" ({intervals[i, 0]:.2f} to {intervals[i, 1]:.2f})"
         cells = [
             f"{regret:,.0f} ± {1.96 * error:,.0f}: {ratio:.2f}"
             for regret, error, ratio in zip(found.regrets[i], found.errors[i], found.ratios[i], strict=True)

@@ -15,7 +15,6 @@ GRAINS: dict[str, Callable[[Cell], Any]] = {
     "regime and size": lambda cell: (cell.regime, cell.size),
     "single instance": lambda cell: cell,
 }
-BOOTSTRAPS = 1000
 
 
 class Board(NamedTuple):
@@ -25,7 +24,6 @@ class Board(NamedTuple):
     cells: list[Any]
     regrets: np.ndarray
     errors: np.ndarray
-    slacks: np.ndarray
     ratios: np.ndarray
     scores: list[Score]
 
@@ -42,7 +40,7 @@ def board(
     slacks = np.array([np.mean([slack(lines[c, players[0]].learnable, horizon) for c in group]) for group in groups])
     rivals = None if best_of is None else _means(lines, best_of, groups)[0]
     table = ratios(regrets, slacks, rivals=rivals)
-    return Board(list(players), names, regrets, errors, slacks, table, worst_cells(table))
+    return Board(list(players), names, regrets, errors, table, worst_cells(table))
 
 
 def _means(lines: Lines, players: Iterable[str], groups: Sequence[Sequence[Cell]]) -> tuple[np.ndarray, np.ndarray]:
@@ -51,17 +49,6 @@ def _means(lines: Lines, players: Iterable[str], groups: Sequence[Sequence[Cell]
     regrets = [[np.mean([line.regret for line in group]) for group in row] for row in found]
     errors = [[np.sqrt(np.sum([line.error**2 for line in group])) / len(group) for group in row] for row in found]
     return np.array(regrets), np.array(errors)
-
-
-def score_intervals(found: Board, *, seed: int = 0) -> np.ndarray:
-    """Return the 5 and 95 % quantiles (players, 2) of the scores when regrets vary as their standard errors say.
-
-    For these instances: how much other instances would change is not in it.
-    """
-    rng = np.random.default_rng(seed)
-    noise = rng.normal(size=(BOOTSTRAPS, *found.regrets.shape))
-    drawn = [ratios(found.regrets + found.errors * one, found.slacks).max(axis=1) for one in noise]
-    return np.asarray(np.quantile(drawn, [0.05, 0.95], axis=0).T)
 
 
 def plain(found: Board) -> str:
