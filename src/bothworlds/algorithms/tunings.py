@@ -99,6 +99,8 @@ class Adaptive:
     Estimates fade, theta_hat_s having the weight (s/t)^recency: what was learnt long ago gives way when the world has
     changed. A sqrt(T) bound for weighted losses is one for plain losses, times 1 + 2 recency (docs/scoreboard.md).
 
+    Feedback counts as new when it comes, so its order matters a little, unlike with the other tunings.
+
     How the defaults were found, and what else was tried: docs/scoreboard.md.
 
     Parameters
