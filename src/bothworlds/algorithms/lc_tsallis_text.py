@@ -110,8 +110,26 @@ class Work(NamedTuple):
 @kernel
 def numbers_of(n: Floats) -> Numbers:
     """Name the hyper-parameters."""
-    first = (n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8])
-    return Numbers(*first, n[9], n[10], n[11], n[12], n[13], n[14], n[15], n[16], n[17])
+    return Numbers(
+        n[0],
+        n[1],
+        n[2],
+        n[3],
+        n[4],
+        n[5],
+        n[6],
+        n[7],
+        n[8],
+        n[9],
+        n[10],
+        n[11],
+        n[12],
+        n[13],
+        n[14],
+        n[15],
+        n[16],
+        n[17],
+    )
 
 
 def kept(B: int, d: int) -> tuple[int, int]:
