@@ -1,4 +1,4 @@
-"""What the bound c on a typical step of the adaptive tuning costs and saves: regret in small worlds.
+"""What the bound c on the weight of a play of the adaptive tuning costs and saves: regret in small worlds.
 
 python benchmarks/adaptive.py [--horizon 8000] [--replications 12]
 """
@@ -11,7 +11,7 @@ import bothworlds as bw
 from bothworlds import environments as en
 
 CLICK_RATES = np.array([[0.05, 0.20, 0.10], [0.25, 0.10, 0.05]])
-TUNINGS = [bw.Adaptive(c=None, floor=1.0), *(bw.Adaptive(c=c) for c in (0.5, 0.35, 0.3, 0.25))]
+TUNINGS = [bw.Adaptive(c=None, floor=1.0), *(bw.Adaptive(c=c) for c in (0.4, 0.2, 0.1, 0.05))]
 
 
 def worlds(horizon: int) -> dict[str, bw.environments.Environment]:

@@ -146,6 +146,8 @@ def test_a_constant_added_to_all_losses_changes_no_probability(tuning: str) -> N
         {"tuning": "paper"},
         {"tuning": "certified"},
         {"tuning": "adaptive"},
+        {"tuning": "adaptive", "alpha": 0.7},
+        {"tuning": bw.Adaptive(slope=0.5, recency=0.0, forgetting=0.0, c=None)},
         {"tuning": "certified", "alpha": 0.7},
         {"tuning": "paper", "covariance": bw.MGR(samples=30)},
     ],
@@ -248,6 +250,8 @@ def test_wrong_options_are_refused_with_the_right_ones(options: dict[str, object
         lambda: bw.Certified(c=-1.0),
         lambda: bw.Certified(batch=0),
         lambda: bw.Adaptive(scale=0.0),
+        lambda: bw.Adaptive(recency=-0.1),
+        lambda: bw.Adaptive(forgetting=float("inf")),
         lambda: bw.MGR(samples=0),
         lambda: bw.MGR(bias=1.0),
         lambda: bw.Certified(c="x"),  # type: ignore[arg-type]

@@ -132,15 +132,24 @@ class LCTsallisINF:
         match self.tuning:
             case Certified():
                 return make(rarity=problem.rarity, constant=self._constant)
-            case Adaptive(scale=scale, floor=floor, c=c):
-                gain = scale * learning_gain(alpha=self.alpha, n_arms=problem.n_arms, dimension=problem.dimension)
-                enough = 0.0 if c is None else 1.0 / (c**2 * explore.coverage)
-                most = max(enough, floor / gain**2)
-                return Schedule(gain=gain, cap=math.inf, linear=math.inf, power_scale=most, power=2.0)
+            case Adaptive():
+                return self._adaptive_schedule(self.tuning, problem, explore.coverage)
             case Paper(finite_support=True):
                 return make(rarity=problem.rarity, constant=self._constant, use_linear=False)
             case _:
                 return make(rarity=None, constant=self._constant)
+
+    def _adaptive_schedule(self, tuning: Adaptive, problem: Problem, coverage: float) -> Schedule:
+        """Return eta_t of many rounds if every squared residual were 1 and the plan uniform, and the largest gamma_t.
+
+        2 d + c t/size >= c t/2, so gamma_t is at most the larger of 2/(c lambda t) and floor/t.
+        """
+        gain = tuning.scale * learning_gain(alpha=self.alpha, n_arms=problem.n_arms, dimension=problem.dimension)
+        gain *= tuning.offset ** (tuning.slope - 0.5)
+        enough = 0.0 if tuning.c is None else 2.0 / (tuning.c * coverage)
+        power = 1.0 / tuning.slope
+        most = max(enough, tuning.floor) / gain**power
+        return Schedule(gain=gain, cap=math.inf, linear=math.inf, power_scale=most, power=power, decay=tuning.slope)
 
     def sampled_rule(self, problem: SampledProblem) -> Rule:
         """Return the rates for contexts that are not listed: rule (A) of schedules.py, whatever ``finite_support``."""
@@ -213,10 +222,12 @@ class LCTsallisINF:
         rates = self.schedule_for(problem, explore)
         tuning = self.tuning
         kinds = {Paper: text.SCHEDULED, Certified: text.CERTIFIED, Adaptive: text.ADAPTIVE}
-        gain, offset, floor = rates.gain, 0.0, 0.0
+        gain = rates.gain
+        slope, offset, floor, recency, forgetting = 0.0, 0.0, 0.0, 0.0, 0.0
         if isinstance(tuning, Adaptive):
-            gain *= math.sqrt(problem.dimension)
-            offset, floor = tuning.offset * problem.dimension, tuning.floor
+            slope, offset, floor = tuning.slope, tuning.offset, tuning.floor
+            recency, forgetting = tuning.recency, tuning.forgetting
+            gain *= offset**-slope
         beta, samples, log_bias = 0.0, 0.0, 0.0
         if isinstance(self.covariance, MGR):
             beta = 0.5 / float((world.z**2).sum(axis=2).max())
@@ -230,8 +241,13 @@ class LCTsallisINF:
             power_scale=rates.power_scale,
             power=rates.power,
             constant=self._constant,
+            slope=slope,
             offset=offset,
             floor=floor,
+            recency=recency,
+            forgetting=forgetting,
+            full=problem.n_arms ** (1.0 - self.alpha) - 1.0,
+            leverage=1.0 / explore.coverage,
             beta=beta,
             samples=samples,
             log_bias=log_bias,

@@ -1,24 +1,27 @@
 """LC-Tsallis-INF as kernel text: Algorithm 1 of the paper, one round in three functions.
 
-What is learnt is t and Theta = sum of the estimates (and, for the adaptive tuning, a ridge regression and one
-running sum). The plan, that is q_t, pi_t and Sigma_t, is a pure function of what is learnt.
+What is learnt is t and Theta = sum of the estimates (and, for the adaptive tuning, a ridge regression and
+running sums). The plan, that is q_t, pi_t and Sigma_t, is a pure function of what is learnt.
 """
 
 import math
 from typing import NamedTuple
 
+from bothworlds.algorithms.adaptive_text import (
+    adaptive_rate,
+    allowed_leverage,
+    learn_adaptively,
+    openness,
+    predict_baseline,
+)
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.entries import KernelText, World
 from bothworlds.kernels.exploration import Trial, condition, smallest_rate
-from bothworlds.kernels.matrix import cholesky, product, solve
 from bothworlds.kernels.numbers import (
     Number,
-    absolute,
     every,
     exponential,
-    feature,
-    highest_of_contexts,
     larger,
     logarithm,
     matrix_of,
@@ -41,7 +44,7 @@ from bothworlds.kernels.plan import (
 from bothworlds.kernels.random import Pair
 from bothworlds.kernels.resampling import resample
 from bothworlds.kernels.simplex import tsallis_point
-from bothworlds.kernels.status import NOT_FINITE, NOT_POSITIVE, OK
+from bothworlds.kernels.status import NOT_FINITE, OK
 
 SCHEDULED, CERTIFIED, ADAPTIVE = 0.0, 1.0, 2.0
 MOST_EXPLORATION = 0.5  # the analysis needs gamma_t <= 1/2
@@ -57,9 +60,14 @@ class Numbers(NamedTuple):
     linear: float  # gamma_t <= min(linear eta, power_scale eta^power)
     power_scale: float
     power: float
-    constant: float  # c of the stability condition; 0 does without
-    offset: float  # adaptive: c0 d
+    constant: float  # c of the stability condition, or of the adaptive tuning's; 0 does without
+    slope: float  # adaptive: eta_t = gain (1 + n/offset)^-slope
+    offset: float  # adaptive
     floor: float  # adaptive: gamma_t >= min(1/2, floor/t)
+    recency: float  # adaptive: Theta is multiplied by t/(t + recency) with every update
+    forgetting: float  # adaptive: the same for the ridge regression
+    full: float  # adaptive: K^(1-alpha) - 1, -alpha psi of the uniform distribution
+    leverage: float  # adaptive: 1/lambda, the largest leverage of e*
     beta: float  # resampling step; 0 means the exact inverse
     samples: float  # resampling: fixed number of draws, or 0 for log_bias
     log_bias: float  # resampling: draws = log_bias/(gamma beta)
@@ -74,8 +82,10 @@ class State(NamedTuple):
     start_rate: Floats  # gamma of the plan before, where its search starts
     ridge: Floats
     response: Floats
-    spread: Floats
+    noisy: Floats  # adaptive: rounds so far, weighted by noise and openness
+    tail: Floats  # adaptive: residual^4 leverage and residual^2 leverage, recent ones
     rates: Floats  # eta_t, gamma_t
+    openness: Floats  # adaptive: how undecided the plan is, 1 for uniform q_t
     y: Floats
     baseline: Floats
     q: Floats
@@ -85,7 +95,7 @@ class State(NamedTuple):
 
 
 LEARNT = ("t", "theta", "start", "start_rate")
-LEARNT_BY_ADAPTIVE = (*LEARNT, "ridge", "response", "spread")
+LEARNT_BY_ADAPTIVE = (*LEARNT, "ridge", "response", "noisy", "tail")
 
 
 class Work(NamedTuple):
@@ -101,38 +111,59 @@ class Work(NamedTuple):
 @kernel
 def numbers_of(n: Floats) -> Numbers:
     """Name the hyper-parameters."""
-    return Numbers(n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8], n[9], n[10], n[11], n[12])
+    return Numbers(
+        n[0],
+        n[1],
+        n[2],
+        n[3],
+        n[4],
+        n[5],
+        n[6],
+        n[7],
+        n[8],
+        n[9],
+        n[10],
+        n[11],
+        n[12],
+        n[13],
+        n[14],
+        n[15],
+        n[16],
+        n[17],
+    )
 
 
 def kept(B: int, d: int) -> tuple[int, int]:
     """Return how many numbers of the state, from its start, are not computed afresh with every plan."""
-    return 5 + d, 2 * B
+    return 8 + d, 2 * B
 
 
 def kept_by_adaptive(B: int, d: int) -> tuple[int, int]:
     """Return the same for the adaptive tuning, with its baseline and its ridge regression."""
-    return 5 + 3 * d + d * d, 2 * B
+    return 8 + 3 * d + d * d, 2 * B
 
 
 def sizes(B: int, K: int, d: int) -> tuple[int, int]:
     """Return how many numbers the memory takes: state first, then scratch."""
-    return 5 + 5 * d + 4 * d * d, 2 * B + 2 * B * K + d * d + K
+    return 8 + 5 * d + 4 * d * d, 2 * B + 2 * B * K + d * d + K
 
 
 @kernel
 def state_of(memory: Floats, cells: Floats, B: int, K: int, d: int) -> State:
     """Name the parts of a policy's memory."""
-    v = 5 + 3 * d
+    v = 8 + 3 * d
     s = v + d * d
     c = 2 * B
     return State(
         t=row_of(memory, 0, 1),
-        spread=row_of(memory, 1, 1),
+        noisy=row_of(memory, 1, 1),
         rates=row_of(memory, 2, 2),
         start_rate=row_of(memory, 4, 1),
-        theta=row_of(memory, 5, d),
-        response=row_of(memory, 5 + d, d),
-        baseline=row_of(memory, 5 + 2 * d, d),
+        tail=row_of(memory, 5, 2),
+        openness=row_of(memory, 7, 1),
+        theta=row_of(memory, 8, d),
+        response=row_of(memory, 8 + d, d),
+        baseline=row_of(memory, 8 + 2 * d, d),
         ridge=matrix_of(memory, v, d, d),
         sigma=matrix_of(memory, s, d, d),
         inverse=matrix_of(memory, s + d * d, d, d),
@@ -146,7 +177,7 @@ def state_of(memory: Floats, cells: Floats, B: int, K: int, d: int) -> State:
 @kernel
 def work_of(memory: Floats, cells: Floats, B: int, K: int, d: int) -> Work:
     """Name the parts of the scratch space."""
-    v = 5 + 3 * d + 3 * d * d
+    v = 8 + 3 * d + 3 * d * d
     c = 2 * B + 2 * B * K
     return Work(
         vector=row_of(memory, v, d),
@@ -158,11 +189,11 @@ def work_of(memory: Floats, cells: Floats, B: int, K: int, d: int) -> Work:
 
 
 @kernel
-def learning_rate(numbers: Numbers, t: Number, spread: Number) -> Number:
-    """Return eta_t: equation (4), or the observed-stability rate of the adaptive tuning."""
+def learning_rate(numbers: Numbers, state: State) -> Number:
+    """Return eta_t: equation (4), or that of the adaptive tuning."""
     if numbers.kind == ADAPTIVE:
-        return numbers.gain / root(numbers.offset + spread)
-    return smaller(numbers.gain / root(t), numbers.cap)
+        return adaptive_rate(numbers, state)
+    return smaller(numbers.gain / root(state.t[0]), numbers.cap)
 
 
 @kernel
@@ -203,30 +234,12 @@ def exploration_rate(world: World, numbers: Numbers, state: State, work: Work, e
     floor = smaller(numbers.floor / state.t[0], MOST_EXPLORATION)
     if numbers.constant == 0.0:
         return floor
-    # eta_t times the root mean square of the residuals so far: the size of a step for a leverage of 1.
-    rate = smaller(eta, numbers.gain / root(state.theta.shape[0] * state.t[0]))
-    limit = numbers.constant * numbers.constant / (rate * rate)
+    limit = allowed_leverage(numbers, state)
     enough = condition(trial, floor) <= limit
     if every(enough):
         return floor
-    found = smallest_rate(trial, limit, state.start_rate[0], scheduled_exploration(numbers, rate))
-    return where(enough, floor, larger(floor, found))
-
-
-@kernel
-def predict_baseline(world: World, state: State, work: Work) -> int:
-    """Compute the control variate m_t: the ridge estimate, scaled down to |<z, m>| <= 1 for all z."""
-    if not every(cholesky(state.ridge, work.mixed)):
-        return NOT_POSITIVE
-    solve(work.mixed, state.response, state.baseline)
-    highest = 1.0
-    for x in range(state.q.shape[0]):
-        for a in range(state.q.shape[1]):
-            highest = larger(highest, absolute(product(state.baseline, world.z[x, a])))
-    scale = highest_of_contexts(highest)
-    for i in range(state.theta.shape[0]):
-        state.baseline[i] = state.baseline[i] / scale
-    return OK
+    upper = smaller(numbers.leverage / limit, MOST_EXPLORATION)
+    return where(enough, floor, larger(floor, smallest_rate(trial, limit, state.start_rate[0], upper)))
 
 
 @kernel
@@ -234,7 +247,7 @@ def refresh(world: World, numbers: Numbers, state: State, work: Work) -> int:
     """Compute the plan of round t from what is learnt; return a status."""
     if not all_finite(state.theta):
         return NOT_FINITE
-    eta = learning_rate(numbers, state.t[0], state.spread[0])
+    eta = learning_rate(numbers, state)
     status = ftrl_points(world, numbers, state, work, eta)
     if status != OK:
         return status
@@ -244,6 +257,7 @@ def refresh(world: World, numbers: Numbers, state: State, work: Work) -> int:
     state.rates[1] = gamma
     status = invert(state)
     if status == OK and numbers.kind == ADAPTIVE:
+        state.openness[0] = openness(world, numbers, state)
         return predict_baseline(world, state, work)
     return status
 
@@ -288,20 +302,10 @@ def learn(
     baseline: Floats,
 ) -> None:
     """Add theta_hat_t (equation (2)), or its version with a control variate, to Theta, and advance the clock."""
-    d = state.theta.shape[0]
     residual = loss
     if numbers.kind == ADAPTIVE:
-        leverage = 0.0
-        for i in range(d):
-            z = feature(world.z, x, a, i)
-            residual -= baseline[i] * z
-            leverage += direction[i] * z
-            state.theta[i] += baseline[i]
-            state.response[i] += loss * z
-            for j in range(d):
-                state.ridge[i, j] += z * feature(world.z, x, a, j)
-        state.spread[0] += residual * residual * leverage
-    for i in range(d):
+        residual = learn_adaptively(world, numbers, state, x, a, loss, direction, baseline)
+    for i in range(state.theta.shape[0]):
         state.theta[i] += residual * direction[i]
     for s in range(state.start.shape[0]):
         state.start[s] = state.y[s]

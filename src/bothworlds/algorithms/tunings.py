@@ -18,6 +18,14 @@ def _positive(part: object, name: str) -> None:
     object.__setattr__(part, name, float(value))
 
 
+def _not_negative(part: object, name: str) -> None:
+    """Keep an option as a plain float; refuse what is negative or not finite."""
+    value = getattr(part, name)
+    if not isinstance(value, int | float | np.number) or not 0.0 <= value < math.inf:
+        raise ValueError(f"{name} must not be negative and must be finite; got {value!r}")
+    object.__setattr__(part, name, float(value))
+
+
 def _whole(part: object, name: str) -> None:
     """Keep an option as a plain integer; refuse what is not a whole number of at least 1."""
     value = getattr(part, name)
@@ -72,19 +80,28 @@ class Certified:
 
 @dataclass(frozen=True, kw_only=True)
 class Adaptive:
-    """Heuristic, no theorem: a control variate and a rate that follows the observed stability.
+    """Heuristic, no theorem: a control variate, and rates that follow the data. Not the paper's.
 
     The estimate m_t + Sigma_t^-1 phi (loss - <phi, m_t>) is exactly unbiased for the ridge prediction m_t of the
-    moment of the decision. With the squared residuals (loss - <phi, m>)^2 weighted by their leverages,
+    moment of the decision. The learning rate follows a clock n that counts rounds by their squared residual and by the
+    cube of how undecided the plan was, 1 for a uniform plan and 0 for a sure one,
 
-        eta_t = scale K^(1/4)/sqrt(offset d + sum of residual^2 leverage)
+        n_t = sum_s (loss_s - <phi_s, m_s>)^2 (psi(q_s)/psi(uniform))^3
+        eta_t = scale K^(1/4)/sqrt(offset d) (1 + n_t/offset)^-slope
 
-    for alpha = 1/2, and with sqrt((1-alpha) K^(1-alpha)/alpha) in place of K^(1/4) for any alpha.
+    for alpha = 1/2, and with sqrt((1-alpha) K^(1-alpha)/alpha) in place of K^(1/4) for any alpha: an adversary keeps
+    the plan undecided and makes the rate fall, little noise or a clear winner let it stay.
 
     Without a bound on its steps a single lucky play of a rare arm can turn the policy around for thousands of rounds;
-    rare rewards do this often. So gamma_t is the smallest rate, at most 1/2, for which the step of the largest
-    leverage, eta_t times the root mean square of the residuals times the root of the leverage, is at most c; and at
-    least min(1/2, floor/t).
+    rare rewards do this often. So gamma_t is the smallest rate, at most 1/2, for which no leverage exceeds
+    2 d + c t/size, where size is that of the residuals that make up their variance; and at least min(1/2, floor/t).
+
+    Estimates fade, theta_hat_s having the weight (s/t)^recency: what was learnt long ago gives way when the world has
+    changed. A sqrt(T) bound for weighted losses is one for plain losses, times 1 + 2 recency (docs/scoreboard.md).
+
+    Feedback counts as new when it comes, so its order matters a little, unlike with the other tunings.
+
+    How the defaults were found, and what else was tried: docs/scoreboard.md.
 
     Parameters
     ----------
@@ -92,20 +109,31 @@ class Adaptive:
         Larger learns faster under noise, smaller withstands an adaptive adversary better.
     offset
         How slowly the rate starts.
+    slope
+        Exponent of the rate: 1/2 is that of the theory, more begins faster and becomes more careful.
+    recency
+        How much faster older estimates fade; 0 for a plain sum.
+    forgetting
+        The same for the ridge regression: it predicts from about the last 1/forgetting of all rounds.
     floor
         Exploration that keeps the covariance well-conditioned; costs about floor log T average gaps.
     c
-        Bound on a typical step; None does without one.
+        Bound on the share of all rounds that one play may weigh; None does without one.
     """
 
-    scale: float = 1.5
+    scale: float = 1.2
     offset: float = 1.0
+    slope: float = 0.6
+    recency: float = 0.25
+    forgetting: float = 30.0
     floor: float = 0.1
-    c: float | None = 0.35
+    c: float | None = 0.1
 
     def __post_init__(self) -> None:
-        for name in ("scale", "offset", "floor"):
+        for name in ("scale", "offset", "slope", "floor"):
             _positive(self, name)
+        for name in ("recency", "forgetting"):
+            _not_negative(self, name)
         if self.c is not None:
             _positive(self, "c")
 

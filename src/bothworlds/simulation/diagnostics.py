@@ -59,7 +59,8 @@ class Diagnosis:
         Sums up to round t, contexts weighted by g: both sides of Proposition A.1, and 2 sum gamma (n,).
     estimated_regret, slack
         Regret of the estimated losses against the best policy for them; the least of bound less regret over all
-        contexts and arms, never negative but for rounding (n,).
+        contexts and arms, never negative but for rounding (n,). Where estimates fade (the adaptive tuning), the losses
+        are the changes of their faded sum.
     outcome
         Losses of the path, as `replay` returns them, recorded at the same checkpoints.
     """

@@ -21,17 +21,19 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """eta_t = min(gain/sqrt(t), cap) and gamma_t = min(linear eta_t, power_scale eta_t^power) <= 1/2."""
+    """eta_t = min(gain t^-decay, cap) and gamma_t = min(linear eta_t, power_scale eta_t^power) <= 1/2."""
 
     gain: float
     cap: float
     linear: float
     power_scale: float
     power: float
+    decay: float = 0.5
 
     def learning_rate(self, t: float) -> float:
         """Return eta_t."""
-        return min(self.gain / math.sqrt(t), self.cap)
+        fading = math.sqrt(t) if self.decay == 0.5 else math.pow(t, self.decay)
+        return min(self.gain / fading, self.cap)
 
     def exploration_rate(self, t: float) -> float:
         """Return gamma_t, at most 1/2."""

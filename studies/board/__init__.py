@@ -1,0 +1,1 @@
+"""The scoreboard: worlds, players, and the file of results."""

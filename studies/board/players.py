@@ -1,0 +1,22 @@
+"""The players of the scoreboard: LC-Tsallis-INF in its tunings, and rivals, each in several usual tunings."""
+
+from typing import Any
+
+import bothworlds as bw
+
+
+def ours() -> dict[str, Any]:
+    """Return the rows of LC-Tsallis-INF."""
+    return {f"LC-Tsallis-INF {name}": bw.LCTsallisINF(tuning=name) for name in ("paper", "certified", "adaptive")}
+
+
+def rivals(horizon: int) -> dict[str, Any]:
+    """Return the rivals; those that want the horizon are told it."""
+    return {
+        **{f"LinUCB {width:g}": bw.LinUCB(width=width) for width in (0.1, 0.25, 0.5, 1.0)},
+        **{f"LinTS {spread:g}": bw.LinTS(spread=spread, draws=1) for spread in (0.1, 0.3, 0.6)},
+        "OFUL": bw.OFUL(delta=1.0 / horizon),
+        "RealLinExp3": bw.RealLinExp3(horizon=horizon, features="arm-dependent"),
+        "RealFTRL": bw.RealFTRL(horizon=horizon),
+        "Tsallis-INF per context": bw.PerContextTsallisINF(),
+    }

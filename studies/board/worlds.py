@@ -1,0 +1,109 @@
+"""The worlds of the scoreboard: ten regimes, four sizes, two families of instances that have no seed in common."""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+import bothworlds as bw
+from bothworlds import environments as en
+
+SIZES = ((4, 3, 3), (10, 5, 5), (15, 8, 4), (25, 4, 8))  # S, K, d
+FAMILIES = {"tuning": 1_000, "held-out": 2_000, "second held-out": 3_000}  # seeds are family + number
+LARGEST_MEAN = 0.9
+LEVEL = 0.4
+GAPS = (0.05, 0.4)  # the smallest gap of an instance, drawn evenly in its logarithm
+CLICK_RATES = (0.02, 0.3)
+
+
+class Draw(NamedTuple):
+    """A random instance, and a second parameter for adversaries that want two."""
+
+    instance: en.Instance
+    other: np.ndarray
+    seed: int
+    first: int  # rounds of the first phase: random over two periods, or the horizon's place in a phase would decide
+
+
+def draw(size: tuple[int, int, int], seed: int) -> Draw:
+    """Draw features, gaps, and probabilities of contexts: even for odd seeds, with a rare context for even ones."""
+    S, K, d = size
+    rng = np.random.default_rng([seed, *size])
+    gap = float(np.exp(rng.uniform(*np.log(GAPS))))
+    rarity = None if seed % 2 else 3.0 * S
+    instance = en.random_instance(contexts=S, arms=K, dimension=d, gap=gap, rarity=rarity, seed=seed)
+    other = rng.normal(size=d)
+    other *= LARGEST_MEAN / np.abs(instance.problem.features @ other).max()
+    first = round(100 * 1.6 ** rng.uniform(0.0, 2.0))
+    return Draw(instance, other, seed, first)
+
+
+def with_level(instance: en.Instance) -> en.Instance:
+    """Add a constant feature and halve the losses, which leaves room for a moving level."""
+    features = instance.problem.features
+    ones = np.ones((*features.shape[:2], 1))
+    problem = bw.Problem(
+        features=np.concatenate([features, ones], axis=2), probabilities=instance.problem.probabilities
+    )
+    return en.Instance(problem, np.append(0.5 * instance.theta, 0.0))
+
+
+def margin(made: Draw) -> en.Environment:
+    """Stochastic, +-1 noise, gaps of all sizes (Definition 2.5 with beta = 1)."""
+    S, K, d = made.instance.problem.features.shape
+    return en.stochastic(en.margin_instance(contexts=S, arms=K, dimension=d, gap=0.3, margin=1.0, seed=made.seed))
+
+
+def clicks(made: Draw) -> en.Environment:
+    """Rare rewards, every cell on its own: at most three contexts and arms, unit features."""
+    size = made.instance.problem.features.shape
+    S, K = min(size[0], 3), min(size[1], 3)
+    rates = np.random.default_rng([made.seed, *size]).uniform(*CLICK_RATES, size=S * K)
+    features = np.eye(S * K).reshape(S, K, S * K)
+    return en.stochastic(en.Instance(bw.Problem(features=features, probabilities=[1.0 / S] * S), 1.0 - 2.0 * rates))
+
+
+def regimes(horizon: int) -> dict[str, Callable[[Draw], en.Environment]]:
+    """Return the regimes by name; the first seven are those of the prototype."""
+    return {
+        "low noise": lambda m: en.stochastic(m.instance, noise="normal", sigma=0.1),
+        "+-1 noise": lambda m: en.stochastic(m.instance),
+        "first T/20 flipped": lambda m: en.flip(m.instance.problem, _pair(m)[::-1], at=horizon // 20),
+        "flip at T/2": lambda m: en.flip(m.instance.problem, _pair(m), at=horizon // 2),
+        "alternating": lambda m: en.alternating(m.instance.problem, [m.instance.theta, m.other]),
+        "adaptive adversary": lambda m: en.adaptive_adversary(
+            m.instance.problem, np.concatenate([_pair(m), en.opposite(m.other)])
+        ),
+        "growing phases": lambda m: en.growing_phases(m.instance.problem, _pair(m), first=m.first),
+        "margin": margin,
+        "moving level": lambda m: en.moving_level(with_level(m.instance), level=LEVEL),
+        "clicks": clicks,
+    }
+
+
+PROTOTYPE = 7
+
+
+def _pair(made: Draw) -> np.ndarray:
+    return en.opposite(made.instance.theta)
+
+
+class Cell(NamedTuple):
+    """One world: regime, size, and the number of the instance."""
+
+    regime: str
+    size: tuple[int, int, int]
+    number: int
+
+
+def cells(horizon: int, per_size: int) -> Iterator[Cell]:
+    """Go through all cells, instance by instance, so that an interrupted run has whole instances."""
+    for number in range(per_size):
+        for size in SIZES:
+            for regime in regimes(horizon):
+                yield Cell(regime, size, number)
+
+
+def world(cell: Cell, family: str, horizon: int) -> en.Environment:
+    """Make the world of a cell."""
+    return regimes(horizon)[cell.regime](draw(cell.size, FAMILIES[family] + cell.number))

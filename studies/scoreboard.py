@@ -1,0 +1,47 @@
+"""The scoreboard: LC-Tsallis-INF and rivals in ten regimes, the worst ratio to the best player counts.
+
+    python studies/scoreboard.py --instances tuning      # what rules were chosen on
+    python studies/scoreboard.py --instances held-out    # what is reported; the same command resumes
+    python studies/scoreboard.py --instances held-out --page docs/scoreboard.md
+
+Results are lines of studies/board/INSTANCES.csv; what is there is not played again.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from board import page, players, records, table, worlds
+
+HERE = Path(__file__).parent
+
+
+def main() -> int:
+    """Play what is missing and print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--instances", choices=list(worlds.FAMILIES), required=True)
+    parser.add_argument("--horizon", type=int, default=20_000)
+    parser.add_argument("--replications", type=int, default=8)
+    parser.add_argument("--per-size", type=int, default=2, help="instances of every size")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--results", type=Path, help="another file of results")
+    parser.add_argument("--without", nargs="*", default=[], help="players to leave out, by their labels")
+    parser.add_argument("--page", type=Path, help="write the tables into this page, between its marks")
+    parser.add_argument("--quiet", action="store_true")
+    options = parser.parse_args()
+    conditions = records.Conditions(options.instances, options.horizon, options.replications)
+    path = options.results or HERE / "board" / f"{options.instances}.csv"
+    everyone = {**players.ours(), **players.rivals(options.horizon)}
+    everyone = {label: player for label, player in everyone.items() if label not in options.without}
+    cells = list(worlds.cells(options.horizon, options.per_size))
+    lines = records.play(path, conditions, cells, everyone, threads=options.threads, quiet=options.quiet)
+    labels = list(everyone)
+    boards = {grain: table.board(lines, labels, options.horizon, grain=grain) for grain in table.GRAINS}
+    print(table.plain(boards["regime"]))
+    if options.page:
+        page.write(options.page, [*page.rows_of(boards["regime"]), "", *page.worst_rows(boards)])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
