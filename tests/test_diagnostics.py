@@ -7,6 +7,7 @@ import pytest
 
 import bothworlds as bw
 from bothworlds import environments as en
+from bothworlds.kernels import simplex
 from bothworlds.theory.path import path_terms
 
 INSTANCE = en.random_instance(contexts=3, arms=3, dimension=2, gap=0.3, seed=4)
@@ -44,6 +45,25 @@ def test_rates_and_margin(tuning: Any) -> None:
     if tuning == "certified":
         # 0.42 measured: the certificate takes |l_hat| <= sqrt(leverage leverage'), the enumeration |l_hat| itself.
         assert found.margin.min() < 0.5 < bw.diagnose(WORLD, ALGORITHMS[0], horizon=300, checkpoints=12).margin.min()
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS, ids=str)
+def test_solving_for_a_plan_takes_few_evaluations(algorithm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of the run itself: counted here where an interpreted policy makes its plans."""
+    counted = []
+
+    def solved(*args: Any) -> Any:
+        found = simplex.solved_point(*args)
+        counted.append(found[2])
+        return found[:2]
+
+    monkeypatch.setattr("bothworlds.algorithms.lc_tsallis_text.tsallis_point", solved)
+    found = bw.diagnose(WORLD, algorithm, horizon=40, checkpoints=range(1, 41), interpreted=True)
+    if isinstance(algorithm, bw.RealFTRL):
+        assert (found.evaluations == 0.0).all()
+        return
+    assert found.evaluations.tolist() == counted[:40]  # all contexts are one block; one plan more is made at the end
+    assert 1.0 < found.evaluations.mean() < 8.0
 
 
 def test_the_mean_regret_is_below_the_mean_bound() -> None:

@@ -65,13 +65,13 @@ def step_from(y: Number, sums: tuple[Number, Number, Number, Number]) -> Number:
 
 
 @kernel
-def root_point(q: Floats, start: Number, highest: float, reciprocals: Floats) -> tuple[int, Number]:
-    """Replace the s_a in q by the FTRL point; return (status, y).
+def root_point(q: Floats, start: Number, highest: float, reciprocals: Floats) -> tuple[int, Number, int]:
+    """Replace the s_a in q by the FTRL point; return (status, y, evaluations).
 
     Of several points at once, each stops where it would alone.
     """
     y = smaller(larger(start, 1.0), highest)
-    for _ in range(MAX_STEPS):
+    for count in range(1, MAX_STEPS + 1):
         step = step_from(y, power_sums(q, y, reciprocals))
         near = absolute(step) <= LAST * y
         if every(near):
@@ -79,6 +79,6 @@ def root_point(q: Floats, start: Number, highest: float, reciprocals: Floats) ->
                 r = reciprocals[a]
                 u = step * r
                 q[a] = r * r * (1.0 - u * (2.0 - u * (3.0 - 4.0 * u)))
-            return OK, y + step
+            return OK, y + step, count
         y = where(near, y, smaller(larger(y + step, 1.0), highest))
-    return NOT_CONVERGED, y
+    return NOT_CONVERGED, y, MAX_STEPS

@@ -63,12 +63,12 @@ def newton_step(total: Number, slope: Number, alpha: float) -> Number:
 
 
 @kernel
-def power_point(q: Floats, alpha: float, start: Number, highest: float, powers: Floats) -> tuple[int, Number]:
-    """Replace the s_a in q by the FTRL point for any alpha; return (status, y)."""
+def power_point(q: Floats, alpha: float, start: Number, highest: float, powers: Floats) -> tuple[int, Number, int]:
+    """Replace the s_a in q by the FTRL point for any alpha; return (status, y, evaluations)."""
     p = 1.0 / (1.0 - alpha)
     y = smaller(larger(start, 1.0), highest)
     close_enough = 8.0 * EPSILON * (p + math.sqrt(q.shape[0]))
-    for _ in range(MAX_NEWTON):
+    for count in range(1, MAX_NEWTON + 1):
         total, slope = newton_sums(q, y, alpha, powers)
         following = smaller(larger(y + newton_step(total, slope, alpha), 1.0), highest)
         settled = either(absolute(total - 1.0) <= close_enough, absolute(following - y) <= 2.0 * EPSILON * y)
@@ -76,16 +76,16 @@ def power_point(q: Floats, alpha: float, start: Number, highest: float, powers: 
             scale = 1.0 / total
             for a in range(q.shape[0]):
                 q[a] = powers[a] * scale
-            return OK, y
+            return OK, y, count
         y = where(settled, y, following)
-    return NOT_CONVERGED, y
+    return NOT_CONVERGED, y, MAX_NEWTON
 
 
 @kernel
-def tsallis_point(
+def solved_point(
     losses: Floats, eta: Number, alpha: float, start: Number, powers: Floats, q: Floats
-) -> tuple[int, Number]:
-    """Write the FTRL point into q; return (status, y).
+) -> tuple[int, Number, int]:
+    """Write the FTRL point into q; return (status, y, how often the sum was evaluated).
 
     ``start`` is a guess of y: that of the previous round, or 1. Any number is safe, it is clipped to the
     bracket. ``losses`` and ``q`` may be the same array; ``powers`` is scratch space.
@@ -98,6 +98,15 @@ def tsallis_point(
     if alpha == 0.5:
         return root_point(q, start, math.sqrt(K), powers)
     return power_point(q, alpha, start, math.exp(math.log(K) * (1.0 - alpha)), powers)
+
+
+@kernel
+def tsallis_point(
+    losses: Floats, eta: Number, alpha: float, start: Number, powers: Floats, q: Floats
+) -> tuple[int, Number]:
+    """Write the FTRL point into q; return (status, y), as `solved_point` has them."""
+    status, y, _ = solved_point(losses, eta, alpha, start, powers, q)
+    return status, y
 
 
 @kernel

@@ -1,5 +1,6 @@
 """Diagnostics: what the proofs talk about, measured on one path. In Python, beside the engine, which pays nothing."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -11,6 +12,7 @@ from bothworlds.environments import Environment
 from bothworlds.errors import NumericalError
 from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.kernels.random import Seed
+from bothworlds.kernels.simplex import solved_point
 from bothworlds.policy import Policy
 from bothworlds.problem import Problem
 from bothworlds.problem.checks import whole
@@ -31,6 +33,7 @@ class Row(NamedTuple):
     leverage: float
     step: float
     largest_step: float
+    evaluations: float
     stability: float
     penalty: float
     exploration: float
@@ -53,6 +56,9 @@ class Diagnosis:
     step, largest_step
         The largest eta_t |l_hat(a, x)| q_t(a|x)^(1-alpha) over all plays and losses in [-1, 1] in round t, and the
         largest that occurred so far (n,).
+    evaluations
+        How often Newton's sums were evaluated to solve equation (4), the most of all contexts (n,); 0 for Shannon
+        entropy, which needs no solving.
     allowed
         What Lemma B.1 allows as a step: (1 - alpha)/4; 1 with Shannon entropy.
     stability, penalty, exploration
@@ -72,6 +78,7 @@ class Diagnosis:
     leverage: Floats
     step: Floats
     largest_step: Floats
+    evaluations: Floats
     allowed: float
     stability: Floats
     penalty: Floats
@@ -91,7 +98,8 @@ class Diagnosis:
         return np.asarray(1.0 - self.step / self.allowed)
 
     def __str__(self) -> str:
-        names = ("omega", "learning_rate", "exploration_rate", "leverage", "margin", "stability", "penalty", "slack")
+        rates = ("omega", "learning_rate", "exploration_rate", "leverage", "margin", "evaluations")
+        names = (*rates, "stability", "penalty", "slack")
         rows = [f"{'t':>9} " + " ".join(f"{name:>16}" for name in names)]
         for i, t in enumerate(self.rounds):
             rows.append(f"{t:>9,} " + " ".join(f"{getattr(self, name)[i]:>16.5g}" for name in names))
@@ -105,7 +113,7 @@ def diagnose(
     horizon: int,
     replication: int = 0,
     rng: Seed = 0,
-    checkpoints: int = 20,
+    checkpoints: int | Iterable[int] = 20,
     interpreted: bool = False,
 ) -> Diagnosis:
     """Play one replication again, in Python, and record what the proofs talk about.
@@ -166,7 +174,7 @@ class _Watched:
         state = self.policy.state
         q, theta, (eta, gamma) = state.q.copy(), state.theta.copy(), state.rates.copy()
         t = self.policy.updates + 1
-        plan = self._plan(q, eta) if t in self.marks else None
+        plan = (*self._plan(q, eta), self._evaluations(theta, eta)) if t in self.marks else None
         self.policy.update(decision, loss=loss)
         after = self.policy.state
         losses = self.z @ (after.theta - theta)
@@ -181,6 +189,15 @@ class _Watched:
         if plan is not None:
             self.rows.append(self._row(t, plan, eta, gamma))
 
+    def _evaluations(self, theta: Floats, eta: float) -> float:
+        """Solve for the points of the plan again, from where it started, and count."""
+        if self.alpha == 1.0:
+            return 0.0
+        losses = np.where(self.policy.problem.available, self.z @ theta, np.inf)
+        room = np.empty((2, losses.shape[1]))
+        starts = zip(losses, self.policy.state.start, strict=True)
+        return float(max(solved_point(row, eta, self.alpha, y, room[0], room[1])[2] for row, y in starts))
+
     def _plan(self, q: Floats, eta: float) -> tuple[float, float, float]:
         """Return omega_t, the largest leverage and the largest possible step of the plan, by enumeration."""
         problem, pi = self.policy.problem, self.policy.probabilities()
@@ -190,7 +207,7 @@ class _Watched:
         step = float((eta * largest * q ** (1.0 - self.alpha))[problem.available].max())
         return float(lemmas.omega(q)), float(leverage[problem.available].max()), step
 
-    def _row(self, t: int, plan: tuple[float, float, float], eta: float, gamma: float) -> Row:
+    def _row(self, t: int, plan: tuple[float, float, float, float], eta: float, gamma: float) -> Row:
         """Return the record of a checkpoint; refuse a path that breaks the FTRL inequality."""
         problem = self.policy.problem
         g, offered = problem.probabilities, problem.available
@@ -204,7 +221,7 @@ class _Watched:
                 f"the plan is not that of {self.policy.algorithm!r}"
             )
         best = np.where(offered, regret, -np.inf).max(axis=1)
-        omega, leverage, step = plan
+        omega, leverage, step, evaluations = plan
         return Row(
             omega=omega,
             learning_rate=eta,
@@ -212,6 +229,7 @@ class _Watched:
             leverage=leverage,
             step=step,
             largest_step=self.largest,
+            evaluations=evaluations,
             stability=float(g @ self.sums[0]),
             penalty=float(g @ self.sums[1]),
             exploration=self.explored,
