@@ -9,6 +9,7 @@ Algorithms that refuse the problem say so.
 
 import argparse
 import time
+import warnings
 from dataclasses import MISSING, fields
 from typing import Any
 
@@ -69,6 +70,7 @@ def compare(sizes: tuple[int, int, int], rounds: int, repeats: int) -> None:
 
 
 def main() -> None:
+    warnings.simplefilter("ignore", bw.DegenerateProblemWarning)  # algorithms for other features play it stacked
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=10_000)
     parser.add_argument("--repeats", type=int, default=9)

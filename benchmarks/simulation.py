@@ -75,11 +75,12 @@ def compare(rounds: int, repeats: int) -> None:
 
 
 def growth() -> None:
-    print("\nmicroseconds per round of `paper` as one size grows, the others 5; ratio to S K d^2 + d^3")
+    print("\nmicroseconds per round of `paper` as one size grows, the others 5, contexts 40 where d grows; ratio to")
+    print("S K d^2 + d^3, in thousands")
     for varied in ("contexts", "arms", "dimension"):
         print(f"  {varied}:", end="")
         for length in LENGTHS:
-            sizes = {"contexts": 5, "arms": 5, "dimension": 5, varied: length}
+            sizes = {"contexts": 40 if varied == "dimension" else 5, "arms": 5, "dimension": 5, varied: length}
             instance = en.random_instance(**sizes, gap=0.2, seed=1)
             world = en.stochastic(instance)
             S, K, d = sizes["contexts"], sizes["arms"], world.problem.dimension
