@@ -7,6 +7,7 @@ kernel: loops unroll, and small arrays live in registers.
 
 import math
 import time
+import warnings
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
@@ -98,22 +99,24 @@ class GpuReplications:
         last = min(self.played + rounds, setting.horizon)
         position = int(np.searchsorted(setting.checkpoints, self.played + 1))
         blocks = math.ceil(len(self.numbers) / THREADS)
-        self._play[blocks, THREADS](
-            *self._fixed,
-            *self._nature,
-            self._saved,
-            self._places,
-            self._checkpoints,
-            *self._record,
-            self._failed,
-            setting.seed,
-            self.numbers.start,
-            self.played + 1,
-            last,
-            setting.delay,
-            setting.batch,
-            position,
-        )
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*low occupancy")  # few replications may be wanted
+            self._play[blocks, THREADS](
+                *self._fixed,
+                *self._nature,
+                self._saved,
+                self._places,
+                self._checkpoints,
+                *self._record,
+                self._failed,
+                setting.seed,
+                self.numbers.start,
+                self.played + 1,
+                last,
+                setting.delay,
+                setting.batch,
+                position,
+            )
         failed = self._failed.copy_to_host()
         if failed.any():
             which = int(np.flatnonzero(failed)[0])
