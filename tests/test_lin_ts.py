@@ -110,7 +110,7 @@ def test_arms_are_drawn_from_the_plan() -> None:
     seen = np.bincount([d.arm for d in decisions], minlength=4)
     assert (seen[pi == 0.0] == 0).all()
     p_value = stats.chisquare(seen[pi > 0.0], 4000 * pi[pi > 0.0]).pvalue
-    assert p_value > 0.01  # 0.93 with this seed
+    assert p_value > 0.01  # 0.57 with this seed
 
 
 @pytest.mark.parametrize("algorithm", [bw.LinTS(draws=15), bw.LinTS(spread="theory", draws=9)], ids=str)
