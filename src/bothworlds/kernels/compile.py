@@ -54,7 +54,18 @@ def compiled(function: F) -> F:
     with _cache_folder(_folder_for(function)) as on_disk:
         options: dict[str, Any] = {"cache": on_disk, "error_model": "numpy", "nogil": True, "_nrt": False}
         made: F = numba.njit(function, **options)
+    if on_disk:
+        _know_by_folder(made)
     return made
+
+
+def _know_by_folder(dispatcher: Any) -> None:
+    """Let the cache tell code apart by signature and machine alone: its folder stands for all the text.
+
+    Numba would also hash the closure, and that changes with whether Python has read a module from source or from
+    bytecode, so that everything would be compiled twice.
+    """
+    dispatcher._cache._index_key = lambda signature, codegen: (signature, codegen.magic_tuple())
 
 
 def source_hash(package: Path | None = None) -> str:
