@@ -12,6 +12,7 @@ import bothworlds as bw
 from bothworlds import environments as en
 from bothworlds.algorithms import bobw_linear_exp4_text as text
 from bothworlds.algorithms import linear_exp4
+from bothworlds.kernels import shannon
 from bothworlds.kernels.reduction import MORE
 from bothworlds.theory.linear_policies import all_policies, linear_policies, policy_points
 from worlds import bits, coordinates, parameters, play, random_problem
@@ -146,7 +147,7 @@ def test_with_q_one_the_base_is_linear_exp4_without_the_candidate(estimates: Any
         assert [eta, gamma] == pytest.approx([math.sqrt(math.log(26) / (4 * 3 * t)), 0.0])
         theta, z = np.ones(1), s.table[np.arange(3), arms].sum(axis=1)[:, None]  # the loss itself as a point
     lists = np.concatenate([arms.ravel(), z.ravel()])
-    plain = linear_exp4.State(s.t, theta, s.rates, np.zeros((3, 3)), s.pi, s.sigma, s.inverse)
+    plain = shannon.State(s.t, theta, s.rates, np.zeros((3, 3)), s.pi, s.sigma, s.inverse)
     linear_exp4.weigh_policies(linear_exp4.Numbers(eta, gamma, 26.0, lists), plain)
     even = np.zeros((3, 3))
     for one in arms:

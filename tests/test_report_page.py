@@ -118,7 +118,8 @@ def test_how_often_contexts_come_and_arms_are_played(text: str, summary: Summary
 
 
 def test_json_has_no_nan(summary: Summary) -> None:
-    json.dumps(all_data(summary), allow_nan=False)
+    text = json.dumps(all_data(summary), allow_nan=False)  # raises where a number is not finite
+    assert json.loads(text) == all_data(summary)
 
 
 def test_latex_has_one_cell_per_column_and_no_live_commands(summary: Summary) -> None:

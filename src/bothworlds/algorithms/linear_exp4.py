@@ -13,7 +13,7 @@ from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.entries import KernelText, World
 from bothworlds.kernels.experts import loss_of_point
-from bothworlds.kernels.numbers import exponential, matrix_of, row_of
+from bothworlds.kernels.numbers import exponential
 from bothworlds.kernels.plan import (
     add_context,
     add_estimate,
@@ -26,7 +26,7 @@ from bothworlds.kernels.plan import (
     mix,
 )
 from bothworlds.kernels.random import Seed
-from bothworlds.kernels.shannon import Work
+from bothworlds.kernels.shannon import State, Work, kept, sizes, state_of, work_of
 from bothworlds.kernels.simplex import shannon_point
 from bothworlds.kernels.status import NOT_FINITE
 from bothworlds.policy import Machine, Policy
@@ -49,54 +49,10 @@ class Numbers(NamedTuple):
     lists: Floats
 
 
-class State(NamedTuple):
-    """What is learnt, then the plan."""
-
-    t: Floats
-    theta: Floats
-    rates: Floats
-    q: Floats
-    pi: Floats
-    sigma: Floats
-    inverse: Floats
-
-
 @kernel
 def numbers_of(n: Floats) -> Numbers:
     """Name the hyper-parameters."""
     return Numbers(n[0], n[1], n[2], n[3:])
-
-
-def kept(B: int, d: int) -> tuple[int, int]:  # noqa: ARG001
-    """Return how many numbers of the state, from its start, are not computed afresh with every plan."""
-    return 3 + d, 0
-
-
-def sizes(B: int, K: int, d: int) -> tuple[int, int]:
-    """Return how many numbers the memory takes: state first, then scratch."""
-    return 3 + 3 * d + 2 * d * d, 2 * B * K + d * d
-
-
-@kernel
-def state_of(memory: Floats, cells: Floats, B: int, K: int, d: int) -> State:
-    """Name the parts of a policy's memory."""
-    m = 3 + d
-    return State(
-        t=row_of(memory, 0, 1),
-        rates=row_of(memory, 1, 2),
-        theta=row_of(memory, 3, d),
-        sigma=matrix_of(memory, m, d, d),
-        inverse=matrix_of(memory, m + d * d, d, d),
-        pi=matrix_of(cells, 0, B, K),
-        q=matrix_of(cells, B * K, B, K),
-    )
-
-
-@kernel
-def work_of(memory: Floats, cells: Floats, B: int, K: int, d: int) -> Work:
-    """Name the parts of the scratch space."""
-    v = 3 + d + 2 * d * d
-    return Work(sums=matrix_of(cells, 2 * B * K, d, d), vector=row_of(memory, v, d), half=row_of(memory, v + d, d))
 
 
 @kernel

@@ -7,11 +7,10 @@ from bothworlds.kernels.armwise import armwise_plan, exact_arm_direction, learn_
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.entries import KernelText, World
-from bothworlds.kernels.numbers import matrix_of, row_of
 from bothworlds.kernels.plan import add_estimate, all_finite, draw_arm, exact_direction
 from bothworlds.kernels.random import Pair
 from bothworlds.kernels.resampling import resample
-from bothworlds.kernels.shannon import Work, shannon_plan
+from bothworlds.kernels.shannon import State, kept, shannon_plan, sizes, state_of, work_of
 from bothworlds.kernels.status import NOT_FINITE, OK
 from bothworlds.policy import Machine
 from bothworlds.problem import Problem
@@ -26,18 +25,6 @@ class Numbers(NamedTuple):
     beta: float
     samples: float
     complements: Floats
-
-
-class State(NamedTuple):
-    """What the version with one covariance has learnt, then its plan."""
-
-    t: Floats
-    theta: Floats
-    rates: Floats
-    q: Floats
-    pi: Floats
-    sigma: Floats
-    inverse: Floats
 
 
 @kernel
@@ -93,38 +80,6 @@ def learn(
     learn_arm(state, a, loss, direction)
 
 
-def shared_kept(B: int, d: int) -> tuple[int, int]:  # noqa: ARG001
-    """Return how many numbers of the state, from its start, are not computed afresh with every plan."""
-    return 3 + d, 0
-
-
-def shared_sizes(B: int, K: int, d: int) -> tuple[int, int]:
-    """Return how many numbers the memory takes: state first, then scratch."""
-    return 3 + 3 * d + 2 * d * d, 2 * B * K + d * d
-
-
-@kernel
-def shared_state_of(memory: Floats, cells: Floats, B: int, K: int, d: int) -> State:
-    """Name the parts of the memory with one covariance for all arms."""
-    m = 3 + d
-    return State(
-        t=row_of(memory, 0, 1),
-        rates=row_of(memory, 1, 2),
-        theta=row_of(memory, 3, d),
-        sigma=matrix_of(memory, m, d, d),
-        inverse=matrix_of(memory, m + d * d, d, d),
-        pi=matrix_of(cells, 0, B, K),
-        q=matrix_of(cells, B * K, B, K),
-    )
-
-
-@kernel
-def shared_work_of(memory: Floats, cells: Floats, B: int, K: int, d: int) -> Work:
-    """Name the parts of the scratch space."""
-    v = 3 + d + 2 * d * d
-    return Work(sums=matrix_of(cells, 2 * B * K, d, d), vector=row_of(memory, v, d), half=row_of(memory, v + d, d))
-
-
 @kernel
 def shared_refresh(world: World, numbers: Numbers, state: State, work: Any) -> int:
     """Compute the plan of round t, Sigma_t included."""
@@ -157,9 +112,7 @@ def shared_choose(
 
 
 ARMWISE = KernelText(armwise.sizes, numbers_of, armwise.state_of, armwise.work_of, refresh, choose, learn, wide=True)
-SHARED = KernelText(
-    shared_sizes, numbers_of, shared_state_of, shared_work_of, shared_refresh, shared_choose, add_estimate, wide=True
-)
+SHARED = KernelText(sizes, numbers_of, state_of, work_of, shared_refresh, shared_choose, add_estimate, wide=True)
 
 
 def shared_machine(problem: Problem, frame: dict[str, Floats], numbers: Floats) -> Machine:
@@ -176,5 +129,5 @@ def shared_machine(problem: Problem, frame: dict[str, Floats], numbers: Floats) 
         learnt=armwise.LEARNT,
         frame=frame,
         has_baseline=False,
-        kept=shared_kept,
+        kept=kept,
     )
