@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import bothworlds as bw
-from bothworlds.algorithms import lc_tsallis_text as text
 from bothworlds.kernels.arrays import Floats
 from worlds import TUNINGS, coordinates, directions, parameters, play, random_problem
 
@@ -22,8 +21,8 @@ def mean_estimate(later: bw.Policy, z: Floats, pi: Floats, d: Floats, m: Floats,
         for name in machine.learnt:
             getattr(state, name)[...] = getattr(later.state, name)
         before = state.theta.copy()
-        numbers = text.numbers_of(machine.numbers)
-        text.learn(machine.world, numbers, state, x, a, float(z[x, a] @ theta), d[x, a], m)
+        numbers = machine.text.numbers_of(machine.numbers)
+        machine.text.learn(machine.world, numbers, state, x, a, float(z[x, a] @ theta), d[x, a], m)
         fade = before * (state.t[0] - 1.0) / (state.t[0] - 1.0 + numbers.recency)  # older estimates of `adaptive`
         total += machine.world.g[x] * pi[x, a] * (state.theta - fade)
     return total

@@ -7,6 +7,7 @@ from typing import Any, overload
 
 import numpy as np
 
+from bothworlds.algorithms import lc_tsallis_memory as memory
 from bothworlds.algorithms import lc_tsallis_text as text
 from bothworlds.algorithms.options import (
     CovarianceChoice,
@@ -211,13 +212,13 @@ class LCTsallisINF:
             world=world,
             numbers=np.array(self._numbers(problem, explore, world)),
             begin=_begin,
-            learnt=text.LEARNT_BY_ADAPTIVE if is_adaptive else text.LEARNT,
+            learnt=memory.LEARNT_BY_ADAPTIVE if is_adaptive else memory.LEARNT,
             frame=frame,
             has_baseline=is_adaptive,
-            kept=text.kept_by_adaptive if is_adaptive else text.kept,
+            kept=memory.kept_by_adaptive if is_adaptive else memory.kept,
         )
 
-    def _numbers(self, problem: Problem, explore: Design, world: World) -> text.Numbers:
+    def _numbers(self, problem: Problem, explore: Design, world: World) -> memory.Numbers:
         """Return the hyper-parameters as the kernel text wants them."""
         rates = self.schedule_for(problem, explore)
         tuning = self.tuning
@@ -232,7 +233,7 @@ class LCTsallisINF:
         if isinstance(self.covariance, MGR):
             beta = 0.5 / float((world.z**2).sum(axis=2).max())
             samples, log_bias = float(self.covariance.samples or 0), -math.log(self.covariance.bias or DEFAULT_BIAS)
-        return text.Numbers(
+        return memory.Numbers(
             kind=kinds[type(tuning)],
             alpha=self.alpha,
             gain=gain,
@@ -260,7 +261,7 @@ class LCTsallisINF:
         return f"LCTsallisINF({', '.join(parts)})"
 
 
-def _begin(state: text.State) -> None:
+def _begin(state: memory.State) -> None:
     """Write down what is known before the first round."""
     state.t[...] = 1.0
     state.start[...] = 1.0
