@@ -36,7 +36,7 @@ from bothworlds.sampled import Rule, SampledPolicy
 from bothworlds.theory.design import Design, Kind, check_design, design_for
 from bothworlds.theory.forecast import Forecast, forecast
 from bothworlds.theory.frame import frame_of, world_of
-from bothworlds.theory.schedules import Schedule, learning_gain, schedule, stability_constant
+from bothworlds.theory.schedules import Schedule, certified_constant, learning_gain, schedule, stability_constant
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -132,13 +132,13 @@ class LCTsallisINF:
         )
         match self.tuning:
             case Certified():
-                return make(rarity=problem.rarity, constant=self._constant)
+                return make(rarity=problem.rarity, constant=self.step_limit)
             case Adaptive():
                 return self._adaptive_schedule(self.tuning, problem, explore.coverage)
             case Paper(finite_support=True):
-                return make(rarity=problem.rarity, constant=self._constant, use_linear=False)
+                return make(rarity=problem.rarity, constant=self.step_limit, use_linear=False)
             case _:
-                return make(rarity=None, constant=self._constant)
+                return make(rarity=None, constant=self.step_limit)
 
     def _adaptive_schedule(self, tuning: Adaptive, problem: Problem, coverage: float) -> Schedule:
         """Return eta_t of many rounds if every squared residual were 1 and the plan uniform, and the largest gamma_t.
@@ -166,7 +166,7 @@ class LCTsallisINF:
             dimension=problem.dimension,
             coverage=problem.coverage,
             rarity=None,
-            constant=self._constant,
+            constant=self.step_limit,
         )
         return Rule(
             alpha=self.alpha,
@@ -175,13 +175,11 @@ class LCTsallisINF:
         )
 
     @property
-    def _constant(self) -> float:
-        """The constant c of the condition on exploration; 0 where there is none."""
+    def step_limit(self) -> float:
+        """How large eta |l_hat| q^(1-alpha) may be: c of Lemma B.1; the adaptive tuning does not keep the paper's."""
         match self.tuning:
             case Certified(c=c, batch=batch):
-                return (stability_constant(self.alpha) if c is None else c) / batch
-            case Adaptive(c=c):
-                return c or 0.0
+                return (certified_constant(self.alpha) if c is None else c) / batch
             case _:
                 return stability_constant(self.alpha)
 
@@ -223,12 +221,13 @@ class LCTsallisINF:
         rates = self.schedule_for(problem, explore)
         tuning = self.tuning
         kinds = {Paper: text.SCHEDULED, Certified: text.CERTIFIED, Adaptive: text.ADAPTIVE}
-        gain = rates.gain
+        gain, constant = rates.gain, self.step_limit
         slope, offset, floor, recency, forgetting = 0.0, 0.0, 0.0, 0.0, 0.0
         if isinstance(tuning, Adaptive):
             slope, offset, floor = tuning.slope, tuning.offset, tuning.floor
             recency, forgetting = tuning.recency, tuning.forgetting
             gain *= offset**-slope
+            constant = tuning.c or 0.0
         beta, samples, log_bias = 0.0, 0.0, 0.0
         if isinstance(self.covariance, MGR):
             beta = 0.5 / float((world.z**2).sum(axis=2).max())
@@ -241,7 +240,7 @@ class LCTsallisINF:
             linear=rates.linear,
             power_scale=rates.power_scale,
             power=rates.power,
-            constant=self._constant,
+            constant=constant,
             slope=slope,
             offset=offset,
             floor=floor,

@@ -56,14 +56,14 @@ class Certified:
     """The smallest gamma_t for which the paper's stability condition holds, checked exactly each round.
 
     Proved for alpha = 1/2 with feedback after every decision: the condition is all that the paper's proofs use gamma_t
-    for, and for c = 1/8, the default, gamma_t never exceeds the paper's, so every theorem of the paper still holds. A
-    smaller c/batch explores more, by at most (batch/(8 c))^2; c up to 1/2 keeps the order with the stability constant
-    2/(1 - 2c) in place of 8/3. From c = (1 - alpha)/2 on nothing is proved.
+    for, any c below 1/2 will do, and for c of at least 1/8 gamma_t never exceeds the paper's. So every theorem of the
+    paper still holds, with other constants: c = 1/8 is the paper's, and around 1/4, the default, the bounds are
+    smallest (docs/theory.md). From c = 1/2 on nothing is proved.
 
     Parameters
     ----------
     c
-        The constant of eta |l_hat| <= c q^(alpha-1); (1 - alpha)/4, the proof's, if left out.
+        The constant of eta |l_hat| <= c q^(alpha-1); (1 - alpha)/2, twice the paper's, if left out.
     batch
         How many decisions are taken and answered together: certifies with c/batch, which covers the sum of that many
         estimates of one plan.

@@ -16,7 +16,7 @@ from bothworlds.report.panels import Summary
 from bothworlds.simulation.study import Cell, make_algorithm
 from bothworlds.theory.bounds import BoundTable, bounds
 from bothworlds.theory.design import Kind, design_for
-from bothworlds.theory.schedules import stability_constant
+from bothworlds.theory.schedules import certified_constant
 
 
 def theorem_bounds(summary: Summary) -> Bounds:
@@ -48,7 +48,7 @@ def covered_as(algorithm: Any) -> str | None:
     match algorithm:
         case LCTsallisINF(alpha=0.5, covariance="exact", tuning=Paper(finite_support=finite)):
             return "LC-Tsallis-INF, paper" if finite else "LC-Tsallis-INF, paper, any support"
-        case LCTsallisINF(alpha=0.5, tuning=Certified(c=c, batch=1)) if c in (None, stability_constant(0.5)):
+        case LCTsallisINF(alpha=0.5, tuning=Certified(c=c, batch=1)) if c in (None, certified_constant(0.5)):
             return "LC-Tsallis-INF, certified"
         case RealFTRL(horizon=int()):
             return "BoBW-RealFTRL"

@@ -7,7 +7,7 @@ from bothworlds.theory.bounds import shannon, tsallis
 from bothworlds.theory.bounds.bound import Bound
 from bothworlds.theory.bounds.facts import Facts
 from bothworlds.theory.bounds.tsallis import TsallisRates
-from bothworlds.theory.schedules import schedule, stability_constant
+from bothworlds.theory.schedules import certified_constant, schedule, stability_constant
 
 FEEDBACK = "feedback after every decision, alpha = 1/2"
 GAPS = {
@@ -20,7 +20,8 @@ GAPS = {
 
 def tsallis_rates(facts: Facts, tuning: str) -> TsallisRates:
     """Return the schedule of a tuning: "paper", "certified", or "paper, any support"."""
-    problem, c = facts.problem, stability_constant(0.5)
+    problem = facts.problem
+    c = certified_constant(0.5) if tuning == "certified" else stability_constant(0.5)
     rates = schedule(
         alpha=0.5,
         n_arms=problem.n_arms,
