@@ -145,6 +145,7 @@ def test_a_constant_added_to_all_losses_changes_no_probability(tuning: str) -> N
     [
         {"tuning": "paper"},
         {"tuning": "certified"},
+        {"tuning": "matched"},
         {"tuning": "adaptive"},
         {"tuning": "adaptive", "alpha": 0.7},
         {"tuning": bw.Adaptive(slope=0.5, recency=0.0, forgetting=0.0, c=None)},
@@ -232,7 +233,7 @@ def test_a_design_of_another_problem_is_refused() -> None:
         ({"alpha": "x"}, "alpha"),
         ({"alpha": 0.0}, "alpha"),
         ({"alpha": 1.0}, "alpha"),
-        ({"tuning": "papper"}, "paper, certified, adaptive"),
+        ({"tuning": "papper"}, "paper, certified, matched, adaptive"),
         ({"tuning": 3}, "tuning"),
         ({"covariance": "mgr"}, "covariance"),
         ({"covariance": bw.MGR()}, "tuning='paper'"),

@@ -17,42 +17,19 @@ from bothworlds.kernels.numbers import (
     highest_of_contexts,
     larger,
     logarithm,
-    over_contexts,
     root,
     smaller,
-    where,
 )
 from bothworlds.kernels.status import NOT_POSITIVE, OK
 
 LARGEST_RESIDUAL = 2.0  # losses and predictions lie in [-1, 1]
 TAIL_FORGETTING = 4.0  # sizes of residuals are those of about the last quarter of the rounds
-TINY = 1e-300
 
 
 @kernel
 def adaptive_rate(numbers: Numbers, state: State) -> Number:
     """Return eta_t = gain (1 + n/offset)^-slope, n counting rounds by their noise and openness."""
     return numbers.gain * exponential(-numbers.slope * logarithm(1.0 + state.noisy[0] / numbers.offset))
-
-
-@kernel
-def power_of(q: Number, alpha: float) -> Number:
-    """Return q^alpha, which is 0 for q = 0."""
-    if alpha == 0.5:
-        return root(q)
-    return where(q > 0.0, exponential(alpha * logarithm(larger(q, TINY))), 0.0)
-
-
-@kernel
-def openness(world: World, numbers: Numbers, state: State) -> Number:
-    """Return sum_x g (sum_a q_t^alpha - 1)/(K^(1-alpha) - 1): the penalty of q_t as a share of the largest."""
-    total = 0.0
-    for x in range(state.q.shape[0]):
-        inner = -1.0
-        for a in range(state.q.shape[1]):
-            inner = inner + power_of(state.q[x, a], numbers.alpha)
-        total = total + world.g[x] * inner
-    return larger(over_contexts(total) / numbers.full, 0.0)
 
 
 @kernel
@@ -113,6 +90,6 @@ def learn_adaptively(
     keep = state.t[0] / (state.t[0] + TAIL_FORGETTING)
     state.tail[0] = keep * state.tail[0] + squared * squared * leverage
     state.tail[1] = keep * state.tail[1] + squared * leverage
-    undecided = state.openness[0]
+    undecided = state.entropy[0] / numbers.full
     state.noisy[0] += squared * undecided * undecided * undecided
     return residual

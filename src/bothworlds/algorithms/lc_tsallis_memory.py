@@ -6,6 +6,8 @@ from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.numbers import matrix_of, row_of
 
+HEAD = 10  # single numbers, before those that there are d of
+
 
 class Numbers(NamedTuple):
     """Hyper-parameters as numbers, in the order of the flat array."""
@@ -23,7 +25,7 @@ class Numbers(NamedTuple):
     floor: float  # adaptive: gamma_t >= min(1/2, floor/t)
     recency: float  # adaptive: Theta is multiplied by t/(t + recency) with every update
     forgetting: float  # adaptive: the same for the ridge regression
-    full: float  # adaptive: K^(1-alpha) - 1, -alpha psi of the uniform distribution
+    full: float  # adaptive: (K^(1-alpha) - 1)/alpha, -psi of the uniform distribution
     leverage: float  # adaptive: 1/lambda, the largest leverage of e*
     beta: float  # resampling step; 0 means the exact inverse
     samples: float  # resampling: fixed number of draws, or 0 for log_bias
@@ -39,10 +41,13 @@ class State(NamedTuple):
     start_rate: Floats  # gamma of the plan before, where its search starts
     ridge: Floats
     response: Floats
-    noisy: Floats  # adaptive: rounds so far, weighted by noise and openness
+    noisy: Floats  # adaptive: rounds so far, weighted by noise and by how undecided the plan was
     tail: Floats  # adaptive: residual^4 leverage and residual^2 leverage, recent ones
     rates: Floats  # eta_t, gamma_t
-    openness: Floats  # adaptive: how undecided the plan is, 1 for uniform q_t
+    inverse_rate: Floats  # matched: 1/eta_t
+    fresh: Floats  # matched: updates since the plan was made
+    step: Floats  # matched: sum of their estimates; where the adaptive tuning has its response
+    entropy: Floats  # adaptive, matched: -psi(q_t) in the mean over contexts
     y: Floats
     baseline: Floats
     q: Floats
@@ -52,6 +57,7 @@ class State(NamedTuple):
 
 
 LEARNT = ("t", "theta", "start", "start_rate")
+LEARNT_BY_MATCHED = (*LEARNT, "inverse_rate")
 LEARNT_BY_ADAPTIVE = (*LEARNT, "ridge", "response", "noisy", "tail")
 
 
@@ -92,23 +98,23 @@ def numbers_of(n: Floats) -> Numbers:
 
 def kept(B: int, d: int) -> tuple[int, int]:
     """Return how many numbers of the state, from its start, are not computed afresh with every plan."""
-    return 8 + d, 2 * B
+    return HEAD + d, 2 * B
 
 
 def kept_by_adaptive(B: int, d: int) -> tuple[int, int]:
     """Return the same for the adaptive tuning, with its baseline and its ridge regression."""
-    return 8 + 3 * d + d * d, 2 * B
+    return HEAD + 3 * d + d * d, 2 * B
 
 
 def sizes(B: int, K: int, d: int) -> tuple[int, int]:
     """Return how many numbers the memory takes: state first, then scratch."""
-    return 8 + 5 * d + 4 * d * d, 2 * B + 2 * B * K + d * d + K
+    return HEAD + 5 * d + 4 * d * d, 2 * B + 2 * B * K + d * d + K
 
 
 @kernel
 def state_of(memory: Floats, cells: Floats, B: int, K: int, d: int) -> State:
     """Name the parts of a policy's memory."""
-    v = 8 + 3 * d
+    v = HEAD + 3 * d
     s = v + d * d
     c = 2 * B
     return State(
@@ -117,10 +123,13 @@ def state_of(memory: Floats, cells: Floats, B: int, K: int, d: int) -> State:
         rates=row_of(memory, 2, 2),
         start_rate=row_of(memory, 4, 1),
         tail=row_of(memory, 5, 2),
-        openness=row_of(memory, 7, 1),
-        theta=row_of(memory, 8, d),
-        response=row_of(memory, 8 + d, d),
-        baseline=row_of(memory, 8 + 2 * d, d),
+        entropy=row_of(memory, 7, 1),
+        inverse_rate=row_of(memory, 8, 1),
+        fresh=row_of(memory, 9, 1),
+        theta=row_of(memory, HEAD, d),
+        response=row_of(memory, HEAD + d, d),
+        step=row_of(memory, HEAD + d, d),
+        baseline=row_of(memory, HEAD + 2 * d, d),
         ridge=matrix_of(memory, v, d, d),
         sigma=matrix_of(memory, s, d, d),
         inverse=matrix_of(memory, s + d * d, d, d),
@@ -134,7 +143,7 @@ def state_of(memory: Floats, cells: Floats, B: int, K: int, d: int) -> State:
 @kernel
 def work_of(memory: Floats, cells: Floats, B: int, K: int, d: int) -> Work:
     """Name the parts of the scratch space."""
-    v = 8 + 3 * d + 3 * d * d
+    v = HEAD + 3 * d + 3 * d * d
     c = 2 * B + 2 * B * K
     return Work(
         vector=row_of(memory, v, d),

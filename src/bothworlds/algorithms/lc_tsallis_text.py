@@ -1,7 +1,8 @@
 """LC-Tsallis-INF as kernel text: Algorithm 1 of the paper, one round in three functions.
 
 What is learnt is t and Theta = sum of the estimates (and, for the adaptive tuning, a ridge regression and
-running sums). The plan, that is q_t, pi_t and Sigma_t, is a pure function of what is learnt.
+running sums; for the matched tuning, 1/eta_t). The plan, that is q_t, pi_t and Sigma_t, is a pure function of what
+is learnt.
 """
 
 import math
@@ -10,16 +11,18 @@ from bothworlds.algorithms.adaptive_text import (
     adaptive_rate,
     allowed_leverage,
     learn_adaptively,
-    openness,
     predict_baseline,
 )
 from bothworlds.algorithms.lc_tsallis_memory import Numbers, State, Work, numbers_of, sizes, state_of, work_of
+from bothworlds.algorithms.matched_text import add_step, grow
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.entries import KernelText, World
+from bothworlds.kernels.entropy import mean_entropy
 from bothworlds.kernels.exploration import Trial, condition, smallest_rate
 from bothworlds.kernels.numbers import (
     Number,
+    either,
     every,
     exponential,
     larger,
@@ -44,15 +47,19 @@ from bothworlds.kernels.resampling import resample
 from bothworlds.kernels.simplex import tsallis_point
 from bothworlds.kernels.status import NOT_FINITE, OK
 
-SCHEDULED, CERTIFIED, ADAPTIVE = 0.0, 1.0, 2.0
+SCHEDULED, CERTIFIED, ADAPTIVE, MATCHED = 0.0, 1.0, 2.0, 3.0
 MOST_EXPLORATION = 0.5  # the analysis needs gamma_t <= 1/2
+STEP = 1.25  # matched: 1/eta grows by this factor until some gamma_t <= 1/2 is enough
+MAX_STEPS = 400
 
 
 @kernel
 def learning_rate(numbers: Numbers, state: State) -> Number:
-    """Return eta_t: equation (4), or that of the adaptive tuning."""
+    """Return eta_t: equation (4), or that of the adaptive or the matched tuning."""
     if numbers.kind == ADAPTIVE:
         return adaptive_rate(numbers, state)
+    if numbers.kind == MATCHED:
+        return 1.0 / state.inverse_rate[0]
     return smaller(numbers.gain / root(state.t[0]), numbers.cap)
 
 
@@ -86,7 +93,7 @@ def exploration_rate(world: World, numbers: Numbers, state: State, work: Work, e
     """Return gamma_t: the schedule's, or the smallest that keeps a stability condition, or the floor."""
     if numbers.kind == SCHEDULED:
         return scheduled_exploration(numbers, eta)
-    is_certified = numbers.kind == CERTIFIED
+    is_certified = numbers.kind != ADAPTIVE
     trial = Trial(state.sigma, world.z, state.q, numbers.alpha, is_certified, work.mixed, state.inverse)
     if is_certified:
         limit = numbers.constant * numbers.constant / (eta * eta)
@@ -103,21 +110,48 @@ def exploration_rate(world: World, numbers: Numbers, state: State, work: Work, e
 
 
 @kernel
+def steady_points(world: World, numbers: Numbers, state: State, work: Work) -> int:
+    """Compute q_t with the largest eta_t, coming from above, that a gamma_t of at most 1/2 keeps stable.
+
+    From the cap downwards the rule's gamma_t is enough whatever q_t is, so the steps end there.
+    """
+    trial = Trial(state.sigma, world.z, state.q, numbers.alpha, True, work.mixed, state.inverse)
+    most = 1.0 / numbers.cap
+    status = OK
+    for _ in range(MAX_STEPS):
+        eta = learning_rate(numbers, state)
+        status = ftrl_points(world, numbers, state, work, eta)
+        if status != OK or every(state.inverse_rate[0] >= most):
+            break
+        allowed = numbers.constant * numbers.constant / (eta * eta)
+        steady = either(state.inverse_rate[0] >= most, condition(trial, 0.0 * eta + MOST_EXPLORATION) <= allowed)
+        if every(steady):
+            break
+        state.inverse_rate[0] = where(steady, state.inverse_rate[0], smaller(STEP * state.inverse_rate[0], most))
+    return status
+
+
+@kernel
 def refresh(world: World, numbers: Numbers, state: State, work: Work) -> int:
     """Compute the plan of round t from what is learnt; return a status."""
     if not all_finite(state.theta):
         return NOT_FINITE
-    eta = learning_rate(numbers, state)
-    status = ftrl_points(world, numbers, state, work, eta)
+    if numbers.kind == MATCHED:
+        grow(world, numbers, state)
+        status = steady_points(world, numbers, state, work)
+    else:
+        status = ftrl_points(world, numbers, state, work, learning_rate(numbers, state))
     if status != OK:
         return status
+    eta = learning_rate(numbers, state)
     gamma = exploration_rate(world, numbers, state, work, eta)
     mix(world, state, gamma)
     state.rates[0] = eta
     state.rates[1] = gamma
+    if numbers.kind == ADAPTIVE or numbers.kind == MATCHED:
+        state.entropy[0] = mean_entropy(world, state.q, numbers.alpha)
     status = invert(state)
     if status == OK and numbers.kind == ADAPTIVE:
-        state.openness[0] = openness(world, numbers, state)
         return predict_baseline(world, state, work)
     return status
 
@@ -163,6 +197,8 @@ def learn(
 ) -> None:
     """Add theta_hat_t (equation (2)), or its version with a control variate, to Theta, and advance the clock."""
     residual = loss
+    if numbers.kind == MATCHED:
+        add_step(state, loss, direction)
     if numbers.kind == ADAPTIVE:
         residual = learn_adaptively(world, numbers, state, x, a, loss, direction, baseline)
     for i in range(state.theta.shape[0]):

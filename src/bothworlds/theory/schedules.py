@@ -18,6 +18,8 @@ in the second; (A) is what its proof gives there.
 import math
 from dataclasses import dataclass
 
+MATCHED_CONSTANT = 0.4  # c of the matched tuning; any below 1/2 has the same orders
+
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:

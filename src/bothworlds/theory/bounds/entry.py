@@ -6,7 +6,7 @@ from bothworlds.problem import Problem
 from bothworlds.theory.bounds.bound import BoundTable
 from bothworlds.theory.bounds.discussion import discussion_bounds
 from bothworlds.theory.bounds.facts import facts_of
-from bothworlds.theory.bounds.own import shannon_bounds, tsallis_bounds
+from bothworlds.theory.bounds.own import matched_bounds, shannon_bounds, tsallis_bounds
 from bothworlds.theory.bounds.rivals import rival_bounds
 from bothworlds.theory.design import Design, Kind
 
@@ -48,6 +48,7 @@ def bounds(
     facts = facts_of(problem, horizon=horizon, gap=gap, margin=margin, corruption=corruption, design=design)
     found = [
         *tsallis_bounds(facts),
+        *matched_bounds(facts),
         *shannon_bounds(facts),
         *rival_bounds(facts),
         *discussion_bounds(facts),
