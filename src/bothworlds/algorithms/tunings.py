@@ -95,7 +95,7 @@ class Matched:
 
     Proved in docs/theory.md, with feedback after every decision: the same orders as the paper's theorems in T, K, d and
     C, with sqrt(L) in place of L, and exploration that costs sqrt(L K/(lambda Delta_*)) log T in place of
-    sqrt(K) L/lambda log T.
+    sqrt(K) L/(d lambda) log T. (The proved constants are larger than those of `Certified`.)
 
     Parameters
     ----------

@@ -92,7 +92,7 @@ def tsallis_bounds(facts: Facts) -> list[Bound]:
 def matched_bounds(facts: Facts) -> list[Bound]:
     """Our theorem for the matched tuning."""
     rates = matched_rates(facts)
-    name, note = "LC-Tsallis-INF, matched", "ours, docs/theory.md"
+    name, note = "LC-Tsallis-INF, matched", "ours"
     found = [
         facts.bound(
             name,

@@ -22,8 +22,8 @@ SHARE = 1.0 / (1.0 + math.sqrt(0.5))  # k
 def spread(q: Floats, losses: Floats, *, limit: float) -> float:
     """Return V = min_s sum_a q^(3/2) (l - s)^2 over |s| <= limit/sqrt(max q), where limit = c/eta.
 
-    >>> spread(np.array([0.25, 0.25, 0.5]), np.array([3.0, 3.0, 3.0]), limit=3.0)
-    0.0
+    >>> spread(np.array([0.25, 0.25, 0.5]), np.array([1.0, -1.0, 0.0]), limit=1.0)
+    0.25
     """
     weights, most = q**1.5, limit / math.sqrt(q.max())
     s = float(np.clip((weights * losses).sum() / weights.sum(), -most, most))
