@@ -207,7 +207,7 @@ class LCTsallisINF:
         world = world_of(problem, frame["exploration"], frame["coordinates"])
         is_adaptive = isinstance(self.tuning, Adaptive)
         return Machine(
-            text=text.TEXT,
+            text=text.TEXT if self.covariance == "exact" else text.RESAMPLING,
             world=world,
             numbers=np.array(self._numbers(problem, explore, world)),
             begin=_begin,

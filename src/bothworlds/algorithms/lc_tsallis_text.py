@@ -20,6 +20,7 @@ from bothworlds.kernels.entries import KernelText, World
 from bothworlds.kernels.exploration import Trial, condition, smallest_rate
 from bothworlds.kernels.numbers import (
     Number,
+    Place,
     every,
     exponential,
     larger,
@@ -263,7 +264,35 @@ def refresh(world: World, numbers: Numbers, state: State, work: Work) -> int:
 
 
 @kernel
+def carry_baseline(numbers: Numbers, state: State, baseline: Floats) -> None:
+    """Write the control variate of the moment, where there is one."""
+    if numbers.kind == ADAPTIVE:
+        for i in range(state.theta.shape[0]):
+            baseline[i] = state.baseline[i]
+
+
+@kernel
 def choose(
+    world: World,
+    numbers: Numbers,
+    state: State,
+    work: Work,
+    x: Place,
+    uniforms: Pair,
+    key: int,  # noqa: ARG001
+    time: int,  # noqa: ARG001
+    direction: Floats,
+    baseline: Floats,
+) -> Place:
+    """Draw A_t from pi_t(x), write direction = Sigma_t^-1 phi(A_t, x) and the control variate; return A_t."""
+    a = draw_arm(state.pi, x, uniforms)
+    carry_baseline(numbers, state, baseline)
+    exact_direction(world, state, work, x, a, direction)
+    return a
+
+
+@kernel
+def choose_resampling(
     world: World,
     numbers: Numbers,
     state: State,
@@ -275,18 +304,13 @@ def choose(
     direction: Floats,
     baseline: Floats,
 ) -> int:
-    """Draw A_t from pi_t(x), write direction = Sigma_t^-1 phi(A_t, x) and the control variate; return A_t."""
+    """Do the same with a direction from draws."""
     a = draw_arm(state.pi, x, uniforms)
-    if numbers.kind == ADAPTIVE:
-        for i in range(state.theta.shape[0]):
-            baseline[i] = state.baseline[i]
-    if numbers.beta > 0.0:
-        samples = int(numbers.samples)
-        if samples == 0:
-            samples = math.ceil(numbers.log_bias / (numbers.beta * state.rates[1]))
-        resample(world.z, world.g, state.pi, x, a, numbers.beta, samples, key, time, work.vector, direction)
-        return a
-    exact_direction(world, state, work, x, a, direction)
+    carry_baseline(numbers, state, baseline)
+    samples = int(numbers.samples)
+    if samples == 0:
+        samples = math.ceil(numbers.log_bias / (numbers.beta * state.rates[1]))
+    resample(world.z, world.g, state.pi, x, a, numbers.beta, samples, key, time, work.vector, direction)
     return a
 
 
@@ -295,9 +319,9 @@ def learn(
     world: World,
     numbers: Numbers,
     state: State,
-    x: int,
-    a: int,
-    loss: float,
+    x: Place,
+    a: Place,
+    loss: Number,
     direction: Floats,
     baseline: Floats,
 ) -> None:
@@ -313,5 +337,6 @@ def learn(
     state.t[0] += 1.0
 
 
-KIND, ALPHA, BETA = (Numbers._fields.index(name) for name in ("kind", "alpha", "beta"))
-TEXT = KernelText(sizes, numbers_of, state_of, work_of, refresh, choose, learn, wide=True, static=(KIND, ALPHA, BETA))
+STATIC = tuple(Numbers._fields.index(name) for name in ("kind", "alpha"))
+TEXT = KernelText(sizes, numbers_of, state_of, work_of, refresh, choose, learn, wide=True, together=True, static=STATIC)
+RESAMPLING = TEXT._replace(choose=choose_resampling, together=False)
