@@ -19,7 +19,8 @@ ALGORITHMS = [
 ]
 
 
-CASES = [(algorithm, 5) for algorithm in ALGORITHMS] + [(algorithm, 12) for algorithm in ALGORITHMS[1::2]]
+CASES = [(algorithm, 5) for algorithm in [*ALGORITHMS, bw.LCTsallisINF(covariance=bw.MGR(samples=3))]]
+CASES += [(algorithm, 12) for algorithm in ALGORITHMS[1::2]]
 
 
 @pytest.mark.parametrize(("algorithm", "count"), CASES, ids=repr)
@@ -27,14 +28,14 @@ def test_many_at_once_are_the_same_as_one_by_one(algorithm: Any, count: int) -> 
     world = en.corrupted(en.random_instance(contexts=5, arms=3, dimension=3, gap=0.2, seed=2), budget=5.0)
     machine = algorithm.machine(world.problem)
     setting = make_setting(world, 300, 4, 20, 2, 3)
-    some = Replications(machine, setting, range(3, 3 + count))
+    some = Replications(machine, setting, range(3, 3 + count), trace=True)
     some.advance(110)
     some.advance(1000)
     for number, together in zip(range(3, 3 + count), some.outcomes(), strict=True):
-        alone = Replications(machine, setting, [number])
+        alone = Replications(machine, setting, [number], trace=True)
         alone.advance(300)
         [one] = alone.outcomes()
-        for name in ("expected", "realised", "own_best", "sums", "policy"):
+        for name in ("expected", "realised", "own_best", "sums", "policy", "trace"):
             np.testing.assert_array_equal(getattr(together, name), getattr(one, name))
         assert together.spent == one.spent
         for name, values in one.final.items():
