@@ -17,9 +17,8 @@ ALGORITHMS = [
     bw.RealLinExp3(horizon=300, features="arm-dependent"),
     bw.OFUL(),
 ]
-
-
-CASES = [(algorithm, 5) for algorithm in [*ALGORITHMS, bw.LCTsallisINF(covariance=bw.MGR(samples=3))]]
+RESAMPLED = bw.LCTsallisINF(tuning="paper", covariance=bw.MGR(samples=3))
+CASES = [(algorithm, 5) for algorithm in [*ALGORITHMS, RESAMPLED]]
 CASES += [(algorithm, 12) for algorithm in ALGORITHMS[1::2]]
 
 

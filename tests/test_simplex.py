@@ -119,7 +119,7 @@ def test_permutation_shift_and_kkt(losses: list[float], alpha: float, eta: float
 
 @pytest.mark.parametrize(
     ("module", "sums", "alphas", "most"),
-    [(simplex, "newton_sums", ALPHAS, 9), (root_point, "power_sums", (0.5,), 5)],  # seen over 3,000 draws: 8 and 5
+    [(simplex, "newton_sums", ALPHAS, 9), (root_point, "step_from", (0.5,), 5)],  # seen over 3,000 draws: 8 and 5
 )
 def test_never_many_evaluations(
     module: Any, sums: str, alphas: tuple[float, ...], most: int, monkeypatch: pytest.MonkeyPatch

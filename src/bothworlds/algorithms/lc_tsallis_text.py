@@ -264,14 +264,6 @@ def refresh(world: World, numbers: Numbers, state: State, work: Work) -> int:
 
 
 @kernel
-def carry_baseline(numbers: Numbers, state: State, baseline: Floats) -> None:
-    """Write the control variate of the moment, where there is one."""
-    if numbers.kind == ADAPTIVE:
-        for i in range(state.theta.shape[0]):
-            baseline[i] = state.baseline[i]
-
-
-@kernel
 def choose(
     world: World,
     numbers: Numbers,
@@ -286,7 +278,9 @@ def choose(
 ) -> Place:
     """Draw A_t from pi_t(x), write direction = Sigma_t^-1 phi(A_t, x) and the control variate; return A_t."""
     a = draw_arm(state.pi, x, uniforms)
-    carry_baseline(numbers, state, baseline)
+    if numbers.kind == ADAPTIVE:
+        for i in range(state.theta.shape[0]):
+            baseline[i] = state.baseline[i]
     exact_direction(world, state, work, x, a, direction)
     return a
 
@@ -302,11 +296,10 @@ def choose_resampling(
     key: int,
     time: int,
     direction: Floats,
-    baseline: Floats,
+    baseline: Floats,  # noqa: ARG001
 ) -> int:
-    """Do the same with a direction from draws."""
+    """Draw A_t from pi_t(x), and write a direction from draws instead of the exact one."""
     a = draw_arm(state.pi, x, uniforms)
-    carry_baseline(numbers, state, baseline)
     samples = int(numbers.samples)
     if samples == 0:
         samples = math.ceil(numbers.log_bias / (numbers.beta * state.rates[1]))

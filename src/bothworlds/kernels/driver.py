@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.kernels.compile import compiled, kernel
 from bothworlds.kernels.entries import KernelText, World, world_of
-from bothworlds.kernels.numbers import Number
 from bothworlds.kernels.random import ARM, CONTEXT, draw, two_uniforms
 from bothworlds.kernels.status import OK
 
@@ -52,19 +51,12 @@ class NatureText(NamedTuple):
     lane: Callable[..., Any]
 
 
-class Seat(NamedTuple):
-    """Who plays: one replication, or all lanes at once, its numbers then packs.
+class Coefficients(NamedTuple):
+    """Of nature what a round adds up: coefficients, the learner's expected losses, and the sums of the former."""
 
-    ``uniforms`` are four of this round: for context, loss, arm, and a second one for the arm.
-    """
-
-    state: Any
-    work: Any
-    nature: Any
-    queue: Queue
-    record: Any
-    uniforms: tuple[Number, Number, Number, Number]
-    key: Any
+    c: Floats
+    hurt: Floats
+    sums: Floats
 
 
 @kernel
@@ -121,18 +113,18 @@ def next_slot(queue: Queue, slot: int) -> int:
 
 
 @kernel
-def account(c: Floats, hurt: Floats, sums: Floats, totals: Floats) -> None:
+def account(felt: Coefficients, totals: Floats) -> None:
     """Add the expected loss of the round to the totals, and its coefficients to their sums."""
-    for j in range(c.shape[0]):
-        add_expected(totals, c[j] * hurt[j])
-        sums[j] = sums[j] + c[j]
+    for j in range(felt.c.shape[0]):
+        add_expected(totals, felt.c[j] * felt.hurt[j])
+        felt.sums[j] = felt.sums[j] + felt.c[j]
 
 
 class Steps(NamedTuple):
-    """The steps of a round that an algorithm or a nature makes: (world, numbers, seat, slot, t).
+    """What an algorithm and a nature do in a round, for one replication, or for all lanes at once or in turn.
 
-    ``decide``, ``choose``, ``suffer`` and ``learn``; each works on one replication or on all, and `together` and
-    `in_turn` let a round call them alike.
+    ``decide(nature, t, key)``, ``choose(world, numbers, state, work, queue, slot, uniforms, key, t)``,
+    ``suffer(nature, queue, trace, slot, uniforms, key, t)`` and ``learn(world, numbers, state, queue, slot)``.
     """
 
     decide: Callable[..., None]
@@ -144,59 +136,61 @@ class Steps(NamedTuple):
 def steps_of(text: KernelText, nature_text: NatureText) -> Steps:
     """Return the steps of a round, as kernel text."""
     choose_arm, learn_from = text.choose, text.learn
-    decide_on, react, mean_loss, noisy, _ = nature_text
+    decide, react, mean_loss, noisy, _ = nature_text
 
-    def decide(world: World, numbers: Any, seat: Seat, slot: int, t: int) -> None:  # noqa: ARG001
-        decide_on(seat.nature, t, seat.key)
-
-    def choose(world: World, numbers: Any, seat: Seat, slot: int, t: int) -> None:
-        queue, uniforms = seat.queue, (seat.uniforms[2], seat.uniforms[3])
-        carried = queue.directions[slot], queue.baselines[slot]
+    def choose(
+        world: World, numbers: Any, state: Any, work: Any, queue: Queue, slot: int, uniforms: Any, key: int, t: int
+    ) -> None:
+        pair = uniforms[2], uniforms[3]
+        direction, baseline = queue.directions[slot], queue.baselines[slot]
         x = queue.contexts[slot]
-        queue.arms[slot] = choose_arm(world, numbers, seat.state, seat.work, x, uniforms, seat.key, t, *carried)
+        queue.arms[slot] = choose_arm(world, numbers, state, work, x, pair, key, t, direction, baseline)
 
-    def suffer(world: World, numbers: Any, seat: Seat, slot: int, t: int) -> None:  # noqa: ARG001
-        queue, nature, trace = seat.queue, seat.nature, seat.record.trace
+    def suffer(nature: Any, queue: Queue, trace: Ints, slot: int, uniforms: Any, key: int, t: int) -> None:
         x, a = queue.contexts[slot], queue.arms[slot]
-        queue.losses[slot] = noisy(nature, mean_loss(nature, x, a), seat.uniforms[1], seat.key, t)
+        queue.losses[slot] = noisy(nature, mean_loss(nature, x, a), uniforms[1], key, t)
         react(nature, a)
         if trace.shape[0] > 0:
             trace[t - 1, 0] = x
             trace[t - 1, 1] = a
 
-    def learn(world: World, numbers: Any, seat: Seat, slot: int, t: int) -> None:  # noqa: ARG001
-        queue = seat.queue
-        seen = queue.contexts[slot], queue.arms[slot], queue.losses[slot]
-        learn_from(world, numbers, seat.state, *seen, queue.directions[slot], queue.baselines[slot])
+    def learn(world: World, numbers: Any, state: Any, queue: Queue, slot: int) -> None:
+        x, a, loss = queue.contexts[slot], queue.arms[slot], queue.losses[slot]
+        learn_from(world, numbers, state, x, a, loss, queue.directions[slot], queue.baselines[slot])
 
-    return Steps(kernel(decide), kernel(choose), kernel(suffer), kernel(learn))
-
-
-def together(step: Callable[..., None]) -> Callable[..., None]:
-    """Let a step work on the seat of one replication, or on that of all lanes at once."""
-
-    def call(world: World, numbers: Any, seat: Seat, table: Any, slot: int, t: int) -> None:  # noqa: ARG001
-        step(world, numbers, seat, slot, t)
-
-    return kernel(call)
+    return Steps(decide, kernel(choose), kernel(suffer), kernel(learn))
 
 
 def round_of(steps: Steps) -> Callable[..., int]:
     """Build the part of a round between two plans, as kernel text."""
     decide, choose, suffer, learn = steps
 
-    def play(world: World, numbers: Any, seat: Seat, table: Any, t: int, delay: int, batch: int) -> int:
+    def play(
+        world: World,
+        numbers: Any,
+        state: Any,
+        work: Any,
+        nature: Any,
+        felt: Coefficients,
+        queue: Queue,
+        totals: Floats,
+        trace: Ints,
+        uniforms: Any,
+        key: int,
+        t: int,
+        delay: int,
+        batch: int,
+    ) -> int:
         """Let nature and the learner play round t; return how many observations were learnt from.
 
-        Two uniforms draw context and loss, two the arm.
+        Four uniforms draw context, loss, and the arm (two).
         """
-        queue, nature, totals = seat.queue, seat.nature, seat.record.totals
         slot = queue.ends[0]
-        decide(world, numbers, seat, table, slot, t)
-        account(nature.c, nature.hurt, nature.sums, totals)
-        queue.contexts[slot] = draw(world.g, seat.uniforms[0])
-        choose(world, numbers, seat, table, slot, t)
-        suffer(world, numbers, seat, table, slot, t)
+        decide(nature, t, key)
+        account(felt, totals)
+        queue.contexts[slot] = draw(world.g, uniforms[0])
+        choose(world, numbers, state, work, queue, slot, uniforms, key, t)
+        suffer(nature, queue, trace, slot, uniforms, key, t)
         totals[1] = totals[1] + queue.losses[slot]
         queue.ends[0] = next_slot(queue, slot)
         queue.ends[2] += 1
@@ -204,7 +198,7 @@ def round_of(steps: Steps) -> Callable[..., int]:
         if due < batch:
             return 0
         for _ in range(due):
-            learn(world, numbers, seat, table, queue.ends[1], t)
+            learn(world, numbers, state, queue, queue.ends[1])
             queue.ends[1] = next_slot(queue, queue.ends[1])
             queue.ends[2] -= 1
         return int(due)
@@ -220,8 +214,7 @@ def interpreted_driver(text: KernelText, nature_text: NatureText) -> Callable[..
     the memory itself, or one of its own: on a GPU what is indexed by constants alone is kept in registers.
     """
     _, numbers_of, state_of, work_of, refresh, *_ = text
-    steps = Steps(*(together(step) for step in steps_of(text, nature_text)))
-    play = round_of(steps)
+    play = round_of(steps_of(text, nature_text))
 
     def run(
         fixed: Floats,
@@ -248,13 +241,14 @@ def interpreted_driver(text: KernelText, nature_text: NatureText) -> Callable[..
         numbers = numbers_of(hyper)
         state = state_of(memory, cells, S, K, d)
         work = work_of(scratch, scratch_cells, S, K, d)
+        felt = Coefficients(nature.c, nature.hurt, nature.sums)
         if fresh and refresh(world, numbers, state, work) != OK:
             return first
         for t in range(first, last + 1):
             expected_losses(nature.tables, world.g, state.pi, nature.hurt)
             (u, v), (w, z) = two_uniforms(key, t, CONTEXT, 0), two_uniforms(key, t, ARM, 0)
-            seat = Seat(state, work, nature, queue, record, (u, v, w, z), key)
-            learnt = play(world, numbers, seat, 0, t, delay, batch)
+            shown = felt, queue, record.totals, record.trace, (u, v, w, z)
+            learnt = play(world, numbers, state, work, nature, *shown, key, t, delay, batch)
             if learnt > 0 and refresh(world, numbers, state, work) != OK:
                 return t
             if t == record.checkpoints[position]:

@@ -2,55 +2,25 @@
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.kernels.compile import compiled, kernel
 from bothworlds.kernels.driver import (
+    Coefficients,
     NatureText,
     Queue,
     Record,
-    Seat,
     Steps,
     expected_losses,
     round_of,
     steps_of,
-    together,
     write_checkpoint,
 )
 from bothworlds.kernels.entries import KernelText, World, world_of
 from bothworlds.kernels.numbers import WIDTH, lane_of, lanes, more_lanes
 from bothworlds.kernels.random import ARM, CONTEXT, two_uniforms
 from bothworlds.kernels.status import OK
-
-
-class Table(NamedTuple):
-    """All seats: memories and queues whose last axis counts replications, records whose first axis does."""
-
-    memory: Floats
-    cells: Floats
-    S: int
-    K: int
-    d: int
-    nature: Any
-    queue: Queue
-    record: Record
-    pairs: Floats
-    keys: Ints
-
-
-class Coefficients(NamedTuple):
-    """Of nature what a round reads and writes for all lanes at once."""
-
-    c: Floats
-    hurt: Floats
-    sums: Floats
-
-
-class Totals(NamedTuple):
-    """Of a record what a round writes for all lanes at once."""
-
-    totals: Floats
 
 
 @kernel
@@ -87,20 +57,46 @@ def draw_pairs(keys: Ints, t: int, purpose: int, pairs: Floats) -> None:
         pairs[0, k], pairs[1, k] = two_uniforms(keys[k], t, purpose, 0)
 
 
-def in_turn(step: Callable[..., None], text: KernelText, nature_text: NatureText, width: int) -> Callable[..., None]:
-    """Let a step work on one lane after the other."""
+def in_turn(steps: Steps, text: KernelText, nature_text: NatureText, width: int) -> Steps:
+    """Let the steps work on one lane after the other; state and work are then memory, cells and sizes."""
     state_of, work_of, lane_of_nature = text.state_of, text.work_of, nature_text.lane
+    decide_one, choose_one, suffer_one, learn_one = steps
 
-    def call(world: World, numbers: Any, seat: Seat, table: Table, slot: int, t: int) -> None:  # noqa: ARG001
-        memory, cells, S, K, d, nature, queue, record, p, keys = table
+    def decide(nature: Any, t: int, keys: Ints) -> None:
         for k in range(width):
-            state = state_of(lane_of(memory, k), lane_of(cells, k), S, K, d)
-            work = work_of(lane_of(memory, k), lane_of(cells, k), S, K, d)
-            its, own, noted = lane_of_nature(nature, k), lane_of_queue(queue, k), lane_of_record(record, k)
-            one = Seat(state, work, its, own, noted, (p[0, k], p[1, k], p[2, k], p[3, k]), keys[k])
-            step(world, numbers, one, slot, t)
+            decide_one(lane_of_nature(nature, k), t, keys[k])
 
-    return kernel(call)
+    def choose(
+        world: World, numbers: Any, state: Any, work: Any, queue: Queue, slot: int, uniforms: Any, keys: Ints, t: int
+    ) -> None:
+        for k in range(width):
+            own = state_of(lane_of(state[0], k), lane_of(state[1], k), state[2], state[3], state[4])
+            room = work_of(lane_of(work[0], k), lane_of(work[1], k), work[2], work[3], work[4])
+            choose_one(world, numbers, own, room, lane_of_queue(queue, k), slot, lane_of(uniforms, k), keys[k], t)
+
+    def suffer(nature: Any, queue: Queue, trace: Ints, slot: int, uniforms: Any, keys: Ints, t: int) -> None:
+        for k in range(width):
+            its, own = lane_of_nature(nature, k), lane_of_queue(queue, k)
+            suffer_one(its, own, trace[k], slot, lane_of(uniforms, k), keys[k], t)
+
+    def learn(world: World, numbers: Any, state: Any, queue: Queue, slot: int) -> None:
+        for k in range(width):
+            own = state_of(lane_of(state[0], k), lane_of(state[1], k), state[2], state[3], state[4])
+            learn_one(world, numbers, own, lane_of_queue(queue, k), slot)
+
+    return Steps(kernel(decide), kernel(choose), kernel(suffer), kernel(learn))
+
+
+@kernel
+def as_packs(plan: Any, memory: Any) -> Any:  # noqa: ARG001
+    """Let a text that works on all lanes at once see packs."""
+    return plan
+
+
+@kernel
+def as_memory(plan: Any, memory: Any) -> Any:  # noqa: ARG001
+    """Let a text that works lane by lane see memory."""
+    return memory
 
 
 def lanes_driver(text: KernelText, nature_text: NatureText, width: int) -> Callable[..., int]:
@@ -112,10 +108,10 @@ def lanes_driver(text: KernelText, nature_text: NatureText, width: int) -> Calla
     _, numbers_of, state_of, work_of, refresh, *_ = text
     view = lanes if width == WIDTH else more_lanes
     steps = steps_of(text, nature_text)
-    turns = Steps(*(in_turn(step, text, nature_text, width) for step in steps))
+    turns = in_turn(steps, text, nature_text, width)
     if text.together:
-        turns = turns._replace(choose=together(steps.choose), learn=together(steps.learn))
-    play = round_of(turns)
+        turns = turns._replace(choose=steps.choose, learn=steps.learn)
+    play, seen = round_of(turns), as_packs if text.together else as_memory
 
     def run(
         fixed: Floats,
@@ -141,7 +137,7 @@ def lanes_driver(text: KernelText, nature_text: NatureText, width: int) -> Calla
         numbers = numbers_of(hyper)
         state = state_of(view(memory), view(cells), S, K, d)
         work = work_of(view(memory), view(cells), S, K, d)
-        table = Table(memory, cells, S, K, d, nature, queue, record, pairs, keys)
+        parts = memory, cells, S, K, d
         felt = Coefficients(view(nature.c), view(nature.hurt), view(nature.sums))
         waiting = Queue(
             view(queue.contexts),
@@ -151,16 +147,15 @@ def lanes_driver(text: KernelText, nature_text: NatureText, width: int) -> Calla
             view(queue.baselines),
             queue.ends,
         )
-        totals = Totals(view(record.totals))
         if fresh and refresh(world, numbers, state, work) != OK:
             return first
         for t in range(first, last + 1):
             expected_losses(nature.tables, world.g, state.pi, view(nature.hurt))
             draw_pairs(keys, t, CONTEXT, pairs[:2])
             draw_pairs(keys, t, ARM, pairs[2:])
-            uniforms = view(pairs)[0], view(pairs)[1], view(pairs)[2], view(pairs)[3]
-            seat = Seat(state, work, felt, waiting, totals, uniforms, keys)
-            learnt = play(world, numbers, seat, table, t, delay, batch)
+            shown = felt, waiting, view(record.totals), record.trace, view(pairs)
+            players = seen(state, parts), seen(work, parts)
+            learnt = play(world, numbers, *players, nature, *shown, keys, t, delay, batch)
             if learnt > 0 and refresh(world, numbers, state, work) != OK:
                 return t
             if t == record.checkpoints[position]:

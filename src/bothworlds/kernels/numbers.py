@@ -144,7 +144,7 @@ def cube_of(memory: Any, start: int, first: int, second: int, third: int) -> Any
 
 
 def lane_of(memory: Any, lane: int) -> Any:
-    """Return one of several replications from a memory whose last axis counts them."""
+    """Return one of several replications from a memory whose last axis counts them, or from an array of packs."""
     return memory[..., lane]
 
 

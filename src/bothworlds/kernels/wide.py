@@ -248,19 +248,25 @@ def _build_part(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 
 
 def _typed_lane(memory: Any, lane: Any) -> Any:  # noqa: ARG001
-    return types.Array(memory.dtype, memory.ndim - 1, "A") if isinstance(memory, types.Array) else None
+    if not isinstance(memory, types.Array):
+        return None
+    if isinstance(memory.dtype, PackType | PlacesType):
+        return types.Array(types.intp if is_whole(memory.dtype) else types.float64, memory.ndim, "A")
+    return types.Array(memory.dtype, memory.ndim - 1, "A")
 
 
 def _build_lane(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     old = cgutils.create_struct_proxy(sig.args[0])(context, builder, value=args[0])
     lane = context.cast(builder, args[1], sig.args[1], types.intp)
     size = lane.type(context.get_abi_sizeof(ir.DoubleType()))
-    *sizes, width = cgutils.unpack_tuple(builder, old.shape)
+    sizes, one = cgutils.unpack_tuple(builder, old.shape), sig.return_type
+    width = sizes.pop() if one.ndim < sig.args[0].ndim else lane.type(sig.args[0].dtype.width)
     strides = [builder.mul(width, size)]
     for length in sizes[:0:-1]:
         strides.insert(0, builder.mul(strides[0], length))
-    data = _moved(builder, old.data, builder.mul(lane, size))
-    return _array(context, builder, sig.return_type, old, data, sizes, strides)
+    start = builder.bitcast(old.data, context.get_data_type(one.dtype).as_pointer())
+    data = _moved(builder, start, builder.mul(lane, size))
+    return _array(context, builder, one, old, data, sizes, strides)
 
 
 def _lower_all() -> None:
