@@ -198,7 +198,7 @@ def test_an_edited_kernel_is_seen_by_compiled_callers(tmp_path: Path) -> None:
     """Copy the package, run, edit a callee in another file, run again: the new result, not the cached one."""
     package = tmp_path / "bothworlds"
     source = Path(bothworlds.__file__).parent
-    needed = ("compile.py", "fingerprint.py", "arrays.py", "numbers.py", "wide.py", "matrix.py")
+    needed = ("compile.py", "fingerprint.py", "arrays.py", "numbers.py", "packs.py", "wide.py", "matrix.py")
     for path in [source / "kernels" / name for name in needed]:
         target = package / path.relative_to(source)
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -17,9 +17,9 @@ ALGORITHMS = [
     bw.RealLinExp3(horizon=300, features="arm-dependent"),
     bw.OFUL(),
 ]
-
-
-CASES = [(algorithm, 5) for algorithm in ALGORITHMS] + [(algorithm, 12) for algorithm in ALGORITHMS[1::2]]
+RESAMPLED = bw.LCTsallisINF(tuning="paper", covariance=bw.MGR(samples=3))
+CASES = [(algorithm, 5) for algorithm in [*ALGORITHMS, RESAMPLED]]
+CASES += [(algorithm, 12) for algorithm in ALGORITHMS[1::2]]
 
 
 @pytest.mark.parametrize(("algorithm", "count"), CASES, ids=repr)
@@ -27,14 +27,14 @@ def test_many_at_once_are_the_same_as_one_by_one(algorithm: Any, count: int) -> 
     world = en.corrupted(en.random_instance(contexts=5, arms=3, dimension=3, gap=0.2, seed=2), budget=5.0)
     machine = algorithm.machine(world.problem)
     setting = make_setting(world, 300, 4, 20, 2, 3)
-    some = Replications(machine, setting, range(3, 3 + count))
+    some = Replications(machine, setting, range(3, 3 + count), trace=True)
     some.advance(110)
     some.advance(1000)
     for number, together in zip(range(3, 3 + count), some.outcomes(), strict=True):
-        alone = Replications(machine, setting, [number])
+        alone = Replications(machine, setting, [number], trace=True)
         alone.advance(300)
         [one] = alone.outcomes()
-        for name in ("expected", "realised", "own_best", "sums", "policy"):
+        for name in ("expected", "realised", "own_best", "sums", "policy", "trace"):
             np.testing.assert_array_equal(getattr(together, name), getattr(one, name))
         assert together.spent == one.spent
         for name, values in one.final.items():

@@ -1,6 +1,7 @@
 """The FTRL point against optimality conditions, 50-digit arithmetic, scipy, and its limits."""
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import mpmath as mp
@@ -118,7 +119,7 @@ def test_permutation_shift_and_kkt(losses: list[float], alpha: float, eta: float
 
 @pytest.mark.parametrize(
     ("module", "sums", "alphas", "most"),
-    [(simplex, "newton_sums", ALPHAS, 9), (root_point, "power_sums", (0.5,), 5)],  # seen over 3,000 draws: 8 and 5
+    [(simplex, "newton_sums", ALPHAS, 9), (root_point, "step_from", (0.5,), 5)],  # seen over 3,000 draws: 8 and 5
 )
 def test_never_many_evaluations(
     module: Any, sums: str, alphas: tuple[float, ...], most: int, monkeypatch: pytest.MonkeyPatch
@@ -159,6 +160,32 @@ def test_two_evaluations_are_enough_from_nearby(losses: list[float], away: float
     assert abs(after - y) <= root_point.LAST * y
     last = root_point.step_from(after, root_point.power_sums(s, after, scratch))
     assert abs(after + last - y) <= 4e-15 * y
+
+
+def test_a_short_step_moves_reciprocals_up_to_rounding() -> None:
+    rng = np.random.default_rng(5)
+    y, s = rng.uniform(1.0, 3.0, size=2000), rng.exponential(size=2000) * 10.0 ** rng.integers(-3, 9, size=2000)
+    x = y * root_point.SHORT * rng.uniform(-1.0, 1.0, size=2000) ** 3
+    x[:2] = y[:2] * root_point.SHORT * np.array([-1.0, 1.0])
+    for k in range(2000):
+        base = s[k] + y[k]
+        moved = root_point.moved_by(1.0 / base, x[k])
+        exact = 1 / (Fraction(float(base)) + Fraction(float(x[k])))
+        assert abs(Fraction(float(moved)) / exact - 1) <= 1.5 * 2.0**-52  # 0.92 measured
+    assert root_point.moved_by(0.0, 0.01) == 0.0  # an arm not offered
+
+
+@pytest.mark.parametrize("away", [-0.05, 0.03, 0.014, -0.012, 2.0**-9, -(2.0**-13), 2.0**-15])
+def test_starts_nearby_lead_to_the_same_point(away: float) -> None:
+    rng = np.random.default_rng(8)
+    for scale in (0.1, 3.0, 100.0):
+        losses = rng.normal(size=6) * scale
+        exact = np.array([float(v) for v in fifty_digits(losses, 0.7, 0.5)])
+        y = float(1.0 / np.sqrt(exact.max()))
+        q = np.empty(6)
+        status, _ = point(losses, 0.7, 0.5, y * (1.0 + away), np.empty(6), q)
+        assert status == OK
+        assert np.abs(q / exact - 1.0).max() <= 2e-15  # 7e-16 measured
 
 
 def test_limits_shannon_and_log_barrier() -> None:

@@ -10,6 +10,7 @@ from bothworlds.kernels.entries import World
 from bothworlds.kernels.matrix import cholesky, product, solve
 from bothworlds.kernels.numbers import (
     Number,
+    Place,
     absolute,
     every,
     exponential,
@@ -61,7 +62,7 @@ def predict_baseline(world: World, state: State, work: Work) -> int:
 
 
 @kernel
-def add_to_ridge(world: World, numbers: Numbers, state: State, x: int, a: int, loss: float) -> None:
+def add_to_ridge(world: World, numbers: Numbers, state: State, x: Place, a: Place, loss: Number) -> None:
     """Add a play to the ridge regression: V = I + sum of z z^T, older plays fading."""
     keep = state.t[0] / (state.t[0] + numbers.forgetting)
     for i in range(state.theta.shape[0]):
@@ -74,16 +75,16 @@ def add_to_ridge(world: World, numbers: Numbers, state: State, x: int, a: int, l
 
 @kernel
 def learn_adaptively(
-    world: World, numbers: Numbers, state: State, x: int, a: int, loss: float, direction: Floats, baseline: Floats
-) -> float:
+    world: World, numbers: Numbers, state: State, x: Place, a: Place, loss: Number, direction: Floats, baseline: Floats
+) -> Number:
     """Fade Theta, add the control variate to it, and keep the sums that the rates follow; return the residual."""
     fade = state.t[0] / (state.t[0] + numbers.recency)
     residual = loss
     leverage = 0.0
     for i in range(state.theta.shape[0]):
         z = feature(world.z, x, a, i)
-        residual -= baseline[i] * z
-        leverage += direction[i] * z
+        residual = residual - baseline[i] * z
+        leverage = leverage + direction[i] * z
         state.theta[i] = fade * state.theta[i] + baseline[i]
     add_to_ridge(world, numbers, state, x, a, loss)
     squared = residual * residual

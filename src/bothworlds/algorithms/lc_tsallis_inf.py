@@ -234,7 +234,7 @@ class LCTsallisINF:
         is_adaptive = isinstance(self.tuning, Adaptive)
         numbers = self._numbers(problem, explore, world)
         return Machine(
-            text=text.TEXT,
+            text=text.TEXT if self.covariance == "exact" else text.RESAMPLING,
             world=world,
             numbers=np.array(numbers),
             begin=partial(_begin, first_rate=numbers.gain),

@@ -22,6 +22,7 @@ from bothworlds.kernels.entropy import mean_entropy
 from bothworlds.kernels.exploration import Trial, condition, smallest_rate
 from bothworlds.kernels.numbers import (
     Number,
+    Place,
     either,
     every,
     exponential,
@@ -162,25 +163,41 @@ def choose(
     numbers: Numbers,
     state: State,
     work: Work,
-    x: int,
+    x: Place,
     uniforms: Pair,
-    key: int,
-    time: int,
+    key: int,  # noqa: ARG001
+    time: int,  # noqa: ARG001
     direction: Floats,
     baseline: Floats,
-) -> int:
+) -> Place:
     """Draw A_t from pi_t(x), write direction = Sigma_t^-1 phi(A_t, x) and the control variate; return A_t."""
     a = draw_arm(state.pi, x, uniforms)
     if numbers.kind == ADAPTIVE:
         for i in range(state.theta.shape[0]):
             baseline[i] = state.baseline[i]
-    if numbers.beta > 0.0:
-        samples = int(numbers.samples)
-        if samples == 0:
-            samples = math.ceil(numbers.log_bias / (numbers.beta * state.rates[1]))
-        resample(world.z, world.g, state.pi, x, a, numbers.beta, samples, key, time, work.vector, direction)
-        return a
     exact_direction(world, state, work, x, a, direction)
+    return a
+
+
+@kernel
+def choose_resampling(
+    world: World,
+    numbers: Numbers,
+    state: State,
+    work: Work,
+    x: int,
+    uniforms: Pair,
+    key: int,
+    time: int,
+    direction: Floats,
+    baseline: Floats,  # noqa: ARG001
+) -> int:
+    """Draw A_t from pi_t(x), and write a direction from draws instead of the exact one."""
+    a = draw_arm(state.pi, x, uniforms)
+    samples = int(numbers.samples)
+    if samples == 0:
+        samples = math.ceil(numbers.log_bias / (numbers.beta * state.rates[1]))
+    resample(world.z, world.g, state.pi, x, a, numbers.beta, samples, key, time, work.vector, direction)
     return a
 
 
@@ -189,9 +206,9 @@ def learn(
     world: World,
     numbers: Numbers,
     state: State,
-    x: int,
-    a: int,
-    loss: float,
+    x: Place,
+    a: Place,
+    loss: Number,
     direction: Floats,
     baseline: Floats,
 ) -> None:
@@ -209,5 +226,6 @@ def learn(
     state.t[0] += 1.0
 
 
-KIND, ALPHA, BETA = (Numbers._fields.index(name) for name in ("kind", "alpha", "beta"))
-TEXT = KernelText(sizes, numbers_of, state_of, work_of, refresh, choose, learn, wide=True, static=(KIND, ALPHA, BETA))
+STATIC = tuple(Numbers._fields.index(name) for name in ("kind", "alpha"))
+TEXT = KernelText(sizes, numbers_of, state_of, work_of, refresh, choose, learn, wide=True, together=True, static=STATIC)
+RESAMPLING = TEXT._replace(choose=choose_resampling, together=False)

@@ -39,7 +39,7 @@ def spread(world: World, q: Floats, step: Floats, limit: Number) -> Number:
 
 
 @kernel
-def add_step(state: State, loss: float, direction: Floats) -> None:
+def add_step(state: State, loss: Number, direction: Floats) -> None:
     """Remember an estimate until the next plan: there its spread is computed for all replications at once."""
     for i in range(state.step.shape[0]):
         state.step[i] += loss * direction[i]

@@ -61,7 +61,7 @@ def refresh(world: World, numbers: Floats, state: State, work: Work) -> int:
     return OK
 
 
-TEXT = KernelText(sizes, plain_numbers, state_of, work_of, refresh, choose_only, add_play, wide=True)
+TEXT = KernelText(sizes, plain_numbers, state_of, work_of, refresh, choose_only, add_play, wide=True, together=True)
 
 
 def optimistic_machine(problem: Problem, ridge: float, numbers: list[float]) -> Machine:

@@ -11,7 +11,7 @@ from bothworlds.algorithms.tunings import MGR, Reservoir
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.entries import KernelText, World
-from bothworlds.kernels.numbers import Number, larger, logarithm, matrix_of, root, row_of, where
+from bothworlds.kernels.numbers import Number, Place, larger, logarithm, matrix_of, root, row_of, where
 from bothworlds.kernels.plan import all_finite, choose_exactly
 from bothworlds.kernels.random import Seed
 from bothworlds.kernels.shannon import Work, expected_entropy, shannon_plan
@@ -120,9 +120,9 @@ def learn(
     world: World,  # noqa: ARG001
     numbers: Numbers,
     state: State,
-    x: int,  # noqa: ARG001
-    a: int,  # noqa: ARG001
-    loss: float,
+    x: Place,  # noqa: ARG001
+    a: Place,  # noqa: ARG001
+    loss: Number,
     direction: Floats,
     baseline: Floats,  # noqa: ARG001
 ) -> None:
@@ -130,11 +130,11 @@ def learn(
     for i in range(state.theta.shape[0]):
         state.theta[i] += loss * direction[i]
     state.entropy[0] += state.now[0]
-    state.pace[0] += first_pace(numbers, state.t[0]) / math.sqrt(1.0 + state.entropy[0] / numbers.log_arms)
+    state.pace[0] += first_pace(numbers, state.t[0]) / root(1.0 + state.entropy[0] / numbers.log_arms)
     state.t[0] += 1.0
 
 
-TEXT = KernelText(sizes, numbers_of, state_of, work_of, refresh, choose_exactly, learn, wide=True)
+TEXT = KernelText(sizes, numbers_of, state_of, work_of, refresh, choose_exactly, learn, wide=True, together=True)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -12,7 +12,7 @@ from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.entries import KernelText, World
 from bothworlds.kernels.matrix import apply_inverse, cholesky, invert_lower
-from bothworlds.kernels.numbers import every, feature, matrix_of, row_of, where
+from bothworlds.kernels.numbers import Number, Place, every, feature, matrix_of, row_of, where
 from bothworlds.kernels.simplex import smallest
 from bothworlds.kernels.status import NOT_POSITIVE, OK
 from bothworlds.policy import Machine
@@ -86,9 +86,9 @@ def add_play(
     world: World,
     numbers: Any,  # noqa: ARG001
     state: State,
-    x: int,
-    a: int,
-    loss: float,
+    x: Place,
+    a: Place,
+    loss: Number,
     direction: Floats,  # noqa: ARG001
     baseline: Floats,  # noqa: ARG001
 ) -> None:

@@ -107,8 +107,8 @@ class Environment:
             numbers=numbers,
             tables=self.tables,
             path=path,
-            c=np.zeros((J, *lanes)),
-            sums=np.zeros((J, *lanes)),
+            c=aligned(J, *lanes),
+            sums=aligned(J, *lanes),
             hurt=aligned(J, *lanes),
             state=np.zeros((size + 1, *lanes)),  # the last entry is `watched_mean_loss`'s
         )

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.kernels.compile import compiled, kernel
 from bothworlds.kernels.entries import KernelText, World, world_of
-from bothworlds.kernels.numbers import WIDTH, lane_of, lanes, more_lanes
-from bothworlds.kernels.random import ARM, CONTEXT, Pair, draw, two_uniforms
+from bothworlds.kernels.random import ARM, CONTEXT, draw, two_uniforms
 from bothworlds.kernels.status import OK
 
 
@@ -50,6 +49,14 @@ class NatureText(NamedTuple):
     mean_loss: Callable[..., float]
     noisy: Callable[..., float]
     lane: Callable[..., Any]
+
+
+class Coefficients(NamedTuple):
+    """Of nature what a round adds up: coefficients, the learner's expected losses, and the sums of the former."""
+
+    c: Floats
+    hurt: Floats
+    sums: Floats
 
 
 @kernel
@@ -106,19 +113,57 @@ def next_slot(queue: Queue, slot: int) -> int:
 
 
 @kernel
-def enqueue(queue: Queue, slot: int, x: int, a: int, loss: float) -> None:
-    """Let a decision wait for its feedback; direction and baseline are in their slot already."""
-    queue.contexts[slot] = x
-    queue.arms[slot] = a
-    queue.losses[slot] = loss
-    queue.ends[0] = next_slot(queue, slot)
-    queue.ends[2] += 1
+def account(felt: Coefficients, totals: Floats) -> None:
+    """Add the expected loss of the round to the totals, and its coefficients to their sums."""
+    for j in range(felt.c.shape[0]):
+        add_expected(totals, felt.c[j] * felt.hurt[j])
+        felt.sums[j] = felt.sums[j] + felt.c[j]
 
 
-def _round(text: KernelText, nature_text: NatureText) -> Callable[..., int]:
-    """Build the part of a round between two plans, as kernel text."""
-    choose, learn = text.choose, text.learn
+class Steps(NamedTuple):
+    """What an algorithm and a nature do in a round, for one replication, or for all lanes at once or in turn.
+
+    ``decide(nature, t, key)``, ``choose(world, numbers, state, work, queue, slot, uniforms, key, t)``,
+    ``suffer(nature, queue, trace, slot, uniforms, key, t)`` and ``learn(world, numbers, state, queue, slot)``.
+    """
+
+    decide: Callable[..., None]
+    choose: Callable[..., None]
+    suffer: Callable[..., None]
+    learn: Callable[..., None]
+
+
+def steps_of(text: KernelText, nature_text: NatureText) -> Steps:
+    """Return the steps of a round, as kernel text."""
+    choose_arm, learn_from = text.choose, text.learn
     decide, react, mean_loss, noisy, _ = nature_text
+
+    def choose(
+        world: World, numbers: Any, state: Any, work: Any, queue: Queue, slot: int, uniforms: Any, key: int, t: int
+    ) -> None:
+        pair = uniforms[2], uniforms[3]
+        direction, baseline = queue.directions[slot], queue.baselines[slot]
+        x = queue.contexts[slot]
+        queue.arms[slot] = choose_arm(world, numbers, state, work, x, pair, key, t, direction, baseline)
+
+    def suffer(nature: Any, queue: Queue, trace: Ints, slot: int, uniforms: Any, key: int, t: int) -> None:
+        x, a = queue.contexts[slot], queue.arms[slot]
+        queue.losses[slot] = noisy(nature, mean_loss(nature, x, a), uniforms[1], key, t)
+        react(nature, a)
+        if trace.shape[0] > 0:
+            trace[t - 1, 0] = x
+            trace[t - 1, 1] = a
+
+    def learn(world: World, numbers: Any, state: Any, queue: Queue, slot: int) -> None:
+        x, a, loss = queue.contexts[slot], queue.arms[slot], queue.losses[slot]
+        learn_from(world, numbers, state, x, a, loss, queue.directions[slot], queue.baselines[slot])
+
+    return Steps(decide, kernel(choose), kernel(suffer), kernel(learn))
+
+
+def round_of(steps: Steps) -> Callable[..., int]:
+    """Build the part of a round between two plans, as kernel text."""
+    decide, choose, suffer, learn = steps
 
     def play(
         world: World,
@@ -126,10 +171,11 @@ def _round(text: KernelText, nature_text: NatureText) -> Callable[..., int]:
         state: Any,
         work: Any,
         nature: Any,
+        felt: Coefficients,
         queue: Queue,
-        record: Record,
-        of_context: Pair,
-        of_arm: Pair,
+        totals: Floats,
+        trace: Ints,
+        uniforms: Any,
         key: int,
         t: int,
         delay: int,
@@ -137,33 +183,23 @@ def _round(text: KernelText, nature_text: NatureText) -> Callable[..., int]:
     ) -> int:
         """Let nature and the learner play round t; return how many observations were learnt from.
 
-        Two uniforms draw context and loss, two the arm.
+        Four uniforms draw context, loss, and the arm (two).
         """
-        decide(nature, t, key)
-        for j in range(nature.c.shape[0]):
-            add_expected(record.totals, nature.c[j] * nature.hurt[j])
-            nature.sums[j] += nature.c[j]
-        x = draw(world.g, of_context[0])
         slot = queue.ends[0]
-        direction, baseline = queue.directions[slot], queue.baselines[slot]
-        a = choose(world, numbers, state, work, x, of_arm, key, t, direction, baseline)
-        loss = noisy(nature, mean_loss(nature, x, a), of_context[1], key, t)
-        react(nature, a)
-        record.totals[1] += loss
-        enqueue(queue, slot, x, a, loss)
-        if record.trace.shape[0] > 0:
-            record.trace[t - 1, 0] = x
-            record.trace[t - 1, 1] = a
+        decide(nature, t, key)
+        account(felt, totals)
+        queue.contexts[slot] = draw(world.g, uniforms[0])
+        choose(world, numbers, state, work, queue, slot, uniforms, key, t)
+        suffer(nature, queue, trace, slot, uniforms, key, t)
+        totals[1] = totals[1] + queue.losses[slot]
+        queue.ends[0] = next_slot(queue, slot)
+        queue.ends[2] += 1
         due = queue.ends[2] - delay
         if due < batch:
             return 0
         for _ in range(due):
-            slot = queue.ends[1]
-            direction, baseline = queue.directions[slot], queue.baselines[slot]
-            learn(
-                world, numbers, state, queue.contexts[slot], queue.arms[slot], queue.losses[slot], direction, baseline
-            )
-            queue.ends[1] = next_slot(queue, slot)
+            learn(world, numbers, state, queue, queue.ends[1])
+            queue.ends[1] = next_slot(queue, queue.ends[1])
             queue.ends[2] -= 1
         return int(due)
 
@@ -178,7 +214,7 @@ def interpreted_driver(text: KernelText, nature_text: NatureText) -> Callable[..
     the memory itself, or one of its own: on a GPU what is indexed by constants alone is kept in registers.
     """
     _, numbers_of, state_of, work_of, refresh, *_ = text
-    play = _round(text, nature_text)
+    play = round_of(steps_of(text, nature_text))
 
     def run(
         fixed: Floats,
@@ -205,12 +241,14 @@ def interpreted_driver(text: KernelText, nature_text: NatureText) -> Callable[..
         numbers = numbers_of(hyper)
         state = state_of(memory, cells, S, K, d)
         work = work_of(scratch, scratch_cells, S, K, d)
+        felt = Coefficients(nature.c, nature.hurt, nature.sums)
         if fresh and refresh(world, numbers, state, work) != OK:
             return first
         for t in range(first, last + 1):
             expected_losses(nature.tables, world.g, state.pi, nature.hurt)
-            pairs = two_uniforms(key, t, CONTEXT, 0), two_uniforms(key, t, ARM, 0)
-            learnt = play(world, numbers, state, work, nature, queue, record, *pairs, key, t, delay, batch)
+            (u, v), (w, z) = two_uniforms(key, t, CONTEXT, 0), two_uniforms(key, t, ARM, 0)
+            shown = felt, queue, record.totals, record.trace, (u, v, w, z)
+            learnt = play(world, numbers, state, work, nature, *shown, key, t, delay, batch)
             if learnt > 0 and refresh(world, numbers, state, work) != OK:
                 return t
             if t == record.checkpoints[position]:
@@ -221,108 +259,7 @@ def interpreted_driver(text: KernelText, nature_text: NatureText) -> Callable[..
     return run
 
 
-@kernel
-def lane_of_queue(queue: Queue, lane: int) -> Queue:
-    """Return the queue of one of several replications."""
-    return Queue(
-        queue.contexts[lane],
-        queue.arms[lane],
-        queue.losses[lane],
-        queue.directions[lane],
-        queue.baselines[lane],
-        queue.ends[lane],
-    )
-
-
-@kernel
-def lane_of_record(record: Record, lane: int) -> Record:
-    """Return the record of one of several replications."""
-    return Record(
-        record.checkpoints,
-        record.expected[lane],
-        record.realised[lane],
-        record.own_best[lane],
-        record.sums[lane],
-        record.totals[lane],
-        record.trace[lane],
-    )
-
-
-@kernel
-def draw_pairs(keys: Ints, t: int, purpose: int, pairs: Floats) -> None:
-    """Write the two uniforms of every lane: integers only, so that the compiler takes all lanes at once."""
-    for k in range(keys.shape[0]):
-        pairs[0, k], pairs[1, k] = two_uniforms(keys[k], t, purpose, 0)
-
-
-def _lanes_driver(text: KernelText, nature_text: NatureText, width: int) -> Callable[..., int]:
-    """Build the driver of 8 or 16 replications: plans and random numbers for all at once, the rest of a round in turn.
-
-    Memories, and nature's c, sums, hurt and state, have a last axis of that length; queue and record a first one.
-    ``pairs`` (4, width) is scratch space.
-    """
-    _, numbers_of, state_of, work_of, refresh, *_ = text
-    view = lanes if width == WIDTH else more_lanes
-    lane_of_nature = nature_text.lane
-    play = _round(text, nature_text)
-
-    def run(
-        fixed: Floats,
-        hyper: Floats,
-        memory: Floats,
-        cells: Floats,
-        S: int,
-        K: int,
-        d: int,
-        nature: Any,
-        queue: Queue,
-        record: Record,
-        keys: Ints,
-        pairs: Floats,
-        first: int,
-        last: int,
-        delay: int,
-        batch: int,
-        position: int,
-        fresh: bool,
-    ) -> int:
-        world = world_of(fixed, S, K, d)
-        numbers = numbers_of(hyper)
-        state = state_of(view(memory), view(cells), S, K, d)
-        work = work_of(view(memory), view(cells), S, K, d)
-        if fresh and refresh(world, numbers, state, work) != OK:
-            return first
-        for t in range(first, last + 1):
-            expected_losses(nature.tables, world.g, state.pi, view(nature.hurt))
-            draw_pairs(keys, t, CONTEXT, pairs[:2])
-            draw_pairs(keys, t, ARM, pairs[2:])
-            learnt = 0
-            for k in range(width):
-                one = state_of(lane_of(memory, k), lane_of(cells, k), S, K, d)
-                room = work_of(lane_of(memory, k), lane_of(cells, k), S, K, d)
-                its, own, noted = lane_of_nature(nature, k), lane_of_queue(queue, k), lane_of_record(record, k)
-                drawn = (pairs[0, k], pairs[1, k]), (pairs[2, k], pairs[3, k])
-                learnt = play(world, numbers, one, room, its, own, noted, *drawn, keys[k], t, delay, batch)
-            if learnt > 0 and refresh(world, numbers, state, work) != OK:
-                return t
-            if t == record.checkpoints[position]:
-                for k in range(width):
-                    sums = lane_of(nature.sums, k)
-                    noted = lane_of_record(record, k)
-                    write_checkpoint(noted, position, nature.tables, sums, world.g, world.blocked)
-                position += 1
-        return 0
-
-    return run
-
-
 @lru_cache(maxsize=64)
 def compiled_driver(text: KernelText, nature_text: NatureText) -> Callable[..., int]:
     """Build the driver of one replication as machine code; once per process and algorithm."""
     return compiled(interpreted_driver(text, nature_text))
-
-
-@lru_cache(maxsize=64)
-def compiled_lanes_driver(text: KernelText, nature_text: NatureText, width: int) -> Callable[..., int]:
-    """Build the driver of 8 or 16 replications as machine code; once per process and algorithm."""
-    return compiled(_lanes_driver(text, nature_text, width))

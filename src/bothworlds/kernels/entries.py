@@ -41,8 +41,9 @@ class KernelText(NamedTuple):
     baseline) -> arm`` draws from it by two uniforms and fills in what the decision carries, and ``learn(world, numbers,
     state, x, a, loss, direction, baseline)`` adds one observation. The state has a field ``pi``, the probabilities of
     all contexts and arms. ``wide`` says that ``refresh`` keeps to what `numbers` allows, so that it can work on eight
-    contexts or sixteen replications at once. ``static`` has the positions of hyper-parameters that choose between
-    branches: a GPU compiles them in.
+    contexts or sixteen replications at once, and ``together`` that ``choose`` and ``learn`` can take sixteen
+    replications at once, too, each with its own context and arm. ``static`` has the positions of hyper-parameters that
+    choose between branches: a GPU compiles them in.
     """
 
     sizes: Callable[[int, int, int], tuple[int, int]]
@@ -53,6 +54,7 @@ class KernelText(NamedTuple):
     choose: Callable[..., int]
     learn: Callable[..., None]
     wide: bool = False
+    together: bool = False
     static: tuple[int, ...] = ()
 
 
@@ -105,7 +107,7 @@ def interpreted_entries(text: KernelText) -> Entries:
     ``act`` draws an arm and fills in direction and baseline. ``step`` copies the first ``kept`` numbers of ``before``
     and ``kept_cells`` of ``before_cells``, adds an observation (feed) and computes the plan (finish), each if asked to.
     """
-    _, numbers_of, state_of, work_of, refresh, choose, learn, wide, _ = text
+    _, numbers_of, state_of, work_of, refresh, choose, learn, wide, *_ = text
     view = contexts if wide else alone
 
     def act(

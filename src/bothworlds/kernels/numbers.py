@@ -15,6 +15,7 @@ import numpy as np
 WIDTH = 8
 MORE = 16  # lanes, where memory is small: two registers at a time hide what one waits for
 Number = Any  # a float, or a pack
+Place = int  # or one of each lane: to mypy a whole number, for most text knows no other
 
 
 def value(number: Number) -> Number:
@@ -105,8 +106,11 @@ def highest_of_contexts(number: Number) -> Number:
     return float(number[0]) if isinstance(number, np.ndarray) else number
 
 
-def at(table: Any, x: int, a: int) -> float:
-    """Return the entry of context x and arm a of a table (blocks, arms) of numbers, or of (contexts, arms)."""
+def at(table: Any, x: Place, a: Place) -> Number:
+    """Return the entry of context x and arm a of a table (blocks, arms) of numbers, or of (contexts, arms).
+
+    Of lanes, each has its own x, and its own table if it is one of packs.
+    """
     if table.ndim == 3:
         return float(table[x // WIDTH, a, x % WIDTH])
     return float(table[x, a])
@@ -117,8 +121,8 @@ def count_of(column: Any) -> int:
     return int(column.shape[0]) * (WIDTH if column.ndim == 2 else 1)
 
 
-def feature(z: Any, x: int, a: int, i: int) -> float:
-    """Return feature i of context x and arm a."""
+def feature(z: Any, x: Place, a: Place, i: int) -> Number:
+    """Return feature i of context x and arm a, of each lane where they are several."""
     if z.ndim == 4:
         return float(z[x // WIDTH, a, i, x % WIDTH])
     return float(z[x, a, i])
@@ -140,8 +144,8 @@ def cube_of(memory: Any, start: int, first: int, second: int, third: int) -> Any
 
 
 def lane_of(memory: Any, lane: int) -> Any:
-    """Return one of several replications from a memory whose last axis counts them."""
-    return memory[:, lane]
+    """Return one of several replications from a memory whose last axis counts them, or from an array of packs."""
+    return memory[..., lane]
 
 
 def contexts(memory: Any) -> Any:

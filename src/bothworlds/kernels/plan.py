@@ -12,8 +12,8 @@ from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.entries import World
 from bothworlds.kernels.matrix import apply_inverse, cholesky, invert_lower, product, trace_of_ratio
-from bothworlds.kernels.numbers import Number, absolute, at, count_of, every, feature, matrix_of, over_contexts
-from bothworlds.kernels.random import Pair
+from bothworlds.kernels.numbers import Number, Place, absolute, at, count_of, every, feature, matrix_of, over_contexts
+from bothworlds.kernels.random import Pair, drawn_so_far
 from bothworlds.kernels.status import NOT_POSITIVE, OK, TRACE_BROKEN
 
 TRACE_TOLERANCE = 1e-6
@@ -105,18 +105,13 @@ def invert(state: Any) -> int:
 
 
 @kernel
-def draw_from(table: Floats, x: int, u: float) -> int:
+def draw_from(table: Floats, x: Place, u: Number) -> Place:
     """Return the arm drawn by a uniform u from a row of a table of probabilities; never one of probability zero."""
-    last = 0
+    drawn = 0
     total = 0.0
     for a in range(table.shape[1]):
-        p = at(table, x, a)
-        if p > 0.0:
-            last = a
-            total += p
-            if u < total:
-                return a
-    return last
+        drawn, total = drawn_so_far(drawn, total, a, at(table, x, a), u)
+    return drawn
 
 
 @kernel
@@ -136,13 +131,13 @@ def draw_context(g: Floats, u: float) -> int:
 
 
 @kernel
-def draw_arm(pi: Floats, x: int, uniforms: Pair) -> int:
+def draw_arm(pi: Floats, x: Place, uniforms: Pair) -> Place:
     """Draw A_t from pi_t(x) by the first of the two uniforms that every decision gets."""
     return draw_from(pi, x, uniforms[0])
 
 
 @kernel
-def exact_direction(world: World, state: Any, work: Any, x: int, a: int, direction: Floats) -> None:
+def exact_direction(world: World, state: Any, work: Any, x: Place, a: Place, direction: Floats) -> None:
     """Write Sigma_t^-1 phi(a, x)."""
     for i in range(work.vector.shape[0]):
         work.vector[i] = feature(world.z, x, a, i)
@@ -161,13 +156,13 @@ def choose_only(
     numbers: Floats,  # noqa: ARG001
     state: Any,
     work: Any,  # noqa: ARG001
-    x: int,
+    x: Place,
     uniforms: Pair,
     key: int,  # noqa: ARG001
     time: int,  # noqa: ARG001
     direction: Floats,
     baseline: Floats,  # noqa: ARG001
-) -> int:
+) -> Place:
     """Draw A_t from pi_t(x) for an algorithm without an estimator: its decisions carry no direction."""
     for i in range(direction.shape[0]):
         direction[i] = 0.0
@@ -180,13 +175,13 @@ def choose_exactly(
     numbers: Any,  # noqa: ARG001
     state: Any,
     work: Any,
-    x: int,
+    x: Place,
     uniforms: Pair,
     key: int,  # noqa: ARG001
     time: int,  # noqa: ARG001
     direction: Floats,
     baseline: Floats,  # noqa: ARG001
-) -> int:
+) -> Place:
     """Draw A_t from pi_t(x) and write direction = Sigma_t^-1 phi(A_t, x); return A_t."""
     arm = draw_arm(state.pi, x, uniforms)
     exact_direction(world, state, work, x, arm, direction)
@@ -198,9 +193,9 @@ def add_estimate(
     world: World,  # noqa: ARG001
     numbers: Any,  # noqa: ARG001
     state: Any,
-    x: int,  # noqa: ARG001
-    a: int,  # noqa: ARG001
-    loss: float,
+    x: Place,  # noqa: ARG001
+    a: Place,  # noqa: ARG001
+    loss: Number,
     direction: Floats,
     baseline: Floats,  # noqa: ARG001
 ) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
+from bothworlds.kernels.numbers import Number, Place, where
 
 Seed: TypeAlias = int | np.random.SeedSequence | np.random.Generator | None
 Pair: TypeAlias = tuple[float, float]
@@ -77,18 +78,20 @@ def stream_key(seed: int, replication: int) -> int:
 
 
 @kernel
-def draw(probabilities: Floats, u: float) -> int:
+def draw(probabilities: Floats, u: Number) -> Place:
     """Return the index drawn by a uniform u from a row of probabilities; never one of probability zero."""
-    last = 0
+    drawn = 0
     total = 0.0
     for a in range(probabilities.shape[0]):
-        p = probabilities[a]
-        if p > 0.0:
-            last = a
-            total += p
-            if u < total:
-                return a
-    return last
+        drawn, total = drawn_so_far(drawn, total, a, probabilities[a], u)
+    return drawn
+
+
+@kernel
+def drawn_so_far(drawn: Place, total: Number, a: int, p: Number, u: Number) -> tuple[Place, Number]:
+    """Go on to an index of probability p: it is the one drawn unless u is below the total of those before."""
+    possible = p > 0.0
+    return where(possible, where(total <= u, a, drawn), drawn), where(possible, total + p, total)
 
 
 def key_from(rng: Seed) -> int:

@@ -2,7 +2,8 @@
 
 With s_a = eta (L_a - min L) it is q_a = r_a^2, r_a = 1/(s_a + y), for the one y with sum_a r_a^2 = 1. Powers of the
 same r_a give the derivatives of that sum, so a step of fourth order costs no division more than Newton's, and the last
-step is taken in the powers themselves: two evaluations are enough from a y of the round before.
+step is taken in the powers themselves: two evaluations are enough from a y of the round before, and after a short step
+the r_a of the second follow from those of the first without a division.
 """
 
 from bothworlds.kernels.arrays import Floats
@@ -10,28 +11,56 @@ from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.numbers import Number, absolute, every, larger, root, smaller, where
 from bothworlds.kernels.status import NOT_CONVERGED, OK
 
+Sums = tuple[Number, Number, Number, Number]
 MAX_STEPS = 60
 SERIES = 0.125  # steps up to this share of y are taken by the series: beyond, its terms need not fall
+SHORT = 2.0**-6  # steps up to this share of y move reciprocals by products alone: what is left out, u^9, is rounding
 LAST = 2.0**-14  # from here on the terms left out, 5 u^4, are below the rounding
 
 
 @kernel
-def power_sums(q: Floats, y: Number, reciprocals: Floats) -> tuple[Number, Number, Number, Number]:
-    """Return the sums of r^2, r^3, r^4 and r^5, r_a = 1/(s_a + y), and write the r_a; q holds the s_a."""
-    second = 0.0 * y
-    third = 0.0 * y
-    fourth = 0.0 * y
-    fifth = 0.0 * y
+def moved_by(r: Number, x: Number) -> Number:
+    """Return r/(1 + u), u = x r: from 1/(s + y) to 1/(s + y + x), for |u| <= SHORT."""
+    u = x * r
+    square = u * u
+    return r - r * (u * ((1.0 - u) * ((1.0 + square) * (1.0 + square * square))))
+
+
+@kernel
+def with_powers(sums: Sums, r: Number) -> Sums:
+    """Return the sums of r^2, r^3, r^4 and r^5 with those of one more r."""
+    square = r * r
+    cube = square * r
+    return sums[0] + square, sums[1] + cube, sums[2] + square * square, sums[3] + square * cube
+
+
+@kernel
+def power_sums(q: Floats, y: Number, reciprocals: Floats) -> Sums:
+    """Write the r_a = 1/(s_a + y), and return the sums of their powers; q holds the s_a."""
+    zero = 0.0 * y
+    sums = zero, zero, zero, zero
     for a in range(q.shape[0]):
         r = 1.0 / (q[a] + y)
-        square = r * r
-        cube = square * r
         reciprocals[a] = r
-        second = second + square
-        third = third + cube
-        fourth = fourth + square * square
-        fifth = fifth + square * cube
-    return second, third, fourth, fifth
+        sums = with_powers(sums, r)
+    return sums
+
+
+@kernel
+def moved_sums(q: Floats, y: Number, following: Number, reciprocals: Floats) -> Sums:
+    """Turn the r_a of y into those of the y that follows, and return the sums of their powers."""
+    x = following - y
+    short = absolute(x) <= SHORT * y
+    all_short = every(short)
+    zero = 0.0 * y
+    sums = zero, zero, zero, zero
+    for a in range(q.shape[0]):
+        r = moved_by(reciprocals[a], x)
+        if not all_short:
+            r = where(short, r, 1.0 / (q[a] + following))
+        reciprocals[a] = r
+        sums = with_powers(sums, r)
+    return sums
 
 
 @kernel
@@ -54,7 +83,7 @@ def concave_step(total: Number, third: Number) -> Number:
 
 
 @kernel
-def step_from(y: Number, sums: tuple[Number, Number, Number, Number]) -> Number:
+def step_from(y: Number, sums: Sums) -> Number:
     """Return how far to go from y: by the series where it is safe, else by Newton."""
     total, third, fourth, fifth = sums
     v, step = series_step(total - 1.0, third, fourth, fifth)
@@ -71,8 +100,9 @@ def root_point(q: Floats, start: Number, highest: float, reciprocals: Floats) ->
     Of several points at once, each stops where it would alone.
     """
     y = smaller(larger(start, 1.0), highest)
+    sums = power_sums(q, y, reciprocals)
     for count in range(1, MAX_STEPS + 1):
-        step = step_from(y, power_sums(q, y, reciprocals))
+        step = step_from(y, sums)
         near = absolute(step) <= LAST * y
         if every(near):
             for a in range(q.shape[0]):
@@ -80,5 +110,7 @@ def root_point(q: Floats, start: Number, highest: float, reciprocals: Floats) ->
                 u = step * r
                 q[a] = r * r * (1.0 - u * (2.0 - u * (3.0 - 4.0 * u)))
             return OK, y + step, count
-        y = where(near, y, smaller(larger(y + step, 1.0), highest))
+        following = where(near, y, smaller(larger(y + step, 1.0), highest))
+        sums = moved_sums(q, y, following, reciprocals)
+        y = following
     return NOT_CONVERGED, y, MAX_STEPS

@@ -13,100 +13,37 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.core.typeconv.castgraph import Conversion
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
-from numba.extending import intrinsic, lower_builtin, lower_cast, models, overload, register_model, type_callable
+from numba.extending import intrinsic, lower_builtin, overload, type_callable
 
 from bothworlds.kernels import numbers
-from bothworlds.kernels.numbers import MORE, WIDTH
-
-INDEX = ir.IntType(32)
-
-
-class PackType(types.Type):
-    """Several floats: of eight contexts, or of eight or sixteen lanes."""
-
-    def __init__(self, kind: str, width: int) -> None:
-        super().__init__(name=f"Pack({kind}, {width})")
-        self.width = width
-
-    def can_convert_from(self, typing_context: Any, other: Any) -> Any:  # noqa: ARG002
-        """Let a float become several equal ones."""
-        return Conversion.safe if isinstance(other, types.Float | types.Integer) else None
-
-    def unify(self, typing_context: Any, other: Any) -> Any:  # noqa: ARG002
-        """Let a variable that holds a float here and a pack there hold a pack."""
-        return self if isinstance(other, types.Float | types.Integer) else None
-
-
-class MaskType(types.Type):
-    """Truth values, of a pack."""
-
-    def __init__(self, pack: PackType) -> None:
-        super().__init__(name=f"Mask({pack})")
-        self.pack = pack
-
-
-CONTEXTS, LANES, MORE_LANES = PackType("contexts", WIDTH), PackType("lanes", WIDTH), PackType("lanes", MORE)
-MASKS = {pack: MaskType(pack) for pack in (CONTEXTS, LANES, MORE_LANES)}
-
-
-def _doubles(pack: PackType) -> Any:
-    return ir.VectorType(ir.DoubleType(), pack.width)
-
-
-@register_model(PackType)
-class _PackModel(models.PrimitiveModel):
-    def __init__(self, manager: Any, kind: Any) -> None:
-        super().__init__(manager, kind, _doubles(kind))  # type: ignore[no-untyped-call]
-
-
-@register_model(MaskType)
-class _MaskModel(models.PrimitiveModel):
-    def __init__(self, manager: Any, kind: Any) -> None:
-        super().__init__(manager, kind, ir.VectorType(ir.IntType(1), kind.pack.width))  # type: ignore[no-untyped-call]
-
-
-def _joined(*kinds: Any) -> Any:
-    """Return the type of numbers together: float, or that of the one kind of pack among them."""
-    if not all(isinstance(kind, PackType | types.Float | types.Integer) for kind in kinds):
-        return None
-    packs = {kind for kind in kinds if isinstance(kind, PackType)}
-    return types.float64 if not packs else packs.pop() if len(packs) == 1 else None
+from bothworlds.kernels.numbers import WIDTH
+from bothworlds.kernels.packs import (
+    CONTEXTS,
+    INDEX,
+    LANES,
+    MASKS,
+    MORE_LANES,
+    PLACES,
+    MaskType,
+    PackType,
+    PlacesType,
+    all_alike,
+    is_whole,
+    joined,
+    joined_places,
+    positions,
+    spread,
+    vector,
+)
 
 
 def _typed_one(number: Any) -> Any:
-    return _joined(number)
+    return joined(number)
 
 
 def _typed_two(left: Any, right: Any) -> Any:
-    return _joined(left, right)
-
-
-def _positions(chosen: list[int]) -> Any:
-    return ir.Constant(ir.VectorType(INDEX, len(chosen)), chosen)
-
-
-def _as(context: Any, builder: Any, number: Any, kind: Any, wanted: Any) -> Any:
-    """Return a number as a pack where a pack is wanted: the same many times."""
-    if isinstance(kind, PackType):
-        return number
-    number = context.cast(builder, number, kind, types.float64)
-    if not isinstance(wanted, PackType):
-        return number
-    first = builder.insert_element(ir.Constant(_doubles(wanted), ir.Undefined), number, INDEX(0))
-    return builder.shuffle_vector(first, first, _positions([0] * wanted.width))
-
-
-@lower_cast(types.Number, PackType)  # type: ignore[untyped-decorator]
-def _cast(context: Any, builder: Any, kind: Any, wanted: Any, number: Any) -> Any:
-    return _as(context, builder, number, kind, wanted)
-
-
-def _same(context: Any, builder: Any, kinds: Any, args: Any) -> list[Any]:
-    """Return numbers as floats or packs, all of the same kind."""
-    wanted = _joined(*kinds)
-    return [_as(context, builder, number, kind, wanted) for kind, number in zip(kinds, args, strict=True)]
+    return joined(left, right)
 
 
 def _operator(sign: Any, build: Callable[..., Any], *, compares: bool = False) -> None:
@@ -114,13 +51,13 @@ def _operator(sign: Any, build: Callable[..., Any], *, compares: bool = False) -
 
     class Template(AbstractTemplate):
         def generic(self, args: tuple[Any, ...], kws: Any) -> Any:
-            joined = None if kws or len(args) != 2 else _joined(*args)
-            if not isinstance(joined, PackType):
+            kind = None if kws or len(args) != 2 else joined(*args)
+            if not isinstance(kind, PackType):
                 return None
-            return signature(MASKS[joined] if compares else joined, *args)
+            return signature(MASKS[kind] if compares else kind, *args)
 
     def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return build(builder, *_same(context, builder, sig.args, args))
+        return build(builder, *all_alike(context, builder, sig.args, args))
 
     infer_global(sign)(Template)
     for operands in ((PackType, PackType), (PackType, types.Number), (types.Number, PackType)):
@@ -142,14 +79,17 @@ def _function(function: Any, arity: int, typed: Callable[..., Any], build: Calla
 
 
 def _typed_where(mask: Any, yes: Any, no: Any) -> Any:
-    if isinstance(mask, MaskType):
-        return _joined(mask.pack, yes, no)
-    return _joined(yes, no) if isinstance(mask, types.Boolean) else None
+    if not _is_truth(mask):
+        return None
+    packs = (mask.pack,) if isinstance(mask, MaskType) else ()
+    if is_whole(yes) and is_whole(no):
+        return joined_places(yes, no, *(PLACES[pack] for pack in packs))
+    return joined(yes, no, *packs)
 
 
 def _build_where(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     pairs = zip(sig.args[1:], args[1:], strict=True)
-    return builder.select(args[0], *(_as(context, builder, number, kind, sig.return_type) for kind, number in pairs))
+    return builder.select(args[0], *(spread(context, builder, number, kind, sig.return_type) for kind, number in pairs))
 
 
 def _is_truth(mask: Any) -> bool:
@@ -183,7 +123,7 @@ def _choose(symbol: str) -> Callable[..., Any]:
 
 def _build_choice(symbol: str) -> Callable[..., Any]:
     def build(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return _choose(symbol)(builder, *_same(context, builder, sig.args, args))
+        return _choose(symbol)(builder, *all_alike(context, builder, sig.args, args))
 
     return build
 
@@ -207,7 +147,7 @@ def _at_once(function: Any, name: str) -> Callable[..., Any]:
     def build(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         if isinstance(sig.args[0], PackType):
             return _call(builder, f"llvm.{name}.v{sig.args[0].width}f64", args[0])
-        return _of_math(context, function)(builder, _same(context, builder, sig.args, args))
+        return _of_math(context, function)(builder, all_alike(context, builder, sig.args, args))
 
     return build
 
@@ -218,8 +158,8 @@ def _one_by_one(function: Any) -> Callable[..., Any]:
     def build(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         one = _of_math(context, function)
         if not isinstance(sig.args[0], PackType):
-            return one(builder, _same(context, builder, sig.args, args))
-        result = ir.Constant(_doubles(sig.args[0]), ir.Undefined)
+            return one(builder, all_alike(context, builder, sig.args, args))
+        result = ir.Constant(vector(sig.args[0]), ir.Undefined)
         for k in range(sig.args[0].width):
             number = one(builder, [builder.extract_element(args[0], INDEX(k))])
             result = builder.insert_element(result, number, INDEX(k))
@@ -229,7 +169,7 @@ def _one_by_one(function: Any) -> Callable[..., Any]:
 
 
 def _typed_reduction(number: Any) -> Any:
-    return types.float64 if number is CONTEXTS else _joined(number)
+    return types.float64 if number is CONTEXTS else joined(number)
 
 
 def _build_reduction(join: Callable[..., Any]) -> Callable[..., Any]:
@@ -237,11 +177,11 @@ def _build_reduction(join: Callable[..., Any]) -> Callable[..., Any]:
 
     def build(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         if sig.args[0] is not CONTEXTS:
-            return _same(context, builder, sig.args, args)[0]
+            return all_alike(context, builder, sig.args, args)[0]
         pack, half = args[0], WIDTH // 2
         while half:
             halves = ([*range(half)], [*range(half, 2 * half)])
-            lower, upper = (builder.shuffle_vector(pack, pack, _positions(chosen)) for chosen in halves)
+            lower, upper = (builder.shuffle_vector(pack, pack, positions(chosen)) for chosen in halves)
             pack, half = join(builder, lower, upper), half // 2
         return builder.extract_element(pack, INDEX(0))
 
@@ -249,15 +189,21 @@ def _build_reduction(join: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _typed_view(kind: PackType) -> Callable[..., Any]:
-    """Memory whose last axis is as long as a pack is an array of packs with one axis less."""
-    return lambda memory: types.Array(kind, memory.ndim - 1, "C") if isinstance(memory, types.Array) else None
+    """Memory whose last axis is as long as a pack is an array of packs, or of places, with one axis less."""
+
+    def typed(memory: Any) -> Any:
+        if not isinstance(memory, types.Array):
+            return None
+        return types.Array(PLACES[kind] if is_whole(memory.dtype) else kind, memory.ndim - 1, "C")
+
+    return typed
 
 
 def _build_view(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     seen = sig.return_type
     old = cgutils.create_struct_proxy(sig.args[0])(context, builder, value=args[0])
     new = cgutils.create_struct_proxy(seen)(context, builder)
-    new.data = builder.bitcast(old.data, _doubles(seen.dtype).as_pointer())
+    new.data = builder.bitcast(old.data, vector(seen.dtype).as_pointer())
     new.nitems = builder.udiv(old.nitems, old.nitems.type(seen.dtype.width))
     new.itemsize = old.itemsize.type(8 * seen.dtype.width)
     new.meminfo, new.parent = old.meminfo, old.parent
@@ -302,21 +248,31 @@ def _build_part(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 
 
 def _typed_lane(memory: Any, lane: Any) -> Any:  # noqa: ARG001
-    return types.Array(memory.dtype, 1, "A") if isinstance(memory, types.Array) and memory.ndim == 2 else None
+    if not isinstance(memory, types.Array):
+        return None
+    if isinstance(memory.dtype, PackType | PlacesType):
+        return types.Array(types.intp if is_whole(memory.dtype) else types.float64, memory.ndim, "A")
+    return types.Array(memory.dtype, memory.ndim - 1, "A")
 
 
 def _build_lane(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     old = cgutils.create_struct_proxy(sig.args[0])(context, builder, value=args[0])
     lane = context.cast(builder, args[1], sig.args[1], types.intp)
     size = lane.type(context.get_abi_sizeof(ir.DoubleType()))
-    rows, width = cgutils.unpack_tuple(builder, old.shape)
-    data = _moved(builder, old.data, builder.mul(lane, size))
-    return _array(context, builder, sig.return_type, old, data, [rows], [builder.mul(width, size)])
+    sizes, one = cgutils.unpack_tuple(builder, old.shape), sig.return_type
+    width = sizes.pop() if one.ndim < sig.args[0].ndim else lane.type(sig.args[0].dtype.width)
+    strides = [builder.mul(width, size)]
+    for length in sizes[:0:-1]:
+        strides.insert(0, builder.mul(strides[0], length))
+    start = builder.bitcast(old.data, context.get_data_type(one.dtype).as_pointer())
+    data = _moved(builder, start, builder.mul(lane, size))
+    return _array(context, builder, one, old, data, sizes, strides)
 
 
 def _lower_all() -> None:
     for sign, instruction in (("add", "fadd"), ("sub", "fsub"), ("mul", "fmul"), ("truediv", "fdiv")):
         _operator(getattr(operator, sign), _arithmetic(instruction))
+    _operator(operator.iadd, _arithmetic("fadd"))
     for sign, symbol in (("lt", "<"), ("le", "<="), ("gt", ">"), ("ge", ">=")):
         _operator(getattr(operator, sign), _comparison(symbol), compares=True)
     _function(numbers.value, 1, lambda number: number, lambda context, builder, sig, args: args[0])  # noqa: ARG005
@@ -363,13 +319,39 @@ def _entry(typing_context: Any, table: Any, position: Any, lane: Any) -> Any:  #
     return types.float64(table, types.intp, types.intp), build
 
 
+@intrinsic
+def _entries(typing_context: Any, table: Any, x: Any, columns: Any, a: Any, depth: Any, i: Any) -> Any:  # noqa: ARG001
+    """Return the number at (x, a, i) of each lane's own x and a, in contiguous memory; of its own, where it has one."""
+    pack = next(pack for pack, places in PLACES.items() if places == x)
+    in_lanes = table.dtype is pack
+
+    def build(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        data = cgutils.create_struct_proxy(sig.args[0])(context, builder, value=args[0]).data
+        start = builder.bitcast(data, ir.DoubleType().as_pointer())
+        arms = spread(context, builder, args[3], sig.args[3], x)
+        result = ir.Constant(vector(pack), ir.Undefined)
+        for k in range(pack.width):
+            one, other = (builder.extract_element(number, INDEX(k)) for number in (args[1], arms))
+            position = builder.add(builder.mul(builder.add(builder.mul(one, args[2]), other), args[4]), args[5])
+            if in_lanes:
+                position = builder.add(builder.mul(position, position.type(pack.width)), position.type(k))
+            result = builder.insert_element(result, builder.load(builder.gep(start, [position])), INDEX(k))
+        return result
+
+    kinds = (table, x, types.intp, a if a == x else types.intp, types.intp, types.intp)
+    return pack(*kinds), build
+
+
 read: Any = _entry
+read_each: Any = _entries
 
 
 @overload(numbers.at, strict=False)
 def _compiled_at(table: Any, x: Any, a: Any) -> Any:  # noqa: ARG001
     if _holds_contexts(table):
         return lambda table, x, a: read(table, (x // WIDTH) * table.shape[1] + a, x % WIDTH)
+    if isinstance(x, PlacesType):
+        return lambda table, x, a: read_each(table, x, table.shape[1], a, 1, 0)
     return lambda table, x, a: table[x, a]
 
 
@@ -383,4 +365,6 @@ def _compiled_count_of(column: Any) -> Any:
 def _compiled_feature(z: Any, x: Any, a: Any, i: Any) -> Any:  # noqa: ARG001
     if _holds_contexts(z):
         return lambda z, x, a, i: read(z, ((x // WIDTH) * z.shape[1] + a) * z.shape[2] + i, x % WIDTH)
+    if isinstance(x, PlacesType):
+        return lambda z, x, a, i: read_each(z, x, z.shape[1], a, z.shape[2], i)
     return lambda z, x, a, i: z[x, a, i]

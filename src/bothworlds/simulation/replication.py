@@ -9,19 +9,18 @@ import numpy as np
 from bothworlds.environments.environment import Environment
 from bothworlds.environments.nature import Nature
 from bothworlds.errors import NumericalError
-from bothworlds.kernels.arrays import Floats, Ints
+from bothworlds.kernels.arrays import Floats, Ints, aligned
 from bothworlds.kernels.driver import (
     Queue,
     Record,
     add_expected,
     compiled_driver,
-    compiled_lanes_driver,
     expected_losses,
     interpreted_driver,
-    lane_of_record,
     write_checkpoint,
 )
 from bothworlds.kernels.entries import flat_world
+from bothworlds.kernels.lanes import compiled_lanes_driver, lane_of_record
 from bothworlds.kernels.numbers import MORE, WIDTH
 from bothworlds.kernels.random import CONTEXT, draw, stream_key, two_uniforms
 from bothworlds.policy import Machine
@@ -84,7 +83,7 @@ class Replications:
         axis = () if alone else (lanes,)
         keys = [stream_key(setting.seed, number) for number in numbers]
         # Lanes without a replication of their own play along and are not looked at.
-        self._keys = (keys[0],) if alone else (np.resize(np.array(keys), axis), np.empty((4, *axis)))
+        self._keys = (keys[0],) if alone else (np.resize(np.array(keys), axis), aligned(4, *axis))
         S, K, d = machine.world.z.shape
         self._memory = machine.memory(S, *axis, cells=axis)
         scratch = self._memory if alone else ()
@@ -174,12 +173,12 @@ def _outcome(setting: Setting, nature: Any, record: Record, policy: Floats, fina
 
 def _empty_queue(capacity: int, d: int, lanes: tuple[int, ...]) -> Queue:
     return Queue(
-        contexts=np.zeros((*lanes, capacity), dtype=np.int64),
-        arms=np.zeros((*lanes, capacity), dtype=np.int64),
-        losses=np.zeros((*lanes, capacity)),
-        directions=np.zeros((*lanes, capacity, d)),
-        baselines=np.zeros((*lanes, capacity, d)),
-        ends=np.zeros((*lanes, 3), dtype=np.int64),
+        contexts=aligned(capacity, *lanes).view(np.int64),
+        arms=aligned(capacity, *lanes).view(np.int64),
+        losses=aligned(capacity, *lanes),
+        directions=aligned(capacity, d, *lanes),
+        baselines=aligned(capacity, d, *lanes),
+        ends=np.zeros(3, dtype=np.int64),
     )
 
 
@@ -192,7 +191,7 @@ def _empty_record(setting: Setting, J: int, lanes: tuple[int, ...] = (), *, trac
         realised=np.zeros((*lanes, n)),
         own_best=np.zeros((*lanes, n)),
         sums=np.zeros((*lanes, n, J)),
-        totals=np.zeros((*lanes, 3)),
+        totals=aligned(3, *lanes),
         trace=np.zeros((*lanes, rows, 2), dtype=np.int64),
     )
 
