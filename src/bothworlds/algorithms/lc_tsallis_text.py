@@ -34,7 +34,7 @@ from bothworlds.kernels.plan import (
     add_context,
     all_finite,
     clear,
-    collect,
+    covariance,
     draw_arm,
     estimate,
     exact_direction,
@@ -217,7 +217,7 @@ def ftrl_points(world: World, numbers: Numbers, state: State, work: Work, eta: N
             return status
         state.y[x] = y
         add_context(world, x, q, work.sums)
-    collect(work.sums, state.sigma)
+    covariance(world, state.q, work.sums, state.sigma)
     return OK
 
 
