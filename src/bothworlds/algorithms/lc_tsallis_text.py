@@ -227,7 +227,7 @@ def exploration_rate(world: World, numbers: Numbers, state: State, work: Work, e
     if numbers.kind == SCHEDULED:
         return scheduled_exploration(numbers, eta)
     is_certified = numbers.kind == CERTIFIED
-    trial = Trial(state.sigma, world.z, state.q, numbers.alpha, is_certified, work.mixed, state.inverse)
+    trial = Trial(state.sigma, world.z, state.q, numbers.alpha, is_certified, work.mixed, state.inverse, work.powers)
     if is_certified:
         limit = numbers.constant * numbers.constant / (eta * eta)
         return smallest_rate(trial, limit, state.start_rate[0], scheduled_exploration(numbers, eta))

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
-from bothworlds.kernels.matrix import cholesky, invert_lower, leverage
+from bothworlds.kernels.matrix import cholesky, invert_lower, leverages
 from bothworlds.kernels.numbers import (
     Number,
     either,
@@ -53,6 +53,7 @@ class Trial(NamedTuple):
     weighted: bool
     mixed: Floats
     factor: Floats
+    lev: Floats
 
 
 @kernel
@@ -76,11 +77,11 @@ def condition(trial: Trial, gamma: Number) -> Number:
     highest = 0.0
     highest_weighted = 0.0
     for x in range(trial.q.shape[0]):
+        leverages(trial.factor, trial.z[x], trial.lev)
         for a in range(trial.q.shape[1]):
-            lev = leverage(trial.factor, trial.z[x, a])
-            highest = larger(highest, lev)
+            highest = larger(highest, trial.lev[a])
             if trial.weighted:
-                highest_weighted = larger(highest_weighted, emphasis(trial.q[x, a], trial.alpha) * lev)
+                highest_weighted = larger(highest_weighted, emphasis(trial.q[x, a], trial.alpha) * trial.lev[a])
     result = highest_of_contexts(highest)
     if trial.weighted:
         result = result * highest_of_contexts(highest_weighted)

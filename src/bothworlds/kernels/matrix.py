@@ -92,6 +92,19 @@ def leverage(inverse: Floats, z: Floats) -> Number:
 
 
 @kernel
+def leverages_in_turn(inverse: Floats, z: Floats, out: Floats) -> None:
+    """Write the leverage of every arm of a block of contexts."""
+    for a in range(z.shape[0]):
+        out[a] = leverage(inverse, z[a])
+
+
+@kernel
+def leverages(inverse: Floats, z: Floats, out: Floats) -> None:
+    """Write the leverage of every arm of a block of contexts; a card has its own."""
+    leverages_in_turn(inverse, z, out)
+
+
+@kernel
 def product(theta: Floats, z: Floats) -> Number:
     """Return <theta, z>."""
     total = theta[0] * z[0]
