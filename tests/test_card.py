@@ -12,7 +12,7 @@ from numba.core.registry import cpu_target
 from numba.core.target_extension import target_registry
 from numba.core.utils import order_by_target_specificity
 
-from bothworlds.kernels import card, matrix, plan
+from bothworlds.kernels import card, exploration, matrix, plan
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import compiled
 from bothworlds.kernels.entries import World
@@ -21,7 +21,8 @@ SIZES = [(3, 12, 20), (4, 10, 11), (2, 13, 14), (3, 5, 12), (3, 11, 4)]  # tiles
 REPLACED = [
     (plan.add_context, card.add_context_later),
     (plan.covariance, card.covariance_by_tiles),
-    (matrix.leverages, card.leverages_by_strips),
+    (exploration.largest, card.largest_by_strips),
+    (matrix.lower_bounds, card.lower_bounds_by_strips),
 ]
 
 
@@ -65,11 +66,16 @@ def test_strips_give_the_same_leverages(S: int, K: int, d: int, make: Callable[.
     inverse = np.full((d, d), np.nan)
     assert matrix.cholesky(sigma, inverse)
     matrix.invert_lower(inverse)
-    plain, ours = np.full(K, np.nan), np.full(K, np.nan)
-    matrix.leverages(inverse, world.z[0], plain)
+    plain, ours = np.array([matrix.leverage(inverse, z) for z in world.z[0]]), np.full(K, np.nan)
     make(card.leverages_by_strips)(inverse, world.z[0], ours)
     np.testing.assert_array_equal(ours, plain)
     assert ours == pytest.approx(np.einsum("ai,ij,aj->a", world.z[0], np.linalg.inv(sigma), world.z[0]), rel=1e-10)
+    for weighted in (False, True):
+        trial = exploration.Trial(sigma, world.z, q, 0.5, weighted, np.zeros((d, d)), inverse, np.zeros(K))
+        assert make(card.largest_by_strips)(trial) == exploration.largest(trial)
+    matrix.lower_bounds(world.z[1, 0], inverse, 0.7, world.z[0], world.blocked[0], plain)
+    make(card.lower_bounds_by_strips)(world.z[1, 0], inverse, 0.7, world.z[0], world.blocked[0], ours)
+    np.testing.assert_array_equal(ours, plain)
 
 
 @pytest.mark.parametrize(("plain", "ours"), REPLACED)
@@ -96,7 +102,7 @@ algorithms = {"paper": bw.LCTsallisINF(tuning="paper"), "certified": bw.LCTsalli
 options = dict(horizon=4, replications=2, rng=5)
 plain = bw.simulate(world, algorithms, **options)
 lc_tsallis_text.add_context, lc_tsallis_text.covariance = card.add_context_later, card.covariance_by_tiles
-exploration.leverages = optimism.leverages = card.leverages_by_strips
+exploration.largest, optimism.lower_bounds = card.largest_by_strips, card.lower_bounds_by_strips
 tiled = bw.simulate(world, algorithms, **options, device="gpu")
 for label in algorithms:
     for name in ("expected", "realised", "policy"):

@@ -7,7 +7,9 @@ Each function marked here takes the place of another one with the same arguments
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel, on_card
 from bothworlds.kernels.entries import World
-from bothworlds.kernels.matrix import leverages, leverages_in_turn
+from bothworlds.kernels.exploration import Trial, emphasis, largest, largest_in_turn
+from bothworlds.kernels.matrix import leverage, lower_bounds, lower_bounds_in_turn, product
+from bothworlds.kernels.numbers import larger, root
 from bothworlds.kernels.plan import add_arms, add_context, collect, covariance
 from bothworlds.kernels.tiles import (
     LENGTH,
@@ -90,12 +92,13 @@ def product_strip(inverse: Floats, z: Floats, i: int, a: int) -> Strip:
     return strip
 
 
-@on_card(leverages)
+@kernel
 def leverages_by_strips(inverse: Floats, z: Floats, out: Floats) -> None:
     """Write |G z|^2 of every arm of a context, G read once for many arms instead of once for each."""
     d, K = inverse.shape[0], z.shape[0]
     if d < TILED_FROM or K < LENGTH:
-        leverages_in_turn(inverse, z, out)
+        for a in range(K):
+            out[a] = leverage(inverse, z[a])
     else:
         for arm in range(0, K, LENGTH):
             a = min(arm, K - LENGTH)
@@ -103,3 +106,32 @@ def leverages_by_strips(inverse: Floats, z: Floats, out: Floats) -> None:
             for i in range(0, d, SIDE):
                 totals = add_squares(totals, product_strip(inverse, z, i, a))
             write_row(totals, out, a)
+
+
+@on_card(largest)
+def largest_by_strips(trial: Trial) -> tuple[float, float]:
+    """Return max[lev] and max[q^(2 (1-alpha)) lev]."""
+    if trial.factor.shape[0] < TILED_FROM:
+        return largest_in_turn(trial)
+    highest = 0.0
+    highest_weighted = 0.0
+    for x in range(trial.q.shape[0]):
+        leverages_by_strips(trial.factor, trial.z[x], trial.lev)
+        for a in range(trial.q.shape[1]):
+            highest = larger(highest, trial.lev[a])
+            if trial.weighted:
+                highest_weighted = larger(highest_weighted, emphasis(trial.q[x, a], trial.alpha) * trial.lev[a])
+    return highest, highest_weighted
+
+
+@on_card(lower_bounds)
+def lower_bounds_by_strips(
+    theta: Floats, inverse: Floats, width: float, z: Floats, blocked: Floats, out: Floats
+) -> None:  # fmt: skip
+    """Write <theta, z> - width |G z| of every arm of a context: first |G z|^2, unless there are registers for all."""
+    if inverse.shape[0] <= SIDE:
+        lower_bounds_in_turn(theta, inverse, width, z, blocked, out)
+    else:
+        leverages_by_strips(inverse, z, out)
+        for a in range(z.shape[0]):
+            out[a] = product(theta, z[a]) - width * root(out[a]) + blocked[a]

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
-from bothworlds.kernels.matrix import cholesky, invert_lower, leverages
+from bothworlds.kernels.matrix import cholesky, invert_lower, leverage
 from bothworlds.kernels.numbers import (
     Number,
     either,
@@ -43,7 +43,7 @@ TINY = 1e-300
 class Trial(NamedTuple):
     """What a trial of gamma reads (Sigma(q), features, q, alpha) and the space it writes to.
 
-    ``weighted`` is false for the weaker condition, which does not look at q.
+    ``weighted`` is false for the weaker condition, which does not look at q. ``lev`` has space for a number per arm.
     """
 
     sigma: Floats
@@ -65,6 +65,26 @@ def emphasis(q: Number, alpha: float) -> Number:
 
 
 @kernel
+def largest_in_turn(trial: Trial) -> tuple[Number, Number]:
+    """Return max[lev] and, if it is asked for, max[q^(2 (1-alpha)) lev] of the contexts of each block."""
+    highest = 0.0
+    highest_weighted = 0.0
+    for x in range(trial.q.shape[0]):
+        for a in range(trial.q.shape[1]):
+            lev = leverage(trial.factor, trial.z[x, a])
+            highest = larger(highest, lev)
+            if trial.weighted:
+                highest_weighted = larger(highest_weighted, emphasis(trial.q[x, a], trial.alpha) * lev)
+    return highest, highest_weighted
+
+
+@kernel
+def largest(trial: Trial) -> tuple[Number, Number]:
+    """Return the same; a card has its own."""
+    return largest_in_turn(trial)
+
+
+@kernel
 def condition(trial: Trial, gamma: Number) -> Number:
     """Return max[q^(2 (1-alpha)) lev] max[lev], or max[lev]; infinity where Sigma_t is not positive definite."""
     d = trial.factor.shape[0]
@@ -74,14 +94,7 @@ def condition(trial: Trial, gamma: Number) -> Number:
         trial.mixed[i, i] = trial.mixed[i, i] + gamma
     sound = cholesky(trial.mixed, trial.factor)
     invert_lower(trial.factor)
-    highest = 0.0
-    highest_weighted = 0.0
-    for x in range(trial.q.shape[0]):
-        leverages(trial.factor, trial.z[x], trial.lev)
-        for a in range(trial.q.shape[1]):
-            highest = larger(highest, trial.lev[a])
-            if trial.weighted:
-                highest_weighted = larger(highest_weighted, emphasis(trial.q[x, a], trial.alpha) * trial.lev[a])
+    highest, highest_weighted = largest(trial)
     result = highest_of_contexts(highest)
     if trial.weighted:
         result = result * highest_of_contexts(highest_weighted)
