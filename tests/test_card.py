@@ -17,7 +17,7 @@ from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import compiled
 from bothworlds.kernels.entries import World
 
-SIZES = [(3, 12, 20), (4, 10, 11), (2, 13, 14), (3, 5, 12), (3, 11, 4)]  # tiles that fit, and that do not
+SIZES = [(3, 12, 20), (4, 10, 13), (2, 13, 14), (3, 5, 16), (3, 11, 4)]  # tiles that fit, and that do not
 REPLACED = [
     (plan.add_context, card.add_context_later),
     (plan.covariance, card.covariance_by_tiles),
@@ -97,7 +97,7 @@ from bothworlds.kernels import card, exploration
 from bothworlds.simulation import gpu
 
 gpu.free_memory = lambda: 10_000_000
-world = en.stochastic(en.random_instance(contexts=3, arms=10, dimension=12, gap=0.2, seed=1))
+world = en.stochastic(en.random_instance(contexts=3, arms=10, dimension=13, gap=0.2, seed=1))
 algorithms = {"paper": bw.LCTsallisINF(tuning="paper"), "certified": bw.LCTsallisINF(), "ucb": bw.LinUCB()}
 options = dict(horizon=4, replications=2, rng=5)
 plain = bw.simulate(world, algorithms, **options)
