@@ -30,7 +30,9 @@ def registered(horizon: int) -> dict[str, Any]:
         made: Any = maker
         required = any(f.name == "horizon" and f.default is MISSING for f in fields(made))
         found[kind] = make_algorithm({"kind": kind, **({"horizon": horizon} if required else {})})
-    found |= {f"{BASE}, {name}": make_algorithm({"kind": BASE, "tuning": name}) for name in ("paper", "adaptive")}
+    found |= {
+        f"{BASE}, {name}": make_algorithm({"kind": BASE, "tuning": name}) for name in ("paper", "matched", "adaptive")
+    }
     return found | {"LinTS, draws=1": bw.LinTS(draws=1)}
 
 

@@ -25,6 +25,7 @@ def algorithms(rounds: int) -> dict[str, Any]:
     return {
         "paper": bw.LCTsallisINF(tuning="paper"),
         "certified": bw.LCTsallisINF(),
+        "matched": bw.LCTsallisINF(tuning="matched"),
         "adaptive": bw.LCTsallisINF(tuning="adaptive"),
         "RealFTRL": bw.RealFTRL(),
         "RealLinExp3": bw.RealLinExp3(horizon=rounds, features="arm-dependent"),

@@ -22,7 +22,7 @@ from bothworlds.simulation.engine import make_setting
 from bothworlds.simulation.replication import Replications, most_at_once
 from numpy_baseline import NumpyTsallis
 
-TUNINGS: tuple[TuningName, ...] = ("paper", "certified", "adaptive")
+TUNINGS: tuple[TuningName, ...] = ("paper", "certified", "matched", "adaptive")
 LENGTHS = (5, 10, 20, 50, 100, 200)
 
 

@@ -16,6 +16,7 @@ BUDGETS = (0, 500, 1000, 2000)
 ALGORITHMS = {
     "LinUCB": bw.LinUCB(),
     "certified": bw.LCTsallisINF(),
+    "matched": bw.LCTsallisINF(tuning="matched"),
     "adaptive": bw.LCTsallisINF(tuning="adaptive"),
     "uniform": bw.FixedPolicy(),
 }

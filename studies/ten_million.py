@@ -20,7 +20,7 @@ import numpy as np
 import bothworlds as bw
 from answers.page import table
 from bothworlds import environments as en
-from bothworlds.algorithms.lc_tsallis_text import Numbers
+from bothworlds.algorithms.lc_tsallis_memory import Numbers
 from bothworlds.problem.storage import write_bytes
 from bothworlds.report.chart import Chart, Line, Mark
 from bothworlds.report.palette import styles

@@ -37,6 +37,7 @@ NAMES = {
     "LC-Tsallis-INF, paper",
     "LC-Tsallis-INF, certified",
     "LC-Tsallis-INF, paper, any support",
+    "LC-Tsallis-INF, matched",
     "BoBW-RealFTRL",
     "FTRL with Shannon entropy, transformed",
     "BoBW reduction of RealLinExp3",

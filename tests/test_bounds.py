@@ -40,7 +40,7 @@ def test_constants_bound_the_algorithms_own_rates(tuning: str, rarity: float) ->
     eta = np.array([schedule.learning_rate(t) for t in range(1, T + 1)])
     gamma = np.array([schedule.exploration_rate(t) for t in range(1, T + 1)])
     growth = np.diff(1.0 / eta, prepend=1.0 / eta[0])
-    exact = stability_factor(0.125) * 3 * eta / (1.0 - gamma) + 2.0 * math.sqrt(3.0) * growth
+    exact = stability_factor(rates.c) * 3 * eta / (1.0 - gamma) + 2.0 * math.sqrt(3.0) * growth
     weight = rates.weight(np.arange(1.0, T + 1.0))
     assert (exact <= weight * (1 + 1e-9)).all()
     assert (np.diff(weight) <= 1e-15).all()
@@ -107,7 +107,7 @@ def test_the_power_law_is_below_the_margin_function(margin: float, rarity: float
 def test_the_bound_is_nearly_attained(margin: float, corruption: float) -> None:
     """The best y_t by hand comes within 2 % of it, so nothing is given away in nu or in the blocks."""
     rates = TsallisRates(
-        schedule=rates_of(random_problem(1, S=2, K=2, d=1)).schedule, n_arms=2, dimension=1, rarity=2.0
+        schedule=rates_of(random_problem(1, S=2, K=2, d=1)).schedule, n_arms=2, dimension=1, rarity=2.0, c=0.125
     )
     gap, T = 1.9, 300_000
     t = np.arange(1.0, T + 1.0)

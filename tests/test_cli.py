@@ -249,7 +249,7 @@ def test_list(tmp_path: Path) -> None:
     found = json.loads(called("list", "--json").stdout)
     assert set(found["algorithms"]) == set(ALGORITHMS)
     assert set(found["environments"]) == set(WORLDS)
-    assert list(found["tunings"]) == ["paper", "certified", "adaptive"]
+    assert list(found["tunings"]) == ["paper", "certified", "matched", "adaptive"]
     assert all(entry["about"] for part in found.values() for entry in part.values())
     assert json.loads(called("list", "algorithms", "--json").stdout) == found["algorithms"]
     assert "adaptive: Heuristic" in called("list", "tunings").stdout

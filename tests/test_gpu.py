@@ -24,6 +24,7 @@ algorithms = {
     "paper": bw.LCTsallisINF(tuning="paper"),
     "certified": bw.LCTsallisINF(),
     "adaptive": bw.LCTsallisINF(tuning="adaptive"),
+    "matched": bw.LCTsallisINF(tuning="matched"),
     "shannon": bw.RealFTRL(),
     "exp3": bw.RealLinExp3(horizon=11, features="arm-dependent"),
     "ucb": bw.LinUCB(),

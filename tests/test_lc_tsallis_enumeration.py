@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import bothworlds as bw
-from bothworlds.algorithms import lc_tsallis_text as text
 from bothworlds.kernels.arrays import Floats
 from worlds import TUNINGS, coordinates, directions, parameters, play, random_problem
 
@@ -22,15 +21,17 @@ def mean_estimate(later: bw.Policy, z: Floats, pi: Floats, d: Floats, m: Floats,
         for name in machine.learnt:
             getattr(state, name)[...] = getattr(later.state, name)
         before = state.theta.copy()
-        numbers = text.numbers_of(machine.numbers)
-        text.learn(machine.world, numbers, state, x, a, float(z[x, a] @ theta), d[x, a], m)
+        numbers = machine.text.numbers_of(machine.numbers)
+        machine.text.learn(machine.world, numbers, state, x, a, float(z[x, a] @ theta), d[x, a], m)
         fade = before * (state.t[0] - 1.0) / (state.t[0] - 1.0 + numbers.recency)  # older estimates of `adaptive`
         total += machine.world.g[x] * pi[x, a] * (state.theta - fade)
     return total
 
 
-@pytest.mark.parametrize("alpha", [0.3, 0.5, 0.8])
-@pytest.mark.parametrize("tuning", TUNINGS)
+@pytest.mark.parametrize(
+    ("tuning", "alpha"),
+    [(name, alpha) for name in TUNINGS for alpha in (0.3, 0.5, 0.8) if name != "matched" or alpha == 0.5],
+)
 @pytest.mark.parametrize("wait", [0, 25])
 def test_estimates_are_unbiased_also_when_feedback_is_late(tuning: str, alpha: float, wait: int) -> None:
     problem = random_problem(1, S=4, K=3, d=3)
@@ -104,6 +105,7 @@ def stability(policy: bw.Policy, alpha: float) -> float:
 CASES = [
     (0.5, "paper"),
     (0.5, "certified"),
+    (0.5, "matched"),
     (0.2, "certified"),
     (0.8, "certified"),
     (0.8, "paper"),
@@ -121,7 +123,8 @@ def test_the_stability_condition_holds_in_every_round(
     problem = random_problem(4, S=4, K=3, d=2, rarity=rarity)
     algorithm = bw.LCTsallisINF(alpha=alpha, tuning=tuning, design=design)  # type: ignore[arg-type]
     policy = algorithm.start(problem, rng=5)
-    limit = (1.0 - alpha) / 4.0 * (1.0 + 1e-12)
+    c = {"paper": (1.0 - alpha) / 4.0, "certified": (1.0 - alpha) / 2.0, "matched": 0.4}[tuning]
+    limit = c * (1.0 + 1e-12)
 
     def check(policy: bw.Policy) -> None:
         assert stability(policy, alpha) <= limit
@@ -233,5 +236,5 @@ def test_certified_for_batches_covers_the_sum_of_a_batch(batch: int) -> None:
         decisions = policy.act(rng.choice(4, size=batch, p=problem.probabilities))
         total = np.abs(sum(coordinates(policy) @ d.direction for d in decisions)).reshape(-1)
         q = policy.state.q.reshape(-1)
-        assert (policy.state.rates[0] * total * np.sqrt(q)).max() <= 0.125
+        assert (policy.state.rates[0] * total * np.sqrt(q)).max() <= 0.25
         policy.update(decisions, loss=rng.choice([-1.0, 1.0], size=batch))

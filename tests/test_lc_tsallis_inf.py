@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import bothworlds as bw
-from bothworlds.algorithms import lc_tsallis_text as text
+from bothworlds.algorithms.lc_tsallis_memory import numbers_of
 from bothworlds.kernels.random import ARM, draw, two_uniforms
 from worlds import TUNINGS, bits, coordinates, directions, parameters, play, random_problem
 
@@ -145,6 +145,7 @@ def test_a_constant_added_to_all_losses_changes_no_probability(tuning: str) -> N
     [
         {"tuning": "paper"},
         {"tuning": "certified"},
+        {"tuning": "matched"},
         {"tuning": "adaptive"},
         {"tuning": "adaptive", "alpha": 0.7},
         {"tuning": bw.Adaptive(slope=0.5, recency=0.0, forgetting=0.0, c=None)},
@@ -167,7 +168,7 @@ def test_resampled_estimates_have_the_stated_bias() -> None:
     policy = bw.LCTsallisINF(tuning="paper", covariance=bw.MGR(samples=25)).start(problem, rng=5)
     z, g, pi = coordinates(policy), problem.probabilities, policy.probabilities()
     sigma = np.einsum("x,xa,xai,xaj->ij", g, pi, z, z)
-    beta = float(text.numbers_of(policy._machine.numbers).beta)
+    beta = float(numbers_of(policy._machine.numbers).beta)
     assert beta == pytest.approx(0.5 / (z**2).sum(axis=2).max())
     decisions = policy.act(np.random.default_rng(0).choice(3, size=6000, p=g))
     theta = np.array([0.3, -0.2])
@@ -182,7 +183,7 @@ def test_resampling_takes_as_many_draws_as_the_bias_asks_for() -> None:
     z_bias = []
     for bias in (0.5, 0.05):
         policy = bw.LCTsallisINF(tuning="paper", covariance=bw.MGR(bias=bias)).start(problem, rng=5)
-        numbers, gamma = text.numbers_of(policy._machine.numbers), policy.state.rates[1]
+        numbers, gamma = numbers_of(policy._machine.numbers), policy.state.rates[1]
         draws = math.ceil(numbers.log_bias / (numbers.beta * gamma))
         assert math.exp(-gamma * numbers.beta * draws) <= bias
         remainder = np.linalg.matrix_power(np.eye(2) - numbers.beta * policy.state.sigma, draws + 1)
@@ -232,7 +233,7 @@ def test_a_design_of_another_problem_is_refused() -> None:
         ({"alpha": "x"}, "alpha"),
         ({"alpha": 0.0}, "alpha"),
         ({"alpha": 1.0}, "alpha"),
-        ({"tuning": "papper"}, "paper, certified, adaptive"),
+        ({"tuning": "papper"}, "paper, certified, matched, adaptive"),
         ({"tuning": 3}, "tuning"),
         ({"covariance": "mgr"}, "covariance"),
         ({"covariance": bw.MGR()}, "tuning='paper'"),

@@ -60,7 +60,9 @@ def test_the_same_seed_decides_the_same_and_another_does_not() -> None:
     assert runs[0] == runs[1] != runs[2]
 
 
-@pytest.mark.parametrize("tuning", ["paper", "certified", bw.Adaptive(recency=0.0, forgetting=0.0)], ids=str)
+@pytest.mark.parametrize(
+    "tuning", ["paper", "certified", bw.Matched(), bw.Adaptive(recency=0.0, forgetting=0.0)], ids=str
+)
 def test_a_batch_equals_its_updates_one_by_one_in_any_order(tuning: Any) -> None:
     losses = [0.5, -0.25, 1.0, -1.0]
     one, two = make(tuning), make(tuning)
@@ -71,7 +73,7 @@ def test_a_batch_equals_its_updates_one_by_one_in_any_order(tuning: Any) -> None
         two.update(single[i], loss=losses[i])
     assert one.updates == two.updates == 4
     assert one.state.theta == pytest.approx(two.state.theta, rel=1e-12)
-    if isinstance(tuning, str):  # the clock of `adaptive` looks at the plan of the moment of the feedback
+    if isinstance(tuning, str):  # the rates of the others look at the plan of the moment of the feedback
         assert one.probabilities() == pytest.approx(two.probabilities(), rel=1e-12)
 
 

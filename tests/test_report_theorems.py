@@ -78,7 +78,7 @@ def test_what_no_theorem_covers() -> None:
         bw.LinUCB(),
     ]
     assert [covered_as(algorithm) for algorithm in nothing] == [None] * len(nothing)
-    assert covered_as(bw.LCTsallisINF(tuning=bw.Certified(c=0.125))) == "LC-Tsallis-INF, certified"
+    assert covered_as(bw.LCTsallisINF(tuning=bw.Certified(c=0.25))) == "LC-Tsallis-INF, certified"
     assert covered_as(bw.LCTsallisINF(tuning=bw.Paper(finite_support=False))) == "LC-Tsallis-INF, paper, any support"
 
 

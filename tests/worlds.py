@@ -11,7 +11,7 @@ from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.entries import in_blocks
 from bothworlds.simulation.replication import Replications, Setting
 
-TUNINGS = ("paper", "certified", "adaptive")
+TUNINGS = ("paper", "certified", "matched", "adaptive")
 
 
 def random_problem(

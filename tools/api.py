@@ -42,7 +42,7 @@ GROUPS: dict[str, list[str]] = {
         "LinUCB", "OFUL", "LinTS", "LinearEXP4", "BoBWRealLinExp3", "BoBWLinearEXP4", "LogdetFTRL",
         "MWULC", "BoBWMWULC", "FixedPolicy",
     ],
-    "Tunings and covariances": ["Paper", "Certified", "Adaptive", "MGR", "Reservoir", "TuningWarning"],
+    "Tunings and covariances": ["Paper", "Certified", "Matched", "Adaptive", "MGR", "Reservoir", "TuningWarning"],
     "Theory": ["bounds", "Bound", "BoundTable", "design", "Design", "Forecast", "ftrl_point", "transformation"],
     "Simulation": [
         "simulate", "replay", "diagnose", "Diagnosis", "Results", "load_results", "Study", "run_study",

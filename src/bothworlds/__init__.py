@@ -7,7 +7,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from bothworlds.algorithms.lc_tsallis_inf import LCTsallisINF
-from bothworlds.algorithms.tunings import MGR, Adaptive, Certified, Paper, Reservoir
+from bothworlds.algorithms.tunings import MGR, Adaptive, Certified, Matched, Paper, Reservoir
 from bothworlds.decision import Decision
 from bothworlds.errors import NumericalError, StudyError
 from bothworlds.policy import Policy
@@ -129,6 +129,7 @@ __all__ = [
     "LinUCB",
     "LinearEXP4",
     "LogdetFTRL",
+    "Matched",
     "NumericalError",
     "Paper",
     "PerContextExp3",

@@ -21,7 +21,7 @@ from bothworlds.algorithms.per_context_tsallis_inf import PerContextTsallisINF
 from bothworlds.algorithms.real_ftrl import RealFTRL
 from bothworlds.algorithms.real_lin_exp3 import RealLinExp3
 from bothworlds.algorithms.robust_lin_exp3 import RobustLinExp3
-from bothworlds.algorithms.tunings import MGR, Adaptive, Certified, Paper, Reservoir
+from bothworlds.algorithms.tunings import MGR, Adaptive, Certified, Matched, Paper, Reservoir
 from bothworlds.plain import from_plain
 from bothworlds.policy import FORMAT, Policy
 from bothworlds.problem import Problem, SampledProblem
@@ -53,6 +53,7 @@ PARTS = (
     Paper,
     Certified,
     Adaptive,
+    Matched,
     MGR,
     Reservoir,
 )

@@ -1,10 +1,9 @@
 """What the adaptive tuning of LC-Tsallis-INF adds to its kernel text: rates that follow the data. Not the paper's.
 
-``numbers`` and ``state`` are those of `lc_tsallis_text`, in coordinates where Sigma(e*) is the identity.
+In coordinates where Sigma(e*) is the identity.
 """
 
-from typing import Any
-
+from bothworlds.algorithms.lc_tsallis_memory import Numbers, State, Work
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.entries import World
@@ -18,46 +17,23 @@ from bothworlds.kernels.numbers import (
     highest_of_contexts,
     larger,
     logarithm,
-    over_contexts,
     root,
     smaller,
-    where,
 )
 from bothworlds.kernels.status import NOT_POSITIVE, OK
 
 LARGEST_RESIDUAL = 2.0  # losses and predictions lie in [-1, 1]
 TAIL_FORGETTING = 4.0  # sizes of residuals are those of about the last quarter of the rounds
-TINY = 1e-300
 
 
 @kernel
-def adaptive_rate(numbers: Any, state: Any) -> Number:
+def adaptive_rate(numbers: Numbers, state: State) -> Number:
     """Return eta_t = gain (1 + n/offset)^-slope, n counting rounds by their noise and openness."""
     return numbers.gain * exponential(-numbers.slope * logarithm(1.0 + state.noisy[0] / numbers.offset))
 
 
 @kernel
-def power_of(q: Number, alpha: float) -> Number:
-    """Return q^alpha, which is 0 for q = 0."""
-    if alpha == 0.5:
-        return root(q)
-    return where(q > 0.0, exponential(alpha * logarithm(larger(q, TINY))), 0.0)
-
-
-@kernel
-def openness(world: World, numbers: Any, state: Any) -> Number:
-    """Return sum_x g (sum_a q_t^alpha - 1)/(K^(1-alpha) - 1): the penalty of q_t as a share of the largest."""
-    total = 0.0
-    for x in range(state.q.shape[0]):
-        inner = -1.0
-        for a in range(state.q.shape[1]):
-            inner = inner + power_of(state.q[x, a], numbers.alpha)
-        total = total + world.g[x] * inner
-    return larger(over_contexts(total) / numbers.full, 0.0)
-
-
-@kernel
-def allowed_leverage(numbers: Any, state: Any) -> Number:
+def allowed_leverage(numbers: Numbers, state: State) -> Number:
     """Return the largest leverage that exploration has to leave: 2 d + c t/size.
 
     size^2 = sum residual^4 leverage/sum residual^2 leverage is the size of the residuals that make up the variance:
@@ -69,7 +45,7 @@ def allowed_leverage(numbers: Any, state: Any) -> Number:
 
 
 @kernel
-def predict_baseline(world: World, state: Any, work: Any) -> int:
+def predict_baseline(world: World, state: State, work: Work) -> int:
     """Compute the control variate m_t: the ridge estimate, scaled down to |<z, m>| <= 1 for all z."""
     if not every(cholesky(state.ridge, work.mixed)):
         return NOT_POSITIVE
@@ -85,7 +61,7 @@ def predict_baseline(world: World, state: Any, work: Any) -> int:
 
 
 @kernel
-def add_to_ridge(world: World, numbers: Any, state: Any, x: int, a: int, loss: float) -> None:
+def add_to_ridge(world: World, numbers: Numbers, state: State, x: int, a: int, loss: float) -> None:
     """Add a play to the ridge regression: V = I + sum of z z^T, older plays fading."""
     keep = state.t[0] / (state.t[0] + numbers.forgetting)
     for i in range(state.theta.shape[0]):
@@ -98,7 +74,7 @@ def add_to_ridge(world: World, numbers: Any, state: Any, x: int, a: int, loss: f
 
 @kernel
 def learn_adaptively(
-    world: World, numbers: Any, state: Any, x: int, a: int, loss: float, direction: Floats, baseline: Floats
+    world: World, numbers: Numbers, state: State, x: int, a: int, loss: float, direction: Floats, baseline: Floats
 ) -> float:
     """Fade Theta, add the control variate to it, and keep the sums that the rates follow; return the residual."""
     fade = state.t[0] / (state.t[0] + numbers.recency)
@@ -114,6 +90,6 @@ def learn_adaptively(
     keep = state.t[0] / (state.t[0] + TAIL_FORGETTING)
     state.tail[0] = keep * state.tail[0] + squared * squared * leverage
     state.tail[1] = keep * state.tail[1] + squared * leverage
-    undecided = state.openness[0]
+    undecided = state.entropy[0] / numbers.full
     state.noisy[0] += squared * undecided * undecided * undecided
     return residual

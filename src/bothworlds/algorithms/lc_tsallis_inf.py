@@ -7,6 +7,7 @@ from typing import Any, overload
 
 import numpy as np
 
+from bothworlds.algorithms import lc_tsallis_memory as memory
 from bothworlds.algorithms import lc_tsallis_text as text
 from bothworlds.algorithms.options import (
     CovarianceChoice,
@@ -21,6 +22,7 @@ from bothworlds.algorithms.tunings import (
     TUNINGS,
     Adaptive,
     Certified,
+    Matched,
     Paper,
     Reservoir,
     Tuning,
@@ -35,7 +37,21 @@ from bothworlds.sampled import Rule, SampledPolicy
 from bothworlds.theory.design import Design, Kind, check_design, design_for
 from bothworlds.theory.forecast import Forecast, forecast
 from bothworlds.theory.frame import frame_of, world_of
-from bothworlds.theory.schedules import Schedule, learning_gain, schedule, stability_constant
+from bothworlds.theory.schedules import Schedule, certified_constant, learning_gain, schedule, stability_constant
+
+KINDS = {Paper: text.SCHEDULED, Certified: text.CERTIFIED, Adaptive: text.ADAPTIVE, Matched: text.MATCHED}
+KEPT = {
+    Paper: memory.kept,
+    Certified: memory.kept,
+    Adaptive: memory.kept_by_adaptive,
+    Matched: None,  # its rates look back at the plan before
+}
+LEARNT = {
+    Paper: memory.LEARNT,
+    Certified: memory.LEARNT,
+    Adaptive: memory.LEARNT_BY_ADAPTIVE,
+    Matched: memory.LEARNT_BY_MATCHED,
+}
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -48,16 +64,18 @@ class LCTsallisINF:
 
     What is proved, all for alpha = 1/2 and feedback after every decision: with tuning "paper" and "certified", regret
     O(log T) in the stochastic regime, O(sqrt T) in the adversarial one, and the intermediate rates under a margin
-    condition or corruption (Theorems 4.1-4.4). For "adaptive", and for alpha other than 1/2, there is no theorem.
+    condition or corruption (Theorems 4.1-4.4); the same in order for "matched", which is not the paper's
+    (docs/theory.md). For "adaptive", and for alpha other than 1/2, there is no theorem.
 
     Parameters
     ----------
     alpha
         Tsallis index in (0, 1).
     tuning
-        "paper", "certified" or "adaptive", or an object `Paper`, `Certified`, `Adaptive` with its options.
+        "paper", "certified", "matched" or "adaptive", or an object `Paper`, `Certified`, `Matched`, `Adaptive` with
+        its options.
     covariance
-        "exact", or `MGR` (tuning "paper" only: the other two need exact leverages). On a `SampledProblem` `MGR`, or
+        "exact", or `MGR` (tuning "paper" only: the others need exact leverages). On a `SampledProblem` `MGR`, or
         "reservoir", that is `Reservoir`, with tuning "paper": eta_t = min{eta~_t, lambda/16} and gamma_t =
         8 eta_t/lambda, the paper's "otherwise" branch.
     design
@@ -94,6 +112,8 @@ class LCTsallisINF:
             raise ValueError(
                 f"covariance must be 'exact', 'reservoir', Reservoir(...) or MGR(...); got {self.covariance!r}"
             )
+        if isinstance(self.tuning, Matched) and self.alpha != 0.5:
+            raise ValueError(f"the matched tuning is for alpha = 1/2; got {self.alpha!r}")
         if self.covariance != "exact" and not isinstance(self.tuning, Paper):
             word = type(self.covariance).__name__
             raise ValueError(
@@ -122,6 +142,12 @@ class LCTsallisINF:
 
     def schedule_for(self, problem: Problem, explore: Design) -> Schedule:
         """Return eta_t and the largest gamma_t; for the adaptive tuning, eta_t if every residual were 1."""
+        if isinstance(self.tuning, Matched):
+            raise ValueError("the matched tuning has no schedule: its rates follow from what is played")
+        return self._rates(problem, explore)
+
+    def _rates(self, problem: Problem, explore: Design) -> Schedule:
+        """Return the schedule; for the matched tuning its first rate, and the rules that bound gamma_t by eta_t."""
         make = partial(
             schedule,
             alpha=self.alpha,
@@ -130,14 +156,14 @@ class LCTsallisINF:
             coverage=explore.coverage,
         )
         match self.tuning:
-            case Certified():
-                return make(rarity=problem.rarity, constant=self._constant)
+            case Certified() | Matched():
+                return make(rarity=problem.rarity, constant=self.step_limit)
             case Adaptive():
                 return self._adaptive_schedule(self.tuning, problem, explore.coverage)
             case Paper(finite_support=True):
-                return make(rarity=problem.rarity, constant=self._constant, use_linear=False)
+                return make(rarity=problem.rarity, constant=self.step_limit, use_linear=False)
             case _:
-                return make(rarity=None, constant=self._constant)
+                return make(rarity=None, constant=self.step_limit)
 
     def _adaptive_schedule(self, tuning: Adaptive, problem: Problem, coverage: float) -> Schedule:
         """Return eta_t of many rounds if every squared residual were 1 and the plan uniform, and the largest gamma_t.
@@ -165,7 +191,7 @@ class LCTsallisINF:
             dimension=problem.dimension,
             coverage=problem.coverage,
             rarity=None,
-            constant=self._constant,
+            constant=self.step_limit,
         )
         return Rule(
             alpha=self.alpha,
@@ -174,13 +200,13 @@ class LCTsallisINF:
         )
 
     @property
-    def _constant(self) -> float:
-        """The constant c of the condition on exploration; 0 where there is none."""
+    def step_limit(self) -> float:
+        """How large eta |l_hat| q^(1-alpha) may be: c of Lemma B.1; the adaptive tuning does not keep the paper's."""
         match self.tuning:
             case Certified(c=c, batch=batch):
-                return (stability_constant(self.alpha) if c is None else c) / batch
-            case Adaptive(c=c):
-                return c or 0.0
+                return (certified_constant(self.alpha) if c is None else c) / batch
+            case Matched(c=c):
+                return c
             case _:
                 return stability_constant(self.alpha)
 
@@ -206,47 +232,48 @@ class LCTsallisINF:
             explore = Design("saved", frame["exploration"], coverage, limit)
         world = world_of(problem, frame["exploration"], frame["coordinates"])
         is_adaptive = isinstance(self.tuning, Adaptive)
+        numbers = self._numbers(problem, explore, world)
         return Machine(
             text=text.TEXT,
             world=world,
-            numbers=np.array(self._numbers(problem, explore, world)),
-            begin=_begin,
-            learnt=text.LEARNT_BY_ADAPTIVE if is_adaptive else text.LEARNT,
+            numbers=np.array(numbers),
+            begin=partial(_begin, first_rate=numbers.gain),
+            learnt=LEARNT[type(self.tuning)],
             frame=frame,
             has_baseline=is_adaptive,
-            kept=text.kept_by_adaptive if is_adaptive else text.kept,
+            kept=KEPT[type(self.tuning)],
         )
 
-    def _numbers(self, problem: Problem, explore: Design, world: World) -> text.Numbers:
+    def _numbers(self, problem: Problem, explore: Design, world: World) -> memory.Numbers:
         """Return the hyper-parameters as the kernel text wants them."""
-        rates = self.schedule_for(problem, explore)
+        rates = self._rates(problem, explore)
         tuning = self.tuning
-        kinds = {Paper: text.SCHEDULED, Certified: text.CERTIFIED, Adaptive: text.ADAPTIVE}
-        gain = rates.gain
+        gain, constant = rates.gain, self.step_limit
         slope, offset, floor, recency, forgetting = 0.0, 0.0, 0.0, 0.0, 0.0
         if isinstance(tuning, Adaptive):
             slope, offset, floor = tuning.slope, tuning.offset, tuning.floor
             recency, forgetting = tuning.recency, tuning.forgetting
             gain *= offset**-slope
+            constant = tuning.c or 0.0
         beta, samples, log_bias = 0.0, 0.0, 0.0
         if isinstance(self.covariance, MGR):
             beta = 0.5 / float((world.z**2).sum(axis=2).max())
             samples, log_bias = float(self.covariance.samples or 0), -math.log(self.covariance.bias or DEFAULT_BIAS)
-        return text.Numbers(
-            kind=kinds[type(tuning)],
+        return memory.Numbers(
+            kind=KINDS[type(tuning)],
             alpha=self.alpha,
             gain=gain,
             cap=rates.cap,
             linear=rates.linear,
             power_scale=rates.power_scale,
             power=rates.power,
-            constant=self._constant,
+            constant=constant,
             slope=slope,
             offset=offset,
             floor=floor,
             recency=recency,
             forgetting=forgetting,
-            full=problem.n_arms ** (1.0 - self.alpha) - 1.0,
+            full=(problem.n_arms ** (1.0 - self.alpha) - 1.0) / self.alpha,
             leverage=1.0 / explore.coverage,
             beta=beta,
             samples=samples,
@@ -260,9 +287,10 @@ class LCTsallisINF:
         return f"LCTsallisINF({', '.join(parts)})"
 
 
-def _begin(state: text.State) -> None:
+def _begin(state: memory.State, *, first_rate: float) -> None:
     """Write down what is known before the first round."""
     state.t[...] = 1.0
     state.start[...] = 1.0
+    state.inverse_rate[...] = 1.0 / first_rate
     for i in range(state.ridge.shape[0]):
         state.ridge[i, i] = 1.0

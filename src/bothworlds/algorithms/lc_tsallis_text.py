@@ -1,32 +1,33 @@
 """LC-Tsallis-INF as kernel text: Algorithm 1 of the paper, one round in three functions.
 
 What is learnt is t and Theta = sum of the estimates (and, for the adaptive tuning, a ridge regression and
-running sums). The plan, that is q_t, pi_t and Sigma_t, is a pure function of what is learnt.
+running sums; for the matched tuning, 1/eta_t). The plan, that is q_t, pi_t and Sigma_t, is a pure function of what
+is learnt.
 """
 
 import math
-from typing import NamedTuple
 
 from bothworlds.algorithms.adaptive_text import (
     adaptive_rate,
     allowed_leverage,
     learn_adaptively,
-    openness,
     predict_baseline,
 )
+from bothworlds.algorithms.lc_tsallis_memory import Numbers, State, Work, numbers_of, sizes, state_of, work_of
+from bothworlds.algorithms.matched_text import add_step, grow
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.entries import KernelText, World
+from bothworlds.kernels.entropy import mean_entropy
 from bothworlds.kernels.exploration import Trial, condition, smallest_rate
 from bothworlds.kernels.numbers import (
     Number,
+    either,
     every,
     exponential,
     larger,
     logarithm,
-    matrix_of,
     root,
-    row_of,
     smaller,
     where,
 )
@@ -46,153 +47,19 @@ from bothworlds.kernels.resampling import resample
 from bothworlds.kernels.simplex import tsallis_point
 from bothworlds.kernels.status import NOT_FINITE, OK
 
-SCHEDULED, CERTIFIED, ADAPTIVE = 0.0, 1.0, 2.0
+SCHEDULED, CERTIFIED, ADAPTIVE, MATCHED = 0.0, 1.0, 2.0, 3.0
 MOST_EXPLORATION = 0.5  # the analysis needs gamma_t <= 1/2
-
-
-class Numbers(NamedTuple):
-    """Hyper-parameters as numbers, in the order of the flat array."""
-
-    kind: float
-    alpha: float
-    gain: float  # eta_t = min(gain/sqrt(t), cap)
-    cap: float
-    linear: float  # gamma_t <= min(linear eta, power_scale eta^power)
-    power_scale: float
-    power: float
-    constant: float  # c of the stability condition, or of the adaptive tuning's; 0 does without
-    slope: float  # adaptive: eta_t = gain (1 + n/offset)^-slope
-    offset: float  # adaptive
-    floor: float  # adaptive: gamma_t >= min(1/2, floor/t)
-    recency: float  # adaptive: Theta is multiplied by t/(t + recency) with every update
-    forgetting: float  # adaptive: the same for the ridge regression
-    full: float  # adaptive: K^(1-alpha) - 1, -alpha psi of the uniform distribution
-    leverage: float  # adaptive: 1/lambda, the largest leverage of e*
-    beta: float  # resampling step; 0 means the exact inverse
-    samples: float  # resampling: fixed number of draws, or 0 for log_bias
-    log_bias: float  # resampling: draws = log_bias/(gamma beta)
-
-
-class State(NamedTuple):
-    """What is learnt, then the plan that follows from it."""
-
-    t: Floats
-    theta: Floats
-    start: Floats  # y of the plan before, where Newton starts
-    start_rate: Floats  # gamma of the plan before, where its search starts
-    ridge: Floats
-    response: Floats
-    noisy: Floats  # adaptive: rounds so far, weighted by noise and openness
-    tail: Floats  # adaptive: residual^4 leverage and residual^2 leverage, recent ones
-    rates: Floats  # eta_t, gamma_t
-    openness: Floats  # adaptive: how undecided the plan is, 1 for uniform q_t
-    y: Floats
-    baseline: Floats
-    q: Floats
-    pi: Floats
-    sigma: Floats
-    inverse: Floats  # G with Sigma_t^-1 = G^T G
-
-
-LEARNT = ("t", "theta", "start", "start_rate")
-LEARNT_BY_ADAPTIVE = (*LEARNT, "ridge", "response", "noisy", "tail")
-
-
-class Work(NamedTuple):
-    """Scratch space: nothing in it outlives a call."""
-
-    sums: Floats
-    powers: Floats
-    vector: Floats
-    half: Floats
-    mixed: Floats
-
-
-@kernel
-def numbers_of(n: Floats) -> Numbers:
-    """Name the hyper-parameters."""
-    return Numbers(
-        n[0],
-        n[1],
-        n[2],
-        n[3],
-        n[4],
-        n[5],
-        n[6],
-        n[7],
-        n[8],
-        n[9],
-        n[10],
-        n[11],
-        n[12],
-        n[13],
-        n[14],
-        n[15],
-        n[16],
-        n[17],
-    )
-
-
-def kept(B: int, d: int) -> tuple[int, int]:
-    """Return how many numbers of the state, from its start, are not computed afresh with every plan."""
-    return 8 + d, 2 * B
-
-
-def kept_by_adaptive(B: int, d: int) -> tuple[int, int]:
-    """Return the same for the adaptive tuning, with its baseline and its ridge regression."""
-    return 8 + 3 * d + d * d, 2 * B
-
-
-def sizes(B: int, K: int, d: int) -> tuple[int, int]:
-    """Return how many numbers the memory takes: state first, then scratch."""
-    return 8 + 5 * d + 4 * d * d, 2 * B + 2 * B * K + d * d + K
-
-
-@kernel
-def state_of(memory: Floats, cells: Floats, B: int, K: int, d: int) -> State:
-    """Name the parts of a policy's memory."""
-    v = 8 + 3 * d
-    s = v + d * d
-    c = 2 * B
-    return State(
-        t=row_of(memory, 0, 1),
-        noisy=row_of(memory, 1, 1),
-        rates=row_of(memory, 2, 2),
-        start_rate=row_of(memory, 4, 1),
-        tail=row_of(memory, 5, 2),
-        openness=row_of(memory, 7, 1),
-        theta=row_of(memory, 8, d),
-        response=row_of(memory, 8 + d, d),
-        baseline=row_of(memory, 8 + 2 * d, d),
-        ridge=matrix_of(memory, v, d, d),
-        sigma=matrix_of(memory, s, d, d),
-        inverse=matrix_of(memory, s + d * d, d, d),
-        start=row_of(cells, 0, B),
-        y=row_of(cells, B, B),
-        pi=matrix_of(cells, c, B, K),
-        q=matrix_of(cells, c + B * K, B, K),
-    )
-
-
-@kernel
-def work_of(memory: Floats, cells: Floats, B: int, K: int, d: int) -> Work:
-    """Name the parts of the scratch space."""
-    v = 8 + 3 * d + 3 * d * d
-    c = 2 * B + 2 * B * K
-    return Work(
-        vector=row_of(memory, v, d),
-        half=row_of(memory, v + d, d),
-        mixed=matrix_of(memory, v + 2 * d, d, d),
-        sums=matrix_of(cells, c, d, d),
-        powers=row_of(cells, c + d * d, K),
-    )
+STEP = 1.25  # matched: 1/eta grows by this factor until some gamma_t <= 1/2 is enough
+MAX_STEPS = 400
 
 
 @kernel
 def learning_rate(numbers: Numbers, state: State) -> Number:
-    """Return eta_t: equation (4), or that of the adaptive tuning."""
+    """Return eta_t: equation (4), or that of the adaptive or the matched tuning."""
     if numbers.kind == ADAPTIVE:
         return adaptive_rate(numbers, state)
+    if numbers.kind == MATCHED:
+        return 1.0 / state.inverse_rate[0]
     return smaller(numbers.gain / root(state.t[0]), numbers.cap)
 
 
@@ -226,7 +93,7 @@ def exploration_rate(world: World, numbers: Numbers, state: State, work: Work, e
     """Return gamma_t: the schedule's, or the smallest that keeps a stability condition, or the floor."""
     if numbers.kind == SCHEDULED:
         return scheduled_exploration(numbers, eta)
-    is_certified = numbers.kind == CERTIFIED
+    is_certified = numbers.kind != ADAPTIVE
     trial = Trial(state.sigma, world.z, state.q, numbers.alpha, is_certified, work.mixed, state.inverse, work.powers)
     if is_certified:
         limit = numbers.constant * numbers.constant / (eta * eta)
@@ -243,21 +110,48 @@ def exploration_rate(world: World, numbers: Numbers, state: State, work: Work, e
 
 
 @kernel
+def steady_points(world: World, numbers: Numbers, state: State, work: Work) -> int:
+    """Compute q_t with the largest eta_t, coming from above, that a gamma_t of at most 1/2 keeps stable.
+
+    From the cap downwards the rule's gamma_t is enough whatever q_t is, so the steps end there.
+    """
+    trial = Trial(state.sigma, world.z, state.q, numbers.alpha, True, work.mixed, state.inverse, work.powers)
+    most = 1.0 / numbers.cap
+    status = OK
+    for _ in range(MAX_STEPS):
+        eta = learning_rate(numbers, state)
+        status = ftrl_points(world, numbers, state, work, eta)
+        if status != OK or every(state.inverse_rate[0] >= most):
+            break
+        allowed = numbers.constant * numbers.constant / (eta * eta)
+        steady = either(state.inverse_rate[0] >= most, condition(trial, 0.0 * eta + MOST_EXPLORATION) <= allowed)
+        if every(steady):
+            break
+        state.inverse_rate[0] = where(steady, state.inverse_rate[0], smaller(STEP * state.inverse_rate[0], most))
+    return status
+
+
+@kernel
 def refresh(world: World, numbers: Numbers, state: State, work: Work) -> int:
     """Compute the plan of round t from what is learnt; return a status."""
     if not all_finite(state.theta):
         return NOT_FINITE
-    eta = learning_rate(numbers, state)
-    status = ftrl_points(world, numbers, state, work, eta)
+    if numbers.kind == MATCHED:
+        grow(world, numbers, state)
+        status = steady_points(world, numbers, state, work)
+    else:
+        status = ftrl_points(world, numbers, state, work, learning_rate(numbers, state))
     if status != OK:
         return status
+    eta = learning_rate(numbers, state)
     gamma = exploration_rate(world, numbers, state, work, eta)
     mix(world, state, gamma)
     state.rates[0] = eta
     state.rates[1] = gamma
+    if numbers.kind == ADAPTIVE or numbers.kind == MATCHED:
+        state.entropy[0] = mean_entropy(world, state.q, numbers.alpha)
     status = invert(state)
     if status == OK and numbers.kind == ADAPTIVE:
-        state.openness[0] = openness(world, numbers, state)
         return predict_baseline(world, state, work)
     return status
 
@@ -303,6 +197,8 @@ def learn(
 ) -> None:
     """Add theta_hat_t (equation (2)), or its version with a control variate, to Theta, and advance the clock."""
     residual = loss
+    if numbers.kind == MATCHED:
+        add_step(state, loss, direction)
     if numbers.kind == ADAPTIVE:
         residual = learn_adaptively(world, numbers, state, x, a, loss, direction, baseline)
     for i in range(state.theta.shape[0]):

@@ -1,4 +1,4 @@
-"""The three tunings of LC-Tsallis-INF, and two stand-ins for the exact covariance: small frozen objects."""
+"""The four tunings of LC-Tsallis-INF, and two stand-ins for the exact covariance: small frozen objects."""
 
 import math
 from dataclasses import dataclass
@@ -6,7 +6,9 @@ from typing import Literal
 
 import numpy as np
 
-TuningName = Literal["paper", "certified", "adaptive"]
+from bothworlds.theory.schedules import MATCHED_CONSTANT
+
+TuningName = Literal["paper", "certified", "matched", "adaptive"]
 DEFAULT_BIAS = 0.01
 
 
@@ -56,14 +58,14 @@ class Certified:
     """The smallest gamma_t for which the paper's stability condition holds, checked exactly each round.
 
     Proved for alpha = 1/2 with feedback after every decision: the condition is all that the paper's proofs use gamma_t
-    for, and for c = 1/8, the default, gamma_t never exceeds the paper's, so every theorem of the paper still holds. A
-    smaller c/batch explores more, by at most (batch/(8 c))^2; c up to 1/2 keeps the order with the stability constant
-    2/(1 - 2c) in place of 8/3. From c = (1 - alpha)/2 on nothing is proved.
+    for, any c below 1/2 will do, and for c of at least 1/8 gamma_t never exceeds the paper's. So every theorem of the
+    paper still holds, with other constants: c = 1/8 is the paper's, and around 1/4, the default, the bounds are
+    smallest (docs/theory.md). From c = 1/2 on nothing is proved.
 
     Parameters
     ----------
     c
-        The constant of eta |l_hat| <= c q^(alpha-1); (1 - alpha)/4, the proof's, if left out.
+        The constant of eta |l_hat| <= c q^(alpha-1); (1 - alpha)/2, twice the paper's, if left out.
     batch
         How many decisions are taken and answered together: certifies with c/batch, which covers the sum of that many
         estimates of one plan.
@@ -76,6 +78,37 @@ class Certified:
         if self.c is not None:
             _positive(self, "c")
         _whole(self, "batch")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Matched:
+    """Learning rates matched to what they cost: better than the paper's, proved, and not the paper's. alpha = 1/2.
+
+    As `Certified` it explores by the smallest gamma_t that keeps the paper's stability condition. The learning rate
+    begins as large as the condition allows with gamma_t <= 1/2, and 1/eta_t then grows by what makes the penalty of a
+    round equal to its stability and twice its exploration,
+
+        1/eta_{t+1} = 1/eta_t + (eta_t V_t + 2 gamma_t)/h_t,       at most 2/eta_t
+
+    with V_t the spread of the estimate made, weighted by q^(3/2), and h_t = -psi(q_t), both in the mean over contexts:
+    the stability-penalty matching of Ito, Tsuchiya and Honda (COLT 2024), with the price of exploration added.
+
+    Proved in docs/theory.md, with feedback after every decision: the same orders as the paper's theorems in T, K, d and
+    C, with sqrt(L) in place of L, and exploration that costs sqrt(L K/(lambda Delta_*)) log T in place of
+    sqrt(K) L/(d lambda) log T. (The proved constants are larger than those of `Certified`.)
+
+    Parameters
+    ----------
+    c
+        The constant of eta |l_hat| sqrt q <= c, below 1/2: larger explores less, and lets estimates jump further.
+    """
+
+    c: float = MATCHED_CONSTANT
+
+    def __post_init__(self) -> None:
+        _positive(self, "c")
+        if self.c >= 0.5:
+            raise ValueError(f"c must lie below 1/2: from there on nothing is proved; got {self.c!r}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,5 +222,10 @@ class Reservoir:
         _whole(self, "size")
 
 
-Tuning = Paper | Certified | Adaptive
-TUNINGS: dict[str, type[Tuning]] = {"paper": Paper, "certified": Certified, "adaptive": Adaptive}
+Tuning = Paper | Certified | Matched | Adaptive
+TUNINGS: dict[str, type[Tuning]] = {
+    "paper": Paper,
+    "certified": Certified,
+    "matched": Matched,
+    "adaptive": Adaptive,
+}

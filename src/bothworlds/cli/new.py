@@ -50,7 +50,7 @@ budget = 200             # C, spent in the first rounds; or placement = "random"
 
 [algorithms.certified]
 kind = "LCTsallisINF"
-tuning = "certified"     # "paper", "certified" or "adaptive"
+tuning = "certified"     # "paper", "certified", "matched" or "adaptive"
 
 [algorithms.adaptive]
 kind = "LCTsallisINF"

@@ -12,7 +12,7 @@ a typical step below c^2.
 
 The logarithm of either left side is convex in gamma (1/lev is concave in Sigma), so the feasible rates form an
 interval. It contains the rate of the schedule; its lower end is what we are after. The search starts at the rate of
-the round before, which is nearly always within a few percent, so that two trials are the rule.
+the round before, which with a schedule is nearly always within a few percent, so that two trials are the rule.
 """
 
 import math
@@ -23,18 +23,22 @@ from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.matrix import cholesky, invert_lower, leverage
 from bothworlds.kernels.numbers import (
     Number,
+    absolute,
+    both,
     either,
     every,
     exponential,
     highest_of_contexts,
     larger,
     logarithm,
-    smaller,
     where,
 )
 
 WIDTH = 0.95  # the rate found is at most 1/WIDTH times the smallest feasible one
 NEGLIGIBLE = 1e-3  # below this share of the schedule's rate, zero is tried
+FIRST = 1e-2  # the share of it that is tried where zero is not enough
+AIM = 1.02  # how far above the foreseen edge a rate is tried
+FORESEEN = 6  # so many trials follow the foreseen edge, then the middle is taken
 ROUNDING = 1e-12
 MAX_TRIALS = 200
 TINY = 1e-300
@@ -102,15 +106,39 @@ def condition(trial: Trial, gamma: Number) -> Number:
 
 
 @kernel
-def next_rate(number: int, start: Number, upper: Number, low: Number, high: Number, zero_open: Number) -> Number:
-    """Return the rate to try: the guess, then its neighbour, then the middle, and zero once high is negligible."""
-    rate = where(zero_open * NEGLIGIBLE * upper > high, 0.0, 0.5 * (low + high))
+def foreseen(rate: Number, room: Number, before: Number, room_before: Number) -> Number:
+    """Return where the room would be 1 if it were linear in the rate."""
+    change = room - room_before
+    return rate + (1.0 - room) * (rate - before) / where(absolute(change) > TINY, change, TINY)
+
+
+@kernel
+def within(value: Number, low: Number, high: Number, otherwise: Number) -> Number:
+    """Return the value where it lies strictly between low and high."""
+    return where(both(value > low, value < high), value, otherwise)
+
+
+@kernel
+def next_rate(
+    number: int, start: Number, upper: Number, low: Number, high: Number, edge: Number, zero_open: Number
+) -> Number:
+    """Return the rate to try: the guess, its neighbour, then around the foreseen edge, at last the middle.
+
+    Where the edge is within reach of what was tried, one trial beyond it ends the search. Zero is tried where it is
+    foreseen to be enough, or where high is negligible.
+    """
+    aim = 0.5 * (low + high)
+    negligible = NEGLIGIBLE * upper > high
     if number == 0:
-        return where(start <= 0.0, 0.0, where(start < upper, start, rate))
+        return where(start <= 0.0, 0.0, where(start < upper, start, aim))
     if number == 1:
-        neighbour = where(high < upper, WIDTH * high, smaller(low / WIDTH, upper))
-        return where(either(start <= 0.0, start >= upper), rate, neighbour)
-    return rate
+        near = where(start <= 0.0, FIRST * upper, where(high < upper, WIDTH * high, low / WIDTH))
+        aim = within(near, low, high, aim)
+    elif number <= FORESEEN:
+        near = where(edge >= WIDTH * high, WIDTH * high, where(WIDTH * edge <= low, low / WIDTH, AIM * edge))
+        aim = within(near, low, high, aim)
+        negligible = either(negligible, edge <= 0.0)
+    return where(both(zero_open > 0.0, negligible), 0.0, aim)
 
 
 @kernel
@@ -118,18 +146,22 @@ def smallest_rate(trial: Trial, limit: Number, start: Number, upper: Number) -> 
     """Return the smallest gamma in [0, upper] with condition(gamma) <= limit, to 5 % from above.
 
     ``start`` is a guess. ``upper`` is feasible by Lemma A.3, or the most that may be explored; it is what comes back
-    if nothing smaller is feasible.
+    if nothing smaller is feasible. The room, limit/condition, is nearly linear in gamma: two trials foresee the edge.
     """
     low = 0.0 * upper
     high = upper
-    zero_open = 1.0 + 0.0 * upper
+    rate, room, edge = low, low, low
+    zero_open = 1.0 + low
     for number in range(MAX_TRIALS):
         done = low >= WIDTH * high * (1.0 - ROUNDING)
         if every(done):
             break
-        rate = where(done, high, next_rate(number, start, upper, low, high, zero_open))
-        feasible = condition(trial, rate) <= limit
+        before, room_before = rate, room
+        rate = where(done, high, next_rate(number, start, upper, low, high, edge, zero_open))
+        room = limit / condition(trial, rate)
+        edge = foreseen(rate, room, before, room_before)
+        feasible = either(done, room >= 1.0)
         zero_open = where(rate <= 0.0, 0.0, zero_open)
-        high = where(either(done, feasible), rate, high)
-        low = where(either(done, feasible), low, rate)
+        high = where(feasible, rate, high)
+        low = where(feasible, low, rate)
     return high

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bothworlds.algorithms.lc_tsallis_inf import LCTsallisINF
-from bothworlds.algorithms.tunings import Paper
+from bothworlds.algorithms.tunings import Matched, Paper
 from bothworlds.environments import Environment
 from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.report.palette import Style, styles
@@ -127,7 +127,7 @@ class Panel:
         found = []
         for entry in self.entries:
             algorithm = entry.cell.make_algorithm()
-            if isinstance(algorithm, LCTsallisINF):
+            if isinstance(algorithm, LCTsallisINF) and not isinstance(algorithm.tuning, Matched):  # it has no schedule
                 design = algorithm.design_for(problem)
                 schedule = algorithm.schedule_for(problem, design)
                 exact = isinstance(algorithm.tuning, Paper)

@@ -14,8 +14,8 @@ from bothworlds.theory.bounds import Bound, bounds
 def proved_bound(cell: Cell) -> Bound | None:
     """Return the sharpest theorem's bound for a cell, or None where nothing is proved.
 
-    LC-Tsallis-INF with alpha = 1/2, exact covariance and the tunings "paper" and "certified" (c = 1/8), BoBW-RealFTRL
-    tuned to the horizon; both with feedback after every decision.
+    LC-Tsallis-INF with alpha = 1/2, exact covariance and the tunings "paper", "certified" (c = 1/4) and "matched"
+    (c = 0.4), BoBW-RealFTRL tuned to the horizon; both with feedback after every decision.
     """
     name, numbers = _name(cell), cell.numbers
     if name is None or numbers["delay"] > 0 or numbers["batch"] > 1:

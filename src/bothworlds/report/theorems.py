@@ -8,7 +8,7 @@ import numpy as np
 
 from bothworlds.algorithms.lc_tsallis_inf import LCTsallisINF
 from bothworlds.algorithms.real_ftrl import RealFTRL
-from bothworlds.algorithms.tunings import Certified, Paper
+from bothworlds.algorithms.tunings import Certified, Matched, Paper
 from bothworlds.environments import Environment
 from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.report.figures import Bound, Bounds
@@ -16,7 +16,7 @@ from bothworlds.report.panels import Summary
 from bothworlds.simulation.study import Cell, make_algorithm
 from bothworlds.theory.bounds import BoundTable, bounds
 from bothworlds.theory.design import Kind, design_for
-from bothworlds.theory.schedules import stability_constant
+from bothworlds.theory.schedules import MATCHED_CONSTANT, certified_constant
 
 
 def theorem_bounds(summary: Summary) -> Bounds:
@@ -48,8 +48,10 @@ def covered_as(algorithm: Any) -> str | None:
     match algorithm:
         case LCTsallisINF(alpha=0.5, covariance="exact", tuning=Paper(finite_support=finite)):
             return "LC-Tsallis-INF, paper" if finite else "LC-Tsallis-INF, paper, any support"
-        case LCTsallisINF(alpha=0.5, tuning=Certified(c=c, batch=1)) if c in (None, stability_constant(0.5)):
+        case LCTsallisINF(alpha=0.5, tuning=Certified(c=c, batch=1)) if c in (None, certified_constant(0.5)):
             return "LC-Tsallis-INF, certified"
+        case LCTsallisINF(tuning=Matched(c=c)) if c == MATCHED_CONSTANT:
+            return "LC-Tsallis-INF, matched"
         case RealFTRL(horizon=int()):
             return "BoBW-RealFTRL"
         case _:

@@ -16,7 +16,7 @@ REGIMES: dict[str, dict[str, Any]] = {
 }
 OURS: dict[str, dict[str, Any]] = {
     f"LC-Tsallis-INF {tuning}": {"kind": "LCTsallisINF", "tuning": tuning}
-    for tuning in ("paper", "certified", "adaptive")
+    for tuning in ("paper", "certified", "matched", "adaptive")
 }
 RIVALS: dict[str, dict[str, Any]] = {
     "RealFTRL": {"kind": "RealFTRL"},
@@ -42,7 +42,7 @@ def comparison(
     Parameters
     ----------
     algorithms
-        Labels of `OURS` and `RIVALS`, the three tunings by their own names, or kinds of the registry.
+        Labels of `OURS` and `RIVALS`, the four tunings by their own names, or kinds of the registry.
     regimes
         Names of `REGIMES`, or kinds of environments.
     sizes, numbers

@@ -60,7 +60,7 @@ class Diagnosis:
         How often Newton's sums were evaluated to solve equation (4), the most of all contexts (n,); 0 for Shannon
         entropy, which needs no solving.
     allowed
-        What Lemma B.1 allows as a step: (1 - alpha)/4; 1 with Shannon entropy.
+        What Lemma B.1 allows as a step: c of the tuning; 1 with Shannon entropy.
     stability, penalty, exploration
         Sums up to round t, contexts weighted by g: both sides of Proposition A.1, and 2 sum gamma (n,).
     estimated_regret, slack
@@ -152,7 +152,7 @@ class _Watched:
     def __init__(self, policy: Policy, algorithm: LCTsallisINF | RealFTRL, marks: set[int]) -> None:
         self.policy, self.marks = policy, marks
         self.alpha = algorithm.alpha if isinstance(algorithm, LCTsallisINF) else 1.0
-        self.allowed = (1.0 - self.alpha) / 4.0 if self.alpha < 1.0 else 1.0
+        self.allowed = algorithm.step_limit if isinstance(algorithm, LCTsallisINF) else 1.0
         self.z = algorithm.machine(policy.problem).world.z
         self.rows: list[Row] = []
         S, K = policy.problem.available.shape

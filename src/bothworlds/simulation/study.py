@@ -31,7 +31,7 @@ from bothworlds.algorithms.per_context_tsallis_inf import PerContextTsallisINF
 from bothworlds.algorithms.real_ftrl import RealFTRL
 from bothworlds.algorithms.real_lin_exp3 import RealLinExp3
 from bothworlds.algorithms.robust_lin_exp3 import RobustLinExp3
-from bothworlds.algorithms.tunings import MGR, Adaptive, Certified, Paper
+from bothworlds.algorithms.tunings import MGR, Adaptive, Certified, Matched, Paper
 from bothworlds.environments import Environment, Instance
 from bothworlds.problem.checks import whole
 from bothworlds.simulation.engine import check_feedback
@@ -193,7 +193,7 @@ def make_algorithm(options: dict[str, Any]) -> Any:
     """Make an algorithm from a table of a study: its kind and its options."""
     options = dict(options)
     kind = _kind(options, list(ALGORITHMS), "algorithm")
-    for name, parts in (("tuning", (Paper, Certified, Adaptive)), ("covariance", (MGR,))):
+    for name, parts in (("tuning", (Paper, Certified, Matched, Adaptive)), ("covariance", (MGR,))):
         if isinstance(options.get(name), dict):
             inner = dict(options[name])
             classes = {part.__name__.lower(): part for part in parts}

@@ -18,6 +18,8 @@ in the second; (A) is what its proof gives there.
 import math
 from dataclasses import dataclass
 
+MATCHED_CONSTANT = 0.4  # c of the matched tuning; any below 1/2 has the same orders
+
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
@@ -56,6 +58,18 @@ def stability_constant(alpha: float) -> float:
     0.125
     """
     return (1.0 - alpha) / 4.0
+
+
+def certified_constant(alpha: float) -> float:
+    """Return c = (1 - alpha)/2, the constant that `Certified` takes: twice the paper's.
+
+    The condition then leaves four times the exploration out, and stability costs 2.55 d eta_t in place of 1.85
+    (`stability_factor`). For alpha = 1/2 the bounds are smallest around it (docs/theory.md).
+
+    >>> certified_constant(0.5)
+    0.25
+    """
+    return (1.0 - alpha) / 2.0
 
 
 def learning_gain(*, alpha: float, n_arms: int, dimension: int) -> float:

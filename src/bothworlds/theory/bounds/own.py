@@ -3,11 +3,12 @@
 import math
 from functools import partial
 
-from bothworlds.theory.bounds import shannon, tsallis
+from bothworlds.theory.bounds import matched, shannon, tsallis
 from bothworlds.theory.bounds.bound import Bound
 from bothworlds.theory.bounds.facts import Facts
+from bothworlds.theory.bounds.matched import MatchedRates
 from bothworlds.theory.bounds.tsallis import TsallisRates
-from bothworlds.theory.schedules import schedule, stability_constant
+from bothworlds.theory.schedules import MATCHED_CONSTANT, Schedule, certified_constant, schedule, stability_constant
 
 FEEDBACK = "feedback after every decision, alpha = 1/2"
 GAPS = {
@@ -20,17 +21,35 @@ GAPS = {
 
 def tsallis_rates(facts: Facts, tuning: str) -> TsallisRates:
     """Return the schedule of a tuning: "paper", "certified", or "paper, any support"."""
-    problem, c = facts.problem, stability_constant(0.5)
-    rates = schedule(
-        alpha=0.5,
-        n_arms=problem.n_arms,
-        dimension=problem.dimension,
-        coverage=facts.coverage,
+    problem = facts.problem
+    c = certified_constant(0.5) if tuning == "certified" else stability_constant(0.5)
+    rates = _schedule(
+        facts,
+        c,
         rarity=None if tuning == "paper, any support" else problem.rarity,
-        constant=c,
         use_linear=tuning != "paper",
     )
     return TsallisRates(schedule=rates, n_arms=problem.n_arms, dimension=problem.dimension, rarity=problem.rarity, c=c)
+
+
+def matched_rates(facts: Facts) -> MatchedRates:
+    """Return what the theorem about the matched tuning needs."""
+    problem, c = facts.problem, MATCHED_CONSTANT
+    rates = _schedule(facts, c, rarity=problem.rarity, use_linear=True)
+    return MatchedRates(schedule=rates, n_arms=problem.n_arms, dimension=problem.dimension, rarity=problem.rarity, c=c)
+
+
+def _schedule(facts: Facts, constant: float, *, rarity: float | None, use_linear: bool) -> Schedule:
+    """Return the schedule of a constant c of Lemma B.1, alpha = 1/2."""
+    return schedule(
+        alpha=0.5,
+        n_arms=facts.problem.n_arms,
+        dimension=facts.problem.dimension,
+        coverage=facts.coverage,
+        rarity=rarity,
+        constant=constant,
+        use_linear=use_linear,
+    )
 
 
 def tsallis_bounds(facts: Facts) -> list[Bound]:
@@ -62,6 +81,41 @@ def tsallis_bounds(facts: Facts) -> list[Bound]:
                 partial(tsallis.self_bounding, rates, gap=facts.gap, margin=facts.margin, corruption=facts.corruption),
                 "R_T <= min over nu of [sum_t max_y (beta(t) sqrt y - nu (Delta_*/2) M(y/L)) + kappa_T + nu C]/(1 - nu)"
                 f" = O({rate} and kappa); {t0}",
+                FEEDBACK,
+                GAPS[facts.regime],
+                regime=facts.regime,
+            )
+        )
+    return found
+
+
+def matched_bounds(facts: Facts) -> list[Bound]:
+    """Our theorem for the matched tuning."""
+    rates = matched_rates(facts)
+    name, note = "LC-Tsallis-INF, matched", "ours"
+    found = [
+        facts.bound(
+            name,
+            note,
+            partial(matched.adversarial, rates),
+            "R_T = O(sqrt(d sqrt(K) T) + (K L T/lambda)^(1/3) + sqrt(K L/lambda))",
+            FEEDBACK,
+            "any losses in [-1, 1], theta_t chosen before X_t",
+        )
+    ]
+    if facts.gap is not None:
+        finite = math.isfinite(facts.margin)
+        form = (
+            "(d sqrt(K L) log T)^((1+beta)/(2+beta)) Delta_*^(-beta/(2+beta)) T^(1/(2+beta)), exploration less"
+            if finite
+            else "D + sqrt(C D) + E, D = d sqrt(K L) log(T)/Delta_*, E = sqrt(K L/(lambda Delta_*)) log(T)"
+        )
+        found.append(
+            facts.bound(
+                name,
+                note,
+                partial(matched.self_bounding, rates, gap=facts.gap, margin=facts.margin, corruption=facts.corruption),
+                f"R_T = O({form})",
                 FEEDBACK,
                 GAPS[facts.regime],
                 regime=facts.regime,

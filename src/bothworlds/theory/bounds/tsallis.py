@@ -41,7 +41,7 @@ class TsallisRates:
     n_arms: int
     dimension: int
     rarity: float
-    c: float = 0.125
+    c: float
 
     @property
     def t0(self) -> float:

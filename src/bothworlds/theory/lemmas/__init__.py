@@ -8,6 +8,7 @@ from bothworlds.theory.lemmas.margin import (
     margin_value,
     omega_sum_bound,
 )
+from bothworlds.theory.lemmas.matching import entropy_growth, spread, spread_bound
 from bothworlds.theory.lemmas.penalty import entropy_sum_bound, omega, penalty_bound, tsallis_entropy
 from bothworlds.theory.lemmas.stability import (
     shannon_stability_bound,
@@ -20,6 +21,7 @@ from bothworlds.theory.lemmas.stability import (
 )
 
 __all__ = [
+    "entropy_growth",
     "entropy_sum_bound",
     "estimate_bound",
     "largest_estimates",
@@ -33,6 +35,8 @@ __all__ = [
     "second_moments",
     "shannon_stability_bound",
     "shannon_stability_value",
+    "spread",
+    "spread_bound",
     "stability_bound",
     "stability_bound_of_paper",
     "stability_factor",

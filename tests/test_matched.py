@@ -1,0 +1,169 @@
+"""The matched tuning: its rule by hand, and the inequalities that its theorem rests on."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import bothworlds as bw
+from bothworlds import environments as en
+from bothworlds.theory import lemmas
+from bothworlds.theory.bounds import matched
+from bothworlds.theory.bounds.facts import facts_of
+from bothworlds.theory.bounds.own import matched_rates
+from worlds import coordinates, random_problem
+
+MATCHED = bw.LCTsallisINF(tuning="matched")
+constants = st.floats(0.02, 0.49)
+seeds = st.integers(0, 10**6)
+
+
+def drawn(seed: int, arms: int, c: float) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return q, from near uniform to near sure, losses on the edge of eta |l| sqrt q <= c, and eta."""
+    rng = np.random.default_rng(seed)
+    q = rng.dirichlet(np.full(arms, 10.0 ** rng.uniform(-2.0, 1.0)))
+    q = (q + 10.0 ** rng.uniform(-12.0, -2.0)) / (q + 10.0 ** rng.uniform(-12.0, -2.0)).sum()
+    q /= q.sum()
+    eta = 10.0 ** rng.uniform(-3.0, 1.0)
+    share = rng.uniform(-1.0, 1.0, size=arms) if rng.random() < 0.5 else rng.choice([-1.0, 1.0], size=arms)
+    return q, share * c / (eta * np.sqrt(q)), eta
+
+
+@given(seeds, st.integers(2, 12), constants)
+def test_the_spread_bounds_stability(seed: int, arms: int, c: float) -> None:
+    q, losses, eta = drawn(seed, arms, c)
+    value = lemmas.spread(q, losses, limit=c / eta)
+    assert lemmas.stability_value(q, losses, eta) <= eta * value / (1.0 - 2.0 * c) * (1 + 1e-9) + 1e-12 / eta
+    unshifted = (q**1.5 * losses**2).sum()
+    shifted = (q**1.5 * (losses - losses[q.argmax()]) ** 2).sum()
+    assert value <= min(unshifted, shifted) * (1 + 1e-12)
+    small = np.delete(q, q.argmax()).sum()
+    assert value <= lemmas.stability_factor(1e-9) * math.sqrt(small) * (q * losses**2).sum() * (1 + 1e-9)
+
+
+@given(seeds, st.integers(2, 12), constants)
+def test_spread_and_others_are_bounded_by_entropy(seed: int, arms: int, c: float) -> None:
+    q, losses, eta = drawn(seed, arms, c)
+    entropy = float(lemmas.tsallis_entropy(q))
+    others = np.sqrt(np.delete(q, q.argmax())).sum()
+    assert entropy >= 2.0 / (1.0 + math.sqrt(0.5)) * others * (1 - 1e-9) - 1e-12
+    assert (
+        lemmas.spread(q, losses, limit=c / eta) <= lemmas.spread_bound(entropy, eta, c=c) * (1 + 1e-9) + 1e-12 / eta**2
+    )
+    assert lemmas.spread_bound(entropy, eta, c=c) < entropy / eta**2
+
+
+def test_the_others_attain_their_share_of_entropy() -> None:
+    """Two equal arms: so the constant of the inequality is the best there is."""
+    q = np.array([0.5, 0.5])
+    assert lemmas.tsallis_entropy(q) == pytest.approx(2.0 / (1.0 + math.sqrt(0.5)) * math.sqrt(0.5))
+
+
+@settings(max_examples=300)
+@given(seeds, st.integers(2, 40), constants, st.floats(1.0, 2.0))
+def test_entropy_cannot_jump(seed: int, arms: int, c: float, growth: float) -> None:
+    """The next point, with a smaller rate: its entropy is at most B(c) times that before."""
+    q, losses, eta = drawn(seed, arms, c)
+    p = bw.ftrl_point((1.0 / np.sqrt(q) + eta * losses) / growth)
+    before, after = (float(lemmas.tsallis_entropy(one)) for one in (q, p))
+    assert after <= lemmas.entropy_growth(c) * before * (1 + 1e-9) + 1e-12
+
+
+def test_entropy_does_jump_without_the_condition() -> None:
+    q = np.array([1.0 - 1e-8, 1e-8])
+    p = bw.ftrl_point(1.0 / np.sqrt(q) - np.array([0.0, 1e4]))
+    assert lemmas.tsallis_entropy(p) > 1000 * lemmas.tsallis_entropy(q)
+
+
+def test_the_rule_by_hand() -> None:
+    """1/eta grows by (eta V + 2 gamma)/h, never falls, and is stepped up where gamma = 1/2 would not be enough."""
+    problem = random_problem(5, S=4, K=3, d=3)
+    policy = MATCHED.start(problem, rng=3)
+    z, g = coordinates(policy), problem.probabilities
+    rng = np.random.default_rng(0)
+    steps = []
+    for _ in range(200):
+        q, (eta, gamma) = policy.state.q.copy(), policy.state.rates.copy()
+        made = policy.act(int(rng.choice(4, p=g)))
+        loss = float(rng.uniform(-1, 1))
+        estimates = loss * z @ made.direction
+        spread = g @ [lemmas.spread(row, losses, limit=0.4 / eta) for row, losses in zip(q, estimates, strict=True)]
+        growth = (eta * spread + 2.0 * gamma) / (g @ lemmas.tsallis_entropy(q))
+        policy.update(made, loss=loss)
+        steps.append(1.0 / policy.state.rates[0] / (1.0 / eta + min(growth, 1.0 / eta)))
+    stepped = np.array(steps) > 1.0 + 1e-9
+    assert np.array(steps)[~stepped] == pytest.approx(1.0, rel=1e-9)
+    powers = np.log(np.array(steps)[stepped]) / math.log(1.25)
+    assert (powers > 0.0).all()
+    assert (~stepped).sum() > 0
+
+
+def test_the_first_rate_is_as_large_as_half_exploration_allows() -> None:
+    problem = random_problem(5, S=4, K=3, d=3)
+    policy = MATCHED.start(problem, rng=3)
+    eta, z, q, g = policy.state.rates[0], coordinates(policy), policy.state.q, problem.probabilities
+    sigma = 0.5 * np.einsum("x,xa,xai,xaj->ij", g, q, z, z) + 0.5 * np.eye(3)
+    leverage = np.einsum("xai,ij,xaj->xa", z, np.linalg.inv(sigma), z)
+    largest = 0.4 / math.sqrt((q * leverage).max() * leverage.max())
+    assert eta <= largest < eta * 1.25  # q_1 is uniform whatever eta is
+
+
+def test_a_plan_that_is_sure_but_for_rounding_matches_nothing() -> None:
+    policy = MATCHED.start(random_problem(5, S=4, K=3, d=3), rng=3)
+    policy.state.theta[...] = 1e20
+    policy._refresh()
+    assert 0.0 <= policy.state.entropy[0] < 1e-13
+    rate = policy.state.rates[0]
+    for _ in range(50):
+        policy.update(policy.act(0), loss=0.5)
+    assert policy.state.rates[0] == rate
+
+
+def test_what_it_does_not_do_is_refused() -> None:
+    with pytest.raises(ValueError, match="alpha = 1/2"):
+        bw.LCTsallisINF(tuning="matched", alpha=0.7)
+    with pytest.raises(ValueError, match="below 1/2"):
+        bw.Matched(c=0.5)
+    with pytest.raises(ValueError, match="exact leverages"):
+        bw.LCTsallisINF(tuning="matched", covariance=bw.MGR())
+    with pytest.raises(ValueError, match="no schedule"):
+        MATCHED.forecast(random_problem(), horizon=10)
+
+
+def test_the_regret_is_below_the_theorem_and_below_what_the_path_says() -> None:
+    """In the mean, with 3 standard errors; and the sum that the theorem bounds is the one that the rule matches."""
+    instance = en.random_instance(contexts=3, arms=3, dimension=2, gap=0.3, seed=4)
+    world = en.stochastic(instance)
+    found = [bw.diagnose(world, MATCHED, horizon=400, replication=i, checkpoints=[400]) for i in range(12)]
+    bound = np.array([one.bound[-1] for one in found])
+    run = bw.simulate(world, {"matched": MATCHED}, horizon=400, replications=200, rng=0, checkpoints=[400])["matched"]
+    regret = run.regret[-1] + 3.0 * run.standard_error[-1]
+    assert regret <= bound.mean() - 3.0 * bound.std(ddof=1) / math.sqrt(12)  # 26 and 70
+    rates = matched_rates(
+        facts_of(instance.problem, horizon=400, gap=None, margin=None, corruption=None, design="joint-g")
+    )
+    assert bound.max() <= matched.adversarial(rates, np.array([400.0]))[0]
+
+
+def test_growth_of_the_theorem() -> None:
+    """Square root of T at first; with a gap logarithmic in the end, and the square root of L where the paper has L."""
+    rates = {}
+    for rarity in (6.0, 600.0):
+        problem = random_problem(1, S=5, K=4, d=3, rarity=rarity)
+        rates[rarity] = matched_rates(
+            facts_of(problem, horizon=1, gap=None, margin=None, corruption=None, design="joint-g")
+        )
+    T = np.array([1e24, 1e48, 1e96])
+    late = matched.adversarial(rates[6.0], T)
+    assert late[1:] / late[:-1] == pytest.approx(np.sqrt(T[1:] / T[:-1]), rel=0.05)
+    known = matched.self_bounding(rates[6.0], T, gap=0.5)
+    assert (known < late).all()
+    assert known[1:] / known[:-1] == pytest.approx(2.0, rel=0.1)
+    rare = matched.self_bounding(rates[600.0], T, gap=0.5)
+    assert rare[-1] / known[-1] < 12.0  # about sqrt(100)
+    corrupted = matched.self_bounding(rates[6.0], T, gap=0.5, corruption=1e12)
+    assert (known < corrupted).all()
+    assert (corrupted < late).all()
+    assert matched.self_bounding(rates[6.0], T, gap=0.5, margin=1e6) == pytest.approx(known, rel=1e-3)
