@@ -36,7 +36,7 @@ from bothworlds.kernels.plan import (
     add_context,
     all_finite,
     clear,
-    collect,
+    covariance,
     draw_arm,
     estimate,
     exact_direction,
@@ -85,7 +85,7 @@ def ftrl_points(world: World, numbers: Numbers, state: State, work: Work, eta: N
             return status
         state.y[x] = y
         add_context(world, x, q, work.sums)
-    collect(work.sums, state.sigma)
+    covariance(world, state.q, work.sums, state.sigma)
     return OK
 
 
@@ -95,7 +95,7 @@ def exploration_rate(world: World, numbers: Numbers, state: State, work: Work, e
     if numbers.kind == SCHEDULED:
         return scheduled_exploration(numbers, eta)
     is_certified = numbers.kind != ADAPTIVE
-    trial = Trial(state.sigma, world.z, state.q, numbers.alpha, is_certified, work.mixed, state.inverse)
+    trial = Trial(state.sigma, world.z, state.q, numbers.alpha, is_certified, work.mixed, state.inverse, work.powers)
     if is_certified:
         limit = numbers.constant * numbers.constant / (eta * eta)
         return smallest_rate(trial, limit, state.start_rate[0], scheduled_exploration(numbers, eta))
@@ -116,7 +116,7 @@ def steady_points(world: World, numbers: Numbers, state: State, work: Work) -> i
 
     From the cap downwards the rule's gamma_t is enough whatever q_t is, so the steps end there.
     """
-    trial = Trial(state.sigma, world.z, state.q, numbers.alpha, True, work.mixed, state.inverse)
+    trial = Trial(state.sigma, world.z, state.q, numbers.alpha, True, work.mixed, state.inverse, work.powers)
     most = 1.0 / numbers.cap
     status = OK
     for _ in range(MAX_STEPS):

@@ -20,7 +20,7 @@ from bothworlds.kernels.plan import (
     all_finite,
     choose_exactly,
     clear,
-    collect,
+    covariance,
     estimate,
     invert,
     mix,
@@ -97,7 +97,7 @@ def refresh(world: World, numbers: Numbers, state: State, work: Work) -> int:
     clear(work.sums)
     for x in range(state.q.shape[0]):
         add_context(world, x, state.q[x], work.sums)
-    collect(work.sums, state.sigma)
+    covariance(world, state.q, work.sums, state.sigma)
     mix(world, state, numbers.gamma)
     state.rates[0] = numbers.eta
     state.rates[1] = numbers.gamma

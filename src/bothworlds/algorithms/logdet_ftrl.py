@@ -19,7 +19,7 @@ from bothworlds.kernels.plan import (
     all_finite,
     choose_exactly,
     clear,
-    collect,
+    covariance,
     estimate,
     invert,
     mix,
@@ -124,7 +124,7 @@ def refresh(world: World, numbers: Numbers, state: State, work: Work) -> int:
         if status != OK:
             return status
         add_context(world, x, state.q[x], work.sums)
-    collect(work.sums, state.sigma)
+    covariance(world, state.q, work.sums, state.sigma)
     gamma = 4.0 * eta * eta * numbers.weight
     mix(world, state, gamma)
     state.rates[0] = eta

@@ -19,7 +19,7 @@ from bothworlds.algorithms.ridge import (
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.entries import KernelText, World
-from bothworlds.kernels.matrix import leverage, product
+from bothworlds.kernels.matrix import lower_bounds
 from bothworlds.kernels.numbers import Number, larger, logarithm, root
 from bothworlds.kernels.plan import choose_only, plain_numbers
 from bothworlds.kernels.status import OK
@@ -52,10 +52,8 @@ def refresh(world: World, numbers: Floats, state: State, work: Work) -> int:
         return status
     width = radius(numbers, state)
     for x in range(state.pi.shape[0]):
+        lower_bounds(state.theta, state.inverse, width, world.z[x], world.blocked[x], work.scores)
         for a in range(state.pi.shape[1]):
-            z = world.z[x, a]
-            optimistic = product(state.theta, z) - width * root(leverage(state.inverse, z))
-            work.scores[a] = optimistic + world.blocked[x, a]
             state.pi[x, a] = 0.0
         add_smallest(work.scores, state.pi[x])
     return OK

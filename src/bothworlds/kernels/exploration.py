@@ -47,7 +47,7 @@ TINY = 1e-300
 class Trial(NamedTuple):
     """What a trial of gamma reads (Sigma(q), features, q, alpha) and the space it writes to.
 
-    ``weighted`` is false for the weaker condition, which does not look at q.
+    ``weighted`` is false for the weaker condition, which does not look at q. ``lev`` has space for a number per arm.
     """
 
     sigma: Floats
@@ -57,6 +57,7 @@ class Trial(NamedTuple):
     weighted: bool
     mixed: Floats
     factor: Floats
+    lev: Floats
 
 
 @kernel
@@ -65,6 +66,26 @@ def emphasis(q: Number, alpha: float) -> Number:
     if alpha == 0.5:
         return q
     return where(q > 0.0, exponential(2.0 * (1.0 - alpha) * logarithm(larger(q, TINY))), 0.0)
+
+
+@kernel
+def largest_in_turn(trial: Trial) -> tuple[Number, Number]:
+    """Return max[lev] and, if it is asked for, max[q^(2 (1-alpha)) lev] of the contexts of each block."""
+    highest = 0.0
+    highest_weighted = 0.0
+    for x in range(trial.q.shape[0]):
+        for a in range(trial.q.shape[1]):
+            lev = leverage(trial.factor, trial.z[x, a])
+            highest = larger(highest, lev)
+            if trial.weighted:
+                highest_weighted = larger(highest_weighted, emphasis(trial.q[x, a], trial.alpha) * lev)
+    return highest, highest_weighted
+
+
+@kernel
+def largest(trial: Trial) -> tuple[Number, Number]:
+    """Return the same; a card has its own."""
+    return largest_in_turn(trial)
 
 
 @kernel
@@ -77,14 +98,7 @@ def condition(trial: Trial, gamma: Number) -> Number:
         trial.mixed[i, i] = trial.mixed[i, i] + gamma
     sound = cholesky(trial.mixed, trial.factor)
     invert_lower(trial.factor)
-    highest = 0.0
-    highest_weighted = 0.0
-    for x in range(trial.q.shape[0]):
-        for a in range(trial.q.shape[1]):
-            lev = leverage(trial.factor, trial.z[x, a])
-            highest = larger(highest, lev)
-            if trial.weighted:
-                highest_weighted = larger(highest_weighted, emphasis(trial.q[x, a], trial.alpha) * lev)
+    highest, highest_weighted = largest(trial)
     result = highest_of_contexts(highest)
     if trial.weighted:
         result = result * highest_of_contexts(highest_weighted)

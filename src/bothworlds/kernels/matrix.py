@@ -115,3 +115,18 @@ def trace_of_ratio(inverse: Floats, sigma: Floats) -> Number:
                 inner = inner + (sigma[j, k] if k <= j else sigma[k, j]) * inverse[i, k]
             total = total + inverse[i, j] * inner
     return total
+
+
+@kernel
+def lower_bounds_in_turn(
+    theta: Floats, inverse: Floats, width: Number, z: Floats, blocked: Floats, out: Floats
+) -> None:  # fmt: skip
+    """Write <theta, z> - width |z|_{Sigma^-1} of every arm of a block of contexts; infinite for arms not offered."""
+    for a in range(z.shape[0]):
+        out[a] = product(theta, z[a]) - width * root(leverage(inverse, z[a])) + blocked[a]
+
+
+@kernel
+def lower_bounds(theta: Floats, inverse: Floats, width: Number, z: Floats, blocked: Floats, out: Floats) -> None:
+    """Write the lower bounds of all arms of a block of contexts; a card has its own."""
+    lower_bounds_in_turn(theta, inverse, width, z, blocked, out)

@@ -62,7 +62,7 @@ def add_two_arms(weight: Number, z: Floats, other_weight: Number, other_z: Float
 
 
 @kernel
-def add_context(world: World, x: int, q: Floats, sums: Floats) -> None:
+def add_arms(world: World, x: int, q: Floats, sums: Floats) -> None:
     """Add g(x) sum_a q(a|x) phi phi^T of a block of contexts to the sums (Section 2.2)."""
     g, z, K = world.g[x], world.z[x], q.shape[0]
     for a in range(0, K - 1, 2):
@@ -72,11 +72,23 @@ def add_context(world: World, x: int, q: Floats, sums: Floats) -> None:
 
 
 @kernel
+def add_context(world: World, x: int, q: Floats, sums: Floats) -> None:
+    """Add a block of contexts to the sums while its q_t is at hand; a card has its own."""
+    add_arms(world, x, q, sums)
+
+
+@kernel
 def collect(sums: Floats, sigma: Floats) -> None:
     """Write Sigma(q_t), the sums over all contexts, into the lower triangle of sigma."""
     for i in range(sigma.shape[0]):
         for j in range(i + 1):
             sigma[i, j] = over_contexts(sums[i, j])
+
+
+@kernel
+def covariance(world: World, q: Floats, sums: Floats, sigma: Floats) -> None:  # noqa: ARG001
+    """Write Sigma(q_t) into the lower triangle of sigma, after `add_context` of every context; a card has its own."""
+    collect(sums, sigma)
 
 
 @kernel

@@ -6,7 +6,7 @@ from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.entries import World
 from bothworlds.kernels.numbers import Number, larger, logarithm, matrix_of, over_contexts, row_of, where
-from bothworlds.kernels.plan import add_context, clear, collect, estimate, invert, mix
+from bothworlds.kernels.plan import add_context, clear, covariance, estimate, invert, mix
 from bothworlds.kernels.simplex import shannon_point
 
 TINY = 1e-300
@@ -91,7 +91,7 @@ def shannon_plan(world: World, state: Any, work: Any, eta: Number, gamma: Number
         estimate(world, state.theta, x, q)
         shannon_point(q, eta, q)
         add_context(world, x, q, work.sums)
-    collect(work.sums, state.sigma)
+    covariance(world, state.q, work.sums, state.sigma)
     mix(world, state, gamma)
     state.rates[0] = eta
     state.rates[1] = gamma

@@ -72,8 +72,8 @@ def _comparison(symbol: str) -> Callable[..., Any]:
     return lambda builder, left, right: builder.fcmp_ordered(symbol, left, right)
 
 
-def _function(function: Any, arity: int, typed: Callable[..., Any], build: Callable[..., Any]) -> None:
-    """Give a function of numbers.py its type and its machine code."""
+def lower_function(function: Any, arity: int, typed: Callable[..., Any], build: Callable[..., Any]) -> None:
+    """Give a function of numbers.py or tiles.py its type and its machine code."""
     type_callable(function)(lambda context: typed)  # noqa: ARG005
     lower_builtin(function, *[types.Any] * arity)(build)
 
@@ -275,28 +275,28 @@ def _lower_all() -> None:
     _operator(operator.iadd, _arithmetic("fadd"))
     for sign, symbol in (("lt", "<"), ("le", "<="), ("gt", ">"), ("ge", ">=")):
         _operator(getattr(operator, sign), _comparison(symbol), compares=True)
-    _function(numbers.value, 1, lambda number: number, lambda context, builder, sig, args: args[0])  # noqa: ARG005
-    _function(numbers.where, 3, _typed_where, _build_where)
-    _function(numbers.every, 1, lambda mask: types.boolean if _is_truth(mask) else None, _build_every)
-    _function(numbers.either, 2, _typed_masks, _build_either)
-    _function(numbers.both, 2, _typed_masks, _build_both)
-    _function(numbers.smaller, 2, _typed_two, _build_choice("<"))
-    _function(numbers.larger, 2, _typed_two, _build_choice(">"))
-    _function(numbers.absolute, 1, _typed_one, _at_once(math.fabs, "fabs"))
-    _function(numbers.root, 1, _typed_one, _at_once(math.sqrt, "sqrt"))
+    lower_function(numbers.value, 1, lambda number: number, lambda context, builder, sig, args: args[0])  # noqa: ARG005
+    lower_function(numbers.where, 3, _typed_where, _build_where)
+    lower_function(numbers.every, 1, lambda mask: types.boolean if _is_truth(mask) else None, _build_every)
+    lower_function(numbers.either, 2, _typed_masks, _build_either)
+    lower_function(numbers.both, 2, _typed_masks, _build_both)
+    lower_function(numbers.smaller, 2, _typed_two, _build_choice("<"))
+    lower_function(numbers.larger, 2, _typed_two, _build_choice(">"))
+    lower_function(numbers.absolute, 1, _typed_one, _at_once(math.fabs, "fabs"))
+    lower_function(numbers.root, 1, _typed_one, _at_once(math.sqrt, "sqrt"))
     for function, one in ((numbers.exponential, math.exp), (numbers.logarithm, math.log)):
-        _function(function, 1, _typed_one, _one_by_one(one))
-    _function(numbers.exponential_less_one, 1, _typed_one, _one_by_one(math.expm1))
-    _function(numbers.over_contexts, 1, _typed_reduction, _build_reduction(_arithmetic("fadd")))
-    _function(numbers.highest_of_contexts, 1, _typed_reduction, _build_reduction(_choose(">")))
-    _function(numbers.contexts, 1, _typed_view(CONTEXTS), _build_view)
-    _function(numbers.lanes, 1, _typed_view(LANES), _build_view)
-    _function(numbers.more_lanes, 1, _typed_view(MORE_LANES), _build_view)
-    _function(numbers.alone, 1, lambda memory: memory, lambda context, builder, sig, args: args[0])  # noqa: ARG005
-    _function(numbers.row_of, 3, lambda memory, start, count: _typed_part(memory, 1), _build_part)  # noqa: ARG005
-    _function(numbers.matrix_of, 4, lambda memory, start, n, m: _typed_part(memory, 2), _build_part)  # noqa: ARG005
-    _function(numbers.cube_of, 5, lambda memory, start, n, m, k: _typed_part(memory, 3), _build_part)  # noqa: ARG005
-    _function(numbers.lane_of, 2, _typed_lane, _build_lane)
+        lower_function(function, 1, _typed_one, _one_by_one(one))
+    lower_function(numbers.exponential_less_one, 1, _typed_one, _one_by_one(math.expm1))
+    lower_function(numbers.over_contexts, 1, _typed_reduction, _build_reduction(_arithmetic("fadd")))
+    lower_function(numbers.highest_of_contexts, 1, _typed_reduction, _build_reduction(_choose(">")))
+    lower_function(numbers.contexts, 1, _typed_view(CONTEXTS), _build_view)
+    lower_function(numbers.lanes, 1, _typed_view(LANES), _build_view)
+    lower_function(numbers.more_lanes, 1, _typed_view(MORE_LANES), _build_view)
+    lower_function(numbers.alone, 1, lambda memory: memory, lambda context, builder, sig, args: args[0])  # noqa: ARG005
+    lower_function(numbers.row_of, 3, lambda memory, start, count: _typed_part(memory, 1), _build_part)  # noqa: ARG005
+    lower_function(numbers.matrix_of, 4, lambda memory, start, n, m: _typed_part(memory, 2), _build_part)  # noqa: ARG005
+    lower_function(numbers.cube_of, 5, lambda memory, start, n, m, k: _typed_part(memory, 3), _build_part)  # noqa: ARG005
+    lower_function(numbers.lane_of, 2, _typed_lane, _build_lane)
 
 
 _lower_all()

@@ -12,6 +12,7 @@ import numba.cuda
 import numpy as np
 
 from bothworlds.environments.nature import Nature
+from bothworlds.kernels import card as card  # its text, to the compiler
 from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.driver import NatureText, Queue, Record, interpreted_driver

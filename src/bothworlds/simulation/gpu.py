@@ -2,7 +2,7 @@
 
 A thread plays a slice of rounds and writes its replication to the card's memory in between, so that progress shows, a
 run can be stopped and taken up again, and what it needs is known before it starts. Sizes are constants of the compiled
-kernel: loops unroll, and small arrays live in registers.
+kernel: loops unroll, and small arrays live in registers; large sums are made in tiles that do (`kernels.card`).
 """
 
 import math
