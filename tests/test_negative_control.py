@@ -46,4 +46,4 @@ def test_the_benchmark_prints_every_world_and_algorithm(
     module.main()
     printed = capsys.readouterr().out
     for label in module.algorithms(80):
-        assert printed.count(f"{label} ") == 3
+        assert printed.count(f"{label} ") == 4

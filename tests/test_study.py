@@ -227,10 +227,22 @@ def test_killed_and_resumed_equals_uninterrupted(tmp_path: Path) -> None:
         assert (whole / "cells" / name).read_bytes() == (broken / "cells" / name).read_bytes()
 
 
+def interrupted(process: subprocess.Popen[str]) -> str:
+    """Press Ctrl-C until it is heard: a compilation may swallow it."""
+    for _ in range(12):
+        process.send_signal(signal.SIGINT)
+        try:
+            return process.communicate(timeout=15)[1]
+        except subprocess.TimeoutExpired:
+            continue
+    process.kill()
+    return process.communicate()[1]
+
+
 def test_an_interrupted_run_says_how_to_go_on(tmp_path: Path) -> None:
     """Ctrl-C: exit code 130, a sentence, and what was finished is kept."""
     path = tmp_path / "long.toml"
-    path.write_text(TEXT.format(horizon=30_000_000))
+    path.write_text(TEXT.format(horizon=300_000_000))
     command = [
         sys.executable,
         "-m",
@@ -249,8 +261,7 @@ def test_an_interrupted_run_says_how_to_go_on(tmp_path: Path) -> None:
         time.sleep(0.05)
     assert (tmp_path / "out" / "cells").exists()  # on a busy machine the imports alone may take long
     time.sleep(1.0)
-    process.send_signal(signal.SIGINT)
-    _, talk = process.communicate(timeout=180)  # compilation cannot be interrupted on the spot
+    talk = interrupted(process)
     # Where the signal meets text that numba executes, Python ends by the signal itself; to a shell both are 130.
     assert process.returncode in (130, -signal.SIGINT)
     assert "the same command goes on" in talk
