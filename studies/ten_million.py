@@ -30,7 +30,11 @@ HERE = Path(__file__).parent
 DATA = HERE / "ten-million.json"
 PAGE = HERE.parent / "docs" / "ten-million.md"
 LEVELS = (0.05, 0.5, 0.95)
-TUNINGS: dict[str, float] = {"paper": 1.0, "certified": 0.1, "adaptive": 0.1}  # and the share of the horizon
+TUNINGS: dict[str, tuple[Any, float]] = {  # and the share of the horizon
+    "paper": (bw.Paper(), 1.0),
+    "certified, c = 1/8": (bw.Certified(c=0.125), 0.1),
+    "adaptive": (bw.Adaptive(), 0.1),
+}
 
 
 def world() -> en.Environment:
@@ -53,12 +57,14 @@ def progress(total: int) -> Any:
     return advance
 
 
-def measured(environment: en.Environment, tuning: Any, horizon: int, options: argparse.Namespace) -> dict[str, Any]:
+def measured(environment: en.Environment, label: str, options: argparse.Namespace) -> dict[str, Any]:
     """Play one tuning; return its curves."""
+    tuning, share = TUNINGS[label]
+    horizon = int(share * options.horizon)
     began = time.monotonic()
     run = bw.simulate(
         environment,
-        {tuning: bw.LCTsallisINF(tuning=tuning)},
+        {label: bw.LCTsallisINF(tuning=tuning)},
         horizon=horizon,
         replications=options.replications,
         checkpoints=100,
@@ -67,7 +73,7 @@ def measured(environment: en.Environment, tuning: Any, horizon: int, options: ar
         unfinished=options.unfinished,
     )
     seconds = time.monotonic() - began
-    result = run[tuning]
+    result = run[label]
     low, middle, high = result.quantiles(LEVELS)
     curves = {"mean": result.regret, "error": result.standard_error, "low": low, "middle": middle, "high": high}
     rounded = {name: [float(f"{value:.6g}") for value in values] for name, values in curves.items()}
@@ -83,10 +89,10 @@ def run(options: argparse.Namespace) -> None:
         found = json.loads(options.data.read_text(encoding="utf-8"))
         if all(found.get(name) == data[name] for name in ("horizon", "replications", "t0")):
             data = found
-    for tuning, share in TUNINGS.items():
-        if tuning not in data["tunings"]:
-            print(tuning, file=sys.stderr)
-            data["tunings"][tuning] = measured(environment, tuning, int(share * options.horizon), options)
+    for label in TUNINGS:
+        if label not in data["tunings"]:
+            print(label, file=sys.stderr)
+            data["tunings"][label] = measured(environment, label, options)
             write_bytes(options.data, (json.dumps(data) + "\n").encode())
 
 
@@ -104,7 +110,7 @@ def slopes(entry: dict[str, Any]) -> list[tuple[int, float, float]]:
 def chart(data: dict[str, Any]) -> Chart:
     """Draw regret against log t, with the 5 % and 95 % quantiles: a straight line is growth with log t."""
     lines = []
-    looks = styles({"kind": "LCTsallisINF", "tuning": tuning} for tuning in data["tunings"])
+    looks = styles({"kind": "LCTsallisINF", "tuning": label.split(",")[0]} for label in data["tunings"])
     for number, (tuning, entry) in enumerate(data["tunings"].items()):
         x, y, low, high = (np.array(entry[name]) for name in ("checkpoints", "mean", "low", "high"))
         lines.append(Line(label=tuning, number=number, style=looks[number], x=x, y=y, low=low, high=high))
