@@ -14,6 +14,7 @@ DASHES = ("", "7 4", "2 3", "9 3 2 3", "5 2")
 KNOWN = {
     "LCTsallisINF certified": (0, 0),
     "LCTsallisINF adaptive": (1, 0),
+    "LCTsallisINF matched": (7, 0),
     "LCTsallisINF paper": (2, 1),
     "RealFTRL": (3, 3),
     "OFUL": (4, 4),
@@ -59,7 +60,7 @@ def styles(algorithms: Iterable[dict[str, Any]]) -> list[Style]:
     Colours that fewest others have come first.
 
     >>> styles([{"kind": "LinUCB"}, {"kind": "mine"}])
-    [Style(colour=5, dash='7 4'), Style(colour=7, dash='')]
+    [Style(colour=5, dash='7 4'), Style(colour=4, dash='7 4')]
     """
     names = [identity(options) for options in algorithms]
     first = {name: names.index(name) for name in names if name in KNOWN}
