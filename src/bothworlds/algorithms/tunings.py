@@ -82,7 +82,7 @@ class Certified:
 
 @dataclass(frozen=True, kw_only=True)
 class Matched:
-    """Learning rates matched to what they cost: better than the paper's, proved, and not the paper's. alpha = 1/2.
+    """Learning rates matched to what they cost. Not the paper's; a theorem of our own. alpha = 1/2.
 
     As `Certified` it explores by the smallest gamma_t that keeps the paper's stability condition. The learning rate
     begins as large as the condition allows with gamma_t <= 1/2, and 1/eta_t then grows by what makes the penalty of a
