@@ -112,7 +112,7 @@ def exploration_rate(world: World, numbers: Numbers, state: State, work: Work, e
 
 @kernel
 def steady_points(world: World, numbers: Numbers, state: State, work: Work) -> int:
-    """Compute q_t with the largest eta_t, coming from above, that a gamma_t of at most 1/2 keeps stable.
+    """Compute q_t with the first eta_t, coming from above, that gamma_t = 1/2 keeps stable.
 
     From the cap downwards the rule's gamma_t is enough whatever q_t is, so the steps end there.
     """

@@ -9,9 +9,9 @@ from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.entries import World
 from bothworlds.kernels.matrix import product
-from bothworlds.kernels.numbers import Number, every, larger, over_contexts, root, smaller, where
+from bothworlds.kernels.numbers import Number, every, larger, over_contexts, root, smaller
 
-SURE = 1e-13  # entropy below this is rounding: in every context one arm is left
+SURE = 1e-13  # entropy below this is rounding, and counts as this
 TINY = 1e-300
 
 
@@ -57,8 +57,7 @@ def grow(world: World, numbers: Numbers, state: State) -> None:
         return
     eta, gamma, h = state.rates[0], state.rates[1], state.entropy[0]
     price = eta * spread(world, state.q, state.step, numbers.constant / eta) + 2.0 * gamma * state.fresh[0]
-    growth = where(h > SURE, price / larger(h, SURE), 0.0)
-    state.inverse_rate[0] = state.inverse_rate[0] + smaller(growth, 1.0 / eta)
+    state.inverse_rate[0] = state.inverse_rate[0] + smaller(price / larger(h, SURE), 1.0 / eta)
     state.fresh[0] = 0.0
     for i in range(state.step.shape[0]):
         state.step[i] = 0.0

@@ -85,7 +85,7 @@ class Matched:
     """Learning rates matched to what they cost. Not the paper's; a theorem of our own. alpha = 1/2.
 
     As `Certified` it explores by the smallest gamma_t that keeps the paper's stability condition. The learning rate
-    begins as large as the condition allows with gamma_t <= 1/2, and 1/eta_t then grows by what makes the penalty of a
+    begins as large as the condition allows with gamma_t = 1/2, and 1/eta_t then grows by what makes the penalty of a
     round equal to its stability and twice its exploration,
 
         1/eta_{t+1} = 1/eta_t + (eta_t V_t + 2 gamma_t)/h_t,       at most 2/eta_t
@@ -93,9 +93,10 @@ class Matched:
     with V_t the spread of the estimate made, weighted by q^(3/2), and h_t = -psi(q_t), both in the mean over contexts:
     the stability-penalty matching of Ito, Tsuchiya and Honda (COLT 2024), with the price of exploration added.
 
-    Proved in docs/theory.md, with feedback after every decision: the same orders as the paper's theorems in T, K, d and
-    C, with sqrt(L) in place of L, and exploration that costs sqrt(L K/(lambda Delta_*)) log T in place of
-    sqrt(K) L/(d lambda) log T. (The proved constants are larger than those of `Certified`.)
+    Proved in docs/theory.md, with feedback after every decision: the same orders as the paper's theorems in T, K and d,
+    with sqrt(L) in place of L, and exploration that costs sqrt(L K/(lambda Delta_*)) log T in place of
+    sqrt(K) L/(d lambda) log T; corruption adds C^(1/3) times the 2/3 power of that. The proved constants are far larger
+    than those of `Certified`.
 
     Parameters
     ----------

@@ -4,12 +4,12 @@ With w_t = eta_t V_t + 2 gamma_t, H = 2 (sqrt K - 1), u = 2L/(c^2 lambda) and A 
 
     R_T <= A E[sum_t w_t] + H max{1/cap, 1/eta_1}
 
-    sum_t w_t <= few + sqrt(16 H d T) + 24 (H/6)^(2/3) (u T)^(1/3)                                        always
-    sum_t w_t <= few + 4 sqrt(J F Q) + 24 (4/36)^(1/3) (4 J^2 u (K-1) Q)^(1/3) + the above at T = 1
+    E sum_t w_t <= few + sqrt(16 H d T) + 24 (H/6)^(2/3) (u T)^(1/3)                                        always
+    E sum_t w_t <= few + 4 sqrt(J F Q) + 24 (4/36)^(1/3) (4 J^2 u (K-1) Q)^(1/3) + the roots above at T = 1
 
 where Q = E sum_t sum_x g (1 - max q_t), F = 4 f d sqrt((K-1) L) with f the `stability_factor` of small steps, J =
-ceil(log2 T), and "few" is for the rounds in which 1/eta_t doubles. On the other side R_T + C >= (Delta_*/2) T M(Q/T).
-Each turns an upper bound on R_T into a smaller one; we iterate as for Appendix D.
+ceil(log2 max{T, 2}), and "few" is for the rounds in which 1/eta_t doubles. On the other side R_T + C >= (Delta_*/2) T
+M(Q/T). Each turns an upper bound on R_T into a smaller one; we iterate as for Appendix D.
 """
 
 import math

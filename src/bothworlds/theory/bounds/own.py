@@ -106,9 +106,11 @@ def matched_bounds(facts: Facts) -> list[Bound]:
     if facts.gap is not None:
         finite = math.isfinite(facts.margin)
         form = (
-            "(d sqrt(K L) log T)^((1+beta)/(2+beta)) Delta_*^(-beta/(2+beta)) T^(1/(2+beta)), exploration less"
+            "(d sqrt(K L) log T)^((1+beta)/(2+beta)) Delta_*^(-beta/(2+beta)) T^(1/(2+beta)) without corruption; "
+            "exploration adds lower powers of T"
             if finite
-            else "D + sqrt(C D) + E, D = d sqrt(K L) log(T)/Delta_*, E = sqrt(K L/(lambda Delta_*)) log(T)"
+            else "D + sqrt(C D) + E + (C E^2)^(1/3), D = d sqrt(K L) log(T)/Delta_*, "
+            "E = sqrt(K L/(lambda Delta_*)) log T"
         )
         found.append(
             facts.bound(
