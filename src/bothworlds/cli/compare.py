@@ -94,7 +94,7 @@ def compare(
     r"""Compare the paper's algorithm with its rivals, regime by regime; end in a table and a page.
 
     Needs no arguments: LC-Tsallis-INF in all tunings and its main rivals, in the paper's three regimes, under a margin
-    condition and with ad fatigue; about two minutes on two cores. It can be interrupted: the same command goes on.
+    condition and with ad fatigue; half a minute on two cores. It can be interrupted: the same command goes on.
 
     \b
     Examples:
