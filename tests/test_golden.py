@@ -1,0 +1,29 @@
+"""Every algorithm and tuning computes what it always did: interpreted, alone, in lanes, as a policy, after loading."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from goldens import CASES, FILE, as_policy, mathematics, simulated, world
+
+GOLDEN = json.loads(FILE.read_text())
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::UserWarning"),
+    pytest.mark.skipif(GOLDEN["mathematics"] != mathematics(), reason="another C library, with other last bits"),
+]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_simulations_leave_the_golden_values(name: str) -> None:
+    expected = GOLDEN["cases"][name]["simulated"]
+    assert simulated(CASES[name], "alone") == expected
+    assert simulated(CASES[name], "interpreted") == expected[:1]
+    if CASES[name].machine(world().problem).text.wide:
+        assert simulated(CASES[name], "lanes") == expected
+
+
+@pytest.mark.parametrize("interpreted", [False, True], ids=["compiled", "interpreted"])
+@pytest.mark.parametrize("name", CASES)
+def test_policies_reach_the_golden_values(name: str, interpreted: bool, tmp_path: Path) -> None:
+    assert as_policy(CASES[name], tmp_path, interpreted=interpreted) == GOLDEN["cases"][name]["policy"]
