@@ -15,7 +15,7 @@ import numpy as np
 
 import bothworlds as bw
 from bothworlds import environments as en
-from bothworlds.kernels.compile import compiled
+from bothworlds.kernels.jit.compile import compiled
 from bothworlds.kernels.corral import master_point
 
 HORIZON = 20_000

@@ -14,9 +14,9 @@ import numpy as np
 import bothworlds as bw
 from bothworlds import environments as en
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.compile import kernel
+from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.entries import KernelText, World
-from bothworlds.kernels.numbers import matrix_of, row_of
+from bothworlds.kernels.arithmetic import matrix_of, row_of
 from bothworlds.kernels.plan import choose_only, plain_numbers
 from bothworlds.kernels.random import Seed
 from bothworlds.kernels.status import OK

@@ -14,7 +14,7 @@ from numba.core.utils import order_by_target_specificity
 
 from bothworlds.kernels import card, exploration, matrix, plan
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.compile import compiled
+from bothworlds.kernels.jit.compile import compiled
 from bothworlds.kernels.entries import World
 
 SIZES = [(3, 12, 20), (4, 10, 13), (2, 13, 14), (3, 5, 16), (3, 11, 4)]  # tiles that fit, and that do not

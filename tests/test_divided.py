@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.stats import kstest
 
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.compile import compiled
+from bothworlds.kernels.jit.compile import compiled
 from bothworlds.kernels.divided import FAR, LARGEST_SPREAD, MOST_ARMS, Room, gather, simplex_moments, unit_of
 from bothworlds.kernels.random import SIMPLEX, two_uniforms
 from bothworlds.kernels.simplex_draw import draw_point, share_of_last, share_of_two

@@ -14,7 +14,7 @@ from bothworlds.environments import nature as rules
 from bothworlds.environments.environment import TEXT
 from bothworlds.environments.instances import context_probabilities
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.compile import compiled
+from bothworlds.kernels.jit.compile import compiled
 from bothworlds.kernels.random import CONTEXT, two_uniforms
 from worlds import parameters, random_problem
 

@@ -15,9 +15,9 @@ from scipy.stats import chisquare
 import bothworlds
 from bothworlds.kernels import matrix, plan, random, resampling
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.compile import CACHE_NAME, _drop_old_caches, _folder_for, compiled, source_hash
+from bothworlds.kernels.jit.compile import CACHE_NAME, _drop_old_caches, _folder_for, compiled, source_hash
 from bothworlds.kernels.entries import World, flat_world, in_blocks, world_of
-from bothworlds.kernels.numbers import WIDTH
+from bothworlds.kernels.arithmetic import WIDTH
 from bothworlds.kernels.random import MASK
 
 KNOWN_ANSWERS = [
@@ -177,7 +177,7 @@ def test_only_our_own_old_caches_are_dropped(tmp_path: Path) -> None:
 
 PROBE = """
 import numpy as np
-from bothworlds.kernels.compile import compiled, kernel
+from bothworlds.kernels.jit.compile import compiled, kernel
 from bothworlds.kernels import matrix
 from bothworlds.probe import caller
 f = compiled(caller)
@@ -185,7 +185,7 @@ print(f(np.eye(3)), sum(f.stats.cache_hits.values()))
 """
 
 CALLER = """
-from bothworlds.kernels.compile import kernel
+from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.matrix import trace_of_ratio
 
 @kernel

@@ -12,7 +12,7 @@ import pytest
 
 import bothworlds as bw
 from bothworlds import environments as en
-from bothworlds.kernels.compile import compiled, kernel
+from bothworlds.kernels.jit.compile import compiled, kernel
 from bothworlds.kernels.random import NATURE, two_uniforms
 from bothworlds.simulation.gymnasium import BanditEnv
 from test_simulation import INSTANCE, PAIR, PlainAlgorithm
@@ -184,7 +184,7 @@ def test_impossible_rules_are_refused(options: dict[str, Any], words: str) -> No
 
 
 RULE = """
-from bothworlds.kernels.compile import kernel
+from bothworlds.kernels.jit.compile import kernel
 SWITCH = {switch}
 @kernel
 def late(t):
@@ -206,7 +206,7 @@ def driver(rule: Any) -> Any:
 def test_an_edited_rule_is_never_served_old_machine_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Edit a constant, then a helper, beside an unchanged entry function: each time the new rule runs."""
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr("bothworlds.kernels.compile.cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr("bothworlds.kernels.jit.compile.cache_folder", lambda: tmp_path / "cache")
     seen = []
     for number, (switch, sign) in enumerate([("5", ""), ("8", ""), ("5", "-"), ("5", "-")]):
         (tmp_path / "edited_rule.py").write_text(RULE.format(switch=switch, sign=sign))

@@ -14,7 +14,7 @@ from scipy.optimize import minimize
 import bothworlds as bw
 from bothworlds.kernels import root_point, simplex
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.compile import compiled
+from bothworlds.kernels.jit.compile import compiled
 from bothworlds.kernels.status import NOT_CONVERGED, OK
 
 ALPHAS = (0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 0.999)

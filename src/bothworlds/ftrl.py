@@ -8,7 +8,7 @@ import numpy as np
 
 from bothworlds.errors import NumericalError, sentence
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.compile import compiled
+from bothworlds.kernels.jit.compile import compiled
 from bothworlds.kernels.simplex import shannon_point, tsallis_point
 from bothworlds.kernels.status import OK
 

@@ -4,24 +4,8 @@ import warnings
 from pathlib import Path
 from typing import Any, overload
 
-from bothworlds.algorithms.bobw_linear_exp4 import BoBWLinearEXP4
-from bothworlds.algorithms.bobw_mwu_lc import BoBWMWULC
-from bothworlds.algorithms.bobw_real_lin_exp3 import BoBWRealLinExp3
 from bothworlds.algorithms.fixed import FixedPolicy
-from bothworlds.algorithms.ftrl_lc import FTRLLC
-from bothworlds.algorithms.lc_tsallis_inf import LCTsallisINF
-from bothworlds.algorithms.lin_ts import LinTS
-from bothworlds.algorithms.lin_ucb import LinUCB
-from bothworlds.algorithms.linear_exp4 import LinearEXP4
-from bothworlds.algorithms.logdet_ftrl import LogdetFTRL
-from bothworlds.algorithms.mwu_lc import MWULC
-from bothworlds.algorithms.oful import OFUL
-from bothworlds.algorithms.per_context_exp3 import PerContextExp3
-from bothworlds.algorithms.per_context_tsallis_inf import PerContextTsallisINF
-from bothworlds.algorithms.real_ftrl import RealFTRL
-from bothworlds.algorithms.real_lin_exp3 import RealLinExp3
-from bothworlds.algorithms.robust_lin_exp3 import RobustLinExp3
-from bothworlds.algorithms.tunings import MGR, Adaptive, Certified, Matched, Paper, Reservoir
+from bothworlds.algorithms.registry import public_parts
 from bothworlds.plain import from_plain
 from bothworlds.policy import FORMAT, Policy
 from bothworlds.problem import Problem, SampledProblem
@@ -32,32 +16,6 @@ from bothworlds.sampled import FORMAT as SAMPLED_FORMAT
 from bothworlds.sampled import SampledPolicy
 from bothworlds.theory.design import Design
 from bothworlds.theory.exponential import TuningWarning
-
-PARTS = (
-    BoBWMWULC,
-    BoBWLinearEXP4,
-    BoBWRealLinExp3,
-    FTRLLC,
-    LCTsallisINF,
-    LinTS,
-    LinUCB,
-    LinearEXP4,
-    LogdetFTRL,
-    MWULC,
-    OFUL,
-    PerContextExp3,
-    PerContextTsallisINF,
-    RealFTRL,
-    RealLinExp3,
-    RobustLinExp3,
-    Paper,
-    Certified,
-    Adaptive,
-    Matched,
-    MGR,
-    Reservoir,
-)
-
 
 @overload
 def load(path: str | Path, *, interpreted: bool = False, problem: None = None) -> Policy: ...
@@ -89,7 +47,7 @@ def _rebuild_sampled(
     coverage, first, second = (float(value) for value in arrays["coverage"])
     frame = Frame(arrays["basis"], arrays["lift"], coverage, (first, second), problem.frame.notes)
     same = problem.with_frame(frame)
-    algorithm = from_plain(header["algorithm"], {part.__name__: part for part in PARTS})
+    algorithm = from_plain(header["algorithm"], public_parts())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TuningWarning)  # it was given at the start
         rule = algorithm.sampled_rule(same)
@@ -114,8 +72,7 @@ def _rebuild(header: dict[str, Any], arrays: dict[str, Any], *, interpreted: boo
     def saved_table(label: str, table: None = None) -> FixedPolicy:
         return FixedPolicy(frame["table"] if label != "uniform" else table, label)
 
-    makers: dict[str, Any] = {part.__name__: part for part in PARTS}
-    algorithm = from_plain(header["algorithm"], {**makers, "Design": saved_design, "FixedPolicy": saved_table})
+    algorithm = from_plain(header["algorithm"], {**public_parts(), "Design": saved_design, "FixedPolicy": saved_table})
     problem = Problem(
         features=arrays["features"],
         probabilities=arrays["probabilities"],

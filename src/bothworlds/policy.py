@@ -2,8 +2,8 @@
 
 import math
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, overload
 
@@ -12,17 +12,10 @@ import numpy as np
 from bothworlds.decision import Decision
 from bothworlds.errors import NumericalError, sentence
 from bothworlds.feedback import checked_loss
-from bothworlds.kernels.arrays import Floats, Ints, aligned
-from bothworlds.kernels.entries import (
-    KernelText,
-    World,
-    compiled_entries,
-    flat_world,
-    in_blocks,
-    interpreted_entries,
-    out_of_blocks,
-)
-from bothworlds.kernels.numbers import WIDTH
+from bothworlds.kernels.arithmetic import WIDTH
+from bothworlds.kernels.arrays import Floats, Ints
+from bothworlds.kernels.contract import Machine, out_of_blocks
+from bothworlds.kernels.entries import body_of, compiled_entries, interpreted_entries, memory_of, part_of, put
 from bothworlds.kernels.random import Seed, key_from
 from bothworlds.kernels.status import DAMAGED, OK
 from bothworlds.plain import to_plain
@@ -34,48 +27,19 @@ FORMAT = "bothworlds-policy-1"
 ONE_CONTEXT = (str, int, np.integer)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Machine:
-    """An algorithm made ready for a problem: kernel text, and the arrays it works on.
+class Algorithm(ABC):
+    """What makes policies: hyper-parameters, and a method that makes them ready for a problem as kernel text."""
 
-    ``begin(state)`` writes what is known before the first round into a state of zeros, ``learnt`` names the parts of
-    the state that a file must keep, and ``frame`` the arrays from which the same machine can be built again.
-    ``kept(blocks, d)`` tells how many numbers of the two memories, from their starts, are not computed afresh with
-    every plan (None: all may be kept). ``carried`` is how long a decision's direction and baseline are: d, unless told.
-    ``extra`` numbers are at the end of the learner's memory, for an algorithm that also has an entry per policy, say.
-    """
+    @abstractmethod
+    def machine(self, problem: Problem, frame: Mapping[str, Floats] | None = None) -> Machine:
+        """Make the algorithm ready for a problem; ``frame`` brings back the arrays of a saved policy."""
 
-    text: KernelText
-    world: World
-    numbers: Floats
-    begin: Callable[[Any], None]
-    learnt: tuple[str, ...]
-    frame: dict[str, Floats]
-    has_baseline: bool
-    kept: Callable[[int, int], tuple[int, int]] | None = None
-    carried: int = -1
-    extra: int = 0
+    def start(self, problem: Problem, *, rng: Seed = None, interpreted: bool = False) -> "Policy":
+        """Begin on a problem; the same seed gives the same decisions.
 
-    def __post_init__(self) -> None:
-        if self.carried < 0:
-            object.__setattr__(self, "carried", self.world.z.shape[2])
-
-    def sizes(self, blocks: int) -> tuple[int, int]:
-        """Return how many numbers the two memories take."""
-        _, K, d = self.world.z.shape
-        size, cell_size = self.text.sizes(blocks, K, d)
-        return size + self.extra, cell_size
-
-    def memory(self, blocks: int, *tail: int, cells: tuple[int, ...]) -> tuple[Floats, Floats]:
-        """Return the two memories at the start: numbers of the learner, then those with an entry per context.
-
-        ``tail`` and ``cells`` are further axes of the two: eight replications, or eight contexts.
+        ``interpreted`` runs the same text without compiling it: for the debugger, some hundred times slower.
         """
-        _, K, d = self.world.z.shape
-        size, cell_size = self.sizes(blocks)
-        numbers, per_context = aligned(size, *tail), aligned(cell_size, *cells)
-        self.begin(self.text.state_of(numbers, per_context, blocks, K, d))
-        return numbers, per_context
+        return Policy.begin(self, problem, self.machine(problem), rng=rng, interpreted=interpreted)
 
 
 class Policy:
@@ -94,18 +58,11 @@ class Policy:
         self._machine = machine
         self._key = key
         self._entries = (interpreted_entries if interpreted else compiled_entries)(machine.text)
-        wide = machine.text.wide
-        self._fixed = (flat_world(machine.world, wide=wide), machine.numbers)
-        S, K, d = machine.world.z.shape
-        self._shape = (-(-S // WIDTH) if wide else S, K, d)
-        cells = (WIDTH,) if wide else ()
-        self._nothing = np.zeros(machine.carried)
-        # Two memories: an update fills the spare one, which becomes current if all went well.
-        self._memory = machine.memory(self._shape[0], cells=cells)
-        self._spare = machine.memory(self._shape[0], cells=cells)
-        self._named, self._spare_named = self._names(self._memory), self._names(self._spare)
-        everything = tuple(len(part) for part in self._memory)
-        self._kept = everything if machine.kept is None else machine.kept(self._shape[0], d)
+        self._body = body_of(machine, key)
+        self._sides = tuple(self._names(side) for side in (0, 1))
+        self._side = 0
+        direction, baseline = machine.carried
+        self._direction, self._baseline = np.zeros(direction), np.zeros(baseline)
         self._rounds = OpenRounds()
         self._refresh()
 
@@ -124,42 +81,30 @@ class Policy:
     @property
     def updates(self) -> int:
         """How many decisions were answered."""
-        return int(self._named.t[0]) - 1
+        return int(self._sides[self._side].t[0]) - 1
 
     @property
     def open_rounds(self) -> int:
         """How many decisions still wait for feedback."""
         return len(self._rounds)
 
-    def _names(self, memory: tuple[Floats, Floats]) -> Any:
-        """Return the named parts of a memory."""
-        return self._machine.text.state_of(*memory, *self._shape)
+    def _names(self, side: int) -> Any:
+        """Return the state by name, as it lies in one of the two memories."""
+        return self._machine.text.state_of(*memory_of(self._machine, self._body, side), self._body.sizes)
 
     @property
     def state(self) -> Any:
         """The algorithm's state by name; arrays with an entry per context are copies, (contexts, ...), of its own."""
-        return self._plain(self._named, self._memory[1])
-
-    def _plain(self, named: Any, cells: Floats) -> Any:
-        """Return named parts of a memory with contexts in the first axis."""
-        if not self._machine.text.wide:
-            return named
-        S = self.problem.n_contexts
-        return named._make(out_of_blocks(part, S) if np.may_share_memory(part, cells) else part for part in named)
-
-    def _swap(self) -> None:
-        """Exchange the two memories."""
-        self._memory, self._spare = self._spare, self._memory
-        self._named, self._spare_named = self._spare_named, self._named
+        return _map(self._plain, self._sides[self._side])
 
     def _propensity(self, x: int, a: int) -> float:
         """Return pi_t(a|x)."""
-        pi = self._named.pi
+        pi = self._sides[self._side].pi
         return float(pi.item(x // WIDTH, a, x % WIDTH) if pi.ndim == 3 else pi.item(x, a))
 
     def probabilities(self, context: str | int | None = None) -> Floats:
         """Return pi_t(. | context), shape (arms,), or the table of all contexts, shape (contexts, arms)."""
-        pi = self._named.pi
+        pi = self._sides[self._side].pi
         table: Floats = out_of_blocks(pi, self.problem.n_contexts) if pi.ndim == 3 else pi.copy()
         return table if context is None else table[self.problem.context_index(context)]
 
@@ -177,10 +122,10 @@ class Policy:
 
     def _act(self, x: int) -> Decision:
         number = self._rounds.add()
-        direction = np.empty(self._nothing.shape)
-        baseline = np.empty(self._nothing.shape) if self._machine.has_baseline else None
-        filled = self._nothing if baseline is None else baseline
-        arm = self._entries.act(*self._fixed, *self._memory, *self._shape, x, self._key, number, direction, filled)
+        direction = np.empty(len(self._direction))
+        baseline = np.empty(len(self._baseline)) if self._machine.text.has_baseline else None
+        filled = self._baseline if baseline is None else baseline
+        arm = self._entries.act(*self._body, self._side, x, self._key, number, direction, filled)
         return Decision(
             number,
             x,
@@ -211,7 +156,7 @@ class Policy:
         if isinstance(decision, Decision):
             value = self._loss(given, is_reward=is_reward)
             self._check(decision)
-            self._accept(self._feed(decision, value, kept=self._kept, finish=True))
+            self._accept(self._feed(decision, value, begins=True, ends=True), decision)
             self._rounds.close(decision.round)
         elif isinstance(decision, Mapping):
             raise ValueError("this is a decision's dictionary; make it a decision again with Decision.from_dict")
@@ -230,31 +175,19 @@ class Policy:
         last = len(batch) - 1
         status = OK
         for i, (made, value) in enumerate(zip(batch, losses, strict=True)):
-            status = self._feed(made, value, kept=self._kept if i == 0 else (0, 0), finish=i == last)
+            status = self._feed(made, value, begins=i == 0, ends=i == last)
             if status != OK:
                 break
         if batch:
-            self._accept(status)
+            self._accept(status, batch[i])
         for made in batch:
             self._rounds.close(made.round)
 
-    def _feed(self, made: Decision, loss: float, *, kept: tuple[int, ...], finish: bool) -> int:
+    def _feed(self, made: Decision, loss: float, *, begins: bool, ends: bool) -> int:
         """Learn from one decision in the spare memory; return a status."""
-        baseline = self._nothing if made.baseline is None else made.baseline
-        return self._entries.step(
-            *self._fixed,
-            *self._memory,
-            *self._spare,
-            *self._shape,
-            *kept,
-            True,
-            finish,
-            made.context,
-            made.arm,
-            loss,
-            made.direction,
-            baseline,
-        )
+        baseline = self._baseline if made.baseline is None else made.baseline
+        stages, play = (begins, True, ends), (made.context, made.arm, loss, made.propensity)
+        return self._entries.step(*self._body, self._side, *stages, *play, made.direction, baseline)
 
     def expire(self, *, before: int) -> int:
         """Close all decisions of rounds before the given one that were never answered; return how many."""
@@ -273,45 +206,36 @@ class Policy:
         if made.round not in self._rounds:
             known = "was answered or has expired" if 1 <= made.round <= self.rounds else "was never decided"
             raise ValueError(f"round {made.round} {known}; each decision takes feedback once")
-        if not (0 <= made.context < self.problem.n_contexts and 0 <= made.arm < self._shape[1]):
+        if not (0 <= made.context < self.problem.n_contexts and 0 <= made.arm < self.problem.n_arms):
             raise ValueError(f"round {made.round}: no context {made.context} with an arm {made.arm}")
-        if (made.baseline is not None) != self._machine.has_baseline:
+        if (made.baseline is not None) != self._machine.text.has_baseline:
             raise ValueError(f"round {made.round}: the decision's baseline does not fit this policy")
-        expected = self._nothing.shape
-        if made.direction.shape != expected or (made.baseline is not None and made.baseline.shape != expected):
-            raise ValueError(f"round {made.round}: direction or baseline damaged, they need {expected[0]} numbers each")
+        expected = (self._direction.shape, self._baseline.shape)
+        if (made.direction.shape, self._baseline.shape if made.baseline is None else made.baseline.shape) != expected:
+            [direction], [baseline] = expected
+            raise ValueError(
+                f"round {made.round}: direction or baseline damaged, they need {direction} and {baseline} numbers"
+            )
 
     def _refresh(self) -> None:
         """Compute the plan from what is learnt."""
-        nothing = self._nothing
-        status = self._entries.step(
-            *self._fixed,
-            *self._memory,
-            *self._spare,
-            *self._shape,
-            *self._kept,
-            False,
-            True,
-            0,
-            0,
-            0.0,
-            nothing,
-            nothing,
-        )
-        self._accept(status)
+        nothing = 0, 0, 0.0, 1.0, self._direction, self._baseline
+        self._accept(self._entries.step(*self._body, self._side, True, False, True, *nothing))
 
-    def _accept(self, status: int) -> None:
+    def _accept(self, status: int, made: Decision | None = None) -> None:
         """Make the new state the current one, or raise and keep the old one."""
         if status == OK:
-            self._swap()
+            self._side = 1 - self._side
             return
-        if status == DAMAGED:
-            raise ValueError(f"decision damaged: {sentence(status)}; nothing was learnt")
-        failed = self._spare_named
+        if status == DAMAGED and made is not None:
+            raise ValueError(
+                f"round {made.round}: propensity, direction or baseline damaged: no plan of this policy plays arm "
+                f"{made.arm} in context {made.context} with such numbers. Nothing was learnt; if the decision was read "
+                "from a log, read that line again, or close the round with expire"
+            )
+        failed = self._sides[1 - self._side]
         rarest = int(self.problem.probabilities.argmin())
-        with np.errstate(all="ignore"):
-            sigma = np.tril(failed.sigma) + np.tril(failed.sigma, -1).T
-            condition = np.linalg.cond(sigma) if np.isfinite(sigma).all() else math.inf
+        condition = _condition(failed.sigma) if hasattr(failed, "sigma") else math.nan
         raise NumericalError(
             f"{sentence(status)} at t = {int(failed.t[0])} (condition number {condition:.3g}, rarest context "
             f"{self.problem.contexts[rarest]!r} with probability {self.problem.probabilities[rarest]:.3g}). "
@@ -320,7 +244,13 @@ class Policy:
 
     def learnt(self) -> dict[str, Floats]:
         """Return what was learnt, by name, as copies: together with problem and algorithm all that a file keeps."""
-        return {name: getattr(self.state, name).copy() for name in self._machine.learnt}
+        found = {name: part_of(self._machine, self._body, self._side, name) for name in self._machine.text.memory.learnt}
+        return {name: self._plain(name, part).copy() for name, part in found.items()}
+
+    def _plain(self, name: str, part: Floats) -> Floats:
+        """Return a field of the state with contexts in its first axis."""
+        blocked = self._machine.text.wide and self._machine.text.memory.leaves[name].array == "rows"
+        return out_of_blocks(part, self.problem.n_contexts) if blocked else part
 
     def save(self, path: str | Path) -> None:
         """Write the policy to an .npz file; `bothworlds.load` continues it bit for bit."""
@@ -351,11 +281,22 @@ class Policy:
         """Put back what a file kept (used by `bothworlds.load`)."""
         self.name = name
         self._rounds = rounds
-        for part in self._machine.learnt:
-            target = getattr(self._named, part)
-            blocked = self._machine.text.wide and np.may_share_memory(target, self._memory[1])
-            target[...] = in_blocks(learnt[part]) if blocked else learnt[part]
+        for part in self._machine.text.memory.learnt:
+            put(self._machine, self._body, self._side, part, learnt[part])
         self._refresh()
 
     def __repr__(self) -> str:
         return f"Policy({self.algorithm}, {self.rounds} rounds, {self.updates} updates)"
+
+
+def _map(change: Callable[[str, Floats], Floats], record: Any) -> Any:
+    """Return a record with every field at an end changed."""
+    parts = zip(record._fields, record, strict=True)
+    return record._make(_map(change, part) if hasattr(part, "_fields") else change(name, part) for name, part in parts)
+
+
+def _condition(sigma: Floats) -> float:
+    """Return the condition number of a matrix of which the lower triangle is at hand."""
+    with np.errstate(all="ignore"):
+        whole = np.tril(sigma) + np.tril(sigma, -1).T
+        return float(np.linalg.cond(whole)) if np.isfinite(whole).all() else math.inf

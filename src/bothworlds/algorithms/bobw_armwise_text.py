@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 from bothworlds.kernels.armwise import factor_of_arm
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.compile import kernel
+from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.entries import KernelText, World
 from bothworlds.kernels.epochs import end_epoch
 from bothworlds.kernels.excluding import explore, in_base, mix_options, others
 from bothworlds.kernels.matrix import invert_lower, leverage, product, solve
-from bothworlds.kernels.numbers import matrix_of, row_of
+from bothworlds.kernels.arithmetic import matrix_of, row_of
 from bothworlds.kernels.plan import all_finite, draw_from
 from bothworlds.kernels.random import Pair
 from bothworlds.kernels.reduction import (
@@ -124,25 +124,25 @@ def estimated(state: State, x: int, a: int) -> bool:
 
 
 @kernel
-def arm_leverage(world: World, numbers: Numbers, state: State, work: Work, a: int) -> float:
+def arm_leverage(known: Known, numbers: Numbers, state: State, work: Work, a: int) -> float:
     """Return the largest x^T Sigma_a^-1 x of the contexts in which the base estimates the arm; -1 if that fails."""
     complements = numbers.lists[state.pi.shape[1] :]
-    if not factor_of_arm(world, state, work, state.base, complements, a):
+    if not factor_of_arm(known, state, work, state.base, complements, a):
         return -1.0
     invert_lower(state.factor)
     highest = 0.0
     for x in range(state.base.shape[0]):
         if estimated(state, x, a):
-            highest = max(highest, leverage(state.factor, world.z[x, a]))
+            highest = max(highest, leverage(state.factor, known.z[x, a]))
     return highest
 
 
 @kernel
-def begin_epoch(world: World, numbers: Numbers, state: State, work: Work) -> int:
+def begin_epoch(known: Known, numbers: Numbers, state: State, work: Work) -> int:
     """Compute what the candidate fixes: the sum of the ranks of the base's arms, 1/lambda of even play, c1 and c2."""
     for x in range(state.excluded.shape[0]):
         state.excluded[x] = -1.0 if numbers.maps > 0.0 else state.candidate[x]
-    most = explore(world, state)
+    most = explore(known, state)
     dimension = 0.0
     highest = 0.0
     for a in range(state.base.shape[1]):
@@ -150,7 +150,7 @@ def begin_epoch(world: World, numbers: Numbers, state: State, work: Work) -> int
         for x in range(state.base.shape[0]):
             present = present or estimated(state, x, a)
         if present:
-            largest = arm_leverage(world, numbers, state, work, a)
+            largest = arm_leverage(known, numbers, state, work, a)
             if largest < 0.0:
                 return NOT_POSITIVE
             highest = max(highest, largest)
@@ -160,40 +160,40 @@ def begin_epoch(world: World, numbers: Numbers, state: State, work: Work) -> int
 
 
 @kernel
-def plan_base(world: World, numbers: Numbers, state: State) -> None:
+def plan_base(known: Known, numbers: Numbers, state: State) -> None:
     """Write the base's rates and its policy (1 - gamma) softmax of <x, Theta_a> + gamma even play."""
     plan_rates(state, numbers.printed > 0.0)
     eta, gamma = state.rates[0], state.rates[1]
     for x in range(state.base.shape[0]):
-        count = others(world, state, x)
+        count = others(known, state, x)
         alone = count == 0
         row = state.base[x]
         for a in range(row.shape[0]):
-            row[a] = product(state.arms[a], world.z[x, a]) if in_base(world, state, x, a, alone) else math.inf
+            row[a] = product(state.arms[a], known.z[x, a]) if in_base(known, state, x, a, alone) else math.inf
         shannon_point(row, max(eta, LEAST_RATE), row)
         for a in range(row.shape[0]):
-            even = 1.0 / max(count, 1) if in_base(world, state, x, a, alone) else 0.0
+            even = 1.0 / max(count, 1) if in_base(known, state, x, a, alone) else 0.0
             row[a] = (1.0 - gamma) * row[a] + gamma * even
 
 
 @kernel
-def refresh(world: World, numbers: Numbers, state: State, work: Work) -> int:
+def refresh(known: Known, numbers: Numbers, state: State, work: Work) -> int:
     """Compute the plan: pi_t = q_1 candidate + q_2 base; where the candidate is not offered both play the base."""
     if not all_finite(state.theta) or not all_finite(state.losses):
         return NOT_FINITE
     if state.planned[0] != state.epoch[0]:
-        status = begin_epoch(world, numbers, state, work)
+        status = begin_epoch(known, numbers, state, work)
         if status != OK:
             return status
     plan_master(state)
-    plan_base(world, numbers, state)
+    plan_base(known, numbers, state)
     mix_options(state)
     return OK
 
 
 @kernel
 def choose(
-    world: World,
+    known: Known,
     numbers: Numbers,
     state: State,
     work: Work,
@@ -214,8 +214,8 @@ def choose(
     for i in range(direction.shape[0]):
         direction[i] = 0.0
     if option == 1 and estimated(state, x, arm):
-        sound = factor_of_arm(world, state, work, state.base, numbers.lists[state.pi.shape[1] :], arm)
-        solve(state.factor, world.z[x, arm], direction[:d])
+        sound = factor_of_arm(known, state, work, state.base, numbers.lists[state.pi.shape[1] :], arm)
+        solve(state.factor, known.z[x, arm], direction[:d])
         for i in range(d):
             direction[i] = direction[i] / state.shares[1] if sound else math.nan
     write_option(state, option, direction, d)
@@ -224,7 +224,7 @@ def choose(
 
 @kernel
 def learn(
-    world: World,
+    known: Known,
     numbers: Numbers,
     state: State,
     x: int,
@@ -242,7 +242,7 @@ def learn(
         state.arms[a, i] += loss * direction[i]
     tell_master(state, loss, direction, d)
     state.counts[x, a] += 1.0
-    end_epoch(world, state, numbers.maps > 0.0)
+    end_epoch(known, state, numbers.maps > 0.0)
 
 
 TEXT = KernelText(sizes, numbers_of, state_of, work_of, refresh, choose, learn)

@@ -4,13 +4,13 @@ import math
 from typing import NamedTuple
 
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.compile import kernel
+from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.entries import KernelText, World
 from bothworlds.kernels.epochs import end_epoch_of_policies, forget_plays
 from bothworlds.kernels.excluding import base_covariance, find_span, highest_leverage, inside
 from bothworlds.kernels.experts import draw_policy, loss_in_table, loss_of_point, marginals
 from bothworlds.kernels.matrix import apply_inverse
-from bothworlds.kernels.numbers import matrix_of, row_of
+from bothworlds.kernels.arithmetic import matrix_of, row_of
 from bothworlds.kernels.plan import all_finite, invert
 from bothworlds.kernels.random import Pair
 from bothworlds.kernels.reduction import (
@@ -147,7 +147,7 @@ def most_arms(state: State) -> float:
 
 
 @kernel
-def begin_epoch(world: World, numbers: Numbers, state: State, work: Work) -> int:
+def begin_epoch(known: Known, numbers: Numbers, state: State, work: Work) -> int:
     """Compute what the candidate fixes: N, and J and lambda of an even draw of the others; c1 and c2."""
     size = others(state)
     for p in range(state.weights.shape[0]):
@@ -160,12 +160,12 @@ def begin_epoch(world: World, numbers: Numbers, state: State, work: Work) -> int
         return OK
     for i in range(state.span.shape[0]):
         state.span[i] = 1.0
-    base_covariance(world, state, work)
+    base_covariance(known, state, work)
     rank = find_span(state)
-    base_covariance(world, state, work)
+    base_covariance(known, state, work)
     status = invert(state)
     if status == OK:
-        highest = highest_leverage(world, state, work)
+        highest = highest_leverage(known, state, work)
         fix_constants(state, rank, highest, size, numbers.scale, numbers.log_horizon, False)
     return status
 
@@ -197,19 +197,19 @@ def weigh(numbers: Numbers, state: State) -> None:
 
 
 @kernel
-def plan_base(world: World, numbers: Numbers, state: State, work: Work) -> int:
+def plan_base(known: Known, numbers: Numbers, state: State, work: Work) -> int:
     """Write the base's rates, its weights of policies, what they mean for arms, and the covariance of that."""
     plan_rates(state, False)
     weigh(numbers, state)
     marginals(numbers.lists, state.weights, state.base)
     if numbers.linear == 0.0:
         return OK
-    base_covariance(world, state, work)
+    base_covariance(known, state, work)
     return invert(state)
 
 
 @kernel
-def refresh(world: World, numbers: Numbers, state: State, work: Work) -> int:
+def refresh(known: Known, numbers: Numbers, state: State, work: Work) -> int:
     """Compute the plan: pi_t = q_1 candidate + q_2 base."""
     S = state.pi.shape[0]
     if not all_finite(state.theta) or not all_finite(state.losses):
@@ -218,11 +218,11 @@ def refresh(world: World, numbers: Numbers, state: State, work: Work) -> int:
         if not all_finite(state.table[x]):
             return NOT_FINITE
     if state.planned[0] != state.epoch[0]:
-        status = begin_epoch(world, numbers, state, work)
+        status = begin_epoch(known, numbers, state, work)
         if status != OK:
             return status
     plan_master(state)
-    status = plan_base(world, numbers, state, work)
+    status = plan_base(known, numbers, state, work)
     for x in range(S):
         for a in range(state.pi.shape[1]):
             state.pi[x, a] = state.shares[1] * state.base[x, a]
@@ -232,7 +232,7 @@ def refresh(world: World, numbers: Numbers, state: State, work: Work) -> int:
 
 @kernel
 def choose(
-    world: World,
+    known: Known,
     numbers: Numbers,
     state: State,
     work: Work,
@@ -258,7 +258,7 @@ def choose(
     if option == 1 and numbers.linear == 0.0:
         direction[0] = 1.0 / (state.shares[1] * state.base[x, arm])
     elif option == 1:
-        inside(world, state, x, arm, work.vector)
+        inside(known, state, x, arm, work.vector)
         apply_inverse(state.inverse, work.vector, work.half, direction)
         for i in range(d):
             direction[i] /= state.shares[1]
@@ -269,7 +269,7 @@ def choose(
 
 @kernel
 def learn(
-    world: World,  # noqa: ARG001
+    known: Known,  # noqa: ARG001
     numbers: Numbers,
     state: State,
     x: int,

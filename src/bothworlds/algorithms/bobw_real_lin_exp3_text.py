@@ -4,7 +4,7 @@ import math
 from typing import NamedTuple
 
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.compile import kernel
+from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.entries import KernelText, World
 from bothworlds.kernels.epochs import end_epoch
 from bothworlds.kernels.excluding import (
@@ -18,7 +18,7 @@ from bothworlds.kernels.excluding import (
     others,
 )
 from bothworlds.kernels.matrix import apply_inverse, product
-from bothworlds.kernels.numbers import matrix_of, row_of
+from bothworlds.kernels.arithmetic import matrix_of, row_of
 from bothworlds.kernels.plan import all_finite, draw_from, invert
 from bothworlds.kernels.random import Pair
 from bothworlds.kernels.reduction import (
@@ -125,61 +125,61 @@ def work_of(memory: Floats, cells: Floats, B: int, K: int, d: int) -> Work:  # n
 
 
 @kernel
-def begin_epoch(world: World, numbers: Numbers, state: State, work: Work) -> int:
+def begin_epoch(known: Known, numbers: Numbers, state: State, work: Work) -> int:
     """Compute what the candidate fixes: J, lambda of even play of the base's arms, and the constants c1 and c2."""
     for x in range(state.excluded.shape[0]):
         state.excluded[x] = -1.0 if numbers.maps > 0.0 else state.candidate[x]
-    most = explore(world, state)
+    most = explore(known, state)
     for i in range(state.span.shape[0]):
         state.span[i] = 1.0
-    base_covariance(world, state, work)
+    base_covariance(known, state, work)
     rank = find_span(state)
-    base_covariance(world, state, work)
+    base_covariance(known, state, work)
     status = invert(state)
     if status != OK:
         return status
-    highest = highest_leverage(world, state, work)
+    highest = highest_leverage(known, state, work)
     fix_constants(state, rank, highest, most, numbers.scale, numbers.log_horizon, numbers.printed > 0.0)
     return OK
 
 
 @kernel
-def plan_base(world: World, numbers: Numbers, state: State, work: Work) -> int:
+def plan_base(known: Known, numbers: Numbers, state: State, work: Work) -> int:
     """Write the base's rates, its policy (1 - gamma) softmax + gamma even play of M, and its covariance."""
     plan_rates(state, numbers.printed > 0.0)
     eta, gamma = state.rates[0], state.rates[1]
     for x in range(state.base.shape[0]):
-        count = others(world, state, x)
+        count = others(known, state, x)
         alone = count == 0
         row = state.base[x]
         for a in range(row.shape[0]):
-            row[a] = product(state.theta, world.z[x, a]) if in_base(world, state, x, a, alone) else math.inf
+            row[a] = product(state.theta, known.z[x, a]) if in_base(known, state, x, a, alone) else math.inf
         shannon_point(row, max(eta, LEAST_RATE), row)
         for a in range(row.shape[0]):
-            even = 1.0 / max(count, 1) if in_base(world, state, x, a, alone) else 0.0
+            even = 1.0 / max(count, 1) if in_base(known, state, x, a, alone) else 0.0
             row[a] = (1.0 - gamma) * row[a] + gamma * even
-    base_covariance(world, state, work)
+    base_covariance(known, state, work)
     return invert(state)
 
 
 @kernel
-def refresh(world: World, numbers: Numbers, state: State, work: Work) -> int:
+def refresh(known: Known, numbers: Numbers, state: State, work: Work) -> int:
     """Compute the plan: pi_t = q_1 candidate + q_2 base; where the candidate is not offered both play the base."""
     if not all_finite(state.theta) or not all_finite(state.losses):
         return NOT_FINITE
     if state.planned[0] != state.epoch[0]:
-        status = begin_epoch(world, numbers, state, work)
+        status = begin_epoch(known, numbers, state, work)
         if status != OK:
             return status
     plan_master(state)
-    status = plan_base(world, numbers, state, work)
+    status = plan_base(known, numbers, state, work)
     mix_options(state)
     return status
 
 
 @kernel
 def choose(
-    world: World,
+    known: Known,
     numbers: Numbers,  # noqa: ARG001
     state: State,
     work: Work,
@@ -199,7 +199,7 @@ def choose(
     for i in range(direction.shape[0]):
         direction[i] = 0.0
     if option == 1:
-        inside(world, state, x, arm, work.vector)
+        inside(known, state, x, arm, work.vector)
         apply_inverse(state.inverse, work.vector, work.half, direction)
         for i in range(d):
             direction[i] /= state.shares[1]
@@ -209,7 +209,7 @@ def choose(
 
 @kernel
 def learn(
-    world: World,
+    known: Known,
     numbers: Numbers,
     state: State,
     x: int,
@@ -227,7 +227,7 @@ def learn(
         state.theta[i] += loss * direction[i]
     tell_master(state, loss, direction, d)
     state.counts[x, a] += 1.0
-    end_epoch(world, state, numbers.maps > 0.0)
+    end_epoch(known, state, numbers.maps > 0.0)
 
 
 TEXT = KernelText(sizes, numbers_of, state_of, work_of, refresh, choose, learn)

@@ -10,10 +10,10 @@ import numpy as np
 from bothworlds.algorithms import linear_exp4_seen_text as seen_text
 from bothworlds.algorithms.options import check_choice, check_contexts, check_horizon, description
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.compile import kernel
+from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.entries import KernelText, World
 from bothworlds.kernels.experts import loss_of_point
-from bothworlds.kernels.numbers import exponential
+from bothworlds.kernels.arithmetic import exponential
 from bothworlds.kernels.plan import (
     add_context,
     add_estimate,
@@ -78,27 +78,27 @@ def weigh_policies(numbers: Numbers, state: State) -> None:
 
 
 @kernel
-def multiply_out(world: World, numbers: Numbers, state: State) -> None:
+def multiply_out(known: Known, numbers: Numbers, state: State) -> None:
     """Write the same for all K^S policies: their weights factorise into a softmax of rate eta g(x) per context."""
     for x in range(state.q.shape[0]):
-        estimate(world, state.theta, x, state.q[x])
-        shannon_point(state.q[x], numbers.eta * world.g[x], state.q[x])
+        estimate(known, state.theta, x, state.q[x])
+        shannon_point(state.q[x], numbers.eta * known.g[x], state.q[x])
 
 
 @kernel
-def refresh(world: World, numbers: Numbers, state: State, work: Work) -> int:
+def refresh(known: Known, numbers: Numbers, state: State, work: Work) -> int:
     """Compute the plan of round t: q_t, pi_t = (1 - gamma) q_t + gamma e*, Sigma_t and its inverse factor."""
     if not all_finite(state.theta):
         return NOT_FINITE
     if numbers.listed > 0.0:
         weigh_policies(numbers, state)
     else:
-        multiply_out(world, numbers, state)
+        multiply_out(known, numbers, state)
     clear(work.sums)
     for x in range(state.q.shape[0]):
-        add_context(world, x, state.q[x], work.sums)
-    covariance(world, state.q, work.sums, state.sigma)
-    mix(world, state, numbers.gamma)
+        add_context(known, x, state.q[x], work.sums)
+    covariance(known, state.q, work.sums, state.sigma)
+    mix(known, state, numbers.gamma)
     state.rates[0] = numbers.eta
     state.rates[1] = numbers.gamma
     return invert(state)

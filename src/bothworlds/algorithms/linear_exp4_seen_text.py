@@ -9,11 +9,11 @@ import math
 from typing import NamedTuple
 
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.compile import kernel
+from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.entries import KernelText, World
 from bothworlds.kernels.experts import loss_in_table
 from bothworlds.kernels.matrix import leverage, product
-from bothworlds.kernels.numbers import matrix_of, row_of
+from bothworlds.kernels.arithmetic import matrix_of, row_of
 from bothworlds.kernels.plan import all_finite, choose_exactly, invert
 from bothworlds.kernels.seen import seen_covariance, seen_in_all
 from bothworlds.kernels.shannon import Work
@@ -106,16 +106,16 @@ def weigh_policies(numbers: Numbers, state: State) -> None:
 
 
 @kernel
-def multiply_out(world: World, numbers: Numbers, state: State) -> None:
+def multiply_out(known: Known, numbers: Numbers, state: State) -> None:
     """Write the same for all maps: a softmax of the table in every context."""
     for x in range(state.pi.shape[0]):
         for a in range(state.pi.shape[1]):
-            state.pi[x, a] = state.table[x, a] + world.blocked[x, a]
+            state.pi[x, a] = state.table[x, a] + known.blocked[x, a]
         shannon_point(state.pi[x], numbers.eta, state.pi[x])
 
 
 @kernel
-def refresh(world: World, numbers: Numbers, state: State, work: Work) -> int:
+def refresh(known: Known, numbers: Numbers, state: State, work: Work) -> int:
     """Compute the plan of round t: pi_t, and its covariance over the contexts seen, with a ridge."""
     for x in range(state.table.shape[0]):
         if not all_finite(state.table[x]):
@@ -123,9 +123,9 @@ def refresh(world: World, numbers: Numbers, state: State, work: Work) -> int:
     if numbers.listed > 0.0:
         weigh_policies(numbers, state)
     else:
-        multiply_out(world, numbers, state)
+        multiply_out(known, numbers, state)
     ridge = max(numbers.floor, numbers.ridge / max(seen_in_all(state.counts), 1.0))
-    seen_covariance(world, state, work, ridge, state.sigma.shape[0])
+    seen_covariance(known, state, work, ridge, state.sigma.shape[0])
     state.rates[0] = numbers.eta
     state.rates[1] = ridge
     return invert(state)
@@ -133,7 +133,7 @@ def refresh(world: World, numbers: Numbers, state: State, work: Work) -> int:
 
 @kernel
 def learn(
-    world: World,
+    known: Known,
     numbers: Numbers,
     state: State,
     x: int,
@@ -148,7 +148,7 @@ def learn(
         if state.counts[y] > 0.0:
             share = state.counts[y] / n
             for b in range(state.table.shape[1]):
-                z = world.z[y, b]
+                z = known.z[y, b]
                 bonus = numbers.alpha * leverage(state.inverse, z) if numbers.alpha > 0.0 else 0.0
                 state.table[y, b] += share * (loss * product(direction, z) - bonus)
     state.counts[x] += 1.0

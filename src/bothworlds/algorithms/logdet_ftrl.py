@@ -9,10 +9,10 @@ import numpy as np
 from bothworlds.algorithms import logdet_ftrl_seen_text as seen_text
 from bothworlds.algorithms.options import check_contexts, check_horizon, description
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.compile import kernel
+from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.entries import KernelText, World
 from bothworlds.kernels.logdet import logdet_point
-from bothworlds.kernels.numbers import cube_of, matrix_of, row_of
+from bothworlds.kernels.arithmetic import cube_of, matrix_of, row_of
 from bothworlds.kernels.plan import (
     add_context,
     add_estimate,
@@ -109,7 +109,7 @@ def work_of(memory: Floats, cells: Floats, B: int, K: int, d: int) -> Work:  # n
 
 
 @kernel
-def refresh(world: World, numbers: Numbers, state: State, work: Work) -> int:
+def refresh(known: Known, numbers: Numbers, state: State, work: Work) -> int:
     """Compute the plan: p_t of every context, pi_t = (1 - gamma_t) p_t + gamma_t e*, the lifted covariance."""
     if not all_finite(state.theta):
         return NOT_FINITE
@@ -119,14 +119,14 @@ def refresh(world: World, numbers: Numbers, state: State, work: Work) -> int:
     psi = cube_of(numbers.lists, S, S, K, d)
     clear(work.sums)
     for x in range(S):
-        estimate(world, state.theta, x, work.losses)
+        estimate(known, state.theta, x, work.losses)
         status = logdet_point(work.losses, eta, psi[x], int(numbers.lists[x]), state.q[x], work.lev, work)
         if status != OK:
             return status
-        add_context(world, x, state.q[x], work.sums)
-    covariance(world, state.q, work.sums, state.sigma)
+        add_context(known, x, state.q[x], work.sums)
+    covariance(known, state.q, work.sums, state.sigma)
     gamma = 4.0 * eta * eta * numbers.weight
-    mix(world, state, gamma)
+    mix(known, state, gamma)
     state.rates[0] = eta
     state.rates[1] = gamma
     return invert(state)

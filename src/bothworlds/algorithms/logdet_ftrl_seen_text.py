@@ -12,11 +12,11 @@ import math
 from typing import NamedTuple
 
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.compile import kernel
+from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.entries import KernelText, World
 from bothworlds.kernels.logdet import logdet_point
 from bothworlds.kernels.matrix import product
-from bothworlds.kernels.numbers import cube_of, matrix_of, row_of
+from bothworlds.kernels.arithmetic import cube_of, matrix_of, row_of
 from bothworlds.kernels.plan import all_finite, choose_exactly, invert
 from bothworlds.kernels.seen import inverse_entry, seen_covariance, seen_in_all
 from bothworlds.kernels.status import NOT_FINITE, OK
@@ -107,12 +107,12 @@ def work_of(memory: Floats, cells: Floats, B: int, K: int, d: int) -> Work:  # n
 
 
 @kernel
-def with_bonus(world: World, state: State, x: int, losses: Floats) -> None:
+def with_bonus(known: Known, state: State, x: int, losses: Floats) -> None:
     """Write <Theta, psi> - psi^T (sum of alpha_s Sigma_s^-1) psi of a context; infinite for arms not offered."""
     d = state.theta.shape[0]
     for a in range(losses.shape[0]):
-        z = world.z[x, a]
-        total = product(state.theta, z) + world.blocked[x, a]
+        z = known.z[x, a]
+        total = product(state.theta, z) + known.blocked[x, a]
         for i in range(d):
             for j in range(d):
                 total -= z[i] * state.bonus[i, j] * z[j]
@@ -120,7 +120,7 @@ def with_bonus(world: World, state: State, x: int, losses: Floats) -> None:
 
 
 @kernel
-def refresh(world: World, numbers: Numbers, state: State, work: Work) -> int:
+def refresh(known: Known, numbers: Numbers, state: State, work: Work) -> int:
     """Compute the plan: p_t of every context, and the lifted moments over the contexts seen, with a ridge."""
     S, K = state.pi.shape
     d = state.theta.shape[0]
@@ -132,12 +132,12 @@ def refresh(world: World, numbers: Numbers, state: State, work: Work) -> int:
     eta = min(math.sqrt(numbers.pace), numbers.limit) / math.sqrt(state.t[0])
     psi = cube_of(numbers.lists, S, S, K, d)
     for x in range(S):
-        with_bonus(world, state, x, work.losses)
+        with_bonus(known, state, x, work.losses)
         status = logdet_point(work.losses, eta, psi[x], int(numbers.lists[x]), state.pi[x], work.lev, work)
         if status != OK:
             return status
     ridge = numbers.ridge / max(seen_in_all(state.counts), 1.0)
-    seen_covariance(world, state, work, ridge, d - 1)
+    seen_covariance(known, state, work, ridge, d - 1)
     state.rates[0] = eta
     state.rates[1] = ridge
     return invert(state)
@@ -145,7 +145,7 @@ def refresh(world: World, numbers: Numbers, state: State, work: Work) -> int:
 
 @kernel
 def learn(
-    world: World,  # noqa: ARG001
+    known: Known,  # noqa: ARG001
     numbers: Numbers,
     state: State,
     x: int,

@@ -3,9 +3,9 @@
 from typing import NamedTuple
 
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.compile import kernel
+from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.divided import Room
-from bothworlds.kernels.numbers import matrix_of, row_of
+from bothworlds.kernels.arithmetic import matrix_of, row_of
 
 
 class Numbers(NamedTuple):

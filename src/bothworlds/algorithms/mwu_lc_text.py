@@ -8,7 +8,7 @@ import math
 from bothworlds.algorithms.mwu_lc_memory import Numbers, State, Work, numbers_of, sizes, state_of, work_of
 from bothworlds.kernels.armwise import exact_arm_direction
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.compile import kernel
+from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.corral import data_master_point
 from bothworlds.kernels.divided import gather, simplex_moments, unit_of
 from bothworlds.kernels.entries import KernelText, World
@@ -46,15 +46,15 @@ def plan_rates(numbers: Numbers, state: State) -> None:
 
 
 @kernel
-def gather_losses(world: World, state: State, work: Work, x: int) -> None:
+def gather_losses(known: Known, state: State, work: Work, x: int) -> None:
     """Write <x, Theta_a> for the arms of the base into work.losses, infinity for the others."""
-    alone = others(world, state, x) == 0
+    alone = others(known, state, x) == 0
     for a in range(work.losses.shape[0]):
-        work.losses[a] = product(state.arms[a], world.z[x, a]) if in_base(world, state, x, a, alone) else math.inf
+        work.losses[a] = product(state.arms[a], known.z[x, a]) if in_base(known, state, x, a, alone) else math.inf
 
 
 @kernel
-def refresh(world: World, numbers: Numbers, state: State, work: Work) -> int:
+def refresh(known: Known, numbers: Numbers, state: State, work: Work) -> int:
     """Compute the plan: pi_t = q_1 candidate + q_2 E[r]; where the candidate is not offered both play the base."""
     if not all_finite(state.theta) or not all_finite(state.losses):
         return NOT_FINITE
@@ -63,7 +63,7 @@ def refresh(world: World, numbers: Numbers, state: State, work: Work) -> int:
     for x in range(state.pi.shape[0]):
         chosen = int(state.candidate[x]) if numbers.reduced > 0.0 else -1
         state.excluded[x] = -1.0 if numbers.maps > 0.0 else chosen
-        gather_losses(world, state, work, x)
+        gather_losses(known, state, work, x)
         if not simplex_moments(work.losses, state.rates[0], work.room, state.base[x], state.squares[x]):
             return NOT_FINITE
         share = state.shares[1] if chosen >= 0 else 1.0
@@ -75,7 +75,7 @@ def refresh(world: World, numbers: Numbers, state: State, work: Work) -> int:
 
 
 @kernel
-def solve_arms(world: World, numbers: Numbers, state: State, work: Work, x: int) -> float:
+def solve_arms(known: Known, numbers: Numbers, state: State, work: Work, x: int) -> float:
     """Write Sbar_a^-1 x and x^T Sbar_a^-1 x of the base's arms; return the largest E[r_a^2] x^T Sbar_a^-1 x."""
     largest = 0.0
     for a in range(work.levers.shape[0]):
@@ -83,18 +83,18 @@ def solve_arms(world: World, numbers: Numbers, state: State, work: Work, x: int)
         if state.base[x, a] > 0.0:
             lonely = a == state.excluded[x]
             complements = numbers.lonely if lonely else numbers.complements
-            exact_arm_direction(world, state.squares, state, work, complements, x, a, work.solved[a])
-            work.levers[a] = product(work.solved[a], world.z[x, a])
+            exact_arm_direction(known, state.squares, state, work, complements, x, a, work.solved[a])
+            work.levers[a] = product(work.solved[a], known.z[x, a])
             largest = max(largest, state.squares[x, a] * work.levers[a])
     return largest
 
 
 @kernel
-def draw_accepted(world: World, numbers: Numbers, state: State, work: Work, x: int, key: int, time: int) -> int:
+def draw_accepted(known: Known, numbers: Numbers, state: State, work: Work, x: int, key: int, time: int) -> int:
     """Draw Q_t into work.point until sum_a Q(a)^2 x^T Sbar_a^-1 x is within its bound; return how often it was not."""
     K, d = work.solved.shape
-    bound = K * max(float(d), solve_arms(world, numbers, state, work, x)) * state.rates[1] * state.rates[1]
-    gather_losses(world, state, work, x)
+    bound = K * max(float(d), solve_arms(known, numbers, state, work, x)) * state.rates[1] * state.rates[1]
+    gather_losses(known, state, work, x)
     n = gather(work.losses, state.rates[0], work.room)
     unit = unit_of(work.room.nodes, n)
     for attempt in range(MOST_DRAWS):
@@ -109,7 +109,7 @@ def draw_accepted(world: World, numbers: Numbers, state: State, work: Work, x: i
 
 @kernel
 def choose(
-    world: World,
+    known: Known,
     numbers: Numbers,
     state: State,
     work: Work,
@@ -128,7 +128,7 @@ def choose(
     for i in range(direction.shape[0]):
         direction[i] = 0.0
     if option == 1 or arm < 0:
-        direction[d + 4] = draw_accepted(world, numbers, state, work, x, key, time)
+        direction[d + 4] = draw_accepted(known, numbers, state, work, x, key, time)
         arm = draw(work.point, v)
         direction[d + 5] = work.point[arm]
     if option == 1:
@@ -143,7 +143,7 @@ def choose(
 
 @kernel
 def learn(
-    world: World,
+    known: Known,
     numbers: Numbers,
     state: State,
     x: int,
@@ -170,7 +170,7 @@ def learn(
     state.worst[0] = max(state.worst[0], direction[d + 2])
     state.counts[x, a] += 1.0
     state.clock[0] += 1.0
-    if numbers.reduced > 0.0 and end_epoch(world, state, numbers.maps > 0.0):
+    if numbers.reduced > 0.0 and end_epoch(known, state, numbers.maps > 0.0):
         state.spread[0] = 0.0
         state.pace[0] = 0.0
 

@@ -2,14 +2,69 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
-from bothworlds.algorithms.tunings import DEFAULT_BIAS, MGR, Reservoir
+from bothworlds.algorithms.checks import check_positive, check_whole
 from bothworlds.kernels.sampled import Pieces
 from bothworlds.problem import Problem, SampledProblem
 from bothworlds.sampled import Covariance, ResampledCovariance, SeenCovariance
+
+DEFAULT_BIAS = 0.01
+
+
+@dataclass(frozen=True, kw_only=True)
+class MGR:
+    """Matrix Geometric Resampling instead of the exact inverse: Sigma_t^-1 phi from random draws.
+
+    The estimate is biased by a factor of at most exp(-gamma_t lambda draws/2). The paper proves nothing for
+    LC-Tsallis-INF with it, `RealLinExp3` and `FTRLLC` were invented with it; use it to see what exactness is worth.
+
+    Parameters
+    ----------
+    samples
+        Draws per decision; if left out, as many as keep the bias below ``bias``, a number that grows like 1/gamma_t.
+    bias
+        Largest relative bias of an estimated loss. If both are left out, what the algorithm's theorem asks for, and
+        0.01 for LC-Tsallis-INF, which has none.
+    """
+
+    samples: int | None = None
+    bias: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.samples is not None:
+            check_whole(self, "samples")
+        if self.bias is not None:
+            check_positive(self, "bias")
+        if self.bias is not None and self.bias >= 1.0:
+            raise ValueError(f"bias must lie between 0 and 1; got {self.bias!r}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reservoir:
+    """For a `SampledProblem`: Sigma_t averaged over a reservoir of contexts seen so far.
+
+    Faster than `MGR`, which draws anew for every decision. What is lost: the average is over ``size`` contexts, so
+    estimates are off by a relative error of the order of sqrt(d/size) that does not average out over rounds, and the
+    contexts in it are among those that Theta was learnt from. The bound on the size of an estimated loss is kept.
+
+    Parameters
+    ----------
+    size
+        How many contexts it holds; it begins with those of the problem's sample.
+
+    >>> Reservoir()
+    Reservoir(size=1000)
+    """
+
+    size: int = 1000
+
+    def __post_init__(self) -> None:
+        check_whole(self, "size")
+
 
 CovarianceChoice = Literal["exact", "reservoir"] | MGR | Reservoir
 

@@ -9,26 +9,29 @@ elsewhere, baseline = b. The estimate b + (loss - b(A)) direction is unbiased fo
 """
 
 import math
-from typing import NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.compile import kernel
-from bothworlds.kernels.entries import KernelText, World
-from bothworlds.kernels.numbers import matrix_of, row_of
+from bothworlds.kernels.contract import Draw, Known, Machine, Play, even_play, kernel_text, known_of
+from bothworlds.kernels.jit.compile import kernel
+from bothworlds.kernels.layout import carries, learnt, recalled, scratch
 from bothworlds.kernels.plan import all_finite, draw_arm
-from bothworlds.kernels.random import Pair
+from bothworlds.kernels.possible import possible_weight
 from bothworlds.kernels.simplex import shannon_point, tsallis_point
 from bothworlds.kernels.status import NOT_FINITE, OK
-from bothworlds.policy import Machine
+from bothworlds.policy import Algorithm
 from bothworlds.problem import Problem
-from bothworlds.theory.frame import world_of
 
 TSALLIS, SHANNON = 0.0, 1.0
+# eta_n sqrt(n), and the cutoff of the baseline in units of eta^2; in the normalisation pi = (eta (L - y))^-2.
+ESTIMATORS = {"iw": (1.0, 0.0), "rv": (2.0, 4.0)}
 
 
-class Numbers(NamedTuple):
+class Options(NamedTuple):
     """Hyper-parameters: the regulariser, eta_n sqrt(n) (1 for Shannon entropy), and c of b = 1/2 where pi >= c eta^2.
 
     c = 0 stands for no baseline.
@@ -42,58 +45,31 @@ class Numbers(NamedTuple):
 class State(NamedTuple):
     """What is learnt: updates, own clocks, sums of estimates; then the plan, and the clocks for which it was made."""
 
-    t: Floats
-    clocks: Floats
-    losses: Floats
-    planned: Floats
-    pi: Floats
-    sigma: Floats  # there is no covariance; one number under the common name
-
-
-LEARNT = ("t", "clocks", "losses")
+    t: Annotated[Floats, learnt()]
+    clocks: Annotated[Floats, learnt("S")]
+    losses: Annotated[Floats, learnt("S", "K")]
+    planned: Annotated[Floats, recalled("S")]
+    pi: Annotated[Floats, recalled("S", "K")]
 
 
 class Work(NamedTuple):
     """Scratch space: powers of the FTRL point."""
 
-    powers: Floats
+    powers: Annotated[Floats, scratch("K", packed=True)]
+
+
+class Carried(NamedTuple):
+    """What a decision carries: 1/pi(A) at the arm played, and b."""
+
+    direction: Annotated[Floats, carries("K")]
+    baseline: Annotated[Floats, carries("K")]
 
 
 @kernel
-def numbers_of(n: Floats) -> Numbers:
-    """Name the hyper-parameters."""
-    return Numbers(n[0], n[1], n[2])
-
-
-def sizes(B: int, K: int, d: int) -> tuple[int, int]:  # noqa: ARG001
-    """Return how many numbers the memory takes."""
-    return 2, 2 * B + 2 * B * K + K
-
-
-@kernel
-def state_of(memory: Floats, cells: Floats, B: int, K: int, d: int) -> State:  # noqa: ARG001
-    """Name the parts of a policy's memory."""
-    return State(
-        t=row_of(memory, 0, 1),
-        sigma=matrix_of(memory, 1, 1, 1),
-        clocks=row_of(cells, 0, B),
-        planned=row_of(cells, B, B),
-        losses=matrix_of(cells, 2 * B, B, K),
-        pi=matrix_of(cells, 2 * B + B * K, B, K),
-    )
-
-
-@kernel
-def work_of(memory: Floats, cells: Floats, B: int, K: int, d: int) -> Work:  # noqa: ARG001
-    """Name the scratch space."""
-    return Work(row_of(cells, 2 * B + 2 * B * K, K))
-
-
-@kernel
-def rate(numbers: Numbers, blocked: Floats, clock: float) -> float:
+def rate(options: Options, blocked: Floats, clock: float) -> float:
     """Return eta_n: gain/sqrt(n), for Shannon entropy times sqrt(log k/k), k the number of arms offered."""
-    eta = numbers.gain / math.sqrt(clock)
-    if numbers.kind == TSALLIS:
+    eta = options.gain / math.sqrt(clock)
+    if options.kind == TSALLIS:
         return eta
     count = 0
     for a in range(blocked.shape[0]):
@@ -103,7 +79,7 @@ def rate(numbers: Numbers, blocked: Floats, clock: float) -> float:
 
 
 @kernel
-def refresh(world: World, numbers: Numbers, state: State, work: Work) -> int:
+def refresh(known: Known, options: Options, state: State, work: Work) -> int:
     """Compute the point of every copy that has learnt since the last plan; a pure function of what is learnt."""
     for x in range(state.pi.shape[0]):
         if state.planned[x] == state.clocks[x]:
@@ -111,10 +87,10 @@ def refresh(world: World, numbers: Numbers, state: State, work: Work) -> int:
         if not all_finite(state.losses[x]):
             return NOT_FINITE
         q = state.pi[x]
-        eta = rate(numbers, world.blocked[x], state.clocks[x])
+        eta = rate(options, known.blocked[x], state.clocks[x])
         for a in range(q.shape[0]):
-            q[a] = state.losses[x, a] + world.blocked[x, a]
-        if numbers.kind == TSALLIS:
+            q[a] = state.losses[x, a] + known.blocked[x, a]
+        if options.kind == TSALLIS:
             status, _ = tsallis_point(q, eta, 0.5, 1.0, work.powers, q)
             if status != OK:
                 return status
@@ -125,66 +101,97 @@ def refresh(world: World, numbers: Numbers, state: State, work: Work) -> int:
 
 
 @kernel
-def choose(
-    world: World,
-    numbers: Numbers,
-    state: State,
-    work: Work,  # noqa: ARG001
-    x: int,
-    uniforms: Pair,
-    key: int,  # noqa: ARG001
-    time: int,  # noqa: ARG001
-    direction: Floats,
-    baseline: Floats,
-) -> int:
+def choose(known: Known, options: Options, state: State, work: Work, x: int, draw: Draw, carried: Carried) -> int:
     """Draw A_t from pi(x), and write the direction and the baseline of the moment."""
-    arm = draw_arm(state.pi, x, uniforms)
-    eta = rate(numbers, world.blocked[x], state.clocks[x])
-    least = numbers.cutoff * eta * eta
-    for a in range(direction.shape[0]):
-        direction[a] = 0.0
-        baseline[a] = 0.5 if numbers.cutoff > 0.0 and state.pi[x, a] >= least else 0.0
-    direction[arm] = 1.0 / state.pi[x, arm]
+    arm = draw_arm(state.pi, x, draw.uniforms)
+    eta = rate(options, known.blocked[x], state.clocks[x])
+    least = options.cutoff * eta * eta
+    for a in range(state.pi.shape[1]):
+        carried.direction[a] = 0.0
+        carried.baseline[a] = 0.5 if options.cutoff > 0.0 and state.pi[x, a] >= least else 0.0
+    carried.direction[arm] = 1.0 / state.pi[x, arm]
     return arm
 
 
 @kernel
-def learn(
-    world: World,  # noqa: ARG001
-    numbers: Numbers,  # noqa: ARG001
-    state: State,
-    x: int,
-    a: int,
-    loss: float,
-    direction: Floats,
-    baseline: Floats,
-) -> None:
+def learn(known: Known, options: Options, state: State, play: Play, carried: Carried) -> None:
     """Add the estimate to the sums of copy x, and move its clock."""
-    rest = 0.5 * (1.0 + loss) - baseline[a]
-    for b in range(direction.shape[0]):
-        state.losses[x, b] += baseline[b] + rest * direction[b]
-    state.clocks[x] += 1.0
+    rest = 0.5 * (1.0 + play.loss) - carried.baseline[play.a]
+    for b in range(state.losses.shape[1]):
+        state.losses[play.x, b] += carried.baseline[b] + rest * carried.direction[b]
+    state.clocks[play.x] += 1.0
     state.t[0] += 1.0
 
 
-TEXT = KernelText(sizes, numbers_of, state_of, work_of, refresh, choose, learn)
+TEXT = kernel_text(
+    options=Options,
+    state=State,
+    work=Work,
+    carried=Carried,
+    refresh=refresh,
+    choose=choose,
+    learn=learn,
+    possible=possible_weight,
+)
 
 
-def per_context_machine(problem: Problem, numbers: Numbers) -> Machine:
-    """Return the machine of an algorithm with one copy per context; K numbers travel with a decision."""
-    offered = problem.available
-    evenly = offered / offered.sum(axis=1, keepdims=True)
+def per_context_machine(problem: Problem, options: Options) -> Machine:
+    """Return the machine of an algorithm with one copy per context."""
+    known = known_of(problem, even_play(problem.available), np.zeros((*problem.available.shape, 0)))
+    return Machine(text=TEXT, known=known, options=options, begin={"clocks": 1.0})  # and no plan yet
 
-    def begin(state: State) -> None:
-        state.t[...] = state.clocks[...] = 1.0  # and no plan yet
 
-    return Machine(
-        text=TEXT,
-        world=world_of(problem, evenly, np.zeros((*offered.shape, 0))),
-        numbers=np.array(numbers),
-        begin=begin,
-        learnt=LEARNT,
-        frame={},
-        has_baseline=numbers.cutoff > 0.0,
-        carried=problem.n_arms,
-    )
+@dataclass(frozen=True, kw_only=True)
+class PerContextTsallisINF(Algorithm):
+    """One Tsallis-INF per context, each with its own clock n_x: the baseline that uses contexts but no features.
+
+    With losses mapped to [0, 1], context x plays the FTRL point of its estimated losses at rate eta = 1/sqrt(n_x)
+    (importance weighting) or 2/sqrt(n_x) (reduced variance: b_a = 1/2 for arms with pi_a >= 4 eta^2, estimate
+    b_a + 1{A = a} (loss - b_a)/pi_a). Nothing is explored beyond that. One round costs O(K), however many contexts.
+
+    Proved, in units of losses in [0, 1], for each context with T_x visits and immediate feedback: adversarial
+    4 sqrt(K T_x) + 1 (iw) and 2 sqrt(K T_x) + O(K log T_x) (rv), stochastic O(sum_a log(T_x)/Delta_a), corrupted in
+    between. Summed over contexts that is O(sqrt(S K T)) and O(S K log(T)/Delta): it grows with S, where an algorithm
+    that shares features between contexts pays for d. The regret of losses in [-1, 1] is twice that.
+
+    Parameters
+    ----------
+    estimator
+        "iw" (importance weighting) or "rv" (reduced variance).
+
+    >>> problem = Problem(features=[[[1, 0], [0, 1]]], probabilities=[1])
+    >>> PerContextTsallisINF().start(problem, rng=1).probabilities(0).round(12).tolist()
+    [0.5, 0.5]
+    """
+
+    estimator: Literal["iw", "rv"] = "rv"
+
+    def __post_init__(self) -> None:
+        if self.estimator not in ESTIMATORS:
+            raise ValueError(f"estimator must be 'iw' or 'rv'; got {self.estimator!r}")
+
+    def machine(self, problem: Problem, frame: Mapping[str, Floats] | None = None) -> Machine:
+        """Make the algorithm ready for a problem; it needs no frame."""
+        gain, cutoff = ESTIMATORS[self.estimator]
+        return per_context_machine(problem, Options(kind=TSALLIS, gain=gain, cutoff=cutoff))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PerContextExp3(Algorithm):
+    """One Exp3 per context, each with its own clock n_x; uses contexts but no features.
+
+    With losses mapped to [0, 1], pi(a|x) is proportional to exp(-eta L_a), L the importance-weighted losses and
+    eta = sqrt(log K/(K n_x)), K the arms offered in x. One round costs O(K), whatever the number of contexts.
+
+    Proved, for losses in [0, 1], each context with T_x visits and immediate feedback: regret 2 sqrt(T_x K log K) in the
+    adversarial regime, so O(sqrt(S K T log K)) in all; nothing better in the stochastic one. Losses in [-1, 1] double
+    it.
+
+    >>> problem = Problem(features=[[[1, 0], [0, 1]]], probabilities=[1])
+    >>> PerContextExp3().start(problem, rng=1).probabilities(0).tolist()
+    [0.5, 0.5]
+    """
+
+    def machine(self, problem: Problem, frame: Mapping[str, Floats] | None = None) -> Machine:
+        """Make the algorithm ready for a problem; it needs no frame."""
+        return per_context_machine(problem, Options(kind=SHANNON, gain=1.0, cutoff=0.0))

@@ -7,10 +7,11 @@ from typing import Any
 import click
 
 from bothworlds import environments
-from bothworlds.algorithms.tunings import TUNINGS
+from bothworlds.algorithms.lc_tsallis.lc_tsallis_inf import TUNINGS
+from bothworlds.algorithms.registry import algorithms
 from bothworlds.cli.common import answer, json_option, strong
 from bothworlds.simulation.comparison import REGIMES
-from bothworlds.simulation.study import ALGORITHMS, WORLDS
+from bothworlds.simulation.study import WORLDS
 
 SUBJECTS = ("algorithms", "environments", "tunings", "regimes")
 
@@ -34,7 +35,7 @@ def catalogue() -> dict[str, dict[str, dict[str, Any]]]:
     worlds = {kind: getattr(environments, kind.replace("-", "_")) for kind in WORLDS}
     regimes = {name: {"about": f"the environment {o['kind']!r}", "options": o} for name, o in REGIMES.items()}
     return {
-        "algorithms": {name: described(make) for name, make in ALGORITHMS.items()},
+        "algorithms": {name: described(make) for name, make in algorithms().items()},
         "environments": {name: _in_a_study(described(make)) for name, make in worlds.items()},
         "tunings": {name: described(make) for name, make in TUNINGS.items()},
         "regimes": regimes,

@@ -6,7 +6,8 @@ import click
 
 from bothworlds.cli.common import FAILED, leave, talk, working
 from bothworlds.problem.storage import write_bytes
-from bothworlds.simulation.study import ALGORITHMS, WORLDS
+from bothworlds.algorithms.registry import algorithms
+from bothworlds.simulation.study import WORLDS
 
 TEMPLATE = """\
 # A study: environments x algorithms x sizes, every one with the same horizon, replications and seed.
@@ -64,7 +65,7 @@ width = 0.5
 
 def template(file: str) -> str:
     """Return the commented study, with the kinds that this version knows."""
-    return TEMPLATE.format(file=file, worlds=_wrapped(WORLDS), algorithms=_wrapped(ALGORITHMS))
+    return TEMPLATE.format(file=file, worlds=_wrapped(WORLDS), algorithms=_wrapped(algorithms()))
 
 
 def _wrapped(kinds: object) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from bothworlds.environments import nature
 from bothworlds.kernels.arrays import Floats, Ints, aligned
-from bothworlds.kernels.driver import NatureText
+from bothworlds.environments.nature import NatureText
 from bothworlds.problem import Problem
 
 Noise = Literal["none", "bernoulli", "uniform", "normal"]

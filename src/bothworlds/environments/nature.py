@@ -6,11 +6,12 @@ nature may look at; the paper lets theta_t depend on the past, and so on the lea
 """
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.compile import kernel
-from bothworlds.kernels.numbers import lane_of
+from bothworlds.kernels.jit.compile import kernel
+from bothworlds.kernels.arithmetic import lane_of
 from bothworlds.kernels.random import NATURE, NOISE, two_uniforms
 
 FIXED, CYCLE, GROWING, SWITCH, SINE, WALK, GIVEN, WORST, CORRUPT, LEVEL, FATIGUE = range(11)
@@ -35,6 +36,16 @@ class Nature(NamedTuple):
     sums: Floats
     hurt: Floats
     state: Floats
+
+
+class NatureText(NamedTuple):
+    """The functions that make a nature: `decide`, `react`, `mean_loss`, `noisy`; ``lane`` takes one of eight apart."""
+
+    decide: Callable[..., None]
+    react: Callable[..., None]
+    mean_loss: Callable[..., float]
+    noisy: Callable[..., float]
+    lane: Callable[..., Any]
 
 
 @kernel

@@ -6,7 +6,7 @@ bonus, the master plays argmin <q, C> - (2/eta) sum sqrt(q_i) + (1/beta) sum log
 
 import math
 
-from bothworlds.kernels.compile import kernel
+from bothworlds.kernels.jit.compile import kernel
 
 STEPS = 64
 FARTHEST = 60.0

@@ -19,7 +19,7 @@ import math
 from typing import NamedTuple
 
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.compile import kernel
+from bothworlds.kernels.jit.compile import kernel
 
 MOST_ARMS = 32  # of a context: what the scaling above, and the measured precision, allow
 LARGEST_SPREAD = 1e15

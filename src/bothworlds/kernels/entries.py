@@ -1,61 +1,30 @@
 """From an algorithm's kernel text to the two calls a policy makes: ``act`` and ``step``.
 
-Numba unpacks a plain array in about 150 ns and a named tuple of arrays in microseconds, so the entries take
-flat arrays and build the named tuples inside.
+Numba unpacks a plain array in about 150 ns and a named tuple of arrays in microseconds, so everything a policy has lies
+in two arrays, and the records are made inside:
+
+    numbers   options | core | core
+    packs     what is known | rows | rows         eight contexts side by side, where the text can take them
+
+There are two memories: an update fills the spare one, which becomes current if all went well. ``side`` is the current.
 """
 
-import math
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from bothworlds.kernels.arithmetic import alone, contexts, row_of
 from bothworlds.kernels.arrays import Floats, aligned
-from bothworlds.kernels.compile import compiled, kernel
-from bothworlds.kernels.numbers import WIDTH, alone, contexts, cube_of, matrix_of, row_of
+from bothworlds.kernels.contract import Draw, KernelText, Machine, Play, flat_known, in_blocks
+from bothworlds.kernels.jit.compile import compiled, kernel
+from bothworlds.kernels.layout import counter
 from bothworlds.kernels.random import ARM, two_uniforms
 from bothworlds.kernels.status import DAMAGED, OK
 
-
-class World(NamedTuple):
-    """What a kernel knows of the problem and never changes; arrays of numbers, a block of contexts at each index x.
-
-    z (contexts, arms, d) features, g (contexts,) probabilities, blocked (contexts, arms) zero, or infinity where an arm
-    is not offered; e (contexts, arms) exploration policy.
-    """
-
-    z: Floats
-    g: Floats
-    blocked: Floats
-    e: Floats
-
-
-class KernelText(NamedTuple):
-    """The functions that make an algorithm, all of them kernel text.
-
-    ``sizes(B, K, d)`` tells how many numbers the memory takes, for B blocks of contexts: first those of the learner,
-    then those that have an entry per context. ``numbers_of(array)`` names the hyper-parameters, ``state_of(memory,
-    cells, B, K, d)`` and ``work_of(memory, cells, B, K, d)`` name the parts of the memory. ``refresh(world, numbers,
-    state, work) -> status`` computes the plan, ``choose(world, numbers, state, work, x, uniforms, key, time, direction,
-    baseline) -> arm`` draws from it by two uniforms and fills in what the decision carries, and ``learn(world, numbers,
-    state, x, a, loss, direction, baseline)`` adds one observation. The state has a field ``pi``, the probabilities of
-    all contexts and arms. ``wide`` says that ``refresh`` keeps to what `numbers` allows, so that it can work on eight
-    contexts or sixteen replications at once, and ``together`` that ``choose`` and ``learn`` can take sixteen
-    replications at once, too, each with its own context and arm. ``static`` has the positions of hyper-parameters that
-    choose between branches: a GPU compiles them in.
-    """
-
-    sizes: Callable[[int, int, int], tuple[int, int]]
-    numbers_of: Callable[..., Any]
-    state_of: Callable[..., Any]
-    work_of: Callable[..., Any]
-    refresh: Callable[..., int]
-    choose: Callable[..., int]
-    learn: Callable[..., None]
-    wide: bool = False
-    together: bool = False
-    static: tuple[int, ...] = ()
+LARGEST = 1e100
+SURE = 1.0 + 1e-9  # the largest propensity, but for rounding
 
 
 class Entries(NamedTuple):
@@ -65,105 +34,132 @@ class Entries(NamedTuple):
     step: Callable[..., int]
 
 
-def in_blocks(values: Floats) -> Floats:
-    """Return an array (contexts, ...) as (blocks, ..., 8): eight contexts side by side, zeros beyond the last."""
-    blocks = -(-len(values) // WIDTH)
-    padded = np.zeros((blocks * WIDTH, *values.shape[1:]))
-    padded[: len(values)] = values
-    return np.moveaxis(padded.reshape(blocks, WIDTH, *values.shape[1:]), 1, -1)
+class Body(NamedTuple):
+    """All the numbers of a policy, and its sizes."""
+
+    numbers: Floats
+    packs: Floats
+    sizes: tuple[int, ...]
 
 
-def out_of_blocks(values: Floats, n_contexts: int) -> Floats:
-    """Return an array (blocks, ..., 8) as (contexts, ...).
+def body_of(machine: Machine, key: int) -> Body:
+    """Return the arrays of a policy at its start: both memories as they begin."""
+    sizes = machine.block_sizes
+    count = machine.text.memory.counts(sizes)
+    options, known = machine.flat_options, flat_known(machine.known, wide=machine.text.wide)
+    numbers = aligned(len(options) + 2 * count["core"])
+    packs = aligned(len(known) + 2 * count["rows"], *known.shape[1:])
+    numbers[: len(options)], packs[: len(known)] = options, known
+    body = Body(numbers, packs, tuple(sizes))
+    for side in (0, 1):
+        for name, value in {"t": 1.0, **machine.begin, **machine.seeded(key)}.items():
+            put(machine, body, side, name, value)
+    return body
 
-    >>> out_of_blocks(in_blocks(np.arange(10.0)), 10).tolist()[-1]
-    9.0
-    """
-    rows = np.moveaxis(values, -1, 1)
-    return rows.reshape(-1, *rows.shape[2:])[:n_contexts].copy()
+
+def memory_of(machine: Machine, body: Body, side: int) -> tuple[Floats, Floats]:
+    """Return core and rows of one of the two memories."""
+    count, outside = machine.text.memory.counts(machine.block_sizes), machine.text.outside.counts(machine.block_sizes)
+    core, rows = (outside[before] + side * count[array] for before, array in (("options", "core"), ("known", "rows")))
+    return body.numbers[core : core + count["core"]], body.packs[rows : rows + count["rows"]]
 
 
-def flat_world(world: World, *, wide: bool) -> Floats:
-    """Return a world as one array of numbers: z, g, blocked, e."""
-    parts = [in_blocks(part).reshape(-1, WIDTH) if wide else part.reshape(-1) for part in world]
-    out = aligned(sum(len(part) for part in parts), *parts[0].shape[1:])
-    out[...] = np.concatenate(parts)
-    return out
+def part_of(machine: Machine, body: Body, side: int, name: str) -> Floats:
+    """Return a field of the state in one of the two memories, as it lies there."""
+    return machine.part(name, *memory_of(machine, body, side), machine.block_sizes)
+
+
+def put(machine: Machine, body: Body, side: int, name: str, value: Any) -> None:
+    """Write a field of the state, given with contexts in its first axis."""
+    target = part_of(machine, body, side, name)
+    blocked = machine.text.wide and machine.text.memory.leaves[name].array == "rows"
+    if blocked and np.ndim(value):
+        target[...] = in_blocks(np.asarray(value))
+    else:
+        target[...] = np.reshape(value, target.shape) if np.ndim(value) else value
+
+
+def counts_of(text: KernelText) -> Callable[..., Any]:
+    """Build the function that counts options, core, what is known and rows."""
+    outside, memory = text.outside, text.memory
+    return counter(outside.extent("options"), memory.extent("core"), outside.extent("known"), memory.extent("rows"))
+
+
+def room_of(text: KernelText) -> Callable[..., Any]:
+    """Build the function that names all records of a policy, in one of its two memories."""
+    known_of, options_of, state_of, work_of = text.known_of, text.options_of, text.state_of, text.work_of
+    view, counts = contexts if text.wide else alone, counts_of(text)
+
+    def room(numbers: Floats, packs: Floats, sizes: Any, side: int) -> Any:
+        n, c, k, r = counts(sizes)
+        core, rows = row_of(numbers, n + side * c, c), row_of(view(packs), k + side * r, r)
+        known, options = known_of(view(packs), sizes), options_of(numbers, sizes)
+        return known, options, state_of(core, rows, sizes), work_of(core, rows, sizes)
+
+    return kernel(room)
+
+
+def copy_of(text: KernelText) -> Callable[..., None]:
+    """Build the function that copies what the next plan does not compute afresh into the spare memory."""
+    view, counts = contexts if text.wide else alone, counts_of(text)
+    kept = counter(*(text.memory.extent(array, "learnt", "recalled") for array in ("core", "rows")))
+
+    def copy(numbers: Floats, packs: Floats, sizes: Any, side: int) -> None:
+        n, c, k, r = counts(sizes)
+        in_core, in_rows = kept(sizes)
+        before, after = n + side * c, n + (1 - side) * c
+        for i in range(in_core):
+            numbers[after + i] = numbers[before + i]
+        seen = view(packs)
+        before, after = k + side * r, k + (1 - side) * r
+        for i in range(in_rows):
+            seen[after + i] = seen[before + i]
+
+    return kernel(copy)
 
 
 @kernel
-def world_of(fixed: Any, B: int, K: int, d: int) -> World:
-    """Name the parts of a flat world."""
-    n = B * K * d
-    m = n + B
-    return World(
-        cube_of(fixed, 0, B, K, d), row_of(fixed, n, B), matrix_of(fixed, m, B, K), matrix_of(fixed, m + B * K, B, K)
-    )
+def are_possible(values: Floats) -> bool:
+    """Tell whether numbers of a decision are finite, and not larger than a covariance that can be inverted allows."""
+    for i in range(values.shape[0]):  # noqa: SIM110  (kernel text has no generators)
+        if not abs(values[i]) <= LARGEST:
+            return False
+    return True
 
 
 def interpreted_entries(text: KernelText) -> Entries:
     """Build the entries of an algorithm as plain Python.
 
-    ``act`` draws an arm and fills in direction and baseline. ``step`` copies the first ``kept`` numbers of ``before``
-    and ``kept_cells`` of ``before_cells``, adds an observation (feed) and computes the plan (finish), each if asked to.
+    ``act`` draws an arm and fills in direction and baseline. ``step`` works in the spare memory: it copies the current
+    one (begins), adds an observation (feeds) and computes the plan (ends), each if asked to.
     """
-    _, numbers_of, state_of, work_of, refresh, choose, learn, wide, *_ = text
-    view = contexts if wide else alone
+    room, copy, carried_of = room_of(text), copy_of(text), text.carried_of
+    refresh, choose, learn, possible = text.refresh, text.choose, text.learn, text.possible
 
     def act(
-        fixed: Floats,
-        hyper: Floats,
-        memory: Floats,
-        cells: Floats,
-        B: int,
-        K: int,
-        d: int,
-        x: int,
-        key: int,
-        time: int,
-        direction: Floats,
+        numbers: Floats, packs: Floats, sizes: Any, side: int, x: int, key: int, time: int, direction: Floats,
         baseline: Floats,
-    ) -> int:
-        world = world_of(view(fixed), B, K, d)
-        state = state_of(memory, view(cells), B, K, d)
-        work = work_of(memory, view(cells), B, K, d)
-        uniforms = two_uniforms(key, time, ARM, 0)
-        return choose(world, numbers_of(hyper), state, work, x, uniforms, key, time, direction, baseline)
+    ) -> int:  # fmt: skip
+        known, options, state, work = room(numbers, packs, sizes, side)
+        draw = Draw(two_uniforms(key, time, ARM, 0), key, time)
+        return choose(known, options, state, work, x, draw, carried_of(direction, baseline, sizes))
 
     def step(
-        fixed: Floats,
-        hyper: Floats,
-        before: Floats,
-        before_cells: Floats,
-        memory: Floats,
-        cells: Floats,
-        B: int,
-        K: int,
-        d: int,
-        kept: int,
-        kept_cells: int,
-        feed: bool,
-        finish: bool,
-        x: int,
-        a: int,
-        loss: float,
-        direction: Floats,
-        baseline: Floats,
-    ) -> int:
-        world = world_of(view(fixed), B, K, d)
-        numbers = numbers_of(hyper)
-        state = state_of(memory, view(cells), B, K, d)
-        for i in range(kept):
-            memory[i] = before[i]
-        for i in range(kept_cells):
-            view(cells)[i] = view(before_cells)[i]
-        if feed:
-            for i in range(direction.shape[0]):
-                if not math.isfinite(direction[i] + baseline[i]):
-                    return DAMAGED
-            learn(world, numbers, state, x, a, loss, direction, baseline)
-        if finish:
-            return refresh(world, numbers, state, work_of(memory, view(cells), B, K, d))
+        numbers: Floats, packs: Floats, sizes: Any, side: int, begins: bool, feeds: bool, ends: bool, x: int, a: int,
+        loss: float, propensity: float, direction: Floats, baseline: Floats,
+    ) -> int:  # fmt: skip
+        if begins:
+            copy(numbers, packs, sizes, side)
+        known, options, state, work = room(numbers, packs, sizes, 1 - side)
+        if feeds:
+            play, carried = Play(x, a, loss), carried_of(direction, baseline, sizes)
+            if not (are_possible(direction) and are_possible(baseline) and 0.0 < propensity <= SURE):
+                return DAMAGED
+            if not possible(known, play, carried, propensity):
+                return DAMAGED
+            learn(known, options, state, play, carried)
+        if ends:
+            return refresh(known, options, state, work)
         return OK
 
     return Entries(act, step)

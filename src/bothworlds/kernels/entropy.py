@@ -1,9 +1,9 @@
 """The Tsallis entropy of a plan: what FTRL's penalty term weighs."""
 
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.compile import kernel
-from bothworlds.kernels.entries import World
-from bothworlds.kernels.numbers import Number, exponential, larger, logarithm, over_contexts, root, where
+from bothworlds.kernels.jit.compile import kernel
+from bothworlds.kernels.contract import Known
+from bothworlds.kernels.arithmetic import Number, exponential, larger, logarithm, over_contexts, root, where
 
 TINY = 1e-300
 
@@ -17,12 +17,12 @@ def power_of(q: Number, alpha: float) -> Number:
 
 
 @kernel
-def mean_entropy(world: World, q: Floats, alpha: float) -> Number:
+def mean_entropy(known: Known, q: Floats, alpha: float) -> Number:
     """Return sum_x g(x) (sum_a q(a|x)^alpha - 1)/alpha, that is -psi(q) in the mean over contexts."""
     total = 0.0
     for x in range(q.shape[0]):
         inner = -1.0
         for a in range(q.shape[1]):
             inner = inner + power_of(q[x, a], alpha)
-        total = total + world.g[x] * inner
+        total = total + known.g[x] * inner
     return larger(over_contexts(total) / alpha, 0.0)

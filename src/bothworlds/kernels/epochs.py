@@ -6,8 +6,8 @@ An epoch ends when it is at least twice as long as the one before and another ca
 from typing import Any
 
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.compile import kernel
-from bothworlds.kernels.entries import World
+from bothworlds.kernels.jit.compile import kernel
+from bothworlds.kernels.contract import Known
 
 
 @kernel
@@ -74,7 +74,7 @@ def other_map(state: Any) -> bool:
 
 
 @kernel
-def end_epoch(world: World, state: Any, maps: bool) -> bool:
+def end_epoch(known: Known, state: Any, maps: bool) -> bool:
     """Take a new candidate, and start anew, if the epoch is long enough and another candidate holds a majority.
 
     Tell whether it did: a base with more to forget than `restart` knows of must forget that too.
@@ -91,7 +91,7 @@ def end_epoch(world: World, state: Any, maps: bool) -> bool:
         if arm < 0:
             return False
         for x in range(state.counts.shape[0]):
-            state.candidate[x] = arm if world.blocked[x, arm] == 0.0 else -1.0
+            state.candidate[x] = arm if known.blocked[x, arm] == 0.0 else -1.0
     restart(state)
     forget_plays(state.counts)
     return True

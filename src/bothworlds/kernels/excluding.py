@@ -12,8 +12,8 @@ import math
 from typing import Any
 
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.compile import kernel
-from bothworlds.kernels.entries import World
+from bothworlds.kernels.jit.compile import kernel
+from bothworlds.kernels.contract import Known
 from bothworlds.kernels.matrix import leverage
 from bothworlds.kernels.plan import clear
 
@@ -21,33 +21,33 @@ DEPENDENT = 1e-9  # a pivot this small is a direction that the features of M do 
 
 
 @kernel
-def others(world: World, state: Any, x: int) -> int:
+def others(known: Known, state: Any, x: int) -> int:
     """Return how many arms but the excluded one are offered."""
     count = 0
     for a in range(state.pi.shape[1]):
-        if world.blocked[x, a] == 0.0 and a != state.excluded[x]:
+        if known.blocked[x, a] == 0.0 and a != state.excluded[x]:
             count += 1
     return count
 
 
 @kernel
-def in_base(world: World, state: Any, x: int, a: int, alone: bool) -> bool:
+def in_base(known: Known, state: Any, x: int, a: int, alone: bool) -> bool:
     """Tell whether the base may play an arm; ``alone``: nothing but the excluded one is offered."""
-    return world.blocked[x, a] == 0.0 and (alone or a != state.excluded[x])
+    return known.blocked[x, a] == 0.0 and (alone or a != state.excluded[x])
 
 
 @kernel
-def base_covariance(world: World, state: Any, work: Any) -> None:
+def base_covariance(known: Known, state: Any, work: Any) -> None:
     """Write Sigma of the base's policy into sigma, in the coordinates J, with an identity elsewhere."""
     d = state.theta.shape[0]
     clear(work.sums)
     for x in range(state.base.shape[0]):
         for a in range(state.base.shape[1]):
-            weight = world.g[x] * state.base[x, a]
+            weight = known.g[x] * state.base[x, a]
             if weight > 0.0:
                 for i in range(d):
                     for j in range(i + 1):
-                        work.sums[i, j] += weight * world.z[x, a, i] * world.z[x, a, j]
+                        work.sums[i, j] += weight * known.z[x, a, i] * known.z[x, a, j]
     for i in range(d):
         for j in range(i + 1):
             inside = state.span[i] * state.span[j]
@@ -77,34 +77,34 @@ def find_span(state: Any) -> float:
 
 
 @kernel
-def inside(world: World, state: Any, x: int, a: int, vector: Floats) -> None:
+def inside(known: Known, state: Any, x: int, a: int, vector: Floats) -> None:
     """Write phi(a, x) in the coordinates J."""
     for i in range(vector.shape[0]):
-        vector[i] = world.z[x, a, i] * state.span[i]
+        vector[i] = known.z[x, a, i] * state.span[i]
 
 
 @kernel
-def highest_leverage(world: World, state: Any, work: Any) -> float:
+def highest_leverage(known: Known, state: Any, work: Any) -> float:
     """Return 1/lambda: the largest leverage of what the base may play, under the policy in ``base``."""
     highest = 0.0
     for x in range(state.base.shape[0]):
         for a in range(state.base.shape[1]):
             if state.base[x, a] > 0.0:
-                inside(world, state, x, a, work.vector)
+                inside(known, state, x, a, work.vector)
                 highest = max(highest, leverage(state.inverse, work.vector))
     return highest
 
 
 @kernel
-def explore(world: World, state: Any) -> int:
+def explore(known: Known, state: Any) -> int:
     """Let the base play its arms evenly; return the largest number of them."""
     most = 1
     for x in range(state.base.shape[0]):
-        count = others(world, state, x)
+        count = others(known, state, x)
         alone = count == 0
         most = max(most, count)
         for a in range(state.base.shape[1]):
-            state.base[x, a] = 1.0 / max(count, 1) if in_base(world, state, x, a, alone) else 0.0
+            state.base[x, a] = 1.0 / max(count, 1) if in_base(known, state, x, a, alone) else 0.0
     return most
 
 

@@ -5,7 +5,7 @@ phi(p(x), x), d numbers each.
 """
 
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.compile import kernel
+from bothworlds.kernels.jit.compile import kernel
 
 
 @kernel

@@ -19,9 +19,9 @@ import math
 from typing import NamedTuple
 
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.compile import kernel
+from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.matrix import cholesky, invert_lower, leverage
-from bothworlds.kernels.numbers import (
+from bothworlds.kernels.arithmetic import (
     Number,
     absolute,
     both,

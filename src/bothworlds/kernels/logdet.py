@@ -14,7 +14,7 @@ import math
 from typing import Any
 
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.compile import kernel
+from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.matrix import cholesky, invert_lower, leverage
 from bothworlds.kernels.status import NOT_CONVERGED, NOT_POSITIVE, OK
 

@@ -7,8 +7,8 @@ matrices only the lower triangle is read and written.
 from typing import Any
 
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.compile import kernel
-from bothworlds.kernels.numbers import Number, both, root, where
+from bothworlds.kernels.jit.compile import kernel
+from bothworlds.kernels.arithmetic import Number, both, root, where
 
 
 @kernel

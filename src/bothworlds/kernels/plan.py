@@ -6,13 +6,14 @@ covariance while it is at hand.
 """
 
 import math
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.compile import kernel
-from bothworlds.kernels.entries import World
+from bothworlds.kernels.jit.compile import kernel
+from bothworlds.kernels.contract import Draw, Known, Play
+from bothworlds.kernels.layout import carries
 from bothworlds.kernels.matrix import apply_inverse, cholesky, invert_lower, product, trace_of_ratio
-from bothworlds.kernels.numbers import Number, Place, absolute, at, count_of, every, feature, matrix_of, over_contexts
+from bothworlds.kernels.arithmetic import Number, Place, absolute, at, count_of, every, feature, matrix_of, over_contexts
 from bothworlds.kernels.random import Pair, drawn_so_far
 from bothworlds.kernels.status import NOT_POSITIVE, OK, TRACE_BROKEN
 
@@ -37,10 +38,10 @@ def clear(sums: Floats) -> None:
 
 
 @kernel
-def estimate(world: World, theta: Floats, x: int, losses: Floats) -> None:
+def estimate(known: Known, theta: Floats, x: int, losses: Floats) -> None:
     """Write the cumulative estimates <Theta, phi(a, x)> of a block of contexts; infinite for arms not offered."""
     for a in range(losses.shape[0]):
-        losses[a] = product(theta, world.z[x, a]) + world.blocked[x, a]
+        losses[a] = product(theta, known.z[x, a]) + known.blocked[x, a]
 
 
 @kernel
@@ -62,9 +63,9 @@ def add_two_arms(weight: Number, z: Floats, other_weight: Number, other_z: Float
 
 
 @kernel
-def add_arms(world: World, x: int, q: Floats, sums: Floats) -> None:
+def add_arms(known: Known, x: int, q: Floats, sums: Floats) -> None:
     """Add g(x) sum_a q(a|x) phi phi^T of a block of contexts to the sums (Section 2.2)."""
-    g, z, K = world.g[x], world.z[x], q.shape[0]
+    g, z, K = known.g[x], known.z[x], q.shape[0]
     for a in range(0, K - 1, 2):
         add_two_arms(g * q[a], z[a], g * q[a + 1], z[a + 1], sums)
     if K % 2 == 1:
@@ -72,9 +73,9 @@ def add_arms(world: World, x: int, q: Floats, sums: Floats) -> None:
 
 
 @kernel
-def add_context(world: World, x: int, q: Floats, sums: Floats) -> None:
+def add_context(known: Known, x: int, q: Floats, sums: Floats) -> None:
     """Add a block of contexts to the sums while its q_t is at hand; a card has its own."""
-    add_arms(world, x, q, sums)
+    add_arms(known, x, q, sums)
 
 
 @kernel
@@ -86,17 +87,17 @@ def collect(sums: Floats, sigma: Floats) -> None:
 
 
 @kernel
-def covariance(world: World, q: Floats, sums: Floats, sigma: Floats) -> None:  # noqa: ARG001
+def covariance(known: Known, q: Floats, sums: Floats, sigma: Floats) -> None:  # noqa: ARG001
     """Write Sigma(q_t) into the lower triangle of sigma, after `add_context` of every context; a card has its own."""
     collect(sums, sigma)
 
 
 @kernel
-def mix(world: World, state: Any, gamma: Number) -> None:
+def mix(known: Known, state: Any, gamma: Number) -> None:
     """Compute pi_t = (1 - gamma_t) q_t + gamma_t e* (equation (3)) and Sigma_t; Sigma(e*) is the identity."""
     for x in range(state.q.shape[0]):
         for a in range(state.q.shape[1]):
-            state.pi[x, a] = (1.0 - gamma) * state.q[x, a] + gamma * world.e[x, a]
+            state.pi[x, a] = (1.0 - gamma) * state.q[x, a] + gamma * known.e[x, a]
     for i in range(state.theta.shape[0]):
         for j in range(i + 1):
             state.sigma[i, j] = (1.0 - gamma) * state.sigma[i, j]
@@ -149,69 +150,36 @@ def draw_arm(pi: Floats, x: Place, uniforms: Pair) -> Place:
 
 
 @kernel
-def exact_direction(world: World, state: Any, work: Any, x: Place, a: Place, direction: Floats) -> None:
+def exact_direction(known: Known, state: Any, work: Any, x: Place, a: Place, direction: Floats) -> None:
     """Write Sigma_t^-1 phi(a, x)."""
     for i in range(work.vector.shape[0]):
-        work.vector[i] = feature(world.z, x, a, i)
+        work.vector[i] = feature(known.z, x, a, i)
     apply_inverse(state.inverse, work.vector, work.half, direction)
 
 
-@kernel
-def plain_numbers(numbers: Floats) -> Floats:
-    """Return hyper-parameters that need no names as they are."""
-    return numbers
+class Direction(NamedTuple):
+    """What a decision of an algorithm with an exact covariance carries."""
+
+    direction: Annotated[Floats, carries("d")]
 
 
 @kernel
-def choose_only(
-    world: World,  # noqa: ARG001
-    numbers: Floats,  # noqa: ARG001
-    state: Any,
-    work: Any,  # noqa: ARG001
-    x: Place,
-    uniforms: Pair,
-    key: int,  # noqa: ARG001
-    time: int,  # noqa: ARG001
-    direction: Floats,
-    baseline: Floats,  # noqa: ARG001
-) -> Place:
-    """Draw A_t from pi_t(x) for an algorithm without an estimator: its decisions carry no direction."""
-    for i in range(direction.shape[0]):
-        direction[i] = 0.0
-    return draw_arm(state.pi, x, uniforms)
+def choose_only(known: Known, options: Any, state: Any, work: Any, x: Place, draw: Draw, carried: Any) -> Place:
+    """Draw A_t from pi_t(x) for an algorithm without an estimator: its decisions carry nothing."""
+    return draw_arm(state.pi, x, draw.uniforms)
 
 
 @kernel
-def choose_exactly(
-    world: World,
-    numbers: Any,  # noqa: ARG001
-    state: Any,
-    work: Any,
-    x: Place,
-    uniforms: Pair,
-    key: int,  # noqa: ARG001
-    time: int,  # noqa: ARG001
-    direction: Floats,
-    baseline: Floats,  # noqa: ARG001
-) -> Place:
+def choose_exactly(known: Known, options: Any, state: Any, work: Any, x: Place, draw: Draw, carried: Any) -> Place:
     """Draw A_t from pi_t(x) and write direction = Sigma_t^-1 phi(A_t, x); return A_t."""
-    arm = draw_arm(state.pi, x, uniforms)
-    exact_direction(world, state, work, x, arm, direction)
+    arm = draw_arm(state.pi, x, draw.uniforms)
+    exact_direction(known, state, work, x, arm, carried.direction)
     return arm
 
 
 @kernel
-def add_estimate(
-    world: World,  # noqa: ARG001
-    numbers: Any,  # noqa: ARG001
-    state: Any,
-    x: Place,  # noqa: ARG001
-    a: Place,  # noqa: ARG001
-    loss: Number,
-    direction: Floats,
-    baseline: Floats,  # noqa: ARG001
-) -> None:
+def add_estimate(known: Known, options: Any, state: Any, play: Play, carried: Any) -> None:
     """Add theta_hat = loss times direction to Theta, and advance the clock."""
-    for i in range(direction.shape[0]):
-        state.theta[i] += loss * direction[i]
+    for i in range(state.theta.shape[0]):
+        state.theta[i] += play.loss * carried.direction[i]
     state.t[0] += 1.0

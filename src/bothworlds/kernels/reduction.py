@@ -16,7 +16,7 @@ import math
 from typing import Any
 
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.compile import kernel
+from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.corral import master_point
 
 LEAST_RATE = 1e-300

@@ -7,9 +7,12 @@ With Y_0 = z and Y_k = Y_{k-1} - beta <Y_{k-1}, z_k> z_k for fresh draws z_k = p
 Every draw counts: the variant for arm-independent features skips draws of other arms, which is wrong here.
 """
 
+from typing import NamedTuple
+
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.compile import kernel
-from bothworlds.kernels.numbers import feature
+from bothworlds.kernels.contract import Draw, Known
+from bothworlds.kernels.jit.compile import kernel
+from bothworlds.kernels.arithmetic import feature
 from bothworlds.kernels.plan import draw_context, draw_from
 from bothworlds.kernels.random import RESAMPLING, two_uniforms
 
@@ -25,25 +28,24 @@ def contract(z: Floats, x: int, a: int, beta: float, y: Floats, out: Floats) -> 
         out[i] += beta * y[i]
 
 
+class Resampling(NamedTuple):
+    """Options: the step beta (0 means the exact inverse), and how many draws, or 0 for log_bias/(gamma beta) of them."""
+
+    beta: float
+    samples: float
+    log_bias: float
+
+
 @kernel
 def resample(
-    z: Floats,
-    g: Floats,
-    pi: Floats,
-    x: int,
-    a: int,
-    beta: float,
-    samples: int,
-    key: int,
-    time: int,
-    y: Floats,
-    out: Floats,
+    known: Known, pi: Floats, cell: tuple[int, int], step: tuple[float, int], draw: Draw, y: Floats, out: Floats
 ) -> None:
-    """Write the resampled direction of (x, a) into out, from ``samples`` draws."""
+    """Write the resampled direction of a context and an arm into out; ``step`` is beta and the number of draws."""
+    (x, a), (beta, samples) = cell, step
     for i in range(y.shape[0]):
-        y[i] = feature(z, x, a, i)
+        y[i] = feature(known.z, x, a, i)
         out[i] = beta * y[i]
     for k in range(samples):
-        u, v = two_uniforms(key, time, RESAMPLING, k)
-        drawn = draw_context(g, u)
-        contract(z, drawn, draw_from(pi, drawn, v), beta, y, out)
+        u, v = two_uniforms(draw.key, draw.time, RESAMPLING, k)
+        drawn = draw_context(known.g, u)
+        contract(known.z, drawn, draw_from(pi, drawn, v), beta, y, out)

@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.compile import compiled, kernel
+from bothworlds.kernels.jit.compile import compiled, kernel
 from bothworlds.kernels.matrix import cholesky, product, solve
 from bothworlds.kernels.plan import draw_from
 from bothworlds.kernels.random import RESAMPLING, two_uniforms

@@ -1,14 +1,14 @@
 """The law of contexts as it was seen, in kernel text: counts in place of known probabilities.
 
 With n contexts counted, the empirical law is counts/n, and moments under it get a ridge, since contexts not seen yet
-add nothing. Contexts are counted when their feedback is learnt from. ``world.g`` is not looked at.
+add nothing. Contexts are counted when their feedback is learnt from. ``known.g`` is not looked at.
 """
 
 from typing import Any
 
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.compile import kernel
-from bothworlds.kernels.entries import World
+from bothworlds.kernels.jit.compile import kernel
+from bothworlds.kernels.contract import Known
 from bothworlds.kernels.plan import clear
 
 
@@ -22,7 +22,7 @@ def seen_in_all(counts: Floats) -> float:
 
 
 @kernel
-def seen_covariance(world: World, state: Any, work: Any, ridge: float, ridged: int) -> None:
+def seen_covariance(known: Known, state: Any, work: Any, ridge: float, ridged: int) -> None:
     """Write sum_x counts(x)/n sum_a pi(a|x) z z^T + ridge on the first coordinates; the identity before all counts."""
     n = seen_in_all(state.counts)
     d = state.sigma.shape[0]
@@ -31,7 +31,7 @@ def seen_covariance(world: World, state: Any, work: Any, ridge: float, ridged: i
         if state.counts[x] > 0.0:
             for a in range(state.pi.shape[1]):
                 weight = state.counts[x] / n * state.pi[x, a]
-                z = world.z[x, a]
+                z = known.z[x, a]
                 for i in range(d):
                     for j in range(i + 1):
                         work.sums[i, j] += weight * z[i] * z[j]

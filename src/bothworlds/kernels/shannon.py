@@ -1,11 +1,12 @@
 """Plans of exponential weights with one covariance for all arms: shared by the algorithms with Shannon entropy."""
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.compile import kernel
-from bothworlds.kernels.entries import World
-from bothworlds.kernels.numbers import Number, larger, logarithm, matrix_of, over_contexts, row_of, where
+from bothworlds.kernels.jit.compile import kernel
+from bothworlds.kernels.contract import Known
+from bothworlds.kernels.arithmetic import Number, larger, logarithm, over_contexts, where
+from bothworlds.kernels.layout import learnt, planned, scratch
 from bothworlds.kernels.plan import add_context, clear, covariance, estimate, invert, mix
 from bothworlds.kernels.simplex import shannon_point
 
@@ -15,53 +16,21 @@ TINY = 1e-300
 class State(NamedTuple):
     """What an algorithm with fixed rates has learnt, then its plan."""
 
-    t: Floats
-    theta: Floats
-    rates: Floats
-    q: Floats
-    pi: Floats
-    sigma: Floats
-    inverse: Floats
+    t: Annotated[Floats, learnt()]
+    theta: Annotated[Floats, learnt("d")]
+    rates: Annotated[Floats, planned(2)]
+    q: Annotated[Floats, planned("S", "K")]
+    pi: Annotated[Floats, planned("S", "K")]
+    sigma: Annotated[Floats, planned("d", "d")]
+    inverse: Annotated[Floats, planned("d", "d")]
 
 
 class Work(NamedTuple):
     """Scratch space of the shared steps."""
 
-    sums: Floats
-    vector: Floats
-    half: Floats
-
-
-def kept(B: int, d: int) -> tuple[int, int]:  # noqa: ARG001
-    """Return how many numbers of the state, from its start, are not computed afresh with every plan."""
-    return 3 + d, 0
-
-
-def sizes(B: int, K: int, d: int) -> tuple[int, int]:
-    """Return how many numbers the memory takes: state first, then scratch."""
-    return 3 + 3 * d + 2 * d * d, 2 * B * K + d * d
-
-
-@kernel
-def state_of(memory: Floats, cells: Floats, B: int, K: int, d: int) -> State:
-    """Name the parts of a policy's memory."""
-    m = 3 + d
-    return State(
-        t=row_of(memory, 0, 1),
-        rates=row_of(memory, 1, 2),
-        theta=row_of(memory, 3, d),
-        sigma=matrix_of(memory, m, d, d),
-        inverse=matrix_of(memory, m + d * d, d, d),
-        pi=matrix_of(cells, 0, B, K),
-        q=matrix_of(cells, B * K, B, K),
-    )
-
-
-@kernel
-def work_of(memory: Floats, cells: Floats, B: int, K: int, d: int) -> Work:
-    """Name the parts of the scratch space."""
-    v = 3 + d + 2 * d * d
-    return Work(sums=matrix_of(cells, 2 * B * K, d, d), vector=row_of(memory, v, d), half=row_of(memory, v + d, d))
+    sums: Annotated[Floats, scratch("d", "d", packed=True)]
+    vector: Annotated[Floats, scratch("d")]
+    half: Annotated[Floats, scratch("d")]
 
 
 @kernel
@@ -83,16 +52,16 @@ def expected_entropy(g: Floats, q: Floats) -> Number:
 
 
 @kernel
-def shannon_plan(world: World, state: Any, work: Any, eta: Number, gamma: Number) -> int:
+def shannon_plan(known: Known, state: Any, work: Any, eta: Number, gamma: Number) -> int:
     """Compute q_t by softmax, pi_t = (1 - gamma) q_t + gamma e*, Sigma_t and its inverse factor; return a status."""
     clear(work.sums)
     for x in range(state.q.shape[0]):
         q = state.q[x]
-        estimate(world, state.theta, x, q)
+        estimate(known, state.theta, x, q)
         shannon_point(q, eta, q)
-        add_context(world, x, q, work.sums)
-    covariance(world, state.q, work.sums, state.sigma)
-    mix(world, state, gamma)
+        add_context(known, x, q, work.sums)
+    covariance(known, state.q, work.sums, state.sigma)
+    mix(known, state, gamma)
     state.rates[0] = eta
     state.rates[1] = gamma
     return invert(state)

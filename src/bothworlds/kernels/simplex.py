@@ -11,8 +11,8 @@ An infinite loss means "not offered": its arm gets probability zero.
 import math
 
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.compile import kernel
-from bothworlds.kernels.numbers import (
+from bothworlds.kernels.jit.compile import kernel
+from bothworlds.kernels.arithmetic import (
     Number,
     absolute,
     either,

@@ -12,7 +12,7 @@ inside a bracket, finds the y of a uniform number. Two arms have a closed form. 
 import math
 
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.compile import kernel
+from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.divided import Room, integrate
 from bothworlds.kernels.random import SIMPLEX, two_uniforms
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bothworlds.algorithms.real_ftrl import RealFTRL
+from bothworlds.algorithms.exponential.real_ftrl import RealFTRL
 from bothworlds.environments import Environment
 from bothworlds.report.theorems import covered_as
 from bothworlds.report.verdicts import Check, against_bound

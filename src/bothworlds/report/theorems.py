@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from bothworlds.algorithms.lc_tsallis_inf import LCTsallisINF
-from bothworlds.algorithms.real_ftrl import RealFTRL
-from bothworlds.algorithms.tunings import Certified, Matched, Paper
+from bothworlds.algorithms.lc_tsallis.lc_tsallis_inf import LCTsallisINF
+from bothworlds.algorithms.exponential.real_ftrl import RealFTRL
+from bothworlds.algorithms.lc_tsallis.algorithm_1 import Certified, Paper
+from bothworlds.algorithms.lc_tsallis.matched import Matched
 from bothworlds.environments import Environment
 from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.report.figures import Bound, Bounds

@@ -1,11 +1,13 @@
 """The comparison that `bothworlds compare` runs: the paper's algorithm and its rivals, regime by regime, as a study."""
 
-import inspect
 from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
 
-from bothworlds.simulation.study import ALGORITHMS, WORLDS, Study
+from bothworlds.algorithms.lc_tsallis.lc_tsallis_inf import TUNINGS
+from bothworlds.algorithms.registry import algorithms as registered
+from bothworlds.algorithms.registry import takes_horizon
+from bothworlds.simulation.study import WORLDS, Study
 
 REGIMES: dict[str, dict[str, Any]] = {
     "stochastic": {"kind": "stochastic"},
@@ -16,7 +18,7 @@ REGIMES: dict[str, dict[str, Any]] = {
 }
 OURS: dict[str, dict[str, Any]] = {
     f"LC-Tsallis-INF {tuning}": {"kind": "LCTsallisINF", "tuning": tuning}
-    for tuning in ("paper", "certified", "matched", "adaptive")
+    for tuning in TUNINGS
 }
 RIVALS: dict[str, dict[str, Any]] = {
     "RealFTRL": {"kind": "RealFTRL"},
@@ -71,7 +73,7 @@ def _tuned(options: dict[str, Any], horizon: int) -> dict[str, Any]:
     >>> _tuned({"kind": "RealFTRL"}, 100), _tuned({"kind": "OFUL"}, 100)
     ({'kind': 'RealFTRL', 'horizon': 100}, {'kind': 'OFUL'})
     """
-    told = "horizon" in inspect.signature(ALGORITHMS[options["kind"]]).parameters
+    told = takes_horizon(registered()[options["kind"]])
     return {**options, "horizon": horizon} if told else options
 
 
@@ -83,7 +85,7 @@ def known_regimes() -> dict[str, tuple[str, dict[str, Any]]]:
 
 def known_algorithms() -> dict[str, tuple[str, dict[str, Any]]]:
     """Return label and options of every algorithm, by the names it may be called by."""
-    kinds = {kind: (kind, {"kind": kind}) for kind in ALGORITHMS}
+    kinds = {kind: (kind, {"kind": kind}) for kind in registered()}
     tunings = {str(options["tuning"]): (label, options) for label, options in OURS.items()}
     return {**kinds, **tunings, **{label: (label, options) for label, options in {**OURS, **RIVALS}.items()}}
 

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bothworlds.algorithms.lc_tsallis_inf import LCTsallisINF
-from bothworlds.algorithms.real_ftrl import RealFTRL
+from bothworlds.algorithms.lc_tsallis.lc_tsallis_inf import LCTsallisINF
+from bothworlds.algorithms.exponential.real_ftrl import RealFTRL
 from bothworlds.environments import Environment
 from bothworlds.errors import NumericalError
 from bothworlds.kernels.arrays import Floats, Ints
@@ -153,7 +153,7 @@ class _Watched:
         self.policy, self.marks = policy, marks
         self.alpha = algorithm.alpha if isinstance(algorithm, LCTsallisINF) else 1.0
         self.allowed = algorithm.step_limit if isinstance(algorithm, LCTsallisINF) else 1.0
-        self.z = algorithm.machine(policy.problem).world.z
+        self.z = algorithm.machine(policy.problem).known.z
         self.rows: list[Row] = []
         S, K = policy.problem.available.shape
         self.sums = np.zeros((2, S))  # stability, penalty

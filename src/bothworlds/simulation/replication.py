@@ -10,20 +10,21 @@ from bothworlds.environments.environment import Environment
 from bothworlds.environments.nature import Nature
 from bothworlds.errors import NumericalError
 from bothworlds.kernels.arrays import Floats, Ints, aligned
-from bothworlds.kernels.driver import (
+from bothworlds.simulation.driver import (
+    Learner,
     Queue,
     Record,
+    Slice,
     add_expected,
     compiled_driver,
     expected_losses,
     interpreted_driver,
     write_checkpoint,
 )
-from bothworlds.kernels.entries import flat_world
-from bothworlds.kernels.lanes import compiled_lanes_driver, lane_of_record
-from bothworlds.kernels.numbers import MORE, WIDTH
+from bothworlds.kernels.contract import Machine, flat_known
+from bothworlds.simulation.lanes import Draws, compiled_lanes_driver, lane_of_record
+from bothworlds.kernels.arithmetic import MORE, WIDTH
 from bothworlds.kernels.random import CONTEXT, draw, stream_key, two_uniforms
-from bothworlds.policy import Machine
 
 FAST_NUMBERS = 65_536  # half a megabyte: beyond, 16 replications leave the second-level cache
 
@@ -83,13 +84,11 @@ class Replications:
         axis = () if alone else (lanes,)
         keys = [stream_key(setting.seed, number) for number in numbers]
         # Lanes without a replication of their own play along and are not looked at.
-        self._keys = (keys[0],) if alone else (np.resize(np.array(keys), axis), aligned(4, *axis))
-        S, K, d = machine.world.z.shape
-        self._memory = machine.memory(S, *axis, cells=axis)
-        scratch = self._memory if alone else ()
-        self._fixed = (flat_world(machine.world, wide=False), machine.numbers, *self._memory, *scratch, S, K, d)
+        self._keys = keys[0] if alone else Draws(np.resize(np.array(keys), axis), aligned(4, *axis))
+        self._memory = machine.memory(*axis, key=self._keys if alone else self._keys.keys)
+        self._learner = Learner(flat_known(machine.known), machine.flat_options, *self._memory, *self._memory)
         self._nature = setting.environment.begin(*axis)
-        self._queue = _empty_queue(setting.delay + setting.batch, machine.carried, axis)
+        self._queue = _empty_queue(setting.delay + setting.batch, *machine.carried, axis)
         self._record = _empty_record(setting, len(self._nature.c), axis, trace=trace)
         self.played = 0
 
@@ -98,19 +97,9 @@ class Replications:
         setting = self._setting
         last = min(self.played + rounds, setting.horizon)
         position = int(np.searchsorted(setting.checkpoints, self.played + 1))
-        failed = self._drive(
-            *self._fixed,
-            self._nature,
-            self._queue,
-            self._record,
-            *self._keys,
-            self.played + 1,
-            last,
-            setting.delay,
-            setting.batch,
-            position,
-            self.played == 0,
-        )
+        part = Slice(self.played + 1, last, position, setting.delay, setting.batch, self.played == 0)
+        world = self._nature, self._queue, self._record
+        failed = self._drive(self._learner, tuple(self._machine.sizes), *world, self._keys, part)
         if failed:
             which = " or ".join(str(number) for number in self.numbers)
             raise NumericalError(
@@ -139,9 +128,10 @@ class Replications:
         return parts
 
     def _outcome(self, memory: tuple[Floats, Floats], nature: Any, record: Record) -> Outcome:
-        state = self._machine.text.state_of(*memory, *self._machine.world.z.shape)
-        final = {name: getattr(state, name).copy() for name in self._machine.learnt}
-        return _outcome(self._setting, nature, record, state.pi.copy(), final)
+        machine = self._machine
+        names = ("pi", *machine.text.memory.learnt)
+        pi, *learnt = (machine.part(name, *memory, machine.sizes).copy() for name in names)
+        return _outcome(self._setting, nature, record, pi, dict(zip(names[1:], learnt, strict=True)))
 
 
 def lanes_for(count: int) -> int:
@@ -153,8 +143,8 @@ def most_at_once(machine: Machine) -> int:
     """Return how many replications of a learner go together: as many as its text and the fast memory allow."""
     if not machine.text.wide:
         return 1
-    numbers = sum(machine.sizes(len(machine.world.g)))
-    return MORE if MORE * numbers <= FAST_NUMBERS else WIDTH
+    count = sum(machine.text.memory.counts(machine.sizes).values())
+    return MORE if MORE * count <= FAST_NUMBERS else WIDTH
 
 
 def _outcome(setting: Setting, nature: Any, record: Record, policy: Floats, final: dict[str, Floats]) -> Outcome:
@@ -171,13 +161,13 @@ def _outcome(setting: Setting, nature: Any, record: Record, policy: Floats, fina
     )
 
 
-def _empty_queue(capacity: int, d: int, lanes: tuple[int, ...]) -> Queue:
+def _empty_queue(capacity: int, direction: int, baseline: int, lanes: tuple[int, ...]) -> Queue:
     return Queue(
         contexts=aligned(capacity, *lanes).view(np.int64),
         arms=aligned(capacity, *lanes).view(np.int64),
         losses=aligned(capacity, *lanes),
-        directions=aligned(capacity, d, *lanes),
-        baselines=aligned(capacity, d, *lanes),
+        directions=aligned(capacity, direction, *lanes),
+        baselines=aligned(capacity, baseline, *lanes),
         ends=np.zeros(3, dtype=np.int64),
     )
 

@@ -13,7 +13,7 @@ from bothworlds.simulation.folder import CELLS, finished_cell, write_study
 from bothworlds.simulation.progress import Watch, shown
 from bothworlds.simulation.replayed import KIND, fixed_policies, replayed_cell
 from bothworlds.simulation.results import Results
-from bothworlds.simulation.spread import Finished, spread
+from bothworlds.simulation.executors import Finished, spread
 from bothworlds.simulation.study import Cell, Study
 
 

@@ -14,24 +14,9 @@ from typing import Any
 import numpy as np
 
 from bothworlds import environments as en
-from bothworlds.algorithms.bobw_linear_exp4 import BoBWLinearEXP4
-from bothworlds.algorithms.bobw_mwu_lc import BoBWMWULC
-from bothworlds.algorithms.bobw_real_lin_exp3 import BoBWRealLinExp3
-from bothworlds.algorithms.fixed import FixedPolicy
-from bothworlds.algorithms.ftrl_lc import FTRLLC
-from bothworlds.algorithms.lc_tsallis_inf import LCTsallisINF
-from bothworlds.algorithms.lin_ts import LinTS
-from bothworlds.algorithms.lin_ucb import LinUCB
-from bothworlds.algorithms.linear_exp4 import LinearEXP4
-from bothworlds.algorithms.logdet_ftrl import LogdetFTRL
-from bothworlds.algorithms.mwu_lc import MWULC
-from bothworlds.algorithms.oful import OFUL
-from bothworlds.algorithms.per_context_exp3 import PerContextExp3
-from bothworlds.algorithms.per_context_tsallis_inf import PerContextTsallisINF
-from bothworlds.algorithms.real_ftrl import RealFTRL
-from bothworlds.algorithms.real_lin_exp3 import RealLinExp3
-from bothworlds.algorithms.robust_lin_exp3 import RobustLinExp3
-from bothworlds.algorithms.tunings import MGR, Adaptive, Certified, Matched, Paper
+from bothworlds.algorithms.lc_tsallis.lc_tsallis_inf import TUNINGS
+from bothworlds.algorithms.options import MGR
+from bothworlds.algorithms.registry import algorithms
 from bothworlds.environments import Environment, Instance
 from bothworlds.problem.checks import whole
 from bothworlds.simulation.engine import check_feedback
@@ -39,27 +24,6 @@ from bothworlds.simulation.engine import check_feedback
 NUMBERS = {"horizon": 10_000, "replications": 10, "seed": 0, "delay": 0, "batch": 1, "checkpoints": 200}
 LEAST = {"horizon": 1, "replications": 1, "seed": 0, "delay": 0, "batch": 1, "checkpoints": 2}
 SIZES: dict[str, Any] = {"contexts": 10, "arms": 5, "dimension": 5, "gap": 0.2, "rarity": None, "margin": None}
-
-# Every algorithm by the name it has in a study; the tests of sizes and regimes and the benchmarks take them from here.
-ALGORITHMS: dict[str, Callable[..., Any]] = {
-    "BoBWMWULC": BoBWMWULC,
-    "BoBWLinearEXP4": BoBWLinearEXP4,
-    "BoBWRealLinExp3": BoBWRealLinExp3,
-    "FTRLLC": FTRLLC,
-    "LCTsallisINF": LCTsallisINF,
-    "LinTS": LinTS,
-    "LinUCB": LinUCB,
-    "LinearEXP4": LinearEXP4,
-    "LogdetFTRL": LogdetFTRL,
-    "MWULC": MWULC,
-    "OFUL": OFUL,
-    "PerContextExp3": PerContextExp3,
-    "PerContextTsallisINF": PerContextTsallisINF,
-    "RealFTRL": RealFTRL,
-    "RealLinExp3": RealLinExp3,
-    "RobustLinExp3": RobustLinExp3,
-    "uniform": FixedPolicy,
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,13 +156,13 @@ def _known(given: dict[str, Any], known: list[str], word: str) -> None:
 def make_algorithm(options: dict[str, Any]) -> Any:
     """Make an algorithm from a table of a study: its kind and its options."""
     options = dict(options)
-    kind = _kind(options, list(ALGORITHMS), "algorithm")
-    for name, parts in (("tuning", (Paper, Certified, Matched, Adaptive)), ("covariance", (MGR,))):
+    kind = _kind(options, list(algorithms()), "algorithm")
+    for name, parts in (("tuning", (*TUNINGS.values(),)), ("covariance", (MGR,))):
         if isinstance(options.get(name), dict):
             inner = dict(options[name])
             classes = {part.__name__.lower(): part for part in parts}
             options[name] = _call(classes[_kind(inner, list(classes), name)], inner, name)
-    return _call(ALGORITHMS[kind], options, f"algorithm {kind}")
+    return _call(algorithms()[kind], options, f"algorithm {kind}")
 
 
 def _kind(options: dict[str, Any], known: list[str], word: str) -> str:

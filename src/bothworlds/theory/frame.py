@@ -3,7 +3,6 @@
 import numpy as np
 
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.entries import World
 from bothworlds.problem import Problem
 from bothworlds.theory import designs
 from bothworlds.theory.design import Design
@@ -47,9 +46,3 @@ def frame_of(problem: Problem, explore: Design) -> dict[str, Floats]:
         "coverage": np.array([explore.coverage, explore.coverage_limit]),
         "coordinates": whitened(problem, explore.exploration),
     }
-
-
-def world_of(problem: Problem, exploration: Floats, coordinates: Floats) -> World:
-    """Return the arrays that the kernels read; features of arms not offered are zero."""
-    blocked = np.where(problem.available, 0.0, np.inf)
-    return World(np.array(coordinates), np.array(problem.probabilities), blocked, np.array(exploration))

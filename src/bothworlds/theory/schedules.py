@@ -18,6 +18,8 @@ in the second; (A) is what its proof gives there.
 import math
 from dataclasses import dataclass
 
+from bothworlds.kernels.rates import Rates, scheduled_exploration, scheduled_learning
+
 MATCHED_CONSTANT = 0.4  # c of the matched tuning; any below 1/2 has the same orders
 
 
@@ -32,15 +34,18 @@ class Schedule:
     power: float
     decay: float = 0.5
 
+    @property
+    def rates(self) -> Rates:
+        """The constants, as the kernels take them."""
+        return Rates(self.gain, self.cap, self.linear, self.power_scale, self.power)
+
     def learning_rate(self, t: float) -> float:
         """Return eta_t."""
-        fading = math.sqrt(t) if self.decay == 0.5 else math.pow(t, self.decay)
-        return min(self.gain / fading, self.cap)
+        return float(scheduled_learning(self.rates, math.pow(t, 2.0 * self.decay)))
 
     def exploration_rate(self, t: float) -> float:
         """Return gamma_t, at most 1/2."""
-        eta = self.learning_rate(t)
-        return min(0.5, self.linear * eta, self.power_scale * math.pow(eta, self.power))
+        return float(scheduled_exploration(self.rates, self.learning_rate(t)))
 
     @property
     def exploration_rounds(self) -> float:
@@ -126,3 +131,31 @@ def _power_rule(alpha: float, coverage: float, rarity: float, constant: float) -
     if alpha <= 0.5:
         return 2.0 * rarity / (constant**2 * coverage), 2.0
     return ((2.0 * rarity) ** (1.0 - alpha) / constant) ** (1.0 / alpha) / coverage, 1.0 / alpha
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """What a tuning has to know of the algorithm and the problem: alpha, K, d, lambda and L."""
+
+    alpha: float
+    n_arms: int
+    dimension: int
+    coverage: float
+    rarity: float
+
+    @property
+    def learning_gain(self) -> float:
+        """sqrt(t) times eta~_t."""
+        return learning_gain(alpha=self.alpha, n_arms=self.n_arms, dimension=self.dimension)
+
+    def schedule(self, *, rarity: float | None, constant: float, use_linear: bool = True) -> Schedule:
+        """Return the schedule for these facts; ``rarity`` of None does without finite support."""
+        return schedule(
+            alpha=self.alpha,
+            n_arms=self.n_arms,
+            dimension=self.dimension,
+            coverage=self.coverage,
+            rarity=rarity,
+            constant=constant,
+            use_linear=use_linear,
+        )

@@ -1,0 +1,252 @@
+"""Algorithm 1 of the paper as kernel text, one round in three functions, with the tunings `Paper` and `Certified`.
+
+What is learnt is t and Theta = sum of the estimates. The plan, that is q_t, pi_t and Sigma_t, is a pure function of it.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Annotated, Any, NamedTuple
+
+from bothworlds.algorithms.checks import check_positive, check_whole
+from bothworlds.kernels.arithmetic import Number, Place
+from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.contract import Draw, KernelText, Known, Play, anything, kernel_text
+from bothworlds.kernels.exploration import Trial, smallest_rate
+from bothworlds.kernels.jit.compile import kernel
+from bothworlds.kernels.layout import learnt, planned, recalled, scratch
+from bothworlds.kernels.plan import (
+    Direction,
+    add_context,
+    all_finite,
+    choose_exactly,
+    clear,
+    covariance,
+    draw_arm,
+    estimate,
+    invert,
+    mix,
+)
+from bothworlds.kernels.possible import possible_leverage
+from bothworlds.kernels.rates import Rates, scheduled_exploration, scheduled_learning
+from bothworlds.kernels.resampling import Resampling, resample
+from bothworlds.kernels.simplex import tsallis_point
+from bothworlds.kernels.status import NOT_FINITE, OK
+from bothworlds.theory.schedules import Facts, Schedule, certified_constant, stability_constant
+
+
+class Options(NamedTuple):
+    """Hyper-parameters: ``certified`` is 1 for the smallest gamma_t that the constant c of Lemma B.1 allows, or 0."""
+
+    alpha: float
+    certified: float
+    c: float
+    rates: Rates
+    resampling: Resampling
+
+
+class State(NamedTuple):
+    """What is learnt, then the plan that follows from it."""
+
+    t: Annotated[Floats, learnt()]
+    theta: Annotated[Floats, learnt("d")]
+    start: Annotated[Floats, learnt("S")]  # y of the plan before, where Newton starts
+    start_rate: Annotated[Floats, learnt()]  # gamma of the plan before, where its search starts
+    rates: Annotated[Floats, recalled(2)]  # eta_t, gamma_t
+    y: Annotated[Floats, recalled("S")]
+    q: Annotated[Floats, planned("S", "K")]
+    pi: Annotated[Floats, planned("S", "K")]
+    sigma: Annotated[Floats, planned("d", "d")]
+    inverse: Annotated[Floats, planned("d", "d")]  # G with Sigma_t^-1 = G^T G
+
+
+class Work(NamedTuple):
+    """Scratch space."""
+
+    vector: Annotated[Floats, scratch("d")]
+    half: Annotated[Floats, scratch("d")]
+    mixed: Annotated[Floats, scratch("d", "d")]
+    sums: Annotated[Floats, scratch("d", "d", packed=True)]
+    powers: Annotated[Floats, scratch("K", packed=True)]
+
+
+@kernel
+def ftrl_points(known: Known, alpha: float, state: Any, work: Any, eta: Number) -> int:
+    """Compute q_t(x) for every context (equation (4)) from Theta, and Sigma(q_t)."""
+    clear(work.sums)
+    for x in range(state.q.shape[0]):
+        q = state.q[x]
+        estimate(known, state.theta, x, q)
+        status, y = tsallis_point(q, eta, alpha, state.start[x], work.powers, q)
+        if status != OK:
+            return status
+        state.y[x] = y
+        add_context(known, x, q, work.sums)
+    covariance(known, state.q, work.sums, state.sigma)
+    return OK
+
+
+@kernel
+def trial_of(known: Known, alpha: float, weighted: bool, state: Any, work: Any) -> Trial:
+    """Return what the search for the smallest exploration rate looks at."""
+    return Trial(state.sigma, known.z, state.q, alpha, weighted, work.mixed, state.inverse, work.powers)
+
+
+@kernel
+def certified_exploration(known: Known, options: Any, state: Any, work: Any, eta: Number) -> Number:
+    """Return the smallest gamma_t with eta |l_hat| q^(1-alpha) <= c whatever is played; never more than scheduled."""
+    trial = trial_of(known, options.alpha, True, state, work)
+    limit = options.c * options.c / (eta * eta)
+    return smallest_rate(trial, limit, state.start_rate[0], scheduled_exploration(options.rates, eta))
+
+
+@kernel
+def explore(known: Known, state: Any, eta: Number, gamma: Number) -> int:
+    """Compute pi_t = (1 - gamma_t) q_t + gamma_t e* (equation (3)), Sigma_t and its inverse; return a status."""
+    mix(known, state, gamma)
+    state.rates[0] = eta
+    state.rates[1] = gamma
+    return invert(state)
+
+
+@kernel
+def refresh(known: Known, options: Options, state: State, work: Work) -> int:
+    """Compute the plan of round t from what is learnt; return a status."""
+    if not all_finite(state.theta):
+        return NOT_FINITE
+    eta = scheduled_learning(options.rates, state.t[0])
+    status = ftrl_points(known, options.alpha, state, work, eta)
+    if status != OK:
+        return status
+    gamma = scheduled_exploration(options.rates, eta)
+    if options.certified > 0.0:
+        gamma = certified_exploration(known, options, state, work, eta)
+    return explore(known, state, eta, gamma)
+
+
+@kernel
+def choose_resampling(
+    known: Known, options: Options, state: State, work: Work, x: int, draw: Draw, carried: Direction
+) -> Place:
+    """Draw A_t from pi_t(x), and write a direction from draws instead of the exact one."""
+    a = draw_arm(state.pi, x, draw.uniforms)
+    beta, samples = options.resampling.beta, int(options.resampling.samples)
+    if samples == 0:
+        samples = math.ceil(options.resampling.log_bias / (beta * state.rates[1]))
+    resample(known, state.pi, (x, a), (beta, samples), draw, work.vector, carried.direction)
+    return a
+
+
+@kernel
+def advance(state: Any) -> None:
+    """Move the clock, and remember where the next plan starts to search."""
+    for s in range(state.start.shape[0]):
+        state.start[s] = state.y[s]
+    state.start_rate[0] = state.rates[1]
+    state.t[0] += 1.0
+
+
+@kernel
+def learn(known: Known, options: Options, state: State, play: Play, carried: Direction) -> None:
+    """Add theta_hat_t = Sigma_t^-1 phi loss (equation (2)) to Theta, and advance the clock."""
+    for i in range(state.theta.shape[0]):
+        state.theta[i] += play.loss * carried.direction[i]
+    advance(state)
+
+
+TEXT = kernel_text(
+    options=Options,
+    state=State,
+    work=Work,
+    carried=Direction,
+    refresh=refresh,
+    choose=choose_exactly,
+    learn=learn,
+    possible=possible_leverage,
+    together=True,
+    static=("alpha", "certified"),
+)
+RESAMPLING = TEXT._replace(choose=choose_resampling, possible=anything, together=False)
+
+
+class Learner(NamedTuple):
+    """What a tuning brings to a problem: its text, its options, and the state at the start."""
+
+    text: KernelText
+    options: Any
+    begin: dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Paper:
+    """The paper's eta_t and gamma_t to the letter (equation (4), errata resolved).
+
+    Proved for alpha = 1/2: O(log T) stochastic, O(sqrt T) adversarial, and in between (Theorems 4.1-4.4). Half of
+    the first t0 = 256 sqrt(K) L/(d lambda) rounds are exploration.
+
+    Parameters
+    ----------
+    finite_support
+        Which branch of eta_t: True for Assumption 2.3, gamma = 128 L eta^2/lambda; False for "otherwise", gamma =
+        8 eta/lambda, whose regret is O(sqrt T) in all regimes.
+    """
+
+    finite_support: bool = True
+
+    def step_limit(self, alpha: float) -> float:
+        """Return c of Lemma B.1."""
+        return stability_constant(alpha)
+
+    def schedule(self, facts: Facts) -> Schedule:
+        """Return eta_t and gamma_t."""
+        rarity = facts.rarity if self.finite_support else None
+        constant = self.step_limit(facts.alpha)
+        return facts.schedule(rarity=rarity, constant=constant, use_linear=not self.finite_support)
+
+    def learner(self, facts: Facts, resampling: Resampling) -> Learner:
+        """Return text, options and the state at the start."""
+        return _learner(self, facts, resampling, certified=0.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Certified:
+    """The smallest gamma_t for which the paper's stability condition holds, checked exactly each round.
+
+    Proved for alpha = 1/2 with feedback after every decision: the condition is all that the paper's proofs use gamma_t
+    for, any c below 1/2 will do, and for c of at least 1/8 gamma_t never exceeds the paper's. So every theorem of the
+    paper still holds, with other constants: c = 1/8 is the paper's, and around 1/4, the default, the bounds are
+    smallest (docs/theory.md). From c = 1/2 on nothing is proved.
+
+    Parameters
+    ----------
+    c
+        The constant of eta |l_hat| <= c q^(alpha-1); (1 - alpha)/2, twice the paper's, if left out.
+    batch
+        How many decisions are taken and answered together: certifies with c/batch, which covers the sum of that many
+        estimates of one plan.
+    """
+
+    c: float | None = None
+    batch: int = 1
+
+    def __post_init__(self) -> None:
+        if self.c is not None:
+            check_positive(self, "c")
+        check_whole(self, "batch")
+
+    def step_limit(self, alpha: float) -> float:
+        """Return how large eta |l_hat| q^(1-alpha) may be."""
+        return (certified_constant(alpha) if self.c is None else self.c) / self.batch
+
+    def schedule(self, facts: Facts) -> Schedule:
+        """Return eta_t and the largest gamma_t."""
+        return facts.schedule(rarity=facts.rarity, constant=self.step_limit(facts.alpha))
+
+    def learner(self, facts: Facts, resampling: Resampling) -> Learner:
+        """Return text, options and the state at the start."""
+        return _learner(self, facts, resampling, certified=1.0)
+
+
+def _learner(tuning: Paper | Certified, facts: Facts, resampling: Resampling, *, certified: float) -> Learner:
+    """Return text, options and the state at the start."""
+    options = Options(facts.alpha, certified, tuning.step_limit(facts.alpha), tuning.schedule(facts).rates, resampling)
+    return Learner(RESAMPLING if resampling.beta > 0.0 else TEXT, options, {"start": 1.0})

@@ -1,0 +1,213 @@
+"""LC-Tsallis-INF (Kato & Ito, AISTATS 2025), Algorithm 1: hyper-parameters, and how they become numbers."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, overload
+
+import numpy as np
+
+from bothworlds.algorithms.lc_tsallis.adaptive import Adaptive
+from bothworlds.algorithms.lc_tsallis.algorithm_1 import Certified, Paper
+from bothworlds.algorithms.lc_tsallis.matched import Matched
+from bothworlds.algorithms.options import (
+    DEFAULT_BIAS,
+    MGR,
+    CovarianceChoice,
+    Reservoir,
+    refuse_design,
+    refuse_reservoir,
+    sampled_covariance,
+    take_reservoir,
+)
+from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.contract import Known, Machine, known_of
+from bothworlds.kernels.random import Seed
+from bothworlds.kernels.resampling import Resampling
+from bothworlds.policy import Algorithm, Policy
+from bothworlds.problem import Problem, SampledProblem
+from bothworlds.sampled import Rule, SampledPolicy
+from bothworlds.theory.design import Design, Kind, check_design, design_for
+from bothworlds.theory.forecast import Forecast, forecast
+from bothworlds.theory.frame import frame_of
+from bothworlds.theory.schedules import Facts, Schedule
+
+TuningName = Literal["paper", "certified", "matched", "adaptive"]
+Tuning = Paper | Certified | Matched | Adaptive
+TUNINGS: dict[str, type[Tuning]] = {
+    "paper": Paper,
+    "certified": Certified,
+    "matched": Matched,
+    "adaptive": Adaptive,
+}
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class LCTsallisINF(Algorithm):
+    """FTRL with Tsallis entropy for linear contextual bandits: best of both worlds.
+
+    Plays pi_t = (1 - gamma_t) q_t + gamma_t e*, where q_t(x) minimises <sum of estimated losses, q> + psi(q)/eta_t
+    over the simplex, psi the alpha-Tsallis entropy, and the estimate is theta_hat = Sigma_t^-1 phi(A_t, X_t) loss
+    (equations (2)-(4)). One round costs O(S K d^2 + d^3); what is learnt is one integer and d numbers.
+
+    What is proved, all for alpha = 1/2 and feedback after every decision: with tuning "paper" and "certified", regret
+    O(log T) in the stochastic regime, O(sqrt T) in the adversarial one, and the intermediate rates under a margin
+    condition or corruption (Theorems 4.1-4.4); the same in order for "matched", which is not the paper's
+    (docs/theory.md). For "adaptive", and for alpha other than 1/2, there is no theorem.
+
+    Parameters
+    ----------
+    alpha
+        Tsallis index in (0, 1).
+    tuning
+        "paper", "certified", "matched" or "adaptive", or an object `Paper`, `Certified`, `Matched`, `Adaptive` with
+        its options.
+    covariance
+        "exact", or `MGR` (tuning "paper" only: the others need exact leverages). On a `SampledProblem` `MGR`, or
+        "reservoir", that is `Reservoir`, with tuning "paper": eta_t = min{eta~_t, lambda/16} and gamma_t =
+        8 eta_t/lambda, the paper's "otherwise" branch.
+    design
+        The exploration policy: "joint-g", "joint-d", "per-context", "uniform", or a `Design`.
+
+    Examples
+    --------
+    >>> problem = Problem(features=[[[1, 0], [0, 1]]], probabilities=[1], arms=["red", "blue"])
+    >>> policy = LCTsallisINF().start(problem, rng=7)
+    >>> decision = policy.act("0")
+    >>> policy.update(decision, loss=0.5)
+    >>> policy
+    Policy(LCTsallisINF(alpha=0.5, tuning=Certified(c=None, batch=1)), 1 rounds, 1 updates)
+    """
+
+    alpha: float = 0.5
+    tuning: TuningName | Tuning = "certified"
+    covariance: CovarianceChoice = "exact"
+    design: Kind | Design = "joint-g"
+
+    def __post_init__(self) -> None:
+        alpha: Any = self.alpha
+        if not isinstance(alpha, int | float | np.floating) or not 0.0 < alpha < 1.0:
+            raise ValueError(f"alpha must be a number strictly between 0 and 1; got {alpha!r}")
+        object.__setattr__(self, "alpha", float(alpha))
+        if isinstance(self.tuning, str):
+            if self.tuning not in TUNINGS:
+                raise ValueError(f"unknown tuning {self.tuning!r}; choose one of {', '.join(TUNINGS)}")
+            object.__setattr__(self, "tuning", TUNINGS[self.tuning]())
+        elif not isinstance(self.tuning, Tuning):
+            raise ValueError(f"tuning must be a name or a tuning object; got {self.tuning!r}")
+        take_reservoir(self)
+        if self.covariance != "exact" and not isinstance(self.covariance, MGR | Reservoir):
+            raise ValueError(
+                f"covariance must be 'exact', 'reservoir', Reservoir(...) or MGR(...); got {self.covariance!r}"
+            )
+        if isinstance(self.tuning, Matched) and self.alpha != 0.5:
+            raise ValueError(f"the matched tuning is for alpha = 1/2; got {self.alpha!r}")
+        if self.covariance != "exact" and not isinstance(self.tuning, Paper):
+            word = type(self.covariance).__name__
+            raise ValueError(
+                f"{word} gives no exact leverages, which this tuning needs; use tuning='paper' with {word}"
+            )
+        check_design(self.design)
+
+    @overload
+    def start(self, problem: Problem, *, rng: Seed = None, interpreted: bool = False) -> Policy: ...
+    @overload
+    def start(self, problem: SampledProblem, *, rng: Seed = None, interpreted: bool = False) -> SampledPolicy: ...
+    def start(
+        self, problem: Problem | SampledProblem, *, rng: Seed = None, interpreted: bool = False
+    ) -> Policy | SampledPolicy:
+        """Begin on a problem; the same seed gives the same decisions.
+
+        ``interpreted`` runs the same text without compiling it: for the debugger, some hundred times slower.
+        """
+        if isinstance(problem, SampledProblem):
+            return SampledPolicy.begin(self, problem, self.sampled_rule(problem), rng=rng, interpreted=interpreted)
+        return super().start(problem, rng=rng, interpreted=interpreted)
+
+    def design_for(self, problem: Problem) -> Design:
+        """Return the exploration policy that a start on this problem uses."""
+        return design_for(problem, self.design)
+
+    def facts_of(self, problem: Problem, explore: Design) -> Facts:
+        """Return what the tuning has to know."""
+        return Facts(
+            alpha=self.alpha,
+            n_arms=problem.n_arms,
+            dimension=problem.dimension,
+            coverage=explore.coverage,
+            rarity=problem.rarity,
+        )
+
+    def schedule_for(self, problem: Problem, explore: Design) -> Schedule:
+        """Return eta_t and the largest gamma_t; for the adaptive tuning, eta_t if every residual were 1."""
+        return self._tuning.schedule(self.facts_of(problem, explore))
+
+    @property
+    def _tuning(self) -> Tuning:
+        """The tuning, which `__post_init__` has made of its name."""
+        assert not isinstance(self.tuning, str)
+        return self.tuning
+
+    def sampled_rule(self, problem: SampledProblem) -> Rule:
+        """Return the rates for contexts that are not listed: rule (A) of schedules.py, whatever ``finite_support``."""
+        if not isinstance(self.tuning, Paper):
+            raise ValueError(
+                f"{self.tuning} looks at all contexts in every round, and a sampled problem does not list them: "
+                "tuning='paper' is the one for it"
+            )
+        refuse_design(self, "joint-g")
+        facts = Facts(
+            alpha=self.alpha,
+            n_arms=problem.n_arms,
+            dimension=problem.dimension,
+            coverage=problem.coverage,
+            rarity=math.inf,
+        )
+        rates = facts.schedule(rarity=None, constant=self.step_limit)
+        return Rule(
+            alpha=self.alpha,
+            rates=lambda t, _: (rates.learning_rate(t), rates.exploration_rate(t)),
+            covariance=sampled_covariance(self),
+        )
+
+    @property
+    def step_limit(self) -> float:
+        """How large eta |l_hat| q^(1-alpha) may be: c of Lemma B.1; the adaptive tuning does not keep the paper's."""
+        return self._tuning.step_limit(self.alpha)
+
+    def forecast(self, problem: Problem, *, horizon: int) -> Forecast:
+        """Tell before the start how eta_t, gamma_t and the cost of exploration develop over a horizon."""
+        explore = self.design_for(problem)
+        return forecast(
+            self.schedule_for(problem, explore),
+            horizon=horizon,
+            coverage=explore.coverage,
+            reward_per_loss=problem.reward_per_loss,
+            exact=isinstance(self.tuning, Paper),
+        )
+
+    def machine(self, problem: Problem, frame: Mapping[str, Floats] | None = None) -> Machine:
+        """Make the algorithm ready for a problem; ``frame`` brings back the arrays of a saved policy."""
+        refuse_reservoir(self, problem)
+        if frame is None:
+            explore = self.design_for(problem)
+            frame = frame_of(problem, explore)
+        else:
+            coverage, limit = (float(value) for value in frame["coverage"])
+            explore = Design("saved", frame["exploration"], coverage, limit)
+        known = known_of(problem, frame["exploration"], frame["coordinates"])
+        text, options, begin = self._tuning.learner(self.facts_of(problem, explore), self._resampling(known))
+        return Machine(text=text, known=known, options=options, begin=begin, frame=frame)
+
+    def _resampling(self, known: Known) -> Resampling:
+        """Return the options of Matrix Geometric Resampling; zeros for the exact inverse."""
+        if not isinstance(self.covariance, MGR):
+            return Resampling(0.0, 0.0, 0.0)
+        beta = 0.5 / float((known.z**2).sum(axis=2).max())
+        return Resampling(beta, float(self.covariance.samples or 0), -math.log(self.covariance.bias or DEFAULT_BIAS))
+
+    def __repr__(self) -> str:
+        parts = [f"alpha={self.alpha}", f"tuning={self.tuning}"]
+        parts += [f"covariance={self.covariance}"] if self.covariance != "exact" else []
+        parts += [f"design={self.design!r}"] if self.design != "joint-g" else []
+        return f"LCTsallisINF({', '.join(parts)})"

@@ -1,0 +1,227 @@
+"""What an algorithm is to everything that plays it: records, functions on them, and arrays for a problem.
+
+An algorithm declares its options, its state, its scratch space and what its decisions carry (`layout`), and writes
+
+    refresh(known, options, state, work) -> status            compute the plan from what is learnt
+    choose(known, options, state, work, x, draw, carried) -> arm     draw an arm, fill in what the decision carries
+    learn(known, options, state, play, carried)               add one observation
+
+The state has fields ``t``, one more than the updates so far, and ``pi``, the probabilities of all contexts and arms.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+
+from bothworlds.kernels.arithmetic import WIDTH, Number, Place
+from bothworlds.kernels.arrays import Bools, Floats, aligned
+from bothworlds.kernels.jit.compile import kernel
+from bothworlds.kernels.layout import Layout, Nothing, Sizes, fixed, flat
+from bothworlds.kernels.random import Pair
+
+
+class Known(NamedTuple):
+    """What a kernel knows of the problem and never changes: with an entry per context, or per block of eight.
+
+    Features z, probabilities g, zero or (where an arm is not offered) infinity, and the exploration policy e.
+    """
+
+    z: Annotated[Floats, fixed("S", "K", "d")]
+    g: Annotated[Floats, fixed("S")]
+    blocked: Annotated[Floats, fixed("S", "K")]
+    e: Annotated[Floats, fixed("S", "K")]
+
+
+class Draw(NamedTuple):
+    """The randomness of a decision: two uniforms, and key and time for those who need more of it."""
+
+    uniforms: Pair
+    key: int
+    time: int
+
+
+class Play(NamedTuple):
+    """An observation: context, arm and loss."""
+
+    x: Place
+    a: Place
+    loss: Number
+
+
+class KernelText(NamedTuple):
+    """An algorithm as kernel text; made by `kernel_text`.
+
+    ``wide``: ``refresh`` keeps to `arithmetic`, so that it can work on eight contexts or sixteen replications at once.
+    ``together``: ``choose`` and ``learn`` do so too, each replication with its own context and arm. ``static`` has the
+    positions of options that choose between branches: a GPU compiles them in.
+    """
+
+    memory: Layout
+    outside: Layout
+    known_of: Callable[..., Known]
+    options_of: Callable[..., Any]
+    state_of: Callable[..., Any]
+    work_of: Callable[..., Any]
+    carried_of: Callable[..., Any]
+    refresh: Callable[..., int]
+    choose: Callable[..., int]
+    learn: Callable[..., None]
+    possible: Callable[..., bool]
+    wide: bool
+    together: bool
+    static: tuple[int, ...]
+
+    @property
+    def has_baseline(self) -> bool:
+        """Whether decisions carry a baseline besides their direction."""
+        return "baseline" in self.outside.leaves
+
+
+@kernel
+def anything(known: Known, play: Play, carried: Any, propensity: float) -> bool:
+    """Take every decision for possible: nothing is known of what plans write."""
+    return True
+
+
+def kernel_text(
+    *,
+    state: type,
+    refresh: Callable[..., int],
+    choose: Callable[..., int],
+    learn: Callable[..., None],
+    options: type = Nothing,
+    work: type = Nothing,
+    carried: type = Nothing,
+    possible: Callable[..., bool] = anything,
+    wide: bool = False,
+    together: bool = False,
+    static: tuple[str, ...] = (),
+) -> KernelText:
+    """Put an algorithm together from its records and its functions; ``static`` names options.
+
+    ``possible`` tells whether any plan can have made a decision (`kernels.possible`).
+    """
+    memory, outside = Layout(state, work), Layout(options, carried, Known)
+    return KernelText(
+        memory=memory,
+        outside=outside,
+        known_of=outside.reader(Known, "known"),
+        options_of=outside.reader(options, "options"),
+        state_of=memory.reader(state, "core", "rows"),
+        work_of=memory.reader(work, "core", "rows"),
+        carried_of=outside.reader(carried, "direction", "baseline"),
+        refresh=refresh,
+        choose=choose,
+        learn=learn,
+        possible=possible,
+        wide=wide or together,
+        together=together,
+        static=tuple(outside.leaves[name].place(Sizes(0, 0, 0))[0] for name in static),
+    )
+
+
+def known_of(problem: Any, exploration: Floats, coordinates: Floats) -> Known:
+    """Return what the kernels know of a problem; features of arms not offered are zero."""
+    blocked = np.where(problem.available, 0.0, np.inf)
+    return Known(np.array(coordinates), np.array(problem.probabilities), blocked, np.array(exploration))
+
+
+def even_play(available: Bools) -> Floats:
+    """Return the policy that plays all offered arms equally often."""
+    return np.asarray(available / available.sum(axis=1, keepdims=True))
+
+
+def in_blocks(values: Floats) -> Floats:
+    """Return an array (contexts, ...) as (blocks, ..., 8): eight contexts side by side, zeros beyond the last."""
+    blocks = -(-len(values) // WIDTH)
+    padded = np.zeros((blocks * WIDTH, *values.shape[1:]))
+    padded[: len(values)] = values
+    return np.moveaxis(padded.reshape(blocks, WIDTH, *values.shape[1:]), 1, -1)
+
+
+def out_of_blocks(values: Floats, n_contexts: int) -> Floats:
+    """Return an array (blocks, ..., 8) as (contexts, ...).
+
+    >>> out_of_blocks(in_blocks(np.arange(10.0)), 10).tolist()[-1]
+    9.0
+    """
+    rows = np.moveaxis(values, -1, 1)
+    return rows.reshape(-1, *rows.shape[2:])[:n_contexts].copy()
+
+
+def flat_known(known: Known, *, wide: bool = False) -> Floats:
+    """Return what is known as one array of numbers, or of packs of eight contexts."""
+    parts = [in_blocks(part).reshape(-1, WIDTH) if wide else part.reshape(-1) for part in known]
+    out = aligned(sum(len(part) for part in parts), *parts[0].shape[1:])
+    out[...] = np.concatenate(parts)
+    return out
+
+
+def no_seed(key: Any) -> Mapping[str, Any]:
+    """Return what a state needs of its stream, for algorithms whose plans are not drawn: nothing."""
+    return {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """An algorithm made ready for a problem: kernel text, and the arrays it works on.
+
+    ``begin`` has what is known of the state before the first round, by name; everything else starts at zero, and ``t``
+    at one. ``seeded(key)`` has what depends on the stream of random numbers, for an algorithm whose plans are drawn; the
+    key is that of the policy or of the replication, or an array of them, one for each lane. ``frame`` has the arrays from which the same machine can be built again. ``policies`` is how many are
+    listed, for an algorithm that has an entry for each.
+    """
+
+    text: KernelText
+    known: Known
+    options: Any = Nothing()
+    begin: Mapping[str, Any] = field(default_factory=dict)
+    seeded: Callable[[Any], Mapping[str, Any]] = no_seed
+    frame: Mapping[str, Floats] = field(default_factory=dict)
+    policies: int = 0
+
+    @property
+    def sizes(self) -> Sizes:
+        """How large the problem is."""
+        return Sizes(*self.known.z.shape, self.policies)
+
+    @property
+    def block_sizes(self) -> Sizes:
+        """The same, as a policy sees it: with blocks of eight contexts where the text can take them."""
+        S = self.sizes.S
+        return self.sizes._replace(S=-(-S // WIDTH) if self.text.wide else S)
+
+    @property
+    def flat_options(self) -> Floats:
+        """The options as one array."""
+        return flat(self.options)
+
+    @property
+    def carried(self) -> tuple[int, int]:
+        """How many numbers a decision carries as its direction, and as its baseline."""
+        outside = self.text.outside
+        return outside.count("direction", self.sizes), outside.count("baseline", self.sizes)
+
+    def memory(self, *lanes: int, key: Any = 0) -> tuple[Floats, Floats]:
+        """Return the two parts of the memory at the start, core and rows, for one replication or for some lanes."""
+        counts = self.text.memory.counts(self.sizes)
+        core, rows = (aligned(counts[array], *lanes) for array in ("core", "rows"))
+        for name, value in {"t": 1.0, **self.begin}.items():
+            part = self.part(name, core, rows, self.sizes)
+            part[...] = np.asarray(value).reshape(np.shape(value) + (1,) * len(lanes))
+        for name, value in self.seeded(key).items():
+            self.part(name, core, rows, self.sizes)[...] = value
+        return core, rows
+
+    def part(self, name: str, core: Floats, rows: Floats, sizes: Sizes) -> Floats:
+        """Return a field of the state by its name."""
+        in_rows = self.text.memory.leaves[name].array == "rows"
+        return self.text.memory.part(name, rows if in_rows else core, sizes)
+
+
+def all_parts(record: Any) -> list[Any]:
+    """Return the fields at the ends of a record, in order."""
+    return [end for part in record for end in (all_parts(part) if hasattr(part, "_fields") else [part])]
+

@@ -1,0 +1,370 @@
+"""How the compiler writes down eight or sixteen numbers at once: types, vector instructions, and views of memory.
+
+``contexts(array)`` and ``lanes(array)`` read memory whose last axis has length eight (``more_lanes``: sixteen) as an
+array of packs; the one kind adds up over its eight (`over_contexts`), the other does not.
+"""
+
+import math
+import operator
+from collections.abc import Callable
+from functools import reduce
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.core.typing.templates import AbstractTemplate, infer_global, signature
+from numba.extending import intrinsic, lower_builtin, overload, type_callable
+
+from bothworlds.kernels import arithmetic
+from bothworlds.kernels.arithmetic import WIDTH
+from bothworlds.kernels.jit.packs import (
+    CONTEXTS,
+    INDEX,
+    LANES,
+    MASKS,
+    MORE_LANES,
+    PLACES,
+    MaskType,
+    PackType,
+    PlacesType,
+    all_alike,
+    is_whole,
+    joined,
+    joined_places,
+    positions,
+    spread,
+    vector,
+)
+
+
+def _typed_one(number: Any) -> Any:
+    return joined(number)
+
+
+def _typed_two(left: Any, right: Any) -> Any:
+    return joined(left, right)
+
+
+def _operator(sign: Any, build: Callable[..., Any], *, compares: bool = False) -> None:
+    """Let an operator take two packs, or a pack and a number."""
+
+    class Template(AbstractTemplate):
+        def generic(self, args: tuple[Any, ...], kws: Any) -> Any:
+            kind = None if kws or len(args) != 2 else joined(*args)
+            if not isinstance(kind, PackType):
+                return None
+            return signature(MASKS[kind] if compares else kind, *args)
+
+    def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return build(builder, *all_alike(context, builder, sig.args, args))
+
+    infer_global(sign)(Template)
+    for operands in ((PackType, PackType), (PackType, types.Number), (types.Number, PackType)):
+        lower_builtin(sign, *operands)(lower)
+
+
+def _arithmetic(instruction: str) -> Callable[..., Any]:
+    return lambda builder, left, right: getattr(builder, instruction)(left, right)
+
+
+def _comparison(symbol: str) -> Callable[..., Any]:
+    return lambda builder, left, right: builder.fcmp_ordered(symbol, left, right)
+
+
+def lower_function(function: Any, arity: int, typed: Callable[..., Any], build: Callable[..., Any]) -> None:
+    """Give a function of arithmetic.py or tiles.py its type and its machine code."""
+    type_callable(function)(lambda context: typed)  # noqa: ARG005
+    lower_builtin(function, *[types.Any] * arity)(build)
+
+
+def _typed_where(mask: Any, yes: Any, no: Any) -> Any:
+    if not _is_truth(mask):
+        return None
+    packs = (mask.pack,) if isinstance(mask, MaskType) else ()
+    if is_whole(yes) and is_whole(no):
+        return joined_places(yes, no, *(PLACES[pack] for pack in packs))
+    return joined(yes, no, *packs)
+
+
+def _build_where(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    pairs = zip(sig.args[1:], args[1:], strict=True)
+    return builder.select(args[0], *(spread(context, builder, number, kind, sig.return_type) for kind, number in pairs))
+
+
+def _is_truth(mask: Any) -> bool:
+    return isinstance(mask, MaskType | types.Boolean)
+
+
+def _build_every(context: Any, builder: Any, sig: Any, args: Any) -> Any:  # noqa: ARG001
+    if isinstance(sig.args[0], types.Boolean):
+        return args[0]
+    width = sig.args[0].pack.width
+    bits = ir.IntType(width)
+    return builder.icmp_unsigned("==", builder.bitcast(args[0], bits), bits(2**width - 1))
+
+
+def _build_either(context: Any, builder: Any, sig: Any, args: Any) -> Any:  # noqa: ARG001
+    return builder.or_(*args)
+
+
+def _build_both(context: Any, builder: Any, sig: Any, args: Any) -> Any:  # noqa: ARG001
+    return builder.and_(*args)
+
+
+def _typed_masks(left: Any, right: Any) -> Any:
+    return left if _is_truth(left) and left == right else None
+
+
+def _choose(symbol: str) -> Callable[..., Any]:
+    """Return the right number where it compares to the left one, else the left one."""
+    return lambda builder, left, right: builder.select(builder.fcmp_ordered(symbol, right, left), right, left)
+
+
+def _build_choice(symbol: str) -> Callable[..., Any]:
+    def build(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return _choose(symbol)(builder, *all_alike(context, builder, sig.args, args))
+
+    return build
+
+
+def _call(builder: Any, name: str, *args: Any) -> Any:
+    """Call a function of the compiler or of the C library by name."""
+    kind = args[0].type
+    function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind, [kind] * len(args)), name)
+    return builder.call(function, args)
+
+
+def _of_math(context: Any, function: Any) -> Any:
+    """Return the machine's own version of a function of ``math`` on one float."""
+    kind = context.typing_context.resolve_value_type(function)
+    return context.get_function(kind, kind.get_call_type(context.typing_context, (types.float64,), {}))
+
+
+def _at_once(function: Any, name: str) -> Callable[..., Any]:
+    """Return code for a function of ``math`` that is one instruction on a pack, under the compiler's name for it."""
+
+    def build(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        if isinstance(sig.args[0], PackType):
+            return _call(builder, f"llvm.{name}.v{sig.args[0].width}f64", args[0])
+        return _of_math(context, function)(builder, all_alike(context, builder, sig.args, args))
+
+    return build
+
+
+def _one_by_one(function: Any) -> Callable[..., Any]:
+    """Return code that calls a function of ``math`` on each number of a pack."""
+
+    def build(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        one = _of_math(context, function)
+        if not isinstance(sig.args[0], PackType):
+            return one(builder, all_alike(context, builder, sig.args, args))
+        result = ir.Constant(vector(sig.args[0]), ir.Undefined)
+        for k in range(sig.args[0].width):
+            number = one(builder, [builder.extract_element(args[0], INDEX(k))])
+            result = builder.insert_element(result, number, INDEX(k))
+        return result
+
+    return build
+
+
+def _typed_reduction(number: Any) -> Any:
+    return types.float64 if number is CONTEXTS else joined(number)
+
+
+def _build_reduction(join: Callable[..., Any]) -> Callable[..., Any]:
+    """Join the upper half of eight contexts with the lower, until one is left; anything else is one already."""
+
+    def build(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        if sig.args[0] is not CONTEXTS:
+            return all_alike(context, builder, sig.args, args)[0]
+        pack, half = args[0], WIDTH // 2
+        while half:
+            halves = ([*range(half)], [*range(half, 2 * half)])
+            lower, upper = (builder.shuffle_vector(pack, pack, positions(chosen)) for chosen in halves)
+            pack, half = join(builder, lower, upper), half // 2
+        return builder.extract_element(pack, INDEX(0))
+
+    return build
+
+
+def _typed_view(kind: PackType) -> Callable[..., Any]:
+    """Memory whose last axis is as long as a pack is an array of packs, or of places, with one axis less."""
+
+    def typed(memory: Any) -> Any:
+        if not isinstance(memory, types.Array):
+            return None
+        return types.Array(PLACES[kind] if is_whole(memory.dtype) else kind, memory.ndim - 1, "C")
+
+    return typed
+
+
+def _build_view(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    seen = sig.return_type
+    old = cgutils.create_struct_proxy(sig.args[0])(context, builder, value=args[0])
+    new = cgutils.create_struct_proxy(seen)(context, builder)
+    new.data = builder.bitcast(old.data, vector(seen.dtype).as_pointer())
+    new.nitems = builder.udiv(old.nitems, old.nitems.type(seen.dtype.width))
+    new.itemsize = old.itemsize.type(8 * seen.dtype.width)
+    new.meminfo, new.parent = old.meminfo, old.parent
+    for part in ("shape", "strides"):
+        sizes = cgutils.unpack_tuple(builder, getattr(old, part))
+        setattr(new, part, cgutils.pack_array(builder, sizes[: seen.ndim]))
+    return new._getvalue()
+
+
+def _typed_part(memory: Any, axes: int) -> Any:
+    return types.Array(memory.dtype, axes, memory.layout) if isinstance(memory, types.Array) else None
+
+
+def _array(context: Any, builder: Any, kind: Any, old: Any, data: Any, sizes: list[Any], strides: list[Any]) -> Any:
+    """Return an array that looks at the memory of another one."""
+    new = cgutils.create_struct_proxy(kind)(context, builder)
+    new.data, new.itemsize, new.meminfo, new.parent = data, old.itemsize, old.meminfo, old.parent
+    new.nitems = reduce(builder.mul, sizes)
+    new.shape, new.strides = cgutils.pack_array(builder, sizes), cgutils.pack_array(builder, strides)
+    return new._getvalue()
+
+
+def _moved(builder: Any, data: Any, offset: Any) -> Any:
+    """Return an address so many bytes further on."""
+    start = builder.bitcast(data, ir.IntType(8).as_pointer())
+    return builder.bitcast(builder.gep(start, [offset]), data.type)
+
+
+def _build_part(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    """Evenly spaced numbers as an array, without copying or looking for the end; sizes known early stay known."""
+    old = cgutils.create_struct_proxy(sig.args[0])(context, builder, value=args[0])
+    whole = [context.cast(builder, n, kind, types.intp) for n, kind in zip(args[1:], sig.args[1:], strict=True)]
+    start, sizes = whole[0], whole[1:]
+    [stride] = cgutils.unpack_tuple(builder, old.strides)
+    if sig.args[0].layout == "C":
+        stride = stride.type(context.get_abi_sizeof(context.get_data_type(sig.args[0].dtype)))
+    data = _moved(builder, old.data, builder.mul(start, stride))
+    strides = [stride]
+    for size in sizes[:0:-1]:
+        strides.insert(0, builder.mul(strides[0], size))
+    return _array(context, builder, sig.return_type, old, data, sizes, strides)
+
+
+def _typed_lane(memory: Any, lane: Any) -> Any:  # noqa: ARG001
+    if not isinstance(memory, types.Array):
+        return None
+    if isinstance(memory.dtype, PackType | PlacesType):
+        return types.Array(types.intp if is_whole(memory.dtype) else types.float64, memory.ndim, "A")
+    return types.Array(memory.dtype, memory.ndim - 1, "A")
+
+
+def _build_lane(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    old = cgutils.create_struct_proxy(sig.args[0])(context, builder, value=args[0])
+    lane = context.cast(builder, args[1], sig.args[1], types.intp)
+    size = lane.type(context.get_abi_sizeof(ir.DoubleType()))
+    sizes, one = cgutils.unpack_tuple(builder, old.shape), sig.return_type
+    width = sizes.pop() if one.ndim < sig.args[0].ndim else lane.type(sig.args[0].dtype.width)
+    strides = [builder.mul(width, size)]
+    for length in sizes[:0:-1]:
+        strides.insert(0, builder.mul(strides[0], length))
+    start = builder.bitcast(old.data, context.get_data_type(one.dtype).as_pointer())
+    data = _moved(builder, start, builder.mul(lane, size))
+    return _array(context, builder, one, old, data, sizes, strides)
+
+
+def _lower_all() -> None:
+    for sign, instruction in (("add", "fadd"), ("sub", "fsub"), ("mul", "fmul"), ("truediv", "fdiv")):
+        _operator(getattr(operator, sign), _arithmetic(instruction))
+    _operator(operator.iadd, _arithmetic("fadd"))
+    for sign, symbol in (("lt", "<"), ("le", "<="), ("gt", ">"), ("ge", ">=")):
+        _operator(getattr(operator, sign), _comparison(symbol), compares=True)
+    lower_function(arithmetic.value, 1, lambda number: number, lambda context, builder, sig, args: args[0])  # noqa: ARG005
+    lower_function(arithmetic.where, 3, _typed_where, _build_where)
+    lower_function(arithmetic.every, 1, lambda mask: types.boolean if _is_truth(mask) else None, _build_every)
+    lower_function(arithmetic.either, 2, _typed_masks, _build_either)
+    lower_function(arithmetic.both, 2, _typed_masks, _build_both)
+    lower_function(arithmetic.smaller, 2, _typed_two, _build_choice("<"))
+    lower_function(arithmetic.larger, 2, _typed_two, _build_choice(">"))
+    lower_function(arithmetic.absolute, 1, _typed_one, _at_once(math.fabs, "fabs"))
+    lower_function(arithmetic.root, 1, _typed_one, _at_once(math.sqrt, "sqrt"))
+    for function, one in ((arithmetic.exponential, math.exp), (arithmetic.logarithm, math.log)):
+        lower_function(function, 1, _typed_one, _one_by_one(one))
+    lower_function(arithmetic.exponential_less_one, 1, _typed_one, _one_by_one(math.expm1))
+    lower_function(arithmetic.over_contexts, 1, _typed_reduction, _build_reduction(_arithmetic("fadd")))
+    lower_function(arithmetic.highest_of_contexts, 1, _typed_reduction, _build_reduction(_choose(">")))
+    lower_function(arithmetic.contexts, 1, _typed_view(CONTEXTS), _build_view)
+    lower_function(arithmetic.lanes, 1, _typed_view(LANES), _build_view)
+    lower_function(arithmetic.more_lanes, 1, _typed_view(MORE_LANES), _build_view)
+    lower_function(arithmetic.alone, 1, lambda memory: memory, lambda context, builder, sig, args: args[0])  # noqa: ARG005
+    lower_function(arithmetic.row_of, 3, lambda memory, start, count: _typed_part(memory, 1), _build_part)  # noqa: ARG005
+    lower_function(arithmetic.matrix_of, 4, lambda memory, start, n, m: _typed_part(memory, 2), _build_part)  # noqa: ARG005
+    lower_function(arithmetic.cube_of, 5, lambda memory, start, n, m, k: _typed_part(memory, 3), _build_part)  # noqa: ARG005
+    lower_function(arithmetic.lane_of, 2, _typed_lane, _build_lane)
+
+
+_lower_all()
+
+
+def _holds_contexts(table: Any) -> bool:
+    return bool(isinstance(table, types.Array) and table.dtype is CONTEXTS)
+
+
+@intrinsic
+def _entry(typing_context: Any, table: Any, position: Any, lane: Any) -> Any:  # noqa: ARG001
+    """Return one of the eight numbers of the pack at a position in contiguous memory."""
+
+    def build(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        data = cgutils.create_struct_proxy(sig.args[0])(context, builder, value=args[0]).data
+        start = builder.bitcast(data, ir.DoubleType().as_pointer())
+        offset = builder.add(builder.mul(args[1], args[1].type(WIDTH)), args[2])
+        return builder.load(builder.gep(start, [offset]))
+
+    return types.float64(table, types.intp, types.intp), build
+
+
+@intrinsic
+def _entries(typing_context: Any, table: Any, x: Any, columns: Any, a: Any, depth: Any, i: Any) -> Any:  # noqa: ARG001
+    """Return the number at (x, a, i) of each lane's own x and a, in contiguous memory; of its own, where it has one."""
+    pack = next(pack for pack, places in PLACES.items() if places == x)
+    in_lanes = table.dtype is pack
+
+    def build(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        data = cgutils.create_struct_proxy(sig.args[0])(context, builder, value=args[0]).data
+        start = builder.bitcast(data, ir.DoubleType().as_pointer())
+        arms = spread(context, builder, args[3], sig.args[3], x)
+        result = ir.Constant(vector(pack), ir.Undefined)
+        for k in range(pack.width):
+            one, other = (builder.extract_element(number, INDEX(k)) for number in (args[1], arms))
+            position = builder.add(builder.mul(builder.add(builder.mul(one, args[2]), other), args[4]), args[5])
+            if in_lanes:
+                position = builder.add(builder.mul(position, position.type(pack.width)), position.type(k))
+            result = builder.insert_element(result, builder.load(builder.gep(start, [position])), INDEX(k))
+        return result
+
+    kinds = (table, x, types.intp, a if a == x else types.intp, types.intp, types.intp)
+    return pack(*kinds), build
+
+
+read: Any = _entry
+read_each: Any = _entries
+
+
+@overload(arithmetic.at, strict=False)
+def _compiled_at(table: Any, x: Any, a: Any) -> Any:  # noqa: ARG001
+    if _holds_contexts(table):
+        return lambda table, x, a: read(table, (x // WIDTH) * table.shape[1] + a, x % WIDTH)
+    if isinstance(x, PlacesType):
+        return lambda table, x, a: read_each(table, x, table.shape[1], a, 1, 0)
+    return lambda table, x, a: table[x, a]
+
+
+@overload(arithmetic.count_of, strict=False)
+def _compiled_count_of(column: Any) -> Any:
+    width = WIDTH if _holds_contexts(column) else 1
+    return lambda column: column.shape[0] * width
+
+
+@overload(arithmetic.feature, strict=False)
+def _compiled_feature(z: Any, x: Any, a: Any, i: Any) -> Any:  # noqa: ARG001
+    if _holds_contexts(z):
+        return lambda z, x, a, i: read(z, ((x // WIDTH) * z.shape[1] + a) * z.shape[2] + i, x % WIDTH)
+    if isinstance(x, PlacesType):
+        return lambda z, x, a, i: read_each(z, x, z.shape[1], a, z.shape[2], i)
+    return lambda z, x, a, i: z[x, a, i]

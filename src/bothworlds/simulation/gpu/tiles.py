@@ -1,0 +1,148 @@
+"""Sums in the registers of a card: a tile of a matrix as a value that never touches memory while it is added to.
+
+A thread of a card has 255 registers, and what does not fit into them lies in memory that is slower by far. The 210 sums
+of a covariance with d = 20 would be read and written for every arm of every context; a tile of them stays in
+registers while all arms pass by, and it is the features, the same for all threads, that are read again for every tile.
+"""
+
+from itertools import product
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+
+from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.jit.wide import lower_function
+
+SIDE = 5  # measured on an H200 against 4, 7 and 10
+LENGTH = 10  # of a strip; tiles where arms stand side by side are wider, so that less is read for each
+Few = tuple[float, ...]  # SIDE numbers
+Row = tuple[float, ...]  # LENGTH numbers
+Tile = tuple[float, ...]  # SIDE x SIDE numbers, row by row
+Strip = tuple[float, ...]  # SIDE x LENGTH numbers, row by row
+
+
+def no_tile() -> Tile:
+    """Return a tile of zeros."""
+    return (0.0,) * (SIDE * SIDE)
+
+
+def no_strip() -> Strip:
+    """Return a strip of zeros."""
+    return (0.0,) * (SIDE * LENGTH)
+
+
+def no_row() -> Row:
+    """Return a row of zeros."""
+    return (0.0,) * LENGTH
+
+
+def few_of(values: Floats, start: int, first: int) -> Few:
+    """Return SIDE numbers from a position on, with zeros instead of those before another position."""
+    return tuple(float(values[start + k]) if start + k >= first else 0.0 for k in range(SIDE))
+
+
+def row_of(values: Floats, start: int) -> Row:
+    """Return LENGTH numbers from a position on."""
+    return tuple(float(values[start + k]) for k in range(LENGTH))
+
+
+def add_outer(tile: Tile, weight: float, u: Few, v: Few) -> Tile:
+    """Return a tile or a strip plus weight u v^T."""
+    left = [weight * entry for entry in u]
+    return tuple(entry + left[n // len(v)] * v[n % len(v)] for n, entry in enumerate(tile))
+
+
+def add_squares(row: Row, strip: Strip) -> Row:
+    """Return the row plus the squares of each row of the strip, one row after the other."""
+    for n in range(0, SIDE * LENGTH, LENGTH):
+        row = tuple(total + strip[n + k] * strip[n + k] for k, total in enumerate(row))
+    return row
+
+
+def write_row(row: Row, out: Floats, start: int) -> None:
+    """Write a row into an array from a position on."""
+    for k, entry in enumerate(row):
+        out[start + k] = entry
+
+
+def write_tile(tile: Tile, out: Floats, i: int, j: int) -> None:
+    """Write a tile into a matrix, its first entry at (i, j)."""
+    for n, entry in enumerate(tile):
+        out[i + n // SIDE, j + n % SIDE] = entry
+
+
+FEW, ROW, TILE, STRIP = (types.UniTuple(types.float64, n) for n in (SIDE, LENGTH, SIDE * SIDE, SIDE * LENGTH))
+ZERO = ir.Constant(ir.DoubleType(), 0.0)
+
+
+def _places(builder: Any, start: Any, count: int) -> list[Any]:
+    """Return positions; that they never wrap around lets the compiler see which come first."""
+    return [builder.add(start, start.type(k), flags=("nsw",)) for k in range(count)]
+
+
+def _pointer(context: Any, builder: Any, kind: Any, array: Any, *place: Any) -> Any:
+    """Return where an entry of an array lies."""
+    held = cgutils.create_struct_proxy(kind)(context, builder, value=array)
+    return cgutils.get_item_pointer(context, builder, kind, held, place)
+
+
+def _sum(builder: Any, total: Any, left: Any, right: Any) -> Any:
+    return builder.fadd(total, builder.fmul(left, right))
+
+
+def _build_zeros(context: Any, builder: Any, sig: Any, args: Any) -> Any:  # noqa: ARG001
+    return context.make_tuple(builder, sig.return_type, [ZERO] * len(sig.return_type))
+
+
+def _build_reading(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    """Read numbers of an array; with a third argument, zeros instead of those before it."""
+    values, start, *first = args
+    entries = []
+    for place in _places(builder, start, len(sig.return_type)):
+        entry = builder.load(_pointer(context, builder, sig.args[0], values, place))
+        kept = builder.icmp_signed(">=", place, first[0]) if first else ir.Constant(ir.IntType(1), 1)
+        entries.append(builder.select(kept, entry, ZERO))
+    return context.make_tuple(builder, sig.return_type, entries)
+
+
+def _build_outer(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    tile, weight, u, v = args
+    totals, left, right = (cgutils.unpack_tuple(builder, part) for part in (tile, u, v))
+    left, n = [builder.fmul(weight, entry) for entry in left], len(right)
+    new = [_sum(builder, total, left[k // n], right[k % n]) for k, total in enumerate(totals)]
+    return context.make_tuple(builder, sig.return_type, new)
+
+
+def _build_squares(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    totals, entries = (cgutils.unpack_tuple(builder, part) for part in args)
+    for n in range(0, SIDE * LENGTH, LENGTH):
+        totals = [_sum(builder, total, entries[n + k], entries[n + k]) for k, total in enumerate(totals)]
+    return context.make_tuple(builder, sig.return_type, totals)
+
+
+def _build_row_writing(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    row, out, start = args
+    for entry, place in zip(cgutils.unpack_tuple(builder, row), _places(builder, start, LENGTH), strict=True):
+        builder.store(entry, _pointer(context, builder, sig.args[1], out, place))
+    return context.get_dummy_value()
+
+
+def _build_tile_writing(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    tile, out, i, j = args
+    places = product(_places(builder, i, SIDE), _places(builder, j, SIDE))
+    for entry, place in zip(cgutils.unpack_tuple(builder, tile), places, strict=True):
+        builder.store(entry, _pointer(context, builder, sig.args[1], out, *place))
+    return context.get_dummy_value()
+
+
+lower_function(no_tile, 0, lambda: TILE, _build_zeros)
+lower_function(no_strip, 0, lambda: STRIP, _build_zeros)
+lower_function(no_row, 0, lambda: ROW, _build_zeros)
+lower_function(few_of, 3, lambda values, start, first: FEW, _build_reading)  # noqa: ARG005
+lower_function(row_of, 2, lambda values, start: ROW, _build_reading)  # noqa: ARG005
+lower_function(add_outer, 4, lambda tile, weight, u, v: tile, _build_outer)  # noqa: ARG005
+lower_function(add_squares, 2, lambda row, strip: row, _build_squares)  # noqa: ARG005
+lower_function(write_row, 3, lambda row, out, start: types.none, _build_row_writing)  # noqa: ARG005
+lower_function(write_tile, 4, lambda tile, out, i, j: types.none, _build_tile_writing)  # noqa: ARG005
