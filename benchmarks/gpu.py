@@ -61,7 +61,7 @@ def jax_speed(world: en.Environment, replications: int, rounds: int) -> float:
 
     jax.config.update("jax_enable_x64", True)
     machine = bw.LCTsallisINF(tuning="paper").machine(world.problem)
-    z, g, e = (jnp.asarray(part) for part in (machine.world.z, machine.world.g, machine.world.e))
+    z, g, e = (jnp.asarray(part) for part in (machine.known.z, machine.known.g, machine.known.e))
     table = jnp.asarray(world.tables[0])
     S, K, d = z.shape
     gain, cap, scale = (float(machine.numbers[i]) for i in (2, 3, 5))

@@ -12,7 +12,7 @@ from typing import Any
 
 import bothworlds as bw
 from bothworlds import environments as en
-from bothworlds.algorithms.mwu_lc_machine import constants_of
+from bothworlds.algorithms.mwu_lc.machine import constants_of
 from bothworlds.kernels.corral import data_master_point
 from reductions import same_best_arm
 from rivals import independent_instance

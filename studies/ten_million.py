@@ -139,7 +139,7 @@ def price_of_exploration() -> float:
     environment = world()
     machine = bw.LCTsallisINF(tuning="paper").machine(environment.problem)
     numbers = Numbers(*machine.numbers)
-    table, e, g = environment.tables[0], machine.world.e, machine.world.g
+    table, e, g = environment.tables[0], machine.known.e, machine.known.g
     return float(numbers.power_scale * numbers.gain**2 * (g * (e * table).sum(axis=1) - g * table.min(axis=1)).sum())
 
 

@@ -37,13 +37,13 @@ def masked_problem() -> bw.Problem:
 
 def context_coordinates(policy: bw.Policy) -> Floats:
     """The contexts as the policy sees them, shape (S, d)."""
-    return policy._machine.world.z[:, 0]
+    return policy._machine.known.z[:, 0]
 
 
 def all_directions(policy: bw.Policy) -> Floats:
     """The direction of every (x, a) that may be played, shape (S, K, d): choose is asked until it has played each."""
     machine, state = policy._machine, policy.state
-    pi, (S, K, d) = state.pi, machine.world.z.shape
+    pi, (S, K, d) = state.pi, machine.known.z.shape
     numbers = machine.text.numbers_of(machine.numbers)
     work = machine.text.work_of(*machine.memory(S, cells=()), S, K, d)
     found, seen = np.zeros((S, K, d)), pi <= 0.0
@@ -51,7 +51,7 @@ def all_directions(policy: bw.Policy) -> Floats:
         for time in range(10**6, 10**6 + MOST_TRIES):
             direction = np.empty(d)
             given = (two_uniforms(5, time, ARM, 0), 5, time)
-            arm = machine.text.choose(machine.world, numbers, state, work, x, *given, direction, np.zeros(d))
+            arm = machine.text.choose(machine.known, numbers, state, work, x, *given, direction, np.zeros(d))
             found[x, arm], seen[x, arm] = direction, True
             if seen[x].all():
                 break

@@ -11,7 +11,7 @@ import pytest
 import bothworlds as bw
 from armwise_worlds import context_coordinates, context_vectors, independent_problem, masked_problem
 from bothworlds import environments as en
-from bothworlds.algorithms import bobw_armwise_text as text
+from bothworlds.algorithms.reduction import by_arm as text
 from bothworlds.kernels import armwise
 from worlds import bits, parameters, play, random_problem
 
@@ -94,7 +94,7 @@ def test_with_q_one_the_base_is_the_plain_real_lin_exp3(name: str, constants: An
     s, t, machine = policy.state, 10**6, policy._machine
     s.shares[:], s.total[:], s.worst[:] = [0.0, 1.0], t - 1.0, 1.0
     numbers = text.numbers_of(machine.numbers)
-    text.plan_base(machine.world, numbers, s)
+    text.plan_base(machine.known, numbers, s)
     eta, gamma = s.rates
     D, highest, log_arms = s.facts[:3]
     weight = D + 2 * highest if constants == "tuned" else 1.0
@@ -105,14 +105,14 @@ def test_with_q_one_the_base_is_the_plain_real_lin_exp3(name: str, constants: An
     plain = SimpleNamespace(
         arms=s.arms, q=np.zeros(shape), pi=np.zeros(shape), rates=np.zeros(2), sigma=s.sigma.copy(), factor=s.factor
     )
-    armwise.armwise_plan(machine.world, plain, eta, gamma)  # type: ignore[arg-type]
+    armwise.armwise_plan(machine.known, plain, eta, gamma)  # type: ignore[arg-type]
     assert s.base.tolist() == plain.pi.tolist()
     d = context_coordinates(policy).shape[1]
     work = armwise.Work(np.zeros(d), np.zeros((d, d)))
     for x in range(problem.n_contexts):
         for (_, a), made in every_decision(policy, x).items():
             direction = np.zeros(d)
-            armwise.exact_arm_direction(machine.world, plain.pi, plain, work, numbers.lists[3:], x, a, direction)
+            armwise.exact_arm_direction(machine.known, plain.pi, plain, work, numbers.lists[3:], x, a, direction)
             assert made.direction[:d].tolist() == direction.tolist()
 
 

@@ -10,8 +10,8 @@ from scipy.stats import chisquare
 
 import bothworlds as bw
 from bothworlds import environments as en
-from bothworlds.algorithms import bobw_linear_exp4_text as text
-from bothworlds.algorithms import linear_exp4
+from bothworlds.algorithms.reduction import by_policy as text
+from bothworlds.algorithms.experts import linear_exp4 as linear_exp4
 from bothworlds.kernels import shannon
 from bothworlds.kernels.reduction import MORE
 from bothworlds.theory.linear_policies import all_policies, linear_policies, policy_points
@@ -135,7 +135,7 @@ def test_with_q_one_the_base_is_linear_exp4_without_the_candidate(estimates: Any
     s, t = policy.state, 41
     s.shares[:], s.total[:], s.worst[:] = [0.0, 1.0], t - 1.0, 1.0
     numbers = text.numbers_of(policy._machine.numbers)
-    assert text.plan_base(policy._machine.world, numbers, s, work(policy)) == 0
+    assert text.plan_base(policy._machine.known, numbers, s, work(policy)) == 0
     eta, gamma = s.rates
     others = in_base(policy)
     arms, rank = maps_of(policy)[others], s.facts[0]

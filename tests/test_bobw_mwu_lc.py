@@ -11,7 +11,7 @@ from scipy.stats import chisquare
 import bothworlds as bw
 from armwise_worlds import context_coordinates, independent_problem, masked_problem
 from bothworlds import environments as en
-from bothworlds.algorithms.mwu_lc_machine import constants_of
+from bothworlds.algorithms.mwu_lc.machine import constants_of
 from bothworlds.kernels.corral import corral_point, data_master_point
 from bothworlds.kernels.random import ARM, two_uniforms
 from divided_oracle import moments
@@ -94,7 +94,7 @@ def test_master_and_base_are_unbiased_with_update_probabilities(candidate: Any, 
     problem = PROBLEMS[name]
     policy = bw.BoBWMWULC(candidate=candidate, **LIVELY).start(problem, rng=1, interpreted=True)  # type: ignore[arg-type]
     x, g = context_coordinates(policy), problem.probabilities
-    S, K, d = policy._machine.world.z.shape
+    S, K, d = policy._machine.known.z.shape
     thetas = np.random.default_rng(3).normal(size=(K, d))
     epochs = set()
     for _ in range(6):
@@ -122,7 +122,7 @@ def test_master_and_base_are_unbiased_with_update_probabilities(candidate: Any, 
 def direction_over_share(policy: bw.Policy, x: int, a: int) -> np.ndarray:
     """What the base's decision carries over its Q(a), Sbar_a^-1 x/q_2: asked for until the base plays the arm."""
     machine = policy._machine
-    S, K, d = machine.world.z.shape
+    S, K, d = machine.known.z.shape
     numbers, work = (
         machine.text.numbers_of(machine.numbers),
         machine.text.work_of(*machine.memory(S, cells=()), S, K, d),
@@ -130,7 +130,7 @@ def direction_over_share(policy: bw.Policy, x: int, a: int) -> np.ndarray:
     for time in range(10**6, 10**6 + 20_000):
         out = np.empty(machine.carried)
         arm = machine.text.choose(
-            machine.world, numbers, policy.state, work, x, two_uniforms(5, time, ARM, 0), 5, time, out, out.copy()
+            machine.known, numbers, policy.state, work, x, two_uniforms(5, time, ARM, 0), 5, time, out, out.copy()
         )
         if arm == a and out[d] == 1.0:
             return np.asarray(out[:d] / out[d + 5])

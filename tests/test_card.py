@@ -1,4 +1,4 @@
-"""The order of sums on a card: bit for bit those of a processor, interpreted, compiled, and in a whole simulation."""
+"""The order of sums on a GPU: bit for bit those of a processor, interpreted, compiled, and in a whole simulation."""
 
 import os
 import subprocess
@@ -12,33 +12,34 @@ from numba.core.registry import cpu_target
 from numba.core.target_extension import target_registry
 from numba.core.utils import order_by_target_specificity
 
-from bothworlds.kernels import card, exploration, matrix, plan
+from bothworlds.kernels import exploration, matrix, plan
 from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.contract import Known
 from bothworlds.kernels.jit.compile import compiled
-from bothworlds.kernels.entries import World
+from bothworlds.simulation.gpu import in_tiles
 
 SIZES = [(3, 12, 20), (4, 10, 13), (2, 13, 14), (3, 5, 16), (3, 11, 4)]  # tiles that fit, and that do not
 REPLACED = [
-    (plan.add_context, card.add_context_later),
-    (plan.covariance, card.covariance_by_tiles),
-    (exploration.largest, card.largest_by_strips),
-    (matrix.lower_bounds, card.lower_bounds_by_strips),
+    (plan.add_context, in_tiles.add_context_later),
+    (plan.covariance, in_tiles.covariance_by_tiles),
+    (exploration.largest, in_tiles.largest_by_strips),
+    (matrix.lower_bounds, in_tiles.lower_bounds_by_strips),
 ]
 
 
-def world_of_sizes(S: int, K: int, d: int) -> tuple[World, Floats]:
+def known_of_sizes(S: int, K: int, d: int) -> tuple[Known, Floats]:
     rng = np.random.default_rng(S + K + d)
     q = rng.dirichlet(np.ones(K), size=S)
-    return World(rng.normal(size=(S, K, d)), rng.dirichlet(np.ones(S)), np.zeros((S, K)), np.zeros((S, K))), q
+    return Known(rng.normal(size=(S, K, d)), rng.dirichlet(np.ones(S)), np.zeros((S, K)), np.zeros((S, K))), q
 
 
-def sigma_of(add: Callable[..., None], finish: Callable[..., None], world: World, q: Floats, sigma: Floats) -> Floats:
+def sigma_of(add: Callable[..., None], finish: Callable[..., None], known: Known, q: Floats, sigma: Floats) -> Floats:
     """Return the lower triangle that the steps of a plan write; what lies above begins as NaN."""
     sums = np.full_like(sigma, np.nan)
     plan.clear(sums)
     for x in range(len(q)):
-        add(world, x, q[x], sums)
-    finish(world, q, sums, sigma)
+        add(known, x, q[x], sums)
+    finish(known, q, sums, sigma)
     return np.tril(sigma)
 
 
@@ -49,38 +50,38 @@ def as_they_are(function: Callable[..., Any]) -> Callable[..., Any]:
 @pytest.mark.parametrize("make", [as_they_are, compiled])
 @pytest.mark.parametrize(("S", "K", "d"), SIZES)
 def test_tiles_add_up_in_the_same_order(S: int, K: int, d: int, make: Callable[..., Any]) -> None:
-    world, q = world_of_sizes(S, K, d)
-    plain = sigma_of(plan.add_context, plan.covariance, world, q, np.full((d, d), np.nan))
-    tiles = make(card.covariance_by_tiles)
-    ours = sigma_of(card.add_context_later, tiles, world, q, np.full((d, d), np.nan))
+    known, q = known_of_sizes(S, K, d)
+    plain = sigma_of(plan.add_context, plan.covariance, known, q, np.full((d, d), np.nan))
+    tiles = make(in_tiles.covariance_by_tiles)
+    ours = sigma_of(in_tiles.add_context_later, tiles, known, q, np.full((d, d), np.nan))
     np.testing.assert_array_equal(ours, plain)
-    assert ours == pytest.approx(np.tril(np.einsum("x,xa,xai,xaj->ij", world.g, q, world.z, world.z)), rel=1e-12)
+    assert ours == pytest.approx(np.tril(np.einsum("x,xa,xai,xaj->ij", known.g, q, known.z, known.z)), rel=1e-12)
 
 
 @pytest.mark.parametrize("make", [as_they_are, compiled])
 @pytest.mark.parametrize(("S", "K", "d"), SIZES)
 def test_strips_give_the_same_leverages(S: int, K: int, d: int, make: Callable[..., Any]) -> None:
     """Whatever lies above the diagonal of G."""
-    world, q = world_of_sizes(S, K, d)
-    sigma = np.eye(d) + np.einsum("x,xa,xai,xaj->ij", world.g, q, world.z, world.z)
+    known, q = known_of_sizes(S, K, d)
+    sigma = np.eye(d) + np.einsum("x,xa,xai,xaj->ij", known.g, q, known.z, known.z)
     inverse = np.full((d, d), np.nan)
     assert matrix.cholesky(sigma, inverse)
     matrix.invert_lower(inverse)
-    plain, ours = np.array([matrix.leverage(inverse, z) for z in world.z[0]]), np.full(K, np.nan)
-    make(card.leverages_by_strips)(inverse, world.z[0], ours)
+    plain, ours = np.array([matrix.leverage(inverse, z) for z in known.z[0]]), np.full(K, np.nan)
+    make(in_tiles.leverages_by_strips)(inverse, known.z[0], ours)
     np.testing.assert_array_equal(ours, plain)
-    assert ours == pytest.approx(np.einsum("ai,ij,aj->a", world.z[0], np.linalg.inv(sigma), world.z[0]), rel=1e-10)
+    assert ours == pytest.approx(np.einsum("ai,ij,aj->a", known.z[0], np.linalg.inv(sigma), known.z[0]), rel=1e-10)
     for weighted in (False, True):
-        trial = exploration.Trial(sigma, world.z, q, 0.5, weighted, np.zeros((d, d)), inverse, np.zeros(K))
-        assert make(card.largest_by_strips)(trial) == exploration.largest(trial)
-    matrix.lower_bounds(world.z[1, 0], inverse, 0.7, world.z[0], world.blocked[0], plain)
-    make(card.lower_bounds_by_strips)(world.z[1, 0], inverse, 0.7, world.z[0], world.blocked[0], ours)
+        trial = exploration.Trial(sigma, known.z, q, 0.5, weighted, np.zeros((d, d)), inverse, np.zeros(K))
+        assert make(in_tiles.largest_by_strips)(trial) == exploration.largest(trial)
+    matrix.lower_bounds(known.z[1, 0], inverse, 0.7, known.z[0], known.blocked[0], plain)
+    make(in_tiles.lower_bounds_by_strips)(known.z[1, 0], inverse, 0.7, known.z[0], known.blocked[0], ours)
     np.testing.assert_array_equal(ours, plain)
 
 
 @pytest.mark.parametrize(("plain", "ours"), REPLACED)
-def test_only_a_card_takes_the_other_order(plain: Callable[..., None], ours: Callable[..., None]) -> None:
-    """The compiler asks these templates in turn: the card's own first, and a processor never sees it."""
+def test_only_a_gpu_takes_the_other_order(plain: Callable[..., None], ours: Callable[..., None]) -> None:
+    """The compiler asks these templates in turn: the GPU's own first, and a processor never sees it."""
     kind: Any = cpu_target.typing_context.resolve_value_type(plain)
     asked = {name: order_by_target_specificity(target_registry[name], kind.templates) for name in ("cuda", "cpu")}
     chosen = {name: [template._overload_func() for template in order] for name, order in asked.items()}
@@ -92,17 +93,19 @@ SIMULATED = """
 import numpy as np
 import bothworlds as bw
 from bothworlds import environments as en
-from bothworlds.algorithms import lc_tsallis_text, optimism
-from bothworlds.kernels import card, exploration
-from bothworlds.simulation import gpu
+from bothworlds.algorithms.lc_tsallis import algorithm_1
+from bothworlds.algorithms.regression import ridge
+from bothworlds.kernels import exploration
+from bothworlds.simulation.gpu import in_tiles
+from bothworlds.simulation.gpu import replications as gpu
 
 gpu.free_memory = lambda: 10_000_000
 world = en.stochastic(en.random_instance(contexts=3, arms=10, dimension=13, gap=0.2, seed=1))
 algorithms = {"paper": bw.LCTsallisINF(tuning="paper"), "certified": bw.LCTsallisINF(), "ucb": bw.LinUCB()}
 options = dict(horizon=4, replications=2, rng=5)
 plain = bw.simulate(world, algorithms, **options)
-lc_tsallis_text.add_context, lc_tsallis_text.covariance = card.add_context_later, card.covariance_by_tiles
-exploration.largest, optimism.lower_bounds = card.largest_by_strips, card.lower_bounds_by_strips
+algorithm_1.add_context, algorithm_1.covariance = in_tiles.add_context_later, in_tiles.covariance_by_tiles
+exploration.largest, ridge.lower_bounds = in_tiles.largest_by_strips, in_tiles.lower_bounds_by_strips
 tiled = bw.simulate(world, algorithms, **options, device="gpu")
 for label in algorithms:
     for name in ("expected", "realised", "policy"):
@@ -111,8 +114,8 @@ print("same")
 """
 
 
-def test_a_simulated_card_with_its_order_gives_the_same_numbers() -> None:
-    """Numba's simulator runs the text as it stands, so the card's is put in by hand."""
+def test_a_simulated_gpu_with_its_order_gives_the_same_numbers() -> None:
+    """Numba's simulator runs the text as it stands, so the GPU's is put in by hand."""
     environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}
     command = [sys.executable, "-c", SIMULATED]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

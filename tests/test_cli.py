@@ -16,7 +16,8 @@ import bothworlds as bw
 from bothworlds.cli import main
 from bothworlds.cli.reference import reference
 from bothworlds.simulation import progress
-from bothworlds.simulation.study import ALGORITHMS, WORLDS
+from bothworlds.algorithms.registry import algorithms
+from bothworlds.simulation.study import WORLDS
 
 TINY = ["--horizon", "300", "--replications", "2", "--contexts", "3", "--arms", "2", "--dimension", "2"]
 FEW = ["--algorithms", "adaptive,uniform", "--regimes", "stochastic,ad fatigue"]

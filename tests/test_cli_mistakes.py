@@ -15,7 +15,7 @@ import bothworlds as bw
 from bothworlds.cli import main
 from bothworlds.simulation import gpu, progress
 from bothworlds.simulation.comparison import comparison
-from bothworlds.simulation.study import ALGORITHMS
+from bothworlds.algorithms.registry import algorithms
 
 SMALL = ["--horizon", "6", "--replications", "2", "--contexts", "3", "--arms", "2", "--dimension", "2"]
 

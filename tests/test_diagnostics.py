@@ -57,7 +57,7 @@ def test_solving_for_a_plan_takes_few_evaluations(algorithm: Any, monkeypatch: p
         counted.append(found[2])
         return found[:2]
 
-    monkeypatch.setattr("bothworlds.algorithms.lc_tsallis_text.tsallis_point", solved)
+    monkeypatch.setattr("bothworlds.algorithms.lc_tsallis.algorithm_1.tsallis_point", solved)
     found = bw.diagnose(WORLD, algorithm, horizon=40, checkpoints=range(1, 41), interpreted=True)
     if isinstance(algorithm, bw.RealFTRL):
         assert (found.evaluations == 0.0).all()

@@ -22,7 +22,7 @@ from click.testing import CliRunner
 
 import bothworlds as bw
 from bothworlds.cli import main
-from bothworlds.simulation.study import ALGORITHMS
+from bothworlds.algorithms.registry import algorithms
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -8,7 +8,7 @@ import pytest
 import bothworlds as bw
 from armwise_worlds import context_coordinates, independent_problem, masked_problem
 from bothworlds import environments as en
-from bothworlds.algorithms import ftrl_lc
+from bothworlds.algorithms.exponential import ftrl_lc as ftrl_lc
 from bothworlds.kernels.random import ARM, draw, two_uniforms
 from bothworlds.theory.armwise import Scales, armwise_frame
 from worlds import play
@@ -51,7 +51,7 @@ def test_rates_draws_and_points_follow_the_paper(problem: bw.Problem, resampled:
         losses = np.where(problem.available, x @ policy.state.arms.T, np.inf)
         q = np.exp(-eta * (losses - losses.min(axis=1, keepdims=True)))
         q /= q.sum(axis=1, keepdims=True)
-        assert policy.probabilities() == pytest.approx((1 - gamma) * q + gamma * policy._machine.world.e, rel=1e-9)
+        assert policy.probabilities() == pytest.approx((1 - gamma) * q + gamma * policy._machine.known.e, rel=1e-9)
         decision = policy.act(int(rng.choice(5, p=problem.probabilities)))
         policy.update(decision, loss=float(rng.choice([-1.0, 1.0])))
         sums += entropy(q[decision.context])

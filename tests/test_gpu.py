@@ -9,14 +9,14 @@ import pytest
 
 import bothworlds as bw
 from bothworlds import environments as en
-from bothworlds.simulation import gpu
 from bothworlds.simulation.engine import make_setting
+from bothworlds.simulation.gpu import replications as gpu
 
 COMPARE = """
 import numpy as np
 import bothworlds as bw
 from bothworlds import environments as en
-from bothworlds.simulation import gpu
+from bothworlds.simulation.gpu import replications as gpu
 
 gpu.FIRST_SLICE, gpu.SLICE_SECONDS, gpu.free_memory = 3, 0.0, lambda: 40_000
 instance = en.random_instance(contexts=3, arms=2, dimension=2, gap=0.2, seed=1)
@@ -31,6 +31,7 @@ algorithms = {
     "oful": bw.OFUL(),
     "thompson": bw.LinTS(draws=2),
     "per context": bw.PerContextTsallisINF(),
+    "fixed": bw.FixedPolicy(),
     "policies": bw.BoBWLinearEXP4(horizon=11, scale=0.0),
     "counted contexts": bw.LinearEXP4(horizon=11, contexts="empirical"),
     "counted, logdet": bw.LogdetFTRL(horizon=11, contexts="empirical", scale=0.0),
@@ -43,7 +44,7 @@ worlds = [
 ]
 for number, (label, algorithm) in enumerate([*algorithms.items()] + [*algorithms.items()][2:8:5]):
     if number == len(algorithms):
-        gpu.LARGEST_LOCAL = 0  # two over again, in the card's memory
+        gpu.LARGEST_LOCAL = 0  # two over again, in the GPU's memory
         gpu.compiled_kernel.cache_clear()
     for world in worlds if number == 0 else worlds[:1]:
         options = dict(horizon=11, replications=3, rng=5, delay=1, batch=2, checkpoints=4)
@@ -57,7 +58,7 @@ print("same")
 """
 
 
-def test_the_simulated_card_gives_the_same_numbers() -> None:
+def test_the_simulated_gpu_gives_the_same_numbers() -> None:
     """Every algorithm in threads, two in place, several rules of nature, delays, slices, replications split to fit."""
     environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}
     done = subprocess.run([sys.executable, "-c", COMPARE], env=environment, capture_output=True, text=True, check=False)
@@ -70,7 +71,7 @@ from pathlib import Path
 import numpy as np
 import bothworlds as bw
 from bothworlds import environments as en
-from bothworlds.simulation import gpu
+from bothworlds.simulation.gpu import replications as gpu
 
 gpu.FIRST_SLICE, gpu.SLICE_SECONDS, gpu.KEEP_SECONDS = 3, 0.0, 0.0
 gpu.fitting = lambda *_: [range(2), range(2, 3)]
@@ -113,15 +114,15 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert done.stdout.split("\n")[2] == "24 36 []"  # the first part was not played again, and nothing is left over
 
 
-@pytest.mark.skipif(gpu.is_available(), reason="there is a card")
-def test_without_a_card_a_sentence_says_so() -> None:
+@pytest.mark.skipif(gpu.is_available(), reason="there is a GPU")
+def test_without_a_gpu_a_sentence_says_so() -> None:
     world = en.stochastic(en.random_instance(contexts=2, arms=2, dimension=2, gap=0.2))
-    with pytest.raises(ValueError, match="needs an NVIDIA card"):
+    with pytest.raises(ValueError, match="needs an NVIDIA GPU"):
         bw.simulate(world, bw.LinUCB(), horizon=10, device="gpu")
     assert bw.simulate(world, bw.LinUCB(), horizon=10, device="auto").checkpoints[-1] == 10
 
 
-def test_wrong_devices_and_what_a_card_cannot_hold_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_devices_and_what_a_gpu_cannot_hold_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     world = en.stochastic(en.random_instance(contexts=2, arms=2, dimension=2, gap=0.2))
     with pytest.raises(ValueError, match="device must be"):
         bw.simulate(world, bw.LinUCB(), horizon=10, device="tpu")  # type: ignore[arg-type]

@@ -22,9 +22,9 @@ def mean_estimate(later: bw.Policy, z: Floats, pi: Floats, d: Floats, m: Floats,
             getattr(state, name)[...] = getattr(later.state, name)
         before = state.theta.copy()
         numbers = machine.text.numbers_of(machine.numbers)
-        machine.text.learn(machine.world, numbers, state, x, a, float(z[x, a] @ theta), d[x, a], m)
+        machine.text.learn(machine.known, numbers, state, x, a, float(z[x, a] @ theta), d[x, a], m)
         fade = before * (state.t[0] - 1.0) / (state.t[0] - 1.0 + numbers.recency)  # older estimates of `adaptive`
-        total += machine.world.g[x] * pi[x, a] * (state.theta - fade)
+        total += machine.known.g[x] * pi[x, a] * (state.theta - fade)
     return total
 
 

@@ -14,7 +14,7 @@ from scipy.stats import chisquare
 import bothworlds as bw
 from armwise_worlds import context_coordinates, independent_problem, masked_problem
 from bothworlds import environments as en
-from bothworlds.algorithms import mwu_lc_text
+from bothworlds.algorithms.mwu_lc import text as mwu_lc_text
 from bothworlds.kernels.divided import MOST_ARMS
 from bothworlds.kernels.random import ARM, two_uniforms
 from divided_oracle import moments, survival
@@ -81,7 +81,7 @@ def test_every_arm_is_estimated_without_bias(name: str) -> None:
 def solved_by_the_policy(policy: bw.Policy, x: int, a: int) -> np.ndarray:
     """Sbar_a^-1 x: the direction of a decision over its Q(a), asked for until the arm is played."""
     machine = policy._machine
-    S, K, d = machine.world.z.shape
+    S, K, d = machine.known.z.shape
     numbers, work = (
         machine.text.numbers_of(machine.numbers),
         machine.text.work_of(*machine.memory(S, cells=()), S, K, d),
@@ -90,7 +90,7 @@ def solved_by_the_policy(policy: bw.Policy, x: int, a: int) -> np.ndarray:
         out = np.empty(machine.carried)
         if (
             machine.text.choose(
-                machine.world, numbers, policy.state, work, x, two_uniforms(5, time, ARM, 0), 5, time, out, out.copy()
+                machine.known, numbers, policy.state, work, x, two_uniforms(5, time, ARM, 0), 5, time, out, out.copy()
             )
             == a
         ):
@@ -124,7 +124,7 @@ def test_draws_beyond_the_bound_are_rejected_and_counted() -> None:
     policy = bw.MWULC(speed=BOLD).start(PROBLEMS["rare"], rng=1, interpreted=True)
     play(policy, 10)
     machine, state = policy._machine, policy.state
-    S, K, d = machine.world.z.shape
+    S, K, d = machine.known.z.shape
     numbers, work = (
         machine.text.numbers_of(machine.numbers),
         machine.text.work_of(*machine.memory(S, cells=()), S, K, d),
@@ -133,8 +133,8 @@ def test_draws_beyond_the_bound_are_rejected_and_counted() -> None:
     counts = []
     for time in range(200):
         x = time % S
-        largest = mwu_lc_text.solve_arms(machine.world, numbers, state, work, x)
-        counts.append(mwu_lc_text.draw_accepted(machine.world, numbers, state, work, x, 7, time))
+        largest = mwu_lc_text.solve_arms(machine.known, numbers, state, work, x)
+        counts.append(mwu_lc_text.draw_accepted(machine.known, numbers, state, work, x, 7, time))
         assert counts[-1] < mwu_lc_text.MOST_DRAWS
         assert (work.point**2 * work.levers).sum() <= K * max(d, largest) * 0.9**2
     assert 0 < sum(count > 0 for count in counts) < 200

@@ -183,7 +183,7 @@ def test_a_short_horizon_plays_uniformly_and_names_one_that_would_do(options: di
         policy = made(1).start(problem, rng=1, interpreted=True)
     decision = policy.act(0)
     policy.update(decision, loss=1.0)
-    uniform = policy._machine.world.e
+    uniform = policy._machine.known.e
     assert policy.probabilities() == pytest.approx(uniform, rel=1e-12)
     enough = int(str(caught[0].message).split("horizon of ")[1].split(" or")[0].replace(",", ""))
     with warnings.catch_warnings():

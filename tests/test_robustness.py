@@ -11,7 +11,8 @@ import pytest
 import bothworlds as bw
 from bothworlds import environments as en
 from bothworlds.simulation.replication import Replications, Setting
-from bothworlds.simulation.study import ALGORITHMS, WORLDS, make_algorithm
+from bothworlds.algorithms.registry import algorithms
+from bothworlds.simulation.study import WORLDS, make_algorithm
 from worlds import bits, parameters, play, random_problem
 
 # An algorithm may warn that so short a horizon makes its guarantee empty; it must run all the same.
@@ -105,7 +106,7 @@ def run_soundly(algorithm: Any, problem: bw.Problem, horizon: int) -> bool:
     run = Replications(machine, setting, [0])
     for _ in range(horizon):
         run.advance(1)
-        pi = machine.text.state_of(*run._memory, *machine.world.z.shape).pi
+        pi = machine.text.state_of(*run._memory, *machine.known.z.shape).pi
         assert (pi >= 0.0).all()
         assert np.abs(pi.sum(axis=1) - 1.0).max() <= 1e-9
         assert not pi[~problem.available].any()

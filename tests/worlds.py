@@ -70,7 +70,7 @@ def set_plan(policy: bw.Policy, pi: Floats) -> None:
 
 def coordinates(policy: bw.Policy) -> Floats:
     """The policy's features z(a, x), shape (S, K, d)."""
-    return policy._machine.world.z
+    return policy._machine.known.z
 
 
 def lower_triangle(factor: Floats) -> Floats:
@@ -95,4 +95,4 @@ def state_after(world: bw.environments.Environment, algorithm: Any, rounds: int)
     run.advance(rounds)
     counts = np.zeros(world.problem.available.shape)
     np.add.at(counts, tuple(run.outcomes()[0].trace.T), 1.0)
-    return machine.text.state_of(*run._memory, *machine.world.z.shape), counts
+    return machine.text.state_of(*run._memory, *machine.known.z.shape), counts

@@ -12,7 +12,7 @@ from typing import Any
 
 import bothworlds as bw
 from bothworlds import environments as en
-from bothworlds.simulation.study import ALGORITHMS
+from bothworlds.algorithms.registry import algorithms
 
 KINDS = {make: kind for kind, make in ALGORITHMS.items()}
 

@@ -1,6 +1,8 @@
 # The table of contents: every public name once. Whatever an algorithm's line says is all that has to be said for it
 # to be imported, listed, compared, studied, loaded from files, tested for conformance and documented.
 from . import environments as environments
+from .algorithms.experts.linear_exp4 import LinearEXP4 as LinearEXP4
+from .algorithms.experts.logdet_ftrl import LogdetFTRL as LogdetFTRL
 from .algorithms.exponential.ftrl_lc import FTRLLC as FTRLLC
 from .algorithms.exponential.real_ftrl import RealFTRL as RealFTRL
 from .algorithms.exponential.real_lin_exp3 import RealLinExp3 as RealLinExp3
@@ -11,10 +13,14 @@ from .algorithms.lc_tsallis.algorithm_1 import Certified as Certified
 from .algorithms.lc_tsallis.algorithm_1 import Paper as Paper
 from .algorithms.lc_tsallis.lc_tsallis_inf import LCTsallisINF as LCTsallisINF
 from .algorithms.lc_tsallis.matched import Matched as Matched
+from .algorithms.mwu_lc.bobw_mwu_lc import BoBWMWULC as BoBWMWULC
+from .algorithms.mwu_lc.mwu_lc import MWULC as MWULC
 from .algorithms.options import MGR as MGR
 from .algorithms.options import Reservoir as Reservoir
 from .algorithms.per_context import PerContextExp3 as PerContextExp3
 from .algorithms.per_context import PerContextTsallisINF as PerContextTsallisINF
+from .algorithms.reduction.bobw_linear_exp4 import BoBWLinearEXP4 as BoBWLinearEXP4
+from .algorithms.reduction.bobw_real_lin_exp3 import BoBWRealLinExp3 as BoBWRealLinExp3
 from .algorithms.regression.lin_ts import LinTS as LinTS
 from .algorithms.regression.lin_ucb import LinUCB as LinUCB
 from .algorithms.regression.oful import OFUL as OFUL

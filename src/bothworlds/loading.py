@@ -17,6 +17,7 @@ from bothworlds.sampled import SampledPolicy
 from bothworlds.theory.design import Design
 from bothworlds.theory.exponential import TuningWarning
 
+
 @overload
 def load(path: str | Path, *, interpreted: bool = False, problem: None = None) -> Policy: ...
 @overload

@@ -244,8 +244,9 @@ class Policy:
 
     def learnt(self) -> dict[str, Floats]:
         """Return what was learnt, by name, as copies: together with problem and algorithm all that a file keeps."""
-        found = {name: part_of(self._machine, self._body, self._side, name) for name in self._machine.text.memory.learnt}
-        return {name: self._plain(name, part).copy() for name, part in found.items()}
+        names = self._machine.text.memory.learnt
+        found = [part_of(self._machine, self._body, self._side, name) for name in names]
+        return {name: self._plain(name, part).copy() for name, part in zip(names, found, strict=True)}
 
     def _plain(self, name: str, part: Floats) -> Floats:
         """Return a field of the state with contexts in its first axis."""

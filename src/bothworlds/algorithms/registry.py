@@ -13,7 +13,7 @@ ANOTHER_NAME = {"FixedPolicy": "uniform"}  # what it is called in studies, where
 
 
 @cache
-def public_parts() -> dict[str, Callable[..., Any]]:
+def public_parts() -> dict[str, type]:
     """Return algorithms and the objects of their options by class name."""
     places = {name: place for name, place in contents().items() if ".algorithms." in place}
     return {name: getattr(importlib.import_module(place), name) for name, place in places.items()}
@@ -26,8 +26,8 @@ def algorithms() -> dict[str, Callable[..., Any]]:
     >>> "LCTsallisINF" in algorithms(), "MGR" in algorithms(), "uniform" in algorithms()
     (True, False, True)
     """
-    found = {name: part for name, part in public_parts().items() if isinstance(part, type) and issubclass(part, Algorithm)}
-    return {name: found[key] for name, key in sorted((ANOTHER_NAME.get(key, key), key) for key in found)}
+    made = {name: part for name, part in public_parts().items() if issubclass(part, Algorithm)}
+    return dict(sorted((ANOTHER_NAME.get(name, name), part) for name, part in made.items()))
 
 
 def takes_horizon(algorithm: Callable[..., Any]) -> bool:

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import click
 
+from bothworlds.algorithms.registry import algorithms
 from bothworlds.cli.common import FAILED, leave, talk, working
 from bothworlds.problem.storage import write_bytes
-from bothworlds.algorithms.registry import algorithms
 from bothworlds.simulation.study import WORLDS
 
 TEMPLATE = """\

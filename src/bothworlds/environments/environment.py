@@ -8,8 +8,8 @@ from typing import Any, Literal
 import numpy as np
 
 from bothworlds.environments import nature
-from bothworlds.kernels.arrays import Floats, Ints, aligned
 from bothworlds.environments.nature import NatureText
+from bothworlds.kernels.arrays import Floats, Ints, aligned
 from bothworlds.problem import Problem
 
 Noise = Literal["none", "bernoulli", "uniform", "normal"]

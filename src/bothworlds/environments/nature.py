@@ -9,9 +9,9 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from bothworlds.kernels.arithmetic import lane_of
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.jit.compile import kernel
-from bothworlds.kernels.arithmetic import lane_of
 from bothworlds.kernels.random import NATURE, NOISE, two_uniforms
 
 FIXED, CYCLE, GROWING, SWITCH, SINE, WALK, GIVEN, WORST, CORRUPT, LEVEL, FATIGUE = range(11)

@@ -9,9 +9,9 @@ import numpy as np
 
 from bothworlds.environments import nature
 from bothworlds.environments.environment import TEXT, Environment, Noise
+from bothworlds.environments.nature import NatureText
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.jit.compile import kernel
-from bothworlds.environments.nature import NatureText
 from bothworlds.problem import Problem
 from bothworlds.problem.checks import whole
 
@@ -56,7 +56,7 @@ def kernel_environment(
         spend; then ``nature.state[0]`` says how much it has spent.
 
     The rule keeps the restrictions of kernel text: no allocation, no exceptions, ``math`` and written-out products;
-    functions it calls are marked with ``bothworlds.kernels.jit.compile.kernel``. `check_environment` says what is wrong.
+    functions it calls are marked with `bothworlds.kernels.kernel`. `check_environment` says what is wrong.
 
     Examples
     --------

@@ -12,12 +12,12 @@ so a round needs the matrix of one arm only, and needs it after the draw: it bel
 import math
 from typing import Annotated, Any, NamedTuple
 
+from bothworlds.kernels.arithmetic import Number, at, every, feature
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.contract import Draw, Known, Play
+from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.layout import learnt, planned, scratch
 from bothworlds.kernels.matrix import cholesky, product, solve
-from bothworlds.kernels.arithmetic import Number, at, every, feature
 from bothworlds.kernels.plan import clear, collect, draw_context
 from bothworlds.kernels.random import RESAMPLING, two_uniforms
 from bothworlds.kernels.resampling import contract

@@ -18,7 +18,7 @@ import numpy as np
 from bothworlds.kernels.arithmetic import WIDTH, Number, Place
 from bothworlds.kernels.arrays import Bools, Floats, aligned
 from bothworlds.kernels.jit.compile import kernel
-from bothworlds.kernels.layout import Layout, Nothing, Sizes, fixed, flat
+from bothworlds.kernels.layout import NOTHING, Layout, Nothing, Sizes, fixed, flat
 from bothworlds.kernels.random import Pair
 
 
@@ -80,7 +80,7 @@ class KernelText(NamedTuple):
 
 
 @kernel
-def anything(known: Known, play: Play, carried: Any, propensity: float) -> bool:
+def anything(known: Known, options: Any, play: Play, carried: Any, propensity: float) -> bool:
     """Take every decision for possible: nothing is known of what plans write."""
     return True
 
@@ -169,14 +169,15 @@ class Machine:
     """An algorithm made ready for a problem: kernel text, and the arrays it works on.
 
     ``begin`` has what is known of the state before the first round, by name; everything else starts at zero, and ``t``
-    at one. ``seeded(key)`` has what depends on the stream of random numbers, for an algorithm whose plans are drawn; the
-    key is that of the policy or of the replication, or an array of them, one for each lane. ``frame`` has the arrays from which the same machine can be built again. ``policies`` is how many are
-    listed, for an algorithm that has an entry for each.
+    at one. ``seeded(key)`` has what depends on the stream of random numbers, for an algorithm whose plans are drawn;
+    the key is that of the policy or of the replication, or an array of them, one for each lane. ``frame`` has the
+    arrays from which the same machine can be built again. ``policies`` is how many are listed, where there is an entry
+    for each.
     """
 
     text: KernelText
     known: Known
-    options: Any = Nothing()
+    options: Any = NOTHING
     begin: Mapping[str, Any] = field(default_factory=dict)
     seeded: Callable[[Any], Mapping[str, Any]] = no_seed
     frame: Mapping[str, Floats] = field(default_factory=dict)
@@ -185,7 +186,8 @@ class Machine:
     @property
     def sizes(self) -> Sizes:
         """How large the problem is."""
-        return Sizes(*self.known.z.shape, self.policies)
+        S, K, d = self.known.z.shape
+        return Sizes(S, K, d, self.policies)
 
     @property
     def block_sizes(self) -> Sizes:
@@ -224,4 +226,3 @@ class Machine:
 def all_parts(record: Any) -> list[Any]:
     """Return the fields at the ends of a record, in order."""
     return [end for part in record for end in (all_parts(part) if hasattr(part, "_fields") else [part])]
-

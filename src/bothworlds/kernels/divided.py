@@ -16,10 +16,11 @@ Neither cares whether nodes are equal, nearly equal or thousands apart. Values a
 """
 
 import math
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.jit.compile import kernel
+from bothworlds.kernels.layout import scratch
 
 MOST_ARMS = 32  # of a context: what the scaling above, and the measured precision, allow
 LARGEST_SPREAD = 1e15
@@ -36,14 +37,14 @@ class Room(NamedTuple):
     ``mass`` is the integral, ``once`` and ``twice`` have a node repeated; the last three are the terms of a series.
     """
 
-    nodes: Floats
-    arms: Floats
-    mass: Floats
-    powers: Floats
-    ones: Floats
-    twos: Floats
-    once: Floats
-    twice: Floats
+    nodes: Annotated[Floats, scratch("K")]
+    owners: Annotated[Floats, scratch("K")]
+    mass: Annotated[Floats, scratch("K")]
+    powers: Annotated[Floats, scratch("K")]
+    ones: Annotated[Floats, scratch("K")]
+    twos: Annotated[Floats, scratch("K")]
+    once: Annotated[Floats, scratch("K", "K")]
+    twice: Annotated[Floats, scratch("K", "K")]
 
 
 @kernel
@@ -168,10 +169,10 @@ def gather(losses: Floats, eta: float, room: Room) -> int:
             k = n
             while k > 0 and room.nodes[k - 1] > node + TIE * (1.0 + node):
                 room.nodes[k] = room.nodes[k - 1]
-                room.arms[k] = room.arms[k - 1]
+                room.owners[k] = room.owners[k - 1]
                 k -= 1
             room.nodes[k] = node
-            room.arms[k] = a
+            room.owners[k] = a
             n += 1
     return n
 
@@ -191,7 +192,7 @@ def simplex_moments(losses: Floats, eta: float, room: Room, means: Floats, squar
         means[a] = 0.0
         squares[a] = 0.0
     for k in range(n):
-        a = int(room.arms[k])
+        a = int(room.owners[k])
         means[a] = room.once[0, k] / (room.mass[0] * n * unit)
         squares[a] = 2.0 * room.twice[0, k] / (room.mass[0] * n * (n + 1.0) * unit * unit)
     return True

@@ -155,7 +155,7 @@ def interpreted_entries(text: KernelText) -> Entries:
             play, carried = Play(x, a, loss), carried_of(direction, baseline, sizes)
             if not (are_possible(direction) and are_possible(baseline) and 0.0 < propensity <= SURE):
                 return DAMAGED
-            if not possible(known, play, carried, propensity):
+            if not possible(known, options, play, carried, propensity):
                 return DAMAGED
             learn(known, options, state, play, carried)
         if ends:

@@ -1,9 +1,9 @@
 """The Tsallis entropy of a plan: what FTRL's penalty term weighs."""
 
-from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.jit.compile import kernel
-from bothworlds.kernels.contract import Known
 from bothworlds.kernels.arithmetic import Number, exponential, larger, logarithm, over_contexts, root, where
+from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.contract import Known
+from bothworlds.kernels.jit.compile import kernel
 
 TINY = 1e-300
 

@@ -6,20 +6,20 @@ An epoch ends when it is at least twice as long as the one before and another ca
 from typing import Any
 
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.contract import Known
+from bothworlds.kernels.jit.compile import kernel
 
 
 @kernel
 def restart(state: Any) -> None:
     """Forget everything but the candidate and the plays, and count the new epoch."""
-    state.previous[0] = state.clock[0] - 1.0
-    state.epoch[0] += 1.0
-    state.clock[0] = 1.0
-    state.losses[0] = 0.0
-    state.losses[1] = 0.0
-    state.total[0] = 0.0
-    state.worst[0] = 0.0
+    state.master.previous[0] = state.master.clock[0] - 1.0
+    state.master.epoch[0] += 1.0
+    state.master.clock[0] = 1.0
+    state.master.losses[0] = 0.0
+    state.master.losses[1] = 0.0
+    state.master.total[0] = 0.0
+    state.master.worst[0] = 0.0
     for i in range(state.theta.shape[0]):
         state.theta[i] = 0.0
 
@@ -43,7 +43,7 @@ def other_arm(state: Any) -> int:
         plays = 0.0
         for x in range(S):
             plays += state.counts[x, a]
-        if a != present and 2.0 * plays >= state.clock[0] - 1.0:
+        if a != present and 2.0 * plays >= state.master.clock[0] - 1.0:
             return a
     return -1
 
@@ -70,7 +70,7 @@ def other_map(state: Any) -> bool:
         a = favourite(state, x)
         plays += state.counts[x, a]
         differs = differs or a != int(state.candidate[x])
-    return differs and 2.0 * plays >= state.clock[0] - 1.0
+    return differs and 2.0 * plays >= state.master.clock[0] - 1.0
 
 
 @kernel
@@ -79,7 +79,7 @@ def end_epoch(known: Known, state: Any, maps: bool) -> bool:
 
     Tell whether it did: a base with more to forget than `restart` knows of must forget that too.
     """
-    if state.clock[0] - 1.0 < 2.0 * state.previous[0]:
+    if state.master.clock[0] - 1.0 < 2.0 * state.master.previous[0]:
         return False
     if maps:
         if not other_map(state):
@@ -101,7 +101,7 @@ def end_epoch(known: Known, state: Any, maps: bool) -> bool:
 def other_policy(state: Any) -> int:
     """Return a policy, not the candidate, that was drawn in at least half of the rounds of the epoch, or -1."""
     for p in range(state.counts.shape[0]):
-        if p != state.candidate[0] and 2.0 * state.counts[p] >= state.clock[0] - 1.0:
+        if p != state.candidate[0] and 2.0 * state.counts[p] >= state.master.clock[0] - 1.0:
             return p
     return -1
 
@@ -109,7 +109,7 @@ def other_policy(state: Any) -> int:
 @kernel
 def end_epoch_of_policies(state: Any) -> None:
     """Do the same where candidates are listed policies, and counts are those of the policies drawn."""
-    if state.clock[0] - 1.0 < 2.0 * state.previous[0]:
+    if state.master.clock[0] - 1.0 < 2.0 * state.master.previous[0]:
         return
     p = other_policy(state)
     if p >= 0:

@@ -5,15 +5,15 @@ else is offered. Their features may span fewer dimensions, so every choice of M 
 give a generalised inverse, and since the features of M lie in the range of the covariance, estimates of their losses do
 not depend on which one. Coordinates outside J are left out of all features and have an identity in the covariance.
 
-``state`` is a named tuple with excluded, base, pi, theta, span, sigma and inverse.
+``state`` is a record with excluded, base, pi, span, sigma and inverse.
 """
 
 import math
 from typing import Any
 
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.contract import Known
+from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.matrix import leverage
 from bothworlds.kernels.plan import clear
 
@@ -39,7 +39,7 @@ def in_base(known: Known, state: Any, x: int, a: int, alone: bool) -> bool:
 @kernel
 def base_covariance(known: Known, state: Any, work: Any) -> None:
     """Write Sigma of the base's policy into sigma, in the coordinates J, with an identity elsewhere."""
-    d = state.theta.shape[0]
+    d = state.sigma.shape[0]
     clear(work.sums)
     for x in range(state.base.shape[0]):
         for a in range(state.base.shape[1]):
@@ -59,7 +59,7 @@ def base_covariance(known: Known, state: Any, work: Any) -> None:
 @kernel
 def find_span(state: Any) -> float:
     """Mark the coordinates J: those whose pivot in a Cholesky factorisation of sigma is not zero; return how many."""
-    d = state.theta.shape[0]
+    d = state.sigma.shape[0]
     factor = state.inverse
     rank = 0.0
     for i in range(d):
@@ -113,8 +113,8 @@ def mix_options(state: Any) -> None:
     """Write pi = q_1 candidate + q_2 base; where the candidate is not offered both options play the base."""
     for x in range(state.pi.shape[0]):
         chosen = int(state.candidate[x])
-        share = state.shares[1] if chosen >= 0 else 1.0
+        share = state.master.shares[1] if chosen >= 0 else 1.0
         for a in range(state.pi.shape[1]):
             state.pi[x, a] = share * state.base[x, a]
         if chosen >= 0:
-            state.pi[x, chosen] += state.shares[0]
+            state.pi[x, chosen] += state.master.shares[0]

@@ -1,35 +1,56 @@
 """Listed policies in kernel text: what each one loses, and what a mixture of them plays.
 
-``lists`` is flat: the arms of every policy, context by context, then (from ``start`` on) the points z_p = sum_x g(x)
-phi(p(x), x), d numbers each.
+``arms`` (policies, contexts) has the arm that every policy plays in every context, ``points`` (policies, d) the points
+z_p = sum_x g(x) phi(p(x), x).
 """
+
+import math
 
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.jit.compile import kernel
 
 
 @kernel
-def loss_of_point(lists: Floats, theta: Floats, start: int, p: int) -> float:
+def loss_of_point(points: Floats, theta: Floats, p: int) -> float:
     """Return <z_p, Theta>, the estimated loss of policy p."""
-    d = theta.shape[0]
     total = 0.0
-    for i in range(d):
-        total += lists[start + p * d + i] * theta[i]
+    for i in range(theta.shape[0]):
+        total += points[p, i] * theta[i]
     return total
 
 
 @kernel
-def loss_in_table(lists: Floats, table: Floats, p: int) -> float:
+def loss_in_table(arms: Floats, table: Floats, p: int) -> float:
     """Return sum_x table(x, p(x)), the loss of policy p where losses are kept per context and arm."""
-    S = table.shape[0]
     total = 0.0
-    for x in range(S):
-        total += table[x, int(lists[p * S + x])]
+    for x in range(table.shape[0]):
+        total += table[x, int(arms[p, x])]
     return total
 
 
 @kernel
-def marginals(lists: Floats, weights: Floats, table: Floats) -> None:
+def weigh_policies(arms: Floats, eta: float, losses: Floats, table: Floats) -> None:
+    """Write q(a|x) = sum of P(p) over the policies with p(x) = a into a table, P(p) ~ exp(-eta losses(p))."""
+    S, K = table.shape
+    least = math.inf
+    for p in range(losses.shape[0]):
+        least = min(least, losses[p])
+    for x in range(S):
+        for a in range(K):
+            table[x, a] = 0.0
+    total = 0.0
+    for p in range(losses.shape[0]):
+        weight = math.exp(eta * (least - losses[p]))
+        total += weight
+        for x in range(S):
+            table[x, int(arms[p, x])] += weight
+    for x in range(S):
+        for a in range(K):
+            table[x, a] /= total
+
+
+@kernel
+def marginals(arms: Floats, weights: Floats, table: Floats) -> None:
     """Write the weight of the policies with p(x) = a into table(x, a)."""
     S, K = table.shape
     for x in range(S):
@@ -38,7 +59,7 @@ def marginals(lists: Floats, weights: Floats, table: Floats) -> None:
     for p in range(weights.shape[0]):
         if weights[p] > 0.0:
             for x in range(S):
-                table[x, int(lists[p * S + x])] += weights[p]
+                table[x, int(arms[p, x])] += weights[p]
 
 
 @kernel

@@ -18,9 +18,6 @@ the round before, which with a schedule is nearly always within a few percent, s
 import math
 from typing import NamedTuple
 
-from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.jit.compile import kernel
-from bothworlds.kernels.matrix import cholesky, invert_lower, leverage
 from bothworlds.kernels.arithmetic import (
     Number,
     absolute,
@@ -33,6 +30,9 @@ from bothworlds.kernels.arithmetic import (
     logarithm,
     where,
 )
+from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.jit.compile import kernel
+from bothworlds.kernels.matrix import cholesky, invert_lower, leverage
 
 WIDTH = 0.95  # the rate found is at most 1/WIDTH times the smallest feasible one
 NEGLIGIBLE = 1e-3  # below this share of the schedule's rate, zero is tried

@@ -8,12 +8,12 @@ A record is a NamedTuple whose fields say what they are and how large:
         pi: Annotated[Floats, planned("S", "K")]
 
 From the declarations follow how many numbers a learner takes, where each part lies, what a file keeps, what is copied
-before an update and what a plan computes afresh. Letters are sizes: S contexts, K arms, d dimensions, P listed policies;
-``"K*d"`` is a product. A field may itself be such a record; names of learnt parts are those of the fields at the ends, and unique.
+before an update and what a plan computes afresh. Letters are sizes: S contexts, K arms, d dimensions, P policies that
+are listed; ``"K*d"`` is a product. A field may itself be such a record; the names of the fields at the ends are unique.
 
-The memory has two parts. What has an entry per context, and scratch space that is ``packed``, lies in ``rows``: a policy
-reads it as packs of eight contexts. The rest is the ``core``. In each, what is learnt comes first, then what is recalled,
-then what is planned, then scratch space.
+The memory has two parts. What has an entry per context, and scratch space that is ``packed``, lies in ``rows``: a
+policy reads it as packs of eight contexts. The rest is the ``core``. In each, what is learnt comes first, then what is
+recalled, then what is planned, then scratch space.
 """
 
 import hashlib
@@ -111,6 +111,9 @@ def given(*shape: str | int) -> Part:
 
 class Nothing(NamedTuple):
     """A record without fields: no scratch space, no options, or nothing to carry."""
+
+
+NOTHING = Nothing()
 
 
 def parts_of(record: type) -> Iterator[tuple[str, Any]]:
@@ -266,7 +269,7 @@ def _written(text: str, names: dict[str, Any], owner: type) -> Callable[..., Any
     The disk cache knows functions by module and name, so the name says all that the text depends on.
     """
     exec(compile(text, f"<{owner.__qualname__}>", "exec"), names)
-    read = names["read"]
+    read: Callable[..., Any] = names["read"]
     mark = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
     read.__module__, read.__qualname__ = owner.__module__, f"{owner.__qualname__}.read_{mark}"
     return kernel(read)

@@ -79,12 +79,13 @@ def normaliser(losses: Floats, eta: float, least: float, p: Floats, lev: Floats)
 
 
 @kernel
-def logdet_point(losses: Floats, eta: float, psi: Floats, rank: int, p: Floats, lev: Floats, work: Any) -> int:
-    """Write the point into p, which holds a guess; left as it is where its duality gap is small enough already.
+def logdet_point(eta: float, psi: Floats, rank: int, p: Floats, work: Any) -> int:
+    """Write the point for work.losses into p, which holds a guess; left as it is where its duality gap is small enough.
 
     Infinite losses mean "not offered". A guess that is not good enough is mixed with uniform play first: the iteration
     cannot bring back an arm of probability zero.
     """
+    losses, lev = work.losses, work.lev
     least = math.inf
     count = 0
     for a in range(p.shape[0]):

@@ -6,9 +6,9 @@ matrices only the lower triangle is read and written.
 
 from typing import Any
 
+from bothworlds.kernels.arithmetic import Number, both, root, where
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.jit.compile import kernel
-from bothworlds.kernels.arithmetic import Number, both, root, where
 
 
 @kernel

@@ -8,12 +8,22 @@ covariance while it is at hand.
 import math
 from typing import Annotated, Any, NamedTuple
 
+from bothworlds.kernels.arithmetic import (
+    Number,
+    Place,
+    absolute,
+    at,
+    count_of,
+    every,
+    feature,
+    matrix_of,
+    over_contexts,
+)
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.contract import Draw, Known, Play
+from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.layout import carries
 from bothworlds.kernels.matrix import apply_inverse, cholesky, invert_lower, product, trace_of_ratio
-from bothworlds.kernels.arithmetic import Number, Place, absolute, at, count_of, every, feature, matrix_of, over_contexts
 from bothworlds.kernels.random import Pair, drawn_so_far
 from bothworlds.kernels.status import NOT_POSITIVE, OK, TRACE_BROKEN
 
@@ -87,7 +97,7 @@ def collect(sums: Floats, sigma: Floats) -> None:
 
 
 @kernel
-def covariance(known: Known, q: Floats, sums: Floats, sigma: Floats) -> None:  # noqa: ARG001
+def covariance(known: Known, q: Floats, sums: Floats, sigma: Floats) -> None:
     """Write Sigma(q_t) into the lower triangle of sigma, after `add_context` of every context; a card has its own."""
     collect(sums, sigma)
 
@@ -98,7 +108,7 @@ def mix(known: Known, state: Any, gamma: Number) -> None:
     for x in range(state.q.shape[0]):
         for a in range(state.q.shape[1]):
             state.pi[x, a] = (1.0 - gamma) * state.q[x, a] + gamma * known.e[x, a]
-    for i in range(state.theta.shape[0]):
+    for i in range(state.sigma.shape[0]):
         for j in range(i + 1):
             state.sigma[i, j] = (1.0 - gamma) * state.sigma[i, j]
             state.sigma[j, i] = state.sigma[i, j]
@@ -111,7 +121,7 @@ def invert(state: Any) -> int:
     if not every(cholesky(state.sigma, state.inverse)):
         return NOT_POSITIVE
     invert_lower(state.inverse)
-    d = state.theta.shape[0]
+    d = state.sigma.shape[0]
     if not every(absolute(trace_of_ratio(state.inverse, state.sigma) - d) <= TRACE_TOLERANCE * d):
         return TRACE_BROKEN
     return OK

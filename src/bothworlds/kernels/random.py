@@ -10,9 +10,9 @@ from typing import TypeAlias
 
 import numpy as np
 
+from bothworlds.kernels.arithmetic import Number, Place, where
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.jit.compile import kernel
-from bothworlds.kernels.arithmetic import Number, Place, where
 
 Seed: TypeAlias = int | np.random.SeedSequence | np.random.Generator | None
 Pair: TypeAlias = tuple[float, float]

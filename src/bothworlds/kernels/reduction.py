@@ -4,80 +4,121 @@ An epoch fixes the candidate; from what the base may play follow D (its dimensio
 even play) and log N, and from these the constants of the bonus sqrt(c1 sum 1/q_2) + c2 max 1/q_2 and the base's rates
 
     tuned    eta = min{sqrt(log N/((D + 2/lambda) sum 1/q)), lambda min q/2},  c1 = 9 (D + 2/lambda) log N,
-    printed  eta = min{sqrt(log N/sum 1/q), lambda min q/2},                   c1 = log N (4/lambda + 2 D + 1)^2,
+    printed  eta = min{sqrt(log N/sum 1/q), lambda min q/2},                   c1 = log N (4/lambda + 3 D + 1)^2,
 
-both with c2 = 2 log N/lambda and gamma = eta/(lambda q) <= 1/2. A regret of 2 sum gamma + log N/eta + D sum eta/q gives
-either c1; the printed rate leaves D and lambda out, which is why they appear squared.
+both with c2 = 2 log N/lambda and gamma = eta/(lambda q) <= 1/2. The base's regret is at most log N/eta + 2 sum gamma +
+(e - 2) D sum eta/(q (1 - gamma)), which gives either c1 (proof in docs/theory.md); the printed rate leaves D and lambda
+out, which is why they appear squared.
 
-``state`` is a named tuple with epoch, clock, losses, total, worst, facts (D, 1/lambda, log N, c1, c2), shares, rates.
+``state`` is a record with master, facts and rates.
 """
 
 import math
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.corral import master_point
+from bothworlds.kernels.jit.compile import kernel
+from bothworlds.kernels.layout import carries, learnt, planned, recalled
 
 LEAST_RATE = 1e-300
-MORE = 4  # what a decision carries besides the direction: option, 1/q of it, 1/q_2, epoch
+
+
+class Master(NamedTuple):
+    """What a master has learnt in its epoch, and its shares: q_1 of the candidate, q_2 of the base."""
+
+    epoch: Annotated[Floats, learnt()]
+    clock: Annotated[Floats, learnt()]  # rounds of the epoch, from 1
+    previous: Annotated[Floats, learnt()]  # the length of the epoch before
+    losses: Annotated[Floats, learnt(2)]  # estimates, of the candidate and of the base
+    total: Annotated[Floats, learnt()]  # sum of 1/q_2
+    worst: Annotated[Floats, learnt()]  # the largest 1/q_2
+    shares: Annotated[Floats, planned(2)]
+
+
+class Facts(NamedTuple):
+    """What a candidate fixes for the base, and the epoch in which it did."""
+
+    fixed_in: Annotated[Floats, recalled()]
+    dimension: Annotated[Floats, recalled()]  # D
+    leverage: Annotated[Floats, recalled()]  # 1/lambda
+    log_size: Annotated[Floats, recalled()]  # log N
+    c1: Annotated[Floats, recalled()]
+    c2: Annotated[Floats, recalled()]
+
+
+class Told(NamedTuple):
+    """What a decision tells the master: the option played, 1/q of it, 1/q_2, and the epoch."""
+
+    option: Annotated[Floats, carries()]
+    inverse: Annotated[Floats, carries()]
+    base_inverse: Annotated[Floats, carries()]
+    epoch: Annotated[Floats, carries()]
+
+
+class Carried(NamedTuple):
+    """What a decision of a reduction carries."""
+
+    direction: Annotated[Floats, carries("d")]
+    told: Told
 
 
 @kernel
 def fix_constants(
-    state: Any, dimension: float, highest: float, size: float, scale: float, log_horizon: float, printed: bool
+    state: Any, dimension: float, leverage: float, size: float, scale: float, log_horizon: float, printed: bool
 ) -> None:
     """Write what the candidate fixes, for N = size; the first epoch begins as if one of c2 log T rounds went before."""
+    facts = state.facts
     log_size = math.log(size)
-    root = 4.0 * highest + 2.0 * dimension + 1.0
-    first = log_size * root * root if printed else 9.0 * (dimension + 2.0 * highest) * log_size
-    state.facts[0] = dimension
-    state.facts[1] = highest
-    state.facts[2] = log_size
-    state.facts[3] = scale * first
-    state.facts[4] = scale * 2.0 * log_size * highest
-    if state.epoch[0] == 1.0:
-        state.previous[0] = state.facts[4] * log_horizon
-    state.planned[0] = state.epoch[0]
+    root = 4.0 * leverage + 3.0 * dimension + 1.0
+    first = log_size * root * root if printed else 9.0 * (dimension + 2.0 * leverage) * log_size
+    facts.dimension[0] = dimension
+    facts.leverage[0] = leverage
+    facts.log_size[0] = log_size
+    facts.c1[0] = scale * first
+    facts.c2[0] = scale * 2.0 * log_size * leverage
+    if state.master.epoch[0] == 1.0:
+        state.master.previous[0] = facts.c2[0] * log_horizon
+    facts.fixed_in[0] = state.master.epoch[0]
 
 
 @kernel
 def plan_master(state: Any) -> None:
     """Write the shares q_1 of the candidate and q_2 of the base."""
-    c1, c2 = state.facts[3], state.facts[4]
-    bonus = math.sqrt(c1 * state.total[0]) + c2 * state.worst[0]
-    one, two = master_point(state.clock[0], state.losses[1] - bonus - state.losses[0], c1, c2)
-    state.shares[0] = one
-    state.shares[1] = two
+    master, c1, c2 = state.master, state.facts.c1[0], state.facts.c2[0]
+    bonus = math.sqrt(c1 * master.total[0]) + c2 * master.worst[0]
+    one, two = master_point(master.clock[0], master.losses[1] - bonus - master.losses[0], c1, c2)
+    master.shares[0] = one
+    master.shares[1] = two
 
 
 @kernel
 def plan_rates(state: Any, printed: bool) -> None:
     """Write the base's eta_t and gamma_t = eta_t/(lambda q_t), with the present q_2 in sum and minimum."""
-    dimension, highest, log_size = state.facts[0], state.facts[1], state.facts[2]
-    inverse_share = 1.0 / state.shares[1]
-    weight = 1.0 if printed else dimension + 2.0 * highest
-    rate = math.sqrt(log_size / (weight * (state.total[0] + inverse_share)))
-    eta = min(rate, 0.5 / (max(highest, LEAST_RATE) * max(state.worst[0], inverse_share)))
+    master, dimension, leverage = state.master, state.facts.dimension[0], state.facts.leverage[0]
+    inverse_share = 1.0 / master.shares[1]
+    weight = 1.0 if printed else dimension + 2.0 * leverage
+    rate = math.sqrt(state.facts.log_size[0] / (weight * (master.total[0] + inverse_share)))
+    eta = min(rate, 0.5 / (max(leverage, LEAST_RATE) * max(master.worst[0], inverse_share)))
     state.rates[0] = eta
-    state.rates[1] = eta * highest * inverse_share
+    state.rates[1] = eta * leverage * inverse_share
 
 
 @kernel
-def write_option(state: Any, option: int, direction: Floats, start: int) -> None:
-    """Write what a decision tells the master, from a position of its direction on."""
-    direction[start] = option
-    direction[start + 1] = 1.0 / state.shares[option]
-    direction[start + 2] = 1.0 / state.shares[1]
-    direction[start + 3] = state.epoch[0]
+def tell(master: Master, option: int, told: Told) -> None:
+    """Write what a decision tells the master."""
+    told.option[0] = option
+    told.inverse[0] = 1.0 / master.shares[option]
+    told.base_inverse[0] = 1.0 / master.shares[1]
+    told.epoch[0] = master.epoch[0]
 
 
 @kernel
-def tell_master(state: Any, loss: float, direction: Floats, start: int) -> None:
+def hear(master: Master, loss: float, told: Told) -> None:
     """Add z_i = (loss + 1) 1{i played}/q_i - 1 to the losses, 1/q_2 to the bonus, and one round to the epoch."""
-    state.losses[0] -= 1.0
-    state.losses[1] -= 1.0
-    state.losses[int(direction[start])] += (loss + 1.0) * direction[start + 1]
-    state.total[0] += direction[start + 2]
-    state.worst[0] = max(state.worst[0], direction[start + 2])
-    state.clock[0] += 1.0
+    master.losses[0] -= 1.0
+    master.losses[1] -= 1.0
+    master.losses[int(told.option[0])] += (loss + 1.0) * told.inverse[0]
+    master.total[0] += told.base_inverse[0]
+    master.worst[0] = max(master.worst[0], told.base_inverse[0])
+    master.clock[0] += 1.0

@@ -9,10 +9,10 @@ Every draw counts: the variant for arm-independent features skips draws of other
 
 from typing import NamedTuple
 
+from bothworlds.kernels.arithmetic import feature
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Draw, Known
 from bothworlds.kernels.jit.compile import kernel
-from bothworlds.kernels.arithmetic import feature
 from bothworlds.kernels.plan import draw_context, draw_from
 from bothworlds.kernels.random import RESAMPLING, two_uniforms
 
@@ -29,7 +29,7 @@ def contract(z: Floats, x: int, a: int, beta: float, y: Floats, out: Floats) -> 
 
 
 class Resampling(NamedTuple):
-    """Options: the step beta (0 means the exact inverse), and how many draws, or 0 for log_bias/(gamma beta) of them."""
+    """Options: the step beta (0 means the exact inverse), how many draws, or 0 for log_bias/(gamma beta) of them."""
 
     beta: float
     samples: float

@@ -6,9 +6,9 @@ step is taken in the powers themselves: two evaluations are enough from a y of t
 the r_a of the second follow from those of the first without a division.
 """
 
+from bothworlds.kernels.arithmetic import Number, absolute, every, larger, root, smaller, where
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.jit.compile import kernel
-from bothworlds.kernels.arithmetic import Number, absolute, every, larger, root, smaller, where
 from bothworlds.kernels.status import NOT_CONVERGED, OK
 
 Sums = tuple[Number, Number, Number, Number]

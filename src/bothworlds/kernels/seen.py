@@ -7,8 +7,8 @@ add nothing. Contexts are counted when their feedback is learnt from. ``known.g`
 from typing import Any
 
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.contract import Known
+from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.plan import clear
 
 

@@ -2,10 +2,10 @@
 
 from typing import Annotated, Any, NamedTuple
 
-from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.jit.compile import kernel
-from bothworlds.kernels.contract import Known
 from bothworlds.kernels.arithmetic import Number, larger, logarithm, over_contexts, where
+from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.contract import Known
+from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.layout import learnt, planned, scratch
 from bothworlds.kernels.plan import add_context, clear, covariance, estimate, invert, mix
 from bothworlds.kernels.simplex import shannon_point

@@ -10,8 +10,6 @@ An infinite loss means "not offered": its arm gets probability zero.
 
 import math
 
-from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.arithmetic import (
     Number,
     absolute,
@@ -25,6 +23,8 @@ from bothworlds.kernels.arithmetic import (
     value,
     where,
 )
+from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.root_point import root_point
 from bothworlds.kernels.status import NOT_CONVERGED, OK
 

@@ -12,8 +12,9 @@ inside a bracket, finds the y of a uniform number. Two arms have a closed form. 
 import math
 
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.jit.compile import kernel
+from bothworlds.kernels.contract import Draw
 from bothworlds.kernels.divided import Room, integrate
+from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.random import SIMPLEX, two_uniforms
 
 MOST_STEPS = 200
@@ -70,17 +71,17 @@ def share_of_last(room: Room, n: int, width: float, unit: float, u: float) -> fl
 
 
 @kernel
-def draw_point(room: Room, n: int, unit: float, key: int, time: int, attempt: int, point: Floats) -> None:
+def draw_point(room: Room, n: int, unit: float, draw: Draw, attempt: int, point: Floats) -> None:
     """Write a draw from the density of the n nodes gathered in ``room``, the rest of the arms 0; dearest arm first."""
     for a in range(point.shape[0]):
         point[a] = 0.0
     width = 1.0
     for k in range(n - 1, 0, -1):
-        u, _ = two_uniforms(key, time, SIMPLEX, attempt * n + k)
+        u, _ = two_uniforms(draw.key, draw.time, SIMPLEX, attempt * n + k)
         if k > 1:
             share = share_of_last(room, k + 1, width, unit, u)
         else:
             share = width * share_of_two(width * (room.nodes[1] - room.nodes[0]), u)
-        point[int(room.arms[k])] = share
+        point[int(room.owners[k])] = share
         width -= share
-    point[int(room.arms[0])] = width
+    point[int(room.owners[0])] = width

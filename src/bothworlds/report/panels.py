@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bothworlds.algorithms.lc_tsallis.lc_tsallis_inf import LCTsallisINF
 from bothworlds.algorithms.lc_tsallis.algorithm_1 import Paper
+from bothworlds.algorithms.lc_tsallis.lc_tsallis_inf import LCTsallisINF
 from bothworlds.algorithms.lc_tsallis.matched import Matched
 from bothworlds.environments import Environment
 from bothworlds.kernels.arrays import Floats, Ints

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from bothworlds.algorithms.lc_tsallis.lc_tsallis_inf import LCTsallisINF
 from bothworlds.algorithms.exponential.real_ftrl import RealFTRL
 from bothworlds.algorithms.lc_tsallis.algorithm_1 import Certified, Paper
+from bothworlds.algorithms.lc_tsallis.lc_tsallis_inf import LCTsallisINF
 from bothworlds.algorithms.lc_tsallis.matched import Matched
 from bothworlds.environments import Environment
 from bothworlds.kernels.arrays import Floats, Ints

@@ -97,7 +97,7 @@ class SeenCovariance:
         self._seen = problem.samples
         self._factor: Floats | None = None
 
-    def direction(self, plan: Plan, z: Floats, *, key: int, time: int) -> Floats:  # noqa: ARG002
+    def direction(self, plan: Plan, z: Floats, *, key: int, time: int) -> Floats:
         """Return Sigma_t^-1 z; the factor of Sigma_t is kept until the plan or the reservoir changes."""
         if self._factor is None:
             self._factor = self._factor_of(plan)

@@ -17,8 +17,7 @@ REGIMES: dict[str, dict[str, Any]] = {
     "ad fatigue": {"kind": "ad-fatigue"},
 }
 OURS: dict[str, dict[str, Any]] = {
-    f"LC-Tsallis-INF {tuning}": {"kind": "LCTsallisINF", "tuning": tuning}
-    for tuning in TUNINGS
+    f"LC-Tsallis-INF {tuning}": {"kind": "LCTsallisINF", "tuning": tuning} for tuning in TUNINGS
 }
 RIVALS: dict[str, dict[str, Any]] = {
     "RealFTRL": {"kind": "RealFTRL"},

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bothworlds.algorithms.lc_tsallis.lc_tsallis_inf import LCTsallisINF
 from bothworlds.algorithms.exponential.real_ftrl import RealFTRL
+from bothworlds.algorithms.lc_tsallis.lc_tsallis_inf import LCTsallisINF
 from bothworlds.environments import Environment
 from bothworlds.errors import NumericalError
 from bothworlds.kernels.arrays import Floats, Ints

@@ -138,10 +138,10 @@ def account(felt: Coefficients, totals: Floats) -> None:
 
 
 class Round(NamedTuple):
-    """What belongs to a round besides the learner: its number, the uniforms (context, loss, arm) and where it is kept."""
+    """What belongs to a round besides the learner: its number, uniforms for context, loss and arm, and its slot."""
 
     t: int
-    key: int
+    key: Any  # or one of each lane
     uniforms: Any
     slot: int
 

@@ -113,7 +113,7 @@ def simulate(
     results = collect(setting, labelled, runs, cost, time.time() - began)
     rounds = setting.horizon * replications
     results.manifest["run"]["device"] = {
-        label: "gpu" if on_card(device, rounds, in_kernel_text=_in_kernel_text(algorithm, environment)) else "cpu"
+        label: "gpu" if on_gpu(device, rounds, in_kernel_text=_in_kernel_text(algorithm, environment)) else "cpu"
         for label, algorithm in labelled.items()
     }
     return results
@@ -244,7 +244,7 @@ def play(
     """
     advance = progress or _silent
     in_kernel_text = _in_kernel_text(algorithm, setting.environment)
-    if on_card(device, setting.horizon * len(replications), in_kernel_text=in_kernel_text):
+    if on_gpu(device, setting.horizon * len(replications), in_kernel_text=in_kernel_text):
         from bothworlds.simulation import gpu
 
         started = time.process_time()
@@ -291,7 +291,7 @@ def play(
                 future.cancel()
 
 
-def on_card(device: Device, rounds: int, *, in_kernel_text: bool) -> bool:
+def on_gpu(device: Device, rounds: int, *, in_kernel_text: bool) -> bool:
     """Tell whether a GPU is to play; importing numba's part for it takes time, so only who asks for it pays."""
     if device not in ("cpu", "gpu", "auto"):
         raise ValueError(f"device must be 'cpu', 'gpu' or 'auto'; got {device!r}")

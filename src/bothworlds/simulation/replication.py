@@ -9,7 +9,10 @@ import numpy as np
 from bothworlds.environments.environment import Environment
 from bothworlds.environments.nature import Nature
 from bothworlds.errors import NumericalError
+from bothworlds.kernels.arithmetic import MORE, WIDTH
 from bothworlds.kernels.arrays import Floats, Ints, aligned
+from bothworlds.kernels.contract import Machine, flat_known
+from bothworlds.kernels.random import CONTEXT, draw, stream_key, two_uniforms
 from bothworlds.simulation.driver import (
     Learner,
     Queue,
@@ -21,10 +24,7 @@ from bothworlds.simulation.driver import (
     interpreted_driver,
     write_checkpoint,
 )
-from bothworlds.kernels.contract import Machine, flat_known
 from bothworlds.simulation.lanes import Draws, compiled_lanes_driver, lane_of_record
-from bothworlds.kernels.arithmetic import MORE, WIDTH
-from bothworlds.kernels.random import CONTEXT, draw, stream_key, two_uniforms
 
 FAST_NUMBERS = 65_536  # half a megabyte: beyond, 16 replications leave the second-level cache
 
@@ -84,8 +84,9 @@ class Replications:
         axis = () if alone else (lanes,)
         keys = [stream_key(setting.seed, number) for number in numbers]
         # Lanes without a replication of their own play along and are not looked at.
-        self._keys = keys[0] if alone else Draws(np.resize(np.array(keys), axis), aligned(4, *axis))
-        self._memory = machine.memory(*axis, key=self._keys if alone else self._keys.keys)
+        key: Any = keys[0] if alone else np.resize(np.array(keys), axis)
+        self._keys = key if alone else Draws(key, aligned(4, *axis))
+        self._memory = machine.memory(*axis, key=key)
         self._learner = Learner(flat_known(machine.known), machine.flat_options, *self._memory, *self._memory)
         self._nature = setting.environment.begin(*axis)
         self._queue = _empty_queue(setting.delay + setting.batch, *machine.carried, axis)

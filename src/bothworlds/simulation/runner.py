@@ -9,11 +9,11 @@ from pathlib import Path
 
 from bothworlds.errors import StudyError
 from bothworlds.simulation.engine import Device, Progress, simulate
+from bothworlds.simulation.executors import Finished, spread
 from bothworlds.simulation.folder import CELLS, finished_cell, write_study
 from bothworlds.simulation.progress import Watch, shown
 from bothworlds.simulation.replayed import KIND, fixed_policies, replayed_cell
 from bothworlds.simulation.results import Results
-from bothworlds.simulation.executors import Finished, spread
 from bothworlds.simulation.study import Cell, Study
 
 
@@ -147,7 +147,7 @@ def check_device(device: Device, executor: Executor | None = None) -> None:
     if device == "gpu":
         from bothworlds.simulation import gpu  # slow to import, so only who asks for it pays
 
-        gpu.require_card()
+        gpu.require_gpu()
 
 
 def run_cell(

@@ -12,9 +12,9 @@ from bothworlds.algorithms.fixed import FixedPolicy
 from bothworlds.environments import Environment
 from bothworlds.environments.nature import SLACK, Nature
 from bothworlds.kernels.arrays import Floats
-from bothworlds.simulation.driver import expected_losses
 from bothworlds.kernels.random import CONTEXT, two_uniforms
 from bothworlds.problem.checks import whole
+from bothworlds.simulation.driver import expected_losses
 from bothworlds.simulation.engine import make_setting, replay, simulate
 from bothworlds.simulation.replication import Replications
 

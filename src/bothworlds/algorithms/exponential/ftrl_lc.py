@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal, NamedTuple
 
-from bothworlds.algorithms.exponential.armwise import armwise_machine, complements_of
+from bothworlds.algorithms.armwise import armwise_machine, complements_of
 from bothworlds.algorithms.options import MGR, check_covariance, check_horizon, description
 from bothworlds.kernels.arithmetic import Number, at, larger, logarithm, smaller, where
 from bothworlds.kernels.armwise import Work, armwise_plan, exact_arm_direction, learn_arm, resampled_arm_direction

@@ -199,4 +199,3 @@ class RealFTRL(Algorithm):
         parts += [f"design={self.design!r}"] if self.design != "joint-g" else []
         parts += [f"covariance={self.covariance}"] if self.covariance != "exact" else []
         return f"RealFTRL({', '.join(parts)})"
-

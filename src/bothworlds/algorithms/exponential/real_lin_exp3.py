@@ -7,7 +7,7 @@ from typing import Annotated, Literal, NamedTuple, overload
 
 import numpy as np
 
-from bothworlds.algorithms.exponential.armwise import armwise_machine, complements_of
+from bothworlds.algorithms.armwise import armwise_machine, complements_of
 from bothworlds.algorithms.options import (
     MGR,
     CovarianceChoice,
@@ -89,8 +89,14 @@ def refresh_arms(known: Known, options: ArmwiseOptions, state: armwise.State, wo
 
 @kernel
 def choose_by_arm(
-    known: Known, options: ArmwiseOptions, state: armwise.State, work: armwise.Work, x: int, draw: Draw, carried: Direction
-) -> int:  # fmt: skip
+    known: Known,
+    options: ArmwiseOptions,
+    state: armwise.State,
+    work: armwise.Work,
+    x: int,
+    draw: Draw,
+    carried: Direction,
+) -> int:
     """Draw A_t from pi_t(x) and write direction = Sigma_{t,A}^-1 x; return A_t."""
     arm = draw_arm(state.pi, x, draw.uniforms)
     exact_arm_direction(known, state.pi, work, options.complements, (x, arm), carried.direction)
@@ -99,8 +105,14 @@ def choose_by_arm(
 
 @kernel
 def choose_by_arm_resampling(
-    known: Known, options: ArmwiseOptions, state: armwise.State, work: armwise.Work, x: int, draw: Draw, carried: Direction
-) -> int:  # fmt: skip
+    known: Known,
+    options: ArmwiseOptions,
+    state: armwise.State,
+    work: armwise.Work,
+    x: int,
+    draw: Draw,
+    carried: Direction,
+) -> int:
     """Draw A_t from pi_t(x) and write a direction from draws instead; return A_t."""
     arm = draw_arm(state.pi, x, draw.uniforms)
     step = options.fixed.resampling.beta, int(options.fixed.resampling.samples)

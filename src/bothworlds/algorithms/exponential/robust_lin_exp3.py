@@ -7,7 +7,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from bothworlds.algorithms.exponential.armwise import armwise_machine, per_arm
+from bothworlds.algorithms.armwise import armwise_machine, per_arm
 from bothworlds.algorithms.options import check_horizon, description
 from bothworlds.kernels.arithmetic import at, feature
 from bothworlds.kernels.armwise import State, Work, armwise_plan, learn_arm

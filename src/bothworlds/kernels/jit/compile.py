@@ -44,12 +44,12 @@ def kernel(function: F) -> F:
     return marked
 
 
-def on_card(plain: Callable[..., Any]) -> Callable[[F], F]:
-    """Mark kernel text that a card runs instead of some other: the same sums in an order that suits it."""
+def on_gpu(plain: Callable[..., Any]) -> Callable[[F], F]:
+    """Mark kernel text that a GPU runs instead of some other: the same sums in an order that suits it."""
 
     def mark(function: F) -> F:
         @overload(plain, target="cuda", jit_options={"forceinline": True}, strict=False)
-        def choose(*args: Any) -> F:  # noqa: ARG001
+        def choose(*args: Any) -> F:
             return function
 
         return kernel(function)

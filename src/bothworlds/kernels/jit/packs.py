@@ -19,11 +19,11 @@ class PlacesType(types.Type):
         super().__init__(name=f"Places({width})")
         self.width = width
 
-    def can_convert_from(self, typing_context: Any, other: Any) -> Any:  # noqa: ARG002
+    def can_convert_from(self, typing_context: Any, other: Any) -> Any:
         """Let a whole number become several equal ones."""
         return Conversion.safe if isinstance(other, types.Integer) else None
 
-    def unify(self, typing_context: Any, other: Any) -> Any:  # noqa: ARG002
+    def unify(self, typing_context: Any, other: Any) -> Any:
         """Let a variable that holds one number here and several there hold several."""
         return self if isinstance(other, types.Integer) else None
 
@@ -35,11 +35,11 @@ class PackType(types.Type):
         super().__init__(name=f"Pack({kind}, {width})")
         self.width = width
 
-    def can_convert_from(self, typing_context: Any, other: Any) -> Any:  # noqa: ARG002
+    def can_convert_from(self, typing_context: Any, other: Any) -> Any:
         """Let a float become several equal ones."""
         return Conversion.safe if isinstance(other, types.Float | types.Integer) else None
 
-    def unify(self, typing_context: Any, other: Any) -> Any:  # noqa: ARG002
+    def unify(self, typing_context: Any, other: Any) -> Any:
         """Let a variable that holds a float here and a pack there hold a pack."""
         return self if isinstance(other, types.Float | types.Integer) else None
 

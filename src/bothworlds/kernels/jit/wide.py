@@ -96,7 +96,7 @@ def _is_truth(mask: Any) -> bool:
     return isinstance(mask, MaskType | types.Boolean)
 
 
-def _build_every(context: Any, builder: Any, sig: Any, args: Any) -> Any:  # noqa: ARG001
+def _build_every(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     if isinstance(sig.args[0], types.Boolean):
         return args[0]
     width = sig.args[0].pack.width
@@ -104,11 +104,11 @@ def _build_every(context: Any, builder: Any, sig: Any, args: Any) -> Any:  # noq
     return builder.icmp_unsigned("==", builder.bitcast(args[0], bits), bits(2**width - 1))
 
 
-def _build_either(context: Any, builder: Any, sig: Any, args: Any) -> Any:  # noqa: ARG001
+def _build_either(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     return builder.or_(*args)
 
 
-def _build_both(context: Any, builder: Any, sig: Any, args: Any) -> Any:  # noqa: ARG001
+def _build_both(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     return builder.and_(*args)
 
 
@@ -247,7 +247,7 @@ def _build_part(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     return _array(context, builder, sig.return_type, old, data, sizes, strides)
 
 
-def _typed_lane(memory: Any, lane: Any) -> Any:  # noqa: ARG001
+def _typed_lane(memory: Any, lane: Any) -> Any:
     if not isinstance(memory, types.Array):
         return None
     if isinstance(memory.dtype, PackType | PlacesType):
@@ -307,7 +307,7 @@ def _holds_contexts(table: Any) -> bool:
 
 
 @intrinsic
-def _entry(typing_context: Any, table: Any, position: Any, lane: Any) -> Any:  # noqa: ARG001
+def _entry(typing_context: Any, table: Any, position: Any, lane: Any) -> Any:
     """Return one of the eight numbers of the pack at a position in contiguous memory."""
 
     def build(context: Any, builder: Any, sig: Any, args: Any) -> Any:
@@ -320,7 +320,7 @@ def _entry(typing_context: Any, table: Any, position: Any, lane: Any) -> Any:  #
 
 
 @intrinsic
-def _entries(typing_context: Any, table: Any, x: Any, columns: Any, a: Any, depth: Any, i: Any) -> Any:  # noqa: ARG001
+def _entries(typing_context: Any, table: Any, x: Any, columns: Any, a: Any, depth: Any, i: Any) -> Any:
     """Return the number at (x, a, i) of each lane's own x and a, in contiguous memory; of its own, where it has one."""
     pack = next(pack for pack, places in PLACES.items() if places == x)
     in_lanes = table.dtype is pack
@@ -347,7 +347,7 @@ read_each: Any = _entries
 
 
 @overload(arithmetic.at, strict=False)
-def _compiled_at(table: Any, x: Any, a: Any) -> Any:  # noqa: ARG001
+def _compiled_at(table: Any, x: Any, a: Any) -> Any:
     if _holds_contexts(table):
         return lambda table, x, a: read(table, (x // WIDTH) * table.shape[1] + a, x % WIDTH)
     if isinstance(x, PlacesType):
@@ -362,7 +362,7 @@ def _compiled_count_of(column: Any) -> Any:
 
 
 @overload(arithmetic.feature, strict=False)
-def _compiled_feature(z: Any, x: Any, a: Any, i: Any) -> Any:  # noqa: ARG001
+def _compiled_feature(z: Any, x: Any, a: Any, i: Any) -> Any:
     if _holds_contexts(z):
         return lambda z, x, a, i: read(z, ((x // WIDTH) * z.shape[1] + a) * z.shape[2] + i, x % WIDTH)
     if isinstance(x, PlacesType):

@@ -1,15 +1,15 @@
-"""What a card computes in another order than a processor, because its sums must stay in registers.
+"""What a GPU computes in another order than a processor, because its sums must stay in registers.
 
-Each function marked here takes the place of another one with the same arguments wherever text is compiled for a card
-(see `on_card`). Interpreted and on a processor nothing changes. Every sum is added up in the order it has there.
+Each function marked here takes the place of another one with the same arguments wherever text is compiled for a GPU
+(see `on_gpu`). Interpreted and on a processor nothing changes. Every sum is added up in the order it has there.
 """
 
+from bothworlds.kernels.arithmetic import larger, root
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.jit.compile import kernel, on_card
 from bothworlds.kernels.contract import Known
 from bothworlds.kernels.exploration import Trial, emphasis, largest, largest_in_turn
+from bothworlds.kernels.jit.compile import kernel, on_gpu
 from bothworlds.kernels.matrix import leverage, lower_bounds, lower_bounds_in_turn, product
-from bothworlds.kernels.arithmetic import larger, root
 from bothworlds.kernels.plan import add_arms, add_context, collect, covariance
 from bothworlds.simulation.gpu.tiles import (
     LENGTH,
@@ -30,7 +30,7 @@ from bothworlds.simulation.gpu.tiles import (
 TILED_FROM = 13  # dimension; below, 256 threads have their sums in the fast cache, and arms pass by only once
 
 
-@on_card(add_context)
+@on_gpu(add_context)
 def add_context_later(known: Known, x: int, q: Floats, sums: Floats) -> None:
     """Leave many sums to `covariance_by_tiles`."""
     if sums.shape[0] < TILED_FROM:
@@ -64,7 +64,7 @@ def sum_tile(known: Known, q: Floats, i: int, j: int, sigma: Floats) -> None:
     write_tile(tile, sigma, i, j)
 
 
-@on_card(covariance)
+@on_gpu(covariance)
 def covariance_by_tiles(known: Known, q: Floats, sums: Floats, sigma: Floats) -> None:
     """Write Sigma(q_t) into the lower triangle of sigma, and something above it.
 
@@ -108,7 +108,7 @@ def leverages_by_strips(inverse: Floats, z: Floats, out: Floats) -> None:
             write_row(totals, out, a)
 
 
-@on_card(largest)
+@on_gpu(largest)
 def largest_by_strips(trial: Trial) -> tuple[float, float]:
     """Return max[lev] and max[q^(2 (1-alpha)) lev]."""
     if trial.factor.shape[0] < TILED_FROM:
@@ -124,7 +124,7 @@ def largest_by_strips(trial: Trial) -> tuple[float, float]:
     return highest, highest_weighted
 
 
-@on_card(lower_bounds)
+@on_gpu(lower_bounds)
 def lower_bounds_by_strips(
     theta: Floats, inverse: Floats, width: float, z: Floats, blocked: Floats, out: Floats
 ) -> None:  # fmt: skip

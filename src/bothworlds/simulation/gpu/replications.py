@@ -1,8 +1,8 @@
 """The same text on a GPU: one replication per thread, thousands at once (optional: pip install bothworlds[gpu]).
 
-A thread plays a slice of rounds and writes its replication to the card's memory in between, so that progress shows, a
+A thread plays a slice of rounds and writes its replication to the GPU's memory in between, so that progress shows, a
 run can be stopped and taken up again, and what it needs is known before it starts. Sizes are constants of the compiled
-kernel: loops unroll, and small arrays live in registers; large sums are made in tiles that do (`kernels.card`).
+kernel: loops unroll, and small arrays live in registers; large sums are made in tiles that do (`in_tiles`).
 """
 
 import math
@@ -16,81 +16,113 @@ from typing import Any
 import numba.core.config
 import numpy as np
 
+from bothworlds.environments.nature import NatureText
 from bothworlds.errors import NumericalError
-from bothworlds.simulation.driver import NatureText
-from bothworlds.kernels.entries import KernelText, flat_world
-from bothworlds.policy import Machine
-from bothworlds.simulation.gpu.threads import Sizes, cuda, kernel_in_place, kernel_in_threads
-from bothworlds.simulation.replication import Outcome, Setting
+from bothworlds.kernels.arrays import Floats, Ints
+from bothworlds.kernels.contract import KernelText, Machine, flat_known
+from bothworlds.kernels.random import stream_key
+from bothworlds.simulation.driver import Slice
+from bothworlds.simulation.gpu.columns import Extents, extents_of
+from bothworlds.simulation.gpu.threads import (
+    Columns,
+    Given,
+    Noted,
+    Stream,
+    cuda,
+    kernel_in_place,
+    kernel_in_threads,
+)
 from bothworlds.simulation.gpu.unfinished import keep, name_of, take_up
+from bothworlds.simulation.replication import Outcome, Setting
 
 THREADS = 128  # of a block
 REGISTERS = 255  # of a thread, the most there are: measured against 80 to 168 on an H200
-LARGEST_LOCAL = 200_000  # bytes of a thread's own memory; beyond, a replication is played in the card's
-SHARE = 0.8  # of the card's free memory
+LARGEST_LOCAL = 200_000  # bytes of a thread's own memory; beyond, a replication is played in the GPU's
+SHARE = 0.8  # of the GPU's free memory
 FIRST_SLICE = 10  # rounds; slices double until they last for some tenths of a second
 SLICE_SECONDS = 0.3
 KEEP_SECONDS = 180.0  # between two writings of an unfinished run
-WORTH_IT = 2_000_000_000  # rounds from which on the compilation for a card pays
+WORTH_IT = 2_000_000_000  # rounds from which on the compilation for a GPU pays
 
 
-def sizes_of(machine: Machine, setting: Setting) -> Sizes:
-    """Return the sizes of a run."""
-    S, K, d = machine.world.z.shape
-    nature = setting.environment.begin()
-    memory, cells = machine.sizes(S)
-    capacity = setting.delay + setting.batch
-    hyper = max(1, len(machine.numbers))
-    kept = memory if machine.kept is None else machine.kept(S, d)[0]
-    numbers = (memory, cells, len(nature.state), machine.carried, capacity, hyper, kept)
-    return Sizes(S, K, d, len(nature.c), *numbers, nature.kind, nature.noise)
+def keys_of(seed: int, replications: range) -> Ints:
+    """Return the keys of the replications' streams, all at once: thousands take no time.
+
+    >>> keys_of(5, range(7, 9)).tolist() == [stream_key(5, 7), stream_key(5, 8)]
+    True
+    """
+    keys: Any = stream_key
+    return np.asarray(keys(seed, np.arange(replications.start, replications.stop)))
 
 
-def require_card() -> None:
-    """Say in a sentence why there is no card to work with, if there is none."""
+def require_gpu() -> None:
+    """Say in a sentence why there is no GPU to work with, if there is none."""
     if not is_available():
         raise ValueError(
-            "device='gpu' needs an NVIDIA card with its driver, and numba-cuda (pip install 'bothworlds[gpu]'); "
+            "device='gpu' needs an NVIDIA GPU with its driver, and numba-cuda (pip install 'bothworlds[gpu]'); "
             "there is none here. Use device='cpu'"
         )
 
 
 def is_available() -> bool:
-    """Tell whether there is a card to work with."""
+    """Tell whether there is a GPU to work with."""
     return bool(cuda.is_available())
 
 
 @lru_cache(maxsize=64)
-def compiled_kernel(text: KernelText, nature_text: NatureText, sizes: Sizes, static: tuple[float, ...]) -> Any:
-    """Build the kernel as machine code of the card; once per process, algorithm and sizes."""
+def compiled_kernel(text: KernelText, nature_text: NatureText, extents: Extents, static: tuple[float, ...]) -> Any:
+    """Build the kernel as machine code of the GPU; once per process, algorithm and sizes."""
     settings: Any = numba.core.config
     options = {} if settings.ENABLE_CUDASIM else {"max_registers": REGISTERS}
-    build = kernel_in_threads if fits_a_thread(sizes) else kernel_in_place
-    return cuda.jit(**options)(build(text, nature_text, sizes, static))
+    build = kernel_in_threads if fits_a_thread(extents) else kernel_in_place
+    return cuda.jit(**options)(build(text, nature_text, extents, static))
+
+
+def given_to(machine: Machine, setting: Setting) -> Given:
+    """Send to the GPU what all replications share; nothing there is empty."""
+    nature = setting.environment.begin()
+    path = nature.path if nature.path.size else np.zeros((1, len(nature.c)))
+    learner = flat_known(machine.known), np.append(machine.flat_options, 0.0)
+    return Given(*map(cuda.to_device, (*learner, nature.numbers, nature.tables, path, setting.checkpoints)))
+
+
+def first_columns(machine: Machine, extents: Extents, keys: Ints) -> Columns:
+    """Send the replications to the GPU as they begin, each with what it needs of its own stream."""
+    one = np.zeros(extents.saved)
+    for values, part in zip(machine.memory(), memory_in(one, extents), strict=True):
+        part[...] = values
+    columns = np.repeat(one[:, None], len(keys), axis=1)
+    for name, values in machine.seeded(keys).items():
+        machine.part(name, *memory_in(columns, extents), extents.sizes)[...] = values
+    places = np.zeros((extents.places, len(keys)), dtype=np.int64)
+    return Columns(cuda.to_device(columns), cuda.to_device(places))
+
+
+def memory_in(columns: Floats, extents: Extents) -> tuple[Floats, Floats]:
+    """Return core and rows of one replication or of several."""
+    (core, rows, *_), (n_core, n_rows, *_) = extents.starts, extents.counts
+    return columns[core : core + n_core], columns[rows : rows + n_rows]
+
+
+def nothing_noted(checkpoints: int, J: int, replications: int) -> Noted:
+    """Make room on the GPU for what replications leave."""
+    totals = [np.zeros((checkpoints, replications)) for _ in range(3)]
+    sums, failed = np.zeros((checkpoints, J, replications)), np.zeros(replications, dtype=np.int64)
+    return Noted(*map(cuda.to_device, (*totals, sums, failed)))
 
 
 class GpuReplications:
-    """Many replications of a learner against an environment on a card; the interface of `Replications`."""
+    """Many replications of a learner against an environment on a GPU; the interface of `Replications`."""
 
     def __init__(self, machine: Machine, setting: Setting, numbers: range) -> None:
         self._machine, self._setting, self.numbers = machine, setting, numbers
-        self._sizes = sizes = sizes_of(machine, setting)
-        static = tuple(float(machine.numbers[i]) for i in machine.text.static)
-        self._play = compiled_kernel(machine.text, setting.environment.text, sizes, static)
-        send = cuda.to_device
-        nature = setting.environment.begin()
-        path = nature.path if nature.path.size else np.zeros((1, sizes.J))
-        self._fixed = [send(part) for part in (flat_world(machine.world, wide=False), np.append(machine.numbers, 0.0))]
-        self._nature = [send(nature.numbers), send(nature.tables), send(path)]
-        start = np.zeros(sizes.saved)
-        memory, cells = machine.memory(sizes.S, cells=())
-        start[: sizes.memory], start[sizes.memory : sizes.memory + sizes.cells] = memory, cells
-        R, n = len(numbers), len(setting.checkpoints)
-        self._saved = send(np.repeat(start[:, None], R, axis=1))
-        self._places = send(np.zeros((sizes.places, R), dtype=np.int64))
-        self._checkpoints = send(setting.checkpoints)
-        self._record = [send(np.zeros((n, R))) for _ in range(3)] + [send(np.zeros((n, sizes.J, R)))]
-        self._failed = send(np.zeros(R, dtype=np.int64))
+        self._extents = extents = extents_of(machine, setting)
+        options = machine.flat_options
+        static = tuple(float(options[i]) for i in machine.text.static)
+        self._play = compiled_kernel(machine.text, setting.environment.text, extents, static)
+        self._given = given_to(machine, setting)
+        self._columns: Any = first_columns(machine, extents, keys_of(setting.seed, numbers))
+        self._noted: Any = nothing_noted(len(setting.checkpoints), extents.counts.c, len(numbers))
         self.played = 0
 
     def advance(self, rounds: int) -> int:
@@ -98,26 +130,13 @@ class GpuReplications:
         setting = self._setting
         last = min(self.played + rounds, setting.horizon)
         position = int(np.searchsorted(setting.checkpoints, self.played + 1))
-        blocks = math.ceil(len(self.numbers) / THREADS)
+        part = Slice(self.played + 1, last, position, setting.delay, setting.batch, fresh=True)
+        stream = Stream(setting.seed, self.numbers.start)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*low occupancy")  # few replications may be wanted
-            self._play[blocks, THREADS](
-                *self._fixed,
-                *self._nature,
-                self._saved,
-                self._places,
-                self._checkpoints,
-                *self._record,
-                self._failed,
-                setting.seed,
-                self.numbers.start,
-                self.played + 1,
-                last,
-                setting.delay,
-                setting.batch,
-                position,
-            )
-        failed = self._failed.copy_to_host()
+            launch = self._play[math.ceil(len(self.numbers) / THREADS), THREADS]
+            launch(self._given, self._columns, self._noted, stream, part)
+        failed = self._noted.failed.copy_to_host()
         if failed.any():
             which = int(np.flatnonzero(failed)[0])
             raise NumericalError(
@@ -130,35 +149,33 @@ class GpuReplications:
         return done * len(self.numbers)
 
     def arrays(self) -> dict[str, Any]:
-        """Return all that changes while playing, so that another card can go on."""
-        parts = {f"record{i}": part for i, part in enumerate(self._record)}
-        parts |= {"saved": self._saved, "places": self._places}
+        """Return all that changes while playing, so that another GPU can go on."""
+        parts = {**self._columns._asdict(), **self._noted._asdict()}
         return {"played": np.array(self.played), **{name: part.copy_to_host() for name, part in parts.items()}}
 
     def go_on_from(self, arrays: dict[str, Any]) -> None:
         """Go on where another one stopped."""
         self.played = int(arrays["played"])
-        self._saved, self._places = cuda.to_device(arrays["saved"]), cuda.to_device(arrays["places"])
-        self._record = [cuda.to_device(arrays[f"record{i}"]) for i in range(len(self._record))]
+        self._columns = Columns(*(cuda.to_device(arrays[name]) for name in Columns._fields))
+        self._noted = Noted(*(cuda.to_device(arrays[name]) for name in Noted._fields))
 
     def outcomes(self) -> list[Outcome]:
         """Return what the replications leave."""
-        sizes, setting = self._sizes, self._setting
-        saved = self._saved.copy_to_host()
-        expected, realised, own_best, coefficients = (part.copy_to_host() for part in self._record)
-        memory, cells = saved[: sizes.memory], saved[sizes.memory : sizes.memory + sizes.cells]
-        state = self._machine.text.state_of(memory, cells, sizes.S, sizes.K, sizes.d)
-        remembered = saved[sizes.starts[3] :]
-        has_budget = setting.environment.budget > 0.0
+        machine, extents = self._machine, self._extents
+        saved, noted = self._columns.numbers.copy_to_host(), [part.copy_to_host() for part in self._noted]
+        names = ("pi", *machine.text.memory.learnt)
+        learnt = {name: machine.part(name, *memory_in(saved, extents), extents.sizes) for name in names}
+        has_budget = self._setting.environment.budget > 0.0
+        spent = saved[extents.starts.state] if has_budget else np.zeros(len(self.numbers))
         return [
             Outcome(
-                expected=expected[:, r],
-                realised=realised[:, r],
-                own_best=own_best[:, r],
-                sums=coefficients[:, :, r],
-                spent=float(remembered[0, r]) if has_budget else 0.0,
-                policy=state.pi[..., r],
-                final={name: getattr(state, name)[..., r] for name in self._machine.learnt},
+                expected=noted[0][:, r],
+                realised=noted[1][:, r],
+                own_best=noted[2][:, r],
+                sums=noted[3][:, :, r],
+                spent=float(spent[r]),
+                policy=learnt["pi"][..., r],
+                final={name: learnt[name][..., r] for name in names[1:]},
                 trace=np.zeros((0, 2), dtype=np.int64),
             )
             for r in range(len(self.numbers))
@@ -172,11 +189,11 @@ def play(
     advance: Callable[[int], None],
     unfinished: Path | None = None,
 ) -> list[Outcome]:
-    """Play some replications on the card, in slices of a fraction of a second; return what each leaves.
+    """Play some replications on the GPU, in slices of a fraction of a second; return what each leaves.
 
     With a file for it an unfinished run is kept there every few minutes and when it is interrupted, and taken up.
     """
-    require_card()
+    require_gpu()
     outcomes: list[Outcome] = []
     files = []
     for part in fitting(machine, setting, replications):
@@ -223,24 +240,26 @@ def _finish_or_keep(some: GpuReplications, path: Path, name: str, horizon: int, 
         keep(path, name, some.arrays())
 
 
-def fits_a_thread(sizes: Sizes) -> bool:
+def fits_a_thread(extents: Extents) -> bool:
     """Tell whether a thread's own memory holds a replication, its scratch space included."""
-    return 8 * (sizes.saved + sizes.places + sizes.memory + sizes.cells) <= LARGEST_LOCAL
+    scratch: int = extents.counts.core + extents.counts.rows
+    return 8 * (extents.saved + extents.places + scratch) <= LARGEST_LOCAL
 
 
 def fitting(machine: Machine, setting: Setting, replications: range) -> list[range]:
-    """Split replications so that each part fits into the free memory of the card."""
-    sizes = sizes_of(machine, setting)
-    each = 8 * (sizes.saved + sizes.places + len(setting.checkpoints) * (3 + sizes.J) + 1)
+    """Split replications so that each part fits into the free memory of the GPU."""
+    extents = extents_of(machine, setting)
+    S, K, d, _ = extents.sizes
+    each = 8 * (extents.saved + extents.places + len(setting.checkpoints) * (3 + extents.counts.c) + 1)
     most = int(SHARE * free_memory() / each)
     if most < 1:
         raise ValueError(
-            f"a replication of {sizes.S} contexts, {sizes.K} arms and dimension {sizes.d} needs {each:,} bytes, "
-            f"and the card has {free_memory():,}; use device='cpu', or a smaller problem, delay or batch"
+            f"a replication of {S} contexts, {K} arms and dimension {d} needs {each:,} bytes, "
+            f"and the GPU has {free_memory():,}; use device='cpu', or a smaller problem, delay or batch"
         )
     return [replications[first : first + most] for first in range(0, len(replications), most)]
 
 
 def free_memory() -> int:
-    """Return how many bytes of the card's memory are free."""
+    """Return how many bytes of the GPU's memory are free."""
     return int(cuda.current_context().get_memory_info()[0])

@@ -1,8 +1,7 @@
 """The kernels of a GPU as kernel text: load a replication, play a slice of rounds, save it; one thread each.
 
-Between slices a replication is a column of the card's memory: ``saved`` (numbers, replications) and ``places`` (whole
-numbers, replications). While a slice is played it lies in the thread's own memory, where what is indexed by constants
-alone lives in registers; what is too large for that is played in place.
+Between slices a replication is a column of the GPU's memory. While a slice is played it lies in the thread's own
+memory, where what is indexed by constants alone lives in registers; what is too large for that is played in place.
 """
 
 from collections.abc import Callable
@@ -11,80 +10,118 @@ from typing import Any, NamedTuple
 import numba.cuda
 import numpy as np
 
-from bothworlds.environments.nature import Nature
-from bothworlds.kernels import card as card  # its text, to the compiler
+from bothworlds.environments.nature import Nature, NatureText
+from bothworlds.kernels.arithmetic import matrix_of, row_of
 from bothworlds.kernels.arrays import Floats, Ints
+from bothworlds.kernels.contract import KernelText
 from bothworlds.kernels.jit.compile import kernel
-from bothworlds.simulation.driver import NatureText, Queue, Record, interpreted_driver
-from bothworlds.kernels.entries import KernelText
-from bothworlds.kernels.arithmetic import matrix_of
 from bothworlds.kernels.random import stream_key
+from bothworlds.simulation.driver import Learner, Queue, Record, Slice, interpreted_driver
+from bothworlds.simulation.gpu import in_tiles as in_tiles  # its text, to the compiler
+from bothworlds.simulation.gpu.columns import Extents, Parts
 
 cuda: Any = numba.cuda  # numba's simulator looks for this very object among the globals of a kernel
-TOTALS = ENDS = 3
 
 
-class Sizes(NamedTuple):
-    """Constants of a kernel: contexts, arms, dimension, parameters, sizes of its memories, and nature's rule."""
+class Given(NamedTuple):
+    """What all replications share and none changes: the learner's problem and options, nature, the checkpoints."""
 
-    S: int
-    K: int
-    d: int
-    J: int
-    memory: int
-    cells: int
-    remembered: int
-    carried: int
-    capacity: int
-    hyper: int
-    kept: int
-    kind: int
-    noise: int
+    known: Floats
+    options: Floats
+    numbers: Floats
+    tables: Floats
+    path: Floats
+    checkpoints: Ints
 
-    @property
-    def parts(self) -> tuple[int, ...]:
-        """How many numbers of a column are memory, cells, sums, nature's memory, totals, queue (3), c and hurt."""
-        waiting = (self.capacity, self.capacity * self.carried, self.capacity * self.carried)
-        return (self.memory, self.cells, self.J, self.remembered, TOTALS, *waiting, self.J, self.J)
 
-    @property
-    def starts(self) -> tuple[int, ...]:
-        """Where each part begins."""
-        return tuple(int(n) for n in np.cumsum((0, *self.parts))[:-1])
+class Columns(NamedTuple):
+    """The replications between slices: numbers (parts, replications), and whole ones."""
 
-    @property
-    def saved(self) -> int:
-        """Numbers of a column."""
-        return sum(self.parts)
+    numbers: Floats
+    places: Ints
 
-    @property
-    def places(self) -> int:
-        """Whole numbers of a column: contexts and arms of waiting decisions, and the ends of their queue."""
-        return 2 * self.capacity + ENDS
+
+class Noted(NamedTuple):
+    """What the replications leave at the checkpoints, in the last axis; ``failed`` has the rounds of failures, or 0."""
+
+    expected: Floats
+    realised: Floats
+    own_best: Floats
+    sums: Floats
+    failed: Ints
+
+
+class Stream(NamedTuple):
+    """Where random numbers come from: the seed of the run, and the number of the first replication here."""
+
+    seed: int
+    first: int
+
+
+def viewing(extents: Extents) -> Callable[..., Parts]:
+    """Build the function that finds the parts of a replication in its columns, as kernel text."""
+    CORE, ROWS, SUMS, STATE, TOTALS, LOSSES, DIRECTIONS, BASELINES, C, HURT, CONTEXTS, ARMS, ENDS = zip(
+        extents.starts, extents.counts, strict=True
+    )
+
+    def view(columns: Columns, r: int) -> Parts:
+        numbers, places = columns.numbers[:, r], columns.places[:, r]
+        return Parts(
+            row_of(numbers, CORE[0], CORE[1]),
+            row_of(numbers, ROWS[0], ROWS[1]),
+            row_of(numbers, SUMS[0], SUMS[1]),
+            row_of(numbers, STATE[0], STATE[1]),
+            row_of(numbers, TOTALS[0], TOTALS[1]),
+            row_of(numbers, LOSSES[0], LOSSES[1]),
+            row_of(numbers, DIRECTIONS[0], DIRECTIONS[1]),
+            row_of(numbers, BASELINES[0], BASELINES[1]),
+            row_of(numbers, C[0], C[1]),
+            row_of(numbers, HURT[0], HURT[1]),
+            row_of(places, CONTEXTS[0], CONTEXTS[1]),
+            row_of(places, ARMS[0], ARMS[1]),
+            row_of(places, ENDS[0], ENDS[1]),
+        )
+
+    return kernel(view)
 
 
 @kernel
-def load(column: Any, start: int, count: int, out: Any) -> None:
-    """Copy a part of a column into a thread's own memory."""
+def copy_first(values: Any, count: int, out: Any) -> None:
+    """Copy so many numbers."""
     for i in range(count):
-        out[i] = column[start + i]
+        out[i] = values[i]
 
 
 @kernel
-def save(column: Any, start: int, count: int, values: Any) -> None:
-    """Copy a thread's own memory into a part of a column."""
-    for i in range(count):
-        column[start + i] = values[i]
+def copy(values: Any, out: Any) -> None:
+    """Copy all numbers."""
+    copy_first(values, values.shape[0], out)
 
 
-def with_constants(text: KernelText, static: tuple[float, ...]) -> Callable[..., None]:
-    """Build a function that sets up to three hyper-parameters to constants: what they exclude is not even compiled."""
+@kernel
+def copy_parts(parts: Parts, core: int, rows: int, out: Parts) -> None:
+    """Load or save what outlives a slice: so many numbers of core and rows, and all but nature's c and hurt."""
+    copy_first(parts.core, core, out.core)
+    copy_first(parts.rows, rows, out.rows)
+    copy(parts.sums, out.sums)
+    copy(parts.state, out.state)
+    copy(parts.totals, out.totals)
+    copy(parts.losses, out.losses)
+    copy(parts.directions, out.directions)
+    copy(parts.baselines, out.baselines)
+    copy(parts.contexts, out.contexts)
+    copy(parts.arms, out.arms)
+    copy(parts.ends, out.ends)
+
+
+def with_constants(text: KernelText, static: tuple[float, ...], count: int) -> Callable[..., None]:
+    """Build a function that sets up to three options to constants: what they exclude is not even compiled."""
     known = [*zip(text.static, static, strict=True)][:3]
     (A, a), (B, b), (C, c) = known + [(-1, 0.0)] * (3 - len(known))
 
-    def fill(hyper: Floats, count: int, chosen: Floats) -> None:
+    def fill(options: Floats, chosen: Floats) -> None:
         for i in range(count):
-            chosen[i] = hyper[i]
+            chosen[i] = options[i]
         if A >= 0:
             chosen[A] = a
         if B >= 0:
@@ -96,147 +133,88 @@ def with_constants(text: KernelText, static: tuple[float, ...]) -> Callable[...,
 
 
 @kernel
-def record_of(
-    r: int, checkpoints: Ints, expected: Floats, realised: Floats, own_best: Floats, sums: Floats, totals: Floats,
-    places: Ints,
-) -> Record:  # fmt: skip
-    """Return the record of one replication; the card keeps no trace."""
-    return Record(
-        checkpoints, expected[:, r], realised[:, r], own_best[:, r], sums[:, :, r], totals, places[0:0, 0:2]
-    )  # fmt: skip
+def record_of(given: Given, columns: Columns, noted: Noted, r: int, totals: Floats) -> Record:
+    """Return the record of one replication; a GPU keeps no trace."""
+    kept = noted.expected[:, r], noted.realised[:, r], noted.own_best[:, r]
+    return Record(given.checkpoints, kept[0], kept[1], kept[2], noted.sums[:, :, r], totals, columns.places[0:0, 0:2])
+
+
+def playing(text: KernelText, nature_text: NatureText, extents: Extents) -> Callable[..., int]:
+    """Build the function that plays a slice of one replication, wherever its parts lie; as kernel text."""
+    run = kernel(interpreted_driver(text, nature_text))
+    SIZES, CAPACITY, KIND, NOISE = tuple(extents.sizes), extents.capacity, extents.kind, extents.noise
+    DIRECTION, BASELINE = extents.carried
+
+    def play(learner: Learner, parts: Parts, given: Given, record: Record, key: int, part: Slice) -> int:
+        rule = given.numbers, given.tables, given.path
+        nature = Nature(KIND, NOISE, rule[0], rule[1], rule[2], parts.c, parts.sums, parts.hurt, parts.state)
+        directions = matrix_of(parts.directions, 0, CAPACITY, DIRECTION)
+        baselines = matrix_of(parts.baselines, 0, CAPACITY, BASELINE)
+        queue = Queue(parts.contexts, parts.arms, parts.losses, directions, baselines, parts.ends)
+        return run(learner, SIZES, nature, queue, record, key, part)
+
+    return kernel(play)
 
 
 def kernel_in_threads(
-    text: KernelText, nature_text: NatureText, sizes: Sizes, static: tuple[float, ...]
+    text: KernelText, nature_text: NatureText, extents: Extents, static: tuple[float, ...]
 ) -> Callable[..., None]:
     """Build the kernel that plays in the threads' own memory, as plain Python."""
-    run = kernel(interpreted_driver(text, nature_text))
-    fill = with_constants(text, static)
-    S, K, d, J, MEMORY, CELLS, REMEMBERED, CARRIED, CAPACITY, HYPER, KEPT, KIND, NOISE = sizes
-    _, AT_CELLS, AT_SUMS, AT_REMEMBERED, AT_TOTALS, AT_LOSSES, AT_DIRECTIONS, AT_BASELINES, *_ = sizes.starts
-    WAITING = CAPACITY * CARRIED
+    fill, advance = with_constants(text, static, extents.options), playing(text, nature_text, extents)
+    OPTIONS, view = max(1, extents.options), viewing(extents)
+    CORE, ROWS, SUMS, STATE, TOTALS, LOSSES, DIRECTIONS, BASELINES, C, HURT, CONTEXTS, ARMS, ENDS = extents.counts
+    (KEPT, KEPT_ROWS), PLANNED = extents.kept, extents.planned
     number, whole = np.float64, np.int64
 
-    def play(
-        fixed: Floats,
-        hyper: Floats,
-        numbers: Floats,
-        tables: Floats,
-        path: Floats,
-        saved: Floats,
-        places: Ints,
-        checkpoints: Ints,
-        expected: Floats,
-        realised: Floats,
-        own_best: Floats,
-        coefficients: Floats,
-        failed: Ints,
-        seed: int,
-        offset: int,
-        first: int,
-        last: int,
-        delay: int,
-        batch: int,
-        position: int,
-    ) -> None:
+    def play(given: Given, columns: Columns, noted: Noted, stream: Stream, part: Slice) -> None:
         r = cuda.grid(1)
-        if r >= saved.shape[1]:
+        if r >= columns.numbers.shape[1]:
             return
-        chosen = cuda.local.array(HYPER, number)
-        memory, cells = cuda.local.array(MEMORY, number), cuda.local.array(CELLS, number)
-        scratch, scratch_cells = cuda.local.array(MEMORY, number), cuda.local.array(CELLS, number)
-        c, sums, hurt = cuda.local.array(J, number), cuda.local.array(J, number), cuda.local.array(J, number)
-        remembered, totals = cuda.local.array(REMEMBERED, number), cuda.local.array(TOTALS, number)
-        contexts, arms = cuda.local.array(CAPACITY, whole), cuda.local.array(CAPACITY, whole)
-        losses, ends = cuda.local.array(CAPACITY, number), cuda.local.array(ENDS, whole)
-        directions, baselines = cuda.local.array(WAITING, number), cuda.local.array(WAITING, number)
-        column, where = saved[:, r], places[:, r]
-        fill(hyper, HYPER, chosen)
-        load(column, 0, KEPT, memory)
-        load(column, AT_CELLS, CELLS, cells)
-        load(column, AT_SUMS, J, sums)
-        load(column, AT_REMEMBERED, REMEMBERED, remembered)
-        load(column, AT_TOTALS, TOTALS, totals)
-        load(column, AT_LOSSES, CAPACITY, losses)
-        load(column, AT_DIRECTIONS, WAITING, directions)
-        load(column, AT_BASELINES, WAITING, baselines)
-        load(where, 0, CAPACITY, contexts)
-        load(where, CAPACITY, CAPACITY, arms)
-        load(where, 2 * CAPACITY, ENDS, ends)
-        nature = Nature(KIND, NOISE, numbers, tables, path, c, sums, hurt, remembered)
-        waiting = matrix_of(directions, 0, CAPACITY, CARRIED), matrix_of(baselines, 0, CAPACITY, CARRIED)
-        queue = Queue(contexts, arms, losses, waiting[0], waiting[1], ends)
-        record = record_of(r, checkpoints, expected, realised, own_best, coefficients, totals, places)
-        failed[r] = run(
-            fixed, chosen, memory, cells, scratch, scratch_cells, S, K, d, nature, queue, record,
-            stream_key(seed, offset + r), first, last, delay, batch, position, True,
-        )  # fmt: skip
-        save(column, 0, KEPT, memory)
-        save(column, AT_CELLS, CELLS, cells)
-        save(column, AT_SUMS, J, sums)
-        save(column, AT_REMEMBERED, REMEMBERED, remembered)
-        save(column, AT_TOTALS, TOTALS, totals)
-        save(column, AT_LOSSES, CAPACITY, losses)
-        save(column, AT_DIRECTIONS, WAITING, directions)
-        save(column, AT_BASELINES, WAITING, baselines)
-        save(where, 0, CAPACITY, contexts)
-        save(where, CAPACITY, CAPACITY, arms)
-        save(where, 2 * CAPACITY, ENDS, ends)
+        parts = Parts(
+            cuda.local.array(CORE, number),
+            cuda.local.array(ROWS, number),
+            cuda.local.array(SUMS, number),
+            cuda.local.array(STATE, number),
+            cuda.local.array(TOTALS, number),
+            cuda.local.array(LOSSES, number),
+            cuda.local.array(DIRECTIONS, number),
+            cuda.local.array(BASELINES, number),
+            cuda.local.array(C, number),
+            cuda.local.array(HURT, number),
+            cuda.local.array(CONTEXTS, whole),
+            cuda.local.array(ARMS, whole),
+            cuda.local.array(ENDS, whole),
+        )
+        scratch = cuda.local.array(CORE, number), cuda.local.array(ROWS, number)
+        options = cuda.local.array(OPTIONS, number)
+        fill(given.options, options)
+        learner = Learner(given.known, options, parts.core, parts.rows, scratch[0], scratch[1])
+        saved = view(columns, r)
+        copy_parts(saved, KEPT, KEPT_ROWS, parts)
+        record, key = record_of(given, columns, noted, r, parts.totals), stream_key(stream.seed, stream.first + r)
+        noted.failed[r] = advance(learner, parts, given, record, key, part)
+        copy_parts(parts, KEPT, PLANNED, saved)
 
     return play
 
 
 def kernel_in_place(
-    text: KernelText, nature_text: NatureText, sizes: Sizes, static: tuple[float, ...]
+    text: KernelText, nature_text: NatureText, extents: Extents, static: tuple[float, ...]
 ) -> Callable[..., None]:
-    """Build the kernel that plays in the card's memory, as plain Python: for what threads cannot hold."""
-    run = kernel(interpreted_driver(text, nature_text))
-    fill = with_constants(text, static)
-    S, K, d, J, MEMORY, CELLS, REMEMBERED, CARRIED, CAPACITY, HYPER, _, KIND, NOISE = sizes
-    _, AT_CELLS, AT_SUMS, AT_REMEMBERED, AT_TOTALS, AT_LOSSES, AT_DIRECTIONS, AT_BASELINES, AT_C, AT_HURT = sizes.starts
+    """Build the kernel that plays in the GPU's memory, as plain Python: for what threads cannot hold."""
+    fill, advance = with_constants(text, static, extents.options), playing(text, nature_text, extents)
+    OPTIONS, view = max(1, extents.options), viewing(extents)
+    number = np.float64
 
-    def play(
-        fixed: Floats,
-        hyper: Floats,
-        numbers: Floats,
-        tables: Floats,
-        path: Floats,
-        saved: Floats,
-        places: Ints,
-        checkpoints: Ints,
-        expected: Floats,
-        realised: Floats,
-        own_best: Floats,
-        coefficients: Floats,
-        failed: Ints,
-        seed: int,
-        offset: int,
-        first: int,
-        last: int,
-        delay: int,
-        batch: int,
-        position: int,
-    ) -> None:
+    def play(given: Given, columns: Columns, noted: Noted, stream: Stream, part: Slice) -> None:
         r = cuda.grid(1)
-        if r >= saved.shape[1]:
+        if r >= columns.numbers.shape[1]:
             return
-        chosen = cuda.local.array(HYPER, np.float64)
-        fill(hyper, HYPER, chosen)
-        column, where = saved[:, r], places[:, r]
-        memory, cells = column[:MEMORY], column[AT_CELLS : AT_CELLS + CELLS]
-        nature = Nature(
-            KIND, NOISE, numbers, tables, path, column[AT_C : AT_C + J], column[AT_SUMS : AT_SUMS + J],
-            column[AT_HURT : AT_HURT + J], column[AT_REMEMBERED : AT_REMEMBERED + REMEMBERED],
-        )  # fmt: skip
-        directions = matrix_of(column, AT_DIRECTIONS, CAPACITY, CARRIED)
-        baselines = matrix_of(column, AT_BASELINES, CAPACITY, CARRIED)
-        contexts, arms, ends = where[:CAPACITY], where[CAPACITY : 2 * CAPACITY], where[2 * CAPACITY :]
-        queue = Queue(contexts, arms, column[AT_LOSSES : AT_LOSSES + CAPACITY], directions, baselines, ends)
-        totals = column[AT_TOTALS : AT_TOTALS + TOTALS]
-        record = record_of(r, checkpoints, expected, realised, own_best, coefficients, totals, places)
-        failed[r] = run(
-            fixed, chosen, memory, cells, memory, cells, S, K, d, nature, queue, record,
-            stream_key(seed, offset + r), first, last, delay, batch, position, True,
-        )  # fmt: skip
+        options = cuda.local.array(OPTIONS, number)
+        fill(given.options, options)
+        parts = view(columns, r)
+        learner = Learner(given.known, options, parts.core, parts.rows, parts.core, parts.rows)
+        record, key = record_of(given, columns, noted, r, parts.totals), stream_key(stream.seed, stream.first + r)
+        noted.failed[r] = advance(learner, parts, given, record, key, part)
 
     return play

@@ -1,6 +1,6 @@
-"""Sums in the registers of a card: a tile of a matrix as a value that never touches memory while it is added to.
+"""Sums in the registers of a GPU: a tile of a matrix as a value that never touches memory while it is added to.
 
-A thread of a card has 255 registers, and what does not fit into them lies in memory that is slower by far. The 210 sums
+A thread of a GPU has 255 registers, and what does not fit into them lies in memory that is slower by far. The 210 sums
 of a covariance with d = 20 would be read and written for every arm of every context; a tile of them stays in
 registers while all arms pass by, and it is the features, the same for all threads, that are read again for every tile.
 """
@@ -92,7 +92,7 @@ def _sum(builder: Any, total: Any, left: Any, right: Any) -> Any:
     return builder.fadd(total, builder.fmul(left, right))
 
 
-def _build_zeros(context: Any, builder: Any, sig: Any, args: Any) -> Any:  # noqa: ARG001
+def _build_zeros(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     return context.make_tuple(builder, sig.return_type, [ZERO] * len(sig.return_type))
 
 

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from bothworlds.kernels.contract import Machine, flat_known
 from bothworlds.kernels.jit.compile import source_hash
-from bothworlds.kernels.entries import flat_world
-from bothworlds.policy import Machine
 from bothworlds.problem.storage import read_arrays, write_arrays
 from bothworlds.simulation.replication import Setting
 
@@ -18,11 +17,12 @@ FORMAT = "bothworlds-unfinished-1"
 
 def name_of(machine: Machine, setting: Setting, replications: range) -> str:
     """Return a hash of all that a run depends on: learner, world, options, replications, and our own source."""
-    nature = setting.environment.begin()
-    arrays = (flat_world(machine.world, wide=False), machine.numbers, setting.checkpoints, *nature[2:5])
+    nature, text = setting.environment.begin(), machine.text
+    learner = flat_known(machine.known), machine.flat_options, *machine.memory()
     options = (setting.seed, setting.horizon, setting.delay, setting.batch, replications, nature.kind, nature.noise)
-    digest = hashlib.blake2b(f"{source_hash()} {machine.text.learn.__module__} {options}".encode(), digest_size=10)
-    for array in arrays:
+    functions = [f"{part.__module__}.{part.__qualname__}" for part in (text.refresh, text.choose, text.learn)]
+    digest = hashlib.blake2b(f"{source_hash()} {functions} {options}".encode(), digest_size=10)
+    for array in (*learner, setting.checkpoints, *nature[2:5]):
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
 

@@ -1,19 +1,20 @@
 """The black-box reduction to both worlds with policies as actions (Dann, Wei and Zimmert 2023), EXP4 as its base."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from bothworlds.algorithms import bobw_linear_exp4_text as text
 from bothworlds.algorithms.options import check_choice, check_factor, check_horizon, description
+from bothworlds.algorithms.reduction.by_policy import TEXT, Options
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.random import Seed
-from bothworlds.policy import Machine, Policy
+from bothworlds.kernels.contract import Machine, known_of
+from bothworlds.policy import Algorithm
 from bothworlds.problem import Problem
 from bothworlds.theory.design import design
-from bothworlds.theory.frame import frame_of, world_of
+from bothworlds.theory.frame import frame_of
 from bothworlds.theory.linear_policies import all_policies, linear_policies, policy_points
 
 POLICIES = ("linear", "all")
@@ -22,7 +23,7 @@ INSTEAD = "BoBWRealLinExp3(candidate='per-context') takes maps as candidates at 
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class BoBWLinearEXP4:
+class BoBWLinearEXP4(Algorithm):
     """A master that plays a candidate policy, or lets exponential weights draw another; epochs change the candidate.
 
     The reduction of `BoBWRealLinExp3` as its theorem has it: the actions are policies, maps of contexts to arms. In an
@@ -76,27 +77,20 @@ class BoBWLinearEXP4:
         check_choice(self, "estimates", ESTIMATES)
         check_factor(self, "scale")
 
-    def start(self, problem: Problem, *, rng: Seed = None, interpreted: bool = False) -> Policy:
-        """Begin on a problem; the same seed gives the same decisions."""
-        return Policy.begin(self, problem, self.machine(problem), rng=rng, interpreted=interpreted)
-
-    def machine(self, problem: Problem, frame: dict[str, Floats] | None = None) -> Machine:
+    def machine(self, problem: Problem, frame: Mapping[str, Floats] | None = None) -> Machine:
         """Make the algorithm ready for a problem; ``frame`` brings back the arrays of a saved policy."""
         frame = self._frame(problem) if frame is None else frame
         z, arms = frame["coordinates"], frame["policies"].astype(int)
-        points = policy_points(z, problem.probabilities, arms)
-        head = [math.log(self.horizon), self.scale, float(self.estimates == "linear")]
-        return Machine(
-            text=text.TEXT,
-            world=world_of(problem, frame["exploration"], z),
-            numbers=np.concatenate([head, arms.ravel(), points.ravel()]),
-            begin=_begin,
-            learnt=text.LEARNT,
-            frame=frame,
-            has_baseline=False,
-            carried=z.shape[2] + text.CARRIED,
-            extra=2 * len(arms),
+        options = Options(
+            log_horizon=math.log(self.horizon),
+            scale=self.scale,
+            linear=float(self.estimates == "linear"),
+            arms=arms,
+            points=policy_points(z, problem.probabilities, arms),
         )
+        known = known_of(problem, frame["exploration"], z)
+        begin = {"epoch": 1.0, "clock": 1.0}  # the candidate is policy 0
+        return Machine(text=TEXT, known=known, options=options, begin=begin, frame=frame, policies=len(arms))
 
     def _frame(self, problem: Problem) -> dict[str, Floats]:
         """Return coordinates and the list of policies, which may be refused as too long."""
@@ -106,8 +100,3 @@ class BoBWLinearEXP4:
 
     def __repr__(self) -> str:
         return description(self, policies="linear", estimates="linear", scale=1.0)
-
-
-def _begin(state: text.State) -> None:
-    """Start the clocks; the candidate is policy 0."""
-    state.t[...] = state.epoch[...] = state.clock[...] = 1.0

@@ -1,19 +1,22 @@
 """Logdet-FTRL (Liu, Wei and Zimmert, NeurIPS 2023): a log-determinant barrier, context law known or not."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 
-from bothworlds.algorithms import logdet_ftrl_seen_text as seen_text
+from bothworlds.algorithms.experts import logdet_ftrl_seen as seen
+from bothworlds.algorithms.experts.logdet_ftrl_seen import Work
 from bothworlds.algorithms.options import check_contexts, check_horizon, description
 from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.contract import Known, Machine, even_play, kernel_text, known_of
 from bothworlds.kernels.jit.compile import kernel
-from bothworlds.kernels.entries import KernelText, World
+from bothworlds.kernels.layout import given, learnt, planned
 from bothworlds.kernels.logdet import logdet_point
-from bothworlds.kernels.arithmetic import cube_of, matrix_of, row_of
 from bothworlds.kernels.plan import (
+    Direction,
     add_context,
     add_estimate,
     all_finite,
@@ -24,119 +27,72 @@ from bothworlds.kernels.plan import (
     invert,
     mix,
 )
-from bothworlds.kernels.random import Seed
+from bothworlds.kernels.possible import possible_leverage
 from bothworlds.kernels.status import NOT_FINITE, OK
-from bothworlds.policy import Machine, Policy
+from bothworlds.policy import Algorithm
 from bothworlds.problem import Problem
 from bothworlds.problem.span import RELATIVE_RANK
 from bothworlds.theory.design import Design, Kind, check_design, design_for
-from bothworlds.theory.frame import even_frame, frame_of, world_of
+from bothworlds.theory.frame import even_frame, frame_of
 
 
-class Numbers(NamedTuple):
+class Options(NamedTuple):
     """Hyper-parameters: m log T/r, the cap of eta, Lambda/min g; then the ranks of the contexts and their psi."""
 
     pace: float
     cap: float
     weight: float
-    lists: Floats
+    ranks: Annotated[Floats, given("S")]
+    psi: Annotated[Floats, given("S", "K", "d")]
 
 
 class State(NamedTuple):
     """What is learnt, the points p of the last plan among it (the next one starts there); then the plan."""
 
-    t: Floats
-    theta: Floats
-    rates: Floats
-    q: Floats
-    pi: Floats
-    sigma: Floats
-    inverse: Floats
-
-
-class Work(NamedTuple):
-    """Scratch space; ``moment`` and ``factor`` are those of one context."""
-
-    sums: Floats
-    vector: Floats
-    half: Floats
-    moment: Floats
-    factor: Floats
-    losses: Floats
-    lev: Floats
+    t: Annotated[Floats, learnt()]
+    theta: Annotated[Floats, learnt("d")]
+    q: Annotated[Floats, learnt("S", "K")]
+    rates: Annotated[Floats, planned(2)]
+    pi: Annotated[Floats, planned("S", "K")]
+    sigma: Annotated[Floats, planned("d", "d")]
+    inverse: Annotated[Floats, planned("d", "d")]
 
 
 @kernel
-def numbers_of(n: Floats) -> Numbers:
-    """Name the hyper-parameters."""
-    return Numbers(n[0], n[1], n[2], n[3:])
-
-
-def sizes(B: int, K: int, d: int) -> tuple[int, int]:
-    """Return how many numbers the memory takes: state first, then scratch."""
-    return 3 + 3 * d + 5 * d * d + 2 * K, 2 * B * K
-
-
-@kernel
-def state_of(memory: Floats, cells: Floats, B: int, K: int, d: int) -> State:
-    """Name the parts of a policy's memory."""
-    m = 3 + d
-    return State(
-        t=row_of(memory, 0, 1),
-        rates=row_of(memory, 1, 2),
-        theta=row_of(memory, 3, d),
-        sigma=matrix_of(memory, m, d, d),
-        inverse=matrix_of(memory, m + d * d, d, d),
-        q=matrix_of(cells, 0, B, K),
-        pi=matrix_of(cells, B * K, B, K),
-    )
-
-
-@kernel
-def work_of(memory: Floats, cells: Floats, B: int, K: int, d: int) -> Work:  # noqa: ARG001
-    """Name the parts of the scratch space."""
-    m = 3 + d + 2 * d * d
-    v = m + 3 * d * d
-    return Work(
-        sums=matrix_of(memory, m, d, d),
-        moment=matrix_of(memory, m + d * d, d, d),
-        factor=matrix_of(memory, m + 2 * d * d, d, d),
-        vector=row_of(memory, v, d),
-        half=row_of(memory, v + d, d),
-        losses=row_of(memory, v + 2 * d, K),
-        lev=row_of(memory, v + 2 * d + K, K),
-    )
-
-
-@kernel
-def refresh(known: Known, numbers: Numbers, state: State, work: Work) -> int:
+def refresh(known: Known, options: Options, state: State, work: Work) -> int:
     """Compute the plan: p_t of every context, pi_t = (1 - gamma_t) p_t + gamma_t e*, the lifted covariance."""
     if not all_finite(state.theta):
         return NOT_FINITE
-    S, K = state.q.shape
-    d = state.theta.shape[0]
-    eta = min(math.sqrt(numbers.pace / state.t[0]), numbers.cap)
-    psi = cube_of(numbers.lists, S, S, K, d)
+    eta = min(math.sqrt(options.pace / state.t[0]), options.cap)
     clear(work.sums)
-    for x in range(S):
+    for x in range(state.q.shape[0]):
         estimate(known, state.theta, x, work.losses)
-        status = logdet_point(work.losses, eta, psi[x], int(numbers.lists[x]), state.q[x], work.lev, work)
+        status = logdet_point(eta, options.psi[x], int(options.ranks[x]), state.q[x], work)
         if status != OK:
             return status
         add_context(known, x, state.q[x], work.sums)
     covariance(known, state.q, work.sums, state.sigma)
-    gamma = 4.0 * eta * eta * numbers.weight
+    gamma = 4.0 * eta * eta * options.weight
     mix(known, state, gamma)
     state.rates[0] = eta
     state.rates[1] = gamma
     return invert(state)
 
 
-TEXT = KernelText(sizes, numbers_of, state_of, work_of, refresh, choose_exactly, add_estimate)
+TEXT = kernel_text(
+    options=Options,
+    state=State,
+    work=Work,
+    carried=Direction,
+    refresh=refresh,
+    choose=choose_exactly,
+    learn=add_estimate,
+    possible=possible_leverage,
+)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class LogdetFTRL:
+class LogdetFTRL(Algorithm):
     """FTRL with the barrier -log det of the lifted covariance, for adversarial losses and a known horizon.
 
     In every context p_t minimises <p, losses> - (1/eta_t) log det sum_a p_a psi_a psi_a^T, psi_a = [phi(a, x); 1], and
@@ -193,11 +149,7 @@ class LogdetFTRL:
         check_design(self.design)
         check_contexts(self)
 
-    def start(self, problem: Problem, *, rng: Seed = None, interpreted: bool = False) -> Policy:
-        """Begin on a problem; the same seed gives the same decisions."""
-        return Policy.begin(self, problem, self.machine(problem), rng=rng, interpreted=interpreted)
-
-    def machine(self, problem: Problem, frame: dict[str, Floats] | None = None) -> Machine:
+    def machine(self, problem: Problem, frame: Mapping[str, Floats] | None = None) -> Machine:
         """Make the algorithm ready for a problem; ``frame`` brings back the arrays of a saved policy."""
         frame = self._frame(problem) if frame is None else frame
         if self.contexts == "empirical":
@@ -205,42 +157,26 @@ class LogdetFTRL:
         rank = max(frame["coordinates"].shape[2] - 1, 1)
         weight = 1.0 / (float(frame["coverage"][0]) * float(problem.probabilities.min()))
         pace = float(frame["ranks"].max()) * max(math.log(self.horizon), math.log(2.0)) / rank
-        head = [pace, math.sqrt(1.0 / (8.0 * weight)), weight]
+        options = Options(pace, math.sqrt(1.0 / (8.0 * weight)), weight, frame["ranks"], frame["psi"])
+        known = known_of(problem, frame["exploration"], frame["coordinates"])
+        begin = {"q": even_play(problem.available)}
+        return Machine(text=TEXT, known=known, options=options, begin=begin, frame=frame)
 
-        def begin(state: State) -> None:
-            state.t[...] = 1.0
-            state.q[...] = problem.available / problem.available.sum(axis=1, keepdims=True)
-
-        return Machine(
-            text=TEXT,
-            world=world_of(problem, frame["exploration"], frame["coordinates"]),
-            numbers=np.concatenate([head, frame["ranks"], frame["psi"].ravel()]),
-            begin=begin,
-            learnt=("t", "theta", "q"),
-            frame=frame,
-            has_baseline=False,
-        )
-
-    def _seen_machine(self, problem: Problem, frame: dict[str, Floats]) -> Machine:
+    def _seen_machine(self, problem: Problem, frame: Mapping[str, Floats]) -> Machine:
         """Return the machine of the version that counts contexts."""
         d, log_horizon = frame["coordinates"].shape[2] - 1, math.log(3.0 * self.horizon)
         pace = float(frame["ranks"].max()) * max(math.log(self.horizon), math.log(2.0)) / d
         limit = 1.0 / (64.0 * d * self.scale) if self.scale > 0.0 else math.inf
-        head = [pace, limit, self.scale * d, max(self.scale * 100.0 * (d + 1) ** 3 * log_horizon, 1.0)]
-
-        def begin(state: seen_text.State) -> None:
-            state.t[...] = 1.0
-            state.pi[...] = frame["exploration"]
-
-        return Machine(
-            text=seen_text.TEXT,
-            world=world_of(problem, frame["exploration"], frame["coordinates"]),
-            numbers=np.concatenate([head, frame["ranks"], frame["psi"].ravel()]),
-            begin=begin,
-            learnt=seen_text.LEARNT,
-            frame=frame,
-            has_baseline=False,
+        options = seen.Options(
+            pace=pace,
+            limit=limit,
+            alpha=self.scale * d,
+            ridge=max(self.scale * 100.0 * (d + 1) ** 3 * log_horizon, 1.0),
+            ranks=frame["ranks"],
+            psi=frame["psi"],
         )
+        known = known_of(problem, frame["exploration"], frame["coordinates"])
+        return Machine(text=seen.TEXT, known=known, options=options, begin={"pi": frame["exploration"]}, frame=frame)
 
     def _frame(self, problem: Problem) -> dict[str, Floats]:
         """Return coordinates of the features with a constant added, exploration, and what the barrier needs."""

@@ -1,19 +1,19 @@
 """The machine of MWU-LC, alone or as the base of a reduction: which problems it takes, and its numbers."""
 
 import math
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
+from bothworlds.algorithms.armwise import armwise_machine, complements_of
 from bothworlds.algorithms.candidates import first_candidate
-from bothworlds.algorithms.mwu_lc_memory import LEARNT, State
-from bothworlds.algorithms.mwu_lc_text import MORE, TEXT
+from bothworlds.algorithms.mwu_lc.text import TEXT, Options
 from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.contract import Machine
 from bothworlds.kernels.divided import MOST_ARMS
-from bothworlds.policy import Machine
 from bothworlds.problem import Problem
 from bothworlds.theory.armwise import lonely_complements
-from bothworlds.theory.frame import world_of
 
 
 class Reduction(NamedTuple):
@@ -54,35 +54,28 @@ def check_arms(problem: Problem) -> None:
         )
 
 
-def with_lonely(problem: Problem, frame: dict[str, Floats]) -> dict[str, Floats]:
+def with_lonely(problem: Problem, frame: Mapping[str, Floats]) -> Mapping[str, Floats]:
     """Return a frame of `armwise_frame` with what a base needs that leaves an arm out."""
     return {**frame, "lonely": lonely_complements(problem, frame["contexts"])}
 
 
-def mwu_machine(problem: Problem, frame: dict[str, Floats], *, speed: float, reduction: Reduction | None) -> Machine:
+def mwu_machine(problem: Problem, frame: Mapping[str, Floats], *, speed: float, reduction: Reduction | None) -> Machine:
     """Return the machine; without a reduction the base has all rounds."""
     x, K = frame["contexts"], problem.n_arms
     dimension = float(K * x.shape[1])
-    first, previous, flags = np.full(len(x), -1.0), 0.0, [0.0, 0.0, 1.0, 0.0, 0.0]
+    first, previous, flags = np.full(len(x), -1.0), 0.0, (0.0, 0.0, 1.0, 0.0, 0.0)
     if reduction is not None:
         _, c1, c2 = constants_of(dimension, reduction.horizon)
         first, log_horizon = first_candidate(problem, maps=reduction.maps), math.log(reduction.horizon)
         previous = reduction.scale * c2 * log_horizon  # T_1 - T_0, as if an epoch of c2 log T went before
-        flags = [1.0, float(reduction.maps), log_horizon, reduction.scale * c1, reduction.scale * c2]
+        flags = (1.0, float(reduction.maps), log_horizon, reduction.scale * c1, reduction.scale * c2)
 
-    def begin(state: State) -> None:
-        state.t[...] = state.epoch[...] = state.clock[...] = 1.0
-        state.previous[...] = previous
-        state.candidate[...] = first
-
-    complements, lonely = frame["complements"].ravel(), frame["lonely"].ravel()
-    return Machine(
-        text=TEXT,
-        world=world_of(problem, frame["exploration"], np.repeat(x[:, None, :], K, axis=1)),
-        numbers=np.concatenate([[dimension, speed, *flags, len(complements)], complements, lonely]),
-        begin=begin,
-        learnt=LEARNT,
-        frame=frame,
-        has_baseline=False,
-        carried=x.shape[1] + MORE,
+    options = Options(
+        dimension,
+        speed,
+        *flags,
+        complements=complements_of(frame, K),
+        lonely=complements_of(frame, K, "lonely"),
     )
+    begin = {"epoch": 1.0, "clock": 1.0, "previous": previous, "candidate": first}
+    return armwise_machine(TEXT, problem, frame, options, begin)

@@ -1,31 +1,30 @@
 """The black-box reduction of RealLinExp3 to both worlds (Dann, Wei and Zimmert 2023; Kuroki et al. 2024, Prop. 8)."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from bothworlds.algorithms import bobw_armwise_text as armwise_text
-from bothworlds.algorithms import bobw_real_lin_exp3_text as text
-from bothworlds.algorithms.armwise_machine import armwise_machine
+from bothworlds.algorithms.armwise import armwise_machine, complements_of
 from bothworlds.algorithms.candidates import CANDIDATES, first_candidate
 from bothworlds.algorithms.options import check_choice, check_factor, check_horizon, description
+from bothworlds.algorithms.reduction import by_arm, by_direction
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.random import Seed
-from bothworlds.kernels.reduction import MORE
-from bothworlds.policy import Machine, Policy
+from bothworlds.kernels.contract import Machine, known_of
+from bothworlds.policy import Algorithm
 from bothworlds.problem import Problem
 from bothworlds.theory.armwise import armwise_frame
 from bothworlds.theory.design import design
-from bothworlds.theory.frame import frame_of, world_of
+from bothworlds.theory.frame import frame_of
 
 FEATURES = ("arm-dependent", "arm-independent")
 CONSTANTS = ("tuned", "printed")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class BoBWRealLinExp3:
+class BoBWRealLinExp3(Algorithm):
     """A master that plays a candidate, or lets exponential weights play; epochs change the candidate.
 
     In an epoch a two-point master (Corral with Tsallis entropy and a log barrier) plays the candidate with probability
@@ -49,7 +48,7 @@ class BoBWRealLinExp3:
     ``features="arm-independent"`` is the base of Kuroki et al., one vector per context and one covariance per arm; any
     other problem is stacked (Theorem 4.5), with a warning where that makes it one bandit per context. The default is
     the same base re-derived for arm-dependent features (ours), with one covariance. ``constants="printed"``: eta_t =
-    min{sqrt(log K/sum 1/q), lambda min q/2}, gamma_t = eta_t/(lambda q_t), which gives c1 = log K (4/lambda + 2 D +
+    min{sqrt(log K/sum 1/q), lambda min q/2}, gamma_t = eta_t/(lambda q_t), which gives c1 = log K (4/lambda + 3 D +
     1)^2, c2 = 2 log K/lambda. ``"tuned"`` (ours): eta_t = min{sqrt(log K/((D + 2/lambda) sum 1/q)), lambda min q/2}
     and c1 = 9 (D + 2/lambda) log K: D and 1/lambda no longer squared.
 
@@ -93,48 +92,25 @@ class BoBWRealLinExp3:
         check_choice(self, "constants", CONSTANTS)
         check_factor(self, "scale")
 
-    def start(self, problem: Problem, *, rng: Seed = None, interpreted: bool = False) -> Policy:
-        """Begin on a problem; the same seed gives the same decisions."""
-        return Policy.begin(self, problem, self.machine(problem), rng=rng, interpreted=interpreted)
-
-    def machine(self, problem: Problem, frame: dict[str, Floats] | None = None) -> Machine:
+    def machine(self, problem: Problem, frame: Mapping[str, Floats] | None = None) -> Machine:
         """Make the algorithm ready for a problem; ``frame`` brings back the arrays of a saved policy."""
         maps, printed = self.candidate == "per-context", self.constants == "printed"
-        first = first_candidate(problem, maps=maps)
-        numbers = np.array([math.log(self.horizon), self.scale, float(maps), float(printed)])
-
-        def begin(state: text.State | armwise_text.State) -> None:
-            state.t[...] = state.epoch[...] = state.clock[...] = 1.0
-            state.candidate[...] = first
-
+        given = math.log(self.horizon), self.scale, float(maps), float(printed)
+        begin = {"epoch": 1.0, "clock": 1.0, "candidate": first_candidate(problem, maps=maps)}
         if self.features == "arm-independent":
             frame = armwise_frame(problem) if frame is None else frame
-            return armwise_machine(
-                armwise_text.TEXT,
-                problem,
-                frame,
-                np.concatenate([numbers, _ranks(problem, frame), frame["complements"].ravel()]),
-                learnt=text.LEARNT,
-                begin=begin,
-                carried=frame["contexts"].shape[1] + MORE,
-            )
+            options = by_arm.Options(*given, _ranks(problem, frame), complements_of(frame, problem.n_arms))
+            return armwise_machine(by_arm.TEXT, problem, frame, options, begin)
         frame = frame_of(problem, design(problem, "uniform")) if frame is None else frame
-        return Machine(
-            text=text.TEXT,
-            world=world_of(problem, frame["exploration"], frame["coordinates"]),
-            numbers=numbers,
-            begin=begin,
-            learnt=text.LEARNT,
-            frame=frame,
-            has_baseline=False,
-            carried=frame["coordinates"].shape[2] + MORE,
-        )
+        known = known_of(problem, frame["exploration"], frame["coordinates"])
+        rule = by_direction.Options(*given)
+        return Machine(text=by_direction.TEXT, known=known, options=rule, begin=begin, frame=frame)
 
     def __repr__(self) -> str:
         return description(self, candidate="literal", features="arm-dependent", constants="tuned", scale=1.0)
 
 
-def _ranks(problem: Problem, frame: dict[str, Floats]) -> Floats:
+def _ranks(problem: Problem, frame: Mapping[str, Floats]) -> Floats:
     """Return for every arm the rank of the contexts that offer it."""
     d, complements = frame["contexts"].shape[1], frame["complements"]
     if len(complements) == 0:

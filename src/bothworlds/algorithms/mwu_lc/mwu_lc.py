@@ -1,18 +1,19 @@
 """MWU-LC: continuous exponential weights over the simplex (Kuroki et al. 2024, Theorem 1)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from bothworlds.algorithms.mwu_lc_machine import check_arms, mwu_machine, with_lonely
+from bothworlds.algorithms.mwu_lc.machine import check_arms, mwu_machine, with_lonely
 from bothworlds.algorithms.options import check_factor
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.random import Seed
-from bothworlds.policy import Machine, Policy
+from bothworlds.kernels.contract import Machine
+from bothworlds.policy import Algorithm
 from bothworlds.problem import Problem
 from bothworlds.theory.armwise import armwise_frame
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class MWULC:
+class MWULC(Algorithm):
     """Continuous exponential weights for arm-independent features; its theorem does not cover finite contexts.
 
     The theorem is for contexts with a log-concave density, which a finite set never has. The algorithm runs, every
@@ -61,11 +62,7 @@ class MWULC:
     def __post_init__(self) -> None:
         check_factor(self, "speed", above=0.0)
 
-    def start(self, problem: Problem, *, rng: Seed = None, interpreted: bool = False) -> Policy:
-        """Begin on a problem; the same seed gives the same decisions."""
-        return Policy.begin(self, problem, self.machine(problem), rng=rng, interpreted=interpreted)
-
-    def machine(self, problem: Problem, frame: dict[str, Floats] | None = None) -> Machine:
+    def machine(self, problem: Problem, frame: Mapping[str, Floats] | None = None) -> Machine:
         """Make the algorithm ready for a problem; ``frame`` brings back the arrays of a saved policy."""
         check_arms(problem)
         kept = with_lonely(problem, armwise_frame(problem)) if frame is None else frame

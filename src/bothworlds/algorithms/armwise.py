@@ -11,7 +11,11 @@ from bothworlds.problem import Problem
 
 
 def armwise_machine(
-    text: KernelText, problem: Problem, frame: Mapping[str, Floats], options: Any, begin: Mapping[str, Any] | None = None
+    text: KernelText,
+    problem: Problem,
+    frame: Mapping[str, Floats],
+    options: Any,
+    begin: Mapping[str, Any] | None = None,
 ) -> Machine:
     """Return the machine for a frame of `theory.armwise`: the vector of a context stands for each of its arms."""
     z = np.repeat(frame["contexts"][:, None, :], problem.n_arms, axis=1)

@@ -1,20 +1,22 @@
 """Linear EXP4 (Liu, Wei and Zimmert, NeurIPS 2023): exponential weights on policies, context law known or not."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 
-from bothworlds.algorithms import linear_exp4_seen_text as seen_text
+from bothworlds.algorithms.experts import linear_exp4_seen as seen
 from bothworlds.algorithms.options import check_choice, check_contexts, check_horizon, description
 from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.contract import Known, Machine, kernel_text, known_of
+from bothworlds.kernels.experts import loss_of_point, weigh_policies
 from bothworlds.kernels.jit.compile import kernel
-from bothworlds.kernels.entries import KernelText, World
-from bothworlds.kernels.experts import loss_of_point
-from bothworlds.kernels.arithmetic import exponential
+from bothworlds.kernels.layout import given, scratch
 from bothworlds.kernels.plan import (
+    Direction,
     add_context,
     add_estimate,
     all_finite,
@@ -25,90 +27,82 @@ from bothworlds.kernels.plan import (
     invert,
     mix,
 )
-from bothworlds.kernels.random import Seed
-from bothworlds.kernels.shannon import State, Work, kept, sizes, state_of, work_of
+from bothworlds.kernels.possible import possible_leverage
+from bothworlds.kernels.shannon import State
 from bothworlds.kernels.simplex import shannon_point
 from bothworlds.kernels.status import NOT_FINITE
-from bothworlds.policy import Machine, Policy
+from bothworlds.policy import Algorithm
 from bothworlds.problem import Problem
 from bothworlds.theory.armwise import Scales
 from bothworlds.theory.design import Design, Kind, check_design, design_for
 from bothworlds.theory.exponential import exact_rates, warn_of
-from bothworlds.theory.frame import even_frame, frame_of, world_of
+from bothworlds.theory.frame import even_frame, frame_of
 from bothworlds.theory.linear_policies import all_policies, linear_policies, policy_count, policy_points
 
 POLICIES = ("linear", "all", "listed")
 
 
-class Numbers(NamedTuple):
-    """Hyper-parameters; how many policies are listed (0: product form), ``lists``: their arms, then their points."""
+class Options(NamedTuple):
+    """Hyper-parameters; arms and points of the listed policies, none of them for the product form."""
 
     eta: float
     gamma: float
-    listed: float
-    lists: Floats
+    arms: Annotated[Floats, given("P", "S")]
+    points: Annotated[Floats, given("P", "d")]
+
+
+class Work(NamedTuple):
+    """Scratch space; ``losses`` are those of the policies."""
+
+    sums: Annotated[Floats, scratch("d", "d", packed=True)]
+    vector: Annotated[Floats, scratch("d")]
+    half: Annotated[Floats, scratch("d")]
+    losses: Annotated[Floats, scratch("P")]
 
 
 @kernel
-def numbers_of(n: Floats) -> Numbers:
-    """Name the hyper-parameters."""
-    return Numbers(n[0], n[1], n[2], n[3:])
-
-
-@kernel
-def weigh_policies(numbers: Numbers, state: State) -> None:
-    """Write q_t(a|x) = sum of P_t(p) over the listed policies with p(x) = a, P_t(p) ~ exp(-eta <z_p, Theta>)."""
-    S, K = state.q.shape
-    count = int(numbers.listed)
-    least = loss_of_point(numbers.lists, state.theta, count * S, 0)
-    for p in range(1, count):
-        least = min(least, loss_of_point(numbers.lists, state.theta, count * S, p))
-    for x in range(S):
-        for a in range(K):
-            state.q[x, a] = 0.0
-    total = 0.0
-    for p in range(count):
-        weight = exponential(numbers.eta * (least - loss_of_point(numbers.lists, state.theta, count * S, p)))
-        total += weight
-        for x in range(S):
-            state.q[x, int(numbers.lists[p * S + x])] += weight
-    for x in range(S):
-        for a in range(K):
-            state.q[x, a] /= total
-
-
-@kernel
-def multiply_out(known: Known, numbers: Numbers, state: State) -> None:
-    """Write the same for all K^S policies: their weights factorise into a softmax of rate eta g(x) per context."""
+def multiply_out(known: Known, options: Options, state: State) -> None:
+    """Weigh all K^S policies: their weights factorise into a softmax of rate eta g(x) per context."""
     for x in range(state.q.shape[0]):
         estimate(known, state.theta, x, state.q[x])
-        shannon_point(state.q[x], numbers.eta * known.g[x], state.q[x])
+        shannon_point(state.q[x], options.eta * known.g[x], state.q[x])
 
 
 @kernel
-def refresh(known: Known, numbers: Numbers, state: State, work: Work) -> int:
+def refresh(known: Known, options: Options, state: State, work: Work) -> int:
     """Compute the plan of round t: q_t, pi_t = (1 - gamma) q_t + gamma e*, Sigma_t and its inverse factor."""
     if not all_finite(state.theta):
         return NOT_FINITE
-    if numbers.listed > 0.0:
-        weigh_policies(numbers, state)
+    if options.arms.shape[0] > 0:
+        for p in range(options.arms.shape[0]):
+            work.losses[p] = loss_of_point(options.points, state.theta, p)
+        weigh_policies(options.arms, options.eta, work.losses, state.q)
     else:
-        multiply_out(known, numbers, state)
+        multiply_out(known, options, state)
     clear(work.sums)
     for x in range(state.q.shape[0]):
         add_context(known, x, state.q[x], work.sums)
     covariance(known, state.q, work.sums, state.sigma)
-    mix(known, state, numbers.gamma)
-    state.rates[0] = numbers.eta
-    state.rates[1] = numbers.gamma
+    mix(known, state, options.gamma)
+    state.rates[0] = options.eta
+    state.rates[1] = options.gamma
     return invert(state)
 
 
-TEXT = KernelText(sizes, numbers_of, state_of, work_of, refresh, choose_exactly, add_estimate)
+TEXT = kernel_text(
+    options=Options,
+    state=State,
+    work=Work,
+    carried=Direction,
+    refresh=refresh,
+    choose=choose_exactly,
+    learn=add_estimate,
+    possible=possible_leverage,
+)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class LinearEXP4:
+class LinearEXP4(Algorithm):
     """Exponential weights on policies, for adversarial losses and a known horizon.
 
     P_t(p) is proportional to exp(-eta <z_p, Theta>), z_p = sum_x g(x) phi(p(x), x); q_t(a|x) is the weight of the
@@ -165,11 +159,7 @@ class LinearEXP4:
         check_design(self.design)
         check_contexts(self)
 
-    def start(self, problem: Problem, *, rng: Seed = None, interpreted: bool = False) -> Policy:
-        """Begin on a problem; the same seed gives the same decisions."""
-        return Policy.begin(self, problem, self.machine(problem), rng=rng, interpreted=interpreted)
-
-    def machine(self, problem: Problem, frame: dict[str, Floats] | None = None) -> Machine:
+    def machine(self, problem: Problem, frame: Mapping[str, Floats] | None = None) -> Machine:
         """Make the algorithm ready for a problem; ``frame`` brings back the arrays of a saved policy."""
         kept_frame = self._frame(problem) if frame is None else frame
         if self.contexts == "empirical":
@@ -181,34 +171,24 @@ class LinearEXP4:
         rates = rates_of(self.horizon)
         if frame is None:
             warn_of(rates, rates_of)
-        points = policy_points(z, problem.probabilities, arms)
-        numbers = np.concatenate([[rates.eta, rates.gamma, len(arms)], arms.ravel(), points.ravel()])
-        return Machine(
-            text=TEXT,
-            world=world_of(problem, kept_frame["exploration"], z),
-            numbers=numbers,
-            begin=_begin,
-            learnt=("t", "theta"),
-            frame=kept_frame,
-            has_baseline=False,
-            kept=kept,
-        )
+        options = Options(rates.eta, rates.gamma, arms, policy_points(z, problem.probabilities, arms))
+        known = known_of(problem, kept_frame["exploration"], z)
+        return Machine(text=TEXT, known=known, options=options, frame=kept_frame, policies=len(arms))
 
-    def _seen_machine(self, problem: Problem, frame: dict[str, Floats]) -> Machine:
+    def _seen_machine(self, problem: Problem, frame: Mapping[str, Floats]) -> Machine:
         """Return the machine of the version that counts contexts."""
         z, arms = frame["coordinates"], frame["policies"]
         d, log_size = z.shape[2], math.log(max(len(arms) or policy_count(problem), 2))
         eta = math.sqrt(log_size / (d * self.horizon))
-        head = [eta, self.scale * eta, self.scale * d * math.log(3.0 * self.horizon), eta, len(arms)]
-        return Machine(
-            text=seen_text.TEXT,
-            world=world_of(problem, frame["exploration"], z),
-            numbers=np.concatenate([head, arms.ravel()]),
-            begin=_begin,
-            learnt=seen_text.LEARNT,
-            frame=frame,
-            has_baseline=False,
+        options = seen.Options(
+            eta=eta,
+            alpha=self.scale * eta,
+            ridge=self.scale * d * math.log(3.0 * self.horizon),
+            floor=eta,
+            arms=arms,
         )
+        known = known_of(problem, frame["exploration"], z)
+        return Machine(text=seen.TEXT, known=known, options=options, frame=frame, policies=len(arms))
 
     def _frame(self, problem: Problem) -> dict[str, Floats]:
         """Return coordinates, exploration and the list of policies, which may be refused as too long."""
@@ -221,8 +201,3 @@ class LinearEXP4:
 
     def __repr__(self) -> str:
         return description(self, policies="linear", design="joint-g", contexts="known", scale=1.0)
-
-
-def _begin(state: State | seen_text.State) -> None:
-    """Start the clock."""
-    state.t[...] = 1.0

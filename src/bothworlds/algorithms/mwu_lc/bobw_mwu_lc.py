@@ -1,20 +1,21 @@
 """MWU-LC in the data-dependent reduction to both worlds (Dann, Wei and Zimmert 2023; Kuroki et al. 2024, Theorem 1)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from bothworlds.algorithms.candidates import CANDIDATES
-from bothworlds.algorithms.mwu_lc_machine import Reduction, check_arms, mwu_machine, with_lonely
+from bothworlds.algorithms.mwu_lc.machine import Reduction, check_arms, mwu_machine, with_lonely
 from bothworlds.algorithms.options import check_choice, check_factor, check_horizon, description
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.random import Seed
-from bothworlds.policy import Machine, Policy
+from bothworlds.kernels.contract import Machine
+from bothworlds.policy import Algorithm
 from bothworlds.problem import Problem
 from bothworlds.theory.armwise import armwise_frame
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class BoBWMWULC:
+class BoBWMWULC(Algorithm):
     """A master that plays a candidate, or lets `MWULC` play; its theorem does not cover finite contexts.
 
     As `MWULC` it needs contexts with a log-concave density for its guarantee, which a finite set never has. And as in
@@ -66,11 +67,7 @@ class BoBWMWULC:
         check_factor(self, "scale")
         check_factor(self, "speed", above=0.0)
 
-    def start(self, problem: Problem, *, rng: Seed = None, interpreted: bool = False) -> Policy:
-        """Begin on a problem; the same seed gives the same decisions."""
-        return Policy.begin(self, problem, self.machine(problem), rng=rng, interpreted=interpreted)
-
-    def machine(self, problem: Problem, frame: dict[str, Floats] | None = None) -> Machine:
+    def machine(self, problem: Problem, frame: Mapping[str, Floats] | None = None) -> Machine:
         """Make the algorithm ready for a problem; ``frame`` brings back the arrays of a saved policy."""
         check_arms(problem)
         reduction = Reduction(self.horizon, self.candidate == "per-context", self.scale)

@@ -1,0 +1,176 @@
+"""The reduction with arm-independent features, in kernel text: Adaptive-RealLinExp3 as base, one covariance per arm.
+
+In contexts that offer nothing but the excluded arm the base plays that arm and does not estimate it: there is nothing
+to decide, so its losses are never asked for.
+"""
+
+import math
+from typing import Annotated, NamedTuple
+
+from bothworlds.kernels.armwise import Work, factor_of_arm
+from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.contract import Draw, Known, Play, kernel_text
+from bothworlds.kernels.epochs import end_epoch
+from bothworlds.kernels.excluding import explore, in_base, mix_options, others
+from bothworlds.kernels.jit.compile import kernel
+from bothworlds.kernels.layout import given, learnt, planned, recalled
+from bothworlds.kernels.matrix import invert_lower, leverage, product, solve
+from bothworlds.kernels.plan import all_finite, draw_from
+from bothworlds.kernels.possible import possible_option
+from bothworlds.kernels.reduction import (
+    LEAST_RATE,
+    Carried,
+    Facts,
+    Master,
+    fix_constants,
+    hear,
+    plan_master,
+    plan_rates,
+    tell,
+)
+from bothworlds.kernels.simplex import shannon_point
+from bothworlds.kernels.status import NOT_FINITE, NOT_POSITIVE, OK
+
+
+class Options(NamedTuple):
+    """Hyper-parameters of the reduction; the ranks of the arms and their complements (see `kernels.armwise`)."""
+
+    log_horizon: float
+    scale: float
+    maps: float
+    printed: float
+    ranks: Annotated[Floats, given("K")]
+    complements: Annotated[Floats, given("K", "d", "d")]
+
+
+class State(NamedTuple):
+    """As in the reduction with arm-dependent features, with one Theta per arm; no covariance belongs to the plan."""
+
+    t: Annotated[Floats, learnt()]
+    master: Master
+    theta: Annotated[Floats, learnt("K*d")]
+    arms: Annotated[Floats, learnt("K", "d", same_as="theta")]
+    candidate: Annotated[Floats, learnt("S")]
+    counts: Annotated[Floats, learnt("S", "K")]
+    facts: Facts
+    excluded: Annotated[Floats, recalled("S")]
+    rates: Annotated[Floats, planned(2)]
+    base: Annotated[Floats, planned("S", "K")]
+    pi: Annotated[Floats, planned("S", "K")]
+
+
+@kernel
+def estimated(state: State, x: int, a: int) -> bool:
+    """Tell whether the base may play an arm in a context and has a choice there."""
+    return bool(state.base[x, a] > 0.0) and a != int(state.excluded[x])
+
+
+@kernel
+def arm_leverage(known: Known, options: Options, state: State, work: Work, a: int) -> float:
+    """Return the largest x^T Sigma_a^-1 x of the contexts in which the base estimates the arm; -1 if that fails."""
+    if not factor_of_arm(known, work, state.base, options.complements, a):
+        return -1.0
+    invert_lower(work.factor)
+    highest = 0.0
+    for x in range(state.base.shape[0]):
+        if estimated(state, x, a):
+            highest = max(highest, leverage(work.factor, known.z[x, a]))
+    return highest
+
+
+@kernel
+def begin_epoch(known: Known, options: Options, state: State, work: Work) -> int:
+    """Compute what the candidate fixes: the sum of the ranks of the base's arms, 1/lambda of even play, c1 and c2."""
+    for x in range(state.excluded.shape[0]):
+        state.excluded[x] = -1.0 if options.maps > 0.0 else state.candidate[x]
+    most = explore(known, state)
+    dimension = 0.0
+    highest = 0.0
+    for a in range(state.base.shape[1]):
+        present = False
+        for x in range(state.base.shape[0]):
+            present = present or estimated(state, x, a)
+        if present:
+            largest = arm_leverage(known, options, state, work, a)
+            if largest < 0.0:
+                return NOT_POSITIVE
+            highest = max(highest, largest)
+            dimension += options.ranks[a]
+    fix_constants(state, dimension, highest, most, options.scale, options.log_horizon, options.printed > 0.0)
+    return OK
+
+
+@kernel
+def plan_base(known: Known, options: Options, state: State) -> None:
+    """Write the base's rates and its policy (1 - gamma) softmax of <x, Theta_a> + gamma even play."""
+    plan_rates(state, options.printed > 0.0)
+    eta, gamma = state.rates[0], state.rates[1]
+    for x in range(state.base.shape[0]):
+        count = others(known, state, x)
+        alone = count == 0
+        row = state.base[x]
+        for a in range(row.shape[0]):
+            row[a] = product(state.arms[a], known.z[x, a]) if in_base(known, state, x, a, alone) else math.inf
+        shannon_point(row, max(eta, LEAST_RATE), row)
+        for a in range(row.shape[0]):
+            even = 1.0 / max(count, 1) if in_base(known, state, x, a, alone) else 0.0
+            row[a] = (1.0 - gamma) * row[a] + gamma * even
+
+
+@kernel
+def refresh(known: Known, options: Options, state: State, work: Work) -> int:
+    """Compute the plan: pi_t = q_1 candidate + q_2 base; where the candidate is not offered both play the base."""
+    if not all_finite(state.theta) or not all_finite(state.master.losses):
+        return NOT_FINITE
+    if state.facts.fixed_in[0] != state.master.epoch[0]:
+        status = begin_epoch(known, options, state, work)
+        if status != OK:
+            return status
+    plan_master(state)
+    plan_base(known, options, state)
+    mix_options(state)
+    return OK
+
+
+@kernel
+def choose(known: Known, options: Options, state: State, work: Work, x: int, draw: Draw, carried: Carried) -> int:
+    """Draw the option, then the arm; the direction is Sigma_a^-1 x/q_2 of the base, zero if the candidate was drawn."""
+    master, direction = state.master, carried.direction
+    option = 0 if draw.uniforms[0] < master.shares[0] else 1
+    arm = int(state.candidate[x])
+    if option == 1 or arm < 0:
+        arm = draw_from(state.base, x, draw.uniforms[1])
+    for i in range(direction.shape[0]):
+        direction[i] = 0.0
+    if option == 1 and estimated(state, x, arm):
+        sound = factor_of_arm(known, work, state.base, options.complements, arm)
+        solve(work.factor, known.z[x, arm], direction)
+        for i in range(direction.shape[0]):
+            direction[i] = direction[i] / master.shares[1] if sound else math.nan
+    tell(master, option, carried.told)
+    return arm
+
+
+@kernel
+def learn(known: Known, options: Options, state: State, play: Play, carried: Carried) -> None:
+    """Tell the master, and the base if it played; what an earlier epoch decided is counted and not learnt from."""
+    state.t[0] += 1.0
+    if carried.told.epoch[0] != state.master.epoch[0]:
+        return
+    for i in range(state.arms.shape[1]):
+        state.arms[play.a, i] += play.loss * carried.direction[i]
+    hear(state.master, play.loss, carried.told)
+    state.counts[play.x, play.a] += 1.0
+    end_epoch(known, state, options.maps > 0.0)
+
+
+TEXT = kernel_text(
+    options=Options,
+    state=State,
+    work=Work,
+    carried=Carried,
+    refresh=refresh,
+    choose=choose,
+    learn=learn,
+    possible=possible_option,
+)

@@ -1,0 +1,168 @@
+"""The reduction with arm-dependent features, in kernel text: a candidate, a master, and RealLinExp3 as base."""
+
+import math
+from typing import Annotated, NamedTuple
+
+from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.contract import Draw, Known, Play, kernel_text
+from bothworlds.kernels.epochs import end_epoch
+from bothworlds.kernels.excluding import (
+    base_covariance,
+    explore,
+    find_span,
+    highest_leverage,
+    in_base,
+    inside,
+    mix_options,
+    others,
+)
+from bothworlds.kernels.jit.compile import kernel
+from bothworlds.kernels.layout import learnt, planned, recalled, scratch
+from bothworlds.kernels.matrix import apply_inverse, product
+from bothworlds.kernels.plan import all_finite, draw_from, invert
+from bothworlds.kernels.possible import possible_option
+from bothworlds.kernels.reduction import (
+    LEAST_RATE,
+    Carried,
+    Facts,
+    Master,
+    fix_constants,
+    hear,
+    plan_master,
+    plan_rates,
+    tell,
+)
+from bothworlds.kernels.simplex import shannon_point
+from bothworlds.kernels.status import NOT_FINITE, OK
+
+
+class Options(NamedTuple):
+    """Hyper-parameters: log T, the scale of c1 and c2, whether candidates are maps, and whether rates are printed."""
+
+    log_horizon: float
+    scale: float
+    maps: float
+    printed: float
+
+
+class State(NamedTuple):
+    """What is learnt, then what an epoch fixes, then the plan."""
+
+    t: Annotated[Floats, learnt()]
+    master: Master
+    theta: Annotated[Floats, learnt("d")]
+    candidate: Annotated[Floats, learnt("S")]  # -1 where it is not offered
+    counts: Annotated[Floats, learnt("S", "K")]  # plays of the epoch
+    facts: Facts
+    excluded: Annotated[Floats, recalled("S")]  # the arms that the base leaves out
+    span: Annotated[Floats, recalled("d")]
+    rates: Annotated[Floats, planned(2)]
+    base: Annotated[Floats, planned("S", "K")]
+    pi: Annotated[Floats, planned("S", "K")]
+    sigma: Annotated[Floats, planned("d", "d")]
+    inverse: Annotated[Floats, planned("d", "d")]
+
+
+class Work(NamedTuple):
+    """Scratch space."""
+
+    sums: Annotated[Floats, scratch("d", "d")]
+    vector: Annotated[Floats, scratch("d")]
+    half: Annotated[Floats, scratch("d")]
+
+
+@kernel
+def begin_epoch(known: Known, options: Options, state: State, work: Work) -> int:
+    """Compute what the candidate fixes: J, lambda of even play of the base's arms, and the constants c1 and c2."""
+    for x in range(state.excluded.shape[0]):
+        state.excluded[x] = -1.0 if options.maps > 0.0 else state.candidate[x]
+    most = explore(known, state)
+    for i in range(state.span.shape[0]):
+        state.span[i] = 1.0
+    base_covariance(known, state, work)
+    rank = find_span(state)
+    base_covariance(known, state, work)
+    status = invert(state)
+    if status != OK:
+        return status
+    highest = highest_leverage(known, state, work)
+    fix_constants(state, rank, highest, most, options.scale, options.log_horizon, options.printed > 0.0)
+    return OK
+
+
+@kernel
+def plan_base(known: Known, options: Options, state: State, work: Work) -> int:
+    """Write the base's rates, its policy (1 - gamma) softmax + gamma even play of M, and its covariance."""
+    plan_rates(state, options.printed > 0.0)
+    eta, gamma = state.rates[0], state.rates[1]
+    for x in range(state.base.shape[0]):
+        count = others(known, state, x)
+        alone = count == 0
+        row = state.base[x]
+        for a in range(row.shape[0]):
+            row[a] = product(state.theta, known.z[x, a]) if in_base(known, state, x, a, alone) else math.inf
+        shannon_point(row, max(eta, LEAST_RATE), row)
+        for a in range(row.shape[0]):
+            even = 1.0 / max(count, 1) if in_base(known, state, x, a, alone) else 0.0
+            row[a] = (1.0 - gamma) * row[a] + gamma * even
+    base_covariance(known, state, work)
+    return invert(state)
+
+
+@kernel
+def refresh(known: Known, options: Options, state: State, work: Work) -> int:
+    """Compute the plan: pi_t = q_1 candidate + q_2 base; where the candidate is not offered both play the base."""
+    if not all_finite(state.theta) or not all_finite(state.master.losses):
+        return NOT_FINITE
+    if state.facts.fixed_in[0] != state.master.epoch[0]:
+        status = begin_epoch(known, options, state, work)
+        if status != OK:
+            return status
+    plan_master(state)
+    status = plan_base(known, options, state, work)
+    mix_options(state)
+    return status
+
+
+@kernel
+def choose(known: Known, options: Options, state: State, work: Work, x: int, draw: Draw, carried: Carried) -> int:
+    """Draw the option, then the arm; the direction is Sigma^-1 phi/q_2 of the base, zero if the candidate was drawn."""
+    master, direction = state.master, carried.direction
+    option = 0 if draw.uniforms[0] < master.shares[0] else 1
+    arm = int(state.candidate[x])
+    if option == 1 or arm < 0:
+        arm = draw_from(state.base, x, draw.uniforms[1])
+    for i in range(direction.shape[0]):
+        direction[i] = 0.0
+    if option == 1:
+        inside(known, state, x, arm, work.vector)
+        apply_inverse(state.inverse, work.vector, work.half, direction)
+        for i in range(direction.shape[0]):
+            direction[i] /= master.shares[1]
+    tell(master, option, carried.told)
+    return arm
+
+
+@kernel
+def learn(known: Known, options: Options, state: State, play: Play, carried: Carried) -> None:
+    """Tell the master, and the base if it played; what an earlier epoch decided is counted and not learnt from."""
+    state.t[0] += 1.0
+    if carried.told.epoch[0] != state.master.epoch[0]:
+        return
+    for i in range(state.theta.shape[0]):
+        state.theta[i] += play.loss * carried.direction[i]
+    hear(state.master, play.loss, carried.told)
+    state.counts[play.x, play.a] += 1.0
+    end_epoch(known, state, options.maps > 0.0)
+
+
+TEXT = kernel_text(
+    options=Options,
+    state=State,
+    work=Work,
+    carried=Carried,
+    refresh=refresh,
+    choose=choose,
+    learn=learn,
+    possible=possible_option,
+)

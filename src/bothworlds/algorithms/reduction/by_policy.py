@@ -1,0 +1,243 @@
+"""The reduction with policies as actions, in kernel text: epochs, a master, and exponential weights on the others."""
+
+import math
+from typing import Annotated, NamedTuple
+
+from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.contract import Draw, Known, Play, kernel_text
+from bothworlds.kernels.epochs import end_epoch_of_policies, forget_plays
+from bothworlds.kernels.excluding import base_covariance, find_span, highest_leverage, inside
+from bothworlds.kernels.experts import draw_policy, loss_in_table, loss_of_point, marginals
+from bothworlds.kernels.jit.compile import kernel
+from bothworlds.kernels.layout import carries, given, learnt, planned, recalled, scratch
+from bothworlds.kernels.matrix import apply_inverse
+from bothworlds.kernels.plan import all_finite, invert
+from bothworlds.kernels.possible import possible_option
+from bothworlds.kernels.reduction import Facts, Master, Told, fix_constants, hear, plan_master, plan_rates, tell
+from bothworlds.kernels.status import NOT_FINITE, OK
+
+LARGEST_SQUARE = 4.0  # of losses shifted from [-1, 1] to [0, 2]
+
+
+class Options(NamedTuple):
+    """Hyper-parameters: log T, the scale of c1 and c2, whether estimates are linear; arms and points of policies."""
+
+    log_horizon: float
+    scale: float
+    linear: float
+    arms: Annotated[Floats, given("P", "S")]
+    points: Annotated[Floats, given("P", "d")]
+
+
+class State(NamedTuple):
+    """What is learnt, then what an epoch fixes, then the plan.
+
+    As in the reduction to arms, but ``candidate`` is the number of a policy and ``counts`` how often each policy was
+    drawn in the epoch; ``table`` has the importance-weighted losses of contexts and arms, ``weights`` the base's
+    probabilities of the policies and ``base`` what they mean for the arms.
+    """
+
+    t: Annotated[Floats, learnt()]
+    master: Master
+    theta: Annotated[Floats, learnt("d")]
+    candidate: Annotated[Floats, learnt()]
+    counts: Annotated[Floats, learnt("P")]
+    table: Annotated[Floats, learnt("S", "K")]
+    facts: Facts
+    span: Annotated[Floats, recalled("d")]
+    rates: Annotated[Floats, planned(2)]
+    weights: Annotated[Floats, planned("P")]
+    base: Annotated[Floats, planned("S", "K")]
+    pi: Annotated[Floats, planned("S", "K")]
+    sigma: Annotated[Floats, planned("d", "d")]
+    inverse: Annotated[Floats, planned("d", "d")]
+
+
+class Work(NamedTuple):
+    """Scratch space."""
+
+    sums: Annotated[Floats, scratch("d", "d")]
+    vector: Annotated[Floats, scratch("d")]
+    half: Annotated[Floats, scratch("d")]
+
+
+class Carried(NamedTuple):
+    """What a decision carries: besides what the master is told, the policy drawn."""
+
+    direction: Annotated[Floats, carries("d")]
+    told: Told
+    drawn: Annotated[Floats, carries()]
+
+
+@kernel
+def in_base(state: State, p: int) -> bool:
+    """Tell whether the base may draw a policy: all but the candidate, or that one if there is no other."""
+    return p != int(state.candidate[0]) or state.weights.shape[0] == 1
+
+
+@kernel
+def others(state: State) -> float:
+    """Return N, the number of policies of the base."""
+    return float(max(state.weights.shape[0] - 1, 1))
+
+
+@kernel
+def most_arms(state: State) -> float:
+    """Return the largest number of arms that the base may play in a context."""
+    most = 1.0
+    for x in range(state.base.shape[0]):
+        count = 0.0
+        for a in range(state.base.shape[1]):
+            if state.base[x, a] > 0.0:
+                count += 1.0
+        most = max(most, count)
+    return most
+
+
+@kernel
+def begin_epoch(known: Known, options: Options, state: State, work: Work) -> int:
+    """Compute what the candidate fixes: N, and J and lambda of an even draw of the others; c1 and c2."""
+    size = others(state)
+    for p in range(state.weights.shape[0]):
+        state.weights[p] = 1.0 / size if in_base(state, p) else 0.0
+    marginals(options.arms, state.weights, state.base)
+    if options.linear == 0.0:
+        dimension = LARGEST_SQUARE * most_arms(state)
+        fix_constants(state, dimension, 0.0, size, options.scale, options.log_horizon, False)
+        # no exploration, and no estimate below zero
+        state.facts.c1[0] = options.scale * 4.0 * dimension * state.facts.log_size[0]
+        return OK
+    for i in range(state.span.shape[0]):
+        state.span[i] = 1.0
+    base_covariance(known, state, work)
+    rank = find_span(state)
+    base_covariance(known, state, work)
+    status = invert(state)
+    if status == OK:
+        highest = highest_leverage(known, state, work)
+        fix_constants(state, rank, highest, size, options.scale, options.log_horizon, False)
+    return status
+
+
+@kernel
+def estimated_loss(options: Options, state: State, p: int) -> float:
+    """Return the estimated cumulative loss of a policy, by either kind of estimate."""
+    if options.linear == 0.0:
+        return loss_in_table(options.arms, state.table, p)
+    return loss_of_point(options.points, state.theta, p)
+
+
+@kernel
+def weigh(options: Options, state: State) -> None:
+    """Write (1 - gamma) P_t + gamma/N into weights, P_t(p) ~ exp(-eta estimated loss), zero for the candidate."""
+    eta, gamma = state.rates[0], state.rates[1]
+    size = others(state)
+    least = math.inf
+    for p in range(state.weights.shape[0]):
+        state.weights[p] = estimated_loss(options, state, p) if in_base(state, p) else math.inf
+        least = min(least, state.weights[p])
+    total = 0.0
+    for p in range(state.weights.shape[0]):
+        state.weights[p] = math.exp(eta * (least - state.weights[p])) if in_base(state, p) else 0.0
+        total += state.weights[p]
+    for p in range(state.weights.shape[0]):
+        if in_base(state, p):
+            state.weights[p] = (1.0 - gamma) * state.weights[p] / total + gamma / size
+
+
+@kernel
+def plan_base(known: Known, options: Options, state: State, work: Work) -> int:
+    """Write the base's rates, its weights of policies, what they mean for arms, and the covariance of that."""
+    plan_rates(state, False)
+    weigh(options, state)
+    marginals(options.arms, state.weights, state.base)
+    if options.linear == 0.0:
+        return OK
+    base_covariance(known, state, work)
+    return invert(state)
+
+
+@kernel
+def refresh(known: Known, options: Options, state: State, work: Work) -> int:
+    """Compute the plan: pi_t = q_1 candidate + q_2 base."""
+    S = state.pi.shape[0]
+    if not all_finite(state.theta) or not all_finite(state.master.losses):
+        return NOT_FINITE
+    for x in range(S):
+        if not all_finite(state.table[x]):
+            return NOT_FINITE
+    if state.facts.fixed_in[0] != state.master.epoch[0]:
+        status = begin_epoch(known, options, state, work)
+        if status != OK:
+            return status
+    plan_master(state)
+    status = plan_base(known, options, state, work)
+    for x in range(S):
+        for a in range(state.pi.shape[1]):
+            state.pi[x, a] = state.master.shares[1] * state.base[x, a]
+        state.pi[x, int(options.arms[int(state.candidate[0]), x])] += state.master.shares[0]
+    return status
+
+
+@kernel
+def choose(known: Known, options: Options, state: State, work: Work, x: int, draw: Draw, carried: Carried) -> int:
+    """Draw the option, then the policy, and play its arm.
+
+    The direction is Sigma^-1 phi/q_2 of the base, or the importance weight 1/(q_2 base(a|x)); zero if the candidate was
+    drawn.
+    """
+    master, direction = state.master, carried.direction
+    u, v = draw.uniforms
+    option = 0 if u < master.shares[0] else 1
+    drawn = int(state.candidate[0]) if option == 0 else draw_policy(state.weights, v)
+    arm = int(options.arms[drawn, x])
+    for i in range(direction.shape[0]):
+        direction[i] = 0.0
+    if option == 1 and options.linear == 0.0:
+        direction[0] = 1.0 / (master.shares[1] * state.base[x, arm])
+    elif option == 1:
+        inside(known, state, x, arm, work.vector)
+        apply_inverse(state.inverse, work.vector, work.half, direction)
+        for i in range(direction.shape[0]):
+            direction[i] /= master.shares[1]
+    tell(master, option, carried.told)
+    carried.drawn[0] = drawn
+    return arm
+
+
+@kernel
+def learn(known: Known, options: Options, state: State, play: Play, carried: Carried) -> None:
+    """Tell the master, and the base if it played; what an earlier epoch decided is counted and not learnt from."""
+    state.t[0] += 1.0
+    if carried.told.epoch[0] != state.master.epoch[0]:
+        return
+    if options.linear == 0.0:
+        state.table[play.x, play.a] += (play.loss + 1.0) * carried.direction[0]
+    else:
+        for i in range(state.theta.shape[0]):
+            state.theta[i] += play.loss * carried.direction[i]
+    hear(state.master, play.loss, carried.told)
+    state.counts[int(carried.drawn[0])] += 1.0
+    end_epoch_of_policies(state)
+    if state.master.clock[0] == 1.0:
+        forget_plays(state.table)
+
+
+@kernel
+def possible(known: Known, options: Options, play: Play, carried: Carried, propensity: float) -> bool:
+    """Check what the master is told, and that the policy drawn is a number that a policy can have."""
+    drawn = carried.drawn[0]
+    listed = 0.0 <= drawn < options.arms.shape[0] and drawn == math.floor(drawn)
+    return listed and possible_option(known, options, play, carried, propensity)
+
+
+TEXT = kernel_text(
+    options=Options,
+    state=State,
+    work=Work,
+    carried=Carried,
+    refresh=refresh,
+    choose=choose,
+    learn=learn,
+    possible=possible,
+)
