@@ -2,125 +2,81 @@
 
     python examples/own_algorithm.py
 
-Seven small functions on numbers and small arrays, written once: they run compiled in `simulate`, and interpreted in the
-debugger (`start(..., interpreted=True)`), bit for bit the same.
+Declare what it remembers, write what it plans and what it learns: it runs compiled, sixteen replications at a time in
+`simulate`, on a GPU, and interpreted in the debugger (`start(..., interpreted=True)`), bit for bit the same.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 import bothworlds as bw
 from bothworlds import environments as en
-from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.jit.compile import kernel
-from bothworlds.kernels.entries import KernelText, World
-from bothworlds.kernels.arithmetic import matrix_of, row_of
-from bothworlds.kernels.plan import choose_only, plain_numbers
-from bothworlds.kernels.random import Seed
-from bothworlds.kernels.status import OK
-from bothworlds.policy import Machine
-from bothworlds.theory.frame import world_of
+from bothworlds import kernels as k
 
 ROUNDS, REPLICATIONS = 20_000, 20
 
 
+class Options(NamedTuple):
+    """Hyper-parameters."""
+
+    epsilon: float
+
+
 class State(NamedTuple):
-    """Updates so far; counts and sums of losses, and the plan, per context and arm."""
+    """What is learnt, and the plan: S contexts, K arms."""
 
-    t: Floats
-    sigma: Floats  # there is no covariance; one number under the common name
-    counts: Floats
-    losses: Floats
-    pi: Floats
-
-
-def sizes(B: int, K: int, d: int) -> tuple[int, int]:  # noqa: ARG001
-    """Return how many numbers the memory takes: of the learner, and with an entry per context."""
-    return 2, 3 * B * K
+    t: Annotated[k.Floats, k.learnt()]  # updates so far, counted from 1
+    counts: Annotated[k.Floats, k.learnt("S", "K")]
+    losses: Annotated[k.Floats, k.learnt("S", "K")]
+    pi: Annotated[k.Floats, k.planned("S", "K")]
 
 
-@kernel
-def state_of(memory: Floats, cells: Floats, B: int, K: int, d: int) -> State:  # noqa: ARG001
-    """Name the parts of the memory."""
-    return State(
-        t=row_of(memory, 0, 1),
-        sigma=matrix_of(memory, 1, 1, 1),
-        counts=matrix_of(cells, 0, B, K),
-        losses=matrix_of(cells, B * K, B, K),
-        pi=matrix_of(cells, 2 * B * K, B, K),
-    )
+@k.kernel
+def mean_loss(known: k.Known, state: State, x: int, a: int) -> k.Number:
+    """Return the mean loss of an arm in a context; infinite if it is not offered."""
+    return state.losses[x, a] / (1.0 + state.counts[x, a]) + known.blocked[x, a]
 
 
-@kernel
-def work_of(memory: Floats, cells: Floats, B: int, K: int, d: int) -> Floats:  # noqa: ARG001
-    """Return the scratch space: nothing is needed."""
-    return memory
-
-
-@kernel
-def refresh(world: World, numbers: Floats, state: State, work: Floats) -> int:  # noqa: ARG001
-    """Compute the plan: the smallest mean loss, and epsilon spread evenly over the arms offered (world.e)."""
-    epsilon = numbers[0]
+@k.kernel
+def refresh(known: k.Known, options: Options, state: State, work: Any) -> int:
+    """Compute the plan: the smallest mean loss, and epsilon spread evenly over the arms offered (known.e)."""
     for x in range(state.pi.shape[0]):
-        best, least = 0, 1e300
+        least = mean_loss(known, state, x, 0)
+        for a in range(1, state.pi.shape[1]):
+            least = k.smaller(least, mean_loss(known, state, x, a))
+        ties = 0.0 * least
         for a in range(state.pi.shape[1]):
-            mean = state.losses[x, a] / (1.0 + state.counts[x, a]) + world.blocked[x, a]
-            if mean < least:
-                best, least = a, mean
+            ties = ties + k.where(mean_loss(known, state, x, a) <= least, 1.0, 0.0)
         for a in range(state.pi.shape[1]):
-            state.pi[x, a] = epsilon * world.e[x, a]
-        state.pi[x, best] += 1.0 - epsilon
-    return OK
+            best = k.where(mean_loss(known, state, x, a) <= least, 1.0 / ties, 0.0)
+            state.pi[x, a] = (1.0 - options.epsilon) * best + options.epsilon * known.e[x, a]
+    return k.OK
 
 
-@kernel
-def learn(
-    world: World,  # noqa: ARG001
-    numbers: Floats,  # noqa: ARG001
-    state: State,
-    x: int,
-    a: int,
-    loss: float,
-    direction: Floats,  # noqa: ARG001
-    baseline: Floats,  # noqa: ARG001
-) -> None:
+@k.kernel
+def learn(known: k.Known, options: Options, state: State, play: k.Play, carried: Any) -> None:
     """Add one observation."""
-    state.counts[x, a] += 1.0
-    state.losses[x, a] += loss
+    k.add_at(state.counts, play.x, play.a, 1.0)
+    k.add_at(state.losses, play.x, play.a, play.loss)
     state.t[0] += 1.0
 
 
-TEXT = KernelText(sizes, plain_numbers, state_of, work_of, refresh, choose_only, learn)
+TEXT = k.kernel_text(options=Options, state=State, refresh=refresh, choose=k.choose_only, learn=learn, together=True)
 
 
 @dataclass(frozen=True, kw_only=True)
-class EpsilonGreedy:
+class EpsilonGreedy(bw.Algorithm):
     """Play the arm of the smallest mean loss in this context, and with probability epsilon any arm."""
 
     epsilon: float = 0.1
 
-    def machine(self, problem: bw.Problem, frame: dict[str, Floats] | None = None) -> Machine:  # noqa: ARG002
+    def machine(self, problem: bw.Problem, frame: Mapping[str, k.Floats] | None = None) -> k.Machine:
         """Make the algorithm ready for a problem."""
-        evenly = problem.available / problem.available.sum(axis=1, keepdims=True)
-
-        def begin(state: Any) -> None:
-            state.t[...] = 1.0
-
-        return Machine(
-            text=TEXT,
-            world=world_of(problem, evenly, np.zeros((*evenly.shape, 0))),
-            numbers=np.array([self.epsilon]),
-            begin=begin,
-            learnt=("t", "counts", "losses"),
-            frame={},
-            has_baseline=False,
-        )
-
-    def start(self, problem: bw.Problem, *, rng: Seed = None, interpreted: bool = False) -> bw.Policy:
-        """Begin on a problem."""
-        return bw.Policy.begin(self, problem, self.machine(problem), rng=rng, interpreted=interpreted)
+        known = k.known_of(problem, k.even_play(problem.available), np.zeros((*problem.available.shape, 0)))
+        return k.Machine(text=TEXT, known=known, options=Options(self.epsilon))
 
 
 def main() -> None:

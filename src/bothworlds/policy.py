@@ -16,6 +16,7 @@ from bothworlds.kernels.arithmetic import WIDTH
 from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.kernels.contract import Machine, out_of_blocks
 from bothworlds.kernels.entries import body_of, compiled_entries, interpreted_entries, memory_of, part_of, put
+from bothworlds.kernels.jit.compile import explained
 from bothworlds.kernels.random import Seed, key_from
 from bothworlds.kernels.status import DAMAGED, OK
 from bothworlds.plain import to_plain
@@ -64,7 +65,8 @@ class Policy:
         direction, baseline = machine.carried
         self._direction, self._baseline = np.zeros(direction), np.zeros(baseline)
         self._rounds = OpenRounds()
-        self._refresh()
+        with explained(packs=machine.text.wide):
+            self._refresh()
 
     @classmethod
     def begin(

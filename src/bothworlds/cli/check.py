@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from bothworlds.cli.common import BAD_INPUT, FAILED, answer, json_option, leave, reading
+from bothworlds.problem import Problem
 from bothworlds.simulation.conformance import check_algorithm
 from bothworlds.simulation.study import Study
 
@@ -38,9 +39,21 @@ def check(target: str, as_json: bool) -> None:
         return
     algorithm = _loaded(target)
     findings = check_algorithm(algorithm)
-    _tell(target, findings, "conforms", as_json=as_json)
+    _tell(target, findings, f"conforms; {_speed(algorithm)}", as_json=as_json)
     if findings:
         sys.exit(FAILED)
+
+
+def _speed(algorithm: Any) -> str:
+    """Say how fast the simulator can play an algorithm, and what keeps it from more."""
+    if not hasattr(algorithm, "machine"):
+        return "plain Python, one decision at a time: written as kernel text it would run compiled"
+    text = algorithm.machine(Problem(features=[[[1.0], [-1.0]]], probabilities=[1.0])).text
+    if not text.wide:
+        return "replications play one by one: kernel_text(together=True) would let sixteen play at once"
+    if not text.together:
+        return "sixteen replications plan at once and play one by one: kernel_text(together=True) would do all at once"
+    return "sixteen replications play at once"
 
 
 def _tell(target: str, findings: list[str], good: str, *, as_json: bool) -> None:

@@ -116,6 +116,20 @@ def at(table: Any, x: Place, a: Place) -> Number:
     return float(table[x, a])
 
 
+def add_at(table: Any, x: Place, a: Place, number: Number) -> None:
+    """Add a number to the entry of context x and arm a; of lanes, to that of each lane's own x and a.
+
+    >>> table = np.zeros((1, 2, 8))
+    >>> add_at(table, 3, 1, 0.5)
+    >>> float(table[0, 1, 3])
+    0.5
+    """
+    if table.ndim == 3:
+        table[x // WIDTH, a, x % WIDTH] += number
+    else:
+        table[x, a] += number
+
+
 def count_of(column: Any) -> int:
     """Return how many contexts a column of numbers has, those beyond the last that fill a block included."""
     return int(column.shape[0]) * (WIDTH if column.ndim == 2 else 1)

@@ -16,6 +16,7 @@ import numpy as np
 
 from bothworlds.environments import Environment
 from bothworlds.kernels.arrays import Ints
+from bothworlds.kernels.jit.compile import explained
 from bothworlds.kernels.random import Seed, key_from
 from bothworlds.plain import to_plain
 from bothworlds.problem.checks import whole
@@ -260,9 +261,8 @@ def play(
     workers = threads or os.cpu_count() or 1
     groups = _groups(replications, workers, most_at_once(machine))
     lanes = lanes_for(len(groups[0]))
-    Replications(machine, setting, groups[0], lanes=lanes).advance(
-        1
-    )  # compiles in this thread, before the others start
+    with explained(packs=lanes > 1):  # compiles in this thread, before the others start
+        Replications(machine, setting, groups[0], lanes=lanes).advance(1)
     stop = threading.Event()
 
     def play_some(numbers: range) -> tuple[list[Outcome], float]:

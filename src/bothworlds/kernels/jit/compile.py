@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 import numba
 import numba.core.config
+from numba.core.errors import NumbaError
 from numba.extending import overload, register_jitable
 
 from bothworlds.kernels.jit import wide as wide  # numbers of eight, to the compiler
@@ -79,6 +80,36 @@ def _know_by_folder(dispatcher: Any) -> None:
     bytecode, so that everything would be compiled twice.
     """
     dispatcher._cache._index_key = lambda signature, codegen: (signature, codegen.magic_tuple())
+
+
+@contextlib.contextmanager
+def explained(*, packs: bool) -> Iterator[None]:
+    """Say in a sentence why kernel text cannot be compiled, instead of pages; ``packs``: it works on many at once."""
+    try:
+        yield
+    except NumbaError as error:
+        raise TypeError(in_words(str(error), packs=packs)) from None
+
+
+def in_words(message: str, *, packs: bool) -> str:
+    """Return what a compiler's message says of an author's text: where, what, and what to do.
+
+    >>> in_words('Cannot unify float64 and Pack(lanes, 16) File "mine.py", line 12:', packs=True)[:71]
+    'kernel text cannot be compiled: mine.py, line 12: Cannot unify float64 '
+    """
+    places = re.findall(r'File "([^"]+)", line (\d+)', message)
+    own = [f"{Path(file).name}, line {line}: " for file, line in places if f"{os.sep}bothworlds{os.sep}" not in file]
+    said = re.findall(
+        r"(?:No implementation of function|Cannot|Invalid|Unknown|Untyped)[^\n]*(?:\n\s*>>>[^\n]*)?", message
+    )
+    reason = re.sub(r"\s+", " ", said[-1] if said else message[:200])
+    advice = (
+        "The text is declared to work on many numbers at once: choose with `where` instead of `if`, and stop loops "
+        "with `every`; or leave `wide` and `together` out, and replications play one by one"
+        if packs
+        else "Kernel text knows numbers, arrays and records only"
+    )
+    return f"kernel text cannot be compiled: {own[-1] if own else ''}{reason}. {advice}"
 
 
 def source_hash(package: Path | None = None) -> str:

@@ -306,13 +306,18 @@ def _holds_contexts(table: Any) -> bool:
     return bool(isinstance(table, types.Array) and table.dtype is CONTEXTS)
 
 
+def _numbers_at(context: Any, builder: Any, table: Any, value: Any) -> Any:
+    """Return the address of the first number of a contiguous array of packs, or of floats."""
+    data = cgutils.create_struct_proxy(table)(context, builder, value=value).data
+    return builder.bitcast(data, ir.DoubleType().as_pointer())
+
+
 @intrinsic
 def _entry(typing_context: Any, table: Any, position: Any, lane: Any) -> Any:
     """Return one of the eight numbers of the pack at a position in contiguous memory."""
 
     def build(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        data = cgutils.create_struct_proxy(sig.args[0])(context, builder, value=args[0]).data
-        start = builder.bitcast(data, ir.DoubleType().as_pointer())
+        start = _numbers_at(context, builder, sig.args[0], args[0])
         offset = builder.add(builder.mul(args[1], args[1].type(WIDTH)), args[2])
         return builder.load(builder.gep(start, [offset]))
 
@@ -320,14 +325,31 @@ def _entry(typing_context: Any, table: Any, position: Any, lane: Any) -> Any:
 
 
 @intrinsic
+def _add_entry(typing_context: Any, table: Any, position: Any, lane: Any, number: Any) -> Any:
+    """Add to one of the eight numbers of the pack at a position in contiguous memory."""
+
+    def build(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        start = _numbers_at(context, builder, sig.args[0], args[0])
+        place = builder.gep(start, [builder.add(builder.mul(args[1], args[1].type(WIDTH)), args[2])])
+        builder.store(builder.fadd(builder.load(place), args[3]), place)
+        return context.get_dummy_value()
+
+    return types.void(table, types.intp, types.intp, types.float64), build
+
+
+def _pack_of(places: Any) -> PackType:
+    """Return the kind of pack that has one number for each of some places."""
+    return next(pack for pack, own in PLACES.items() if own == places)
+
+
+@intrinsic
 def _entries(typing_context: Any, table: Any, x: Any, columns: Any, a: Any, depth: Any, i: Any) -> Any:
     """Return the number at (x, a, i) of each lane's own x and a, in contiguous memory; of its own, where it has one."""
-    pack = next(pack for pack, places in PLACES.items() if places == x)
+    pack = _pack_of(x)
     in_lanes = table.dtype is pack
 
     def build(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        data = cgutils.create_struct_proxy(sig.args[0])(context, builder, value=args[0]).data
-        start = builder.bitcast(data, ir.DoubleType().as_pointer())
+        start = _numbers_at(context, builder, sig.args[0], args[0])
         arms = spread(context, builder, args[3], sig.args[3], x)
         result = ir.Constant(vector(pack), ir.Undefined)
         for k in range(pack.width):
@@ -342,8 +364,30 @@ def _entries(typing_context: Any, table: Any, x: Any, columns: Any, a: Any, dept
     return pack(*kinds), build
 
 
+@intrinsic
+def _add_entries(typing_context: Any, table: Any, x: Any, columns: Any, a: Any, number: Any) -> Any:
+    """Add to the number at (x, a) of each lane's own x and a, in its own part of contiguous memory."""
+    pack = _pack_of(x)
+
+    def build(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        start = _numbers_at(context, builder, sig.args[0], args[0])
+        more = spread(context, builder, args[4], sig.args[4], pack)
+        for k in range(pack.width):
+            one, other, own = (builder.extract_element(each, INDEX(k)) for each in (args[1], args[3], more))
+            position = builder.add(builder.mul(one, args[2]), other)
+            place = builder.gep(
+                start, [builder.add(builder.mul(position, position.type(pack.width)), position.type(k))]
+            )
+            builder.store(builder.fadd(builder.load(place), own), place)
+        return context.get_dummy_value()
+
+    return types.void(table, x, types.intp, x, number if number == pack else types.float64), build
+
+
 read: Any = _entry
 read_each: Any = _entries
+add_to: Any = _add_entry
+add_to_each: Any = _add_entries
 
 
 @overload(arithmetic.at, strict=False)
@@ -353,6 +397,19 @@ def _compiled_at(table: Any, x: Any, a: Any) -> Any:
     if isinstance(x, PlacesType):
         return lambda table, x, a: read_each(table, x, table.shape[1], a, 1, 0)
     return lambda table, x, a: table[x, a]
+
+
+@overload(arithmetic.add_at, strict=False)
+def _compiled_add_at(table: Any, x: Any, a: Any, number: Any) -> Any:
+    if _holds_contexts(table):
+        return lambda table, x, a, number: add_to(table, (x // WIDTH) * table.shape[1] + a, x % WIDTH, number)
+    if isinstance(x, PlacesType):
+        return lambda table, x, a, number: add_to_each(table, x, table.shape[1], a, number)
+
+    def add_one(table: Any, x: Any, a: Any, number: Any) -> None:
+        table[x, a] += number
+
+    return add_one
 
 
 @overload(arithmetic.count_of, strict=False)
