@@ -64,7 +64,7 @@ def learn(known: k.Known, options: Options, state: State, play: k.Play, carried:
     state.t[0] += 1.0
 
 
-TEXT = k.kernel_text(options=Options, state=State, refresh=refresh, choose=k.choose_only, learn=learn, together=True)
+TEXT = k.kernel_text(refresh, k.choose_only, learn, together=True)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -36,7 +36,7 @@ def learn(known: Known, options: Any, state: State, play: Play, carried: Any) ->
     state.t[0] += 1.0
 
 
-TEXT = kernel_text(state=State, refresh=refresh, choose=choose_only, learn=learn, together=True)
+TEXT = kernel_text(refresh, choose_only, learn, together=True)
 
 
 @dataclass(frozen=True, eq=False)

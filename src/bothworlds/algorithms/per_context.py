@@ -123,16 +123,7 @@ def learn(known: Known, options: Options, state: State, play: Play, carried: Car
     state.t[0] += 1.0
 
 
-TEXT = kernel_text(
-    options=Options,
-    state=State,
-    work=Work,
-    carried=Carried,
-    refresh=refresh,
-    choose=choose,
-    learn=learn,
-    possible=possible_weight,
-)
+TEXT = kernel_text(refresh, choose, learn, possible=possible_weight)
 
 
 def per_context_machine(problem: Problem, options: Options) -> Machine:

@@ -11,7 +11,7 @@ The state has fields ``t``, one more than the updates so far, and ``pi``, the pr
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, get_type_hints
 
 import numpy as np
 
@@ -86,23 +86,21 @@ def anything(known: Known, options: Any, play: Play, carried: Any, propensity: f
 
 
 def kernel_text(
-    *,
-    state: type,
     refresh: Callable[..., int],
     choose: Callable[..., int],
     learn: Callable[..., None],
-    options: type = Nothing,
-    work: type = Nothing,
-    carried: type = Nothing,
+    *,
     possible: Callable[..., bool] = anything,
     wide: bool = False,
     together: bool = False,
     static: tuple[str, ...] = (),
 ) -> KernelText:
-    """Put an algorithm together from its records and its functions; ``static`` names options.
+    """Put an algorithm together from its functions; their annotations say which records they take.
 
-    ``possible`` tells whether any plan can have made a decision (`kernels.possible`).
+    ``possible`` tells whether any plan can have made a decision (`kernels.possible`); ``static`` names options.
     """
+    options, state, work = (_record(name, refresh) for name in ("options", "state", "work"))
+    carried = _record("carried", choose, learn)
     memory, outside = Layout(state, work), Layout(options, carried, Known)
     return KernelText(
         memory=memory,
@@ -120,6 +118,13 @@ def kernel_text(
         together=together,
         static=tuple(outside.leaves[name].place(Sizes(0, 0, 0))[0] for name in static),
     )
+
+
+def _record(name: str, *functions: Callable[..., Any]) -> type:
+    """Return the record that an argument of one of the functions is annotated with, or one without fields."""
+    hints: list[Any] = [get_type_hints(function).get(name) for function in functions]
+    found: type = next((hint for hint in hints if hasattr(hint, "_fields")), Nothing)
+    return found
 
 
 def known_of(problem: Any, exploration: Floats, coordinates: Floats) -> Known:

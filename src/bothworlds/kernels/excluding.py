@@ -12,11 +12,14 @@ import math
 from typing import Any
 
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.contract import Known
+from bothworlds.kernels.contract import Draw, Known
 from bothworlds.kernels.jit.compile import kernel
-from bothworlds.kernels.matrix import leverage
-from bothworlds.kernels.plan import clear
+from bothworlds.kernels.matrix import apply_inverse, leverage
+from bothworlds.kernels.plan import clear, draw_from, invert
+from bothworlds.kernels.simplex import shannon_point
+from bothworlds.kernels.status import OK
 
+LEAST_RATE = 1e-300
 DEPENDENT = 1e-9  # a pivot this small is a direction that the features of M do not have
 
 
@@ -96,7 +99,29 @@ def highest_leverage(known: Known, state: Any, work: Any) -> float:
 
 
 @kernel
-def explore(known: Known, state: Any) -> int:
+def span_of_base(known: Known, state: Any, work: Any) -> tuple[int, float, float]:
+    """Find the coordinates J of the policy in ``base`` and its covariance; return a status, how many, and 1/lambda."""
+    for i in range(state.span.shape[0]):
+        state.span[i] = 1.0
+    base_covariance(known, state, work)
+    rank = find_span(state)
+    base_covariance(known, state, work)
+    status = invert(state)
+    highest = highest_leverage(known, state, work) if status == OK else 0.0
+    return status, rank, highest
+
+
+@kernel
+def base_direction(known: Known, state: Any, work: Any, x: int, arm: int, direction: Floats) -> None:
+    """Write Sigma^-1 phi(arm, x)/q_2 of the base."""
+    inside(known, state, x, arm, work.vector)
+    apply_inverse(state.inverse, work.vector, work.half, direction)
+    for i in range(direction.shape[0]):
+        direction[i] /= state.master.shares[1]
+
+
+@kernel
+def play_evenly(known: Known, state: Any) -> int:
     """Let the base play its arms evenly; return the largest number of them."""
     most = 1
     for x in range(state.base.shape[0]):
@@ -106,6 +131,32 @@ def explore(known: Known, state: Any) -> int:
         for a in range(state.base.shape[1]):
             state.base[x, a] = 1.0 / max(count, 1) if in_base(known, state, x, a, alone) else 0.0
     return most
+
+
+@kernel
+def play_softly(known: Known, state: Any, x: int) -> None:
+    """Turn the losses in ``base`` into the base's policy in a context: (1 - gamma) softmax + gamma even play of M."""
+    eta, gamma = state.rates[0], state.rates[1]
+    count = others(known, state, x)
+    alone = count == 0
+    row = state.base[x]
+    for a in range(row.shape[0]):
+        if not in_base(known, state, x, a, alone):
+            row[a] = math.inf
+    shannon_point(row, max(eta, LEAST_RATE), row)
+    for a in range(row.shape[0]):
+        even = 1.0 / max(count, 1) if in_base(known, state, x, a, alone) else 0.0
+        row[a] = (1.0 - gamma) * row[a] + gamma * even
+
+
+@kernel
+def draw_option(state: Any, x: int, draw: Draw) -> tuple[int, int]:
+    """Draw the option, 0 for the candidate and 1 for the base, and the arm: the base's where the candidate has none."""
+    option = 0 if draw.uniforms[0] < state.master.shares[0] else 1
+    arm = int(state.candidate[x])
+    if option == 1 or arm < 0:
+        arm = draw_from(state.base, x, draw.uniforms[1])
+    return option, arm
 
 
 @kernel

@@ -128,6 +128,15 @@ def invert(state: Any) -> int:
 
 
 @kernel
+def explore(known: Known, state: Any, eta: Number, gamma: Number) -> int:
+    """Compute pi_t = (1 - gamma_t) q_t + gamma_t e*, Sigma_t and its inverse, and note the rates; return a status."""
+    mix(known, state, gamma)
+    state.rates[0] = eta
+    state.rates[1] = gamma
+    return invert(state)
+
+
+@kernel
 def draw_from(table: Floats, x: Place, u: Number) -> Place:
     """Return the arm drawn by a uniform u from a row of a table of probabilities; never one of probability zero."""
     drawn = 0
@@ -180,7 +189,9 @@ def choose_only(known: Known, options: Any, state: Any, work: Any, x: Place, dra
 
 
 @kernel
-def choose_exactly(known: Known, options: Any, state: Any, work: Any, x: Place, draw: Draw, carried: Any) -> Place:
+def choose_exactly(
+    known: Known, options: Any, state: Any, work: Any, x: Place, draw: Draw, carried: Direction
+) -> Place:
     """Draw A_t from pi_t(x) and write direction = Sigma_t^-1 phi(A_t, x); return A_t."""
     arm = draw_arm(state.pi, x, draw.uniforms)
     exact_direction(known, state, work, x, arm, carried.direction)
@@ -188,7 +199,7 @@ def choose_exactly(known: Known, options: Any, state: Any, work: Any, x: Place, 
 
 
 @kernel
-def add_estimate(known: Known, options: Any, state: Any, play: Play, carried: Any) -> None:
+def add_estimate(known: Known, options: Any, state: Any, play: Play, carried: Direction) -> None:
     """Add theta_hat = loss times direction to Theta, and advance the clock."""
     for i in range(state.theta.shape[0]):
         state.theta[i] += play.loss * carried.direction[i]

@@ -18,10 +18,9 @@ from typing import Annotated, Any, NamedTuple
 
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.corral import master_point
+from bothworlds.kernels.excluding import LEAST_RATE
 from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.layout import carries, learnt, planned, recalled
-
-LEAST_RATE = 1e-300
 
 
 class Master(NamedTuple):

@@ -7,7 +7,7 @@ from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Known
 from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.layout import learnt, planned, scratch
-from bothworlds.kernels.plan import add_context, clear, covariance, estimate, invert, mix
+from bothworlds.kernels.plan import add_context, clear, covariance, estimate, explore
 from bothworlds.kernels.simplex import shannon_point
 
 TINY = 1e-300
@@ -61,7 +61,4 @@ def shannon_plan(known: Known, state: Any, work: Any, eta: Number, gamma: Number
         shannon_point(q, eta, q)
         add_context(known, x, q, work.sums)
     covariance(known, state.q, work.sums, state.sigma)
-    mix(known, state, gamma)
-    state.rates[0] = eta
-    state.rates[1] = gamma
-    return invert(state)
+    return explore(known, state, eta, gamma)

@@ -16,7 +16,6 @@ from bothworlds.kernels.experts import loss_of_point, weigh_policies
 from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.layout import given, scratch
 from bothworlds.kernels.plan import (
-    Direction,
     add_context,
     add_estimate,
     all_finite,
@@ -24,8 +23,7 @@ from bothworlds.kernels.plan import (
     clear,
     covariance,
     estimate,
-    invert,
-    mix,
+    explore,
 )
 from bothworlds.kernels.possible import possible_leverage
 from bothworlds.kernels.shannon import State
@@ -83,22 +81,10 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
     for x in range(state.q.shape[0]):
         add_context(known, x, state.q[x], work.sums)
     covariance(known, state.q, work.sums, state.sigma)
-    mix(known, state, options.gamma)
-    state.rates[0] = options.eta
-    state.rates[1] = options.gamma
-    return invert(state)
+    return explore(known, state, options.eta, options.gamma)
 
 
-TEXT = kernel_text(
-    options=Options,
-    state=State,
-    work=Work,
-    carried=Direction,
-    refresh=refresh,
-    choose=choose_exactly,
-    learn=add_estimate,
-    possible=possible_leverage,
-)
+TEXT = kernel_text(refresh, choose_exactly, add_estimate, possible=possible_leverage)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -93,6 +93,4 @@ def learn(known: Known, options: Options, state: State, play: Play, carried: Dir
     state.t[0] += 1.0
 
 
-TEXT = kernel_text(
-    options=Options, state=State, work=Work, carried=Direction, refresh=refresh, choose=choose_exactly, learn=learn
-)
+TEXT = kernel_text(refresh, choose_exactly, learn)

@@ -16,7 +16,6 @@ from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.layout import given, learnt, planned
 from bothworlds.kernels.logdet import logdet_point
 from bothworlds.kernels.plan import (
-    Direction,
     add_context,
     add_estimate,
     all_finite,
@@ -24,8 +23,7 @@ from bothworlds.kernels.plan import (
     clear,
     covariance,
     estimate,
-    invert,
-    mix,
+    explore,
 )
 from bothworlds.kernels.possible import possible_leverage
 from bothworlds.kernels.status import NOT_FINITE, OK
@@ -72,23 +70,10 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
             return status
         add_context(known, x, state.q[x], work.sums)
     covariance(known, state.q, work.sums, state.sigma)
-    gamma = 4.0 * eta * eta * options.weight
-    mix(known, state, gamma)
-    state.rates[0] = eta
-    state.rates[1] = gamma
-    return invert(state)
+    return explore(known, state, eta, 4.0 * eta * eta * options.weight)
 
 
-TEXT = kernel_text(
-    options=Options,
-    state=State,
-    work=Work,
-    carried=Direction,
-    refresh=refresh,
-    choose=choose_exactly,
-    learn=add_estimate,
-    possible=possible_leverage,
-)
+TEXT = kernel_text(refresh, choose_exactly, add_estimate, possible=possible_leverage)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -106,17 +106,7 @@ def learn(known: Known, options: Options, state: State, play: Play, carried: Dir
     learn_arm(known, options, state, play, carried)
 
 
-TEXT = kernel_text(
-    options=Options,
-    state=State,
-    work=Work,
-    carried=Direction,
-    refresh=refresh,
-    choose=choose,
-    learn=learn,
-    possible=possible_leverage,
-    wide=True,
-)
+TEXT = kernel_text(refresh, choose, learn, possible=possible_leverage, wide=True)
 RESAMPLING = TEXT._replace(choose=choose_resampling, possible=anything)
 
 

@@ -3,10 +3,11 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple, overload
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
+from bothworlds.algorithms.on_samples import OnSamples
 from bothworlds.algorithms.options import (
     MGR,
     CovarianceChoice,
@@ -22,12 +23,10 @@ from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.layout import learnt, planned, recalled
 from bothworlds.kernels.plan import Direction, all_finite, choose_exactly
 from bothworlds.kernels.possible import possible_leverage
-from bothworlds.kernels.random import Seed
 from bothworlds.kernels.shannon import Work, expected_entropy, shannon_plan
 from bothworlds.kernels.status import NOT_FINITE
-from bothworlds.policy import Algorithm, Policy
 from bothworlds.problem import Problem, SampledProblem
-from bothworlds.sampled import Rule, SampledPolicy
+from bothworlds.sampled import Rule
 from bothworlds.theory.design import Design, Kind, check_design, design_for
 from bothworlds.theory.frame import frame_of
 
@@ -87,21 +86,11 @@ def learn(known: Known, options: Options, state: State, play: Play, carried: Dir
     state.t[0] += 1.0
 
 
-TEXT = kernel_text(
-    options=Options,
-    state=State,
-    work=Work,
-    carried=Direction,
-    refresh=refresh,
-    choose=choose_exactly,
-    learn=learn,
-    possible=possible_leverage,
-    together=True,
-)
+TEXT = kernel_text(refresh, choose_exactly, learn, possible=possible_leverage, together=True)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class RealFTRL(Algorithm):
+class RealFTRL(OnSamples):
     """FTRL with Shannon entropy and an entropy-adaptive rate: the paper's reformulation with arm-dependent features.
 
     q_t(x) is proportional to exp(-eta_t <phi(a, x), Theta>), pi_t = (1 - gamma_t) q_t + gamma_t e* with gamma_t =
@@ -146,18 +135,6 @@ class RealFTRL(Algorithm):
             raise ValueError(
                 f"covariance must be 'exact', 'reservoir', Reservoir(...) or MGR(...); got {self.covariance!r}"
             )
-
-    @overload
-    def start(self, problem: Problem, *, rng: Seed = None, interpreted: bool = False) -> Policy: ...
-    @overload
-    def start(self, problem: SampledProblem, *, rng: Seed = None, interpreted: bool = False) -> SampledPolicy: ...
-    def start(
-        self, problem: Problem | SampledProblem, *, rng: Seed = None, interpreted: bool = False
-    ) -> Policy | SampledPolicy:
-        """Begin on a problem; the same seed gives the same decisions."""
-        if isinstance(problem, SampledProblem):
-            return SampledPolicy.begin(self, problem, self.sampled_rule(problem), rng=rng, interpreted=interpreted)
-        return Policy.begin(self, problem, self.machine(problem), rng=rng, interpreted=interpreted)
 
     def _options(self, K: int, d: int, lam: float) -> Options:
         """Return the hyper-parameters as the kernel text wants them."""

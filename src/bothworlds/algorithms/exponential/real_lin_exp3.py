@@ -3,11 +3,12 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated, Literal, NamedTuple, overload
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 
 from bothworlds.algorithms.armwise import armwise_machine, complements_of
+from bothworlds.algorithms.on_samples import OnSamples
 from bothworlds.algorithms.options import (
     MGR,
     CovarianceChoice,
@@ -28,13 +29,11 @@ from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.layout import given
 from bothworlds.kernels.plan import Direction, add_estimate, all_finite, choose_exactly, draw_arm
 from bothworlds.kernels.possible import possible_leverage
-from bothworlds.kernels.random import Seed
 from bothworlds.kernels.resampling import Resampling, resample
 from bothworlds.kernels.shannon import State, Work, shannon_plan
 from bothworlds.kernels.status import NOT_FINITE, OK
-from bothworlds.policy import Algorithm, Policy
 from bothworlds.problem import Problem, SampledProblem
-from bothworlds.sampled import Rule, SampledPolicy
+from bothworlds.sampled import Rule
 from bothworlds.theory.armwise import Scales, armwise_frame
 from bothworlds.theory.design import Design, Kind, check_design, design_for
 from bothworlds.theory.exponential import Rates, exact_rates, printed_rates, resampled_rates, warn_of
@@ -89,13 +88,7 @@ def refresh_arms(known: Known, options: ArmwiseOptions, state: armwise.State, wo
 
 @kernel
 def choose_by_arm(
-    known: Known,
-    options: ArmwiseOptions,
-    state: armwise.State,
-    work: armwise.Work,
-    x: int,
-    draw: Draw,
-    carried: Direction,
+    known: Known, options: ArmwiseOptions, state: Any, work: Any, x: int, draw: Draw, carried: Direction
 ) -> int:
     """Draw A_t from pi_t(x) and write direction = Sigma_{t,A}^-1 x; return A_t."""
     arm = draw_arm(state.pi, x, draw.uniforms)
@@ -105,13 +98,7 @@ def choose_by_arm(
 
 @kernel
 def choose_by_arm_resampling(
-    known: Known,
-    options: ArmwiseOptions,
-    state: armwise.State,
-    work: armwise.Work,
-    x: int,
-    draw: Draw,
-    carried: Direction,
+    known: Known, options: ArmwiseOptions, state: Any, work: Any, x: int, draw: Draw, carried: Direction
 ) -> int:
     """Draw A_t from pi_t(x) and write a direction from draws instead; return A_t."""
     arm = draw_arm(state.pi, x, draw.uniforms)
@@ -120,34 +107,14 @@ def choose_by_arm_resampling(
     return arm
 
 
-TEXT = kernel_text(
-    options=Options,
-    state=State,
-    work=Work,
-    carried=Direction,
-    refresh=refresh,
-    choose=choose_exactly,
-    learn=add_estimate,
-    possible=possible_leverage,
-    together=True,
-)
+TEXT = kernel_text(refresh, choose_exactly, add_estimate, possible=possible_leverage, together=True)
 RESAMPLING = TEXT._replace(choose=choose_resampling, possible=anything, together=False)
-ARMWISE = kernel_text(
-    options=ArmwiseOptions,
-    state=armwise.State,
-    work=armwise.Work,
-    carried=Direction,
-    refresh=refresh_arms,
-    choose=choose_by_arm,
-    learn=learn_arm,
-    possible=possible_leverage,
-    wide=True,
-)
+ARMWISE = kernel_text(refresh_arms, choose_by_arm, learn_arm, possible=possible_leverage, wide=True)
 ARMWISE_RESAMPLING = ARMWISE._replace(choose=choose_by_arm_resampling, possible=anything)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class RealLinExp3(Algorithm):
+class RealLinExp3(OnSamples):
     """Exponential weights on linear loss estimates, for adversarial losses and a known horizon.
 
     q_t(a|x) is proportional to exp(-eta <x, Theta_a>), pi_t = (1 - gamma) q_t + gamma uniform, and the estimate is
@@ -211,18 +178,6 @@ class RealLinExp3(Algorithm):
             raise ValueError("exploration is uniform with arm-independent features; design needs 'arm-dependent'")
         if self.tuning == "printed" and not isinstance(self.covariance, MGR):
             raise ValueError("the printed tuning is that of a theorem on MGR; use it with covariance=MGR()")
-
-    @overload
-    def start(self, problem: Problem, *, rng: Seed = None, interpreted: bool = False) -> Policy: ...
-    @overload
-    def start(self, problem: SampledProblem, *, rng: Seed = None, interpreted: bool = False) -> SampledPolicy: ...
-    def start(
-        self, problem: Problem | SampledProblem, *, rng: Seed = None, interpreted: bool = False
-    ) -> Policy | SampledPolicy:
-        """Begin on a problem; the same seed gives the same decisions."""
-        if isinstance(problem, SampledProblem):
-            return SampledPolicy.begin(self, problem, self.sampled_rule(problem), rng=rng, interpreted=interpreted)
-        return Policy.begin(self, problem, self.machine(problem), rng=rng, interpreted=interpreted)
 
     def machine(self, problem: Problem, frame: Mapping[str, Floats] | None = None) -> Machine:
         """Make the algorithm ready for a problem; ``frame`` brings back the arrays of a saved policy."""

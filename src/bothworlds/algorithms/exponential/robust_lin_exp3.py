@@ -53,16 +53,7 @@ def choose(known: Known, options: Options, state: State, work: Work, x: int, dra
     return arm
 
 
-TEXT = kernel_text(
-    options=Options,
-    state=State,
-    work=Work,
-    carried=Direction,
-    refresh=refresh,
-    choose=choose,
-    learn=learn_arm,
-    wide=True,
-)
+TEXT = kernel_text(refresh, choose, learn_arm, wide=True)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

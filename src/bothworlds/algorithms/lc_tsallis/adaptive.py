@@ -10,7 +10,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from bothworlds.algorithms.checks import check_not_negative, check_positive
-from bothworlds.algorithms.lc_tsallis.algorithm_1 import Learner, Work, advance, explore, ftrl_points, trial_of
+from bothworlds.algorithms.lc_tsallis.algorithm_1 import Learner, Work, advance, ftrl_points, trial_of
 from bothworlds.kernels.arithmetic import (
     Number,
     Place,
@@ -32,7 +32,7 @@ from bothworlds.kernels.exploration import condition, smallest_rate
 from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.layout import carries, learnt, planned, recalled
 from bothworlds.kernels.matrix import cholesky, product, solve
-from bothworlds.kernels.plan import all_finite, draw_arm, exact_direction
+from bothworlds.kernels.plan import all_finite, draw_arm, exact_direction, explore
 from bothworlds.kernels.possible import possible_leverage
 from bothworlds.kernels.rates import MOST_EXPLORATION
 from bothworlds.kernels.resampling import Resampling
@@ -198,18 +198,7 @@ def learn(known: Known, options: Options, state: State, play: Play, carried: Car
     advance(state)
 
 
-TEXT = kernel_text(
-    options=Options,
-    state=State,
-    work=Work,
-    carried=Carried,
-    refresh=refresh,
-    choose=choose,
-    learn=learn,
-    possible=possible_leverage,
-    together=True,
-    static=("alpha",),
-)
+TEXT = kernel_text(refresh, choose, learn, possible=possible_leverage, together=True, static=("alpha",))
 
 
 @dataclass(frozen=True, kw_only=True)

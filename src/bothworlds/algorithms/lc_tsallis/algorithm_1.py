@@ -23,8 +23,7 @@ from bothworlds.kernels.plan import (
     covariance,
     draw_arm,
     estimate,
-    invert,
-    mix,
+    explore,
 )
 from bothworlds.kernels.possible import possible_leverage
 from bothworlds.kernels.rates import Rates, scheduled_exploration, scheduled_learning
@@ -100,15 +99,6 @@ def certified_exploration(known: Known, options: Any, state: Any, work: Any, eta
 
 
 @kernel
-def explore(known: Known, state: Any, eta: Number, gamma: Number) -> int:
-    """Compute pi_t = (1 - gamma_t) q_t + gamma_t e* (equation (3)), Sigma_t and its inverse; return a status."""
-    mix(known, state, gamma)
-    state.rates[0] = eta
-    state.rates[1] = gamma
-    return invert(state)
-
-
-@kernel
 def refresh(known: Known, options: Options, state: State, work: Work) -> int:
     """Compute the plan of round t from what is learnt; return a status."""
     if not all_finite(state.theta):
@@ -154,16 +144,7 @@ def learn(known: Known, options: Options, state: State, play: Play, carried: Dir
 
 
 TEXT = kernel_text(
-    options=Options,
-    state=State,
-    work=Work,
-    carried=Direction,
-    refresh=refresh,
-    choose=choose_exactly,
-    learn=learn,
-    possible=possible_leverage,
-    together=True,
-    static=("alpha", "certified"),
+    refresh, choose_exactly, learn, possible=possible_leverage, together=True, static=("alpha", "certified")
 )
 RESAMPLING = TEXT._replace(choose=choose_resampling, possible=anything, together=False)
 

@@ -3,13 +3,14 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, overload
+from typing import Any, Literal
 
 import numpy as np
 
 from bothworlds.algorithms.lc_tsallis.adaptive import Adaptive
 from bothworlds.algorithms.lc_tsallis.algorithm_1 import Certified, Paper
 from bothworlds.algorithms.lc_tsallis.matched import Matched
+from bothworlds.algorithms.on_samples import OnSamples
 from bothworlds.algorithms.options import (
     DEFAULT_BIAS,
     MGR,
@@ -22,11 +23,9 @@ from bothworlds.algorithms.options import (
 )
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Known, Machine, known_of
-from bothworlds.kernels.random import Seed
 from bothworlds.kernels.resampling import Resampling
-from bothworlds.policy import Algorithm, Policy
 from bothworlds.problem import Problem, SampledProblem
-from bothworlds.sampled import Rule, SampledPolicy
+from bothworlds.sampled import Rule
 from bothworlds.theory.design import Design, Kind, check_design, design_for
 from bothworlds.theory.forecast import Forecast, forecast
 from bothworlds.theory.frame import frame_of
@@ -43,7 +42,7 @@ TUNINGS: dict[str, type[Tuning]] = {
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class LCTsallisINF(Algorithm):
+class LCTsallisINF(OnSamples):
     """FTRL with Tsallis entropy for linear contextual bandits: best of both worlds.
 
     Plays pi_t = (1 - gamma_t) q_t + gamma_t e*, where q_t(x) minimises <sum of estimated losses, q> + psi(q)/eta_t
@@ -108,21 +107,6 @@ class LCTsallisINF(Algorithm):
                 f"{word} gives no exact leverages, which this tuning needs; use tuning='paper' with {word}"
             )
         check_design(self.design)
-
-    @overload
-    def start(self, problem: Problem, *, rng: Seed = None, interpreted: bool = False) -> Policy: ...
-    @overload
-    def start(self, problem: SampledProblem, *, rng: Seed = None, interpreted: bool = False) -> SampledPolicy: ...
-    def start(
-        self, problem: Problem | SampledProblem, *, rng: Seed = None, interpreted: bool = False
-    ) -> Policy | SampledPolicy:
-        """Begin on a problem; the same seed gives the same decisions.
-
-        ``interpreted`` runs the same text without compiling it: for the debugger, some hundred times slower.
-        """
-        if isinstance(problem, SampledProblem):
-            return SampledPolicy.begin(self, problem, self.sampled_rule(problem), rng=rng, interpreted=interpreted)
-        return super().start(problem, rng=rng, interpreted=interpreted)
 
     def design_for(self, problem: Problem) -> Design:
         """Return the exploration policy that a start on this problem uses."""

@@ -13,7 +13,6 @@ from bothworlds.algorithms.lc_tsallis.algorithm_1 import (
     Work,
     advance,
     certified_exploration,
-    explore,
     ftrl_points,
     trial_of,
 )
@@ -25,7 +24,7 @@ from bothworlds.kernels.exploration import condition
 from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.layout import learnt, planned, recalled
 from bothworlds.kernels.matrix import product
-from bothworlds.kernels.plan import Direction, all_finite, choose_exactly
+from bothworlds.kernels.plan import Direction, all_finite, choose_exactly, explore
 from bothworlds.kernels.possible import possible_leverage
 from bothworlds.kernels.rates import MOST_EXPLORATION, Rates
 from bothworlds.kernels.resampling import Resampling
@@ -159,18 +158,7 @@ def learn(known: Known, options: Options, state: State, play: Play, carried: Dir
     advance(state)
 
 
-TEXT = kernel_text(
-    options=Options,
-    state=State,
-    work=Work,
-    carried=Direction,
-    refresh=refresh,
-    choose=choose_exactly,
-    learn=learn,
-    possible=possible_leverage,
-    together=True,
-    static=("alpha",),
-)
+TEXT = kernel_text(refresh, choose_exactly, learn, possible=possible_leverage, together=True, static=("alpha",))
 
 
 @dataclass(frozen=True, kw_only=True)

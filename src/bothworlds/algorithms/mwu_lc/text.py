@@ -220,13 +220,4 @@ def learn(known: Known, options: Options, state: State, play: Play, carried: Car
         state.pace[0] = 0.0
 
 
-TEXT = kernel_text(
-    options=Options,
-    state=State,
-    work=Work,
-    carried=Carried,
-    refresh=refresh,
-    choose=choose,
-    learn=learn,
-    possible=possible_option,
-)
+TEXT = kernel_text(refresh, choose, learn, possible=possible_option)

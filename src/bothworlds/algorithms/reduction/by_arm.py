@@ -11,14 +11,13 @@ from bothworlds.kernels.armwise import Work, factor_of_arm
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Draw, Known, Play, kernel_text
 from bothworlds.kernels.epochs import end_epoch
-from bothworlds.kernels.excluding import explore, in_base, mix_options, others
+from bothworlds.kernels.excluding import draw_option, mix_options, play_evenly, play_softly
 from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.layout import given, learnt, planned, recalled
 from bothworlds.kernels.matrix import invert_lower, leverage, product, solve
-from bothworlds.kernels.plan import all_finite, draw_from
+from bothworlds.kernels.plan import all_finite
 from bothworlds.kernels.possible import possible_option
 from bothworlds.kernels.reduction import (
-    LEAST_RATE,
     Carried,
     Facts,
     Master,
@@ -28,7 +27,6 @@ from bothworlds.kernels.reduction import (
     plan_rates,
     tell,
 )
-from bothworlds.kernels.simplex import shannon_point
 from bothworlds.kernels.status import NOT_FINITE, NOT_POSITIVE, OK
 
 
@@ -83,7 +81,7 @@ def begin_epoch(known: Known, options: Options, state: State, work: Work) -> int
     """Compute what the candidate fixes: the sum of the ranks of the base's arms, 1/lambda of even play, c1 and c2."""
     for x in range(state.excluded.shape[0]):
         state.excluded[x] = -1.0 if options.maps > 0.0 else state.candidate[x]
-    most = explore(known, state)
+    most = play_evenly(known, state)
     dimension = 0.0
     highest = 0.0
     for a in range(state.base.shape[1]):
@@ -104,17 +102,10 @@ def begin_epoch(known: Known, options: Options, state: State, work: Work) -> int
 def plan_base(known: Known, options: Options, state: State) -> None:
     """Write the base's rates and its policy (1 - gamma) softmax of <x, Theta_a> + gamma even play."""
     plan_rates(state, options.printed > 0.0)
-    eta, gamma = state.rates[0], state.rates[1]
     for x in range(state.base.shape[0]):
-        count = others(known, state, x)
-        alone = count == 0
-        row = state.base[x]
-        for a in range(row.shape[0]):
-            row[a] = product(state.arms[a], known.z[x, a]) if in_base(known, state, x, a, alone) else math.inf
-        shannon_point(row, max(eta, LEAST_RATE), row)
-        for a in range(row.shape[0]):
-            even = 1.0 / max(count, 1) if in_base(known, state, x, a, alone) else 0.0
-            row[a] = (1.0 - gamma) * row[a] + gamma * even
+        for a in range(state.base.shape[1]):
+            state.base[x, a] = product(state.arms[a], known.z[x, a])
+        play_softly(known, state, x)
 
 
 @kernel
@@ -136,10 +127,7 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
 def choose(known: Known, options: Options, state: State, work: Work, x: int, draw: Draw, carried: Carried) -> int:
     """Draw the option, then the arm; the direction is Sigma_a^-1 x/q_2 of the base, zero if the candidate was drawn."""
     master, direction = state.master, carried.direction
-    option = 0 if draw.uniforms[0] < master.shares[0] else 1
-    arm = int(state.candidate[x])
-    if option == 1 or arm < 0:
-        arm = draw_from(state.base, x, draw.uniforms[1])
+    option, arm = draw_option(state, x, draw)
     for i in range(direction.shape[0]):
         direction[i] = 0.0
     if option == 1 and estimated(state, x, arm):
@@ -164,13 +152,4 @@ def learn(known: Known, options: Options, state: State, play: Play, carried: Car
     end_epoch(known, state, options.maps > 0.0)
 
 
-TEXT = kernel_text(
-    options=Options,
-    state=State,
-    work=Work,
-    carried=Carried,
-    refresh=refresh,
-    choose=choose,
-    learn=learn,
-    possible=possible_option,
-)
+TEXT = kernel_text(refresh, choose, learn, possible=possible_option)

@@ -1,6 +1,5 @@
 """The reduction with arm-dependent features, in kernel text: a candidate, a master, and RealLinExp3 as base."""
 
-import math
 from typing import Annotated, NamedTuple
 
 from bothworlds.kernels.arrays import Floats
@@ -8,21 +7,19 @@ from bothworlds.kernels.contract import Draw, Known, Play, kernel_text
 from bothworlds.kernels.epochs import end_epoch
 from bothworlds.kernels.excluding import (
     base_covariance,
-    explore,
-    find_span,
-    highest_leverage,
-    in_base,
-    inside,
+    base_direction,
+    draw_option,
     mix_options,
-    others,
+    play_evenly,
+    play_softly,
+    span_of_base,
 )
 from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.layout import learnt, planned, recalled, scratch
-from bothworlds.kernels.matrix import apply_inverse, product
-from bothworlds.kernels.plan import all_finite, draw_from, invert
+from bothworlds.kernels.matrix import product
+from bothworlds.kernels.plan import all_finite, invert
 from bothworlds.kernels.possible import possible_option
 from bothworlds.kernels.reduction import (
-    LEAST_RATE,
     Carried,
     Facts,
     Master,
@@ -32,7 +29,6 @@ from bothworlds.kernels.reduction import (
     plan_rates,
     tell,
 )
-from bothworlds.kernels.simplex import shannon_point
 from bothworlds.kernels.status import NOT_FINITE, OK
 
 
@@ -76,16 +72,10 @@ def begin_epoch(known: Known, options: Options, state: State, work: Work) -> int
     """Compute what the candidate fixes: J, lambda of even play of the base's arms, and the constants c1 and c2."""
     for x in range(state.excluded.shape[0]):
         state.excluded[x] = -1.0 if options.maps > 0.0 else state.candidate[x]
-    most = explore(known, state)
-    for i in range(state.span.shape[0]):
-        state.span[i] = 1.0
-    base_covariance(known, state, work)
-    rank = find_span(state)
-    base_covariance(known, state, work)
-    status = invert(state)
+    most = play_evenly(known, state)
+    status, rank, highest = span_of_base(known, state, work)
     if status != OK:
         return status
-    highest = highest_leverage(known, state, work)
     fix_constants(state, rank, highest, most, options.scale, options.log_horizon, options.printed > 0.0)
     return OK
 
@@ -94,17 +84,10 @@ def begin_epoch(known: Known, options: Options, state: State, work: Work) -> int
 def plan_base(known: Known, options: Options, state: State, work: Work) -> int:
     """Write the base's rates, its policy (1 - gamma) softmax + gamma even play of M, and its covariance."""
     plan_rates(state, options.printed > 0.0)
-    eta, gamma = state.rates[0], state.rates[1]
     for x in range(state.base.shape[0]):
-        count = others(known, state, x)
-        alone = count == 0
-        row = state.base[x]
-        for a in range(row.shape[0]):
-            row[a] = product(state.theta, known.z[x, a]) if in_base(known, state, x, a, alone) else math.inf
-        shannon_point(row, max(eta, LEAST_RATE), row)
-        for a in range(row.shape[0]):
-            even = 1.0 / max(count, 1) if in_base(known, state, x, a, alone) else 0.0
-            row[a] = (1.0 - gamma) * row[a] + gamma * even
+        for a in range(state.base.shape[1]):
+            state.base[x, a] = product(state.theta, known.z[x, a])
+        play_softly(known, state, x)
     base_covariance(known, state, work)
     return invert(state)
 
@@ -128,17 +111,11 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
 def choose(known: Known, options: Options, state: State, work: Work, x: int, draw: Draw, carried: Carried) -> int:
     """Draw the option, then the arm; the direction is Sigma^-1 phi/q_2 of the base, zero if the candidate was drawn."""
     master, direction = state.master, carried.direction
-    option = 0 if draw.uniforms[0] < master.shares[0] else 1
-    arm = int(state.candidate[x])
-    if option == 1 or arm < 0:
-        arm = draw_from(state.base, x, draw.uniforms[1])
+    option, arm = draw_option(state, x, draw)
     for i in range(direction.shape[0]):
         direction[i] = 0.0
     if option == 1:
-        inside(known, state, x, arm, work.vector)
-        apply_inverse(state.inverse, work.vector, work.half, direction)
-        for i in range(direction.shape[0]):
-            direction[i] /= master.shares[1]
+        base_direction(known, state, work, x, arm, direction)
     tell(master, option, carried.told)
     return arm
 
@@ -156,13 +133,4 @@ def learn(known: Known, options: Options, state: State, play: Play, carried: Car
     end_epoch(known, state, options.maps > 0.0)
 
 
-TEXT = kernel_text(
-    options=Options,
-    state=State,
-    work=Work,
-    carried=Carried,
-    refresh=refresh,
-    choose=choose,
-    learn=learn,
-    possible=possible_option,
-)
+TEXT = kernel_text(refresh, choose, learn, possible=possible_option)

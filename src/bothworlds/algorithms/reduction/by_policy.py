@@ -6,11 +6,10 @@ from typing import Annotated, NamedTuple
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Draw, Known, Play, kernel_text
 from bothworlds.kernels.epochs import end_epoch_of_policies, forget_plays
-from bothworlds.kernels.excluding import base_covariance, find_span, highest_leverage, inside
+from bothworlds.kernels.excluding import base_covariance, base_direction, span_of_base
 from bothworlds.kernels.experts import draw_policy, loss_in_table, loss_of_point, marginals
 from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.layout import carries, given, learnt, planned, recalled, scratch
-from bothworlds.kernels.matrix import apply_inverse
 from bothworlds.kernels.plan import all_finite, invert
 from bothworlds.kernels.possible import possible_option
 from bothworlds.kernels.reduction import Facts, Master, Told, fix_constants, hear, plan_master, plan_rates, tell
@@ -107,14 +106,8 @@ def begin_epoch(known: Known, options: Options, state: State, work: Work) -> int
         # no exploration, and no estimate below zero
         state.facts.c1[0] = options.scale * 4.0 * dimension * state.facts.log_size[0]
         return OK
-    for i in range(state.span.shape[0]):
-        state.span[i] = 1.0
-    base_covariance(known, state, work)
-    rank = find_span(state)
-    base_covariance(known, state, work)
-    status = invert(state)
+    status, rank, highest = span_of_base(known, state, work)
     if status == OK:
-        highest = highest_leverage(known, state, work)
         fix_constants(state, rank, highest, size, options.scale, options.log_horizon, False)
     return status
 
@@ -196,10 +189,7 @@ def choose(known: Known, options: Options, state: State, work: Work, x: int, dra
     if option == 1 and options.linear == 0.0:
         direction[0] = 1.0 / (master.shares[1] * state.base[x, arm])
     elif option == 1:
-        inside(known, state, x, arm, work.vector)
-        apply_inverse(state.inverse, work.vector, work.half, direction)
-        for i in range(direction.shape[0]):
-            direction[i] /= master.shares[1]
+        base_direction(known, state, work, x, arm, direction)
     tell(master, option, carried.told)
     carried.drawn[0] = drawn
     return arm
@@ -231,13 +221,4 @@ def possible(known: Known, options: Options, play: Play, carried: Carried, prope
     return listed and possible_option(known, options, play, carried, propensity)
 
 
-TEXT = kernel_text(
-    options=Options,
-    state=State,
-    work=Work,
-    carried=Carried,
-    refresh=refresh,
-    choose=choose,
-    learn=learn,
-    possible=possible,
-)
+TEXT = kernel_text(refresh, choose, learn, possible=possible)

@@ -187,16 +187,7 @@ def learn(known: Known, options: Options, state: State, play: Play, carried: Car
     state.seed[0] = carried.seed[0]
 
 
-TEXT = kernel_text(
-    options=Options,
-    state=State,
-    work=Work,
-    carried=Carried,
-    refresh=refresh,
-    choose=choose,
-    learn=learn,
-    possible=possible_seed,
-)
+TEXT = kernel_text(refresh, choose, learn, possible=possible_seed)
 
 
 def first_seed(key: Any) -> dict[str, Any]:

@@ -36,9 +36,7 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
     return status
 
 
-TEXT = kernel_text(
-    options=Options, state=State, work=Work, refresh=refresh, choose=choose_only, learn=add_play, together=True
-)
+TEXT = kernel_text(refresh, choose_only, add_play, together=True)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,32 @@
+"""Algorithms that can also play contexts which are drawn and not listed."""
+
+from abc import abstractmethod
+from typing import overload
+
+from bothworlds.kernels.random import Seed
+from bothworlds.policy import Algorithm, Policy
+from bothworlds.problem import Problem, SampledProblem
+from bothworlds.sampled import Rule, SampledPolicy
+
+
+class OnSamples(Algorithm):
+    """An algorithm with rates for contexts that are not listed."""
+
+    @abstractmethod
+    def sampled_rule(self, problem: SampledProblem) -> Rule:
+        """Return the rates for contexts that are not listed."""
+
+    @overload
+    def start(self, problem: Problem, *, rng: Seed = None, interpreted: bool = False) -> Policy: ...
+    @overload
+    def start(self, problem: SampledProblem, *, rng: Seed = None, interpreted: bool = False) -> SampledPolicy: ...
+    def start(
+        self, problem: Problem | SampledProblem, *, rng: Seed = None, interpreted: bool = False
+    ) -> Policy | SampledPolicy:
+        """Begin on a problem; the same seed gives the same decisions.
+
+        ``interpreted`` runs the same text without compiling it: for the debugger, some hundred times slower.
+        """
+        if isinstance(problem, SampledProblem):
+            return SampledPolicy.begin(self, problem, self.sampled_rule(problem), rng=rng, interpreted=interpreted)
+        return Policy.begin(self, problem, self.machine(problem), rng=rng, interpreted=interpreted)
