@@ -17,7 +17,8 @@ import numpy as np
 
 import bothworlds as bw
 from bothworlds import environments as en
-from bothworlds.simulation.study import ALGORITHMS, make_algorithm
+from bothworlds.algorithms import registry
+from bothworlds.simulation.study import make_algorithm
 
 SIZES = ((10, 5, 5), (20, 10, 10))
 BASE = "LCTsallisINF"
@@ -26,7 +27,7 @@ BASE = "LCTsallisINF"
 def registered(horizon: int) -> dict[str, Any]:
     """Every kind of the registry with its defaults, and some options that change the cost."""
     found = {}
-    for kind, maker in ALGORITHMS.items():
+    for kind, maker in registry.algorithms().items():
         made: Any = maker
         required = any(f.name == "horizon" and f.default is MISSING for f in fields(made))
         found[kind] = make_algorithm({"kind": kind, **({"horizon": horizon} if required else {})})

@@ -64,7 +64,8 @@ def jax_speed(world: en.Environment, replications: int, rounds: int) -> float:
     z, g, e = (jnp.asarray(part) for part in (machine.known.z, machine.known.g, machine.known.e))
     table = jnp.asarray(world.tables[0])
     S, K, d = z.shape
-    gain, cap, scale = (float(machine.numbers[i]) for i in (2, 3, 5))
+    rates = machine.options.rates
+    gain, cap, scale = rates.gain, rates.cap, rates.power_scale
 
     def point(losses: Any) -> Any:
         s = losses - losses.min(axis=1, keepdims=True)

@@ -15,8 +15,8 @@ import numpy as np
 
 import bothworlds as bw
 from bothworlds import environments as en
-from bothworlds.kernels.jit.compile import compiled
 from bothworlds.kernels.corral import master_point
+from bothworlds.kernels.jit.compile import compiled
 
 HORIZON = 20_000
 REPLICATIONS = 8

@@ -16,7 +16,7 @@ import numpy as np
 
 import bothworlds as bw
 from bothworlds import environments as en
-from bothworlds.policy import Machine
+from bothworlds.kernels.contract import Machine
 
 SIZES = ((10, 5, 5), (20, 10, 10))
 REPEATS = 5
@@ -55,9 +55,9 @@ class ExactAt:
     def machine(self, problem: bw.Problem) -> Machine:
         """Return the exact machine with the other's eta and gamma."""
         machine = self.exact.machine(problem)
-        numbers = machine.numbers.copy()
-        numbers[:2] = self.resampled.rates_for(problem)[:2]
-        return dataclasses.replace(machine, numbers=numbers)
+        eta, gamma = self.resampled.rates_for(problem)[:2]
+        fixed = machine.options.fixed._replace(eta=eta, gamma=gamma)
+        return dataclasses.replace(machine, options=machine.options._replace(fixed=fixed))
 
 
 def round_time(world: en.Environment, algorithm: Any, rounds: int) -> float:

@@ -15,7 +15,7 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"  # one core for both sides; on a shared
 import numpy as np
 
 import bothworlds as bw
-from bothworlds.algorithms.tunings import TuningName
+from bothworlds.algorithms.lc_tsallis.lc_tsallis_inf import TuningName
 from numpy_baseline import NumpyTsallis
 
 SIZES = ((10, 5, 5), (20, 10, 10), (100, 50, 20))

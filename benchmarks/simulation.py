@@ -16,8 +16,8 @@ import numpy as np
 
 import bothworlds as bw
 from bothworlds import environments as en
-from bothworlds.algorithms.tunings import TuningName
-from bothworlds.policy import Machine
+from bothworlds.algorithms.lc_tsallis.lc_tsallis_inf import TuningName
+from bothworlds.kernels.contract import Machine
 from bothworlds.simulation.engine import make_setting
 from bothworlds.simulation.replication import Replications, most_at_once
 from numpy_baseline import NumpyTsallis

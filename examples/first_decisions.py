@@ -8,9 +8,9 @@ One simulated world, the same visitors for every tuning. The click rates are kno
 from collections.abc import Callable
 
 import numpy as np
-from bothworlds.algorithms.tunings import TuningName
 
 import bothworlds as bw
+from bothworlds.algorithms.lc_tsallis.lc_tsallis_inf import TuningName
 
 BANNERS = ["red", "blue", "green"]
 CLICK_RATES = {"morning": [0.05, 0.20, 0.10], "evening": [0.25, 0.10, 0.05]}

@@ -20,7 +20,6 @@ import numpy as np
 import bothworlds as bw
 from answers.page import table
 from bothworlds import environments as en
-from bothworlds.algorithms.lc_tsallis_memory import Numbers
 from bothworlds.problem.storage import write_bytes
 from bothworlds.report.chart import Chart, Line, Mark
 from bothworlds.report.palette import styles
@@ -138,9 +137,9 @@ def price_of_exploration() -> float:
     """Return what exploration alone costs `paper` per unit of log t: t gamma_t, constant from t0 on, mean gap of e*."""
     environment = world()
     machine = bw.LCTsallisINF(tuning="paper").machine(environment.problem)
-    numbers = Numbers(*machine.numbers)
+    rates = machine.options.rates
     table, e, g = environment.tables[0], machine.known.e, machine.known.g
-    return float(numbers.power_scale * numbers.gain**2 * (g * (e * table).sum(axis=1) - g * table.min(axis=1)).sum())
+    return float(rates.power_scale * rates.gain**2 * (g * (e * table).sum(axis=1) - g * table.min(axis=1)).sum())
 
 
 def text(data: dict[str, Any]) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 
 import bothworlds as bw
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.random import ARM, two_uniforms
+from worlds import chosen, records
 
 MOST_TRIES = 20_000
 MASK = np.array([[1, 0, 1], [1, 1, 0], [1, 1, 0], [0, 1, 1], [1, 1, 1]], dtype=bool)  # arm 2: in contexts 0, 3, 4
@@ -44,15 +44,12 @@ def all_directions(policy: bw.Policy) -> Floats:
     """The direction of every (x, a) that may be played, shape (S, K, d): choose is asked until it has played each."""
     machine, state = policy._machine, policy.state
     pi, (S, K, d) = state.pi, machine.known.z.shape
-    numbers = machine.text.numbers_of(machine.numbers)
-    work = machine.text.work_of(*machine.memory(S, cells=()), S, K, d)
+    work = records(machine).work
     found, seen = np.zeros((S, K, d)), pi <= 0.0
     for x in range(S):
         for time in range(10**6, 10**6 + MOST_TRIES):
-            direction = np.empty(d)
-            given = (two_uniforms(5, time, ARM, 0), 5, time)
-            arm = machine.text.choose(machine.known, numbers, state, work, x, *given, direction, np.zeros(d))
-            found[x, arm], seen[x, arm] = direction, True
+            arm, carried = chosen(machine, state, work, x, time)
+            found[x, arm], seen[x, arm] = carried.direction, True
             if seen[x].all():
                 break
     assert seen.all()

@@ -2,7 +2,6 @@
 
 import math
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from armwise_worlds import context_coordinates, context_vectors, independent_pro
 from bothworlds import environments as en
 from bothworlds.algorithms.reduction import by_arm as text
 from bothworlds.kernels import armwise
-from worlds import bits, parameters, play, random_problem
+from worlds import bits, carried_by, facts_of, parameters, play, random_problem, records
 
 PROBLEMS = {"plain": independent_problem(1), "rare": independent_problem(2, rarity=200.0), "masked": masked_problem()}
 each_problem = pytest.mark.parametrize("name", PROBLEMS)
@@ -36,16 +35,16 @@ def base_of(policy: bw.Policy) -> np.ndarray:
 
 def every_decision(policy: bw.Policy, x: int) -> dict[tuple[int, int], Any]:
     """A decision of each (option, arm) that may be made in a context: act is asked until it has made each."""
-    s, d = policy.state, context_coordinates(policy).shape[1]
+    s = policy.state
     chosen = int(s.candidate[x])
     played = [int(a) for a in np.flatnonzero(s.base[x])]
     wanted = {(1, a) for a in played}
-    if s.shares[0] > 0.0:
+    if s.master.shares[0] > 0.0:
         wanted |= {(0, chosen)} if chosen >= 0 else {(0, a) for a in played}
     found: dict[tuple[int, int], Any] = {}
     for _ in range(20_000):
         made = policy.act(x)
-        found[int(made.direction[d]), made.arm] = made
+        found[int(carried_by(policy, made).told.option[0]), made.arm] = made
         if set(found) == wanted:
             return found
     raise AssertionError(f"only {sorted(found)} of {sorted(wanted)}")
@@ -64,7 +63,7 @@ def test_master_and_base_are_unbiased_with_update_probabilities(candidate: Any, 
     play(policy, 30)
     for _ in range(3):
         s = policy.state
-        q, base = s.shares.copy(), s.base.copy()
+        q, base = s.master.shares.copy(), s.base.copy()
         z, truth, table, means = np.zeros(2), np.zeros(2), np.zeros((S, K)), np.zeros((K, d))
         for x in range(S):
             for (i, a), made in every_decision(policy, x).items():
@@ -72,8 +71,9 @@ def test_master_and_base_are_unbiased_with_update_probabilities(candidate: Any, 
                 weight, loss = g[x] * q[i] * law, losses[x, a]
                 table[x, a] += q[i] * law
                 truth[i] += g[x] * law * loss
-                z += weight * np.array([(loss + 1) * (i == j) * made.direction[d + 1] - 1 for j in range(2)])
-                means[a] += weight * loss * made.direction[:d]
+                carried = carried_by(policy, made)
+                z += weight * np.array([(loss + 1) * (i == j) * carried.told.inverse[0] - 1 for j in range(2)])
+                means[a] += weight * loss * carried.direction
         assert policy.probabilities() == pytest.approx(table, abs=1e-12)
         assert z == pytest.approx(truth, abs=1e-9)
         choice = base_of(policy) & (base_of(policy).sum(axis=1, keepdims=True) > 1)
@@ -92,28 +92,26 @@ def test_with_q_one_the_base_is_the_plain_real_lin_exp3(name: str, constants: An
     policy = started(problem, "per-context", constants=constants)
     play(policy, 40)
     s, t, machine = policy.state, 10**6, policy._machine
-    s.shares[:], s.total[:], s.worst[:] = [0.0, 1.0], t - 1.0, 1.0
-    numbers = text.numbers_of(machine.numbers)
-    text.plan_base(machine.known, numbers, s)
+    s.master.shares[:], s.master.total[:], s.master.worst[:] = [0.0, 1.0], t - 1.0, 1.0
+    text.plan_base(machine.known, machine.options, s)
     eta, gamma = s.rates
-    D, highest, log_arms = s.facts[:3]
+    D, highest, log_arms = facts_of(policy)[:3]
     weight = D + 2 * highest if constants == "tuned" else 1.0
     assert eta == pytest.approx(math.sqrt(log_arms / (weight * t)))
     assert eta < 0.5 / highest
     assert gamma == pytest.approx(eta * highest)
-    shape = s.pi.shape
-    plain = SimpleNamespace(
-        arms=s.arms, q=np.zeros(shape), pi=np.zeros(shape), rates=np.zeros(2), sigma=s.sigma.copy(), factor=s.factor
-    )
-    armwise.armwise_plan(machine.known, plain, eta, gamma)  # type: ignore[arg-type]
+    own = bw.RealLinExp3(horizon=10**9).machine(problem)
+    plain, work, _ = records(own)
+    plain.arms[...] = s.arms
+    armwise.armwise_plan(machine.known, plain, eta, gamma)
     assert s.base.tolist() == plain.pi.tolist()
-    d = context_coordinates(policy).shape[1]
-    work = armwise.Work(np.zeros(d), np.zeros((d, d)))
+    complements = machine.options.complements
     for x in range(problem.n_contexts):
         for (_, a), made in every_decision(policy, x).items():
-            direction = np.zeros(d)
-            armwise.exact_arm_direction(machine.known, plain.pi, plain, work, numbers.lists[3:], x, a, direction)
-            assert made.direction[:d].tolist() == direction.tolist()
+            carried = carried_by(policy, made)
+            direction = np.zeros_like(carried.direction)
+            armwise.exact_arm_direction(machine.known, plain.pi, work, complements, (x, a), direction)
+            assert carried.direction.tolist() == direction.tolist()
 
 
 @each_problem
@@ -124,10 +122,10 @@ def test_one_matrix_per_arm_is_one_matrix_for_the_block_problem(candidate: Any, 
     options: Any = {"horizon": 1000, "candidate": candidate, "scale": 0.003}
     native = bw.BoBWRealLinExp3(features="arm-independent", **options).start(problem, rng=4)
     blocks = bw.BoBWRealLinExp3(**options).start(problem, rng=4)
-    assert native.state.facts == pytest.approx(blocks.state.facts, rel=1e-9)
+    assert facts_of(native) == pytest.approx(facts_of(blocks), rel=1e-9)
     assert play(native, 400) == play(blocks, 400)
     assert native.probabilities() == pytest.approx(blocks.probabilities(), rel=1e-6)
-    assert native.state.epoch[0] == blocks.state.epoch[0] > 1.0
+    assert native.state.master.epoch[0] == blocks.state.master.epoch[0] > 1.0
     assert native.act(0).direction.shape[0] < blocks.act(0).direction.shape[0]
 
 
@@ -153,21 +151,22 @@ def test_steps_are_bounded_and_constants_as_derived(name: str, constants: Any) -
             inverse = np.linalg.pinv((x.T * (g * even[:, a])) @ x, rcond=1e-10)
             highest = max(highest, *(v @ inverse @ v for v in x[mine]))
             now = np.linalg.pinv((x.T * (g * s.base[:, a])) @ x, rcond=1e-10)
-            assert eta * np.abs(x[mine] @ now @ x[mine].T).max() / s.shares[1] <= 1.0 + 1e-9
+            assert eta * np.abs(x[mine] @ now @ x[mine].T).max() / s.master.shares[1] <= 1.0 + 1e-9
         log_arms = math.log(allowed.sum(axis=1).max())
-        root = (4 * highest + 2 * D + 1) ** 2
+        root = (4 * highest + 3 * D + 1) ** 2
         c1 = 9 * (D + 2 * highest) * log_arms if constants == "tuned" else log_arms * root
-        assert s.facts == pytest.approx([D, highest, log_arms, 0.001 * c1, 0.002 * log_arms * highest], rel=1e-6)
+        c2 = 2 * log_arms * highest
+        assert facts_of(policy) == pytest.approx([D, highest, log_arms, 0.001 * c1, 0.001 * c2], rel=1e-6)
 
     play(policy, 120, each=check)
 
 
 def test_printed_constants_of_the_specified_sizes() -> None:
-    """No arm excluded, K = 5, d = 4: log K (4 c + 2 K d + 1)^2 and 9 (K d + 2 c) log K with c = K max x' Sigma^-1 x."""
+    """No arm excluded, K = 5, d = 4: log K (4 c + 3 K d + 1)^2 and 9 (K d + 2 c) log K with c = K max x' Sigma^-1 x."""
     problem = bw.Problem.from_arm_independent(np.eye(4), probabilities=np.full(4, 0.25), arms=5)
-    facts = [started(problem, "per-context", constants=name).state.facts for name in ("printed", "tuned")]
+    facts = [facts_of(started(problem, "per-context", constants=name)) for name in ("printed", "tuned")]
     c, log_arms = 5 * 4.0, math.log(5)
-    assert facts[0] == pytest.approx([20, c, log_arms, log_arms * (4 * c + 41) ** 2, 2 * c * log_arms])
+    assert facts[0] == pytest.approx([20, c, log_arms, log_arms * (4 * c + 61) ** 2, 2 * c * log_arms])
     assert facts[1] == pytest.approx([20, c, log_arms, 9 * (20 + 2 * c) * log_arms, 2 * c * log_arms])
 
 
@@ -212,7 +211,7 @@ def test_it_conforms_and_survives_files(candidate: Any, tmp_path: Path) -> None:
         assert bw.check_algorithm(bw.BoBWRealLinExp3(**options, **more)) == []
     policy = bw.BoBWRealLinExp3(scale=0.0, **options).start(masked_problem(), rng=1)
     play(policy, 200)
-    assert policy.state.epoch[0] > 1.0
+    assert policy.state.master.epoch[0] > 1.0
     policy.save(tmp_path / "p.npz")
     copy = bw.load(tmp_path / "p.npz")
     assert repr(copy.algorithm) == repr(policy.algorithm)

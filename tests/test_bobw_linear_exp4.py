@@ -11,11 +11,9 @@ from scipy.stats import chisquare
 import bothworlds as bw
 from bothworlds import environments as en
 from bothworlds.algorithms.reduction import by_policy as text
-from bothworlds.algorithms.experts import linear_exp4 as linear_exp4
-from bothworlds.kernels import shannon
-from bothworlds.kernels.reduction import MORE
+from bothworlds.kernels.experts import weigh_policies
 from bothworlds.theory.linear_policies import all_policies, linear_policies, policy_points
-from worlds import bits, coordinates, parameters, play, random_problem
+from worlds import bits, carried_by, coordinates, facts_of, parameters, play, random_problem, records
 
 ESTIMATES = ["linear", "importance-weighted"]
 each_estimate = pytest.mark.parametrize("estimates", ESTIMATES)
@@ -45,11 +43,6 @@ def points(policy: bw.Policy) -> np.ndarray:
     return policy_points(coordinates(policy), policy.problem.probabilities, maps_of(policy))
 
 
-def work(policy: bw.Policy) -> Any:
-    shape = coordinates(policy).shape
-    return text.work_of(*policy._machine.memory(shape[0], cells=()), *shape)
-
-
 @each_estimate
 def test_two_policies_are_a_two_armed_tsallis_inf(estimates: Any) -> None:
     """d = 1: all arms up or all arms down. The base has one policy and no regret, so c1 = c2 = 0 by themselves."""
@@ -57,10 +50,11 @@ def test_two_policies_are_a_two_armed_tsallis_inf(estimates: Any) -> None:
     policy = started(problem, estimates, policies="linear")
     maps = maps_of(policy)
     assert maps.tolist() == [[0, 1, 1], [1, 0, 0]]
-    assert policy.state.facts[2:].tolist() == [0.0, 0.0, 0.0]
+    assert facts_of(policy)[2:] == [0.0, 0.0, 0.0]
     totals, rng = np.zeros(2), np.random.default_rng(1)
     for _ in range(300):
-        t, epoch, first = float(policy.state.clock[0]), float(policy.state.epoch[0]), int(policy.state.candidate[0])
+        master, first = policy.state.master, int(policy.state.candidate[0])
+        t, epoch = float(master.clock[0]), float(master.epoch[0])
         order = [first, 1 - first]
         q = bw.ftrl_point(totals, learning_rate=1 / math.sqrt(t), alpha=0.5)
         expected = (1 - 0.5 / t**2) * q + 0.25 / t**2
@@ -72,19 +66,19 @@ def test_two_policies_are_a_two_armed_tsallis_inf(estimates: Any) -> None:
         totals -= 1.0
         totals[order.index(drawn)] += (loss + 1) / decision.propensity
         policy.update(decision, loss=loss)
-        if policy.state.epoch[0] != epoch:
+        if policy.state.master.epoch[0] != epoch:
             totals[:] = 0.0
     assert policy.probabilities(0)[maps[1, 0]] > 0.8
 
 
 def every_decision(policy: bw.Policy, x: int) -> dict[tuple[int, int], Any]:
     """A decision of each (option, policy drawn) in a context: act is asked until it has made each."""
-    d = coordinates(policy).shape[2]
     wanted = len(maps_of(policy))
     found: dict[tuple[int, int], Any] = {}
     for _ in range(20_000):
         made = policy.act(x)
-        found[int(made.direction[d]), int(made.direction[d + MORE])] = made
+        carried = carried_by(policy, made)
+        found[int(carried.told.option[0]), int(carried.drawn[0])] = made
         if len(found) == wanted:
             return found
     raise AssertionError(f"only {sorted(found)}")
@@ -102,19 +96,20 @@ def test_master_and_base_are_unbiased_with_update_probabilities(estimates: Any, 
     losses = problem.features @ theta
     play(policy, 25)
     for _ in range(3):
-        s, q = policy.state, policy.state.shares.copy()
+        s, q = policy.state, policy.state.master.shares.copy()
         mean_theta, mean_table = np.zeros(d), np.zeros((S, K))
         z, truth, table = np.zeros(2), np.zeros(2), np.zeros((S, K))
         for x in range(S):
             for (i, p), made in every_decision(policy, x).items():
-                law = 1.0 if i == 0 else s.weights[p]
+                law, carried = 1.0 if i == 0 else s.weights[p], carried_by(policy, made)
                 loss = losses[x, maps[p, x]]
                 assert made.arm == maps[p, x]
                 table[x, made.arm] += q[i] * law
                 truth[i] += g[x] * law * loss
-                z += g[x] * q[i] * law * np.array([(loss + 1) * (i == j) * made.direction[d + 1] - 1 for j in range(2)])
-                mean_theta += g[x] * q[i] * law * loss * made.direction[:d]
-                mean_table[x, made.arm] += g[x] * q[i] * law * (loss + 1) * made.direction[0]
+                weight, inverse = g[x] * q[i] * law, carried.told.inverse[0]
+                z += weight * np.array([(loss + 1) * (i == j) * inverse - 1 for j in range(2)])
+                mean_theta += weight * loss * carried.direction
+                mean_table[x, made.arm] += weight * (loss + 1) * carried.direction[0]
         assert policy.probabilities() == pytest.approx(table, abs=1e-12)
         assert z == pytest.approx(truth, abs=1e-9)
         others = in_base(policy)
@@ -133,26 +128,25 @@ def test_with_q_one_the_base_is_linear_exp4_without_the_candidate(estimates: Any
     policy = started(problem, estimates)
     play(policy, 40)
     s, t = policy.state, 41
-    s.shares[:], s.total[:], s.worst[:] = [0.0, 1.0], t - 1.0, 1.0
-    numbers = text.numbers_of(policy._machine.numbers)
-    assert text.plan_base(policy._machine.known, numbers, s, work(policy)) == 0
+    s.master.shares[:], s.master.total[:], s.master.worst[:] = [0.0, 1.0], t - 1.0, 1.0
+    machine = policy._machine
+    assert text.plan_base(machine.known, machine.options, s, records(machine).work) == 0
     eta, gamma = s.rates
     others = in_base(policy)
-    arms, rank = maps_of(policy)[others], s.facts[0]
+    arms, (rank, highest, *_) = maps_of(policy)[others], facts_of(policy)
     if estimates == "linear":
-        assert eta == pytest.approx(math.sqrt(math.log(26) / ((rank + 2 * s.facts[1]) * t)))
-        assert gamma == pytest.approx(eta * s.facts[1])
-        theta, z = s.theta, points(policy)[others]
+        assert eta == pytest.approx(math.sqrt(math.log(26) / ((rank + 2 * highest) * t)))
+        assert gamma == pytest.approx(eta * highest)
+        losses = points(policy)[others] @ s.theta
     else:
         assert [eta, gamma] == pytest.approx([math.sqrt(math.log(26) / (4 * 3 * t)), 0.0])
-        theta, z = np.ones(1), s.table[np.arange(3), arms].sum(axis=1)[:, None]  # the loss itself as a point
-    lists = np.concatenate([arms.ravel(), z.ravel()])
-    plain = shannon.State(s.t, theta, s.rates, np.zeros((3, 3)), s.pi, s.sigma, s.inverse)
-    linear_exp4.weigh_policies(linear_exp4.Numbers(eta, gamma, 26.0, lists), plain)
+        losses = s.table[np.arange(3), arms].sum(axis=1)
+    plain = np.zeros((3, 3))
+    weigh_policies(arms.astype(float), float(eta), losses, plain)
     even = np.zeros((3, 3))
     for one in arms:
         even[np.arange(3), one] += 1 / 26
-    assert s.base == pytest.approx((1 - gamma) * plain.q + gamma * even, rel=1e-12)
+    assert s.base == pytest.approx((1 - gamma) * plain + gamma * even, rel=1e-12)
     assert np.abs(s.base - even).max() > 0.001
 
 
@@ -169,7 +163,7 @@ def test_the_bases_steps_are_bounded_and_constants_as_derived(kind: Any) -> None
         eta, gamma = s.rates
         inverse = s.inverse.T @ s.inverse
         played = z[s.base > 0.0]
-        estimates = np.abs(points(policy)[others] @ inverse @ played.T) / s.shares[1]
+        estimates = np.abs(points(policy)[others] @ inverse @ played.T) / s.master.shares[1]
         assert eta * estimates.max() <= 1.0 + 1e-9
         assert gamma <= 0.5 + 1e-12
         even = np.zeros((3, 3))
@@ -180,7 +174,7 @@ def test_the_bases_steps_are_bounded_and_constants_as_derived(kind: Any) -> None
         highest = max(v @ np.linalg.solve(sigma, v) for v in played)
         log_size = math.log(len(others))
         c1, c2 = 9 * (2 + 2 * highest) * log_size, 2 * log_size * highest
-        assert s.facts == pytest.approx([2, highest, log_size, 0.001 * c1, 0.001 * c2], rel=1e-6)
+        assert facts_of(policy) == pytest.approx([2, highest, log_size, 0.001 * c1, 0.001 * c2], rel=1e-6)
         table = np.zeros((3, 3))
         for p, one in enumerate(maps_of(policy)):
             table[np.arange(3), one] += s.weights[p]
@@ -188,7 +182,7 @@ def test_the_bases_steps_are_bounded_and_constants_as_derived(kind: Any) -> None
         assert s.weights[int(s.candidate[0])] == 0.0
 
     play(policy, 200, each=check)
-    assert policy.state.epoch[0] > 1.0
+    assert policy.state.master.epoch[0] > 1.0
 
 
 @each_estimate
@@ -196,16 +190,16 @@ def test_the_bases_steps_are_bounded_and_constants_as_derived(kind: Any) -> None
 def test_epochs_at_least_double_and_end_for_a_majority_of_draws(estimates: Any, scale: float) -> None:
     """The policy after the candidate in the list is the good one, so candidates change as often as lengths allow."""
     policy = started(random_problem(1, S=2, K=2, d=2), estimates, scale=scale)
-    maps, d = maps_of(policy), 2
-    lengths, drawn = [policy.state.facts[4] * math.log(1000)], []
+    maps = maps_of(policy)
+    lengths, drawn = [facts_of(policy)[4] * math.log(1000)], []
     rng = np.random.default_rng(5)
     for _ in range(2000):
-        before, candidate = float(policy.state.clock[0]), int(policy.state.candidate[0])
+        before, candidate = float(policy.state.master.clock[0]), int(policy.state.candidate[0])
         good = maps[(candidate + 1) % 4]
         made = policy.act(int(rng.choice(2, p=policy.problem.probabilities)))
-        drawn.append(int(made.direction[d + MORE]))
+        drawn.append(int(carried_by(policy, made).drawn[0]))
         policy.update(made, loss=-1.0 if made.arm == good[made.context] else 1.0)
-        if policy.state.clock[0] == 1.0:
+        if policy.state.master.clock[0] == 1.0:
             assert before >= 2 * lengths[-1]
             lengths.append(before)
             now = int(policy.state.candidate[0])
@@ -221,7 +215,7 @@ def test_a_candidate_can_take_a_dimension_with_it() -> None:
     """Without the policy that plays arm 0 the features span one dimension of two; the others are still estimated."""
     problem = bw.Problem(features=[[[0.0, 1.0], [1.0, 0.0], [-0.5, 0.0]]], probabilities=[1.0])
     policy = started(problem)
-    assert policy.state.facts[0] == 1.0
+    assert facts_of(policy)[0] == 1.0
     s, z = policy.state, points(policy)
     inverse, theta = s.inverse.T @ s.inverse, np.array([0.3, -0.4])
     mean = sum(s.base[0, a] * (inverse @ (z[a] * s.span)) * (z[a] @ theta) for a in (1, 2))
@@ -232,12 +226,12 @@ def test_a_candidate_can_take_a_dimension_with_it() -> None:
 def test_feedback_of_an_earlier_epoch_is_not_learnt_from() -> None:
     policy = started(random_problem(1, S=2, K=2, d=2), scale=0.0)
     waiting = policy.act([0, 1])
-    while policy.state.epoch[0] == 1.0:
+    while policy.state.master.epoch[0] == 1.0:
         play(policy, 1, seed=policy.rounds)
     kept = ("theta", "losses", "counts", "total")
-    before = [getattr(policy.state, name).copy() for name in kept]
+    before = policy.learnt()
     policy.update(waiting, loss=[1.0, -1.0])
-    assert all(getattr(policy.state, name).tolist() == part.tolist() for name, part in zip(kept, before, strict=True))
+    assert all(policy.learnt()[name].tolist() == before[name].tolist() for name in kept)
 
 
 @each_estimate
@@ -262,7 +256,7 @@ def test_it_conforms_and_survives_files(estimates: Any, tmp_path: Path) -> None:
     assert bw.check_algorithm(bw.BoBWLinearEXP4(horizon=1000, policies="all", estimates=estimates)) == []
     policy = algorithm.start(random_problem(1), rng=1)
     play(policy, 200)
-    assert policy.state.epoch[0] > 1.0
+    assert policy.state.master.epoch[0] > 1.0
     policy.save(tmp_path / "p.npz")
     copy = bw.load(tmp_path / "p.npz")
     assert play(copy, 100) == play(policy, 100)

@@ -13,9 +13,8 @@ from armwise_worlds import context_coordinates, independent_problem, masked_prob
 from bothworlds import environments as en
 from bothworlds.algorithms.mwu_lc.machine import constants_of
 from bothworlds.kernels.corral import corral_point, data_master_point
-from bothworlds.kernels.random import ARM, two_uniforms
 from divided_oracle import moments
-from worlds import bits, parameters, play
+from worlds import bits, carried_by, chosen, parameters, play, records
 
 CANDIDATES = ["literal", "per-context"]
 LIVELY = {"horizon": 1000, "scale": 0.0, "speed": 500.0}  # epochs end, and the base leaves uniform play
@@ -68,17 +67,17 @@ def test_constants_are_those_printed() -> None:
     assert kappa == pytest.approx(32 * 3 * 4 * math.log(10 * 4 * 3 * 100_000) * math.log(100_000))
     assert (c1, c2) == pytest.approx((kappa**2, kappa * math.sqrt(50 * 4 * 3)))
     problem = bw.Problem.from_arm_independent(np.eye(4), probabilities=np.full(4, 0.25), arms=3)
-    numbers = bw.BoBWMWULC(horizon=100_000, scale=0.1).machine(problem).numbers
-    assert numbers[5:7] == pytest.approx([0.1 * c1, 0.1 * c2])
+    options = bw.BoBWMWULC(horizon=100_000, scale=0.1).machine(problem).options
+    assert (options.c1, options.c2) == pytest.approx((0.1 * c1, 0.1 * c2))
 
 
 def test_with_the_printed_constants_the_first_epoch_never_ends_and_shares_stay_near_one_half() -> None:
     problem = independent_problem(1)
     policy = bw.BoBWMWULC(horizon=100_000).start(problem, rng=1)
     shares = []
-    play(policy, 300, each=lambda policy: shares.append(float(policy.state.shares[1])))
-    assert 2 * policy.state.previous[0] > 100 * 100_000
-    assert policy.state.epoch[0] == 1.0
+    play(policy, 300, each=lambda policy: shares.append(float(policy.state.master.shares[1])))
+    assert 2 * policy.state.master.previous[0] > 100 * 100_000
+    assert policy.state.master.epoch[0] == 1.0
     assert 0.5 <= min(shares) <= max(shares) < 0.6  # 0.55 with this seed
     first = int(policy.state.candidate[0])
     assert np.abs(np.delete(policy.state.base[0], first) - 0.5).max() < 0.01  # the base is uniform on the others
@@ -98,8 +97,8 @@ def test_master_and_base_are_unbiased_with_update_probabilities(candidate: Any, 
     thetas = np.random.default_rng(3).normal(size=(K, d))
     epochs = set()
     for _ in range(6):
-        state, q = policy.state, policy.state.shares.copy()
-        epochs.add(float(state.epoch[0]))
+        state, q = policy.state, policy.state.master.shares.copy()
+        epochs.add(float(state.master.epoch[0]))
         means, squares = exact_base(policy)
         table, truth, z, mean = np.zeros((S, K)), np.zeros(2), np.zeros(2), np.zeros((K, d))
         for context, a, option in np.ndindex(S, K, 2):
@@ -121,19 +120,11 @@ def test_master_and_base_are_unbiased_with_update_probabilities(candidate: Any, 
 
 def direction_over_share(policy: bw.Policy, x: int, a: int) -> np.ndarray:
     """What the base's decision carries over its Q(a), Sbar_a^-1 x/q_2: asked for until the base plays the arm."""
-    machine = policy._machine
-    S, K, d = machine.known.z.shape
-    numbers, work = (
-        machine.text.numbers_of(machine.numbers),
-        machine.text.work_of(*machine.memory(S, cells=()), S, K, d),
-    )
+    state, work = policy.state, records(policy._machine).work
     for time in range(10**6, 10**6 + 20_000):
-        out = np.empty(machine.carried)
-        arm = machine.text.choose(
-            machine.known, numbers, policy.state, work, x, two_uniforms(5, time, ARM, 0), 5, time, out, out.copy()
-        )
-        if arm == a and out[d] == 1.0:
-            return np.asarray(out[:d] / out[d + 5])
+        arm, carried = chosen(policy._machine, state, work, x, time)
+        if arm == a and carried.told.option[0] == 1.0:
+            return np.asarray(carried.direction / carried.drawn[0])
     raise AssertionError("the base never played the arm")
 
 
@@ -144,7 +135,7 @@ def test_one_update_does_what_the_formulas_say() -> None:
     losses = np.zeros(2)
     options = []
     for t in range(1, 31):
-        q = policy.state.shares.copy()
+        q = policy.state.master.shares.copy()
         bonus = math.sqrt(1e-6 * c1 * total) + 1e-6 * c2 * worst
         rate = 4 * math.sqrt((spread + (1e-6 * c1 + (1e-6 * c2) ** 2) * math.log(1000)) / math.log(1000))
         assert q == pytest.approx(data_master_point(t, losses[1] - bonus - losses[0], rate), rel=1e-9)
@@ -152,7 +143,7 @@ def test_one_update_does_what_the_formulas_say() -> None:
         eta = 100.0 / math.sqrt(800 * 9 * trunc**2 * max(worst, 1 / q[1]) + pace)
         assert policy.state.rates == pytest.approx([eta, trunc], rel=1e-9)
         decision = policy.act(t % 5)
-        option = int(decision.direction[3])
+        option = int(carried_by(policy, decision).told.option[0])
         options.append(option)
         assert option == 1 or decision.arm == policy.state.candidate[0]
         assert option == 0 or decision.arm != policy.state.candidate[0]
@@ -165,7 +156,7 @@ def test_one_update_does_what_the_formulas_say() -> None:
             total += loss**2 / q[1] ** 2
             pace += 16 * trunc**2 * loss**2 / q[1] ** 2
     assert set(options) == {0, 1}
-    assert policy.state.epoch[0] == 1.0
+    assert policy.state.master.epoch[0] == 1.0
 
 
 @pytest.mark.parametrize("candidate", CANDIDATES)
@@ -174,15 +165,15 @@ def test_epochs_double_and_forget(candidate: Any) -> None:
     lengths, rng = [0.0], np.random.default_rng(1)
     best = [(int(math.log(t / 10 + 1, 3)) + 1) % 3 for t in range(2000)]  # each for three times as long as the last
     for t in range(2000):
-        before, candidates = float(policy.state.clock[0]), policy.state.candidate.copy()
+        before, candidates = float(policy.state.master.clock[0]), policy.state.candidate.copy()
         decision = policy.act(int(rng.integers(5)))
         policy.update(decision, loss=-1.0 if decision.arm == best[t] else 1.0)
-        if policy.state.clock[0] == 1.0:
+        if policy.state.master.clock[0] == 1.0:
             assert before >= 2 * lengths[-1]
             lengths.append(before)
             assert (policy.state.candidate != candidates).any()
             for part in ("theta", "losses", "total", "worst", "spread", "pace", "counts"):
-                assert not getattr(policy.state, part).any(), part
+                assert not policy.learnt()[part].any(), part
     assert len(lengths) >= 4
 
 

@@ -12,7 +12,7 @@ from scipy.stats import chisquare
 import bothworlds as bw
 from bothworlds import environments as en
 from bothworlds.kernels.corral import corral_point, master_point
-from worlds import bits, coordinates, parameters, play, random_problem
+from worlds import bits, carried_by, coordinates, facts_of, parameters, play, random_problem
 
 CANDIDATES = ["literal", "per-context"]
 
@@ -60,9 +60,9 @@ def test_without_bonus_the_master_is_two_armed_tsallis_inf(candidate: Any) -> No
     clocks = []
 
     def check(policy: bw.Policy) -> None:
-        t, losses = float(policy.state.clock[0]), policy.state.losses
+        t, losses = float(policy.state.master.clock[0]), policy.state.master.losses
         q = bw.ftrl_point(losses, learning_rate=1 / math.sqrt(t), alpha=0.5)
-        assert policy.state.shares == pytest.approx((1 - 0.5 / t**2) * q + 0.25 / t**2, rel=1e-9)
+        assert policy.state.master.shares == pytest.approx((1 - 0.5 / t**2) * q + 0.25 / t**2, rel=1e-9)
         clocks.append(t)
 
     play(policy, 200, each=check)
@@ -72,10 +72,11 @@ def test_without_bonus_the_master_is_two_armed_tsallis_inf(candidate: Any) -> No
 def test_two_arms_in_one_context_are_tsallis_inf_on_them() -> None:
     """The base has one arm and no regret, so c1 = c2 = 0 by themselves: a two-armed bandit within an epoch."""
     policy = started(bw.Problem(features=np.eye(2)[None], probabilities=[1.0]))
-    assert policy.state.facts[2:].tolist() == [0.0, 0.0, 0.0]
+    assert facts_of(policy)[2:] == [0.0, 0.0, 0.0]
     totals, rng = np.zeros(2), np.random.default_rng(1)
     for _ in range(300):
-        t, epoch, first = float(policy.state.clock[0]), float(policy.state.epoch[0]), int(policy.state.candidate[0])
+        master, first = policy.state.master, int(policy.state.candidate[0])
+        t, epoch = float(master.clock[0]), float(master.epoch[0])
         order = [first, 1 - first]
         q = bw.ftrl_point(totals, learning_rate=1 / math.sqrt(t), alpha=0.5)
         expected = (1 - 0.5 / t**2) * q + 0.25 / t**2
@@ -85,7 +86,7 @@ def test_two_arms_in_one_context_are_tsallis_inf_on_them() -> None:
         totals -= 1.0
         totals[order.index(decision.arm)] += (loss + 1) / decision.propensity
         policy.update(decision, loss=loss)
-        if policy.state.epoch[0] != epoch:
+        if policy.state.master.epoch[0] != epoch:
             totals[:] = 0.0
     assert policy.probabilities(0)[1] > 0.8
 
@@ -105,9 +106,9 @@ def test_master_and_base_are_unbiased_with_update_probabilities(candidate: Any, 
 
     def check(policy: bw.Policy) -> None:
         z, s = coordinates(policy), policy.state
-        q, base, g = s.shares, s.base, policy.problem.probabilities
+        q, base, g = s.master.shares, s.base, policy.problem.probabilities
         inverse = s.inverse.T @ s.inverse
-        epochs.add(float(s.epoch[0]))
+        epochs.add(float(s.master.epoch[0]))
         mean_theta, mean_losses, truth, table = np.zeros(d), np.zeros(2), np.zeros(2), np.zeros((S, K))
         for x, a, i in np.ndindex(S, K, 2):
             chosen = int(s.candidate[x])
@@ -124,25 +125,25 @@ def test_master_and_base_are_unbiased_with_update_probabilities(candidate: Any, 
         assert not base[~allowed].any()
 
     play(policy, 60, each=check)
-    decision = policy.act([0] * 40)
-    carried = {int(made.direction[d]): made.direction[d + 1] for made in decision}
-    assert carried == pytest.approx({i: 1 / policy.state.shares[i] for i in carried})
+    told = [carried_by(policy, made).told for made in policy.act([0] * 40)]
+    carried = {int(one.option[0]): one.inverse[0] for one in told}
+    assert carried == pytest.approx({i: 1 / policy.state.master.shares[i] for i in carried})
     assert {0, 1} == set(carried)
 
 
 def test_one_update_does_what_the_formulas_say() -> None:
     policy = started(random_problem(4))
     for loss in (0.5, -0.25, 1.0, 0.0) * 5:
-        before = [part.copy() for part in (policy.state.losses, policy.state.theta, policy.state.total)]
-        q, inverse = policy.state.shares.copy(), policy.state.inverse.T @ policy.state.inverse
+        before = [part.copy() for part in (policy.state.master.losses, policy.state.theta, policy.state.master.total)]
+        q, inverse = policy.state.master.shares.copy(), policy.state.inverse.T @ policy.state.inverse
         made = policy.act(1)
         i = int(made.arm != policy.state.candidate[1])
         policy.update(made, loss=loss)
         z = [(loss + 1) * (j == i) / q[j] - 1 for j in range(2)]
-        assert policy.state.losses == pytest.approx(before[0] + z, rel=1e-12)
+        assert policy.state.master.losses == pytest.approx(before[0] + z, rel=1e-12)
         expected = before[1] + (i == 1) / q[1] * inverse @ coordinates(policy)[1, made.arm] * loss
         assert policy.state.theta == pytest.approx(expected, rel=1e-9, abs=1e-12)
-        assert policy.state.total[0] == pytest.approx(before[2][0] + 1 / q[1])
+        assert policy.state.master.total[0] == pytest.approx(before[2][0] + 1 / q[1])
 
 
 @pytest.mark.parametrize("candidate", CANDIDATES)
@@ -155,7 +156,7 @@ def test_the_bases_steps_are_bounded_and_constants_as_derived(candidate: Any) ->
         z, s, allowed = coordinates(policy), policy.state, in_base(policy)
         eta, gamma = s.rates
         inverse = s.inverse.T @ s.inverse
-        estimates = np.abs(z[allowed] @ inverse @ z[allowed].T) / s.shares[1]
+        estimates = np.abs(z[allowed] @ inverse @ z[allowed].T) / s.master.shares[1]
         assert eta * estimates.max() <= 1.0 + 1e-9
         assert gamma <= 0.5 + 1e-12
         even = allowed / allowed.sum(axis=1, keepdims=True)
@@ -163,20 +164,21 @@ def test_the_bases_steps_are_bounded_and_constants_as_derived(candidate: Any) ->
         highest = max(v @ np.linalg.solve(sigma, v) for v in z[allowed])
         arms = math.log(3 if candidate == "literal" else 4)
         c1, c2 = 9 * (3 + 2 * highest) * arms, 2 * arms * highest
-        assert s.facts == pytest.approx([3, highest, arms, 0.001 * c1, 0.001 * c2], rel=1e-6)
-        bonus = math.sqrt(s.facts[3] * s.total[0]) + s.facts[4] * s.worst[0]
-        difference = s.losses[1] - bonus - s.losses[0]
-        assert s.shares == pytest.approx(master_point(float(s.clock[0]), difference, s.facts[3], s.facts[4]))
+        facts = facts_of(policy)
+        assert facts == pytest.approx([3, highest, arms, 0.001 * c1, 0.001 * c2], rel=1e-6)
+        bonus = math.sqrt(facts[3] * s.master.total[0]) + facts[4] * s.master.worst[0]
+        difference = s.master.losses[1] - bonus - s.master.losses[0]
+        assert s.master.shares == pytest.approx(master_point(float(s.master.clock[0]), difference, facts[3], facts[4]))
 
     play(policy, 150, each=check)
-    assert policy.state.epoch[0] > 1.0
+    assert policy.state.master.epoch[0] > 1.0
 
 
 def test_a_candidate_can_take_a_dimension_with_it() -> None:
     """Without arm 0 the features span one dimension of two; losses of the other arms are still estimated."""
     problem = bw.Problem(features=[[[0.0, 1.0], [1.0, 0.0], [-0.5, 0.0]]], probabilities=[1.0])
     policy = started(problem)
-    assert policy.state.facts[0] == 1.0
+    assert facts_of(policy)[0] == 1.0
     z, s = coordinates(policy)[0], policy.state
     inverse, theta = s.inverse.T @ s.inverse, np.array([0.3, -0.4])
     mean = sum(s.base[0, a] * (inverse @ (z[a] * s.span)) * (z[a] @ theta) for a in (1, 2))
@@ -189,14 +191,14 @@ def test_a_candidate_can_take_a_dimension_with_it() -> None:
 def test_epochs_at_least_double_and_end_for_a_majority(candidate: Any, scale: float) -> None:
     """The next arm after the candidate is the good one, so candidates change as often as the lengths allow."""
     policy = started(random_problem(1), candidate, scale=scale)
-    lengths, plays = [policy.state.facts[4] * math.log(1000)], []
+    lengths, plays = [facts_of(policy)[4] * math.log(1000)], []
     rng = np.random.default_rng(5)
     for _ in range(1500):
-        before, candidates = float(policy.state.clock[0]), policy.state.candidate.copy()
+        before, candidates = float(policy.state.master.clock[0]), policy.state.candidate.copy()
         made = policy.act(int(rng.choice(4, p=policy.problem.probabilities)))
         plays.append((made.context, made.arm))
         policy.update(made, loss=-1.0 if made.arm == (candidates[made.context] + 1) % 3 else 1.0)
-        if policy.state.clock[0] == 1.0:
+        if policy.state.master.clock[0] == 1.0:
             assert before >= 2 * lengths[-1]
             lengths.append(before)
             now = policy.state.candidate
@@ -204,7 +206,7 @@ def test_epochs_at_least_double_and_end_for_a_majority(candidate: Any, scale: fl
             assert sum(now[x] == a for x, a in plays) >= len(plays) / 2
             plays = []
     assert len(lengths) >= 4
-    assert not policy.state.theta.any() or policy.state.clock[0] > 1.0
+    assert not policy.state.theta.any() or policy.state.master.clock[0] > 1.0
 
 
 def test_a_map_finds_different_best_arms_and_an_arm_does_not() -> None:
@@ -218,13 +220,13 @@ def test_a_map_finds_different_best_arms_and_an_arm_does_not() -> None:
 def test_feedback_of_an_earlier_epoch_is_not_learnt_from() -> None:
     policy = started(random_problem(1), scale=0.0)
     waiting = policy.act([0, 1])
-    while policy.state.epoch[0] == 1.0:
+    while policy.state.master.epoch[0] == 1.0:
         play(policy, 1, seed=policy.rounds)
     before = bits(policy)
-    theta, losses, updates = policy.state.theta.copy(), policy.state.losses.copy(), policy.updates
+    theta, losses, updates = policy.state.theta.copy(), policy.state.master.losses.copy(), policy.updates
     policy.update(waiting, loss=[1.0, -1.0])
     assert policy.state.theta.tobytes() == theta.tobytes()
-    assert policy.state.losses.tobytes() == losses.tobytes()
+    assert policy.state.master.losses.tobytes() == losses.tobytes()
     assert policy.updates == updates + 2
     assert bits(policy) != before
 
@@ -243,7 +245,7 @@ def test_it_conforms_and_survives_files(candidate: Any, tmp_path: Path) -> None:
     assert bw.check_algorithm(bw.BoBWRealLinExp3(horizon=1000, candidate=candidate)) == []
     policy = algorithm.start(random_problem(1), rng=1)
     play(policy, 200)
-    assert policy.state.epoch[0] > 1.0
+    assert policy.state.master.epoch[0] > 1.0
     policy.save(tmp_path / "p.npz")
     assert play(bw.load(tmp_path / "p.npz"), 100) == play(policy, 100)
 

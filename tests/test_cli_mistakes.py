@@ -12,10 +12,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 import bothworlds as bw
+from bothworlds.algorithms.registry import algorithms
 from bothworlds.cli import main
 from bothworlds.simulation import gpu, progress
 from bothworlds.simulation.comparison import comparison
-from bothworlds.algorithms.registry import algorithms
 
 SMALL = ["--horizon", "6", "--replications", "2", "--contexts", "3", "--arms", "2", "--dimension", "2"]
 
@@ -23,8 +23,8 @@ SMALL = ["--horizon", "6", "--replications", "2", "--contexts", "3", "--arms", "
 ON_A_SIMULATED_CARD = """
 import sys
 from bothworlds.cli import main
-from bothworlds.simulation import gpu
-gpu.free_memory = lambda: 10**6
+from bothworlds.simulation.gpu import replications
+replications.free_memory = lambda: 10**6
 main(sys.argv[1:])
 """
 
@@ -76,7 +76,7 @@ def test_a_study_on_a_simulated_card_has_the_same_numbers(tmp_path: Path) -> Non
     assert found["gpu"] == found["cpu"]
 
 
-@pytest.mark.parametrize("kind", sorted(ALGORITHMS))
+@pytest.mark.parametrize("kind", algorithms())
 @pytest.mark.filterwarnings("ignore:the features depend on the arm")
 def test_every_algorithm_can_be_compared_by_its_name(kind: str) -> None:
     """Those that must know the horizon are told it."""

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 import bothworlds as bw
 from bothworlds.cli import main
-from bothworlds.simulation import cluster, engine, spread
+from bothworlds.simulation import cluster, engine, executors
 from bothworlds.simulation.study import Cell
 
 STUDY: dict[str, Any] = {
@@ -53,14 +53,14 @@ def serial(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
 
 @pytest.fixture
 def thin_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spread, "TASK_ROUNDS", 700)  # two replications of 300 rounds a task
+    monkeypatch.setattr(executors, "TASK_ROUNDS", 700)  # two replications of 300 rounds a task
 
 
 def test_slices_cover_all_replications_once() -> None:
     cell = next(bw.Study.from_dict({**STUDY, "horizon": 3_000_000, "replications": 8}).cells())
-    assert [list(part) for part in spread.slices(cell)] == [[0, 1, 2], [3, 4, 5], [6, 7]]
+    assert [list(part) for part in executors.slices(cell)] == [[0, 1, 2], [3, 4, 5], [6, 7]]
     longer = next(bw.Study.from_dict({**STUDY, "horizon": 10**9, "replications": 2}).cells())
-    assert [list(part) for part in spread.slices(longer)] == [[0], [1]]
+    assert [list(part) for part in executors.slices(longer)] == [[0], [1]]
 
 
 class Backwards(Executor):
@@ -124,7 +124,7 @@ def test_a_failing_cell_is_named_and_stops_no_other(
 def test_workers_with_other_code_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cell = next(bw.Study.from_dict(STUDY).cells())
     with pytest.raises(ValueError, match="install the same versions everywhere"):
-        spread.play_slice(cell, 0, 1, 1, ("other", "0", "0"))
+        executors.play_slice(cell, 0, 1, 1, ("other", "0", "0"))
 
 
 def test_a_task_has_one_thread_unless_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,7 +135,7 @@ def test_a_task_has_one_thread_unless_told(tmp_path: Path, monkeypatch: pytest.M
         seen.append(threads)
         return play(*arguments, threads=threads, **options)
 
-    monkeypatch.setattr(spread, "play", watched)
+    monkeypatch.setattr(executors, "play", watched)
     study = bw.Study.from_dict({**STUDY, "environments": {"calm": {"kind": "stochastic"}}})
     with ThreadPoolExecutor(1) as pool:
         bw.run_study(study, tmp_path / "a", executor=pool)
@@ -154,7 +154,7 @@ def test_an_interrupted_run_cancels_what_has_not_begun(tmp_path: Path, monkeypat
             return futures[-1]
 
         monkeypatch.setattr(pool, "submit", watched)
-        monkeypatch.setattr(spread, "play_slice", slow_slice)
+        monkeypatch.setattr(executors, "play_slice", slow_slice)
         with pytest.raises(KeyboardInterrupt):
             bw.run_study(bw.Study.from_dict(STUDY), tmp_path, executor=pool)
     assert len(futures) == 4
@@ -166,7 +166,7 @@ def slow_slice(*arguments: Any) -> Any:
     return PLAY_SLICE(*arguments)
 
 
-PLAY_SLICE = spread.play_slice
+PLAY_SLICE = executors.play_slice
 
 
 @pytest.mark.parametrize("address", ["spark", "dask:", "dask://", "dask://host", "dask://host:port"])
@@ -202,7 +202,7 @@ def test_a_dask_cluster_changes_no_byte(two_workers: Any, serial: dict[str, byte
 
 def test_a_killed_worker_changes_no_byte(two_workers: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Kill -9 one of two workers in the middle: its tasks run again elsewhere, with the same numbers."""
-    monkeypatch.setattr(spread, "TASK_ROUNDS", 1)  # one replication a task
+    monkeypatch.setattr(executors, "TASK_ROUNDS", 1)  # one replication a task
     study = bw.Study.from_dict(
         {**STUDY, "horizon": 800_000, "replications": 8, "algorithms": {"uniform": {"kind": "uniform"}}}
     )

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from scipy.stats import kstest
 
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.jit.compile import compiled
+from bothworlds.kernels.contract import Draw
 from bothworlds.kernels.divided import FAR, LARGEST_SPREAD, MOST_ARMS, Room, gather, simplex_moments, unit_of
+from bothworlds.kernels.jit.compile import compiled
 from bothworlds.kernels.random import SIMPLEX, two_uniforms
 from bothworlds.kernels.simplex_draw import draw_point, share_of_last, share_of_two
 from divided_oracle import divided, moments, survival
@@ -124,7 +125,7 @@ def points_of(c: Floats, room: tuple[Floats, ...], key: int, points: Floats) -> 
     named = Room(nodes, arms, mass, powers, ones, twos, once, twice)
     n = gather(c, 1.0, named)
     for time in range(points.shape[0]):
-        draw_point(named, n, unit_of(nodes, n), key, time, 0, points[time])
+        draw_point(named, n, unit_of(nodes, n), Draw((0.0, 0.0), key, time), 0, points[time])
 
 
 compiled_moments, compiled_points = compiled(moments_of), compiled(points_of)
@@ -204,7 +205,7 @@ def test_attempts_and_arms_have_numbers_of_their_own() -> None:
     point = np.empty(3)
     seen = set()
     for attempt in range(3):
-        draw_point(room, n, 1.0, 5, 9, attempt, point)
+        draw_point(room, n, 1.0, Draw((0.0, 0.0), 5, 9), attempt, point)
         assert point[2] == pytest.approx(1.0 - math.sqrt(1.0 - two_uniforms(5, 9, SIMPLEX, 3 * attempt + 2)[0]))
         seen |= set(point.tolist())
     assert len(seen) == 9

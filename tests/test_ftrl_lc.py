@@ -8,7 +8,7 @@ import pytest
 import bothworlds as bw
 from armwise_worlds import context_coordinates, independent_problem, masked_problem
 from bothworlds import environments as en
-from bothworlds.algorithms.exponential import ftrl_lc as ftrl_lc
+from bothworlds.algorithms.exponential import ftrl_lc
 from bothworlds.kernels.random import ARM, draw, two_uniforms
 from bothworlds.theory.armwise import Scales, armwise_frame
 from worlds import play
@@ -44,7 +44,7 @@ def test_rates_draws_and_points_follow_the_paper(problem: bw.Problem, resampled:
         assert policy.state.pace[0] > before
         before = float(policy.state.pace[0])
         if resampled:
-            draws = ftrl_lc.draws(ftrl_lc.numbers_of(policy._machine.numbers), policy.state)
+            draws = ftrl_lc.draws(policy._machine.options, policy.state)
             assert draws == (1 if t == 1 else math.ceil(1 / eta * (1 - 1e-13)))
             if 1 < t <= horizon:
                 assert draws == math.ceil(4 * scales.spread * math.log(t) / gamma * (1 - 1e-12))
@@ -86,7 +86,7 @@ def test_the_first_round_of_resampling_is_uniform_with_one_draw() -> None:
     """gamma_1 = 0 and M_1 = 1: the direction is beta (x + Y_1), Y_1 = x or x less a multiple of one context."""
     policy = bw.FTRLLC(horizon=1000, covariance=bw.MGR()).start(independent_problem(1), rng=2)
     assert policy.state.rates[1] == 0.0
-    x, beta = context_coordinates(policy), policy._machine.numbers[5]
+    x, beta = context_coordinates(policy), policy._machine.options.resampling.beta
     for made in policy.act([0] * 20):
         rest = made.direction / beta - 2 * x[0]
         multiples = [np.linalg.norm(rest + beta * (x[0] @ y) * y) for y in x]

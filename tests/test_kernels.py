@@ -14,10 +14,11 @@ from scipy.stats import chisquare
 
 import bothworlds
 from bothworlds.kernels import matrix, plan, random, resampling
-from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.jit.compile import CACHE_NAME, _drop_old_caches, _folder_for, compiled, source_hash
-from bothworlds.kernels.entries import World, flat_world, in_blocks, world_of
 from bothworlds.kernels.arithmetic import WIDTH
+from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.contract import Draw, Known, flat_known, in_blocks
+from bothworlds.kernels.jit.compile import CACHE_NAME, _drop_old_caches, _folder_for, compiled, source_hash
+from bothworlds.kernels.layout import Layout
 from bothworlds.kernels.random import MASK
 
 KNOWN_ANSWERS = [
@@ -109,13 +110,13 @@ def test_cholesky_refuses_what_is_not_positive_definite() -> None:
 def test_covariance_of_one_and_of_eight_contexts_at_a_time(S: int, K: int, d: int) -> None:
     rng = np.random.default_rng(5)
     z, g, q = rng.normal(size=(S, K, d)), rng.random(S), rng.random((S, K))
-    world = World(z, g, np.zeros((S, K)), np.zeros((S, K)))
+    known, read = Known(z, g, np.zeros((S, K)), np.zeros((S, K))), Layout(Known).reader(Known, "known")
     expected = np.einsum("x,xa,xai,xaj->ij", g, q, z, z)
     for wide in (False, True):
         blocks = -(-S // WIDTH) if wide else S
         sums = np.zeros((d, d, WIDTH) if wide else (d, d))
         table = in_blocks(q) if wide else q
-        parts = world_of(flat_world(world, wide=wide), blocks, K, d)
+        parts = read(flat_known(known, wide=wide), (blocks, K, d, 0))
         for x in range(blocks):
             plan.add_context(parts, x, table[x], sums)
         sigma = np.zeros((d, d))
@@ -144,10 +145,11 @@ def test_resampling_draws_from_the_policy() -> None:
     z, g, pi = rng.normal(size=(2, 6)), np.array([0.3, 0.7]), rng.dirichlet(np.ones(3), 2)
     beta = 0.5 / float((z**2).sum(axis=0).max())
     sigma = (z * (g[:, None] * pi).reshape(-1)) @ z.T
+    known = Known(z.T.reshape(2, 3, 2).copy(), g, np.zeros((2, 3)), np.zeros((2, 3)))
     run = compiled(resampling.resample)
     outs = np.empty((20_000, 2))
     for time, out in enumerate(outs):
-        run(z.T.reshape(2, 3, 2).copy(), g, pi, 0, 2, beta, 40, 3, time, np.empty(2), out)
+        run(known, pi, (0, 2), (beta, 40), Draw((0.0, 0.0), 3, time), np.empty(2), out)
     power = np.linalg.matrix_power(np.eye(2) - beta * sigma, 41)
     expected = np.linalg.solve(sigma, (np.eye(2) - power) @ z[:, 2])
     errors = (outs.mean(axis=0) - expected) / (outs.std(axis=0) / np.sqrt(len(outs)))
@@ -198,8 +200,8 @@ def test_an_edited_kernel_is_seen_by_compiled_callers(tmp_path: Path) -> None:
     """Copy the package, run, edit a callee in another file, run again: the new result, not the cached one."""
     package = tmp_path / "bothworlds"
     source = Path(bothworlds.__file__).parent
-    needed = ("compile.py", "fingerprint.py", "arrays.py", "numbers.py", "packs.py", "wide.py", "matrix.py")
-    for path in [source / "kernels" / name for name in needed]:
+    needed = [source / "kernels" / name for name in ("arrays.py", "arithmetic.py", "matrix.py")]
+    for path in [*needed, *(source / "kernels" / "jit").glob("*.py")]:
         target = package / path.relative_to(source)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(path.read_text())

@@ -8,24 +8,29 @@ import pytest
 
 import bothworlds as bw
 from bothworlds.kernels.arrays import Floats
-from worlds import TUNINGS, coordinates, directions, parameters, play, random_problem
+from bothworlds.kernels.contract import Play
+from worlds import TUNINGS, coordinates, directions, parameters, play, random_problem, records
 
 
 def mean_estimate(later: bw.Policy, z: Floats, pi: Floats, d: Floats, m: Floats, theta: Floats) -> Floats:
     """E[theta_hat] by enumeration: what `learn` adds to Theta, for every (x, a), weighted by g pi."""
-    S, K = pi.shape
     total = np.zeros(z.shape[2])
-    machine = later._machine
-    for x, a in np.ndindex(S, K):
-        state = machine.text.state_of(*machine.memory(S, cells=()), S, K, z.shape[2])
-        for name in machine.learnt:
-            getattr(state, name)[...] = getattr(later.state, name)
-        before = state.theta.copy()
-        numbers = machine.text.numbers_of(machine.numbers)
-        machine.text.learn(machine.known, numbers, state, x, a, float(z[x, a] @ theta), d[x, a], m)
-        fade = before * (state.t[0] - 1.0) / (state.t[0] - 1.0 + numbers.recency)  # older estimates of `adaptive`
+    machine, learnt = later._machine, later.learnt()
+    recency = getattr(machine.options, "recency", 0.0)  # older estimates of `adaptive` fade
+    for x, a in np.ndindex(pi.shape):
+        state, _, sizes = records(machine)
+        for name, part in learnt.items():
+            getattr(state, name)[...] = part
+        before, play = state.theta.copy(), Play(x, a, float(z[x, a] @ theta))
+        machine.text.learn(machine.known, machine.options, state, play, machine.text.carried_of(d[x, a], m, sizes))
+        fade = before * (state.t[0] - 1.0) / (state.t[0] - 1.0 + recency)
         total += machine.known.g[x] * pi[x, a] * (state.theta - fade)
     return total
+
+
+def baseline_of(policy: bw.Policy) -> Floats:
+    """The control variate that decisions carry now; empty where there is none."""
+    return np.array(getattr(policy.state, "baseline", []))
 
 
 @pytest.mark.parametrize(
@@ -40,7 +45,7 @@ def test_estimates_are_unbiased_also_when_feedback_is_late(tuning: str, alpha: f
     for _ in range(4):
         play(policy, 20)
         z, pi, d = coordinates(policy), policy.probabilities(), directions(policy)
-        m, condition = policy.state.baseline.copy(), float(np.linalg.cond(policy.state.sigma))
+        m, condition = baseline_of(policy), float(np.linalg.cond(policy.state.sigma))
         theta: Floats = rng.normal(size=(z.shape[2],))
         play(policy, wait)
         # Theta itself is rounded when the estimate is added to it.
@@ -62,7 +67,7 @@ def test_estimates_stay_unbiased_with_rare_contexts_and_nearly_dependent_feature
     z, pi, d = coordinates(policy), policy.probabilities(), directions(policy)
     sigma = np.einsum("x,xa,xai,xaj->ij", g, pi, z, z)
     theta = np.linspace(-1.0, 1.0, z.shape[2])
-    estimate = mean_estimate(policy, z, pi, d, np.zeros(z.shape[2]), theta)
+    estimate = mean_estimate(policy, z, pi, d, baseline_of(policy), theta)
     assert np.abs(estimate - theta).max() <= 100 * 2.2e-16 * np.linalg.cond(sigma)
 
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import bothworlds as bw
-from bothworlds.algorithms.lc_tsallis_memory import numbers_of
 from bothworlds.kernels.random import ARM, draw, two_uniforms
 from worlds import TUNINGS, bits, coordinates, directions, parameters, play, random_problem
 
@@ -168,7 +167,7 @@ def test_resampled_estimates_have_the_stated_bias() -> None:
     policy = bw.LCTsallisINF(tuning="paper", covariance=bw.MGR(samples=25)).start(problem, rng=5)
     z, g, pi = coordinates(policy), problem.probabilities, policy.probabilities()
     sigma = np.einsum("x,xa,xai,xaj->ij", g, pi, z, z)
-    beta = float(numbers_of(policy._machine.numbers).beta)
+    beta = policy._machine.options.resampling.beta
     assert beta == pytest.approx(0.5 / (z**2).sum(axis=2).max())
     decisions = policy.act(np.random.default_rng(0).choice(3, size=6000, p=g))
     theta = np.array([0.3, -0.2])
@@ -183,10 +182,10 @@ def test_resampling_takes_as_many_draws_as_the_bias_asks_for() -> None:
     z_bias = []
     for bias in (0.5, 0.05):
         policy = bw.LCTsallisINF(tuning="paper", covariance=bw.MGR(bias=bias)).start(problem, rng=5)
-        numbers, gamma = numbers_of(policy._machine.numbers), policy.state.rates[1]
-        draws = math.ceil(numbers.log_bias / (numbers.beta * gamma))
-        assert math.exp(-gamma * numbers.beta * draws) <= bias
-        remainder = np.linalg.matrix_power(np.eye(2) - numbers.beta * policy.state.sigma, draws + 1)
+        given, gamma = policy._machine.options.resampling, policy.state.rates[1]
+        draws = math.ceil(given.log_bias / (given.beta * gamma))
+        assert math.exp(-gamma * given.beta * draws) <= bias
+        remainder = np.linalg.matrix_power(np.eye(2) - given.beta * policy.state.sigma, draws + 1)
         z_bias.append(np.linalg.norm(remainder, 2))
         assert z_bias[-1] <= bias
         play(policy, 5)

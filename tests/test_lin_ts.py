@@ -27,7 +27,7 @@ def test_the_plan_is_the_frequency_table_of_posterior_draws(spread: float | Lite
     problem = random_problem(1, S=4, K=3, d=3)
     policy = bw.LinTS(spread=spread, draws=21, ridge=0.5, delta=0.01).start(problem, rng=11, interpreted=True)
     rng = np.random.default_rng(0)
-    V, b, seed = 0.5 * np.eye(3), np.zeros(3), 0.0
+    V, b, seed = 0.5 * np.eye(3), np.zeros(3), two_uniforms(11, 0, POSTERIOR, 0)[0]
     for t in range(1, 40):
         v = spread if spread != "theory" else math.sqrt(27 * math.log(t / 0.01))
         root = np.linalg.inv(np.linalg.cholesky(V)).T

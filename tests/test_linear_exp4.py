@@ -127,9 +127,9 @@ def test_rates_are_those_of_the_bound() -> None:
     problem = random_problem(6, S=4, K=3, d=3)
     lam = bw.design(problem).coverage
     for kind, count in (("linear", len(linear_policies(problem))), ("all", 81), ("listed", 81)):
-        eta, gamma = bw.LinearEXP4(horizon=50_000, policies=kind).machine(problem).numbers[:2]  # type: ignore[arg-type]
-        assert eta == pytest.approx(math.sqrt(math.log(count) / (50_000 * (3 + 2 / lam))), rel=1e-6)
-        assert gamma == pytest.approx(eta / lam, rel=1e-6)
+        options = bw.LinearEXP4(horizon=50_000, policies=kind).machine(problem).options  # type: ignore[arg-type]
+        assert options.eta == pytest.approx(math.sqrt(math.log(count) / (50_000 * (3 + 2 / lam))), rel=1e-6)
+        assert options.gamma == pytest.approx(options.eta / lam, rel=1e-6)
 
 
 def test_larger_problems_are_refused_with_the_size_that_could_be_done() -> None:

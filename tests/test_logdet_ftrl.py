@@ -22,9 +22,9 @@ def lifted(seed: int, K: int, d: int) -> np.ndarray:
 
 def point(psi: np.ndarray, losses: np.ndarray, eta: float) -> np.ndarray:
     K, d = psi.shape
-    work = SimpleNamespace(moment=np.zeros((d, d)), factor=np.zeros((d, d)))
+    work = SimpleNamespace(moment=np.zeros((d, d)), factor=np.zeros((d, d)), losses=losses, lev=np.zeros(K))
     p = np.full(K, 1.0 / K)
-    assert logdet_point(losses, eta, psi, d, p, np.zeros(K), work) == OK
+    assert logdet_point(eta, psi, d, p, work) == OK
     return p
 
 

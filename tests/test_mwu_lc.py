@@ -15,10 +15,11 @@ import bothworlds as bw
 from armwise_worlds import context_coordinates, independent_problem, masked_problem
 from bothworlds import environments as en
 from bothworlds.algorithms.mwu_lc import text as mwu_lc_text
+from bothworlds.kernels.contract import Draw
 from bothworlds.kernels.divided import MOST_ARMS
 from bothworlds.kernels.random import ARM, two_uniforms
 from divided_oracle import moments, survival
-from worlds import bits, parameters, play, random_problem
+from worlds import bits, carried_by, chosen, parameters, play, random_problem, records
 
 PROBLEMS = {"plain": independent_problem(1), "rare": independent_problem(2, rarity=500.0), "masked": masked_problem()}
 BOLD = 3000.0  # a speed at which a few rounds make a difference
@@ -80,22 +81,12 @@ def test_every_arm_is_estimated_without_bias(name: str) -> None:
 
 def solved_by_the_policy(policy: bw.Policy, x: int, a: int) -> np.ndarray:
     """Sbar_a^-1 x: the direction of a decision over its Q(a), asked for until the arm is played."""
-    machine = policy._machine
-    S, K, d = machine.known.z.shape
-    numbers, work = (
-        machine.text.numbers_of(machine.numbers),
-        machine.text.work_of(*machine.memory(S, cells=()), S, K, d),
-    )
+    state, work = policy.state, records(policy._machine).work
     for time in range(10**6, 10**6 + 5000):
-        out = np.empty(machine.carried)
-        if (
-            machine.text.choose(
-                machine.known, numbers, policy.state, work, x, two_uniforms(5, time, ARM, 0), 5, time, out, out.copy()
-            )
-            == a
-        ):
-            assert out[d + 5] == work.point[a]
-            return np.asarray(out[:d] / out[d + 5])
+        arm, carried = chosen(policy._machine, state, work, x, time)
+        if arm == a:
+            assert carried.drawn[0] == work.point[a]
+            return np.asarray(carried.direction / carried.drawn[0])
     raise AssertionError("the arm was never played")
 
 
@@ -105,7 +96,7 @@ def test_one_constant_context_divides_by_the_second_moment() -> None:
     policy = bw.MWULC().start(problem, rng=3)
     assert policy.probabilities(0) == pytest.approx(np.full(4, 0.25), rel=1e-14)
     decision = policy.act(0)
-    assert decision.direction[0] == pytest.approx(decision.direction[-1] * 4 * 5 / 2)
+    assert decision.direction[0] == pytest.approx(carried_by(policy, decision).drawn[0] * 4 * 5 / 2)
     assert decision.propensity == pytest.approx(0.25)
     policy.update(decision, loss=-0.5)
     assert policy.state.arms[:, 0].tolist() == [-0.5 * decision.direction[0] * (a == decision.arm) for a in range(4)]
@@ -124,24 +115,22 @@ def test_draws_beyond_the_bound_are_rejected_and_counted() -> None:
     policy = bw.MWULC(speed=BOLD).start(PROBLEMS["rare"], rng=1, interpreted=True)
     play(policy, 10)
     machine, state = policy._machine, policy.state
-    S, K, d = machine.known.z.shape
-    numbers, work = (
-        machine.text.numbers_of(machine.numbers),
-        machine.text.work_of(*machine.memory(S, cells=()), S, K, d),
-    )
+    (S, K, d), work = machine.known.z.shape, records(machine).work
     state.rates[1] = 0.9
     counts = []
     for time in range(200):
         x = time % S
-        largest = mwu_lc_text.solve_arms(machine.known, numbers, state, work, x)
-        counts.append(mwu_lc_text.draw_accepted(machine.known, numbers, state, work, x, 7, time))
+        largest = mwu_lc_text.solve_arms(machine.known, machine.options, state, work, x)
+        draw = Draw(two_uniforms(7, time, ARM, 0), 7, time)
+        counts.append(mwu_lc_text.draw_accepted(machine.known, machine.options, state, work, x, draw))
         assert counts[-1] < mwu_lc_text.MOST_DRAWS
         assert (work.point**2 * work.levers).sum() <= K * max(d, largest) * 0.9**2
     assert 0 < sum(count > 0 for count in counts) < 200
     decisions = policy.act([*range(S)] * 10)
-    assert sum(made.direction[d + 4] for made in decisions) > 0
+    rejected = sum(carried_by(policy, made).rejected[0] for made in decisions)
+    assert rejected > 0
     policy.update(decisions, loss=[0.0] * 50)
-    assert policy.state.rejected[0] == sum(made.direction[d + 4] for made in decisions)
+    assert policy.state.rejected[0] == rejected
 
 
 @pytest.mark.parametrize("speed", [1.0, BOLD])
@@ -162,7 +151,7 @@ def test_arms_are_drawn_with_their_probabilities() -> None:
     made = policy.act([1] * 20_000)
     seen = np.bincount([decision.arm for decision in made], minlength=4)
     assert chisquare(seen, 20_000 * expected).pvalue > 0.001  # 0.39 with this seed
-    shares = np.array([decision.direction[-1] for decision in made])
+    shares = np.array([carried_by(policy, decision).drawn[0] for decision in made])
     assert np.unique(shares).size == 20_000  # Q_t is drawn anew for every decision
 
 

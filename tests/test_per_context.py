@@ -101,14 +101,15 @@ def test_estimates_are_unbiased_by_enumeration_even_late(algorithm: Algorithm, l
             decision = policy.act(x)
             made.setdefault(decision.arm, decision)
         play(policy, late, seed=100 + repeat, theta=np.zeros(2))
-        mean, before = np.zeros(4), [part.copy() for part in policy._memory]
+        mean, before, side = np.zeros(4), [part.copy() for part in policy._body[:2]], policy._side
         sums = policy.state.losses[x].copy()
         for arm, decision in made.items():
             assert decision.propensity == pi[arm]
             policy.update(decision, loss=losses[arm])
             mean += pi[arm] * (policy.state.losses[x] - sums)
-            for part, old in zip(policy._memory, before, strict=True):
+            for part, old in zip(policy._body[:2], before, strict=True):
                 part[...] = old  # the other arms are answered in the same state
+            policy._side = side
         assert mean[available[x]] == pytest.approx((1.0 + losses[available[x]]) / 2.0, abs=1e-9)
         checked += 1
         with_baseline += 0 if decision.baseline is None else int(decision.baseline.any())

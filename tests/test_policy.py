@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import chisquare
 
 import bothworlds as bw
-from worlds import TUNINGS, bits, coordinates, play, random_problem
+from worlds import TUNINGS, bits, coordinates, living, play, random_problem
 
 NAMES = {"contexts": ["morning", "noon", "evening", "night"], "arms": ["red", "blue", "green"]}
 
@@ -257,21 +257,21 @@ def test_a_singular_covariance_is_an_error_that_changes_nothing() -> None:
         random_problem(4, S=1, contexts=["only"]), rng=0
     )
     decision = policy.act(0)
-    before = snapshot(policy)
     z = coordinates(policy)[0, decision.arm]
     sideways = np.cross(z, [1.0, 2.0, 3.0])  # orthogonal to the arm played: the learning rate does not react
-    huge = decision._replace(direction=1e200 * sideways)
+    living(policy).theta[...] = 1e200 * sideways
+    before = snapshot(policy)
     with pytest.raises(bw.NumericalError, match=r"at t = 2 \(condition number .*'only'"):
-        policy.update(huge, loss=1.0)
+        policy.update(decision, loss=1.0)
     assert snapshot(policy) == before
 
 
 def test_overflowing_estimates_are_an_error() -> None:
     policy = make("paper")
-    first, second = policy.act([0, 0])
-    huge = [d._replace(direction=np.full(3, 1e308)) for d in (first, second)]
+    decision = policy.act(0)
+    living(policy).theta[...] = np.inf
     with pytest.raises(bw.NumericalError, match="no longer finite"):
-        policy.update(huge, loss=[1.0, 1.0])
+        policy.update(decision, loss=1.0)
 
 
 def test_arms_not_offered_are_never_chosen() -> None:

@@ -65,7 +65,7 @@ def test_resampled_estimates_have_the_stated_bias(problem: bw.Problem) -> None:
     table = np.where(problem.available, [0.6] + [0.4] * (problem.n_arms - 1), 0.0)
     set_plan(policy, table / table.sum(axis=1, keepdims=True))
     x, g, pi = context_coordinates(policy), problem.probabilities, policy.probabilities()
-    beta = float(policy._machine.numbers[2])
+    beta = policy._machine.options.fixed.resampling.beta
     assert beta == pytest.approx(0.5 / (x**2).sum(axis=1).max())
     for context in (0, 3):
         decisions = policy.act([context] * 12_000)
@@ -84,7 +84,7 @@ def test_resampling_with_arm_dependent_features_counts_every_draw() -> None:
     algorithm = bw.RealLinExp3(horizon=10_000, features="arm-dependent", covariance=bw.MGR(samples=12))
     policy = algorithm.start(problem, rng=5)
     z, g, pi = coordinates(policy), problem.probabilities, policy.probabilities()
-    beta = float(policy._machine.numbers[2])
+    beta = policy._machine.options.resampling.beta
     decisions = policy.act([0] * 12_000)
     expected = spectral_filter(np.einsum("x,xa,xai,xaj->ij", g, pi, z, z), beta, 12)
     for arm in range(3):
@@ -98,13 +98,13 @@ def test_with_the_theorems_draws_the_bias_is_within_its_bound_and_so_is_the_vari
     horizon, problem = 3000, independent_problem(1, K=2, d=2)
     policy = bw.RealLinExp3(horizon=horizon, covariance=bw.MGR()).start(problem, rng=5)
     scales = Scales(*armwise_frame(problem)["scales"])
-    _, gamma, beta, draws = policy._machine.numbers[:4]
+    _, gamma, (beta, draws, _) = policy._machine.options.fixed
     x, g = context_coordinates(policy), problem.probabilities
     bound = math.sqrt(scales.norm) * math.exp(-gamma * draws / (2 * scales.spread))
     assert bound <= 1 / math.sqrt(horizon) * (1 + 1e-9)
     # the policy that exploration alone keeps away from a singular matrix
     sigma = gamma / 2 * np.eye(2)
-    remainder = np.eye(2) - sigma @ spectral_filter(sigma, float(beta), int(draws))
+    remainder = np.eye(2) - sigma @ spectral_filter(sigma, beta, int(draws))
     assert np.linalg.norm(remainder, 2) * math.sqrt(scales.norm) <= bound
     decisions = policy.act(np.random.default_rng(0).choice(5, size=1500, p=g))
     squares = [np.einsum("x,x->", g, (x @ made.direction) ** 2) / 2 for made in decisions]  # pi_1 = 1/2

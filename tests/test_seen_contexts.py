@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 import bothworlds as bw
 from bothworlds import environments as en
 from bothworlds.kernels.logdet import GAP
-from worlds import bits, coordinates, directions, play, random_problem
+from worlds import bits, coordinates, directions, living, play, random_problem, set_options
 
 KINDS = ["linear", "all", "listed"]
 SEEN = [
@@ -27,14 +27,6 @@ GREATEST = 1e15  # so many contexts seen that the next thousand change nothing
 def masked() -> bw.Problem:
     available = np.array([[1, 0, 0, 0], [0, 1, 0, 1], [1, 1, 1, 1]], dtype=bool)
     return random_problem(7, S=3, K=4, d=3, available=available)
-
-
-def set_numbers(policy: bw.Policy, **values: float) -> None:
-    """Change hyper-parameters of a policy that has begun, by their names."""
-    named = policy._machine.text.numbers_of(policy._machine.numbers)
-    for name, value in values.items():
-        policy._machine.numbers[named._fields.index(name)] = value
-    policy._refresh()
 
 
 def law(policy: bw.Policy) -> np.ndarray:
@@ -63,10 +55,10 @@ def test_exp4_with_counts_like_the_law_and_no_bonus_is_the_known_version(kind: A
     problem = random_problem(3, S=4, K=3, d=3)
     known = bw.LinearEXP4(horizon=400, policies=kind).start(problem, rng=5)
     seen = bw.LinearEXP4(horizon=400, policies=kind, contexts="empirical").start(problem, rng=5)
-    seen._named.counts[...] = GREATEST * problem.probabilities
-    eta = float(known._machine.numbers[0])
-    set_numbers(known, gamma=0.0)
-    set_numbers(seen, eta=eta, alpha=0.0, ridge=0.0, floor=0.0)
+    living(seen).counts[...] = GREATEST * problem.probabilities
+    eta = known._machine.options.eta
+    set_options(known, gamma=0.0)
+    set_options(seen, eta=eta, alpha=0.0, ridge=0.0, floor=0.0)
     assert play(known, 300) == play(seen, 300)
     assert seen.probabilities() == pytest.approx(known.probabilities(), rel=1e-7)
     assert np.ptp(seen.probabilities(), axis=1).max() > 0.3  # it learnt something
@@ -78,10 +70,10 @@ def test_logdet_with_counts_like_the_law_and_no_bonus_is_the_known_version(K: in
     problem = random_problem(3, S=3, K=K, d=d)
     known = bw.LogdetFTRL(horizon=400).start(problem, rng=5)
     seen = bw.LogdetFTRL(horizon=400, contexts="empirical", scale=0.0).start(problem, rng=5)
-    seen._named.counts[...] = GREATEST * problem.probabilities
-    pace = float(known._machine.numbers[0])
-    set_numbers(known, pace=pace / 50, cap=math.inf, weight=0.0)
-    set_numbers(seen, pace=pace / 50, ridge=0.0)
+    living(seen).counts[...] = GREATEST * problem.probabilities
+    pace = known._machine.options.pace
+    set_options(known, pace=pace / 50, cap=math.inf, weight=0.0)
+    set_options(seen, pace=pace / 50, ridge=0.0)
     rounds = 200 if close < 1e-3 else 20
     assert play(known, rounds) == play(seen, rounds)
     assert seen.probabilities() == pytest.approx(known.probabilities(), abs=close)
@@ -128,7 +120,7 @@ def test_logdet_losses_carry_the_bonus_and_points_are_scipys(scale: float, stron
     limit, ridge = 1 / (64 * d * scale), scale * 100 * 27 * math.log(3 * T)
     if strong:
         limit, ridge = 0.4, 0.5
-        set_numbers(policy, limit=limit, ridge=ridge)
+        set_options(policy, limit=limit, ridge=ridge)
     phi = coordinates(policy)[:, :, :d]
     assert np.linalg.norm(phi, axis=2).max() == pytest.approx(1.0)
     sums, bonus, rng = np.zeros((2, 5)), np.zeros((2, 5)), np.random.default_rng(2)

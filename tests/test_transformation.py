@@ -8,7 +8,8 @@ import pytest
 
 import bothworlds as bw
 from armwise_worlds import context_vectors, independent_problem
-from bothworlds.simulation.study import ALGORITHMS, make_algorithm
+from bothworlds.algorithms.registry import algorithms
+from bothworlds.simulation.study import make_algorithm
 from worlds import coordinates, directions, parameters, play, random_problem
 
 INDEPENDENT: list[Any] = [
@@ -85,10 +86,10 @@ def test_whatever_the_theorem_calls_degenerate_is_told(S: int, K: int, d: int) -
 
 def arm_dependent() -> list[Any]:
     """Every registered algorithm, as it comes, that does not ask for arm-independent features."""
-    kinds = [kind for kind in ALGORITHMS if kind not in {type(one).__name__ for one in INDEPENDENT[:7]}]
+    kinds = [kind for kind in algorithms() if kind not in {type(one).__name__ for one in INDEPENDENT[:7]}]
     made = []
     for kind in kinds:
-        fields = getattr(ALGORITHMS[kind], "__dataclass_fields__", {})
+        fields = getattr(algorithms()[kind], "__dataclass_fields__", {})
         needs = "horizon" in fields and not isinstance(fields["horizon"].default, int | None)
         made.append(make_algorithm({"kind": kind, **({"horizon": 5000} if needs else {})}))
     return [*made, bw.RealLinExp3(horizon=5000, features="arm-dependent")]

@@ -1,14 +1,15 @@
 """Small worlds for the tests: random problems, and a loop that plays them."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import bothworlds as bw
 from bothworlds.kernels import matrix
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.entries import in_blocks
+from bothworlds.kernels.contract import Draw, Machine, all_parts, in_blocks
+from bothworlds.kernels.random import ARM, two_uniforms
 from bothworlds.simulation.replication import Replications, Setting
 
 TUNINGS = ("paper", "certified", "matched", "adaptive")
@@ -60,12 +61,58 @@ def play(
 
 def bits(policy: bw.Policy) -> bytes:
     """Everything a policy has learnt and plans."""
-    return b"".join(part.tobytes() for part in policy.state)
+    return b"".join(part.tobytes() for part in all_parts(policy.state))
+
+
+class Records(NamedTuple):
+    """State and scratch space of a memory at its start, and the sizes."""
+
+    state: Any
+    work: Any
+    sizes: tuple[int, ...]
+
+
+def records(machine: Machine) -> Records:
+    """A memory of its own for functions of kernel text."""
+    memory, sizes = machine.memory(), tuple(machine.sizes)
+    return Records(machine.text.state_of(*memory, sizes), machine.text.work_of(*memory, sizes), sizes)
+
+
+def carried_by(policy: bw.Policy, made: bw.Decision) -> Any:
+    """What a decision carries, by name."""
+    baseline = np.zeros(0) if made.baseline is None else made.baseline
+    return policy._machine.text.carried_of(made.direction, baseline, tuple(policy._machine.sizes))
+
+
+def chosen(machine: Machine, state: Any, work: Any, x: int, time: int) -> tuple[int, Any]:
+    """The arm that `choose` draws in a context at a time, and what the decision carries."""
+    carried = machine.text.carried_of(*(np.empty(count) for count in machine.carried), tuple(machine.sizes))
+    draw = Draw(two_uniforms(5, time, ARM, 0), 5, time)
+    return machine.text.choose(machine.known, machine.options, state, work, x, draw, carried), carried
+
+
+def facts_of(policy: bw.Policy) -> list[float]:
+    """What the candidate of a reduction fixes: D, 1/lambda, log N, c1 and c2."""
+    facts = policy.state.facts
+    return [float(part[0]) for part in (facts.dimension, facts.leverage, facts.log_size, facts.c1, facts.c2)]
+
+
+def living(policy: bw.Policy) -> Any:
+    """The state of a policy as it lies in memory, to write into: contexts in blocks of eight where the text is wide."""
+    return policy._sides[policy._side]
+
+
+def set_options(policy: bw.Policy, **values: float) -> None:
+    """Change hyper-parameters of a policy that has begun, by their names."""
+    for name, value in values.items():
+        start, _ = policy._machine.text.outside.leaves[name].place(policy._machine.block_sizes)
+        policy._body.numbers[start] = value
+    policy._refresh()
 
 
 def set_plan(policy: bw.Policy, pi: Floats) -> None:
     """Let a policy of eight contexts at a time play a table of probabilities until its next update."""
-    policy._named.pi[...] = in_blocks(pi)
+    living(policy).pi[...] = in_blocks(pi)
 
 
 def coordinates(policy: bw.Policy) -> Floats:
@@ -95,4 +142,4 @@ def state_after(world: bw.environments.Environment, algorithm: Any, rounds: int)
     run.advance(rounds)
     counts = np.zeros(world.problem.available.shape)
     np.add.at(counts, tuple(run.outcomes()[0].trace.T), 1.0)
-    return machine.text.state_of(*run._memory, *machine.known.z.shape), counts
+    return machine.text.state_of(*run._memory, tuple(machine.sizes)), counts

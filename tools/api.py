@@ -14,7 +14,7 @@ import bothworlds as bw
 from bothworlds import environments as en
 from bothworlds.algorithms.registry import algorithms
 
-KINDS = {make: kind for kind, make in ALGORITHMS.items()}
+KINDS = {make: kind for kind, make in algorithms().items()}
 
 HEAD = """# API reference
 
@@ -34,8 +34,8 @@ Made from the docstrings by `python tools/api.py algorithms > docs/each-algorith
 AT_LENGTH = ("Algorithms", "Tunings and covariances")  # groups with a page of their own
 GROUPS: dict[str, list[str]] = {
     "Problems and decisions": [
-        "Problem", "Policy", "Decision", "load", "SampledProblem", "SampledPolicy", "DegenerateProblemWarning",
-        "block_parameters", "stacked_parameters",
+        "Problem", "Algorithm", "Policy", "Decision", "load", "SampledProblem", "SampledPolicy",
+        "DegenerateProblemWarning", "block_parameters", "stacked_parameters",
     ],
     "Algorithms": [
         "LCTsallisINF", "RealFTRL", "FTRLLC", "RealLinExp3", "RobustLinExp3", "PerContextTsallisINF", "PerContextExp3",
@@ -136,10 +136,17 @@ def paragraph(given: str) -> str:
     return marked.replace("\\<", "&lt;")  # not every reader of Markdown knows the other escape
 
 
+def members(thing: type) -> dict[str, Any]:
+    """Return what a class has of its own, and before that what it has from base classes of the library."""
+    own = dict(vars(thing))
+    bases = [base for base in thing.__mro__[1:] if base.__module__.partition(".")[0] == bw.__name__]
+    return {name: member for base in bases for name, member in vars(base).items() if name not in own} | own
+
+
 def methods(thing: type) -> list[tuple[str, str]]:
-    """Return the public methods and properties of a class, with the first sentence of each."""
+    """Return the public methods and properties of a class, those of our own base classes first, in a sentence each."""
     found = []
-    for name, member in vars(thing).items():
+    for name, member in members(thing).items():
         plain = member.__func__ if isinstance(member, classmethod | staticmethod) else member
         about = (inspect.getdoc(plain) or "").split("\n\n")[0]
         if name.startswith("_") or not about:

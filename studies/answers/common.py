@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bothworlds.algorithms.tunings import TUNINGS
+from bothworlds.algorithms.lc_tsallis.lc_tsallis_inf import TUNINGS
 from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.report.chart import Chart, Line
 from bothworlds.report.palette import DASHES, Style, styles
