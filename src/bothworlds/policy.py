@@ -43,6 +43,8 @@ class Machine:
     ``kept(blocks, d)`` tells how many numbers of the two memories, from their starts, are not computed afresh with
     every plan (None: all may be kept). ``carried`` is how long a decision's direction and baseline are: d, unless told.
     ``extra`` numbers are at the end of the learner's memory, for an algorithm that also has an entry per policy, say.
+    ``seed(state, key)`` writes what the first plan draws with, for an algorithm whose plans are drawn; the key is that
+    of the policy or of the replication, or an array of them, one for each entry of the last axis.
     """
 
     text: KernelText
@@ -55,6 +57,7 @@ class Machine:
     kept: Callable[[int, int], tuple[int, int]] | None = None
     carried: int = -1
     extra: int = 0
+    seed: Callable[[Any, Any], None] | None = None
 
     def __post_init__(self) -> None:
         if self.carried < 0:
@@ -66,7 +69,7 @@ class Machine:
         size, cell_size = self.text.sizes(blocks, K, d)
         return size + self.extra, cell_size
 
-    def memory(self, blocks: int, *tail: int, cells: tuple[int, ...]) -> tuple[Floats, Floats]:
+    def memory(self, blocks: int, *tail: int, cells: tuple[int, ...], key: Any = 0) -> tuple[Floats, Floats]:
         """Return the two memories at the start: numbers of the learner, then those with an entry per context.
 
         ``tail`` and ``cells`` are further axes of the two: eight replications, or eight contexts.
@@ -74,7 +77,10 @@ class Machine:
         _, K, d = self.world.z.shape
         size, cell_size = self.sizes(blocks)
         numbers, per_context = aligned(size, *tail), aligned(cell_size, *cells)
-        self.begin(self.text.state_of(numbers, per_context, blocks, K, d))
+        state = self.text.state_of(numbers, per_context, blocks, K, d)
+        self.begin(state)
+        if self.seed is not None:
+            self.seed(state, key)
         return numbers, per_context
 
 
@@ -101,8 +107,8 @@ class Policy:
         cells = (WIDTH,) if wide else ()
         self._nothing = np.zeros(machine.carried)
         # Two memories: an update fills the spare one, which becomes current if all went well.
-        self._memory = machine.memory(self._shape[0], cells=cells)
-        self._spare = machine.memory(self._shape[0], cells=cells)
+        self._memory = machine.memory(self._shape[0], cells=cells, key=key)
+        self._spare = machine.memory(self._shape[0], cells=cells, key=key)
         self._named, self._spare_named = self._names(self._memory), self._names(self._spare)
         everything = tuple(len(part) for part in self._memory)
         self._kept = everything if machine.kept is None else machine.kept(self._shape[0], d)

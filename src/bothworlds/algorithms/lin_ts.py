@@ -193,6 +193,11 @@ def learn(
 TEXT = KernelText(sizes, numbers_of, state_of, work_of, refresh, choose, learn)
 
 
+def seed_first_plan(state: State, key: Any) -> None:
+    """Let the plan before any feedback draw with the stream's own numbers: those of round 0, which decides nothing."""
+    state.seed[...], _ = two_uniforms(key, 0, POSTERIOR, 0)
+
+
 @dataclass(frozen=True, kw_only=True)
 class LinTS:
     """Play an arm as often as it is the best under theta ~ N(theta_hat, v^2 V^-1), the posterior of the losses.
@@ -201,7 +206,8 @@ class LinTS:
     x, and the arm is drawn from pi_t(x). So the propensity is exactly the probability of the draw given the plan, not
     an estimate of it; averaged over the draws of the plan it is the probability of Thompson sampling itself, for every
     M. Where two arms are offered the plan is that probability, by the normal distribution, and nothing is drawn. An
-    arm that no draw favours has probability zero in that round.
+    arm that no draw favours has probability zero in that round. Draws come from the seed, the first plan's included,
+    and a plan stays until feedback comes: decisions that wait together share their draws.
 
     For a stationary world only, like `LinUCB`: against an adversary its regret grows nearly linearly (measured). Proved
     in the stochastic regime for ``spread="theory"``, ridge 1, |phi| <= 1 and |theta_0| <= 1: O(d^(3/2) sqrt(T)) up to
@@ -215,9 +221,9 @@ class LinTS:
     delta
         Probability with which the bound of the theory may fail; not used with a constant.
     draws
-        M, how many posterior draws make a plan where more than two arms are offered: 1 is the textbook algorithm, with
-        propensities of 0 and 1 given the plan and the least time; more make finer propensities for logs. Draws come in
-        opposite pairs.
+        M, how many posterior draws make a plan where more than two arms are offered: 1 is, with feedback after every
+        decision, the textbook algorithm, with propensities of 0 and 1 given the plan and the least time; more make
+        finer propensities for logs, and play that stays spread while feedback is late. Draws come in opposite pairs.
     ridge
         V starts as ridge times the identity.
 
@@ -249,4 +255,4 @@ class LinTS:
     def machine(self, problem: Problem, frame: dict[str, Floats] | None = None) -> Machine:  # noqa: ARG002
         """Make the algorithm ready for a problem; it needs no frame."""
         numbers = [0.0 if self.spread == "theory" else self.spread, self.delta, float(self.draws)]
-        return ridge_machine(TEXT, problem, ridge=self.ridge, numbers=numbers, learnt=LEARNT)
+        return ridge_machine(TEXT, problem, ridge=self.ridge, numbers=numbers, learnt=LEARNT, seed=seed_first_plan)

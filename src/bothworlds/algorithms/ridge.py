@@ -4,6 +4,7 @@ V = ridge I + sum of phi phi^T grows by one rank-one matrix a play and is factor
 stored inverse never drifts from V, however long the run.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -123,7 +124,13 @@ def add_smallest(index: Floats, pi: Floats) -> None:
 
 
 def ridge_machine(
-    text: KernelText, problem: Problem, *, ridge: float, numbers: list[float], learnt: tuple[str, ...] = LEARNT
+    text: KernelText,
+    problem: Problem,
+    *,
+    ridge: float,
+    numbers: list[float],
+    learnt: tuple[str, ...] = LEARNT,
+    seed: Callable[[State, Any], None] | None = None,
 ) -> Machine:
     """Return the machine of an algorithm with the state above, on the features as they are."""
     offered = problem.available
@@ -142,4 +149,5 @@ def ridge_machine(
         learnt=learnt,
         frame={},
         has_baseline=False,
+        seed=seed,
     )

@@ -17,8 +17,10 @@ import numba.core.config
 import numpy as np
 
 from bothworlds.errors import NumericalError
+from bothworlds.kernels.arrays import Ints
 from bothworlds.kernels.driver import NatureText
 from bothworlds.kernels.entries import KernelText, flat_world
+from bothworlds.kernels.random import stream_key
 from bothworlds.policy import Machine
 from bothworlds.simulation.card_text import Sizes, cuda, kernel_in_place, kernel_in_threads
 from bothworlds.simulation.replication import Outcome, Setting
@@ -44,6 +46,16 @@ def sizes_of(machine: Machine, setting: Setting) -> Sizes:
     kept = memory if machine.kept is None else machine.kept(S, d)[0]
     numbers = (memory, cells, len(nature.state), machine.carried, capacity, hyper, kept)
     return Sizes(S, K, d, len(nature.c), *numbers, nature.kind, nature.noise)
+
+
+def keys_of(seed: int, replications: range) -> Ints:
+    """Return the keys of the replications' streams, all at once: thousands take no time.
+
+    >>> keys_of(5, range(7, 9)).tolist() == [stream_key(5, 7), stream_key(5, 8)]
+    True
+    """
+    keys: Any = stream_key
+    return np.asarray(keys(seed, np.arange(replications.start, replications.stop)))
 
 
 def require_card() -> None:
@@ -86,7 +98,11 @@ class GpuReplications:
         memory, cells = machine.memory(sizes.S, cells=())
         start[: sizes.memory], start[sizes.memory : sizes.memory + sizes.cells] = memory, cells
         R, n = len(numbers), len(setting.checkpoints)
-        self._saved = send(np.repeat(start[:, None], R, axis=1))
+        columns = np.repeat(start[:, None], R, axis=1)
+        if machine.seed is not None:
+            parts = columns[: sizes.memory], columns[sizes.memory : sizes.memory + sizes.cells]
+            machine.seed(machine.text.state_of(*parts, sizes.S, sizes.K, sizes.d), keys_of(setting.seed, numbers))
+        self._saved = send(columns)
         self._places = send(np.zeros((sizes.places, R), dtype=np.int64))
         self._checkpoints = send(setting.checkpoints)
         self._record = [send(np.zeros((n, R))) for _ in range(3)] + [send(np.zeros((n, sizes.J, R)))]

@@ -85,7 +85,7 @@ class Replications:
         # Lanes without a replication of their own play along and are not looked at.
         self._keys = (keys[0],) if alone else (np.resize(np.array(keys), axis), aligned(4, *axis))
         S, K, d = machine.world.z.shape
-        self._memory = machine.memory(S, *axis, cells=axis)
+        self._memory = machine.memory(S, *axis, cells=axis, key=self._keys[0])
         scratch = self._memory if alone else ()
         self._fixed = (flat_world(machine.world, wide=False), machine.numbers, *self._memory, *scratch, S, K, d)
         self._nature = setting.environment.begin(*axis)
