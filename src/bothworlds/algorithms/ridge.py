@@ -4,6 +4,7 @@ V = ridge I + sum of phi phi^T grows by one rank-one matrix a play and is factor
 stored inverse never drifts from V, however long the run.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -13,14 +14,24 @@ from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.entries import KernelText, World
 from bothworlds.kernels.matrix import apply_inverse, cholesky, invert_lower
-from bothworlds.kernels.numbers import Number, Place, every, feature, matrix_of, row_of, where
+from bothworlds.kernels.numbers import (
+    Number,
+    Place,
+    absolute,
+    every,
+    feature,
+    larger,
+    matrix_of,
+    row_of,
+    where,
+)
 from bothworlds.kernels.simplex import smallest
 from bothworlds.kernels.status import NOT_POSITIVE, OK
 from bothworlds.policy import Machine
 from bothworlds.problem import Problem
 from bothworlds.theory.frame import world_of
 
-TIE = 1e-12
+TIE = 1e-12  # relative to the largest index of the context
 
 
 class State(NamedTuple):
@@ -114,8 +125,15 @@ def estimate(state: State, half: Floats) -> int:
 
 @kernel
 def add_smallest(index: Floats, pi: Floats) -> None:
-    """Add 1 to the probability of the arm of smallest index, in equal parts where several tie."""
-    limit = smallest(index) + TIE
+    """Add 1 to the probability of the arm of smallest index, in equal parts where several tie.
+
+    A tie is a difference of 1e-12 of the largest index in size, rounding: the unit of the features does not matter.
+    """
+    least = smallest(index)
+    size = absolute(least)
+    for a in range(index.shape[0]):
+        size = larger(size, where(index[a] < math.inf, absolute(index[a]), 0.0))
+    limit = least + TIE * size
     count = 0.0
     for a in range(index.shape[0]):
         count = count + where(index[a] <= limit, 1.0, 0.0)
