@@ -171,6 +171,15 @@ def test_replications_draw_plans_of_their_own() -> None:
     assert len(set(one.final["seed"][:, 0].tolist())) == 3
 
 
+def test_a_seed_that_is_no_seed_is_refused() -> None:
+    policy = bw.LinTS().start(random_problem(2), rng=1)
+    decision = policy.act(0)
+    for wrong in ([1e308, 0.0, 0.0], [-0.1, 0.0, 0.0], [1.0, 0.0, 0.0], [0.5, 1.0, 0.0]):
+        with pytest.raises(ValueError, match="damaged"):
+            policy.update(decision._replace(direction=np.array(wrong)), loss=0.0)
+    policy.update(decision, loss=0.0)
+
+
 @pytest.mark.parametrize(
     "options",
     [

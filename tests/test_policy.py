@@ -257,21 +257,48 @@ def test_a_singular_covariance_is_an_error_that_changes_nothing() -> None:
         random_problem(4, S=1, contexts=["only"]), rng=0
     )
     decision = policy.act(0)
-    before = snapshot(policy)
     z = coordinates(policy)[0, decision.arm]
     sideways = np.cross(z, [1.0, 2.0, 3.0])  # orthogonal to the arm played: the learning rate does not react
-    huge = decision._replace(direction=1e200 * sideways)
+    policy._named.theta[...] = 1e200 * sideways
+    before = snapshot(policy)
     with pytest.raises(bw.NumericalError, match=r"at t = 2 \(condition number .*'only'"):
-        policy.update(huge, loss=1.0)
+        policy.update(decision, loss=1.0)
     assert snapshot(policy) == before
 
 
 def test_overflowing_estimates_are_an_error() -> None:
     policy = make("paper")
-    first, second = policy.act([0, 0])
-    huge = [d._replace(direction=np.full(3, 1e308)) for d in (first, second)]
+    decision = policy.act(0)
+    policy._named.theta[...] = np.inf
     with pytest.raises(bw.NumericalError, match="no longer finite"):
-        policy.update(huge, loss=[1.0, 1.0])
+        policy.update(decision, loss=1.0)
+
+
+@pytest.mark.parametrize("tuning", TUNINGS)
+def test_what_no_plan_can_have_decided_is_refused(tuning: str) -> None:
+    """<z, direction> is a leverage: at most 1/(g(x) pi(a|x)), for every plan that this policy ever had."""
+    policy = make(tuning)
+    play(policy, 30)
+    decision = policy.act("noon")
+    z, direction = coordinates(policy)[1, decision.arm], decision.direction
+    most = 1.0 / (policy.problem.probabilities[1] * decision.propensity)
+    before = snapshot(policy)
+    for wrong in (
+        decision._replace(direction=np.full(3, 1e308)),
+        decision._replace(direction=np.array([0.0, 1e200, 0.0])),
+        decision._replace(direction=-direction),
+        decision._replace(direction=direction + (1.05 * most - z @ direction) * z / (z @ z)),
+        decision._replace(propensity=0.0),
+        decision._replace(propensity=1.5),
+        decision._replace(propensity=float("nan")),
+    ):
+        line = json.loads(json.dumps(wrong.to_dict()))
+        with pytest.raises(ValueError, match="damaged: no plan of this policy plays arm"):
+            policy.update(bw.Decision.from_dict(line), loss=0.5)
+        with pytest.raises(ValueError, match="damaged"):
+            policy.update([wrong], loss=[0.5])
+        assert snapshot(policy) == before
+    policy.update(decision, loss=0.5)
 
 
 def test_arms_not_offered_are_never_chosen() -> None:

@@ -45,6 +45,7 @@ class Machine:
     ``extra`` numbers are at the end of the learner's memory, for an algorithm that also has an entry per policy, say.
     ``seed(state, key)`` writes what the first plan draws with, for an algorithm whose plans are drawn; the key is that
     of the policy or of the replication, or an array of them, one for each entry of the last axis.
+    ``possible(decision)`` tells whether some plan of the algorithm can have made a decision (None: nothing is known).
     """
 
     text: KernelText
@@ -58,6 +59,7 @@ class Machine:
     carried: int = -1
     extra: int = 0
     seed: Callable[[Any, Any], None] | None = None
+    possible: Callable[[Decision], bool] | None = None
 
     def __post_init__(self) -> None:
         if self.carried < 0:
@@ -286,6 +288,19 @@ class Policy:
         expected = self._nothing.shape
         if made.direction.shape != expected or (made.baseline is not None and made.baseline.shape != expected):
             raise ValueError(f"round {made.round}: direction or baseline damaged, they need {expected[0]} numbers each")
+        if not self._is_possible(made):
+            raise ValueError(
+                f"round {made.round}: propensity, direction or baseline damaged: no plan of this policy plays arm "
+                f"{made.arm} in context {made.context} with such numbers. Nothing was learnt; if the decision was read "
+                "from a log, read that line again, or close the round with expire"
+            )
+
+    def _is_possible(self, made: Decision) -> bool:
+        """Tell whether a plan of this policy can have made a decision; what is not finite is left to the kernel."""
+        if not 0.0 < made.propensity <= 1.0 + 1e-9 or made.is_too_large:
+            return False
+        possible = self._machine.possible
+        return possible is None or not np.isfinite(made.direction).all() or possible(made)
 
     def _refresh(self) -> None:
         """Compute the plan from what is learnt."""

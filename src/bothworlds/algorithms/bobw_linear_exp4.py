@@ -8,6 +8,7 @@ import numpy as np
 
 from bothworlds.algorithms import bobw_linear_exp4_text as text
 from bothworlds.algorithms.options import check_choice, check_factor, check_horizon, description
+from bothworlds.algorithms.possible import options_of_a_master
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.random import Seed
 from bothworlds.policy import Machine, Policy
@@ -96,6 +97,7 @@ class BoBWLinearEXP4:
             has_baseline=False,
             carried=z.shape[2] + text.CARRIED,
             extra=2 * len(arms),
+            possible=options_of_a_master(z.shape[2], policies=len(arms)),
         )
 
     def _frame(self, problem: Problem) -> dict[str, Floats]:

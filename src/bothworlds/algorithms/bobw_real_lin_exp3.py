@@ -11,6 +11,7 @@ from bothworlds.algorithms import bobw_real_lin_exp3_text as text
 from bothworlds.algorithms.armwise_machine import armwise_machine
 from bothworlds.algorithms.candidates import CANDIDATES, first_candidate
 from bothworlds.algorithms.options import check_choice, check_factor, check_horizon, description
+from bothworlds.algorithms.possible import options_of_a_master
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.random import Seed
 from bothworlds.kernels.reduction import MORE
@@ -117,6 +118,7 @@ class BoBWRealLinExp3:
                 learnt=text.LEARNT,
                 begin=begin,
                 carried=frame["contexts"].shape[1] + MORE,
+                possible=options_of_a_master(frame["contexts"].shape[1]),
             )
         frame = frame_of(problem, design(problem, "uniform")) if frame is None else frame
         return Machine(
@@ -128,6 +130,7 @@ class BoBWRealLinExp3:
             frame=frame,
             has_baseline=False,
             carried=frame["coordinates"].shape[2] + MORE,
+            possible=options_of_a_master(frame["coordinates"].shape[2]),
         )
 
     def __repr__(self) -> str:

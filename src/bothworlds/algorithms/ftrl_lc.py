@@ -188,7 +188,7 @@ class FTRLLC:
         first = math.sqrt(weight * log_horizon / log_arms)
         numbers = [first, cap, exploration, log_arms, self.horizon, beta, samples]
         flat = np.append(numbers, kept["complements"])
-        return armwise_machine(TEXT, problem, kept, flat, more=("pace", "entropy"))
+        return armwise_machine(TEXT, problem, kept, flat, more=("pace", "entropy"), exact=beta == 0.0)
 
     def __repr__(self) -> str:
         return description(self, covariance="exact")

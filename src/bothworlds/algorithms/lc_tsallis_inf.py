@@ -16,6 +16,7 @@ from bothworlds.algorithms.options import (
     sampled_covariance,
     take_reservoir,
 )
+from bothworlds.algorithms.possible import leverages
 from bothworlds.algorithms.tunings import (
     DEFAULT_BIAS,
     MGR,
@@ -242,6 +243,7 @@ class LCTsallisINF:
             frame=frame,
             has_baseline=is_adaptive,
             kept=KEPT[type(self.tuning)],
+            possible=leverages(world) if self.covariance == "exact" else None,
         )
 
     def _numbers(self, problem: Problem, explore: Design, world: World) -> memory.Numbers:

@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from bothworlds.algorithms.possible import is_seed
 from bothworlds.algorithms.ridge import LEARNT as REGRESSION
 from bothworlds.algorithms.ridge import (
     State,
@@ -255,4 +256,6 @@ class LinTS:
     def machine(self, problem: Problem, frame: dict[str, Floats] | None = None) -> Machine:  # noqa: ARG002
         """Make the algorithm ready for a problem; it needs no frame."""
         numbers = [0.0 if self.spread == "theory" else self.spread, self.delta, float(self.draws)]
-        return ridge_machine(TEXT, problem, ridge=self.ridge, numbers=numbers, learnt=LEARNT, seed=seed_first_plan)
+        return ridge_machine(
+            TEXT, problem, ridge=self.ridge, numbers=numbers, learnt=LEARNT, seed=seed_first_plan, possible=is_seed
+        )

@@ -9,6 +9,7 @@ import numpy as np
 
 from bothworlds.algorithms import linear_exp4_seen_text as seen_text
 from bothworlds.algorithms.options import check_choice, check_contexts, check_horizon, description
+from bothworlds.algorithms.possible import leverages
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.entries import KernelText, World
@@ -183,15 +184,17 @@ class LinearEXP4:
             warn_of(rates, rates_of)
         points = policy_points(z, problem.probabilities, arms)
         numbers = np.concatenate([[rates.eta, rates.gamma, len(arms)], arms.ravel(), points.ravel()])
+        world = world_of(problem, kept_frame["exploration"], z)
         return Machine(
             text=TEXT,
-            world=world_of(problem, kept_frame["exploration"], z),
+            world=world,
             numbers=numbers,
             begin=_begin,
             learnt=("t", "theta"),
             frame=kept_frame,
             has_baseline=False,
             kept=kept,
+            possible=leverages(world),
         )
 
     def _seen_machine(self, problem: Problem, frame: dict[str, Floats]) -> Machine:

@@ -8,6 +8,7 @@ import numpy as np
 
 from bothworlds.algorithms import logdet_ftrl_seen_text as seen_text
 from bothworlds.algorithms.options import check_contexts, check_horizon, description
+from bothworlds.algorithms.possible import leverages
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.entries import KernelText, World
@@ -211,14 +212,16 @@ class LogdetFTRL:
             state.t[...] = 1.0
             state.q[...] = problem.available / problem.available.sum(axis=1, keepdims=True)
 
+        world = world_of(problem, frame["exploration"], frame["coordinates"])
         return Machine(
             text=TEXT,
-            world=world_of(problem, frame["exploration"], frame["coordinates"]),
+            world=world,
             numbers=np.concatenate([head, frame["ranks"], frame["psi"].ravel()]),
             begin=begin,
             learnt=("t", "theta", "q"),
             frame=frame,
             has_baseline=False,
+            possible=leverages(world),
         )
 
     def _seen_machine(self, problem: Problem, frame: dict[str, Floats]) -> Machine:

@@ -8,6 +8,7 @@ import numpy as np
 from bothworlds.algorithms.candidates import first_candidate
 from bothworlds.algorithms.mwu_lc_memory import LEARNT, State
 from bothworlds.algorithms.mwu_lc_text import MORE, TEXT
+from bothworlds.algorithms.possible import options_of_a_master
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.divided import MOST_ARMS
 from bothworlds.policy import Machine
@@ -85,4 +86,5 @@ def mwu_machine(problem: Problem, frame: dict[str, Floats], *, speed: float, red
         frame=frame,
         has_baseline=False,
         carried=x.shape[1] + MORE,
+        possible=options_of_a_master(x.shape[1]),
     )

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bothworlds.algorithms.possible import is_importance_weight
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.entries import KernelText, World
@@ -187,4 +188,5 @@ def per_context_machine(problem: Problem, numbers: Numbers) -> Machine:
         frame={},
         has_baseline=numbers.cutoff > 0.0,
         carried=problem.n_arms,
+        possible=is_importance_weight,
     )

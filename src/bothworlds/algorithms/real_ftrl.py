@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 
 from bothworlds.algorithms.options import CovarianceChoice, refuse_design, sampled_covariance, take_reservoir
+from bothworlds.algorithms.possible import leverages
 from bothworlds.algorithms.tunings import MGR, Reservoir
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
@@ -238,6 +239,7 @@ class RealFTRL:
             frame=frame,
             has_baseline=False,
             kept=kept,
+            possible=leverages(world),
         )
 
     def __repr__(self) -> str:

@@ -125,7 +125,8 @@ class RealLinExp3:
         numbers = np.array([rates.eta, rates.gamma, beta, rates.samples])
         if self.features == "arm-dependent":
             return text.shared_machine(problem, kept, numbers)
-        return armwise_machine(text.ARMWISE, problem, kept, np.append(numbers, kept["complements"]))
+        flat = np.append(numbers, kept["complements"])
+        return armwise_machine(text.ARMWISE, problem, kept, flat, exact=beta == 0.0)
 
     def _rates(self, problem: Problem | SampledProblem, scales: Scales, *, warn: bool) -> Rates:
         """Return eta, gamma and the number of draws; say where they prove nothing."""

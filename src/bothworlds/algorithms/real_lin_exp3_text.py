@@ -2,6 +2,7 @@
 
 from typing import Any, NamedTuple
 
+from bothworlds.algorithms.possible import leverages
 from bothworlds.kernels import armwise
 from bothworlds.kernels.armwise import armwise_plan, exact_arm_direction, learn_arm, resampled_arm_direction
 from bothworlds.kernels.arrays import Floats
@@ -121,13 +122,15 @@ def shared_machine(problem: Problem, frame: dict[str, Floats], numbers: Floats) 
     def begin(state: State) -> None:
         state.t[...] = 1.0
 
+    world = world_of(problem, frame["exploration"], frame["coordinates"])
     return Machine(
         text=SHARED,
-        world=world_of(problem, frame["exploration"], frame["coordinates"]),
+        world=world,
         numbers=numbers,
         begin=begin,
         learnt=armwise.LEARNT,
         frame=frame,
         has_baseline=False,
         kept=kept,
+        possible=None if numbers_of(numbers).beta > 0.0 else leverages(world),
     )

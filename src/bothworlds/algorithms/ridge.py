@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bothworlds.algorithms.possible import Possible
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.compile import kernel
 from bothworlds.kernels.entries import KernelText, World
@@ -149,6 +150,7 @@ def ridge_machine(
     numbers: list[float],
     learnt: tuple[str, ...] = LEARNT,
     seed: Callable[[State, Any], None] | None = None,
+    possible: Possible | None = None,
 ) -> Machine:
     """Return the machine of an algorithm with the state above, on the features as they are."""
     offered = problem.available
@@ -168,4 +170,5 @@ def ridge_machine(
         frame={},
         has_baseline=False,
         seed=seed,
+        possible=possible,
     )

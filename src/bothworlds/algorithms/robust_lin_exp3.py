@@ -136,7 +136,7 @@ class RobustLinExp3:
         if frame is None:
             warn_of(rates, rates_of)
         numbers = np.concatenate([[rates.eta, rates.gamma], kept["inverses"].reshape(-1)])
-        return armwise_machine(TEXT, problem, kept, numbers)
+        return armwise_machine(TEXT, problem, kept, numbers, exact=True)
 
     def __repr__(self) -> str:
         return description(self)

@@ -207,6 +207,12 @@ class SampledPolicy:
             made.baseline is not None and not np.isfinite(made.baseline).all()
         ):
             raise ValueError(f"round {made.round}: direction or baseline damaged, they are not finite")
+        if not 0.0 < made.propensity <= 1.0 + 1e-9 or made.is_too_large:
+            raise ValueError(
+                f"round {made.round}: propensity, direction or baseline damaged: no plan of this policy has such "
+                "numbers. Nothing was learnt; if the decision was read from a log, read that line again, or close the "
+                "round with expire"
+            )
 
     def expire(self, *, before: int) -> int:
         """Close all decisions of rounds before the given one that were never answered; return how many."""
