@@ -355,3 +355,19 @@ def test_a_decision_needs_all_its_fields() -> None:
     del values["direction"]
     with pytest.raises(ValueError, match="direction missing"):
         bw.Decision.from_dict(values)
+
+
+def test_files_of_another_kind_are_called_by_their_name(tmp_path: Path) -> None:
+    policy = make()
+    policy.save(tmp_path / "policy.npz")
+    for name in ("ads.json", "ads.npz"):
+        policy.problem.save(tmp_path / name)
+        with pytest.raises(ValueError, match=rf"{name} holds a problem: read it with Problem\.load"):
+            bw.load(tmp_path / name)
+        with pytest.raises(ValueError, match="holds a problem"):
+            bw.load_results(tmp_path / name)
+    with pytest.raises(ValueError, match=r"holds a policy: read it with bothworlds\.load"):
+        bw.Problem.load(tmp_path / "policy.npz")
+    (tmp_path / "other.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(ValueError, match="not a file written by this library"):
+        bw.load(tmp_path / "other.json")
