@@ -176,8 +176,8 @@ $ python studies/ten_million.py run
 $ python studies/ten_million.py page
 ```
 
-The first needs `bothworlds[gpu]`, keeps unfinished runs in `studies/unfinished/` and goes on where it was interrupted;
-the second makes this page from `studies/ten-million.json`.
+The first needs `pip install '.[gpu]'`, keeps unfinished runs in `studies/unfinished/` and goes on where it was
+interrupted; the second makes this page from `studies/ten-million.json`.
 """
 
 

@@ -186,7 +186,7 @@ def test_a_missing_dask_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="module")
 def two_workers() -> Iterator[Any]:
     """A local cluster of two worker processes, and a client."""
-    distributed = pytest.importorskip("distributed", reason="Dask is not installed: pip install bothworlds[cluster]")
+    distributed = pytest.importorskip("distributed", reason="Dask is not installed: pip install '.[cluster]'")
     options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
     with distributed.LocalCluster(**options, silence_logs=50) as local, distributed.Client(local) as client:
         yield client

@@ -285,7 +285,7 @@ def test_what_no_plan_can_have_decided_is_refused(tuning: str) -> None:
     before = snapshot(policy)
     for wrong in (
         decision._replace(direction=np.full(3, 1e308)),
-        decision._replace(direction=np.array([0.0, 1e200, 0.0])),
+        decision._replace(direction=direction + 1e105 * np.cross(z, [1.0, 2.0, 3.0])),
         decision._replace(direction=-direction),
         decision._replace(direction=direction + (1.05 * most - z @ direction) * z / (z @ z)),
         decision._replace(propensity=0.0),
@@ -293,7 +293,7 @@ def test_what_no_plan_can_have_decided_is_refused(tuning: str) -> None:
         decision._replace(propensity=float("nan")),
     ):
         line = json.loads(json.dumps(wrong.to_dict()))
-        with pytest.raises(ValueError, match="damaged: no plan of this policy plays arm"):
+        with pytest.raises(ValueError, match="damaged: no plan"):
             policy.update(bw.Decision.from_dict(line), loss=0.5)
         with pytest.raises(ValueError, match="damaged"):
             policy.update([wrong], loss=[0.5])

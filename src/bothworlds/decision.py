@@ -7,11 +7,11 @@ import numpy as np
 
 from bothworlds.kernels.arrays import Floats
 
-LARGEST = 1e100  # no covariance that can be inverted makes a direction of that size
+ROUNDING = 1e-9  # by which a propensity may exceed 1
 
 
 class Decision(NamedTuple):
-    """One decision; self-sufficient, so that feedback may come late, in any order, in another process.
+    """One decision; self-sufficient, so that feedback may come late, in any order, or by way of a log.
 
     Attributes
     ----------
@@ -46,12 +46,6 @@ class Decision(NamedTuple):
 
     def __hash__(self) -> int:
         return id(self)
-
-    @property
-    def is_too_large(self) -> bool:
-        """Whether direction or baseline hold a number that no policy has: above 1e100 in size."""
-        numbers = self.direction.tolist() if self.baseline is None else [*self.direction, *self.baseline]
-        return any(abs(number) > LARGEST for number in numbers)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a dictionary of plain values that survives JSON without losing a bit."""

@@ -9,7 +9,7 @@ from typing import Any, Self, overload
 
 import numpy as np
 
-from bothworlds.decision import Decision
+from bothworlds.decision import ROUNDING, Decision
 from bothworlds.errors import NumericalError, sentence
 from bothworlds.feedback import checked_loss
 from bothworlds.kernels.arrays import Floats, Ints, aligned
@@ -90,7 +90,8 @@ class Policy:
     """An algorithm in progress on a problem; made by ``algorithm.start(problem, rng=...)``.
 
     The clock of the learning rate counts updates, `Decision.round` counts decisions: feedback may be late, out of
-    order, in batches, or missing, and every estimate stays unbiased.
+    order, in batches, or missing, and every estimate is unbiased given what was known when the decision was taken, as
+    long as whether feedback comes does not depend on the outcome.
     """
 
     def __init__(
@@ -288,19 +289,13 @@ class Policy:
         expected = self._nothing.shape
         if made.direction.shape != expected or (made.baseline is not None and made.baseline.shape != expected):
             raise ValueError(f"round {made.round}: direction or baseline damaged, they need {expected[0]} numbers each")
-        if not self._is_possible(made):
+        possible = self._machine.possible
+        if not 0.0 < made.propensity <= 1.0 + ROUNDING or (possible is not None and not possible(made)):
             raise ValueError(
                 f"round {made.round}: propensity, direction or baseline damaged: no plan of this policy plays arm "
                 f"{made.arm} in context {made.context} with such numbers. Nothing was learnt; if the decision was read "
                 "from a log, read that line again, or close the round with expire"
             )
-
-    def _is_possible(self, made: Decision) -> bool:
-        """Tell whether a plan of this policy can have made a decision; what is not finite is left to the kernel."""
-        if not 0.0 < made.propensity <= 1.0 + 1e-9 or made.is_too_large:
-            return False
-        possible = self._machine.possible
-        return possible is None or not np.isfinite(made.direction).all() or possible(made)
 
     def _refresh(self) -> None:
         """Compute the plan from what is learnt."""

@@ -5,6 +5,7 @@ however old the plan, so it uses what holds for every plan and what the decision
 """
 
 from collections.abc import Callable, Sequence
+from operator import mul
 
 from bothworlds.decision import Decision
 from bothworlds.kernels.entries import World
@@ -20,7 +21,8 @@ def leverages(world: World) -> Possible:
     """
 
     def possible(made: Decision) -> bool:
-        leverage = float(world.z[made.context, made.arm] @ made.direction)
+        z = world.z[made.context, made.arm].tolist()  # plain floats: faster than an array of a few
+        leverage: float = sum(map(mul, z, made.direction.tolist()))
         return -SLACK <= leverage * float(world.g[made.context]) * made.propensity <= 1.0 + SLACK
 
     return possible

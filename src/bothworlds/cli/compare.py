@@ -98,8 +98,9 @@ def compare(
     r"""Compare the paper's algorithm with its rivals, regime by regime; end in a table and a page.
 
     Needs no arguments: LC-Tsallis-INF in all tunings and its main rivals, in the paper's three regimes, under a margin
-    condition and with ad fatigue; half a minute on two cores. It can be interrupted: the same command goes on. A page
-    made with other options is not written over, unless --force says so: give --output for a second comparison.
+    condition and with ad fatigue; half a minute on two idle cores, and the first time one or two more for compilation.
+    It can be interrupted: the same command goes on. A page made with other options is not written over, unless --force
+    says so: give --output for a second comparison.
 
     \b
     Examples:

@@ -9,10 +9,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from bothworlds.decision import Decision
+from bothworlds.decision import ROUNDING, Decision
 from bothworlds.errors import NumericalError, sentence
 from bothworlds.feedback import checked_loss
 from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.entries import LARGEST
 from bothworlds.kernels.random import ARM, Seed, draw, key_from, two_uniforms
 from bothworlds.kernels.sampled import Pieces, pieces
 from bothworlds.kernels.status import NOT_FINITE, OK
@@ -203,15 +204,11 @@ class SampledPolicy:
         shape = None if made.baseline is None else made.baseline.shape
         if made.direction.shape != self._theta.shape or shape != expected:
             raise ValueError(f"round {made.round}: direction or baseline damaged, they do not fit this policy")
-        if not np.isfinite(made.direction).all() or (
-            made.baseline is not None and not np.isfinite(made.baseline).all()
-        ):
-            raise ValueError(f"round {made.round}: direction or baseline damaged, they are not finite")
-        if not 0.0 < made.propensity <= 1.0 + 1e-9 or made.is_too_large:
+        carried = made.direction if made.baseline is None else np.append(made.direction, made.baseline)
+        if not (0.0 < made.propensity <= 1.0 + ROUNDING and (np.abs(carried) <= LARGEST).all()):
             raise ValueError(
-                f"round {made.round}: propensity, direction or baseline damaged: no plan of this policy has such "
-                "numbers. Nothing was learnt; if the decision was read from a log, read that line again, or close the "
-                "round with expire"
+                f"round {made.round}: propensity, direction or baseline damaged: no plan has such numbers, not finite, "
+                "out of range or above 1e100"
             )
 
     def expire(self, *, before: int) -> int:

@@ -1,4 +1,4 @@
-"""The same text on a GPU: one replication per thread, thousands at once (optional: pip install bothworlds[gpu]).
+"""The same text on a GPU: one replication per thread, thousands at once (optional: pip install '.[gpu]').
 
 A thread plays a slice of rounds and writes its replication to the card's memory in between, so that progress shows, a
 run can be stopped and taken up again, and what it needs is known before it starts. Sizes are constants of the compiled
@@ -62,8 +62,8 @@ def require_card() -> None:
     """Say in a sentence why there is no card to work with, if there is none."""
     if not is_available():
         raise ValueError(
-            "device='gpu' needs an NVIDIA card with its driver, and numba-cuda (pip install 'bothworlds[gpu]'); "
-            "there is none here. Use device='cpu'"
+            "device='gpu' needs an NVIDIA card with its driver, and numba-cuda (pip install '.[gpu]' in a clone of "
+            "bothworlds); there is none here. Use device='cpu'"
         )
 
 
