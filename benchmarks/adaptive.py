@@ -42,7 +42,7 @@ def main() -> None:
         results = bw.simulate(world, algorithms, horizon=options.horizon, replications=options.replications, rng=1)
         print(name)
         for label, run in results.runs.items():
-            print(f"  {run.regret[-1]:>8.1f} +- {run.standard_error[-1]:<6.1f} {label}", flush=True)
+            print(f"  {run.regret[-1]:>8.1f} ± {run.standard_error[-1]:<6.1f} {label}", flush=True)
 
 
 if __name__ == "__main__":

@@ -151,7 +151,7 @@ def text(data: dict[str, Any]) -> str:
         rounds, mean, error = (entry[name][-1] for name in ("checkpoints", "mean", "error"))
         spread = f"{entry['low'][-1]:,.0f} to {entry['high'][-1]:,.0f}"
         speed = data["replications"] * rounds / entry["seconds"] / 1e6
-        ends.append((f"`{tuning}`", f"{rounds:,}", f"{mean:,.2f} +- {error:.2f}", spread, f"{speed:,.0f}"))
+        ends.append((f"`{tuning}`", f"{rounds:,}", f"{mean:,.2f} ± {error:.2f}", spread, f"{speed:,.0f}"))
     return f"""# Ten million rounds, {data["replications"]:,} times
 
 Theorem 4.4 promises regret that grows with log T in the stochastic regime. With the constants of the paper half of the
@@ -175,8 +175,8 @@ $ python studies/ten_million.py run
 $ python studies/ten_million.py page
 ```
 
-The first needs `bothworlds[gpu]`, keeps unfinished runs in `studies/unfinished/` and goes on where it was interrupted;
-the second makes this page from `studies/ten-million.json`.
+The first needs `pip install '.[gpu]'`, keeps unfinished runs in `studies/unfinished/` and goes on where it was
+interrupted; the second makes this page from `studies/ten-million.json`.
 """
 
 

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -146,6 +147,45 @@ def test_show(results: Path) -> None:
     wrong = called("show", str(results), "--regime", "stochastc")
     assert wrong.exit_code == 2
     assert "did you mean 'stochastic'?" in wrong.stderr
+    far = called("show", str(results), "--regime", "corrupted")
+    assert far.exit_code == 2
+    assert "which has 'stochastic', 'ad fatigue'" in " ".join(far.stderr.split())
+    assert "did you mean" not in far.stderr
+
+
+def test_a_page_made_with_other_options_is_not_written_over(results: Path) -> None:
+    page = results / "report.html"
+    before, study = page.read_bytes(), (results / "study.toml").read_bytes()
+    other = ["compare", *TINY, *FEW, "--seed", "8", "--output", str(results)]
+    done = called(*other)
+    assert done.exit_code == 1
+    assert "report.html was made with other options" in done.stderr
+    assert "--output" in done.stderr
+    assert "--force" in done.stderr
+    assert (page.read_bytes(), (results / "study.toml").read_bytes()) == (before, study)
+    assert called(*other, "--force").exit_code == 0
+    assert page.read_bytes() != before
+    assert called(*other).exit_code == 0  # the page is its own now
+    assert called("compare", *TINY, *FEW, "--output", str(results), "--force").exit_code == 0
+
+
+def test_a_closed_pipe_is_no_error(results: Path) -> None:
+    for command in (["show", str(results)], ["list"], ["run", str(results / "study.toml"), "--output", str(results)]):
+        with subprocess.Popen([sys.executable, "-m", "bothworlds", *command], stdout=-1, stderr=-1) as program:
+            assert program.stdout is not None
+            program.stdout.close()
+            talk = program.stderr.read().decode() if program.stderr is not None else ""
+        assert program.returncode == 0, talk
+        assert "rror" not in talk
+
+
+def test_tables_speak_one_language(results: Path) -> None:
+    for command in (["show", str(results)], ["run", str(results / "study.toml"), "--output", str(results)]):
+        text = called(*command).stdout
+        assert "±" in text
+        assert " +- " not in text
+    assert "``" not in called("list").stdout
+    assert "``" not in called("list", "--json").stdout
 
 
 def test_a_small_terminal_and_no_colour(results: Path) -> None:
@@ -176,7 +216,7 @@ def test_report_with_figures_and_json(results: Path, tmp_path: Path, monkeypatch
     assert len(json.loads(done.stdout)["curves"]) == 4
     assert {path.suffix for path in (tmp_path / "figures").iterdir()} == {".svg"}
     assert "8 figures" in done.stderr
-    assert "bothworlds[report]" in done.stderr
+    assert "'.[report]'" in done.stderr
 
 
 @pytest.mark.parametrize("command", ["report", "show"])
@@ -189,7 +229,10 @@ def test_folders_without_results(command: str, tmp_path: Path) -> None:
 
 def test_new_writes_a_study_that_is_right(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "mine.toml"
-    assert called("new", str(path)).exit_code == 0
+    first = called("new", str(path))
+    assert first.exit_code == 0
+    assert f"made the folder {path.parent}" in first.stderr
+    assert "made the folder" not in called("new", str(tmp_path / "here.toml")).stderr
     text = path.read_text(encoding="utf-8")
     assert all(kind in text for kind in [*WORLDS, *algorithms()])
     assert max(len(line) for line in text.replace(str(path), "mine.toml").splitlines()) <= 120

@@ -179,14 +179,14 @@ def test_unknown_engines_are_refused(address: str, tmp_path: Path) -> None:
 
 def test_a_missing_dask_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(ValueError, match=r"pip install 'bothworlds\[cluster\]'"), cluster.engine("dask"):
+    with pytest.raises(ValueError, match=r"pip install '\.\[cluster\]'"), cluster.engine("dask"):
         pass
 
 
 @pytest.fixture(scope="module")
 def two_workers() -> Iterator[Any]:
     """A local cluster of two worker processes, and a client."""
-    distributed = pytest.importorskip("distributed", reason="Dask is not installed: pip install bothworlds[cluster]")
+    distributed = pytest.importorskip("distributed", reason="Dask is not installed: pip install '.[cluster]'")
     options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
     with distributed.LocalCluster(**options, silence_logs=50) as local, distributed.Client(local) as client:
         yield client

@@ -73,6 +73,18 @@ def test_margins_hold_in_spite_of_rounding(seed: int, S: int, K: int, d: int, ma
     assert (made.margin_curve(heights) <= 0.5 * (heights / gap) ** margin * (1 + 1e-15)).all()
 
 
+@pytest.mark.parametrize("margin", [0.5, 1.0, 4.0, math.inf])
+@pytest.mark.parametrize("gap", [1.2, 1.4, 1.5])
+def test_margins_hold_up_to_the_largest_gap(gap: float, margin: float) -> None:
+    """P(Delta(X) <= h) <= (1/2)(h/gap)^margin at h = gap itself, and at every gap below it."""
+    for S, seed in ((1, 0), (2, 1), (5, 2), (20, 3)):
+        made = en.stochastic(en.margin_instance(contexts=S, arms=3, dimension=3, gap=gap, margin=margin, seed=seed))
+        heights = np.append(made.context_gaps[made.context_gaps <= gap], gap)
+        allowed = 0.5 * np.where(heights < gap, (heights / gap) ** margin, 1.0)
+        assert (made.margin_curve(heights) <= allowed * (1 + 1e-15)).all()
+        assert np.abs(made.tables).max() <= 0.9 + 1e-9
+
+
 @given(st.integers(0, 100), st.integers(2, 20), st.floats(1.0, 50.0))
 def test_rarity_is_what_was_asked_for(seed: int, S: int, factor: float) -> None:
     g = context_probabilities(np.random.default_rng(seed), S, S * factor)
@@ -164,6 +176,16 @@ def test_corruption_is_spent_exactly(placement: str) -> None:
         assert 0.1 < len(touched) / (touched[-1] + 1) < 0.35
     sure = coefficients(environment, 50, np.full(2, 1.0))  # a learner far from the optimum
     assert bool(sure[:, 1].any()) is (placement != "adaptive")
+
+
+def test_adaptive_corruption_measures_gaps_of_offered_arms() -> None:
+    """Average gap 0.25 (0 + 0.4)/2 + 0.75 (0 + 0.3 + 0.9)/3 = 0.35: sure is within 0.0875 of the best loss, 0.1."""
+    features = np.eye(6).reshape(2, 3, 6)
+    problem = bw.Problem(features=features, probabilities=[0.25, 0.75], available=[[1, 1, 0], [1, 1, 1]])
+    made = en.Instance(problem, np.array([0.1, 0.5, 0.0, 0.1, 0.4, 1.0]))
+    environment = en.corrupted(made, budget=1.0, placement="adaptive")
+    for loss, touched in ((0.187, True), (0.188, False)):
+        assert bool(coefficients(environment, 3, np.full(2, loss))[:, 1].any()) is touched
 
 
 def test_a_moving_level_leaves_the_gaps_alone() -> None:

@@ -54,6 +54,11 @@ for number, (label, algorithm) in enumerate([*algorithms.items()] + [*algorithms
             np.testing.assert_array_equal(getattr(one, name), getattr(two, name), err_msg=f"{label} {name}")
         for name in two.final:
             np.testing.assert_array_equal(one.final[name], two.final[name], err_msg=f"{label} {name}")
+three = en.stochastic(en.random_instance(contexts=2, arms=3, dimension=2, gap=0.2, seed=1))
+options = dict(horizon=6, replications=4, rng=5, delay=4, checkpoints=[1, 4, 6])
+one, two = (bw.simulate(three, {"a": bw.LinTS(draws=1)}, **options, device=on)["a"] for on in ("gpu", "cpu"))
+np.testing.assert_array_equal(one.expected, two.expected)
+assert len(set(one.expected[:, 0])) > 1  # each replication draws its first plan
 print("same")
 """
 

@@ -10,7 +10,7 @@ from scipy import stats
 
 import bothworlds as bw
 from bothworlds import environments as en
-from bothworlds.kernels.random import POSTERIOR, two_normals, two_uniforms
+from bothworlds.kernels.random import POSTERIOR, stream_key, two_normals, two_uniforms
 from worlds import bits, play, random_problem
 
 
@@ -129,6 +129,39 @@ def test_it_conforms_survives_files_and_is_the_same_interpreted(algorithm: bw.Li
         assert bits(one) == bits(two)
 
 
+def test_the_first_plan_is_thompson_sampling_on_average_over_seeds() -> None:
+    """Before any feedback theta ~ N(0, v^2 I): by symmetry every arm is the best for a third of the seeds."""
+    problem = bw.Problem(features=np.eye(3)[None], probabilities=[1.0])
+    for draws in (1, 16):
+        plans = np.array([bw.LinTS(draws=draws).start(problem, rng=s).probabilities(0) for s in range(600)])
+        assert len(np.unique(plans, axis=0)) > 2
+        error = plans.std(axis=0) / math.sqrt(600)
+        assert (np.abs(plans.mean(axis=0) - 1 / 3) < 4 * error).all()  # at most 1.7 standard errors with these seeds
+
+
+def test_replications_differ_while_feedback_is_late() -> None:
+    """Nothing is learnt in 50 rounds: the replications' tables are those of policies with their streams' keys."""
+    world = en.stochastic(en.random_instance(contexts=2, arms=4, dimension=3, gap=0.3, seed=1))
+    late = bw.simulate(world, {"a": bw.LinTS(draws=2)}, horizon=60, delay=50, replications=12, rng=5, checkpoints=[50])
+    assert len(np.unique(late["a"].expected[:, 0])) > 6
+    for number in range(3):
+        first = bw.LinTS(draws=2).start(world.problem, rng=stream_key(5, number)).probabilities()
+        mean = world.problem.probabilities @ (first * world.tables[0]).sum(axis=1)
+        assert late["a"].expected[number, 0] == pytest.approx(50 * mean, rel=1e-12)
+
+
+def test_a_file_written_before_the_first_plan_had_a_seed_continues(tmp_path: Path) -> None:
+    """Such a file keeps seed 0 until the first feedback."""
+    policy = bw.LinTS(draws=3).start(random_problem(2), rng=1)
+    fresh = policy.probabilities()
+    policy.state.seed[0] = 0.0
+    policy.save(tmp_path / "p.npz")
+    copy = bw.load(tmp_path / "p.npz")
+    policy._refresh()
+    assert copy.probabilities().tobytes() == policy.probabilities().tobytes() != fresh.tobytes()
+    assert play(copy, 40) == play(policy, 40)
+
+
 def test_replications_draw_plans_of_their_own() -> None:
     """The seed of a plan comes with the decision: same seed, same path; other replication, other plans."""
     world = en.stochastic(en.random_instance(contexts=2, arms=3, dimension=2, gap=0.3, seed=1))
@@ -136,6 +169,15 @@ def test_replications_draw_plans_of_their_own() -> None:
     one, two = (bw.simulate(world, {"a": bw.LinTS()}, **options)["a"] for _ in range(2))  # type: ignore[arg-type]
     assert one.expected.tobytes() == two.expected.tobytes()
     assert len(set(one.final["seed"][:, 0].tolist())) == 3
+
+
+def test_a_seed_that_is_no_seed_is_refused() -> None:
+    policy = bw.LinTS().start(random_problem(2), rng=1)
+    decision = policy.act(0)
+    for wrong in ([1e308, 0.0, 0.0], [-0.1, 0.0, 0.0], [1.0, 0.0, 0.0], [0.5, 1.0, 0.0]):
+        with pytest.raises(ValueError, match="damaged"):
+            policy.update(decision._replace(direction=np.array(wrong)), loss=0.0)
+    policy.update(decision, loss=0.0)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """LinUCB and OFUL: index and radius by hand, UCB as a special case, and failure where they must fail."""
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 
 import bothworlds as bw
 from bothworlds import environments as en
-from worlds import bits, play, random_problem, state_after
+from worlds import bits, parameters, play, random_problem, state_after
 
 BOTH = [bw.LinUCB(width=0.7, ridge=0.5), bw.OFUL(delta=0.01, ridge=0.5, bound=0.8)]
 
@@ -50,6 +51,41 @@ def test_unit_features_make_linucb_the_classical_ucb() -> None:
         counts[decision.arm] += 1
         sums[decision.arm] += loss
         policy.update(decision, loss=loss)
+
+
+@pytest.mark.parametrize("algorithm", [bw.LinUCB(), bw.OFUL(), bw.LinTS()], ids=str)
+@pytest.mark.parametrize("scale", [2.0**-46, 2.0**46])
+def test_the_unit_of_the_features_does_not_decide_ties(algorithm: bw.LinUCB | bw.OFUL | bw.LinTS, scale: float) -> None:
+    """With V = I and theta_hat = 0 all scores are proportional to the features: the same plan, equal arms sharing."""
+    features = random_problem(3, S=4, K=4, d=3).features * [[[1.0], [0.9], [0.8], [1.0]]]
+    features[:, 3] = features[:, 0]
+    features[3] = features[3, 0]
+    plans = [
+        algorithm.start(bw.Problem(features=size * features, probabilities=np.full(4, 0.25)), rng=1).probabilities()
+        for size in (1.0, scale)
+    ]
+    assert plans[1].tolist() == plans[0].tolist()
+    assert plans[0][3].tolist() == [0.25] * 4
+    assert plans[0][:, 0].tolist() == plans[0][:, 3].tolist()
+    assert plans[0][:3].max() > 0.3
+
+
+@pytest.mark.parametrize("make", [bw.LinUCB, bw.OFUL, bw.LinTS], ids=str)
+@pytest.mark.parametrize("scale", [2.0**-46, 2.0**46])
+def test_features_and_ridge_in_another_unit_give_the_same_play(
+    make: Callable[..., bw.LinUCB | bw.OFUL | bw.LinTS], scale: float
+) -> None:
+    """phi -> c phi and V -> c^2 V leave every score as it was; OFUL's norm of theta becomes 1/c of it."""
+    problem = random_problem(1, S=5, K=3, d=3, available=[[1, 1, 1]] * 4 + [[0, 1, 1]])
+    theta = parameters(problem)
+    options = {"bound": 1.0 / scale} if make is bw.OFUL else {}
+    scaled = bw.Problem(
+        features=scale * problem.features, probabilities=problem.probabilities, available=problem.available
+    )
+    one = make().start(problem, rng=3)
+    two = make(ridge=scale**2, **options).start(scaled, rng=3)
+    assert play(one, 200, theta=theta) == play(two, 200, theta=theta / scale)
+    assert one.probabilities().tolist() == two.probabilities().tolist()
 
 
 @pytest.mark.parametrize("algorithm", [bw.LinUCB(), bw.OFUL(), bw.LinTS()], ids=str)

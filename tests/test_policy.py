@@ -274,6 +274,33 @@ def test_overflowing_estimates_are_an_error() -> None:
         policy.update(decision, loss=1.0)
 
 
+@pytest.mark.parametrize("tuning", TUNINGS)
+def test_what_no_plan_can_have_decided_is_refused(tuning: str) -> None:
+    """<z, direction> is a leverage: at most 1/(g(x) pi(a|x)), for every plan that this policy ever had."""
+    policy = make(tuning)
+    play(policy, 30)
+    decision = policy.act("noon")
+    z, direction = coordinates(policy)[1, decision.arm], decision.direction
+    most = 1.0 / (policy.problem.probabilities[1] * decision.propensity)
+    before = snapshot(policy)
+    for wrong in (
+        decision._replace(direction=np.full(3, 1e308)),
+        decision._replace(direction=direction + 1e105 * np.cross(z, [1.0, 2.0, 3.0])),
+        decision._replace(direction=-direction),
+        decision._replace(direction=direction + (1.05 * most - z @ direction) * z / (z @ z)),
+        decision._replace(propensity=0.0),
+        decision._replace(propensity=1.5),
+        decision._replace(propensity=float("nan")),
+    ):
+        line = json.loads(json.dumps(wrong.to_dict()))
+        with pytest.raises(ValueError, match="damaged: no plan"):
+            policy.update(bw.Decision.from_dict(line), loss=0.5)
+        with pytest.raises(ValueError, match="damaged"):
+            policy.update([wrong], loss=[0.5])
+        assert snapshot(policy) == before
+    policy.update(decision, loss=0.5)
+
+
 def test_arms_not_offered_are_never_chosen() -> None:
     available = np.array([[1, 1, 0], [0, 1, 1], [1, 1, 1], [1, 0, 0]], dtype=bool)
     for tuning in TUNINGS:
@@ -328,3 +355,19 @@ def test_a_decision_needs_all_its_fields() -> None:
     del values["direction"]
     with pytest.raises(ValueError, match="direction missing"):
         bw.Decision.from_dict(values)
+
+
+def test_files_of_another_kind_are_called_by_their_name(tmp_path: Path) -> None:
+    policy = make()
+    policy.save(tmp_path / "policy.npz")
+    for name in ("ads.json", "ads.npz"):
+        policy.problem.save(tmp_path / name)
+        with pytest.raises(ValueError, match=rf"{name} holds a problem: read it with Problem\.load"):
+            bw.load(tmp_path / name)
+        with pytest.raises(ValueError, match="holds a problem"):
+            bw.load_results(tmp_path / name)
+    with pytest.raises(ValueError, match=r"holds a policy: read it with bothworlds\.load"):
+        bw.Problem.load(tmp_path / "policy.npz")
+    (tmp_path / "other.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(ValueError, match="not a file written by this library"):
+        bw.load(tmp_path / "other.json")

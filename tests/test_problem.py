@@ -66,6 +66,8 @@ GOOD = {"features": np.eye(2)[None], "probabilities": [1.0]}
         ({"available": [[0, 0]]}, "offers no arm"),
         ({"available": [[1, 0]]}, "nothing to decide"),
         ({"reward_range": (1.0, 0.0)}, "lowest < highest"),
+        ({"reward_range": (-1e308, 1e308)}, "too large .* larger unit"),
+        ({"reward_range": (1.0e308, 1.7e308)}, "too large .* larger unit"),
     ],
 )
 def test_bad_problems_are_refused_in_a_sentence(options: dict[str, object], words: str) -> None:

@@ -167,3 +167,32 @@ def test_every_regime_is_played_to_the_end(kind: str) -> None:
         assert np.abs(run.expected).max() <= 200.0
         ran.add(regime)
     assert len(ran) >= len(WORLDS) - 1  # only the column of ones of a moving level is not one vector per context
+
+
+@pytest.mark.parametrize("kind", sorted(ALGORITHMS))
+def test_late_decisions_are_taken_and_damaged_ones_refused(kind: str) -> None:
+    """Every decision that was taken is learnt from, fifty rounds late; huge numbers are refused and change nothing."""
+    for algorithm in made(kind, 200):
+        for problem in (random_problem(5, S=3, K=2, d=2, rarity=1000.0), random_problem(6, S=4, K=3, d=2)):
+            policy = algorithm.start(problem, rng=1)
+            waiting: list[bw.Decision] = []
+            rng = np.random.default_rng(3)
+            for t in range(200):
+                waiting.append(policy.act(t % problem.n_contexts))
+                if len(waiting) > 50:
+                    policy.update(waiting.pop(0), loss=float(rng.choice([-1.0, 1.0])))
+            before = bits(policy)
+            spoilt = waiting[0]._replace(direction=np.full_like(waiting[0].direction, 1e308))
+            with pytest.raises(ValueError, match="damaged"):
+                policy.update(spoilt, loss=1.0)
+            assert bits(policy) == before
+            policy.update(waiting, loss=[0.5] * len(waiting))
+            assert policy.updates == 200
+
+
+@pytest.mark.parametrize("kind", sorted({*ALGORITHMS} - {"LCTsallisINF", "RealFTRL", "RealLinExp3"}))
+def test_a_sampled_problem_is_refused_in_a_sentence(kind: str) -> None:
+    problem = bw.SampledProblem(lambda rng: rng.normal(size=(3, 2)), lambda x: x, samples=50)
+    for algorithm in made(kind, 50):
+        with pytest.raises(ValueError, match=r"contexts are not listed.*for all others make a Problem"):
+            algorithm.start(problem)

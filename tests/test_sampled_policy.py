@@ -232,6 +232,8 @@ FAULTS: dict[str, tuple[Fault, str]] = {
     "never": (lambda p, d: p.update(d._replace(round=7), loss=0.5), "was never decided"),
     "short": (lambda p, d: p.update(d._replace(direction=np.ones(2)), loss=0.5), "damaged"),
     "nan": (lambda p, d: p.update(d._replace(direction=np.full(3, np.nan)), loss=0.5), "not finite"),
+    "huge": (lambda p, d: p.update(d._replace(direction=np.array([0.0, 1e200, 0.0])), loss=0.5), "no plan has such"),
+    "propensity": (lambda p, d: p.update(d._replace(propensity=0.0), loss=0.5), "propensity"),
     "dictionary": (lambda p, d: p.update(d.to_dict(), loss=0.5), "from_dict"),  # type: ignore[arg-type]
     "shape": (lambda p, d: p.act(features=np.ones((2, 3))), r"must have shape \(3, 3\)"),
     "neither": (lambda p, d: p.act(), "features= or context="),

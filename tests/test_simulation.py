@@ -226,7 +226,7 @@ def test_a_summary_is_a_table_of_all_runs() -> None:
     results = simulate(WORLDS["adaptive"], algorithms, horizon=500, replications=5, checkpoints=[100])
     title, head, *rows = results.summary().splitlines()
     assert title == "adaptive adversary, round 500, 5 replications"
-    assert head.split()[:2] == ["regret", "+-"]
+    assert head.split()[:2] == ["regret", "±"]
     best = min(algorithms, key=lambda label: results[label].regret[-1])
     assert rows[0].endswith(best)  # smallest first
     run = results[best]

@@ -9,7 +9,7 @@ SENTENCES = {
     codes.NOT_CONVERGED: "Newton's method for the FTRL point reached its iteration cap",
     codes.NOT_POSITIVE: "the covariance matrix is not positive definite",
     codes.TRACE_BROKEN: "the covariance matrix is too ill-conditioned: the leverages no longer average to d",
-    codes.DAMAGED: "the decision's direction or baseline is not finite",
+    codes.DAMAGED: "no plan has a direction or a baseline with a number that is not finite, or above 1e100 in size",
 }
 
 

@@ -47,7 +47,8 @@ class Policy:
     """An algorithm in progress on a problem; made by ``algorithm.start(problem, rng=...)``.
 
     The clock of the learning rate counts updates, `Decision.round` counts decisions: feedback may be late, out of
-    order, in batches, or missing, and every estimate stays unbiased.
+    order, in batches, or missing, and every estimate is unbiased given what was known when the decision was taken, as
+    long as whether feedback comes does not depend on the outcome.
     """
 
     def __init__(

@@ -54,10 +54,7 @@ class Part:
             (one for one in self.held if one.check.ratio == one.check.ratio), key=lambda one: -one.check.ratio
         )
         vacuous = sum(one.check.vacuous for one in self.held)
-        words = (
-            f"{len(self.held)} cells have a bound; at T it is vacuous (2 T or more) in {vacuous}, and "
-            f"{len(self.broken)} exceed{'s' if len(self.broken) == 1 else ''} it at some checkpoint where it is not."
-        )
+        words = f"{len(self.held)} cells have a bound. {_how_many(vacuous, len(self.broken))}"
         nearest = [
             f"{one.cell.algorithm} in {one.cell.environment}{_sizes(one, self.studies)} {one.check.ratio:.2f} "
             f"({one.bound.source}; at T {number(one.check.regret)} of {number(one.check.bound)}"
@@ -65,6 +62,15 @@ class Part:
             for one in told[:LEAST_SHOWN]
         ]
         return words + (" Largest (regret + 3 s.e.)/bound: " + "; ".join(nearest) + "." if nearest else "")
+
+
+def _how_many(vacuous: int, broken: int) -> str:
+    """Say how many bounds say nothing at the horizon, and how many regrets are above one that says something."""
+    empty = (
+        f"In {vacuous} of them it says nothing at T, being 2 T or more" if vacuous else "At T it is below 2 T in all"
+    )
+    above = f"the regret of {broken} is above it" if broken else "no regret is above it"
+    return f"{empty}; {above} at any checkpoint where it says something."
 
 
 def _sizes(one: Held, studies: Mapping[str, Finished]) -> str:

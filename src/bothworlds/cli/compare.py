@@ -7,11 +7,13 @@ import click
 from click.shell_completion import CompletionItem
 
 from bothworlds.cli.common import (
+    FAILED,
     WHOLE,
     Whole,
     answer,
     device_option,
     json_option,
+    leave,
     names,
     quiet_option,
     strong,
@@ -27,7 +29,7 @@ from bothworlds.report.terminal import table_text
 from bothworlds.report.theorems import theorem_bounds
 from bothworlds.simulation.comparison import NUMBERS, SIZES, comparison, known_algorithms, known_regimes
 from bothworlds.simulation.engine import Device
-from bothworlds.simulation.folder import Finished
+from bothworlds.simulation.folder import Finished, has_another_study
 from bothworlds.simulation.runner import run_study
 
 
@@ -75,6 +77,7 @@ def _complete(known: dict[str, Any], text: str) -> list[CompletionItem]:
     show_default=True,
     help="Folder for results and report.html.",
 )
+@click.option("--force", is_flag=True, help="Write over a page that was made with other options.")
 @click.option("--figures", type=click.Path(path_type=Path, file_okay=False), help="Also write figures here.")
 @threads_option
 @device_option
@@ -84,6 +87,7 @@ def compare(
     algorithms: list[str] | None,
     regimes: list[str] | None,
     output: Path,
+    force: bool,
     figures: Path | None,
     threads: int | None,
     device: Device,
@@ -94,14 +98,16 @@ def compare(
     r"""Compare the paper's algorithm with its rivals, regime by regime; end in a table and a page.
 
     Needs no arguments: LC-Tsallis-INF in all tunings and its main rivals, in the paper's three regimes, under a margin
-    condition and with ad fatigue; half a minute on two cores. It can be interrupted: the same command goes on.
+    condition and with ad fatigue; half a minute on two idle cores, and the first time one or two more for compilation.
+    It can be interrupted: the same command goes on. A page made with other options is not written over, unless --force
+    says so: give --output for a second comparison.
 
     \b
     Examples:
       bothworlds compare
       bothworlds compare --horizon 100000 --replications 50 --output long
-      bothworlds compare --algorithms adaptive,certified,LinUCB --regimes stochastic,corrupted
-      bothworlds compare --contexts 10 --arms 6 --rarity 100 --json > comparison.json
+      bothworlds compare --algorithms adaptive,certified,LinUCB --regimes stochastic,corrupted --output few
+      bothworlds compare --contexts 10 --arms 6 --rarity 100 --output rare --json > rare.json
       bothworlds compare --horizon 1000000 --replications 10000 --device gpu --output large
     """
     sizes = {key: numbers.pop(key) for key in (*SIZES, "rarity")}
@@ -109,10 +115,17 @@ def compare(
         study = comparison(algorithms=algorithms, regimes=regimes, sizes=sizes, **numbers)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
+    page = output / "report.html"
+    if page.exists() and not force and has_another_study(study, output):
+        leave(
+            f"{page} was made with other options, which {output}/study.toml has; --output FOLDER writes elsewhere, "
+            "--force writes over it",
+            FAILED,
+        )
     with working(lambda: f"interrupted; finished cells are in {output}, the same command goes on"):
         done = run_study(study, output, threads=threads, quiet=quiet, device=device)
         summary = summary_of(Finished(study=study, folder=output, cells=done, missing=[]))
-        page = written(summary, output / "report.html", figures, theorem_bounds(summary))
+        written(summary, page, figures, theorem_bounds(summary))
     if as_json:
         answer({**headline_data(summary), "report": str(page)})
     else:

@@ -1,6 +1,8 @@
 """The command `bothworlds` and how it finds its subcommands."""
 
+import contextlib
 import os
+import sys
 import warnings
 from collections.abc import Callable
 from difflib import get_close_matches
@@ -35,11 +37,20 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; Ctrl-C ends with 130 wherever it comes."""
+        """Run the command; Ctrl-C ends with 130 wherever it comes, a reader who has seen enough with 0."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
             leave("interrupted", INTERRUPTED)
+        except BrokenPipeError:
+            _say_no_more()
+            sys.exit(0)
+
+
+def _say_no_more() -> None:
+    """Send what is left of stdout nowhere, so that nothing fails when Python flushes it at the end."""
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _told_once() -> Callable[..., None]:
@@ -62,7 +73,7 @@ def main(ctx: click.Context) -> None:
 
     \b
     Examples:
-      bothworlds compare                  the paper's algorithm and its rivals, in two minutes
+      bothworlds compare                  the paper's algorithm and its rivals, in a minute or two
       bothworlds new my.toml              a commented study of your own
       bothworlds run my.toml              run it; the same command resumes
       bothworlds report my-results        one page to send to a colleague

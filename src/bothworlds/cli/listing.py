@@ -23,7 +23,7 @@ def described(make: Callable[..., Any]) -> dict[str, Any]:
     >>> described(RobustLinExp3)["required"]
     ['horizon']
     """
-    about = (inspect.getdoc(make) or "").split("\n\n")[0].replace("\n", " ")
+    about = (inspect.getdoc(make) or "").split("\n\n")[0].replace("\n", " ").replace("``", "")
     found = inspect.signature(make).parameters.values()
     default = {one.name: one.default for one in found if one.kind is inspect.Parameter.KEYWORD_ONLY}
     required = [name for name, value in default.items() if value is inspect.Parameter.empty]

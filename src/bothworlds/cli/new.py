@@ -82,7 +82,7 @@ def _wrapped(kinds: object) -> str:
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False), default=Path("study.toml"))
 @click.option("--force", is_flag=True, help="Write over a file that is there.")
 def new(file: Path, force: bool) -> None:
-    r"""Write a commented study to FILE [study.toml].
+    r"""Write a commented study to FILE [study.toml]; a folder that is not there is made, and said.
 
     \b
     Examples:
@@ -92,7 +92,9 @@ def new(file: Path, force: bool) -> None:
     if file.exists() and not force:
         leave(f"{file} is there already; --force writes over it", FAILED)
     with working():
-        file.parent.mkdir(parents=True, exist_ok=True)
+        if not file.parent.exists():
+            file.parent.mkdir(parents=True)
+            talk(f"made the folder {file.parent}")
         write_bytes(file, template(str(file)).encode())
     click.echo(file)
     talk(f"edit it, then: bothworlds run {file}")

@@ -77,7 +77,7 @@ def run(
 def _print_table(done: list[tuple[Cell, Results]], summary: Summary) -> None:
     """Print regret cell by cell, and total reward where regret does not tell."""
     reacting = {entry.cell.key for panel in summary.panels if panel.environment.reacts for entry in panel.entries}
-    click.echo(f"{'regret':>10} {'+-':>8}  cell")
+    click.echo(f"{'regret':>10} {'±':>8}  cell")
     for cell, results in done:
         last = results[cell.algorithm]
         mark = "  [not policy regret]" if cell.key in reacting else ""

@@ -29,7 +29,7 @@ def show(folder: Path, regime: str | None, plot: bool, as_json: bool) -> None:
     """
     with reading():
         summary = summary_of(read_folder(folder))
-    panels = summary.panels if regime is None else [_chosen(summary, regime)]
+    panels = summary.panels if regime is None else [_chosen(summary, regime, folder)]
     if as_json:
         answer(headline_data(summary))
         return
@@ -44,11 +44,13 @@ def show(folder: Path, regime: str | None, plot: bool, as_json: bool) -> None:
         talk(f"{len(summary.missing)} cells are not finished; bothworlds run {folder}/study.toml --output {folder}")
 
 
-def _chosen(summary: Summary, name: str) -> Panel:
-    """Return a panel by its name; a wrong one is a usage error with the nearest right one."""
+def _chosen(summary: Summary, name: str, folder: Path) -> Panel:
+    """Return a panel by its name; a wrong one is a usage error with those of the folder, and the one that was meant."""
     known = {panel.name: panel for panel in summary.panels}
     if name in known:
         return known[name]
-    near = get_close_matches(name, known, n=1, cutoff=0.4)
-    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
-    raise click.BadParameter(f"no regime {name!r} here; {hint}", param_hint="--regime")
+    near = get_close_matches(name, known, n=1, cutoff=0.6)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    raise click.BadParameter(
+        f"no regime {name!r} in {folder}, which has {', '.join(map(repr, known))}{hint}", param_hint="--regime"
+    )

@@ -28,7 +28,8 @@ def corrupted(
 
     A corrupted round has the parameter ``theta`` (minus theta_0 if left out); it costs sum_x g(x) max_a (Delta(a|x) -
     Delta_t(a|x))_+. Placement: the first rounds, rounds at random with the given probability, or adaptively, whenever
-    the learner is within a quarter of the average gap of the optimum; until the budget is spent, exactly.
+    the learner is within a quarter of the average gap of the arms offered of the optimum; until the budget is spent,
+    exactly.
     """
     if not 0.0 <= budget < np.inf:
         raise ValueError(f"budget must be finite and not negative; got {budget!r}")
@@ -43,8 +44,7 @@ def corrupted(
     cost = clean.corruption_of(other)
     if cost <= 1e-9:
         raise ValueError("this theta corrupts nothing: it makes no arm better against the best one")
-    finite = np.where(np.isfinite(clean.gaps), clean.gaps, 0.0)
-    average = float(instance.problem.probabilities @ finite.mean(axis=1))
+    average = float(instance.problem.probabilities @ clean.gaps.mean(axis=1, where=instance.problem.available))
     sure = float(clean.best_losses(np.ones(1))) + 0.25 * average
     numbers = [float(placements[placement]), budget, cost, probability, sure]
     thetas = [instance.theta, other]

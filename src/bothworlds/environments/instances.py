@@ -9,6 +9,7 @@ from bothworlds.problem import Problem
 from bothworlds.problem.checks import whole
 
 LARGEST_MEAN = 0.9
+LARGEST_GAP = 1.5
 LARGEST_SIZE = 100_000
 LARGEST_CELLS = 10**8
 LARGEST_RARITY = 1e12
@@ -71,7 +72,7 @@ def random_instance(
     g = context_probabilities(rng, contexts, rarity)
     gaps = gap * (1.0 + rng.random(contexts))
     gaps[rng.integers(contexts)] = gap
-    return with_means(rng, random_means(rng, np.minimum(gaps, 1.5), arms), dimension, g)
+    return with_means(rng, random_means(rng, np.minimum(gaps, LARGEST_GAP), arms), dimension, g)
 
 
 def margin_instance(
@@ -102,13 +103,14 @@ def margin_instance(
     below = np.empty(contexts)
     below[order] = np.cumsum(g[order])
     exponent = 0.0 if np.isinf(margin) else 1.0 / margin
-    gaps = np.minimum(gap * (2.0 * below) ** exponent, 1.5)
+    gaps = np.minimum(gap * (2.0 * below) ** exponent, LARGEST_GAP)
     if gaps.min() < SMALLEST_GAP:
         raise ValueError(
             f"margin {margin!r} asks for a gap of {gaps.min():.3g} in the context {int(gaps.argmin())}, below the "
             f"rounding of mean losses; take a larger margin or gap, or fewer or less rare contexts"
         )
-    gaps = np.minimum(gaps + LIFT, 1.5)
+    # Cut where means end, but never down to Delta_* itself: half of the probability at most may have it.
+    gaps = np.minimum(gaps + LIFT, max(LARGEST_GAP, gap + LIFT))
     return with_means(rng, random_means(rng, gaps, arms), dimension, g)
 
 
@@ -124,8 +126,9 @@ def _drawn(contexts: int, arms: int, dimension: int, gap: float, seed: int) -> n
             f"{contexts} contexts x {arms} arms x {dimension} dimensions are too large to simulate; "
             f"at most {LARGEST_CELLS:.0e} numbers"
         )
-    if not SMALLEST_GAP <= gap <= 1.5:
+    if not SMALLEST_GAP <= gap <= LARGEST_GAP:
         raise ValueError(
-            f"gap must lie in (0, 1.5], mean losses being in [-0.9, 0.9], and not below {SMALLEST_GAP:g}; got {gap!r}"
+            f"gap must lie in (0, {LARGEST_GAP:g}], mean losses being in [-0.9, 0.9], and not below {SMALLEST_GAP:g}; "
+            f"got {gap!r}"
         )
     return np.random.default_rng(np.random.SeedSequence([whole(seed, 0, "seed"), *sizes]))

@@ -23,7 +23,7 @@ from bothworlds.kernels.layout import counter
 from bothworlds.kernels.random import ARM, two_uniforms
 from bothworlds.kernels.status import DAMAGED, OK
 
-LARGEST = 1e100
+LARGEST = 1e100  # no covariance that can be inverted makes a direction of that size
 SURE = 1.0 + 1e-9  # the largest propensity, but for rounding
 
 

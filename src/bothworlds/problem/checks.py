@@ -107,4 +107,9 @@ def check_reward_range(reward_range: Any) -> tuple[float, float] | None:
         raise ValueError(f"reward_range must be two numbers (lowest, highest); got {reward_range!r}") from None
     if not (np.isfinite(lo) and np.isfinite(hi) and lo < hi):
         raise ValueError(f"reward_range must be (lowest, highest) with lowest < highest; got {reward_range}")
+    if not np.isfinite(2.0 * (abs(lo) + abs(hi))):
+        raise ValueError(
+            f"reward_range {reward_range} is too large to compute with: its width or its sum overflows. "
+            "Measure rewards in a larger unit"
+        )
     return lo, hi

@@ -18,7 +18,24 @@ Sampler = Callable[[np.random.Generator], Any]
 FeatureMap = Callable[[Any], Any]
 Exploration = Literal["uniform"] | Callable[[Floats], Any]
 OUTSIDE = 1e-6
-LISTED = ("features", "probabilities", "contexts", "n_contexts", "available", "rarity", "span")
+LISTED = (
+    "features",
+    "probabilities",
+    "contexts",
+    "n_contexts",
+    "available",
+    "rarity",
+    "span",
+    "arm_independent_features",
+    "with_probabilities",
+    "context_index",
+    "fingerprint",
+    "save",
+)
+
+
+class NotListedError(AttributeError, ValueError):
+    """Something needs the list of contexts, and a sampled problem has none."""
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -109,7 +126,7 @@ class SampledProblem:
 
         def __getattr__(self, name: str) -> Any:
             if name in LISTED:
-                raise AttributeError(
+                raise NotListedError(
                     f"a sampled problem has no {name}: its contexts are not listed. LCTsallisINF, RealFTRL and "
                     "RealLinExp3 can play it; for all others make a Problem, for instance with Problem.from_sample"
                 )

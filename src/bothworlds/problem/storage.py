@@ -11,6 +11,13 @@ from typing import Any
 import numpy as np
 
 FORMAT = "bothworlds-problem-1"
+WORDS = {
+    FORMAT: "a problem: read it with Problem.load",
+    "bothworlds-policy-1": "a policy: read it with bothworlds.load",
+    "bothworlds-sampled-policy-1": "a policy on a SampledProblem: read it with bothworlds.load(path, problem=...)",
+    "bothworlds-results-2": "results: read them with bothworlds.load_results",
+    "bothworlds-unfinished-1": "an unfinished run: the command that began it goes on with it",
+}
 
 
 def read_arrays(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -24,10 +31,21 @@ def read_arrays(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
     except IsADirectoryError:
         raise ValueError(f"{path} is a folder, not a file") from None
     except (OSError, ValueError, KeyError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error) as error:
+        if header := _json_header(path):
+            return header, {}
         # numpy advises to load what it does not know as a pickle, which runs code: no advice to pass on
         reason = "" if "pickle" in str(error) else f": {error}"
         raise ValueError(f"{path} is not a file written by this library, or it is damaged{reason}") from None
     return header, arrays
+
+
+def _json_header(path: str | Path) -> dict[str, Any] | None:
+    """Return what a JSON file of ours has instead of arrays, or None if it is none of ours."""
+    try:
+        content = read_json(path)
+    except (OSError, ValueError):
+        return None
+    return content if content.get("format") in WORDS else None
 
 
 def write_arrays(path: str | Path, header: dict[str, Any], arrays: dict[str, Any], *, compress: bool = True) -> None:
@@ -69,6 +87,8 @@ def read_json(path: str | Path) -> dict[str, Any]:
 def checked_format(header: dict[str, Any], expected: str, path: str | Path) -> dict[str, Any]:
     """Return the header without its format mark; refuse another kind of file."""
     found = header.get("format")
+    if found != expected and found in WORDS:
+        raise ValueError(f"{path} holds {WORDS[found]}")
     if found != expected:
         raise ValueError(f"{path} has format {found!r}; expected {expected!r}")
     return {key: value for key, value in header.items() if key != "format"}

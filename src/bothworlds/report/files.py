@@ -1,4 +1,4 @@
-"""Charts as files for papers: SVG by hand, PDF and PNG with matplotlib (`pip install bothworlds[report]`)."""
+"""Charts as files for papers: SVG by hand, PDF and PNG with matplotlib (`pip install '.[report]'`)."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,7 +17,7 @@ def write_figures(charts: Iterable[Chart], folder: str | Path) -> tuple[list[Pat
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
     written = []
-    note = "" if has_matplotlib() else "PDF and PNG need matplotlib: pip install 'bothworlds[report]'"
+    note = "" if has_matplotlib() else "PDF and PNG need matplotlib: pip install '.[report]' in a clone of bothworlds"
     for chart in charts:
         path = target / f"{chart.name}.svg"
         write_bytes(path, standalone(chart).encode())

@@ -1,4 +1,4 @@
-"""Studies on a Dask cluster (optional: pip install bothworlds[cluster])."""
+"""Studies on a Dask cluster (optional: pip install '.[cluster]')."""
 
 import contextlib
 import importlib
@@ -34,7 +34,9 @@ def engine(address: str | None, *, threads: int | None = None) -> Iterator[Execu
     try:
         distributed: Any = importlib.import_module("distributed")
     except ImportError:
-        raise ValueError(f"the engine {address!r} needs Dask: pip install 'bothworlds[cluster]'") from None
+        raise ValueError(
+            f"the engine {address!r} needs Dask: pip install '.[cluster]' in a clone of bothworlds"
+        ) from None
     with contextlib.ExitStack() as stack:
         if address == "dask":
             where = stack.enter_context(_local(distributed, max(1, (os.cpu_count() or 1) // (threads or 1))))

@@ -32,6 +32,17 @@ def write_study(study: Study, output: str | Path) -> None:
     write_bytes(Path(output) / STUDY, to_toml(study).encode())
 
 
+def has_another_study(study: Study, output: str | Path) -> bool:
+    """Tell whether a folder keeps a study that is not this one, or one that cannot be read."""
+    path = Path(output) / STUDY
+    if not path.is_file():
+        return False
+    try:
+        return to_toml(Study.from_toml(path)) != to_toml(study)
+    except (ValueError, OSError):
+        return True
+
+
 def finished_cell(output: str | Path, cell: Cell, *, otherwise: str = "is run again") -> Results | None:
     """Return the results of a finished cell, or None if it is not there or damaged."""
     path = Path(output) / CELLS / f"{cell.key}.npz"

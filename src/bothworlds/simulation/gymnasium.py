@@ -1,4 +1,4 @@
-"""Environments as Gymnasium environments (optional: pip install bothworlds[gym])."""
+"""Environments as Gymnasium environments (optional: pip install '.[gym]')."""
 
 from typing import Any
 

@@ -101,7 +101,7 @@ class Results:
         if n >= len(self.checkpoints) or (at is not None and self.checkpoints[n] != at):
             raise ValueError(f"round {at!r} is no checkpoint; there are {self.checkpoints.tolist()}")
         count = len(next(iter(self.runs.values())).expected)
-        rows: list[tuple[str, ...]] = [("regret", "+-", "10 %", "median", "90 %", "own best", "loss", "algorithm")]
+        rows: list[tuple[str, ...]] = [("regret", "±", "10 %", "median", "90 %", "own best", "loss", "algorithm")]
         for label, run in sorted(self.runs.items(), key=lambda item: float(item[1].regret[n])):
             spread = run.quantiles([0.1, 0.5, 0.9])[:, n]
             loss = float(run.realised[:, n].mean())

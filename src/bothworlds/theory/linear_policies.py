@@ -118,7 +118,8 @@ def _nnls() -> Any:
         return importlib.import_module("scipy.optimize").nnls
     except ImportError:
         raise ValueError(
-            "listing linear policies needs scipy: pip install 'bothworlds[experts]'; policies='all' does without"
+            "listing linear policies needs scipy: pip install '.[experts]' in a clone of bothworlds; policies='all' "
+            "does without"
         ) from None
 
 

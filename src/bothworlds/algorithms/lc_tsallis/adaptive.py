@@ -222,7 +222,8 @@ class Adaptive:
     Estimates fade, theta_hat_s having the weight (s/t)^recency: what was learnt long ago gives way when the world has
     changed. A sqrt(T) bound for weighted losses is one for plain losses, times 1 + 2 recency (docs/scoreboard.md).
 
-    Feedback counts as new when it comes, so its order matters a little, unlike with the other tunings.
+    Feedback counts as new when it comes, so its order matters: estimates fade from then on. (With `Matched` it matters
+    a little, its rates following the plan of that moment; with `Paper` and `Certified` not, but for rounding.)
 
     How the defaults were found, and what else was tried: docs/scoreboard.md.
 
