@@ -155,7 +155,7 @@ def test_steps_are_bounded_and_constants_as_derived(name: str, constants: Any) -
             now = np.linalg.pinv((x.T * (g * s.base[:, a])) @ x, rcond=1e-10)
             assert eta * np.abs(x[mine] @ now @ x[mine].T).max() / s.shares[1] <= 1.0 + 1e-9
         log_arms = math.log(allowed.sum(axis=1).max())
-        root = (4 * highest + 2 * D + 1) ** 2
+        root = (4 * highest + 3 * D + 1) ** 2
         c1 = 9 * (D + 2 * highest) * log_arms if constants == "tuned" else log_arms * root
         assert s.facts == pytest.approx([D, highest, log_arms, 0.001 * c1, 0.002 * log_arms * highest], rel=1e-6)
 
@@ -163,11 +163,11 @@ def test_steps_are_bounded_and_constants_as_derived(name: str, constants: Any) -
 
 
 def test_printed_constants_of_the_specified_sizes() -> None:
-    """No arm excluded, K = 5, d = 4: log K (4 c + 2 K d + 1)^2 and 9 (K d + 2 c) log K with c = K max x' Sigma^-1 x."""
+    """No arm excluded, K = 5, d = 4: log K (4 c + 3 K d + 1)^2 and 9 (K d + 2 c) log K with c = K max x' Sigma^-1 x."""
     problem = bw.Problem.from_arm_independent(np.eye(4), probabilities=np.full(4, 0.25), arms=5)
     facts = [started(problem, "per-context", constants=name).state.facts for name in ("printed", "tuned")]
     c, log_arms = 5 * 4.0, math.log(5)
-    assert facts[0] == pytest.approx([20, c, log_arms, log_arms * (4 * c + 41) ** 2, 2 * c * log_arms])
+    assert facts[0] == pytest.approx([20, c, log_arms, log_arms * (4 * c + 61) ** 2, 2 * c * log_arms])
     assert facts[1] == pytest.approx([20, c, log_arms, 9 * (20 + 2 * c) * log_arms, 2 * c * log_arms])
 
 

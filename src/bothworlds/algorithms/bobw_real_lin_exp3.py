@@ -49,7 +49,7 @@ class BoBWRealLinExp3:
     ``features="arm-independent"`` is the base of Kuroki et al., one vector per context and one covariance per arm; any
     other problem is stacked (Theorem 4.5), with a warning where that makes it one bandit per context. The default is
     the same base re-derived for arm-dependent features (ours), with one covariance. ``constants="printed"``: eta_t =
-    min{sqrt(log K/sum 1/q), lambda min q/2}, gamma_t = eta_t/(lambda q_t), which gives c1 = log K (4/lambda + 2 D +
+    min{sqrt(log K/sum 1/q), lambda min q/2}, gamma_t = eta_t/(lambda q_t), which gives c1 = log K (4/lambda + 3 D +
     1)^2, c2 = 2 log K/lambda. ``"tuned"`` (ours): eta_t = min{sqrt(log K/((D + 2/lambda) sum 1/q)), lambda min q/2}
     and c1 = 9 (D + 2/lambda) log K: D and 1/lambda no longer squared.
 

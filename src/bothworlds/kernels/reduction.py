@@ -4,10 +4,11 @@ An epoch fixes the candidate; from what the base may play follow D (its dimensio
 even play) and log N, and from these the constants of the bonus sqrt(c1 sum 1/q_2) + c2 max 1/q_2 and the base's rates
 
     tuned    eta = min{sqrt(log N/((D + 2/lambda) sum 1/q)), lambda min q/2},  c1 = 9 (D + 2/lambda) log N,
-    printed  eta = min{sqrt(log N/sum 1/q), lambda min q/2},                   c1 = log N (4/lambda + 2 D + 1)^2,
+    printed  eta = min{sqrt(log N/sum 1/q), lambda min q/2},                   c1 = log N (4/lambda + 3 D + 1)^2,
 
-both with c2 = 2 log N/lambda and gamma = eta/(lambda q) <= 1/2. A regret of 2 sum gamma + log N/eta + D sum eta/q gives
-either c1; the printed rate leaves D and lambda out, which is why they appear squared.
+both with c2 = 2 log N/lambda and gamma = eta/(lambda q) <= 1/2. The base's regret is at most log N/eta + 2 sum gamma +
+(e - 2) D sum eta/(q (1 - gamma)), which gives either c1 (proof in docs/theory.md); the printed rate leaves D and lambda
+out, which is why they appear squared.
 
 ``state`` is a named tuple with epoch, clock, losses, total, worst, facts (D, 1/lambda, log N, c1, c2), shares, rates.
 """
@@ -29,7 +30,7 @@ def fix_constants(
 ) -> None:
     """Write what the candidate fixes, for N = size; the first epoch begins as if one of c2 log T rounds went before."""
     log_size = math.log(size)
-    root = 4.0 * highest + 2.0 * dimension + 1.0
+    root = 4.0 * highest + 3.0 * dimension + 1.0
     first = log_size * root * root if printed else 9.0 * (dimension + 2.0 * highest) * log_size
     state.facts[0] = dimension
     state.facts[1] = highest
