@@ -156,7 +156,9 @@ class LCTsallisINF:
             coverage=explore.coverage,
         )
         match self.tuning:
-            case Certified() | Matched():
+            case Certified(batch=batch):
+                return make(rarity=problem.rarity, constant=self.step_limit * batch).in_batches(batch)
+            case Matched():
                 return make(rarity=problem.rarity, constant=self.step_limit)
             case Adaptive():
                 return self._adaptive_schedule(self.tuning, problem, explore.coverage)
@@ -219,6 +221,7 @@ class LCTsallisINF:
             coverage=explore.coverage,
             reward_per_loss=problem.reward_per_loss,
             exact=isinstance(self.tuning, Paper),
+            batch=self.tuning.batch if isinstance(self.tuning, Certified) else 1,
         )
 
     def machine(self, problem: Problem, frame: dict[str, Floats] | None = None) -> Machine:
