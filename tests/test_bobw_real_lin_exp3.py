@@ -54,6 +54,22 @@ def test_the_masters_point_minimises_its_objective(difference: float, pace: floa
         assert [one, two] == pytest.approx(bw.ftrl_point([0.0, difference], learning_rate=1 / pace), rel=1e-9)
 
 
+@pytest.mark.parametrize(("clock", "c1", "c2"), [(1, 0.0, 0.0), (7, 12.0, 0.0), (40, 0.0, 3.0), (1000, 150.0, 20.0)])
+@pytest.mark.parametrize("difference", [-500.0, -3.0, 40.0, 2000.0])
+def test_the_masters_point_from_its_definition(clock: int, difference: float, c1: float, c2: float) -> None:
+    """argmin <q, C> - 2 (sqrt t + 8 sqrt c1) sum sqrt q + 8 c2 sum log 1/q, by scipy; then mixed by 1/(2 t^2)."""
+
+    def objective(s: float) -> float:
+        v, w = 1 / (1 + math.exp(-s)), 1 / (1 + math.exp(s))
+        root = (math.sqrt(clock) + 8 * math.sqrt(c1)) * (math.sqrt(v) + math.sqrt(w))
+        return difference * v - 2 * root - 8 * c2 * (math.log(v) + math.log(w))
+
+    found = minimize_scalar(objective, bounds=(-40, 40), method="bounded", options={"xatol": 1e-11}).x
+    rest = 1 / (2 * clock**2)
+    expected = [(1 - rest) / (1 + math.exp(sign * found)) + rest / 2 for sign in (1, -1)]
+    assert master_point(float(clock), difference, c1, c2) == pytest.approx(expected, rel=1e-5)
+
+
 @pytest.mark.parametrize("candidate", CANDIDATES)
 def test_without_bonus_the_master_is_two_armed_tsallis_inf(candidate: Any) -> None:
     """scale = 0: c1 = c2 = 0, B = 0 and eta = 1/sqrt(t) with the epoch's clock, mixed by 1/(2 t^2)."""
