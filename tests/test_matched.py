@@ -161,7 +161,7 @@ def test_entropy_growth_is_the_least_value_of_its_formula(c: float) -> None:
     def larger_of_two(at: np.ndarray) -> float:
         u, m = at
         few = 2.0 / (1.0 - c - u) + math.sqrt(m) / (1.0 - m)
-        return max(few, math.sqrt(2.0) * c / (u * m**1.5)) * (1.0 + math.sqrt(0.5))
+        return float(max(few, math.sqrt(2.0) * c / (u * m**1.5)) * (1.0 + math.sqrt(0.5)))
 
     box = [(1e-6, 1.0 - c - 1e-6), (1e-6, 1.0 - 1e-6)]
     least = differential_evolution(larger_of_two, box, seed=1, tol=1e-10).fun
