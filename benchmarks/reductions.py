@@ -22,7 +22,7 @@ HORIZON = 20_000
 REPLICATIONS = 8
 SCALES = (1.0, 0.1, 0.01, 0.0)
 CONSTANTS = {
-    "printed, K = 5, d = 4, lambda_min = 0.05": (math.log(5) * (400 + 40 + 1) ** 2, 200 * math.log(5)),
+    "printed, K = 5, d = 4, lambda_min = 0.05": (math.log(5) * (400 + 60 + 1) ** 2, 200 * math.log(5)),
     "tuned, the same sizes": (9 * (20 + 200) * math.log(5), 200 * math.log(5)),
     "literal, best arms differ": (181.0, 15.8),
     "policies, linear, best arms differ": (963.0, 85.8),

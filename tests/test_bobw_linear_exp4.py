@@ -185,6 +185,25 @@ def test_the_bases_steps_are_bounded_and_constants_as_derived(kind: Any) -> None
     assert policy.state.master.epoch[0] > 1.0
 
 
+@pytest.mark.parametrize("scale", [1.0, 0.25])
+def test_constants_of_importance_weights_by_hand(scale: float) -> None:
+    """27 maps of three contexts and arms, 26 of them in the base: c1 = 16 K log N, c2 = 0; then arms not offered."""
+    policy = started(random_problem(3, S=3, K=3, d=3), "importance-weighted", scale=scale)
+    assert policy.state.facts[3:] == pytest.approx([scale * 16 * 3 * math.log(26), 0.0], rel=1e-12)
+    some = started(masked(), "importance-weighted", scale=scale)  # one, two and four arms: eight maps
+    assert some.state.facts[3:] == pytest.approx([scale * 16 * 4 * math.log(7), 0.0], rel=1e-12)
+
+
+@pytest.mark.parametrize("share", [1.0, 0.1])
+def test_the_bonus_covers_what_importance_weights_may_lose_and_less_would_not(share: float) -> None:
+    """log N/eta_T + (1/2) 4 K sum eta/q, for losses in [0, 2] and eta = sqrt(log N/(4 K sum 1/q)): 0.998 of it."""
+    size, arms = math.log(26), 3.0
+    total = np.cumsum(np.full(20_000, 1 / share))
+    eta = np.sqrt(size / (4 * arms * total))
+    lost = size / eta[-1] + 2 * arms * (eta / share).sum()
+    assert 0.99 * math.sqrt(16 * arms * size * total[-1]) < lost <= math.sqrt(16 * arms * size * total[-1])
+
+
 @each_estimate
 @pytest.mark.parametrize("scale", [0.0, 0.02])
 def test_epochs_at_least_double_and_end_for_a_majority_of_draws(estimates: Any, scale: float) -> None:

@@ -35,6 +35,15 @@ def coefficients(environment: en.Environment, rounds: int, hurt: Floats | None =
     return out
 
 
+def reported(environment: en.Environment, rounds: int) -> float:
+    """What nature says it has spent on corruption after so many rounds against a learner near the optimum."""
+    nature = environment.begin()
+    nature.hurt[...] = -1.0
+    for t in range(1, rounds + 1):
+        TEXT.decide(nature, t, 5)
+    return float(nature.state[0])
+
+
 @given(st.integers(0, 300), st.integers(1, 8), st.integers(2, 6), st.integers(1, 5), st.floats(0.01, 1.0))
 def test_random_instances_have_exactly_the_gap_asked_for(seed: int, S: int, K: int, d: int, gap: float) -> None:
     made = en.stochastic(en.random_instance(contexts=S, arms=K, dimension=d, gap=gap, seed=seed))
@@ -169,6 +178,8 @@ def test_corruption_is_spent_exactly(placement: str) -> None:
     path = coefficients(environment, 3000, np.full(2, -1.0))
     spent = sum(environment.corruption_of(c @ environment.thetas) for c in path)
     assert spent == pytest.approx(7.3, rel=1e-9)
+    assert 0.0 < path[:, 1].sum() % 1.0 < 1.0  # the last corrupted round is corrupted in part,
+    assert reported(environment, 3000) == pytest.approx(7.3, rel=1e-12)  # and only that part counts
     touched = np.flatnonzero(path[:, 1])
     if placement == "first":
         assert touched.tolist() == list(range(len(touched)))

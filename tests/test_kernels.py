@@ -4,6 +4,7 @@ import itertools
 import subprocess
 import sys
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +36,16 @@ KNOWN_ANSWERS = [
 def test_philox_known_answers(words: tuple[int, ...], expected: tuple[int, ...]) -> None:
     assert random.philox(*words) == expected
     assert tuple(compiled(random.philox)(*words)) == expected
+
+
+@pytest.mark.parametrize(("words", "expected"), KNOWN_ANSWERS)
+def test_uniforms_are_the_53_highest_bits_of_two_words(words: tuple[int, ...], expected: tuple[int, ...]) -> None:
+    """27 bits of one word and 26 of the next, exactly: 2^53 of them on [0, 1), every one as likely."""
+    c0, c1, index, purpose, k0, k1 = words
+    w0, w1, w2, w3 = expected
+    u, v = random.two_uniforms(k0 + (k1 << 32), c0 + (c1 << 32), purpose, index)
+    assert Fraction(u) == Fraction((w0 >> 5 << 26) + (w1 >> 6), 2**53)
+    assert Fraction(v) == Fraction((w2 >> 5 << 26) + (w3 >> 6), 2**53)
 
 
 @given(st.integers(0, 2**63 - 1), st.integers(0, 2**62), st.integers(0, 3), st.integers(0, 2**32 - 1))

@@ -243,3 +243,43 @@ def test_certified_for_batches_covers_the_sum_of_a_batch(batch: int) -> None:
         q = policy.state.q.reshape(-1)
         assert (policy.state.rates[0] * total * np.sqrt(q)).max() <= 0.25
         policy.update(decisions, loss=rng.choice([-1.0, 1.0], size=batch))
+
+
+@pytest.mark.parametrize("batch", [1, 4, 30])
+def test_a_batch_is_one_round_with_the_mean_of_its_estimates(batch: int) -> None:
+    """For the mean, eta of the n-th round of single decisions, or a batch early; t0 counts batches."""
+    problem = random_problem(7, S=4, K=3, d=2)
+    algorithm = bw.LCTsallisINF(tuning=bw.Certified(batch=batch))
+    coverage = algorithm.design_for(problem).coverage
+    cap = max(coverage, math.sqrt(coverage / problem.rarity)) / 8.0
+    gain = 3.0**0.25 / math.sqrt(2.0)
+    ahead = algorithm.forecast(problem, horizon=1000)
+    assert ahead.t0 == pytest.approx(batch * (gain / cap) ** 2)
+    assert (f"t0 is {batch} times the {(gain / cap) ** 2:,.0f} of" in str(ahead)) is (batch > 1)
+    policy = algorithm.start(problem, rng=2)
+    for n in (1, 2, 10, 1000, 10**5):
+        policy.state.t[...] = 1.0 + (n - 1) * batch
+        policy._refresh()
+        of_the_mean = batch * float(policy.state.rates[0])
+        assert of_the_mean >= min(gain / math.sqrt(n), cap) * (1 - 1e-12)
+        assert of_the_mean <= min(gain / math.sqrt(max(n - 1, 1e-9)), cap) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("batch", [2, 3])
+def test_the_mean_of_a_batch_is_unbiased_and_no_wilder_than_one_estimate(batch: int) -> None:
+    """By enumeration of all plays of a batch: E[mean] = loss, and E sum_a pi mean^2 <= d (Lemma A.4)."""
+    problem = random_problem(7, S=2, K=3, d=2)
+    policy = bw.LCTsallisINF(tuning=bw.Certified(batch=batch)).start(problem, rng=2)
+    play(policy, 200)
+    z, theta = coordinates(policy), np.array([0.3, -0.5])
+    law = (problem.probabilities[:, None] * policy.probabilities()).reshape(-1)
+    made = directions(policy).reshape(-1, 2) * (z.reshape(-1, 2) @ theta)[:, None]
+    sure = directions(policy).reshape(-1, 2)  # loss 1, the largest there is
+    mean, square, one = np.zeros(2), 0.0, law @ ((sure @ z.reshape(-1, 2).T) ** 2 @ law)
+    for plays in itertools.product(range(6), repeat=batch):
+        chance = np.prod(law[list(plays)])
+        mean += chance * made[list(plays)].mean(axis=0)
+        square += chance * (law @ (z.reshape(-1, 2) @ sure[list(plays)].mean(axis=0)) ** 2)
+    assert mean == pytest.approx(theta, rel=1e-9)
+    assert square <= one * (1 + 1e-9)
+    assert one == pytest.approx(2.0)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import differential_evolution
 
 import bothworlds as bw
 from bothworlds import environments as en
@@ -13,7 +14,8 @@ from bothworlds.theory import lemmas
 from bothworlds.theory.bounds import matched
 from bothworlds.theory.bounds.facts import facts_of
 from bothworlds.theory.bounds.own import matched_rates
-from worlds import coordinates, random_problem
+from bothworlds.theory.schedules import Schedule
+from worlds import coordinates, play, random_problem
 
 MATCHED = bw.LCTsallisINF(tuning="matched")
 constants = st.floats(0.02, 0.49)
@@ -98,6 +100,72 @@ def test_the_rule_by_hand() -> None:
     powers = np.log(np.array(steps)[stepped]) / math.log(1.25)
     assert (powers > 0.0).all()
     assert (~stepped).sum() > 0
+
+
+def test_the_shift_of_the_estimates_is_limited() -> None:
+    """Ten answers at once, all 1: the best shift of their sum is beyond c/(eta max r) in every context.
+
+    V by brute force over the shifts allowed, then 1/eta from V; without the limit V would be 6 in place of 48.
+    """
+    problem = random_problem(5, S=4, K=3, d=3)
+    policy = MATCHED.start(problem, rng=3)
+    play(policy, 50)
+    z, g = coordinates(policy), problem.probabilities
+    q, (eta, gamma) = policy.state.q.copy(), policy.state.rates.copy()
+    made = policy.act(np.random.default_rng(0).choice(4, size=10, p=g))
+    total = sum(one.direction for one in made)
+    spread = 0.0
+    for x in range(4):
+        most, losses = 0.4 / (eta * math.sqrt(q[x].max())), z[x] @ total
+        shifts = np.linspace(-most, most, 20_001)[:, None]
+        costs = (q[x] ** 1.5 * (losses - shifts) ** 2).sum(axis=1)
+        assert costs.argmin() in (0, 20_000)
+        spread += g[x] * costs.min()
+    growth = (eta * spread + 10 * 2.0 * gamma) / (g @ (2.0 * (np.sqrt(q).sum(axis=1) - 1.0)))
+    assert growth < 1.0 / eta
+    policy.update(made, loss=np.ones(10))
+    assert 1.0 / policy.state.rates[0] == pytest.approx(1.0 / eta + growth, rel=1e-9)
+
+
+def by_hand() -> matched.MatchedRates:
+    """K = 4 (H = 2), d = 2, L = 12, c = 0.4, u = 9, a first rate of 1 and a cap of 1/8."""
+    rules = Schedule(gain=1.0, cap=0.125, linear=math.inf, power_scale=9.0, power=2.0)
+    return matched.MatchedRates(schedule=rules, n_arms=4, dimension=2, rarity=12.0, c=0.4)
+
+
+def test_the_constants_of_the_theorem_by_hand() -> None:
+    """Each display of the theorem with numbers that come out even."""
+    rates, T = by_hand(), np.array([1e6])
+    assert rates.most_entropy == 2.0
+    assert rates.first_cost == 2.0 * 8.0
+    # sqrt(16 H d T) = sqrt(64e6) and 24 (H/6)^(2/3) (u T)^(1/3) = 24 (9e6/9)^(1/3)
+    assert rates.undecided(T)[0] == pytest.approx(8000.0 + 2400.0)
+    # sqrt(2u)/beta_1 = 4.24 doubles three times; k = 1/(1 + sqrt(1/2)) and 1 - 2 c^2/k = 0.4537
+    assert rates.doublings == pytest.approx((3 + 4 / 3) / (1 - 0.32 * (1 + math.sqrt(0.5))))
+    # 1/(1 - 2c) = 5 and B(0.4) = 11.5
+    assert rates.factor == pytest.approx(16.5, abs=0.05)
+    # J = 20 classes, F = 4 f 2 sqrt(3 12) = 48 f, and f = 1.4656, for omega = 0.3177 solves omega = (1 - omega)^3
+    omega = 0.31767219617198067
+    assert (1.0 - omega) ** 3 == pytest.approx(omega)
+    stability = 4.0 * math.sqrt(20 * 48 / (1.0 - omega) * 1000.0)
+    explored = 24.0 * (4 / 36 * 4 * 400 * 9 * 3 * 1000.0) ** (1 / 3)
+    rest = 8.0 + 24.0
+    assert rates.decided(T, np.array([1000.0]))[0] == pytest.approx(stability + explored + rest, rel=1e-6)
+    assert matched.adversarial(rates, T)[0] == pytest.approx(rates.factor * (rates.doublings + 10_400.0) + 16.0)
+
+
+@pytest.mark.parametrize("c", [0.02, 0.125, 0.4, 0.49])
+def test_entropy_growth_is_the_least_value_of_its_formula(c: float) -> None:
+    """B(c) by a search of scipy, from docs/theory.md, step 3; a grid of 200 x 200 is within half a percent of it."""
+
+    def larger_of_two(at: np.ndarray) -> float:
+        u, m = at
+        few = 2.0 / (1.0 - c - u) + math.sqrt(m) / (1.0 - m)
+        return float(max(few, math.sqrt(2.0) * c / (u * m**1.5)) * (1.0 + math.sqrt(0.5)))
+
+    box = [(1e-6, 1.0 - c - 1e-6), (1e-6, 1.0 - 1e-6)]
+    least = differential_evolution(larger_of_two, box, seed=1, tol=1e-10).fun
+    assert least * (1 - 1e-9) <= lemmas.entropy_growth(c) <= 1.02 * least
 
 
 def test_the_first_rate_is_as_large_as_half_exploration_allows() -> None:

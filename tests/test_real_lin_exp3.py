@@ -160,6 +160,24 @@ def test_the_rates_are_the_stationary_points_of_the_bounds() -> None:
     )
 
 
+def test_robust_rates_by_hand_and_by_scaling() -> None:
+    """K = 2, D = 4: gamma = (D log K/T)^(1/3), eta = (log K)^(2/3) T^(-2/3) D^(-1/3), and the bound of both."""
+    scales, log_arms = Scales(4, 4, 2, 0.5, 1.0), math.log(2)
+    rates = {T: robust_rates(T, n_arms=2, scales=scales) for T in (10**6, 8 * 10**6, 10**9)}
+    one, eight, many = rates.values()
+    assert one.gamma == pytest.approx((4 * log_arms) ** (1 / 3) / 100)
+    assert one.eta == pytest.approx(log_arms ** (2 / 3) / 10**4 / 4 ** (1 / 3))
+    assert [eight.gamma / one.gamma, eight.eta / one.eta] == pytest.approx([1 / 2, 1 / 4])
+    assert [many.gamma / one.gamma, many.eta / one.eta] == pytest.approx([1 / 10, 1 / 100])
+
+    def bound(eta: float, gamma: float, T: float) -> float:
+        return 2 * gamma * T + 4 * eta * T / gamma + log_arms / eta
+
+    for T, (eta, gamma, *_) in rates.items():
+        assert bound(eta, gamma, T) == pytest.approx(4 * T ** (2 / 3) * (4 * log_arms) ** (1 / 3))
+        assert bound(eta, gamma, T) < min(bound(0.9 * eta, gamma, T), bound(1.1 * eta, gamma, T))
+
+
 def test_the_printed_tuning_warns_with_its_arithmetic() -> None:
     problem = independent_problem(1)
     for horizon in (1000, 10**9):

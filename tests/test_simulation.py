@@ -1,5 +1,6 @@
 """The engine: equal to the loop over a policy, independent of threads and company, exact in its regret."""
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from bothworlds import environments as en
 from bothworlds.simulation import load_results, replay, simulate
 from bothworlds.simulation.engine import log_spaced
 from bothworlds.simulation.replication import Setting, play_in_python
+from bothworlds.simulation.results import Run
 from worlds import TUNINGS, parameters, random_problem
 
 INSTANCE = en.random_instance(contexts=4, arms=3, dimension=3, gap=0.2, seed=1)
@@ -126,6 +128,43 @@ def test_the_comparator_is_one_policy_for_all_replications() -> None:
     run = next(iter(results.runs.values()))
     assert (run.regret_against_own_best >= run.regret - 1e-9).all()
     assert run.best.shape == (8, len(results.checkpoints))
+
+
+def test_regret_is_taken_against_the_common_comparator_by_hand() -> None:
+    """Two replications, two checkpoints; each one's own best loses less than the policy best in expectation."""
+    run = Run(
+        expected=np.array([[5.0, 9.0], [7.0, 12.0]]),
+        realised=np.zeros((2, 2)),
+        own_best=np.array([[1.0, 2.0], [2.0, 1.0]]),
+        best=np.array([[3.0, 4.0], [3.0, 6.0]]),
+        corruption=np.zeros(2),
+        spent=np.zeros(2),
+        policy=np.zeros((1, 2)),
+        final={},
+    )
+    assert run.paths.tolist() == [[2.0, 5.0], [4.0, 6.0]]
+    assert run.regret.tolist() == [3.0, 5.5]
+    assert run.standard_error == pytest.approx([1.0, 0.5])
+    assert run.paths_against_own_best.tolist() == [[4.0, 7.0], [5.0, 11.0]]
+    assert run.regret_against_own_best.tolist() == [4.5, 9.0]
+    assert run.quantiles(0.5).tolist() == [3.0, 5.5]
+
+
+def test_the_common_comparator_by_enumeration() -> None:
+    """An adaptive nature: the best of all K^S policies against the mean of the sums of theta_t, at every checkpoint."""
+    world, learner = WORLDS["adaptive"], bw.LCTsallisINF(tuning="adaptive")
+    times, S, K = [7, 30, 300], 4, 3
+    found = simulate(world, {"it": learner}, horizon=300, replications=5, checkpoints=times)["it"]
+    g, policies = world.problem.probabilities, np.array(list(itertools.product(range(K), repeat=S)))
+    for n, t in enumerate(times):
+        paths = [replay(world, learner, horizon=t, replication=i, interpreted=False).sums[-1] for i in range(5)]
+        tables = np.array([world.problem.features @ (sums @ world.thetas) for sums in paths])
+        losses = tables[:, np.arange(S), policies] @ g  # (replications, policies)
+        common = losses.mean(axis=0).argmin()
+        assert found.best[:, n] == pytest.approx(losses[:, common], abs=1e-9)
+        assert found.own_best[:, n] == pytest.approx(losses.min(axis=1), abs=1e-9)
+        assert found.regret[n] == pytest.approx(found.expected[:, n].mean() - losses[:, common].mean(), abs=1e-9)
+    assert found.regret_against_own_best[-1] > found.regret[-1] + 0.1  # 1.9 above, here
 
 
 def test_expected_and_realised_losses_agree_within_monte_carlo_error() -> None:

@@ -150,8 +150,8 @@ def feedback(finished: Mapping[str, Finished]) -> Answer:
     }
     words = (
         f"Delay {number(numbers['delay'])}, batches of {number(numbers['batch'])}; differences are paired. No "
-        "theorem of the paper covers either; 'certified for batches' certifies with c/batch, for which stability is "
-        "proved."
+        "theorem of the paper covers either; 'certified for batches' takes a batch for one round, and for batches its "
+        "theorems hold with T/batch rounds, times batch."
     )
     head = ("world", "algorithm", "R_T at once", "late: more", "batches: more")
     return Answer(OPEN, words, head, rows, [regret_chart("feedback-late", finished["feedback-late"], "growing phases")])

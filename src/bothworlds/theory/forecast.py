@@ -16,7 +16,8 @@ class Forecast:
 
     ``exact`` is False where the rates depend on the data: gamma_t is then an upper bound (certified) and eta_t is what
     it would be if every squared residual were 1 (adaptive). ``cost`` bounds the reward lost to exploration, in the
-    user's units: each exploration round costs at most the whole range of rewards.
+    user's units: each exploration round costs at most the whole range of rewards. ``batch`` is how many decisions are
+    answered together; t0 is that many times what it is with feedback after every decision.
     """
 
     rounds: Ints
@@ -27,10 +28,14 @@ class Forecast:
     t0: float
     coverage: float
     exact: bool
+    batch: int = 1
 
     def __str__(self) -> str:
         at_most = "" if self.exact else " (gamma and what follows from it: at most)"
         lines = [f"lambda = {self.coverage:.4g}, t0 = {self.t0:,.0f}{at_most}"]
+        if self.batch > 1:
+            single = self.t0 / self.batch
+            lines.append(f"batches of {self.batch:,}: t0 is {self.batch:,} times the {single:,.0f} of single decisions")
         lines.append(f"{'t':>14} {'eta_t':>10} {'gamma_t':>10} {'explored':>14} {'cost at most':>14}")
         columns = (self.rounds, self.learning_rate, self.exploration_rate, self.exploration_rounds, self.cost)
         lines += [
@@ -40,7 +45,9 @@ class Forecast:
         return "\n".join(lines)
 
 
-def forecast(schedule: Schedule, *, horizon: int, coverage: float, reward_per_loss: float, exact: bool) -> Forecast:
+def forecast(
+    schedule: Schedule, *, horizon: int, coverage: float, reward_per_loss: float, exact: bool, batch: int = 1
+) -> Forecast:
     """Tabulate a schedule at 1, 10, 100, ... and the horizon."""
     number: Any = horizon
     if not isinstance(number, int | np.integer) or not 1 <= number < 2**62:
@@ -62,4 +69,5 @@ def forecast(schedule: Schedule, *, horizon: int, coverage: float, reward_per_lo
         t0=schedule.exploration_rounds,
         coverage=coverage,
         exact=exact,
+        batch=batch,
     )

@@ -16,7 +16,7 @@ in the second; (A) is what its proof gives there.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bothworlds.kernels.rates import Rates, scheduled_exploration, scheduled_learning
 
@@ -54,6 +54,29 @@ class Schedule:
         With the constants of the paper and (B), t0 = 256 sqrt(K) L/(d lambda).
         """
         return (self.gain / self.cap) ** 2
+
+    def in_batches(self, batch: int) -> "Schedule":
+        """Return the rates for sums of ``batch`` estimates, if their mean takes the place of one estimate.
+
+        The n-th batch, t = n batch, has eta_n for the mean, so eta_n/batch = gain/sqrt(batch t) for the sum, and the
+        gamma of eta_n. t0 becomes batch t0 decisions.
+
+        >>> one = Schedule(gain=1.0, cap=0.25, linear=2.0, power_scale=8.0, power=2.0)
+        >>> many = one.in_batches(4)
+        >>> many.learning_rate(4 * 100) == one.learning_rate(100) / 4
+        True
+        >>> many.exploration_rate(4 * 100) == one.exploration_rate(100)
+        True
+        >>> one.exploration_rounds, many.exploration_rounds
+        (16.0, 64.0)
+        """
+        return replace(
+            self,
+            gain=self.gain * batch ** (self.decay - 1.0),
+            cap=self.cap / batch,
+            linear=self.linear * batch,
+            power_scale=self.power_scale * batch**self.power,
+        )
 
 
 def stability_constant(alpha: float) -> float:

@@ -168,6 +168,7 @@ class LCTsallisINF(OnSamples):
             coverage=explore.coverage,
             reward_per_loss=problem.reward_per_loss,
             exact=isinstance(self.tuning, Paper),
+            batch=self.tuning.batch if isinstance(self.tuning, Certified) else 1,
         )
 
     def machine(self, problem: Problem, frame: Mapping[str, Floats] | None = None) -> Machine:
