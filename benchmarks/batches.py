@@ -46,7 +46,7 @@ def broken(instance: en.Instance, batch: int, rounds: int) -> str:
         losses = np.where(rng.random(batch) < (1.0 + np.array(means)) / 2.0, 1.0, -1.0)
         before = policy.state.theta.copy()
         policy.update(made, loss=losses)
-        moved = policy._machine.world.z @ (policy.state.theta - before)
+        moved = policy._machine.known.z @ (policy.state.theta - before)
         steps.append(float((eta * np.abs(moved) * np.sqrt(q)).max()))
     above = np.flatnonzero(np.array(steps) > 0.5)
     last = f", the last at round {(above[-1] + 1) * batch:,}" if len(above) else ""

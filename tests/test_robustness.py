@@ -169,7 +169,7 @@ def test_every_regime_is_played_to_the_end(kind: str) -> None:
     assert len(ran) >= len(WORLDS) - 1  # only the column of ones of a moving level is not one vector per context
 
 
-@pytest.mark.parametrize("kind", sorted(ALGORITHMS))
+@pytest.mark.parametrize("kind", sorted(algorithms()))
 def test_late_decisions_are_taken_and_damaged_ones_refused(kind: str) -> None:
     """Every decision that was taken is learnt from, fifty rounds late; huge numbers are refused and change nothing."""
     for algorithm in made(kind, 200):
@@ -190,7 +190,7 @@ def test_late_decisions_are_taken_and_damaged_ones_refused(kind: str) -> None:
             assert policy.updates == 200
 
 
-@pytest.mark.parametrize("kind", sorted({*ALGORITHMS} - {"LCTsallisINF", "RealFTRL", "RealLinExp3"}))
+@pytest.mark.parametrize("kind", sorted({*algorithms()} - {"LCTsallisINF", "RealFTRL", "RealLinExp3"}))
 def test_a_sampled_problem_is_refused_in_a_sentence(kind: str) -> None:
     problem = bw.SampledProblem(lambda rng: rng.normal(size=(3, 2)), lambda x: x, samples=50)
     for algorithm in made(kind, 50):
