@@ -85,6 +85,11 @@ def mathematics() -> str:
     return digest(np.array(values))
 
 
+def comparable() -> bool:
+    """Tell whether this machine's mathematics is that of the golden values, to the last bit."""
+    return bool(json.loads(FILE.read_text())["mathematics"] == mathematics())
+
+
 def digest(*arrays: Any) -> str:
     """A short hash of arrays, of their shapes and bits."""
     found = hashlib.blake2b(digest_size=8)
