@@ -41,7 +41,7 @@ def test_without_a_card_a_sentence_and_exit_code_three(tmp_path: Path) -> None:
     for command in (["compare", *SMALL], ["run", str(study)]):
         done = called(*command, "--device", "gpu", "--output", str(out))
         assert done.exit_code == 3
-        assert "needs an NVIDIA card" in done.stderr
+        assert "needs an NVIDIA GPU" in done.stderr
         assert not out.exists()  # nothing was begun
     done = called("compare", *SMALL, "--algorithms", "LinUCB", "--device", "auto", "--output", str(out))
     assert done.exit_code == 0
