@@ -103,6 +103,8 @@ def test_cholesky_solves_trace_and_leverages_against_numpy(d: int) -> None:
     assert out == pytest.approx(np.linalg.solve(sigma, b), rel=1e-9)
     assert work == pytest.approx(np.linalg.solve(np.linalg.cholesky(sigma), b), rel=1e-9)
     assert matrix.trace_of_ratio(factor, sigma) == pytest.approx(d, rel=1e-10)
+    other = positive_matrix(d + 50, d)  # where what is off the diagonal counts
+    assert matrix.trace_of_ratio(factor, other) == pytest.approx(np.trace(np.linalg.solve(sigma, other)), rel=1e-9)
     assert matrix.leverage(factor, b) == pytest.approx(b @ np.linalg.solve(sigma, b), rel=1e-9)
     assert matrix.product(b, out) == pytest.approx(b @ out)
 

@@ -100,8 +100,8 @@ def mutate(mutation: Mutation, place: Place, package: Path) -> None:
     path.write_text("".join(lines))
 
 
-def run_tests(tests: Sequence[str], mutation: Mutation | None = None) -> int:
-    """Run tests on a copy of the package, mutated or not; return what pytest returns."""
+def run_tests(tests: Sequence[str], mutation: Mutation | None = None) -> tuple[int, str]:
+    """Run tests on a copy of the package, mutated or not; return what pytest returns, and what it prints."""
     with tempfile.TemporaryDirectory() as folder:
         package = Path(folder, "src", PACKAGE.name)
         shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
@@ -110,7 +110,8 @@ def run_tests(tests: Sequence[str], mutation: Mutation | None = None) -> int:
             mutate(mutation, places_of(mutation)[0], package)
             changed["BOTHWORLDS_CACHE_DIR"] = str(Path(folder, "cache"))
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
-        return subprocess.run(command, cwd=ROOT, env={**os.environ, **changed}, capture_output=True).returncode
+        done = subprocess.run(command, cwd=ROOT, env={**os.environ, **changed}, capture_output=True, text=True)
+        return done.returncode, done.stdout + done.stderr
 
 
 def verdict(mutation: Mutation) -> str:
@@ -119,17 +120,8 @@ def verdict(mutation: Mutation) -> str:
         return f"not found ({len(places_of(mutation))} places)"
     if mutation.equivalent:
         return "equivalent"
-    code = run_tests(mutation.tests, mutation)
+    code, _ = run_tests(mutation.tests, mutation)
     return {FAILED: "caught", PASSED: "SURVIVED"}.get(code, f"tests cannot run ({code})")
-
-
-def sound(selections: Sequence[tuple[str, ...]], pool: ThreadPoolExecutor) -> bool:
-    """Tell whether all tests pass on the package as it is."""
-    codes = list(pool.map(run_tests, selections))
-    for tests, code in zip(selections, codes, strict=True):
-        if code != PASSED:
-            print(f"fails without a mutation ({code}): {' '.join(tests)}")
-    return not any(codes)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -147,9 +139,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     began = time.monotonic()
     counts: dict[str, int] = {}
+    code, printed = run_tests(sorted({test for one in chosen for test in one.tests}))
+    if code != PASSED:
+        print(f"{printed}\nthese tests fail without any mutation")
+        return 1
     with ThreadPoolExecutor(options.jobs) as pool:
-        if not sound(sorted({one.tests for one in chosen if not one.equivalent}), pool):
-            return 1
         for one, found in zip(chosen, pool.map(verdict, chosen), strict=True):
             print(f"{found:12s} {one}", flush=True)
             counts[found] = counts.get(found, 0) + 1
