@@ -189,9 +189,9 @@ def test_the_bases_steps_are_bounded_and_constants_as_derived(kind: Any) -> None
 def test_constants_of_importance_weights_by_hand(scale: float) -> None:
     """27 maps of three contexts and arms, 26 of them in the base: c1 = 16 K log N, c2 = 0; then arms not offered."""
     policy = started(random_problem(3, S=3, K=3, d=3), "importance-weighted", scale=scale)
-    assert policy.state.facts[3:] == pytest.approx([scale * 16 * 3 * math.log(26), 0.0], rel=1e-12)
+    assert facts_of(policy)[3:] == pytest.approx([scale * 16 * 3 * math.log(26), 0.0], rel=1e-12)
     some = started(masked(), "importance-weighted", scale=scale)  # one, two and four arms: eight maps
-    assert some.state.facts[3:] == pytest.approx([scale * 16 * 4 * math.log(7), 0.0], rel=1e-12)
+    assert facts_of(some)[3:] == pytest.approx([scale * 16 * 4 * math.log(7), 0.0], rel=1e-12)
 
 
 @pytest.mark.parametrize("share", [1.0, 0.1])

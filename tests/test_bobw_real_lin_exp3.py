@@ -240,11 +240,12 @@ def test_rates_and_constants_of_the_base_by_hand(constants: Any) -> None:
     """Without features in common: three arms in one context, the base has two, so D = 2 = 1/lambda and N = 2."""
     policy = started(bw.Problem(features=np.eye(3)[None], probabilities=[1.0]), constants=constants)
     first = 9 * (2 + 4) if constants == "tuned" else (8 + 6 + 1) ** 2
-    assert policy.state.facts == pytest.approx([2, 2, math.log(2), first * math.log(2), 4 * math.log(2)])
+    assert facts_of(policy) == pytest.approx([2, 2, math.log(2), first * math.log(2), 4 * math.log(2)])
 
     def check(policy: bw.Policy) -> None:
-        now = 1 / policy.state.shares[1]
-        total, worst = policy.state.total[0] + now, max(policy.state.worst[0], now)
+        master = policy.state.master
+        now = 1 / master.shares[1]
+        total, worst = master.total[0] + now, max(master.worst[0], now)
         eta = min(math.sqrt(math.log(2) / ((6 if constants == "tuned" else 1) * total)), 1 / (4 * worst))
         assert policy.state.rates == pytest.approx([eta, 2 * eta * now], rel=1e-12)
 
