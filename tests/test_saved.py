@@ -1,6 +1,6 @@
 """Policies saved before the memory was declared: they load, and go on bit for bit as they would have then.
 
-tests/saved has them half way through a path of 40 decisions, a quarter of them not answered; rest.json has the arms of
+tests/shared/saved has them half way through a path of 40 decisions, a quarter of them not answered; rest.json has the arms of
 the rest and the probabilities at its end.
 """
 
@@ -14,7 +14,7 @@ import bothworlds as bw
 from goldens import comparable
 from worlds import parameters
 
-SAVED = Path(__file__).parent / "saved"
+SAVED = Path(__file__).parent / "shared" / "saved"
 REST = json.loads((SAVED / "rest.json").read_text())
 FIRST = 20
 

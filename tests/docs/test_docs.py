@@ -24,7 +24,7 @@ import bothworlds as bw
 from bothworlds.algorithms.registry import algorithms
 from bothworlds.cli import main
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 RUN = {"list", "new", "bounds"}  # commands of the pages that are run here, where they name no file

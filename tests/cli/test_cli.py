@@ -51,7 +51,7 @@ def test_the_commands_that_were_promised() -> None:
 
 
 def test_the_reference_is_not_stale() -> None:
-    path = Path(__file__).parent.parent / "docs" / "command-line.md"
+    path = Path(__file__).parents[2] / "docs" / "command-line.md"
     assert path.read_text(encoding="utf-8") == reference(), "python -m bothworlds.cli.reference > docs/command-line.md"
 
 

@@ -74,7 +74,7 @@ def test_plays_of_the_same_seed_agree_with_the_exact_policy(kind: str) -> None:
 
 
 def test_it_beats_uniform_play_and_discretised_contexts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(Path(__file__).parent.parent / "benchmarks")
+    monkeypatch.syspath_prepend(Path(__file__).parents[2] / "benchmarks")
     module = importlib.import_module("sampled")
     regret = module.regrets(4000, reservoir=200)
     # Measured: uniform 1,594, LC-Tsallis-INF 704, RealFTRL 494, RealLinExp3 220; 8, 64, 512 cells 999, 1,106, 1,328.

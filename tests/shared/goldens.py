@@ -1,6 +1,6 @@
 """Golden values: what every algorithm and tuning computed before the inner rooms were rebuilt, as digests.
 
-    python tests/goldens.py
+    python tests/shared/goldens.py
 
 writes golden.json anew. Change it only together with a sentence, in the commit, that says which numbers moved and why.
 """

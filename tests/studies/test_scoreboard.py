@@ -1,6 +1,5 @@
 """The scoreboard in small: cells, the file of results and its resumption, ratios and tables."""
 
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +8,6 @@ import pytest
 import bothworlds as bw
 from bothworlds.report.scoreboard import ratios, slack, worst_cells
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "studies"))
 from board import page, players, records, table, worlds
 
 CONDITIONS = records.Conditions("tuning", 40, 2)

@@ -124,7 +124,7 @@ def test_own_worlds_conform(world: str) -> None:
 
 
 def test_the_example_conforms(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(Path(__file__).parent.parent / "examples")
+    monkeypatch.syspath_prepend(Path(__file__).parents[2] / "examples")
     assert bw.check_environment(importlib.import_module("own_world").world()) == []
 
 

@@ -82,6 +82,8 @@ def test_strips_give_the_same_leverages(S: int, K: int, d: int, make: Callable[.
 @pytest.mark.parametrize(("plain", "ours"), REPLACED)
 def test_only_a_gpu_takes_the_other_order(plain: Callable[..., None], ours: Callable[..., None]) -> None:
     """The compiler asks these templates in turn: the GPU's own first, and a processor never sees it."""
+    cpu_target.target_context.refresh()
+    cpu_target.typing_context.refresh()
     kind: Any = cpu_target.typing_context.resolve_value_type(plain)
     asked = {name: order_by_target_specificity(target_registry[name], kind.templates) for name in ("cuda", "cpu")}
     chosen = {name: [template._overload_func() for template in order] for name, order in asked.items()}

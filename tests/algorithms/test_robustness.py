@@ -182,9 +182,12 @@ def test_late_decisions_are_taken_and_damaged_ones_refused(kind: str) -> None:
                 if len(waiting) > 50:
                     policy.update(waiting.pop(0), loss=float(rng.choice([-1.0, 1.0])))
             before = bits(policy)
-            spoilt = waiting[0]._replace(direction=np.full_like(waiting[0].direction, 1e308))
-            with pytest.raises(ValueError, match="damaged"):
-                policy.update(spoilt, loss=1.0)
+            spoilt = [waiting[0]._replace(propensity=1.5)]
+            if len(waiting[0].direction):  # regressions and fixed policies carry nothing
+                spoilt += [waiting[0]._replace(direction=np.full_like(waiting[0].direction, 1e308))]
+            for one in spoilt:
+                with pytest.raises(ValueError, match="damaged"):
+                    policy.update(one, loss=1.0)
             assert bits(policy) == before
             policy.update(waiting, loss=[0.5] * len(waiting))
             assert policy.updates == 200

@@ -44,7 +44,7 @@ def test_optimists_grow_linearly_and_the_robust_do_not() -> None:
 def test_the_benchmark_prints_every_world_and_algorithm(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.syspath_prepend(Path(__file__).parent.parent / "benchmarks")
+    monkeypatch.syspath_prepend(Path(__file__).parents[2] / "benchmarks")
     module = importlib.import_module("negative_control")
     monkeypatch.setattr("sys.argv", ["x", "--horizon", "80", "--instances", "1", "--replications", "1"])
     module.main()

@@ -8,14 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import hold
+from answers.common import Question, number
+from answers.page import Part
 from bothworlds.problem.transform import DegenerateProblemWarning
 from bothworlds.simulation.study import Study
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "studies"))
-import hold  # noqa: E402
-from answers.common import Question, number  # noqa: E402
-from answers.page import Part  # noqa: E402
+ROOT = Path(__file__).parents[2]
 
 pytestmark = pytest.mark.filterwarnings("ignore::bothworlds.problem.transform.DegenerateProblemWarning")
 
