@@ -176,6 +176,8 @@ def test_the_first_rate_is_as_large_as_half_exploration_allows() -> None:
     leverage = np.einsum("xai,ij,xaj->xa", z, np.linalg.inv(sigma), z)
     largest = 0.4 / math.sqrt((q * leverage).max() * leverage.max())
     assert eta <= largest < eta * 1.25  # q_1 is uniform whatever eta is
+    steps = math.log(1.0 / eta / (math.sqrt(3) * 3**-0.25)) / math.log(1.25)  # from sqrt(d) K^(-1/4), by a quarter each
+    assert steps == pytest.approx(7.0, abs=1e-9)
 
 
 def test_a_plan_that_is_sure_but_for_rounding() -> None:

@@ -192,6 +192,22 @@ def test_shannon_fixed_point_is_the_largest_regret_that_its_lemmas_allow(margin:
     assert bound < shannon.adversarial(rates, T)[0]
 
 
+def test_shannon_constants_by_hand() -> None:
+    """K = 4, d = 5 and T = 4^9, so that log T/log K = 9: B_1 = sqrt((1/lambda + d) 9) = 9 at lambda = 1/4."""
+    T, log_arms = 4.0**9, math.log(4)
+    rates = ShannonRates(n_arms=4, dimension=5, coverage=0.25, tuned_to=T)
+    assert rates.first_pace == pytest.approx(9.0)
+    late = (8.0 + 10.0 * (math.e - 2.0)) * (1.0 + 9.0 * log_arms) * 2.0 / 9.0  # S = 3: sqrt(1 + S) = 2
+    late += 18.0 * math.sqrt(3) * log_arms
+    assert rates.given_entropy(np.array([T]), np.array([3.0]))[0] == pytest.approx(late)
+    soon = (8.0 + 10.0 * (math.e - 2.0)) * 2.0 / 8.0  # T lambda/2 of two rounds
+    assert rates.given_entropy(np.array([2.0]), np.array([1.0]))[0] == pytest.approx(soon + 18.0 * log_arms)
+    rare = ShannonRates(n_arms=4, dimension=5, coverage=1 / 95, tuned_to=T)  # B_1 = 30, the cap lasts until 190
+    assert rare.first_pace == pytest.approx(30.0)
+    capped = (190.0 + 10.0 * (math.e - 2.0)) * 4.0 / 190.0 + log_arms * (60.0 + 2.0 * (95.0 - 30.0))
+    assert rare.given_entropy(np.array([4.0]), np.array([1.0]))[0] == pytest.approx(capped)
+
+
 def test_shannon_shapes() -> None:
     """D.2 has sqrt(T log T log K), not log(KT) sqrt(T log T); D.3 tends to D.4, which the printed exponent cannot."""
     T = np.array([1e6])

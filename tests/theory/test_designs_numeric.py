@@ -193,6 +193,15 @@ def test_one_hot_features_give_arms_times_rarity(S: int, K: int) -> None:
     assert best.gap <= 0.01
 
 
+def test_coverage_is_one_over_the_largest_leverage_by_hand() -> None:
+    """Two arms of their own direction, played with 0.8 and 0.2: leverages 1.25 and 5; then half of the time at all."""
+    z, e = np.eye(2)[None], np.array([[0.8, 0.2]])
+    assert leverages(z, covariance(z, np.ones(1), e))[0] == pytest.approx([1.25, 5.0])
+    assert coverage(z, np.ones(1), e) == pytest.approx(0.2)
+    two = np.concatenate([z, [[[1.0, 0.0], [1.0, 0.0]]]])
+    assert coverage(two, np.array([0.5, 0.5]), np.array([[0.8, 0.2], [1.0, 0.0]])) == pytest.approx(0.1)
+
+
 def test_reference_instance_of_two_contexts_solved_by_hand() -> None:
     # Context 0 (probability p) only knows the first direction, context 1 both: e must give its share to the second.
     z = np.array([[[1.0, 0.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]])

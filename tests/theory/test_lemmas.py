@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from scipy.optimize import brentq
 
 import bothworlds as bw
 from bothworlds import environments as en
@@ -133,6 +134,21 @@ def test_e1_needs_steps_of_at_most_one() -> None:
     assert 0.99 < value / lemmas.shannon_stability_bound(q, np.array([0.0, -1.0]), 1.0) <= 1.0
     wild = np.array([0.0, -3.0])
     assert lemmas.shannon_stability_value(q, wild, 1.0) > 2.0 * lemmas.shannon_stability_bound(q, wild, 1.0)
+
+
+@pytest.mark.parametrize(("c", "printed"), [(1e-9, 1.47), (1 / 8, 1.85), (1 / 4, 2.55), (0.4, 5.47)])
+def test_stability_factor_is_where_its_two_bounds_meet(c: float, printed: float) -> None:
+    """sqrt((1 - omega)/omega)/(1 - c) falls and 1/((1 - 2c)(1 - omega)) grows in omega: the value where they cross."""
+
+    def plain(omega: float) -> float:
+        return math.sqrt((1.0 - omega) / omega) / (1.0 - c)
+
+    def shifted(omega: float) -> float:
+        return 1.0 / ((1.0 - 2.0 * c) * (1.0 - omega))
+
+    cross = brentq(lambda omega: plain(omega) - shifted(omega), 1e-9, 0.5, xtol=1e-15)
+    assert lemmas.stability_factor(c) == pytest.approx(shifted(cross), rel=1e-9)
+    assert lemmas.stability_factor(c) == pytest.approx(printed, abs=0.006)
 
 
 def test_stability_factor_refuses_what_is_not_proved() -> None:
