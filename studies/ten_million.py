@@ -1,7 +1,7 @@
-"""Is growth logarithmic far beyond t0? T = 10^7 with 65,536 replications, which takes a card.
+"""Is growth logarithmic far beyond t0? T = 10^7 with 65,536 replications, which takes a GPU.
 
     python studies/ten_million.py run        # writes studies/ten-million.json; interrupted, the same command goes on
-    python studies/ten_million.py page       # docs/ten-million.md and its figure, from that file
+    python studies/ten_million.py page       # its section of docs/benchmarks.md and the figure, from that file
 
 The stochastic regime, S = 10, K = 5, d = 5, gap 0.2, losses +-1, LC-Tsallis-INF with the constants of the paper.
 `--horizon`, `--replications` and `--device cpu` make it small.
@@ -27,7 +27,8 @@ from bothworlds.report.svg import standalone
 
 HERE = Path(__file__).parent
 DATA = HERE / "ten-million.json"
-PAGE = HERE.parent / "docs" / "ten-million.md"
+PAGE = HERE.parent / "docs" / "benchmarks.md"
+BEGIN, END = "<!-- ten million rounds: begin, made by studies/ten_million.py -->", "<!-- ten million rounds: end -->"
 LEVELS = (0.05, 0.5, 0.95)
 TUNINGS: dict[str, tuple[Any, float]] = {  # and the share of the horizon
     "paper": (bw.Paper(), 1.0),
@@ -125,12 +126,14 @@ def chart(data: dict[str, Any]) -> Chart:
 
 
 def page(options: argparse.Namespace) -> None:
-    """Write the page and its figure."""
+    """Write the section between its marks, so that the words around it stay, and its figure."""
     data = json.loads(options.data.read_text(encoding="utf-8"))
     figures = options.page.parent / "figures"
     figures.mkdir(parents=True, exist_ok=True)
     write_bytes(figures / "ten-million.svg", standalone(chart(data)).encode())
-    write_bytes(options.page, text(data).encode())
+    before, rest = options.page.read_text(encoding="utf-8").split(BEGIN)
+    _, after = rest.split(END)
+    write_bytes(options.page, f"{before}{BEGIN}\n\n{text(data)}\n{END}{after}".encode())
 
 
 def price_of_exploration() -> float:
@@ -143,7 +146,7 @@ def price_of_exploration() -> float:
 
 
 def text(data: dict[str, Any]) -> str:
-    """Return the page."""
+    """Return the section."""
     growth, ends = [], []
     for tuning, entry in data["tunings"].items():
         for start, slope, error in slopes(entry):
@@ -152,11 +155,11 @@ def text(data: dict[str, Any]) -> str:
         spread = f"{entry['low'][-1]:,.0f} to {entry['high'][-1]:,.0f}"
         speed = data["replications"] * rounds / entry["seconds"] / 1e6
         ends.append((f"`{tuning}`", f"{rounds:,}", f"{mean:,.2f} ± {error:.2f}", spread, f"{speed:,.0f}"))
-    return f"""# Ten million rounds, {data["replications"]:,} times
+    return f"""## Ten million rounds, {data["replications"]:,} times
 
 Theorem 4.4 promises regret that grows with log T in the stochastic regime. With the constants of the paper half of the
 first t0 = {data["t0"]:,.0f} rounds are exploration, so the promise can only be seen far beyond t0, and small slopes
-only in many replications. A card gets there: T = {data["horizon"]:,}, {data["replications"]:,} replications.
+only in many replications. A GPU gets there: T = {data["horizon"]:,}, {data["replications"]:,} replications.
 
 ![Regret against log t](figures/ten-million.svg)
 
@@ -176,7 +179,7 @@ $ python studies/ten_million.py page
 ```
 
 The first needs `pip install '.[gpu]'`, keeps unfinished runs in `studies/unfinished/` and goes on where it was
-interrupted; the second makes this page from `studies/ten-million.json`.
+interrupted; the second makes this section from `studies/ten-million.json`.
 """
 
 

@@ -50,6 +50,7 @@ GROUPS: dict[str, list[str]] = {
     ],
     "Errors": ["NumericalError", "StudyError"],
 }  # fmt: skip
+GROUPS["Algorithms"] += [make.__name__ for make in KINDS if make.__name__ not in GROUPS["Algorithms"]]
 
 
 def page() -> str:

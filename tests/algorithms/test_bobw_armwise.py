@@ -189,7 +189,7 @@ def test_other_problems_are_stacked_with_a_warning() -> None:
 
 
 def test_scaled_down_it_learns_one_best_arm_and_printed_constants_do_not() -> None:
-    """Printed: the bonus exceeds all that 20,000 rounds can show (docs/rivals-reductions.md)."""
+    """Printed: the bonus exceeds all that 20,000 rounds can show (docs/algorithms.md)."""
     problem = bw.Problem.from_arm_independent([[1.0, 0.2], [1.0, -0.2]], probabilities=[0.5, 0.5], arms=3)
     world = en.stochastic(en.Instance(problem, np.array([0.4, 0, 0.4, 0, -0.2, 0])))
     options: Any = {"horizon": 20_000, "features": "arm-independent"}

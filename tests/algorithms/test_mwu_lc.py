@@ -173,7 +173,7 @@ def test_interpreted_and_compiled_runs_agree_bit_for_bit(algorithm: Any) -> None
 
 
 def test_the_printed_rates_stay_uniform_and_bolder_ones_learn() -> None:
-    """The guarantee's constants against a gap of 0.6 at least; see docs/rivals-arm-independent.md."""
+    """The guarantee's constants against a gap of 0.6 at least; see docs/algorithms.md."""
     x = [[1.0, 0.0], [0.6, 0.8], [-0.3, 1.0]]
     problem = bw.Problem.from_arm_independent(x, probabilities=[0.4, 0.3, 0.3], arms=2)
     world = en.stochastic(en.Instance(problem, np.array([0.5, 0.3, -0.5, -0.3])))

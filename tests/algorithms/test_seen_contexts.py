@@ -242,7 +242,7 @@ def test_interpreted_and_compiled_runs_agree_bit_for_bit(algorithm: Any) -> None
 
 
 def test_published_constants_play_evenly_and_scaled_ones_learn() -> None:
-    """The arithmetic is in docs/rivals-reductions.md."""
+    """The arithmetic is in docs/algorithms.md."""
     world = en.stochastic(en.random_instance(contexts=3, arms=3, dimension=2, gap=0.4, seed=2))
     made: dict[str, Any] = {
         "published": bw.LogdetFTRL(horizon=20_000, contexts="empirical"),

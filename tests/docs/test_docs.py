@@ -156,6 +156,13 @@ def test_the_api_pages_are_not_stale() -> None:
         assert " at 0x" not in made
 
 
+def test_the_section_of_ten_million_rounds_is_not_stale(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "studies")
+    study = importlib.import_module("ten_million")
+    made = study.text(json.loads(study.DATA.read_text(encoding="utf-8")))
+    assert made in study.PAGE.read_text(encoding="utf-8"), "python studies/ten_million.py page"
+
+
 def test_every_algorithm_has_a_section_and_is_linked_from_the_table() -> None:
     each = anchors(ROOT / "docs" / "each-algorithm.md")
     table = (ROOT / "docs" / "algorithms.md").read_text(encoding="utf-8")

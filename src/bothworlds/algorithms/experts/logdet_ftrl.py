@@ -103,7 +103,7 @@ class LogdetFTRL(Algorithm):
     get a bonus alpha_t |phi - mean|^2 in the inverse metric; there is no forced exploration. eta_t = 1/(64 d sqrt(t)),
     alpha_t = d/sqrt(t), beta_t = 100 (d + 1)^3 log(3 T)/(t - 1), for which O(d^2 sqrt(T) log T) is published; these
     constants are not verified against the paper's text. They learn nothing at horizons that can be run
-    (docs/rivals-reductions.md). ``scale`` below 1 shrinks 64, alpha_t and beta_t, down to the eta_t of known contexts
+    (docs/algorithms.md). ``scale`` below 1 shrinks 64, alpha_t and beta_t, down to the eta_t of known contexts
     without its cap, no bonus, and beta_t = 1/(t - 1): a heuristic without a theorem.
 
     One round costs O(S K d^2 + d^3) where the psi of each context are independent, else up to thousands of times that.

@@ -32,7 +32,7 @@ class BoBWMWULC(Algorithm):
     The printed constants c1 = kappa^2 and c2 = kappa (50 d K)^(1/2), kappa = 32 d K log(10 d K T) log T, are so large
     that at any feasible horizon the first epoch never ends, the shares do not depend on the losses (the candidate's
     falls from 1/2 to 0.2 within 100,000 rounds, good or bad), and the base plays nearly uniformly: regret grows
-    linearly (docs/rivals-reductions.md has the arithmetic). ``scale`` below 1 shrinks c1 and c2, ``speed`` above 1 the
+    linearly (docs/algorithms.md has the arithmetic). ``scale`` below 1 shrinks c1 and c2, ``speed`` above 1 the
     caution of the base; both are heuristics without a theorem.
 
     What we had to choose: predictors of losses are 0, so xi is the loss. ``candidate="per-context"``, a map as

@@ -33,7 +33,7 @@ class MWULC(Algorithm):
     decision's propensity are E[r_a] given the past, the probability of the arm; Q_t(a) itself travels with the
     decision, as the last number of its direction.
 
-    With the printed constants play stays nearly uniform for 100,000 rounds and more (docs/rivals-arm-independent.md has
+    With the printed constants play stays nearly uniform for 100,000 rounds and more (docs/algorithms.md has
     the arithmetic); ``speed`` above 1 is a heuristic that learns sooner.
 
     What we had to correct or choose: the loop redraws Q_t while sum_a Q(a)^2 x^T Sbar_a^-1 x *exceeds* its bound; as

@@ -38,7 +38,7 @@ class BoBWRealLinExp3(Algorithm):
     the base plays all others. The reduction compares with that arm in all contexts, or with policies that never play
     it: if *one arm is the best in every context*, O(c1 log T/Delta) stochastic and O(sqrt(c1 T)) adversarial, up to
     logarithms. Otherwise the best policy may be neither, and regret grows nearly linearly (measured, see
-    docs/rivals-reductions.md). ``candidate="per-context"``: the candidate is a map of contexts to arms and the base
+    docs/algorithms.md). ``candidate="per-context"``: the candidate is a map of contexts to arms and the base
     plays all arms, so that every policy is compared with: O(sqrt(c1 T)) up to logarithms in both regimes (ours). The
     rule that changes the map is a heuristic, and without exclusion O(log T) is not proved for exponential weights.
 
