@@ -4,14 +4,20 @@ BIN := .venv/bin
 SETUP := .venv/.done
 DOCS := build/docs-venv/.done
 
-.PHONY: test demo bench docs hold hold-quick lock clean
+.PHONY: test soak soak-short demo bench docs hold hold-quick lock clean
 
 test: $(SETUP)  ## style, types, import contract, tests, documentation
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 -m "not soak"
+
+soak: $(SETUP)  ## the long tests as a whole: kills, browsers, long statistics
+	BOTHWORLDS_SOAK=whole $(BIN)/pytest -n 2 -m soak tests
+
+soak-short: $(SETUP)  ## the same tests in short, as continuous integration runs them
+	$(BIN)/pytest -n 2 -m soak tests
 
 demo: $(SETUP)  ## the paper's algorithm and its rivals in every regime: a table, and comparison/report.html
 	$(BIN)/bothworlds compare

@@ -3,7 +3,7 @@
     python benchmarks/gpu.py [--replications 65536] [--rounds 1000] [--sizes 10,5,5 50,10,10] [--only paper,certified]
 
 A table of millions of rounds a second, compilation apart; then how far the first replications are from the CPU's. Needs
-a card and numba-cuda; JAX runs the plain schedule of LC-Tsallis-INF with vmap and scan, if it is there.
+a GPU and numba-cuda; JAX runs the plain schedule of LC-Tsallis-INF with vmap and scan, if it is there.
 """
 
 import argparse
@@ -110,7 +110,7 @@ def main() -> None:
     parser.add_argument("--only", default="")
     options = parser.parse_args()
     if not is_available():
-        raise SystemExit("there is no card here")
+        raise SystemExit("there is no GPU here")
     for size in options.sizes:
         S, K, d = (int(part) for part in size.split(","))
         world = en.stochastic(en.random_instance(contexts=S, arms=K, dimension=d, gap=0.2, seed=1))

@@ -1,7 +1,7 @@
 """Policies saved before the memory was declared: they load, and go on bit for bit as they would have then.
 
-tests/shared/saved has them half way through a path of 40 decisions, a quarter of them not answered; rest.json has the arms of
-the rest and the probabilities at its end.
+tests/shared/saved has them half way through a path of 40 decisions, a quarter of them not answered; rest.json has the
+arms of the rest and the probabilities at its end.
 """
 
 import json

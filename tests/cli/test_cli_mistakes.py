@@ -1,4 +1,4 @@
-"""The command line when something is not as it should be: no card, wrong files, small terminals, an early Ctrl-C."""
+"""The command line when something is not as it should be: no GPU, wrong files, small terminals, an early Ctrl-C."""
 
 import json
 import os
@@ -33,7 +33,7 @@ def called(*arguments: str, env: dict[str, str] | None = None) -> Result:
     return CliRunner().invoke(main, list(arguments), env=env)
 
 
-@pytest.mark.skipif(gpu.is_available(), reason="there is a card")
+@pytest.mark.skipif(gpu.is_available(), reason="there is a GPU")
 def test_without_a_card_a_sentence_and_exit_code_three(tmp_path: Path) -> None:
     study = tmp_path / "study.toml"
     assert called("new", str(study)).exit_code == 0

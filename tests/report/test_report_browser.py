@@ -24,7 +24,10 @@ from bothworlds.report import page
 from bothworlds.simulation.results import load_results
 from report_pages import CONTENT, made_page, summary_from
 
-pytestmark = pytest.mark.skipif(shutil.which("chromium") is None, reason="needs the browser chromium")
+pytestmark = [
+    pytest.mark.soak,
+    pytest.mark.skipif(shutil.which("chromium") is None, reason="needs the browser chromium"),
+]
 
 COMMAND = ["chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--dump-dom"]
 ANSWER = """<script>

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from test_sampled_problem import listed, same, sphere
 
 import bothworlds as bw
 from bothworlds.kernels.arrays import Floats
 from bothworlds.rounds import OpenRounds
 from bothworlds.sampled.covariance import Plan
-from test_sampled_problem import listed, same, sphere
 from worlds import lower_triangle, random_problem
 
 Starter = bw.LCTsallisINF | bw.RealFTRL | bw.RealLinExp3

@@ -18,6 +18,7 @@ import bothworlds as bw
 from bothworlds.cli import main
 from bothworlds.simulation import cluster, engine, executors
 from bothworlds.simulation.study import Cell
+from soak import size
 
 STUDY: dict[str, Any] = {
     "horizon": 300,
@@ -200,7 +201,11 @@ def test_a_dask_cluster_changes_no_byte(two_workers: Any, serial: dict[str, byte
     assert files(tmp_path) == serial
 
 
-def test_a_killed_worker_changes_no_byte(two_workers: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.soak
+@pytest.mark.parametrize("attempt", range(size(1, 8)))
+def test_a_killed_worker_changes_no_byte(
+    attempt: int, two_workers: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Kill -9 one of two workers in the middle: its tasks run again elsewhere, with the same numbers."""
     monkeypatch.setattr(executors, "TASK_ROUNDS", 1)  # one replication a task
     study = bw.Study.from_dict(

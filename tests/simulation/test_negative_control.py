@@ -11,6 +11,7 @@ import pytest
 
 import bothworlds as bw
 from bothworlds import environments as en
+from soak import size
 
 EARLY, LATE = 4000, 32_000
 
@@ -19,11 +20,12 @@ def exponents(algorithms: dict[str, object]) -> dict[str, tuple[float, float]]:
     """Regret at the end, and log R(LATE)/R(EARLY) over log LATE/EARLY: 1 is linear."""
     instance = en.random_instance(contexts=5, arms=4, dimension=4, gap=0.2, seed=7)
     world = en.adaptive_adversary(instance.problem, en.opposite(instance.theta))
-    found = bw.simulate(world, algorithms, horizon=LATE, replications=8, rng=3, checkpoints=[EARLY])
+    found = bw.simulate(world, algorithms, horizon=LATE, replications=size(8, 64), rng=3, checkpoints=[EARLY])
     regrets = {label: found[label].regret for label in algorithms}
     return {label: (late, math.log(late / early) / math.log(LATE / EARLY)) for label, (early, late) in regrets.items()}
 
 
+@pytest.mark.soak
 def test_optimists_grow_linearly_and_the_robust_do_not() -> None:
     optimists = {"LinUCB": bw.LinUCB(width=0.5), "OFUL": bw.OFUL(), "LinTS": bw.LinTS(spread="theory", draws=10)}
     robust = {

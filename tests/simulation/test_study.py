@@ -17,6 +17,7 @@ from click.testing import CliRunner
 import bothworlds as bw
 from bothworlds.cli import main
 from bothworlds.simulation.study import WORLDS, make_environment
+from soak import size
 
 SMALL: dict[str, Any] = {
     "horizon": 200,
@@ -204,7 +205,9 @@ def test_help_and_version() -> None:
         assert "bothworlds" in done.output
 
 
-def test_killed_and_resumed_equals_uninterrupted(tmp_path: Path) -> None:
+@pytest.mark.soak
+@pytest.mark.parametrize("attempt", range(size(1, 12)))
+def test_killed_and_resumed_equals_uninterrupted(attempt: int, tmp_path: Path) -> None:
     """kill -9 in the middle of a study, the same command again: the arrays are byte for byte the same."""
     path = tmp_path / "long.toml"
     path.write_text(TEXT.format(horizon=150_000))

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 import bothworlds as bw
-from bothworlds.report.scoreboard import ratios, slack, worst_cells
-
 from board import page, players, records, table, worlds
+from bothworlds.report.scoreboard import ratios, slack, worst_cells
 
 CONDITIONS = records.Conditions("tuning", 40, 2)
 PLAYERS = {"uniform": bw.FixedPolicy(), "LinUCB": bw.LinUCB()}

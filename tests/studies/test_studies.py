@@ -1,7 +1,6 @@
 """The studies of docs/does-the-paper-hold.md, far smaller: every question is answered, and bounds hold."""
 
 import re
-import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
@@ -44,6 +43,7 @@ def test_stacked_features_hide_what_arms_share_and_keep_the_losses() -> None:
     assert not np.allclose(worlds["shared 1"].gaps, worlds["shared 2"].gaps)
 
 
+@pytest.mark.soak
 def test_all_questions_are_answered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = tmp_path / "page.md"
     arguments = ["--size", "400", "3", "--results", str(tmp_path), "--page", str(page), "--quiet"]

@@ -3,10 +3,10 @@
 import re
 from pathlib import Path
 
+import mutations
 import pytest
 
 ROOT = Path(__file__).parents[2]
-import mutations
 
 LIST = mutations.mutations()
 

@@ -84,7 +84,7 @@ def largest_in_turn(trial: Trial) -> tuple[Number, Number]:
 
 @kernel
 def largest(trial: Trial) -> tuple[Number, Number]:
-    """Return the same; a card has its own."""
+    """Return the same; a GPU has its own."""
     return largest_in_turn(trial)
 
 

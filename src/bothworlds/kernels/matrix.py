@@ -128,5 +128,5 @@ def lower_bounds_in_turn(
 
 @kernel
 def lower_bounds(theta: Floats, inverse: Floats, width: Number, z: Floats, blocked: Floats, out: Floats) -> None:
-    """Write the lower bounds of all arms of a block of contexts; a card has its own."""
+    """Write the lower bounds of all arms of a block of contexts; a GPU has its own."""
     lower_bounds_in_turn(theta, inverse, width, z, blocked, out)

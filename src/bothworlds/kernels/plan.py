@@ -84,7 +84,7 @@ def add_arms(known: Known, x: int, q: Floats, sums: Floats) -> None:
 
 @kernel
 def add_context(known: Known, x: int, q: Floats, sums: Floats) -> None:
-    """Add a block of contexts to the sums while its q_t is at hand; a card has its own."""
+    """Add a block of contexts to the sums while its q_t is at hand; a GPU has its own."""
     add_arms(known, x, q, sums)
 
 
@@ -98,7 +98,7 @@ def collect(sums: Floats, sigma: Floats) -> None:
 
 @kernel
 def covariance(known: Known, q: Floats, sums: Floats, sigma: Floats) -> None:
-    """Write Sigma(q_t) into the lower triangle of sigma, after `add_context` of every context; a card has its own."""
+    """Write Sigma(q_t) into the lower triangle of sigma, after `add_context` of every context; a GPU has its own."""
     collect(sums, sigma)
 
 
