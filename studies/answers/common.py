@@ -10,9 +10,8 @@ from bothworlds.algorithms.lc_tsallis.lc_tsallis_inf import TUNINGS
 from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.report.chart import Chart, Line
 from bothworlds.report.palette import DASHES, Style, styles
-from bothworlds.report.proved import check_cell
+from bothworlds.report.proved import Check, check_cell
 from bothworlds.report.statistics import Estimate, factor, mean_of
-from bothworlds.report.verdicts import Check
 from bothworlds.simulation.folder import Finished
 from bothworlds.simulation.results import Run
 from bothworlds.simulation.study import Cell

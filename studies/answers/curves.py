@@ -15,8 +15,8 @@ from answers.common import (
     t0_of,
     verdict,
 )
+from answers.verdicts import decade_ratio, envelope_exponent, shape_shares, slow_from
 from bothworlds.report.statistics import Estimate, growth_exponent, local_exponents
-from bothworlds.report.verdicts import decade_ratio, envelope_exponent, shape_shares, slow_from
 from bothworlds.simulation.folder import Finished
 
 SURE = 0.95  # share of resamples that must prefer a shape

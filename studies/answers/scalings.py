@@ -5,9 +5,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from answers.common import Answer, Question, final, interval, number, plain_chart, run_of, verdict
+from answers.verdicts import scaling, steps
 from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.report.statistics import Estimate, mean_of
-from bothworlds.report.verdicts import scaling, steps
 from bothworlds.simulation.folder import Finished
 from bothworlds.simulation.results import Run
 from bothworlds.simulation.study import Cell

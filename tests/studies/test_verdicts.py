@@ -1,14 +1,13 @@
 """Verdicts on synthetic curves whose growth is known."""
 
+import doctest
 import math
 
 import numpy as np
 import pytest
 
-from bothworlds.report.proved import proved_bound
-from bothworlds.report.statistics import growth_exponent
-from bothworlds.report.verdicts import (
-    against_bound,
+from answers import verdicts
+from answers.verdicts import (
     decade_ratio,
     envelope_exponent,
     scaling,
@@ -16,6 +15,8 @@ from bothworlds.report.verdicts import (
     slow_from,
     steps,
 )
+from bothworlds.report.proved import against_bound, proved_bound
+from bothworlds.report.statistics import growth_exponent
 from bothworlds.simulation.engine import log_spaced
 from bothworlds.simulation.study import Cell, Study
 
@@ -143,3 +144,8 @@ def test_the_envelope_of_regret_that_comes_and_goes() -> None:
     assert math.isnan(growth_exponent(T, phases[None, :]).value)
     assert envelope_exponent(T, phases[None, :], since=100).value == pytest.approx(0.5, abs=0.06)  # measured: 0.539
     assert math.isnan(envelope_exponent(T, -np.sqrt(T)[None, :], since=100).value)
+
+
+def test_the_examples_of_the_docstrings_run() -> None:
+    assert doctest.testmod(verdicts).attempted > 0
+    assert doctest.testmod(verdicts).failed == 0
