@@ -22,8 +22,8 @@ from .algorithms.per_context import PerContextTsallisINF as PerContextTsallisINF
 from .algorithms.reduction.bobw_linear_exp4 import BoBWLinearEXP4 as BoBWLinearEXP4
 from .algorithms.reduction.bobw_real_lin_exp3 import BoBWRealLinExp3 as BoBWRealLinExp3
 from .algorithms.regression.lin_ts import LinTS as LinTS
-from .algorithms.regression.lin_ucb import LinUCB as LinUCB
-from .algorithms.regression.oful import OFUL as OFUL
+from .algorithms.regression.optimism import OFUL as OFUL
+from .algorithms.regression.optimism import LinUCB as LinUCB
 from .decision import Decision as Decision
 from .errors import NumericalError as NumericalError
 from .errors import StudyError as StudyError

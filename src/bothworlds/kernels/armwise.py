@@ -20,7 +20,7 @@ from bothworlds.kernels.layout import learnt, planned, scratch
 from bothworlds.kernels.matrix import cholesky, product, solve
 from bothworlds.kernels.plan import clear, collect, draw_context
 from bothworlds.kernels.random import RESAMPLING, two_uniforms
-from bothworlds.kernels.resampling import contract
+from bothworlds.kernels.resampling import begin, contract
 from bothworlds.kernels.simplex import shannon_point
 
 
@@ -116,10 +116,8 @@ def resampled_arm_direction(
     Y_0 = x, and Y_k = Y_{k-1} - beta <Y_{k-1}, X(k)> X(k) where the k-th draw plays the arm, else Y_k = Y_{k-1}.
     Whether it does is a coin of probability pi_t(arm|X(k)). ``step`` is beta and M.
     """
-    (x, arm), (beta, samples) = cell, step
-    for i in range(y.shape[0]):
-        y[i] = feature(known.z, x, arm, i)
-        direction[i] = beta * y[i]
+    (_, arm), (beta, samples) = cell, step
+    begin(known, cell, beta, y, direction)
     for k in range(samples):
         u, v = two_uniforms(draw.key, draw.time, RESAMPLING, k)
         drawn = draw_context(known.g, u)
