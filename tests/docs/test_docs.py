@@ -189,7 +189,7 @@ def test_files_outside_the_pages_are_copied_to_the_site(monkeypatch: pytest.Monk
     builder = ("latex2mathml", "latex2mathml.converter", "mkdocs", "mkdocs.structure", "mkdocs.structure.files")
     for name in builder:
         monkeypatch.setitem(sys.modules, name, MagicMock())
-    site = tool("site")
+    site = tool("site_hooks")
     pages = {page: page.read_text(encoding="utf-8") for page in (ROOT / "docs").glob("*.md")}
     linked = {path for text in pages.values() for path in site.OUTSIDE.findall(text)}
     made = site.copies(linked)
