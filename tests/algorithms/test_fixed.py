@@ -4,10 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_simulation import INSTANCE
 
 import bothworlds as bw
 from bothworlds import environments as en
+from learners import INSTANCE
 from worlds import play, random_problem
 
 

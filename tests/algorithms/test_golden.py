@@ -9,6 +9,7 @@ from goldens import CASES, FILE, as_policy, comparable, simulated, world
 
 GOLDEN = json.loads(FILE.read_text())
 pytestmark = [
+    pytest.mark.soak,  # compiling every learner in every way takes minutes
     pytest.mark.filterwarnings("ignore::UserWarning"),
     pytest.mark.skipif(not comparable(), reason="another C library, with other last bits"),
 ]

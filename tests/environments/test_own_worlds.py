@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_simulation import INSTANCE, PAIR, PlainAlgorithm
 
 import bothworlds as bw
 from bothworlds import environments as en
 from bothworlds.kernels.jit.compile import compiled, kernel
 from bothworlds.kernels.random import NATURE, two_uniforms
 from bothworlds.simulation.gymnasium import BanditEnv
+from learners import INSTANCE, PAIR, PlainAlgorithm
 
 ADAPTIVE = bw.LCTsallisINF(tuning="adaptive")
 RATES = [[0.3, 0.2], [0.1, 0.4]]

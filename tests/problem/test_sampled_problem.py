@@ -8,27 +8,8 @@ import pytest
 import bothworlds as bw
 from bothworlds.kernels.arrays import Floats
 from bothworlds.problem.frame import second_moment
+from sampled_worlds import listed, same, sphere
 from worlds import random_problem
-
-
-def sphere(rng: np.random.Generator) -> Floats:
-    """Three arms with unit vectors in three dimensions: Sigma(uniform) = I/3, so lambda = 1/3."""
-    v = rng.normal(size=(3, 3))
-    return np.asarray(v / np.linalg.norm(v, axis=1, keepdims=True))
-
-
-def same(context: Any) -> Any:
-    return context
-
-
-def listed(problem: bw.Problem, **options: Any) -> bw.SampledProblem:
-    """A finite problem behind a sampler."""
-    g = np.cumsum(problem.probabilities)
-
-    def sampler(rng: np.random.Generator) -> int:
-        return min(int(np.searchsorted(g, rng.random(), side="right")), problem.n_contexts - 1)
-
-    return bw.SampledProblem(sampler, lambda x: problem.features[x], **options)
 
 
 def test_coordinates_whiten_the_sample_and_lift_back() -> None:

@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_sampled_policy import with_theta
-from test_sampled_problem import listed
 
 import bothworlds as bw
 from bothworlds.kernels.arrays import Floats
 from bothworlds.sampled.covariance import Plan
+from sampled_worlds import listed, with_theta
 from worlds import lower_triangle, parameters, random_problem
 
 THETA = np.array([30.0, -40.0, 20.0])

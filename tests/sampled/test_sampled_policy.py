@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_sampled_problem import listed, same, sphere
 
 import bothworlds as bw
 from bothworlds.kernels.arrays import Floats
-from bothworlds.rounds import OpenRounds
 from bothworlds.sampled.covariance import Plan
+from sampled_worlds import listed, same, sphere, with_theta
 from worlds import lower_triangle, random_problem
 
 Starter = bw.LCTsallisINF | bw.RealFTRL | bw.RealLinExp3
@@ -42,14 +41,6 @@ def play(policy: bw.SampledPolicy, rounds: int, seed: int = 5) -> list[tuple[int
         policy.update(decision, loss=float(np.clip(x[decision.arm] @ THETA + 0.1 * rng.normal(), -1, 1)))
         made.append((decision.arm, decision.propensity))
     return made
-
-
-def with_theta(policy: bw.SampledPolicy, theta: Floats, t: float) -> None:
-    """Give a policy a cumulative estimate, in the features' coordinates, and a clock."""
-    lifted = policy.problem.frame.lift @ theta
-    arrays = policy._covariance.arrays()
-    learnt = {"theta": lifted, "clock": np.array([t, 0.0, 0.0])}
-    policy.restore(name=policy.name, rounds=OpenRounds(), learnt=learnt, covariance=arrays, beyond_coverage=0)
 
 
 @each

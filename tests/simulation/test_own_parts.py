@@ -6,12 +6,12 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
-from test_simulation import INSTANCE, PAIR, PlainAlgorithm
 
 import bothworlds as bw
 from bothworlds import environments as en
 from bothworlds.kernels.arrays import Floats
 from bothworlds.simulation.gymnasium import BanditEnv
+from learners import INSTANCE, PAIR, PlainAlgorithm
 from worlds import TUNINGS
 
 

@@ -13,10 +13,9 @@ from bothworlds.simulation import load_results, replay, simulate
 from bothworlds.simulation.engine import log_spaced
 from bothworlds.simulation.replication import Setting, play_in_python
 from bothworlds.simulation.results import Run
+from learners import INSTANCE, PAIR, Plain, PlainAlgorithm
 from worlds import TUNINGS, parameters, random_problem
 
-INSTANCE = en.random_instance(contexts=4, arms=3, dimension=3, gap=0.2, seed=1)
-PAIR = en.opposite(INSTANCE.theta)
 WORLDS = {
     "stochastic": en.stochastic(INSTANCE),
     "normal": en.stochastic(INSTANCE, noise="normal"),
@@ -26,30 +25,6 @@ WORLDS = {
     "corrupted": en.corrupted(INSTANCE, budget=10.0, placement="adaptive"),
     "fatigue": en.ad_fatigue(click_rates=[[0.3, 0.2], [0.1, 0.4]], probabilities=[0.4, 0.6], wear=0.1, memory=20),
 }
-
-
-class Plain:
-    """A learner in plain Python: uniform play that remembers what it was told."""
-
-    def __init__(self, problem: bw.Problem, rng: int) -> None:
-        self.problem, self.rng, self.told = problem, np.random.default_rng(rng), 0
-
-    def probabilities(self) -> Any:
-        return self.problem.available / self.problem.available.sum(axis=1, keepdims=True)
-
-    def act(self, x: int) -> Any:
-        arm = int(self.rng.choice(self.problem.n_arms, p=self.probabilities()[x]))
-        return type("Choice", (), {"arm": arm})
-
-    def update(self, decision: Any, *, loss: Any) -> None:
-        self.told += 1
-
-
-class PlainAlgorithm:
-    """Starts `Plain`."""
-
-    def start(self, problem: bw.Problem, *, rng: int) -> Plain:
-        return Plain(problem, rng)
 
 
 @pytest.mark.parametrize("world", WORLDS)

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_simulation import INSTANCE, PAIR
 
 import bothworlds as bw
 from bothworlds import environments as en
 from bothworlds.kernels.arrays import Floats
 from bothworlds.simulation import world_check
 from bothworlds.simulation.study import WORLDS, make_environment
+from learners import INSTANCE, PAIR
 
 SIZES = {"contexts": 4, "arms": 3, "dimension": 3, "gap": 0.2, "rarity": 20.0, "margin": None}
 BUDGET = en.corrupted(INSTANCE, budget=5.0)
