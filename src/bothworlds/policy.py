@@ -63,8 +63,9 @@ class Policy:
         self._body = body_of(machine, key)
         self._sides = tuple(self._names(side) for side in (0, 1))
         self._side = 0
-        direction, baseline = machine.carried
-        self._direction, self._baseline = np.zeros(direction), np.zeros(baseline)
+        self._has_baseline = machine.text.has_baseline
+        self._carried = machine.carried
+        self._direction, self._baseline = (np.zeros(count) for count in self._carried)
         self._rounds = OpenRounds()
         with explained(packs=machine.text.wide):
             self._refresh()
@@ -93,7 +94,8 @@ class Policy:
 
     def _names(self, side: int) -> Any:
         """Return the state by name, as it lies in one of the two memories."""
-        return self._machine.text.state_of(*memory_of(self._machine, self._body, side), self._body.sizes)
+        sizes = tuple(self._machine.block_sizes)
+        return self._machine.text.state_of(*memory_of(self._machine, self._body, side), sizes)
 
     @property
     def state(self) -> Any:
@@ -125,8 +127,8 @@ class Policy:
 
     def _act(self, x: int) -> Decision:
         number = self._rounds.add()
-        direction = np.empty(len(self._direction))
-        baseline = np.empty(len(self._baseline)) if self._machine.text.has_baseline else None
+        direction = np.empty(self._carried[0])
+        baseline = np.empty(self._carried[1]) if self._has_baseline else None
         filled = self._baseline if baseline is None else baseline
         arm = self._entries.act(*self._body, self._side, x, self._key, number, direction, filled)
         return Decision(
@@ -189,8 +191,8 @@ class Policy:
     def _feed(self, made: Decision, loss: float, *, begins: bool, ends: bool) -> int:
         """Learn from one decision in the spare memory; return a status."""
         baseline = self._baseline if made.baseline is None else made.baseline
-        stages, play = (begins, True, ends), (made.context, made.arm, loss, made.propensity)
-        return self._entries.step(*self._body, self._side, *stages, *play, made.direction, baseline)
+        play = made.context, made.arm, loss, made.propensity, made.direction, baseline
+        return self._entries.step(*self._body, self._side, begins, True, ends, *play)
 
     def expire(self, *, before: int) -> int:
         """Close all decisions of rounds before the given one that were never answered; return how many."""
@@ -211,11 +213,11 @@ class Policy:
             raise ValueError(f"round {made.round} {known}; each decision takes feedback once")
         if not (0 <= made.context < self.problem.n_contexts and 0 <= made.arm < self.problem.n_arms):
             raise ValueError(f"round {made.round}: no context {made.context} with an arm {made.arm}")
-        if (made.baseline is not None) != self._machine.text.has_baseline:
+        if (made.baseline is not None) != self._has_baseline:
             raise ValueError(f"round {made.round}: the decision's baseline does not fit this policy")
-        expected = (self._direction.shape, self._baseline.shape)
-        if (made.direction.shape, self._baseline.shape if made.baseline is None else made.baseline.shape) != expected:
-            [direction], [baseline] = expected
+        counts = (*made.direction.shape, *(self._baseline if made.baseline is None else made.baseline).shape)
+        if counts != self._carried:
+            direction, baseline = self._carried
             raise ValueError(
                 f"round {made.round}: direction or baseline damaged, they need {direction} and {baseline} numbers"
             )
