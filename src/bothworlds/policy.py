@@ -66,6 +66,7 @@ class Policy:
         self._has_baseline = machine.text.has_baseline
         self._carried = machine.carried
         self._direction, self._baseline = (np.zeros(count) for count in self._carried)
+        self._shapes = self._direction.shape, self._baseline.shape
         self._rounds = OpenRounds()
         with explained(packs=machine.text.wide):
             self._refresh()
@@ -215,12 +216,10 @@ class Policy:
             raise ValueError(f"round {made.round}: no context {made.context} with an arm {made.arm}")
         if (made.baseline is not None) != self._has_baseline:
             raise ValueError(f"round {made.round}: the decision's baseline does not fit this policy")
-        counts = (*made.direction.shape, *(self._baseline if made.baseline is None else made.baseline).shape)
-        if counts != self._carried:
-            direction, baseline = self._carried
-            raise ValueError(
-                f"round {made.round}: direction or baseline damaged, they need {direction} and {baseline} numbers"
-            )
+        direction, baseline = self._shapes
+        if made.direction.shape != direction or (made.baseline is not None and made.baseline.shape != baseline):
+            counts = "{} and {}".format(*self._carried)
+            raise ValueError(f"round {made.round}: direction or baseline damaged, they need {counts} numbers")
 
     def _refresh(self) -> None:
         """Compute the plan from what is learnt."""
