@@ -7,8 +7,6 @@ import numpy as np
 
 from bothworlds.kernels.arrays import Floats
 
-ROUNDING = 1e-9  # by which a propensity may exceed 1
-
 
 class Decision(NamedTuple):
     """One decision; self-sufficient, so that feedback may come late, in any order, or by way of a log.

@@ -9,11 +9,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from bothworlds.decision import ROUNDING, Decision
+from bothworlds.decision import Decision
 from bothworlds.errors import NumericalError, sentence
 from bothworlds.feedback import checked_loss
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.entries import LARGEST
+from bothworlds.kernels.entries import LARGEST, SURE
 from bothworlds.kernels.random import ARM, Seed, draw, key_from, two_uniforms
 from bothworlds.kernels.sampled import Pieces, pieces
 from bothworlds.kernels.status import NOT_FINITE, OK
@@ -205,7 +205,7 @@ class SampledPolicy:
         if made.direction.shape != self._theta.shape or shape != expected:
             raise ValueError(f"round {made.round}: direction or baseline damaged, they do not fit this policy")
         carried = made.direction if made.baseline is None else np.append(made.direction, made.baseline)
-        if not (0.0 < made.propensity <= 1.0 + ROUNDING and (np.abs(carried) <= LARGEST).all()):
+        if not (0.0 < made.propensity <= SURE and (np.abs(carried) <= LARGEST).all()):
             raise ValueError(
                 f"round {made.round}: propensity, direction or baseline damaged: no plan has such numbers, not finite, "
                 "out of range or above 1e100"
