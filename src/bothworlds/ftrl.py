@@ -40,8 +40,8 @@ def ftrl_point(losses: Any, *, learning_rate: float = 1.0, alpha: float = 0.5) -
     if not 0.0 < learning_rate < np.inf:
         raise ValueError(f"learning_rate must be positive and finite; got {learning_rate!r}")
     with np.errstate(over="ignore"):
-        spread = np.ptp(table, axis=-1).max()
-    if not np.isfinite(spread):
+        widest = np.ptp(table, axis=-1).max()
+    if not np.isfinite(widest):
         raise ValueError("the losses of a context differ by more than 1.7e308: their difference overflows")
     tsallis, shannon = _points()
     powers = np.empty(table.shape[-1])

@@ -28,8 +28,8 @@ def test_rates_draws_and_points_follow_the_paper(problem: bw.Problem, resampled:
     scales = Scales(*armwise_frame(problem)["scales"])
     log_T, log_K = math.log(horizon), math.log(3)
     if resampled:
-        first = math.sqrt((3 * scales.dimension + 2 * scales.spread * log_T) * log_T / log_K)
-        cap = max(2.0, 8 * scales.spread * log_T)
+        first = math.sqrt((3 * scales.dimension + 2 * scales.resampling * log_T) * log_T / log_K)
+        cap = max(2.0, 8 * scales.resampling * log_T)
     else:
         first = math.sqrt((scales.dimension + 2 * scales.leverage) * log_T / log_K)
         cap = max(2.0, 2 * scales.leverage)
@@ -38,7 +38,7 @@ def test_rates_draws_and_points_follow_the_paper(problem: bw.Problem, resampled:
     rng = np.random.default_rng(4)
     for t in range(1, rounds + 1):
         eta = 1 / max(cap, pace)
-        gamma = 4 * scales.spread * math.log(min(t, horizon)) * eta if resampled else scales.leverage * eta
+        gamma = 4 * scales.resampling * math.log(min(t, horizon)) * eta if resampled else scales.leverage * eta
         assert policy.state.rates == pytest.approx([eta, gamma], rel=1e-10)
         assert policy.state.rates[1] <= 0.5 + 1e-12
         assert policy.state.pace[0] > before
@@ -47,7 +47,7 @@ def test_rates_draws_and_points_follow_the_paper(problem: bw.Problem, resampled:
             draws = ftrl_lc.draws(policy._machine.options, policy.state)
             assert draws == (1 if t == 1 else math.ceil(1 / eta * (1 - 1e-13)))
             if 1 < t <= horizon:
-                assert draws == math.ceil(4 * scales.spread * math.log(t) / gamma * (1 - 1e-12))
+                assert draws == math.ceil(4 * scales.resampling * math.log(t) / gamma * (1 - 1e-12))
         losses = np.where(problem.available, x @ policy.state.arms.T, np.inf)
         q = np.exp(-eta * (losses - losses.min(axis=1, keepdims=True)))
         q /= q.sum(axis=1, keepdims=True)

@@ -100,7 +100,7 @@ def test_with_the_theorems_draws_the_bias_is_within_its_bound_and_so_is_the_vari
     scales = Scales(*armwise_frame(problem)["scales"])
     _, gamma, (beta, draws, _) = policy._machine.options.fixed
     x, g = context_coordinates(policy), problem.probabilities
-    bound = math.sqrt(scales.norm) * math.exp(-gamma * draws / (2 * scales.spread))
+    bound = math.sqrt(scales.norm) * math.exp(-gamma * draws / (2 * scales.resampling))
     assert bound <= 1 / math.sqrt(horizon) * (1 + 1e-9)
     # the policy that exploration alone keeps away from a singular matrix
     sigma = gamma / 2 * np.eye(2)
@@ -135,7 +135,7 @@ def test_every_rate_meets_the_condition_of_its_theorem_but_the_printed_one(K: in
     printed = printed_rates(T, n_arms=K, scales=scales)
     assert max(exact.gamma, resampled.gamma, robust.gamma, printed.gamma) <= 1
     if printed.asked <= 1:
-        step = scales.spread * math.sqrt(math.log(K) / (K * d))
+        step = scales.resampling * math.sqrt(math.log(K) / (K * d))
         assert printed.eta * printed.samples == pytest.approx(step, rel=1.01 / printed.samples + 1e-9)
         if K * d * math.log(K) >= 4:
             assert printed.eta * (printed.samples + 1) > 2

@@ -33,8 +33,8 @@ def design(problem: Path, kind: Kind, as_json: bool) -> None:
         made = make_design(given, kind)
     if as_json:
         table = {name: row.tolist() for name, row in zip(given.contexts, made.exploration, strict=True)}
-        numbers = {"coverage": made.coverage, "coverage_limit": made.coverage_limit, "gap": made.gap}
-        answer({"kind": kind, **numbers, "arms": given.arms, "exploration": table})
+        found = {"coverage": made.coverage, "coverage_limit": made.coverage_limit, "gap": made.gap}
+        answer({"kind": kind, **found, "arms": given.arms, "exploration": table})
         return
     click.echo(f"{given.describe()}\n")
     click.echo(f"{kind}: coverage lambda = {made.coverage:.6g}, 1/lambda within {made.gap:.2%} of the best\n")

@@ -71,7 +71,7 @@ class Leaf(NamedTuple):
 
     def place(self, sizes: Sizes) -> tuple[int, tuple[int, ...]]:
         """Return where it begins and its shape, in numbers."""
-        return sum(number(shape, sizes) for shape in self.before), numbers(self.part.shape, sizes)
+        return sum(number(shape, sizes) for shape in self.before), lengths(self.part.shape, sizes)
 
 
 def learnt(*shape: str | int, same_as: str = "") -> Part:
@@ -153,10 +153,10 @@ def count_text(shape: Shape) -> str:
     return "*".join(str(size) for size in shape) or "1"
 
 
-def numbers(shape: Shape, sizes: Sizes) -> tuple[int, ...]:
-    """Return a shape in numbers.
+def lengths(shape: Shape, sizes: Sizes) -> tuple[int, ...]:
+    """Return the lengths of a shape.
 
-    >>> numbers(("S", "K*d", 2), Sizes(S=3, K=4, d=5))
+    >>> lengths(("S", "K*d", 2), Sizes(S=3, K=4, d=5))
     (3, 20, 2)
     """
     return tuple(math.prod(int(getattr(sizes, factor, factor)) for factor in str(size).split("*")) for size in shape)
@@ -164,7 +164,7 @@ def numbers(shape: Shape, sizes: Sizes) -> tuple[int, ...]:
 
 def number(shape: Shape, sizes: Sizes) -> int:
     """Return how many numbers a shape has."""
-    return math.prod(numbers(shape, sizes))
+    return math.prod(lengths(shape, sizes))
 
 
 def array_of(name: str, part: Part) -> str:

@@ -84,8 +84,8 @@ def means_without_one(paths: Floats) -> Floats:
 
 def jackknife(value: float, others: Sequence[float]) -> Estimate:
     """Return a statistic with its 95 % interval, from what it is with each replication left out."""
-    R, spread = len(others), np.asarray(others) - np.mean(others)
-    return Estimate(value, factor(R) * math.sqrt((R - 1) / R * float(spread @ spread)))
+    R, apart = len(others), np.asarray(others) - np.mean(others)
+    return Estimate(value, factor(R) * math.sqrt((R - 1) / R * float(apart @ apart)))
 
 
 def local_exponents(rounds: Ints, paths: Floats, *, count: int = 40) -> tuple[Floats, Floats]:

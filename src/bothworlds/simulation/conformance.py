@@ -109,8 +109,8 @@ def _check_seed(algorithm: Any, problem: Problem) -> list[str]:
         paths.append(path)
     if paths[0] != paths[1]:
         return ["the same seed does not decide the same"]
-    spread = np.asarray(algorithm.start(problem, rng=3).probabilities()).max(axis=1).min()
-    return ["the seed has no influence"] if paths[0] == paths[2] and spread < 0.9 else []
+    surest = np.asarray(algorithm.start(problem, rng=3).probabilities()).max(axis=1).min()
+    return ["the seed has no influence"] if paths[0] == paths[2] and surest < 0.9 else []
 
 
 def _check_feedback(algorithm: Any, problem: Problem) -> list[str]:

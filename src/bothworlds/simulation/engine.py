@@ -265,9 +265,9 @@ def play(
         Replications(machine, setting, groups[0], lanes=lanes).advance(1)
     stop = threading.Event()
 
-    def play_some(numbers: range) -> tuple[list[Outcome], float]:
+    def play_some(indices: range) -> tuple[list[Outcome], float]:
         started = time.thread_time()
-        some = Replications(machine, setting, numbers, lanes=lanes)
+        some = Replications(machine, setting, indices, lanes=lanes)
         rounds = FIRST_SLICE
         while some.played < setting.horizon and not stop.is_set():
             began = time.monotonic()
@@ -277,7 +277,7 @@ def play(
         return some.outcomes(), time.thread_time() - started
 
     with ThreadPoolExecutor(max_workers=workers) as pool:
-        futures = [pool.submit(play_some, numbers) for numbers in groups]
+        futures = [pool.submit(play_some, indices) for indices in groups]
         try:
             done, _ = wait(futures, return_when=FIRST_EXCEPTION)
             failed = [error for future in done if (error := future.exception()) is not None]

@@ -20,7 +20,7 @@ Slice = tuple[list[Outcome], float]  # what replications leave, and the processo
 Finished = tuple[Cell, Results | Exception]
 
 
-def spread(executor: Executor, cells: list[Cell], *, threads: int | None, progress: Progress) -> Generator[Finished]:
+def run_on(executor: Executor, cells: list[Cell], *, threads: int | None, progress: Progress) -> Generator[Finished]:
     """Run cells on an executor; yield each when it is finished, with its results or with what went wrong.
 
     A task is a slice of the replications of a cell. What a replication leaves depends on its number only, and slices
@@ -31,10 +31,10 @@ def spread(executor: Executor, cells: list[Cell], *, threads: int | None, progre
     parts: dict[int, dict[int, Slice | None]] = {}
     try:
         for n, cell in enumerate(cells):
-            parts[n] = {numbers.start: None for numbers in slices(cell)}
-            for numbers in slices(cell):
-                task = executor.submit(play_slice, cell, numbers.start, len(numbers), threads or 1, versions())
-                waiting[task] = (n, numbers.start)
+            parts[n] = {indices.start: None for indices in slices(cell)}
+            for indices in slices(cell):
+                task = executor.submit(play_slice, cell, indices.start, len(indices), threads or 1, versions())
+                waiting[task] = (n, indices.start)
         for task in as_completed(list(waiting)):
             n, start = waiting.pop(task)
             if n not in parts:  # another slice of the cell has failed

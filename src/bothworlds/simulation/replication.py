@@ -26,7 +26,7 @@ from bothworlds.simulation.driver import (
 )
 from bothworlds.simulation.lanes import Draws, compiled_lanes_driver, lane_of_record
 
-FAST_NUMBERS = 65_536  # half a megabyte: beyond, 16 replications leave the second-level cache
+FAST_MEMORY = 65_536  # floats, half a megabyte: beyond, 16 replications leave the second-level cache
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,14 +66,14 @@ class Replications:
         self,
         machine: Machine,
         setting: Setting,
-        numbers: Sequence[int],
+        indices: Sequence[int],
         *,
         lanes: int = 0,
         interpreted: bool = False,
         trace: bool = False,
     ) -> None:
-        self._setting, self._machine, self.numbers = setting, machine, numbers
-        lanes, text = lanes or lanes_for(len(numbers)), setting.environment.text
+        self._setting, self._machine, self.indices = setting, machine, indices
+        lanes, text = lanes or lanes_for(len(indices)), setting.environment.text
         self._alone = alone = lanes == 1
         if interpreted:
             self._drive: Callable[..., int] = interpreted_driver(machine.text, text)
@@ -82,7 +82,7 @@ class Replications:
         else:
             self._drive = compiled_lanes_driver(machine.text, text, lanes)
         axis = () if alone else (lanes,)
-        keys = [stream_key(setting.seed, number) for number in numbers]
+        keys = [stream_key(setting.seed, index) for index in indices]
         # Lanes without a replication of their own play along and are not looked at.
         key: Any = keys[0] if alone else np.resize(np.array(keys), axis)
         self._keys = key if alone else Draws(key, aligned(4, *axis))
@@ -102,7 +102,7 @@ class Replications:
         world = self._nature, self._queue, self._record
         failed = self._drive(self._learner, tuple(self._machine.sizes), *world, self._keys, part)
         if failed:
-            which = " or ".join(str(number) for number in self.numbers)
+            which = " or ".join(str(index) for index in self.indices)
             raise NumericalError(
                 f"arithmetic failed in round {failed} of replication {which} (seed {setting.seed}) "
                 f"against {setting.environment.name!r}; replay it alone with the same seed to see why"
@@ -110,7 +110,7 @@ class Replications:
         setting.environment.require_obedience(self._nature, last)
         done = last - self.played
         self.played = last
-        return done * len(self.numbers)
+        return done * len(self.indices)
 
     @property
     def nature(self) -> Nature:
@@ -123,7 +123,7 @@ class Replications:
             return [self._outcome(self._memory, self._nature, self._record)]
         parts = []
         lane_of_nature = self._setting.environment.text.lane
-        for k in range(len(self.numbers)):
+        for k in range(len(self.indices)):
             memory = (self._memory[0][:, k].copy(), self._memory[1][:, k].copy())
             parts.append(self._outcome(memory, lane_of_nature(self._nature, k), lane_of_record(self._record, k)))
         return parts
@@ -145,7 +145,7 @@ def most_at_once(machine: Machine) -> int:
     if not machine.text.wide:
         return 1
     count = sum(machine.text.memory.counts(machine.sizes).values())
-    return MORE if MORE * count <= FAST_NUMBERS else WIDTH
+    return MORE if MORE * count <= FAST_MEMORY else WIDTH
 
 
 def _outcome(setting: Setting, nature: Any, record: Record, policy: Floats, final: dict[str, Floats]) -> Outcome:

@@ -66,8 +66,8 @@ class Run:
     def standard_error(self) -> Floats:
         """Standard error of the regret (n,); NaN for a single replication."""
         R = len(self.expected)
-        spread = self.paths.std(axis=0, ddof=1) if R > 1 else np.full(self.paths.shape[1], np.nan)
-        return np.asarray(spread / np.sqrt(R))
+        deviation = self.paths.std(axis=0, ddof=1) if R > 1 else np.full(self.paths.shape[1], np.nan)
+        return np.asarray(deviation / np.sqrt(R))
 
     def quantiles(self, levels: Any, *, own_best: bool = False) -> Floats:
         """Quantiles over replications of the regret, or of that against each one's own best, shape (levels, n)."""
@@ -103,10 +103,10 @@ class Results:
         count = len(next(iter(self.runs.values())).expected)
         rows: list[tuple[str, ...]] = [("regret", "±", "10 %", "median", "90 %", "own best", "loss", "algorithm")]
         for label, run in sorted(self.runs.items(), key=lambda item: float(item[1].regret[n])):
-            spread = run.quantiles([0.1, 0.5, 0.9])[:, n]
+            quantiles = run.quantiles([0.1, 0.5, 0.9])[:, n]
             loss = float(run.realised[:, n].mean())
-            numbers = [run.regret[n], run.standard_error[n], *spread, run.regret_against_own_best[n], loss]
-            rows.append((*(f"{number:,.1f}" for number in numbers), label))
+            values = [run.regret[n], run.standard_error[n], *quantiles, run.regret_against_own_best[n], loss]
+            rows.append((*(f"{value:,.1f}" for value in values), label))
         lines = [" ".join(f"{word:>10}" for word in row[:-1]) + f"  {row[-1]}" for row in rows]
         title = f"{self.environment}, round {self.checkpoints[n]:,}, {count} replication{'s' if count > 1 else ''}"
         return "\n".join([title, *lines])

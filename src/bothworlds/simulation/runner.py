@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bothworlds.errors import StudyError
 from bothworlds.simulation.engine import Device, Progress, simulate
-from bothworlds.simulation.executors import Finished, spread
+from bothworlds.simulation.executors import Finished, run_on
 from bothworlds.simulation.folder import CELLS, finished_cell, write_study
 from bothworlds.simulation.progress import Watch, shown
 from bothworlds.simulation.replayed import KIND, fixed_policies, replayed_cell
@@ -91,7 +91,7 @@ def _all(
     if executor is None or not away:
         return here
     watch.begin(f"{len(away)} cells on the engine", sum(_work(cell) for cell in away) / sum(map(_rounds, away)))
-    there = stack.enter_context(contextlib.closing(spread(executor, away, threads=threads, progress=watch.advance)))
+    there = stack.enter_context(contextlib.closing(run_on(executor, away, threads=threads, progress=watch.advance)))
     return chain(there, here)
 
 

@@ -221,9 +221,9 @@ def _moving_level(instance: Instance, options: dict[str, Any], _: dict[str, int]
         features=np.concatenate([problem.features, ones], axis=2), probabilities=problem.probabilities
     )
     means = problem.features @ instance.theta
-    middle, spread = (means.max() + means.min()) / 2.0, (means.max() - means.min()) / 2.0
+    middle, half = (means.max() + means.min()) / 2.0, (means.max() - means.min()) / 2.0
     theta = np.append(instance.theta, -middle)  # in the middle of [-1, 1], where there is most room
-    return en.moving_level(Instance(wider, theta), **{"level": min(0.3, 1.0 - float(spread)), **options})
+    return en.moving_level(Instance(wider, theta), **{"level": min(0.3, 1.0 - float(half)), **options})
 
 
 def _fatigue(instance: Instance, options: dict[str, Any], numbers: dict[str, int]) -> Environment:

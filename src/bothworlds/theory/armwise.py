@@ -35,7 +35,7 @@ class Scales(NamedTuple):
     radius: float  # R^2: bound on |theta_a|^2
 
     @property
-    def spread(self) -> float:
+    def resampling(self) -> float:
         """The scale sigma^2/floor of resampling: K sigma^2/lambda_min where all arms are offered; at least 1/lambda."""
         return self.norm / self.floor
 

@@ -55,9 +55,9 @@ def resampled_rates(horizon: int, *, n_arms: int, scales: Scales) -> Rates:
     regret 2 sqrt(T (3 D + 2 W l) log K) + 2 sqrt(T). Where gamma would exceed 1, eta stops at 1/(W l).
     """
     ell = log_bias(horizon, scales)
-    wanted = math.sqrt(math.log(n_arms) / (horizon * (3.0 * scales.dimension + 2.0 * scales.spread * ell)))
-    eta = min(wanted, 1.0 / (scales.spread * ell))
-    return Rates(eta, min(1.0, eta * scales.spread * ell), math.ceil(1.0 / eta), wanted * scales.spread * ell)
+    wanted = math.sqrt(math.log(n_arms) / (horizon * (3.0 * scales.dimension + 2.0 * scales.resampling * ell)))
+    eta = min(wanted, 1.0 / (scales.resampling * ell))
+    return Rates(eta, min(1.0, eta * scales.resampling * ell), math.ceil(1.0 / eta), wanted * scales.resampling * ell)
 
 
 def printed_rates(horizon: int, *, n_arms: int, scales: Scales) -> Rates:
@@ -70,7 +70,7 @@ def printed_rates(horizon: int, *, n_arms: int, scales: Scales) -> Rates:
     ell = log_bias(horizon, scales)
     asked = math.sqrt(ell / horizon)
     gamma = min(1.0, asked)
-    samples = math.ceil(scales.spread * ell / gamma)
+    samples = math.ceil(scales.resampling * ell / gamma)
     return Rates(math.sqrt(math.log(n_arms) / (scales.dimension * horizon * ell)), gamma, samples, asked)
 
 

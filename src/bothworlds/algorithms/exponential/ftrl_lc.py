@@ -165,8 +165,8 @@ class FTRLLC(Algorithm):
         cap, exploration = max(2.0, 2.0 * scales.leverage), scales.leverage
         if isinstance(self.covariance, MGR):
             beta, samples = 0.5 / scales.norm, self.covariance.samples or 0
-            weight = 3.0 * scales.dimension + 2.0 * scales.spread * log_horizon
-            cap, exploration = max(2.0, 8.0 * scales.spread * log_horizon), 4.0 * scales.spread
+            weight = 3.0 * scales.dimension + 2.0 * scales.resampling * log_horizon
+            cap, exploration = max(2.0, 8.0 * scales.resampling * log_horizon), 4.0 * scales.resampling
         options = Options(
             first=math.sqrt(weight * log_horizon / log_arms),
             cap=cap,

@@ -36,8 +36,8 @@ def radius(options: Ellipsoid, state: State) -> Number:
     log_determinant = 0.0
     for i in range(state.inverse.shape[0]):
         log_determinant = log_determinant - (2.0 * logarithm(state.inverse[i, i]) + math.log(options.ridge))
-    spread = root(larger(log_determinant, 0.0) - 2.0 * math.log(options.delta))
-    return spread + math.sqrt(options.ridge) * options.bound
+    noise = root(larger(log_determinant, 0.0) - 2.0 * math.log(options.delta))
+    return noise + math.sqrt(options.ridge) * options.bound
 
 
 @kernel

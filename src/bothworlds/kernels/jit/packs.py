@@ -98,7 +98,7 @@ def positions(chosen: list[int]) -> Any:
     return ir.Constant(ir.VectorType(INDEX, len(chosen)), chosen)
 
 
-def spread(context: Any, builder: Any, number: Any, kind: Any, wanted: Any) -> Any:
+def widened(context: Any, builder: Any, number: Any, kind: Any, wanted: Any) -> Any:
     """Return a number as a pack where a pack is wanted: the same many times."""
     if isinstance(kind, PackType | PlacesType):
         return number
@@ -112,10 +112,10 @@ def spread(context: Any, builder: Any, number: Any, kind: Any, wanted: Any) -> A
 @lower_cast(types.Number, PackType)  # type: ignore[untyped-decorator]
 @lower_cast(types.Integer, PlacesType)  # type: ignore[untyped-decorator]
 def _cast(context: Any, builder: Any, kind: Any, wanted: Any, number: Any) -> Any:
-    return spread(context, builder, number, kind, wanted)
+    return widened(context, builder, number, kind, wanted)
 
 
 def all_alike(context: Any, builder: Any, kinds: Any, args: Any) -> list[Any]:
     """Return numbers as floats or packs, all of the same kind."""
     wanted = joined(*kinds)
-    return [spread(context, builder, number, kind, wanted) for kind, number in zip(kinds, args, strict=True)]
+    return [widened(context, builder, number, kind, wanted) for kind, number in zip(kinds, args, strict=True)]

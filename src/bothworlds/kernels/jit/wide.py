@@ -33,8 +33,8 @@ from bothworlds.kernels.jit.packs import (
     joined,
     joined_places,
     positions,
-    spread,
     vector,
+    widened,
 )
 
 
@@ -88,8 +88,8 @@ def _typed_where(mask: Any, yes: Any, no: Any) -> Any:
 
 
 def _build_where(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    pairs = zip(sig.args[1:], args[1:], strict=True)
-    return builder.select(args[0], *(spread(context, builder, number, kind, sig.return_type) for kind, number in pairs))
+    wanted, pairs = sig.return_type, zip(sig.args[1:], args[1:], strict=True)
+    return builder.select(args[0], *(widened(context, builder, number, kind, wanted) for kind, number in pairs))
 
 
 def _is_truth(mask: Any) -> bool:
@@ -306,7 +306,7 @@ def _holds_contexts(table: Any) -> bool:
     return bool(isinstance(table, types.Array) and table.dtype is CONTEXTS)
 
 
-def _numbers_at(context: Any, builder: Any, table: Any, value: Any) -> Any:
+def _floats_at(context: Any, builder: Any, table: Any, value: Any) -> Any:
     """Return the address of the first number of a contiguous array of packs, or of floats."""
     data = cgutils.create_struct_proxy(table)(context, builder, value=value).data
     return builder.bitcast(data, ir.DoubleType().as_pointer())
@@ -317,7 +317,7 @@ def _entry(typing_context: Any, table: Any, position: Any, lane: Any) -> Any:
     """Return one of the eight numbers of the pack at a position in contiguous memory."""
 
     def build(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        start = _numbers_at(context, builder, sig.args[0], args[0])
+        start = _floats_at(context, builder, sig.args[0], args[0])
         offset = builder.add(builder.mul(args[1], args[1].type(WIDTH)), args[2])
         return builder.load(builder.gep(start, [offset]))
 
@@ -329,7 +329,7 @@ def _add_entry(typing_context: Any, table: Any, position: Any, lane: Any, number
     """Add to one of the eight numbers of the pack at a position in contiguous memory."""
 
     def build(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        start = _numbers_at(context, builder, sig.args[0], args[0])
+        start = _floats_at(context, builder, sig.args[0], args[0])
         place = builder.gep(start, [builder.add(builder.mul(args[1], args[1].type(WIDTH)), args[2])])
         builder.store(builder.fadd(builder.load(place), args[3]), place)
         return context.get_dummy_value()
@@ -349,8 +349,8 @@ def _entries(typing_context: Any, table: Any, x: Any, columns: Any, a: Any, dept
     in_lanes = table.dtype is pack
 
     def build(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        start = _numbers_at(context, builder, sig.args[0], args[0])
-        arms = spread(context, builder, args[3], sig.args[3], x)
+        start = _floats_at(context, builder, sig.args[0], args[0])
+        arms = widened(context, builder, args[3], sig.args[3], x)
         result = ir.Constant(vector(pack), ir.Undefined)
         for k in range(pack.width):
             one, other = (builder.extract_element(number, INDEX(k)) for number in (args[1], arms))
@@ -370,8 +370,8 @@ def _add_entries(typing_context: Any, table: Any, x: Any, columns: Any, a: Any, 
     pack = _pack_of(x)
 
     def build(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        start = _numbers_at(context, builder, sig.args[0], args[0])
-        more = spread(context, builder, args[4], sig.args[4], pack)
+        start = _floats_at(context, builder, sig.args[0], args[0])
+        more = widened(context, builder, args[4], sig.args[4], pack)
         for k in range(pack.width):
             one, other, own = (builder.extract_element(each, INDEX(k)) for each in (args[1], args[3], more))
             position = builder.add(builder.mul(one, args[2]), other)

@@ -54,8 +54,8 @@ class Extents(NamedTuple):
     @property
     def starts(self) -> Parts:
         """Where each part begins in its column."""
-        numbers, whole = self.counts[:-WHOLE], self.counts[-WHOLE:]
-        return Parts(*accumulate(numbers[:-1], initial=0), *accumulate(whole[:-1], initial=0))
+        reals, whole = self.counts[:-WHOLE], self.counts[-WHOLE:]
+        return Parts(*accumulate(reals[:-1], initial=0), *accumulate(whole[:-1], initial=0))
 
     @property
     def saved(self) -> int:

@@ -114,15 +114,15 @@ def nothing_noted(checkpoints: int, J: int, replications: int) -> Noted:
 class GpuReplications:
     """Many replications of a learner against an environment on a GPU; the interface of `Replications`."""
 
-    def __init__(self, machine: Machine, setting: Setting, numbers: range) -> None:
-        self._machine, self._setting, self.numbers = machine, setting, numbers
+    def __init__(self, machine: Machine, setting: Setting, indices: range) -> None:
+        self._machine, self._setting, self.indices = machine, setting, indices
         self._extents = extents = extents_of(machine, setting)
         options = machine.flat_options
         static = tuple(float(options[i]) for i in machine.text.static)
         self._play = compiled_kernel(machine.text, setting.environment.text, extents, static)
         self._given = given_to(machine, setting)
-        self._columns: Any = first_columns(machine, extents, keys_of(setting.seed, numbers))
-        self._noted: Any = nothing_noted(len(setting.checkpoints), extents.counts.c, len(numbers))
+        self._columns: Any = first_columns(machine, extents, keys_of(setting.seed, indices))
+        self._noted: Any = nothing_noted(len(setting.checkpoints), extents.counts.c, len(indices))
         self.played = 0
 
     def advance(self, rounds: int) -> int:
@@ -131,22 +131,22 @@ class GpuReplications:
         last = min(self.played + rounds, setting.horizon)
         position = int(np.searchsorted(setting.checkpoints, self.played + 1))
         part = Slice(self.played + 1, last, position, setting.delay, setting.batch, fresh=True)
-        stream = Stream(setting.seed, self.numbers.start)
+        stream = Stream(setting.seed, self.indices.start)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*low occupancy")  # few replications may be wanted
-            launch = self._play[math.ceil(len(self.numbers) / THREADS), THREADS]
+            launch = self._play[math.ceil(len(self.indices) / THREADS), THREADS]
             launch(self._given, self._columns, self._noted, stream, part)
         failed = self._noted.failed.copy_to_host()
         if failed.any():
             which = int(np.flatnonzero(failed)[0])
             raise NumericalError(
-                f"arithmetic failed in round {failed[which]} of replication {self.numbers[which]} "
+                f"arithmetic failed in round {failed[which]} of replication {self.indices[which]} "
                 f"(seed {setting.seed}) against {setting.environment.name!r}; replay it alone with the same seed to "
                 "see why"
             )
         done = last - self.played
         self.played = last
-        return done * len(self.numbers)
+        return done * len(self.indices)
 
     def arrays(self) -> dict[str, Any]:
         """Return all that changes while playing, so that another GPU can go on."""
@@ -162,11 +162,11 @@ class GpuReplications:
     def outcomes(self) -> list[Outcome]:
         """Return what the replications leave."""
         machine, extents = self._machine, self._extents
-        saved, noted = self._columns.numbers.copy_to_host(), [part.copy_to_host() for part in self._noted]
+        saved, noted = self._columns.reals.copy_to_host(), [part.copy_to_host() for part in self._noted]
         names = ("pi", *machine.text.memory.learnt)
         learnt = {name: machine.part(name, *memory_in(saved, extents), extents.sizes) for name in names}
         has_budget = self._setting.environment.budget > 0.0
-        spent = saved[extents.starts.state] if has_budget else np.zeros(len(self.numbers))
+        spent = saved[extents.starts.state] if has_budget else np.zeros(len(self.indices))
         return [
             Outcome(
                 expected=noted[0][:, r],
@@ -178,7 +178,7 @@ class GpuReplications:
                 final={name: learnt[name][..., r] for name in names[1:]},
                 trace=np.zeros((0, 2), dtype=np.int64),
             )
-            for r in range(len(self.numbers))
+            for r in range(len(self.indices))
         ]
 
 
@@ -225,7 +225,7 @@ def _finish_or_keep(some: GpuReplications, path: Path, name: str, horizon: int, 
     arrays = take_up(path, name)
     if arrays is not None:
         some.go_on_from(arrays)
-        advance(some.played * len(some.numbers))
+        advance(some.played * len(some.indices))
     kept = time.monotonic()
 
     def now_and_then() -> None:

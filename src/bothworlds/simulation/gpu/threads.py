@@ -35,9 +35,9 @@ class Given(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """The replications between slices: numbers (parts, replications), and whole ones."""
+    """The replications between slices: reals (parts, replications), and places, which are whole."""
 
-    numbers: Floats
+    reals: Floats
     places: Ints
 
 
@@ -65,18 +65,18 @@ def viewing(extents: Extents) -> Callable[..., Parts]:
     )
 
     def view(columns: Columns, r: int) -> Parts:
-        numbers, places = columns.numbers[:, r], columns.places[:, r]
+        reals, places = columns.reals[:, r], columns.places[:, r]
         return Parts(
-            row_of(numbers, CORE[0], CORE[1]),
-            row_of(numbers, ROWS[0], ROWS[1]),
-            row_of(numbers, SUMS[0], SUMS[1]),
-            row_of(numbers, STATE[0], STATE[1]),
-            row_of(numbers, TOTALS[0], TOTALS[1]),
-            row_of(numbers, LOSSES[0], LOSSES[1]),
-            row_of(numbers, DIRECTIONS[0], DIRECTIONS[1]),
-            row_of(numbers, BASELINES[0], BASELINES[1]),
-            row_of(numbers, C[0], C[1]),
-            row_of(numbers, HURT[0], HURT[1]),
+            row_of(reals, CORE[0], CORE[1]),
+            row_of(reals, ROWS[0], ROWS[1]),
+            row_of(reals, SUMS[0], SUMS[1]),
+            row_of(reals, STATE[0], STATE[1]),
+            row_of(reals, TOTALS[0], TOTALS[1]),
+            row_of(reals, LOSSES[0], LOSSES[1]),
+            row_of(reals, DIRECTIONS[0], DIRECTIONS[1]),
+            row_of(reals, BASELINES[0], BASELINES[1]),
+            row_of(reals, C[0], C[1]),
+            row_of(reals, HURT[0], HURT[1]),
             row_of(places, CONTEXTS[0], CONTEXTS[1]),
             row_of(places, ARMS[0], ARMS[1]),
             row_of(places, ENDS[0], ENDS[1]),
@@ -168,7 +168,7 @@ def kernel_in_threads(
 
     def play(given: Given, columns: Columns, noted: Noted, stream: Stream, part: Slice) -> None:
         r = cuda.grid(1)
-        if r >= columns.numbers.shape[1]:
+        if r >= columns.reals.shape[1]:
             return
         parts = Parts(
             cuda.local.array(CORE, number),
@@ -208,7 +208,7 @@ def kernel_in_place(
 
     def play(given: Given, columns: Columns, noted: Noted, stream: Stream, part: Slice) -> None:
         r = cuda.grid(1)
-        if r >= columns.numbers.shape[1]:
+        if r >= columns.reals.shape[1]:
             return
         options = cuda.local.array(OPTIONS, number)
         fill(given.options, options)
