@@ -1,17 +1,11 @@
 """The design that maximises log det Σ(e) over all contexts together."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from bothworlds.theory.designs.cells import Cells, flatten, unflatten
+from bothworlds.kernels.arrays import Bools, Floats
 from bothworlds.theory.designs.leverage import whitener
+from bothworlds.theory.designs.pairs import Pairs, flatten, unflatten
 from bothworlds.theory.designs.symmetric import basis, scatter_within
-
-if TYPE_CHECKING:
-    from bothworlds.kernels.arrays import Bools, Floats
 
 WARM_UP = 10
 MIXING = 0.1
@@ -33,24 +27,24 @@ def joint_d_optimal(
     >>> joint_d_optimal(np.eye(2)[None], np.ones(1), np.ones((1, 2), dtype=bool))
     array([[0.5, 0.5]])
     """
-    cells = flatten(z, g, offered)
-    e, s, weight = cells.uniform(), np.zeros(len(cells.mass)), np.zeros(len(cells.mass))
+    pairs = flatten(z, g, offered)
+    e, s, weight = pairs.uniform(), np.zeros(len(pairs.mass)), np.zeros(len(pairs.mass))
     d = z.shape[2]
     newton = _work(len(e), d) <= NEWTON_WORK
     excess = np.inf
     for iteration in range(max_iterations):
-        white = cells._replace(z=cells.z @ whitener(cells.moment(cells.mass * e)).T)
+        white = pairs._replace(z=pairs.z @ whitener(pairs.moment(pairs.mass * e)).T)
         lev = np.einsum("ij,ij->i", white.z, white.z)
-        excess = float(cells.g @ cells.maxima(lev)) / d - 1.0
+        excess = float(pairs.g @ pairs.maxima(lev)) / d - 1.0
         if excess <= tolerance:
             return unflatten(e, offered)
         if not newton or iteration < WARM_UP:
-            e = cells.normalised(e * lev)
+            e = pairs.normalised(e * lev)
         elif iteration == WARM_UP:
-            e = weight = (1.0 - MIXING) * e + MIXING * cells.uniform()
+            e = weight = (1.0 - MIXING) * e + MIXING * pairs.uniform()
         else:
             if iteration == WARM_UP + 1:
-                s = (cells.maxima(lev) + d * excess)[cells.context] - lev
+                s = (pairs.maxima(lev) + d * excess)[pairs.context] - lev
             e, s = _newton(white, lev, e, s, weight)
     raise ValueError(
         f"The joint D-optimal design is off by {excess:.2g} (asked: {tolerance:.2g}) after {max_iterations} "
@@ -62,7 +56,7 @@ def _work(n: int, d: int) -> float:
     return float(n) * min(n, d * (d + 1) // 2) ** 2
 
 
-def _newton(white: Cells, lev: Floats, e: Floats, s: Floats, weight: Floats) -> tuple[Floats, Floats]:
+def _newton(white: Pairs, lev: Floats, e: Floats, s: Floats, weight: Floats) -> tuple[Floats, Floats]:
     """One primal-dual Newton step towards e s ∝ weight, s = ν_x - lev, Σ_a e = 1, where Σ(e) = I."""
     target = CENTRING * float(white.mass @ (e * s)) * weight
     curvature = e / s
@@ -74,8 +68,8 @@ def _newton(white: Cells, lev: Floats, e: Floats, s: Floats, weight: Floats) -> 
     return white.normalised(e + reach(e, de) * de), s + reach(s, ds) * ds
 
 
-def _solve(white: Cells, curvature: Floats, share: Floats, free: Floats) -> Floats:
-    """Solve de = free - D̃ qᵀJ, J = Σ g q de, in the smaller of the spaces of cells and symmetric matrices."""
+def _solve(white: Pairs, curvature: Floats, share: Floats, free: Floats) -> Floats:
+    """Solve de = free - D̃ qᵀJ, J = Σ g q de, in the smaller of the spaces of pairs and symmetric matrices."""
     n, d = white.z.shape
     if n <= d * (d + 1) // 2:
         pull = curvature[:, None] * np.square(white.z @ white.z.T) * white.mass

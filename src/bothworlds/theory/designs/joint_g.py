@@ -1,19 +1,14 @@
 """The design with the best coverage λ: G-optimal over all contexts together, with a certificate."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bothworlds.theory.designs.cells import Cells, flatten, unflatten
+from bothworlds.kernels.arrays import Bools, Floats
 from bothworlds.theory.designs.leverage import SHARPNESS, whitener
+from bothworlds.theory.designs.pairs import Pairs, flatten, unflatten
 from bothworlds.theory.designs.saddle import Point, advance, first_point
 from bothworlds.theory.designs.symmetric import basis
-
-if TYPE_CHECKING:
-    from bothworlds.kernels.arrays import Bools, Floats
 
 WARM_UP = (2, 2, 4, 4, 4, 8, 8, 8, 8)
 MIXING = 0.1
@@ -44,7 +39,7 @@ class JointGOptimal:
 def joint_g_optimal(
     z: Floats, g: Floats, offered: Bools, *, tolerance: float = 0.01, max_iterations: int = 60
 ) -> JointGOptimal:
-    """Maximise the coverage: minimise the largest leverage over all cells.
+    """Maximise the coverage: minimise the largest leverage over all pairs.
 
     1/λ* = min_e max_{a,x} z(a,x)ᵀ Σ(e)⁻¹ z(a,x)   (the best e* for the paper's Assumption 2.4)
     A few multiplicative steps on p-norms of the leverages, then an interior point method.  Stops when value ≤
@@ -54,62 +49,62 @@ def joint_g_optimal(
     >>> design.e, round(design.value, 12), round(design.lower_bound, 12)
     (array([[0.5, 0.5]]), 2.0, 2.0)
     """
-    cells = flatten(z, g, offered)
-    best, e, w = _warm_up(cells, tolerance)
-    if best.gap > tolerance and _affordable(cells):
-        best = _interior(cells, best, w, tolerance, max_iterations)
+    pairs = flatten(z, g, offered)
+    best, e, w = _warm_up(pairs, tolerance)
+    if best.gap > tolerance and _affordable(pairs):
+        best = _interior(pairs, best, w, tolerance, max_iterations)
     elif best.gap > tolerance:
-        best = _patient(cells, best, e, tolerance, max_iterations)
+        best = _patient(pairs, best, e, tolerance, max_iterations)
     return replace(best, e=unflatten(best.e, offered))
 
 
-def _affordable(cells: Cells) -> bool:
-    n, d = cells.z.shape
+def _affordable(pairs: Pairs) -> bool:
+    n, d = pairs.z.shape
     return bool(d <= NEWTON_DIMENSION and n * (d * (d + 1) / 2.0) ** 2 <= NEWTON_WORK)
 
 
-def _warm_up(cells: Cells, tolerance: float) -> tuple[JointGOptimal, Floats, Floats]:
+def _warm_up(pairs: Pairs, tolerance: float) -> tuple[JointGOptimal, Floats, Floats]:
     """Take a few multiplicative steps from uniform design; return the best, the last and its weights."""
-    e = w = cells.uniform()
-    best = JointGOptimal(e, np.inf, float(cells.z.shape[1]), 0)
+    e = w = pairs.uniform()
+    best = JointGOptimal(e, np.inf, float(pairs.z.shape[1]), 0)
     for power in WARM_UP:
-        best, w, following = _multiplicative(cells, best, e, power)
+        best, w, following = _multiplicative(pairs, best, e, power)
         if best.gap <= tolerance:
             return best, e, w
         e = following
-    lev, white = _leverages(cells, best.e)
+    lev, white = _leverages(pairs, best.e)
     for k in SHARPNESS:
         best = _raised(best, _bound(white, (lev / lev.max()) ** k)[0])
     return best, e, w
 
 
-def _patient(cells: Cells, best: JointGOptimal, e: Floats, tolerance: float, max_iterations: int) -> JointGOptimal:
+def _patient(pairs: Pairs, best: JointGOptimal, e: Floats, tolerance: float, max_iterations: int) -> JointGOptimal:
     """Go on with multiplicative steps, doubling the power: for problems too large for Newton's equations."""
     for iteration in range(ROUNDS_PER_NEWTON * max_iterations):
         power = min(WARM_UP[-1] * 2 ** (iteration // ROUNDS_PER_POWER), LARGEST_POWER)
-        best, _, e = _multiplicative(cells, best, e, power)
+        best, _, e = _multiplicative(pairs, best, e, power)
         if best.gap <= tolerance:
             break
     return best
 
 
-def _multiplicative(cells: Cells, best: JointGOptimal, e: Floats, power: int) -> tuple[JointGOptimal, Floats, Floats]:
+def _multiplicative(pairs: Pairs, best: JointGOptimal, e: Floats, power: int) -> tuple[JointGOptimal, Floats, Floats]:
     """Judge e, and improve the p-norm of its leverages: e ∝ e·score^(2/(p+1)), w ∝ lev^(p-1).
 
     score(a,x) = zᵀΣ⁻¹M(w)Σ⁻¹z is minus the derivative of the p-norm by g(x) e(a|x), up to a constant.
     """
-    lev, white = _leverages(cells, e)
+    lev, white = _leverages(pairs, e)
     w = (lev / lev.max()) ** (power - 1)
     bound, score = _bound(white, w)
     best = replace(_raised(_lowered(best, e, float(lev.max())), bound), iterations=best.iterations + 1)
-    return best, w / w.sum(), cells.normalised(e * np.maximum(score, 0.0) ** (2.0 / (power + 1.0)))
+    return best, w / w.sum(), pairs.normalised(e * np.maximum(score, 0.0) ** (2.0 / (power + 1.0)))
 
 
-def _interior(cells: Cells, best: JointGOptimal, w: Floats, tolerance: float, max_iterations: int) -> JointGOptimal:
+def _interior(pairs: Pairs, best: JointGOptimal, w: Floats, tolerance: float, max_iterations: int) -> JointGOptimal:
     """Run the interior point method from the best design, mixed with the uniform one to be inside."""
-    base = basis(cells.z.shape[1])
-    start = (1.0 - MIXING) * best.e + MIXING * cells.uniform()
-    point = first_point(cells, start, (1.0 - MIXING) * w + MIXING / len(w))
+    base = basis(pairs.z.shape[1])
+    start = (1.0 - MIXING) * best.e + MIXING * pairs.uniform()
+    point = first_point(pairs, start, (1.0 - MIXING) * w + MIXING / len(w))
     for _ in range(max_iterations):
         try:
             point, step = advance(point, base)
@@ -126,21 +121,21 @@ def _judged(point: Point, best: JointGOptimal) -> JointGOptimal:
 
     1/λ* ≥ (tr (B^½ M B^½)^½)² / Σ_x g(x) max_a zᵀBz   for every B ⪰ 0
     """
-    cells = point.cells
+    pairs = point.pairs
     factor = np.linalg.cholesky(point.B)
     fidelity = np.sqrt(np.maximum(np.linalg.eigvalsh(factor.T @ point.M @ factor), 0.0)).sum()
-    second = float(fidelity**2 / (cells.g @ cells.maxima(cells.forms(point.B))))
-    value = float(np.einsum("ij,ij->i", cells.z, cells.z).max())
-    best = _raised(_lowered(best, point.e, value), max(second, _bound(cells, point.w)[0]))
+    second = float(fidelity**2 / (pairs.g @ pairs.maxima(pairs.forms(point.B))))
+    value = float(np.einsum("ij,ij->i", pairs.z, pairs.z).max())
+    best = _raised(_lowered(best, point.e, value), max(second, _bound(pairs, point.w)[0]))
     return replace(best, iterations=best.iterations + 1)
 
 
-def _leverages(cells: Cells, e: Floats) -> tuple[Floats, Cells]:
-    white = cells._replace(z=cells.z @ whitener(cells.moment(cells.mass * e)).T)
+def _leverages(pairs: Pairs, e: Floats) -> tuple[Floats, Pairs]:
+    white = pairs._replace(z=pairs.z @ whitener(pairs.moment(pairs.mass * e)).T)
     return np.einsum("ij,ij->i", white.z, white.z), white
 
 
-def _bound(white: Cells, w: Floats) -> tuple[float, Floats]:
+def _bound(white: Pairs, w: Floats) -> tuple[float, Floats]:
     """(tr M)² / Σ_x g(x) max_a zᵀMz where Σ = I, and the scores zᵀMz."""
     moment = white.moment(w / w.sum())
     score = white.forms(moment)

@@ -1,13 +1,8 @@
 """Covariance, leverages and coverage of an exploration design e*, and a certificate for every design."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-if TYPE_CHECKING:
-    from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.arrays import Floats
 
 SHARPNESS = (1.0, 3.0, 7.0, 15.0, 31.0, 63.0, 255.0, 1023.0, 4095.0)
 
@@ -27,7 +22,7 @@ def covariance(z: Floats, g: Floats, e: Floats) -> Floats:
 
 
 def leverages(z: Floats, sigma: Floats) -> Floats:
-    """Return how hard each cell is to estimate; zero features (cells not offered) give zero.
+    """Return how hard each pair is to estimate; zero features (pairs not offered) give zero.
 
     lev(a,x) = z(a,x)ᵀ Σ⁻¹ z(a,x)   (paper, Assumption 2.4)
 
@@ -50,7 +45,7 @@ def coverage(z: Floats, g: Floats, e: Floats) -> float:
 
 
 def lower_bound(z: Floats, g: Floats, e: Floats, *, weights: Floats | None = None) -> float:
-    """Bound 1/λ of every design from below, with one design and any weights on the cells.
+    """Bound 1/λ of every design from below, with one design and any weights on the pairs.
 
     1/λ* ≥ max(d, (tr Σ⁻¹M)² / Σ_x g(x) max_a zᵀΣ⁻¹MΣ⁻¹z),  M = Σ w(a,x) z zᵀ,  Σ w = 1.
     Cauchy-Schwarz: (tr Σ⁻¹M)² ≤ tr(Σ'⁻¹M) tr(Σ'Σ⁻¹MΣ⁻¹) for the covariance Σ' of any other design, and

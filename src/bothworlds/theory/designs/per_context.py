@@ -1,15 +1,9 @@
 """Designs that look at one context at a time: uniform, and G-optimal for the features of the context."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from bothworlds.kernels.arrays import Bools, Floats
+from bothworlds.kernels.arrays import Bools, Floats
 
 RANK_THRESHOLD = 1e-10
 BATCH_NUMBERS = 2_000_000
@@ -93,13 +87,13 @@ def _newton(white: Floats, lev: Floats, w: Floats, slack: Floats, usable: Bools)
     curvature = w / slack
     share = curvature / curvature.sum(axis=1, keepdims=True)
     free = target / slack + curvature * lev
-    dw = _solve_cells(white, curvature, share, free - share * free.sum(axis=1, keepdims=True))
+    dw = _solve_pairs(white, curvature, share, free - share * free.sum(axis=1, keepdims=True))
     ds = np.where(usable, (target - slack * (w + dw)) / np.where(usable, w, 1.0), 0.0)
     w = w + _reach(w, dw, usable) * dw
     return w / w.sum(axis=1, keepdims=True), slack + _reach(slack, ds, usable) * ds
 
 
-def _solve_cells(white: Floats, curvature: Floats, share: Floats, c: Floats) -> Floats:
+def _solve_pairs(white: Floats, curvature: Floats, share: Floats, c: Floats) -> Floats:
     """Solve (I + D̃H) dw = c with H = QQᵀ in the smaller of the spaces of arms and of symmetric matrices."""
     i, j = np.triu_indices(white.shape[2])
     if white.shape[1] <= len(i):

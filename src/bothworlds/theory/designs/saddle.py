@@ -1,27 +1,23 @@
 """Interior point method for the joint G-optimal design, a linear program with one 2d x 2d matrix inequality.
 
-    min τ  over e ≥ 0, Σ_a e(a|x) = 1, U:   zᵀUz ≤ τ for every cell,   [[Σ(e), I], [I, U]] ⪰ 0   (so U ⪰ Σ⁻¹)
-    max -2 tr Y - Σ_x g(x) ν_x  over w ≥ 0, Σ w = 1, ν:   zᵀBz ≤ ν_x for every cell,  [[B, Y], [Yᵀ, M(w)]] ⪰ 0
+    min τ  over e ≥ 0, Σ_a e(a|x) = 1, U:   zᵀUz ≤ τ for every pair,   [[Σ(e), I], [I, U]] ⪰ 0   (so U ⪰ Σ⁻¹)
+    max -2 tr Y - Σ_x g(x) ν_x  over w ≥ 0, Σ w = 1, ν:   zᵀBz ≤ ν_x for every pair,  [[B, Y], [Yᵀ, M(w)]] ⪰ 0
 
 Slacks: r = τ - zᵀUz pairs with w, s = ν_x - zᵀBz with e.  The features are whitened in every step so that
 Σ(e) = I, and the matrix inequality is seen through the congruence that turns it into diag(I, E) with
 E = U - I: its own entries lose all digits near the optimum, these do not.  Newton's equations then need only
-two weighted Gram matrices of vec(z zᵀ), of size d(d+1)/2, whatever the number of cells.
+two weighted Gram matrices of vec(z zᵀ), of size d(d+1)/2, whatever the number of pairs.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from bothworlds.kernels.arrays import Floats
 from bothworlds.theory.designs.joint_d import STEP, reach
 from bothworlds.theory.designs.leverage import whitener
+from bothworlds.theory.designs.pairs import Pairs
 from bothworlds.theory.designs.symmetric import Basis, scatter_about, scatter_within
-
-if TYPE_CHECKING:
-    from bothworlds.kernels.arrays import Floats
-    from bothworlds.theory.designs.cells import Cells
 
 RECENTRE_BELOW = 0.1
 RECENTRING = 0.5
@@ -30,7 +26,7 @@ RECENTRING = 0.5
 class Point(NamedTuple):
     """A strictly feasible primal-dual pair where Σ(e) = I; `pull` and `push` weigh its barriers."""
 
-    cells: Cells
+    pairs: Pairs
     e: Floats
     w: Floats
     r: Floats
@@ -53,7 +49,7 @@ class Point(NamedTuple):
 
     def complementarity(self) -> float:
         """Return what is left of the duality gap."""
-        linear = self.cells.mass @ (self.e * self.s) + self.w @ self.r
+        linear = self.pairs.mass @ (self.e * self.s) + self.w @ self.r
         return float(linear + np.vdot(self.primal_matrix(), self.dual_matrix()))
 
 
@@ -84,19 +80,19 @@ class System(NamedTuple):
     inverse: Floats
 
 
-def first_point(cells: Cells, e: Floats, w: Floats) -> Point:
+def first_point(pairs: Pairs, e: Floats, w: Floats) -> Point:
     """Start from any e > 0 and w > 0; they weigh the barriers too, so that the start is nearly central."""
-    cells = cells._replace(z=cells.z @ whitener(cells.moment(cells.mass * e)).T)
-    d = cells.z.shape[1]
-    M = cells.moment(w)
-    lev, score = cells.forms(np.eye(d)), cells.maxima(cells.forms(M))
-    room = (lev.max() - np.trace(M) ** 2 / (cells.g @ score)) / 3.0
+    pairs = pairs._replace(z=pairs.z @ whitener(pairs.moment(pairs.mass * e)).T)
+    d = pairs.z.shape[1]
+    M = pairs.moment(w)
+    lev, score = pairs.forms(np.eye(d)), pairs.maxima(pairs.forms(M))
+    room = (lev.max() - np.trace(M) ** 2 / (pairs.g @ score)) / 3.0
     mu = room / (2 * d)
     U = np.eye(d) + mu * _inverse(M + 0.1 * np.trace(M) / d * np.eye(d))
     B = M + mu * np.eye(d)
-    upper, score = cells.forms(U), cells.forms(B)
-    s = (cells.maxima(score) + room)[cells.context] - score
-    return Point(cells, e, w, upper.max() + room - upper, s, U, B, -M, M, e, w)
+    upper, score = pairs.forms(U), pairs.forms(B)
+    s = (pairs.maxima(score) + room)[pairs.context] - score
+    return Point(pairs, e, w, upper.max() + room - upper, s, U, B, -M, M, e, w)
 
 
 def advance(point: Point, base: Basis) -> tuple[Point, float]:
@@ -117,12 +113,12 @@ def advance(point: Point, base: Basis) -> tuple[Point, float]:
 
 
 def _system(point: Point, base: Basis) -> System:
-    """Assemble the equations; V and P carry the cells, the sandwiches carry the matrix pair."""
-    cells, E = point.cells, _inverse(point.U - np.eye(len(point.U)))
+    """Assemble the equations; V and P carry the pairs, the sandwiches carry the two matrices."""
+    pairs, E = point.pairs, _inverse(point.U - np.eye(len(point.U)))
     stiffness = point.w / point.r
-    mean = base.vector(cells.moment(stiffness)) / stiffness.sum()
-    V = scatter_about(cells, base, stiffness, mean)
-    P = scatter_within(cells, base, point.e / point.s)
+    mean = base.vector(pairs.moment(stiffness)) / stiffness.sum()
+    V = scatter_about(pairs, base, stiffness, mean)
+    P = scatter_within(pairs, base, point.e / point.s)
     dual = point.dual_matrix()
     d = len(point.U)
     H = base.sandwich(point.M, E)
@@ -138,22 +134,22 @@ def _system(point: Point, base: Basis) -> System:
 
 def _move(point: Point, base: Basis, system: System, es: Floats, wr: Floats, target: Floats) -> Move:
     """Solve for the direction with e s -> es, w r -> wr, `target` = goal minus multiplier of matrices."""
-    cells, d, stiffness = point.cells, len(point.U), point.w / point.r
+    pairs, d, stiffness = point.pairs, len(point.U), point.w / point.r
     curvature = point.e / point.s
-    share = curvature / cells.sums(curvature)[cells.context]
+    share = curvature / pairs.sums(curvature)[pairs.context]
     c = es / point.s - point.e
     k = wr / point.r - point.w
     lift = k.sum() / stiffness.sum()
-    h = base.vector(cells.moment(k - stiffness * lift))
+    h = base.vector(pairs.moment(k - stiffness * lift))
     rest = np.linalg.solve(system.A, base.vector(target[d:, d:]) - h)
     corner = target[:d, d:]
     right = base.vector(target[:d, :d] - corner - corner.T) + h + (system.V - system.cross) @ rest
-    b = base.vector(cells.moment(cells.mass * (c - share * cells.sums(c)[cells.context])))
+    b = base.vector(pairs.moment(pairs.mass * (c - share * pairs.sums(c)[pairs.context])))
     J = np.linalg.solve(np.eye(len(b)) + system.P @ system.T, b + system.P @ right)
     dB, dU = base.matrix(right - system.T @ J), base.matrix(rest + system.follow @ J - J)
-    dr = lift + float(system.mean @ base.vector(dU)) - cells.forms(dU)
-    fall = cells.forms(dB)
-    ds = (cells.sums(c + curvature * fall) / cells.sums(curvature))[cells.context] - fall
+    dr = lift + float(system.mean @ base.vector(dU)) - pairs.forms(dU)
+    fall = pairs.forms(dB)
+    ds = (pairs.sums(c + curvature * fall) / pairs.sums(curvature))[pairs.context] - fall
     return _with_matrices(point, system, target, (c - curvature * ds, k - stiffness * dr, dr, ds, dU, dB))
 
 
@@ -163,7 +159,7 @@ def _with_matrices(
     """Add the changes of the matrix pair; the parts that are linear in e and w follow these exactly."""
     de, dw, dr, ds, dU, dB = parts
     d = len(dU)
-    J, dM = point.cells.moment(point.cells.mass * de), point.cells.moment(dw)
+    J, dM = point.pairs.moment(point.pairs.mass * de), point.pairs.moment(dw)
     primal = _block(J, -J, dU + J)
     half = point.dual_matrix() @ primal @ _block(np.eye(d), np.zeros((d, d)), system.inverse)
     corner = (target - 0.5 * (half + half.T))[:d, d:]
@@ -198,19 +194,19 @@ def _remaining(point: Point, move: Move, primal: float, dual: float) -> float:
     es = (point.e + primal * move.e) * (point.s + dual * move.s)
     wr = (point.w + dual * move.w) * (point.r + primal * move.r)
     left, right = point.primal_matrix() + primal * move.primal, point.dual_matrix() + dual * move.dual
-    return float(point.cells.mass @ es + wr.sum() + np.vdot(left, right))
+    return float(point.pairs.mass @ es + wr.sum() + np.vdot(left, right))
 
 
 def _step(point: Point, move: Move, primal: float, dual: float) -> Point:
     """Move, then whiten again so that Σ(e) = I."""
-    cells = point.cells
-    e, w = cells.normalised(point.e + primal * move.e), point.w + dual * move.w
+    pairs = point.pairs
+    e, w = pairs.normalised(point.e + primal * move.e), point.w + dual * move.w
     w = w / w.sum()
-    factor = _cholesky(cells.moment(cells.mass * e))
+    factor = _cholesky(pairs.moment(pairs.mass * e))
     back = _inverse(factor).T
-    cells = cells._replace(z=cells.z @ back)
+    pairs = pairs._replace(z=pairs.z @ back)
     return Point(
-        cells,
+        pairs,
         e,
         w,
         point.r + primal * move.r,
@@ -218,7 +214,7 @@ def _step(point: Point, move: Move, primal: float, dual: float) -> Point:
         factor.T @ (point.U + primal * move.U) @ factor,
         factor.T @ (point.B + dual * move.B) @ factor,
         factor.T @ (point.Y + dual * move.Y) @ back,
-        cells.moment(w),
+        pairs.moment(w),
         point.pull,
         point.push,
     )

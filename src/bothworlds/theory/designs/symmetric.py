@@ -1,16 +1,12 @@
 """Symmetric d x d matrices as vectors of d(d+1)/2 numbers, with tr AB as the plain inner product."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from bothworlds.kernels.arrays import Floats
-    from bothworlds.theory.designs.cells import Cells
+from bothworlds.kernels.arrays import Floats
+from bothworlds.theory.designs.pairs import Pairs
 
 
 class Basis(NamedTuple):
@@ -54,30 +50,30 @@ def basis(d: int) -> Basis:
     return Basis(i, j, root, matrices)
 
 
-def scatter_within(cells: Cells, base: Basis, curvature: Floats) -> Floats:
+def scatter_within(pairs: Pairs, base: Basis, curvature: Floats) -> Floats:
     """Σ g D (q - q̄_x)(q - q̄_x)ᵀ, where q = vec(z zᵀ) and q̄_x is its D-weighted mean in the context.
 
     Centred before the product: the uncentred difference loses all digits when one arm of a context dominates.
     """
-    share = curvature / cells.sums(curvature)[cells.context]
-    weight = np.sqrt(cells.mass * curvature)
+    share = curvature / pairs.sums(curvature)[pairs.context]
+    weight = np.sqrt(pairs.mass * curvature)
     total = np.zeros((len(base.i), len(base.i)))
-    for part, contexts in cells.chunks():
-        q = base.squares(cells.z[part])
-        start = cells.start[contexts] - part.start
+    for part, contexts in pairs.chunks():
+        q = base.squares(pairs.z[part])
+        start = pairs.start[contexts] - part.start
         mean = np.add.reduceat(share[part, None] * q, start)
-        q -= mean[cells.context[part] - contexts.start]
+        q -= mean[pairs.context[part] - contexts.start]
         q *= weight[part, None]
         total += q.T @ q
     return total
 
 
-def scatter_about(cells: Cells, base: Basis, weight: Floats, centre: Floats) -> Floats:
-    """Σ v (q - centre)(q - centre)ᵀ over all cells."""
+def scatter_about(pairs: Pairs, base: Basis, weight: Floats, centre: Floats) -> Floats:
+    """Σ v (q - centre)(q - centre)ᵀ over all pairs."""
     root = np.sqrt(weight)
     total = np.zeros((len(base.i), len(base.i)))
-    for part, _ in cells.chunks():
-        q = base.squares(cells.z[part])
+    for part, _ in pairs.chunks():
+        q = base.squares(pairs.z[part])
         q -= centre
         q *= root[part, None]
         total += q.T @ q

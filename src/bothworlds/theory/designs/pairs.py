@@ -1,23 +1,18 @@
-"""The offered cells of a problem as a flat list, and sums over the cells of a context."""
+"""The offered pairs of context and arm as a flat list, and sums over the pairs of a context."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from bothworlds.kernels.arrays import Bools, Floats
+from bothworlds.kernels.arrays import Bools, Floats
 
 CHUNK = 2048
 
 
-class Cells(NamedTuple):
-    """The N offered cells, by context: features, context, g(context); first cell of each context, g."""
+class Pairs(NamedTuple):
+    """The N offered pairs, by context: features, context, g(context); first pair of each context, g."""
 
     z: Floats
     context: NDArray[np.intp]
@@ -34,11 +29,11 @@ class Cells(NamedTuple):
         return np.asarray(np.maximum.reduceat(values, self.start))
 
     def forms(self, matrix: Floats) -> Floats:
-        """zᵀAz of every cell."""
+        """zᵀAz of every pair."""
         return np.asarray(np.einsum("ij,ij->i", self.z @ matrix, self.z))
 
     def moment(self, weights: Floats) -> Floats:
-        """Σ w z zᵀ over the cells."""
+        """Σ w z zᵀ over the pairs."""
         return np.asarray((self.z * weights[:, None]).T @ self.z)
 
     def uniform(self) -> Floats:
@@ -51,7 +46,7 @@ class Cells(NamedTuple):
         return np.where(total > 0.0, e / np.where(total > 0.0, total, 1.0), self.uniform())
 
     def chunks(self) -> Iterator[tuple[slice, slice]]:
-        """Cut at borders of contexts into (cells, contexts) of about CHUNK cells."""
+        """Cut at borders of contexts into (pairs, contexts) of about CHUNK pairs."""
         ends = np.append(self.start[1:], len(self.mass))
         first = 0
         while first < len(ends):
@@ -60,18 +55,18 @@ class Cells(NamedTuple):
             first = last
 
 
-def flatten(z: Floats, g: Floats, offered: Bools) -> Cells:
-    """List the offered cells; every context must offer an arm."""
+def flatten(z: Floats, g: Floats, offered: Bools) -> Pairs:
+    """List the offered pairs; every context must offer an arm."""
     counts = offered.sum(axis=1)
     if counts.min() == 0:
         raise ValueError(f"Context {int(counts.argmin())} offers no arm: every context must offer at least one.")
     context = np.nonzero(offered)[0]
     start = np.concatenate([[0], np.cumsum(counts)[:-1]]).astype(np.intp)
-    return Cells(np.ascontiguousarray(z[offered]), context, g[context], start, g)
+    return Pairs(np.ascontiguousarray(z[offered]), context, g[context], start, g)
 
 
 def unflatten(values: Floats, offered: Bools) -> Floats:
-    """Put one number per offered cell back into an (S, K) table, zero elsewhere."""
+    """Put one number per offered pair back into an (S, K) table, zero elsewhere."""
     table = np.zeros(offered.shape)
     table[offered] = values
     return table
