@@ -2,13 +2,15 @@
 
 import math
 from functools import partial
+from types import ModuleType
+from typing import Any
 
 from bothworlds.theory.bounds import matched, shannon, tsallis
 from bothworlds.theory.bounds.bound import Bound
 from bothworlds.theory.bounds.facts import Facts
 from bothworlds.theory.bounds.matched import MatchedRates
 from bothworlds.theory.bounds.tsallis import TsallisRates
-from bothworlds.theory.schedules import MATCHED_CONSTANT, Schedule, certified_constant, schedule, stability_constant
+from bothworlds.theory.schedules import MATCHED_CONSTANT, certified_constant, schedule, stability_constant
 
 FEEDBACK = "feedback after every decision, alpha = 1/2"
 GAPS = {
@@ -21,145 +23,89 @@ GAPS = {
 
 def tsallis_rates(facts: Facts, tuning: str) -> TsallisRates:
     """Return the schedule of a tuning: "paper", "certified", or "paper, any support"."""
-    problem = facts.problem
     c = certified_constant(0.5) if tuning == "certified" else stability_constant(0.5)
-    rates = _schedule(
-        facts,
-        c,
-        rarity=None if tuning == "paper, any support" else problem.rarity,
-        use_linear=tuning != "paper",
-    )
-    return TsallisRates(schedule=rates, n_arms=problem.n_arms, dimension=problem.dimension, rarity=problem.rarity, c=c)
+    rarity = None if tuning == "paper, any support" else facts.problem.rarity
+    return TsallisRates(**_needed(facts, c, rarity=rarity, use_linear=tuning != "paper"))
 
 
 def matched_rates(facts: Facts) -> MatchedRates:
     """Return what the theorem about the matched tuning needs."""
-    problem, c = facts.problem, MATCHED_CONSTANT
-    rates = _schedule(facts, c, rarity=problem.rarity, use_linear=True)
-    return MatchedRates(schedule=rates, n_arms=problem.n_arms, dimension=problem.dimension, rarity=problem.rarity, c=c)
+    return MatchedRates(**_needed(facts, MATCHED_CONSTANT, rarity=facts.problem.rarity, use_linear=True))
 
 
-def _schedule(facts: Facts, constant: float, *, rarity: float | None, use_linear: bool) -> Schedule:
-    """Return the schedule of a constant c of Lemma B.1, alpha = 1/2."""
-    return schedule(
-        alpha=0.5,
-        n_arms=facts.problem.n_arms,
-        dimension=facts.problem.dimension,
-        coverage=facts.coverage,
-        rarity=rarity,
-        constant=constant,
-        use_linear=use_linear,
-    )
+def _needed(facts: Facts, c: float, *, rarity: float | None, use_linear: bool) -> dict[str, Any]:
+    """Return K, d, L, a constant c of Lemma B.1 and its schedule, alpha = 1/2."""
+    sizes: dict[str, Any] = {"n_arms": facts.problem.n_arms, "dimension": facts.problem.dimension}
+    rules: dict[str, Any] = {"rarity": rarity, "constant": c, "use_linear": use_linear}
+    rates = schedule(alpha=0.5, coverage=facts.coverage, **sizes, **rules)
+    return {**sizes, "schedule": rates, "rarity": facts.problem.rarity, "c": c}
 
 
 def tsallis_bounds(facts: Facts) -> list[Bound]:
     """Theorems 4.2-4.4 for the tunings they hold for."""
+    finite = math.isfinite(facts.margin)
+    margin_rate = "((1+beta)/(beta Delta_*))^(beta/(2+beta)) (L d sqrt K)^((1+beta)/(2+beta)) T^(1/(2+beta))"
+    rate = margin_rate if finite else "A + sqrt(C A), A = (L d sqrt(K)/Delta_*) log T,"
     found = []
     for tuning in ("paper", "certified", "paper, any support"):
         rates = tsallis_rates(facts, tuning)
-        name = f"LC-Tsallis-INF, {tuning}"
         t0 = f"t0 = {rates.t0:.4g}"
-        found.append(
-            facts.bound(
-                name,
-                "Theorem 4.2",
-                partial(tsallis.adversarial, rates),
-                f"R_T <= sqrt(1 - 1/K) sum_t beta(t) + kappa_T = O(sqrt(d sqrt(K) T) + kappa); {t0}",
-                FEEDBACK,
-                "any losses in [-1, 1], theta_t chosen before X_t",
-            )
+        always = (
+            "Theorem 4.2",
+            f"R_T <= sqrt(1 - 1/K) sum_t beta(t) + kappa_T = O(sqrt(d sqrt(K) T) + kappa); {t0}",
         )
-        if facts.gap is None or tuning == "paper, any support":
-            continue  # without finite support kappa itself is of order sqrt T: Theorem 4.2 is all there is
-        finite = math.isfinite(facts.margin)
-        margin_rate = "((1+beta)/(beta Delta_*))^(beta/(2+beta)) (L d sqrt K)^((1+beta)/(2+beta)) T^(1/(2+beta))"
-        rate = margin_rate if finite else "A + sqrt(C A), A = (L d sqrt(K)/Delta_*) log T,"
-        found.append(
-            facts.bound(
-                name,
-                "Theorem 4.3" if finite else "Theorem 4.4",
-                partial(tsallis.self_bounding, rates, gap=facts.gap, margin=facts.margin, corruption=facts.corruption),
-                "R_T <= min over nu of [sum_t max_y (beta(t) sqrt y - nu (Delta_*/2) M(y/L)) + kappa_T + nu C]/(1 - nu)"
-                f" = O({rate} and kappa); {t0}",
-                FEEDBACK,
-                GAPS[facts.regime],
-                regime=facts.regime,
-            )
+        gapped = (
+            "Theorem 4.3" if finite else "Theorem 4.4",
+            "R_T <= min over nu of [sum_t max_y (beta(t) sqrt y - nu (Delta_*/2) M(y/L)) + kappa_T + nu C]/(1 - nu)"
+            f" = O({rate} and kappa); {t0}",
         )
+        # without finite support kappa itself is of order sqrt T: Theorem 4.2 is all there is
+        stated = [always] if tuning == "paper, any support" else [always, gapped]
+        found += _in_regimes(facts, f"LC-Tsallis-INF, {tuning}", tsallis, rates, stated, FEEDBACK)
     return found
 
 
 def matched_bounds(facts: Facts) -> list[Bound]:
     """Our theorem for the matched tuning."""
-    rates = matched_rates(facts)
-    name, note = "LC-Tsallis-INF, matched", "ours"
-    found = [
-        facts.bound(
-            name,
-            note,
-            partial(matched.adversarial, rates),
-            "R_T = O(sqrt(d sqrt(K) T) + (K L T/lambda)^(1/3) + sqrt(K L/lambda))",
-            FEEDBACK,
-            "any losses in [-1, 1], theta_t chosen before X_t",
-        )
+    form = (
+        "(d sqrt(K L) log T)^((1+beta)/(2+beta)) Delta_*^(-beta/(2+beta)) T^(1/(2+beta)) without corruption; "
+        "exploration adds lower powers of T"
+        if math.isfinite(facts.margin)
+        else "D + sqrt(C D) + E + (C E^2)^(1/3), D = d sqrt(K L) log(T)/Delta_*, E = sqrt(K L/(lambda Delta_*)) log T"
+    )
+    stated = [
+        ("ours", "R_T = O(sqrt(d sqrt(K) T) + (K L T/lambda)^(1/3) + sqrt(K L/lambda))"),
+        ("ours", f"R_T = O({form})"),
     ]
-    if facts.gap is not None:
-        finite = math.isfinite(facts.margin)
-        form = (
-            "(d sqrt(K L) log T)^((1+beta)/(2+beta)) Delta_*^(-beta/(2+beta)) T^(1/(2+beta)) without corruption; "
-            "exploration adds lower powers of T"
-            if finite
-            else "D + sqrt(C D) + E + (C E^2)^(1/3), D = d sqrt(K L) log(T)/Delta_*, "
-            "E = sqrt(K L/(lambda Delta_*)) log T"
-        )
-        found.append(
-            facts.bound(
-                name,
-                note,
-                partial(matched.self_bounding, rates, gap=facts.gap, margin=facts.margin, corruption=facts.corruption),
-                f"R_T = O({form})",
-                FEEDBACK,
-                GAPS[facts.regime],
-                regime=facts.regime,
-            )
-        )
-    return found
+    return _in_regimes(facts, "LC-Tsallis-INF, matched", matched, matched_rates(facts), stated, FEEDBACK)
 
 
 def shannon_bounds(facts: Facts) -> list[Bound]:
     """Theorems D.2-D.4 for RealFTRL(horizon=T)."""
-    problem = facts.problem
+    problem, finite = facts.problem, math.isfinite(facts.margin)
     rates = shannon.ShannonRates(
         n_arms=problem.n_arms, dimension=problem.dimension, coverage=facts.coverage, tuned_to=float(facts.horizon)
     )
-    name = "BoBW-RealFTRL"
-    need = ("feedback after every decision, RealFTRL(horizon=T) with its cap eta_t <= lambda/2",)
-    found = [
-        facts.bound(
-            name,
-            "Theorem D.2",
-            partial(shannon.adversarial, rates),
-            f"R_T = O(sqrt((1/lambda + d) T log T log K) + log(K)/lambda); t0 at most {rates.t0:.4g}",
-            *need,
-            "any losses in [-1, 1], theta_t chosen before X_t",
-        )
+    margin_form = "D^((1+beta)/(2+beta)) Delta_*^(-beta/(2+beta)) T^(1/(2+beta))"
+    form = margin_form if finite else "D/Delta_* + sqrt(C D/Delta_*)"
+    t0 = f"t0 at most {rates.t0:.4g}"
+    stated = [
+        ("Theorem D.2", f"R_T = O(sqrt((1/lambda + d) T log T log K) + log(K)/lambda); {t0}"),
+        (f"Theorem D.{3 if finite else 4}", f"R_T = O({form}), D = (1/lambda + d) log(T) log(KT); {t0}"),
     ]
-    if facts.gap is not None:
-        finite = math.isfinite(facts.margin)
-        form = (
-            "D^((1+beta)/(2+beta)) Delta_*^(-beta/(2+beta)) T^(1/(2+beta))"
-            if finite
-            else "D/Delta_* + sqrt(C D/Delta_*)"
-        )
-        found.append(
-            facts.bound(
-                name,
-                "Theorem D.3" if finite else "Theorem D.4",
-                partial(shannon.self_bounding, rates, gap=facts.gap, margin=facts.margin, corruption=facts.corruption),
-                f"R_T = O({form}), D = (1/lambda + d) log(T) log(KT); t0 at most {rates.t0:.4g}",
-                *need,
-                GAPS[facts.regime],
-                regime=facts.regime,
-            )
-        )
+    need = "feedback after every decision, RealFTRL(horizon=T) with its cap eta_t <= lambda/2"
+    return _in_regimes(facts, "BoBW-RealFTRL", shannon, rates, stated, need)
+
+
+def _in_regimes(
+    facts: Facts, name: str, theorem: ModuleType, rates: Any, stated: list[tuple[str, str]], need: str
+) -> list[Bound]:
+    """Make the bounds for any losses, and where there is a gap for those of the regime: (source, statement) each."""
+    (source, statement), *gapped = stated
+    any_losses = "any losses in [-1, 1], theta_t chosen before X_t"
+    found = [facts.bound(name, source, partial(theorem.adversarial, rates), statement, need, any_losses)]
+    for source, statement in gapped if facts.gap is not None else []:
+        known = {"gap": facts.gap, "margin": facts.margin, "corruption": facts.corruption}
+        formula, assumption = partial(theorem.self_bounding, rates, **known), GAPS[facts.regime]
+        found.append(facts.bound(name, source, formula, statement, need, assumption, regime=facts.regime))
     return found
