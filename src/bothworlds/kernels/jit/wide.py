@@ -4,10 +4,11 @@
 array of packs; the one kind adds up over its eight (`over_contexts`), the other does not.
 """
 
+import inspect
 import math
 import operator
 from collections.abc import Callable
-from functools import reduce
+from functools import reduce, wraps
 from typing import Any
 
 from llvmlite import ir
@@ -38,14 +39,6 @@ from bothworlds.kernels.jit.packs import (
 )
 
 
-def _typed_one(number: Any) -> Any:
-    return joined(number)
-
-
-def _typed_two(left: Any, right: Any) -> Any:
-    return joined(left, right)
-
-
 def _operator(sign: Any, build: Callable[..., Any], *, compares: bool = False) -> None:
     """Let an operator take two packs, or a pack and a number."""
 
@@ -56,12 +49,14 @@ def _operator(sign: Any, build: Callable[..., Any], *, compares: bool = False) -
                 return None
             return signature(MASKS[kind] if compares else kind, *args)
 
-    def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return build(builder, *all_alike(context, builder, sig.args, args))
-
     infer_global(sign)(Template)
     for operands in ((PackType, PackType), (PackType, types.Number), (types.Number, PackType)):
-        lower_builtin(sign, *operands)(lower)
+        lower_builtin(sign, *operands)(_of_alike(build))
+
+
+def _of_alike(build: Callable[..., Any]) -> Callable[..., Any]:
+    """Return code that makes its arguments packs of one kind first, or floats."""
+    return lambda context, builder, sig, args: build(builder, *all_alike(context, builder, sig.args, args))
 
 
 def _arithmetic(instruction: str) -> Callable[..., Any]:
@@ -72,10 +67,24 @@ def _comparison(symbol: str) -> Callable[..., Any]:
     return lambda builder, left, right: builder.fcmp_ordered(symbol, left, right)
 
 
-def lower_function(function: Any, arity: int, typed: Callable[..., Any], build: Callable[..., Any]) -> None:
-    """Give a function of arithmetic.py or tiles.py its type and its machine code."""
-    type_callable(function)(lambda context: typed)  # noqa: ARG005
-    lower_builtin(function, *[types.Any] * arity)(build)
+def lower_function(function: Callable[..., Any], typed: Any, build: Callable[..., Any]) -> None:
+    """Give a function of arithmetic.py or tiles.py its machine code and its type, or the rule for that."""
+
+    @wraps(function)
+    def typer(*kinds: Any) -> Any:
+        return typed if isinstance(typed, types.Type) else typed(*kinds)
+
+    type_callable(function)(lambda _: typer)
+    lower_builtin(function, *[types.Any] * len(inspect.signature(function).parameters))(build)
+
+
+def first(*kinds: Any) -> Any:
+    """Return the type of the first argument."""
+    return kinds[0]
+
+
+def _build_first(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    return args[0]
 
 
 def _typed_where(mask: Any, yes: Any, no: Any) -> Any:
@@ -104,12 +113,12 @@ def _build_every(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     return builder.icmp_unsigned("==", builder.bitcast(args[0], bits), bits(2**width - 1))
 
 
-def _build_either(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    return builder.or_(*args)
+def _build_bits(instruction: str) -> Callable[..., Any]:
+    return lambda context, builder, sig, args: getattr(builder, instruction)(*args)  # noqa: ARG005
 
 
-def _build_both(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    return builder.and_(*args)
+def _typed_every(mask: Any) -> Any:
+    return types.boolean if _is_truth(mask) else None
 
 
 def _typed_masks(left: Any, right: Any) -> Any:
@@ -121,46 +130,20 @@ def _choose(symbol: str) -> Callable[..., Any]:
     return lambda builder, left, right: builder.select(builder.fcmp_ordered(symbol, right, left), right, left)
 
 
-def _build_choice(symbol: str) -> Callable[..., Any]:
-    def build(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return _choose(symbol)(builder, *all_alike(context, builder, sig.args, args))
-
-    return build
-
-
-def _call(builder: Any, name: str, *args: Any) -> Any:
-    """Call a function of the compiler or of the C library by name."""
-    kind = args[0].type
-    function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind, [kind] * len(args)), name)
-    return builder.call(function, args)
-
-
-def _of_math(context: Any, function: Any) -> Any:
-    """Return the machine's own version of a function of ``math`` on one float."""
-    kind = context.typing_context.resolve_value_type(function)
-    return context.get_function(kind, kind.get_call_type(context.typing_context, (types.float64,), {}))
-
-
-def _at_once(function: Any, name: str) -> Callable[..., Any]:
-    """Return code for a function of ``math`` that is one instruction on a pack, under the compiler's name for it."""
+def _of_math(function: Any, name: str = "") -> Callable[..., Any]:
+    """Return code for a function of ``math``: on a pack the instruction of that name, or one number after the other."""
 
     def build(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        if isinstance(sig.args[0], PackType):
-            return _call(builder, f"llvm.{name}.v{sig.args[0].width}f64", args[0])
-        return _of_math(context, function)(builder, all_alike(context, builder, sig.args, args))
-
-    return build
-
-
-def _one_by_one(function: Any) -> Callable[..., Any]:
-    """Return code that calls a function of ``math`` on each number of a pack."""
-
-    def build(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        one = _of_math(context, function)
-        if not isinstance(sig.args[0], PackType):
+        kind, own = sig.args[0], context.typing_context.resolve_value_type(function)
+        one = context.get_function(own, own.get_call_type(context.typing_context, (types.float64,), {}))
+        if not isinstance(kind, PackType):
             return one(builder, all_alike(context, builder, sig.args, args))
-        result = ir.Constant(vector(sig.args[0]), ir.Undefined)
-        for k in range(sig.args[0].width):
+        if name:
+            wide = ir.FunctionType(vector(kind), [vector(kind)])
+            known = cgutils.get_or_insert_function(builder.module, wide, f"llvm.{name}.v{kind.width}f64")
+            return builder.call(known, args)
+        result = ir.Constant(vector(kind), ir.Undefined)
+        for k in range(kind.width):
             number = one(builder, [builder.extract_element(args[0], INDEX(k))])
             result = builder.insert_element(result, number, INDEX(k))
         return result
@@ -213,8 +196,8 @@ def _build_view(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     return new._getvalue()
 
 
-def _typed_part(memory: Any, axes: int) -> Any:
-    return types.Array(memory.dtype, axes, memory.layout) if isinstance(memory, types.Array) else None
+def _typed_part(memory: Any, _: Any, *sizes: Any) -> Any:
+    return types.Array(memory.dtype, len(sizes), memory.layout) if isinstance(memory, types.Array) else None
 
 
 def _array(context: Any, builder: Any, kind: Any, old: Any, data: Any, sizes: list[Any], strides: list[Any]) -> Any:
@@ -269,37 +252,32 @@ def _build_lane(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     return _array(context, builder, one, old, data, sizes, strides)
 
 
-def _lower_all() -> None:
-    for sign, instruction in (("add", "fadd"), ("sub", "fsub"), ("mul", "fmul"), ("truediv", "fdiv")):
-        _operator(getattr(operator, sign), _arithmetic(instruction))
-    _operator(operator.iadd, _arithmetic("fadd"))
-    for sign, symbol in (("lt", "<"), ("le", "<="), ("gt", ">"), ("ge", ">=")):
-        _operator(getattr(operator, sign), _comparison(symbol), compares=True)
-    lower_function(arithmetic.value, 1, lambda number: number, lambda context, builder, sig, args: args[0])  # noqa: ARG005
-    lower_function(arithmetic.where, 3, _typed_where, _build_where)
-    lower_function(arithmetic.every, 1, lambda mask: types.boolean if _is_truth(mask) else None, _build_every)
-    lower_function(arithmetic.either, 2, _typed_masks, _build_either)
-    lower_function(arithmetic.both, 2, _typed_masks, _build_both)
-    lower_function(arithmetic.smaller, 2, _typed_two, _build_choice("<"))
-    lower_function(arithmetic.larger, 2, _typed_two, _build_choice(">"))
-    lower_function(arithmetic.absolute, 1, _typed_one, _at_once(math.fabs, "fabs"))
-    lower_function(arithmetic.root, 1, _typed_one, _at_once(math.sqrt, "sqrt"))
-    for function, one in ((arithmetic.exponential, math.exp), (arithmetic.logarithm, math.log)):
-        lower_function(function, 1, _typed_one, _one_by_one(one))
-    lower_function(arithmetic.exponential_less_one, 1, _typed_one, _one_by_one(math.expm1))
-    lower_function(arithmetic.over_contexts, 1, _typed_reduction, _build_reduction(_arithmetic("fadd")))
-    lower_function(arithmetic.highest_of_contexts, 1, _typed_reduction, _build_reduction(_choose(">")))
-    lower_function(arithmetic.contexts, 1, _typed_view(CONTEXTS), _build_view)
-    lower_function(arithmetic.lanes, 1, _typed_view(LANES), _build_view)
-    lower_function(arithmetic.more_lanes, 1, _typed_view(MORE_LANES), _build_view)
-    lower_function(arithmetic.alone, 1, lambda memory: memory, lambda context, builder, sig, args: args[0])  # noqa: ARG005
-    lower_function(arithmetic.row_of, 3, lambda memory, start, count: _typed_part(memory, 1), _build_part)  # noqa: ARG005
-    lower_function(arithmetic.matrix_of, 4, lambda memory, start, n, m: _typed_part(memory, 2), _build_part)  # noqa: ARG005
-    lower_function(arithmetic.cube_of, 5, lambda memory, start, n, m, k: _typed_part(memory, 3), _build_part)  # noqa: ARG005
-    lower_function(arithmetic.lane_of, 2, _typed_lane, _build_lane)
-
-
-_lower_all()
+for _sign, _instruction in (("add", "fadd"), ("sub", "fsub"), ("mul", "fmul"), ("truediv", "fdiv"), ("iadd", "fadd")):
+    _operator(getattr(operator, _sign), _arithmetic(_instruction))
+for _sign, _symbol in (("lt", "<"), ("le", "<="), ("gt", ">"), ("ge", ">=")):
+    _operator(getattr(operator, _sign), _comparison(_symbol), compares=True)
+lower_function(arithmetic.value, first, _build_first)
+lower_function(arithmetic.where, _typed_where, _build_where)
+lower_function(arithmetic.every, _typed_every, _build_every)
+lower_function(arithmetic.either, _typed_masks, _build_bits("or_"))
+lower_function(arithmetic.both, _typed_masks, _build_bits("and_"))
+lower_function(arithmetic.smaller, joined, _of_alike(_choose("<")))
+lower_function(arithmetic.larger, joined, _of_alike(_choose(">")))
+lower_function(arithmetic.absolute, joined, _of_math(math.fabs, "fabs"))
+lower_function(arithmetic.root, joined, _of_math(math.sqrt, "sqrt"))
+lower_function(arithmetic.exponential, joined, _of_math(math.exp))
+lower_function(arithmetic.logarithm, joined, _of_math(math.log))
+lower_function(arithmetic.exponential_less_one, joined, _of_math(math.expm1))
+lower_function(arithmetic.over_contexts, _typed_reduction, _build_reduction(_arithmetic("fadd")))
+lower_function(arithmetic.highest_of_contexts, _typed_reduction, _build_reduction(_choose(">")))
+lower_function(arithmetic.contexts, _typed_view(CONTEXTS), _build_view)
+lower_function(arithmetic.lanes, _typed_view(LANES), _build_view)
+lower_function(arithmetic.more_lanes, _typed_view(MORE_LANES), _build_view)
+lower_function(arithmetic.alone, first, _build_first)
+lower_function(arithmetic.row_of, _typed_part, _build_part)
+lower_function(arithmetic.matrix_of, _typed_part, _build_part)
+lower_function(arithmetic.cube_of, _typed_part, _build_part)
+lower_function(arithmetic.lane_of, _typed_lane, _build_lane)
 
 
 def _holds_contexts(table: Any) -> bool:
