@@ -1,6 +1,7 @@
 """The adversarial regime: parameters that change, by plan or in answer to the learner."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -114,7 +115,6 @@ def adaptive_adversary(
 
     Worst is the learner's expected loss less that of uniform play under the same parameter.
     """
-    made = one_at_a_time("adaptive adversary", problem, thetas, nature.WORST, noise, sigma, [])
+    made = one_at_a_time("adaptive adversary", problem, thetas, nature.WORST, noise, sigma)
     even = problem.available / problem.available.sum(axis=1, keepdims=True)
-    uniform = np.einsum("x,xa,jxa->j", problem.probabilities, even, made.tables)
-    return make(made.name, problem, made.thetas, nature.WORST, noise, sigma, uniform.tolist())
+    return replace(made, numbers=np.einsum("x,xa,jxa->j", problem.probabilities, even, made.tables))

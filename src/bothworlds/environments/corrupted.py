@@ -48,17 +48,8 @@ def corrupted(
     sure = float(clean.best_losses(np.ones(1))) + 0.25 * average
     numbers = [float(placements[placement]), budget, cost, probability, sure]
     thetas = [instance.theta, other]
-    return make(
-        f"corrupted, {placement}",
-        instance.problem,
-        thetas,
-        nature.CORRUPT,
-        noise,
-        sigma,
-        numbers,
-        stochastic=True,
-        budget=budget,
-    )
+    rule = f"corrupted, {placement}", instance.problem, thetas, nature.CORRUPT, noise, sigma, numbers
+    return make(*rule, stochastic=True, budget=budget)
 
 
 def moving_level(

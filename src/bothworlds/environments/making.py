@@ -10,38 +10,16 @@ from bothworlds.problem import Problem
 
 
 def make(
-    name: str,
-    problem: Problem,
-    thetas: Any,
-    kind: int,
-    noise: Noise,
-    sigma: float,
-    numbers: list[float] | None = None,
-    *,
-    stochastic: bool = False,
-    budget: float = 0.0,
-    reacts: bool = False,
+    name: str, problem: Problem, thetas: Any, kind: int, noise: Noise, sigma: float, numbers: Any = (), **truth: Any
 ) -> Environment:
-    """Make an environment from plain values."""
-    return Environment(
-        name=name,
-        problem=problem,
-        thetas=np.array(thetas, dtype=np.float64),
-        kind=kind,
-        numbers=np.array(numbers or [], dtype=np.float64),
-        noise=noise,
-        sigma=sigma,
-        stochastic=stochastic,
-        budget=budget,
-        reacts=reacts,
-    )
+    """Make an environment from plain values; ``truth`` is what it says about itself."""
+    rule: dict[str, Any] = {"thetas": thetas, "kind": kind, "numbers": np.array(numbers, dtype=np.float64)}
+    return Environment(name=name, problem=problem, noise=noise, sigma=sigma, **rule, **truth)
 
 
-def one_at_a_time(
-    name: str, problem: Problem, thetas: Any, kind: int, noise: Noise, sigma: float, numbers: list[float]
-) -> Environment:
+def one_at_a_time(*values: Any) -> Environment:
     """Make an environment in which one of the parameters is in force at a time."""
-    made = make(name, problem, thetas, kind, noise, sigma, numbers)
+    made = make(*values)
     made.require_losses(np.abs(made.tables).max(axis=0), "a parameter")
     return made
 
