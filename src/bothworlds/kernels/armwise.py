@@ -18,7 +18,7 @@ from bothworlds.kernels.contract import Draw, Known, Play
 from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.layout import learnt, planned, scratch
 from bothworlds.kernels.matrix import cholesky, product, solve
-from bothworlds.kernels.plan import clear, collect, draw_context
+from bothworlds.kernels.plan import Direction, clear, collect, draw_arm, draw_context
 from bothworlds.kernels.random import RESAMPLING, two_uniforms
 from bothworlds.kernels.resampling import begin, contract
 from bothworlds.kernels.simplex import shannon_point
@@ -89,13 +89,13 @@ def factor_of_arm(known: Known, work: Any, table: Floats, complements: Floats, a
 
 @kernel
 def exact_arm_direction(
-    known: Known, weights: Floats, work: Any, complements: Floats, cell: tuple[int, int], direction: Floats
+    known: Known, weights: Floats, work: Any, complements: Floats, pair: tuple[int, int], direction: Floats
 ) -> None:
     """Write Sigma_{t,a}^-1 x for a context and arm; not-a-number, which the update refuses, where that does not exist.
 
     ``weights`` are pi_t, or whatever else the covariance of an arm is made of.
     """
-    x, arm = cell
+    x, arm = pair
     sound = factor_of_arm(known, work, weights, complements, arm)
     d = work.vector.shape[0]
     for i in range(d):
@@ -109,15 +109,15 @@ def exact_arm_direction(
 
 @kernel
 def resampled_arm_direction(
-    known: Known, pi: Floats, cell: tuple[int, int], step: tuple[float, int], draw: Draw, y: Floats, direction: Floats
+    known: Known, pi: Floats, pair: tuple[int, int], step: tuple[float, int], draw: Draw, y: Floats, direction: Floats
 ) -> None:
     """Write beta sum_{k=0}^M Y_k: Matrix Geometric Resampling for Sigma_{t,a}^-1 x, as a product with vectors only.
 
     Y_0 = x, and Y_k = Y_{k-1} - beta <Y_{k-1}, X(k)> X(k) where the k-th draw plays the arm, else Y_k = Y_{k-1}.
     Whether it does is a coin of probability pi_t(arm|X(k)). ``step`` is beta and M.
     """
-    (_, arm), (beta, samples) = cell, step
-    begin(known, cell, beta, y, direction)
+    (_, arm), (beta, samples) = pair, step
+    begin(known, pair, beta, y, direction)
     for k in range(samples):
         u, v = two_uniforms(draw.key, draw.time, RESAMPLING, k)
         drawn = draw_context(known.g, u)
@@ -126,6 +126,14 @@ def resampled_arm_direction(
         else:
             for i in range(y.shape[0]):
                 direction[i] += beta * y[i]
+
+
+@kernel
+def choose_by_arm(known: Known, options: Any, state: Any, work: Any, x: int, draw: Draw, carried: Direction) -> int:
+    """Draw A_t from pi_t(x) and write direction = Sigma_{t,A}^-1 x; return A_t."""
+    arm = draw_arm(state.pi, x, draw.uniforms)
+    exact_arm_direction(known, state.pi, work, options.complements, (x, arm), carried.direction)
+    return arm
 
 
 @kernel

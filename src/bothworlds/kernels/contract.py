@@ -19,7 +19,7 @@ from bothworlds.kernels.arithmetic import WIDTH, Number, Place
 from bothworlds.kernels.arrays import Bools, Floats, aligned
 from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.layout import NOTHING, Layout, Nothing, Sizes, fixed, flat
-from bothworlds.kernels.random import Pair
+from bothworlds.kernels.random import Two
 
 
 class Known(NamedTuple):
@@ -37,7 +37,7 @@ class Known(NamedTuple):
 class Draw(NamedTuple):
     """The randomness of a decision: two uniforms, and key and time for those who need more of it."""
 
-    uniforms: Pair
+    uniforms: Two
     key: int
     time: int
 

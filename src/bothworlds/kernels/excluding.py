@@ -9,11 +9,12 @@ not depend on which one. Coordinates outside J are left out of all features and 
 """
 
 import math
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Draw, Known
 from bothworlds.kernels.jit.compile import kernel
+from bothworlds.kernels.layout import scratch
 from bothworlds.kernels.matrix import apply_inverse, leverage
 from bothworlds.kernels.plan import clear, draw_from, invert
 from bothworlds.kernels.simplex import shannon_point
@@ -21,6 +22,14 @@ from bothworlds.kernels.status import OK
 
 LEAST_RATE = 1e-300
 DEPENDENT = 1e-9  # a pivot this small is a direction that the features of M do not have
+
+
+class Work(NamedTuple):
+    """Scratch space of a base with one covariance."""
+
+    sums: Annotated[Floats, scratch("d", "d")]
+    vector: Annotated[Floats, scratch("d")]
+    half: Annotated[Floats, scratch("d")]
 
 
 @kernel
@@ -40,7 +49,7 @@ def in_base(known: Known, state: Any, x: int, a: int, alone: bool) -> bool:
 
 
 @kernel
-def base_covariance(known: Known, state: Any, work: Any) -> None:
+def base_covariance(known: Known, state: Any, work: Work) -> None:
     """Write Sigma of the base's policy into sigma, in the coordinates J, with an identity elsewhere."""
     d = state.sigma.shape[0]
     clear(work.sums)
@@ -87,7 +96,7 @@ def inside(known: Known, state: Any, x: int, a: int, vector: Floats) -> None:
 
 
 @kernel
-def highest_leverage(known: Known, state: Any, work: Any) -> float:
+def highest_leverage(known: Known, state: Any, work: Work) -> float:
     """Return 1/lambda: the largest leverage of what the base may play, under the policy in ``base``."""
     highest = 0.0
     for x in range(state.base.shape[0]):
@@ -99,7 +108,7 @@ def highest_leverage(known: Known, state: Any, work: Any) -> float:
 
 
 @kernel
-def span_of_base(known: Known, state: Any, work: Any) -> tuple[int, float, float]:
+def span_of_base(known: Known, state: Any, work: Work) -> tuple[int, float, float]:
     """Find the coordinates J of the policy in ``base`` and its covariance; return a status, how many, and 1/lambda."""
     for i in range(state.span.shape[0]):
         state.span[i] = 1.0
@@ -112,7 +121,7 @@ def span_of_base(known: Known, state: Any, work: Any) -> tuple[int, float, float
 
 
 @kernel
-def base_direction(known: Known, state: Any, work: Any, x: int, arm: int, direction: Floats) -> None:
+def base_direction(known: Known, state: Any, work: Work, x: int, arm: int, direction: Floats) -> None:
     """Write Sigma^-1 phi(arm, x)/q_2 of the base."""
     inside(known, state, x, arm, work.vector)
     apply_inverse(state.inverse, work.vector, work.half, direction)

@@ -7,7 +7,7 @@ contexts and plays as soon as
     eta^2 max[q^(2 (1-alpha)) lev] max[lev] <= c^2.
 
 A weaker condition, for the adaptive tuning: r^2 max[lev] <= c^2, where r is eta times the root mean square of the
-residuals. Since sum_x g sum_a pi (eta l_hat)^2 = eta^2 residual^2 lev for the cell played, it keeps the mean square of
+residuals. Since sum_x g sum_a pi (eta l_hat)^2 = eta^2 residual^2 lev for the pair played, it keeps the mean square of
 a typical step below c^2.
 
 The logarithm of either left side is convex in gamma (1/lev is concave in Sigma), so the feasible rates form an

@@ -24,7 +24,7 @@ from bothworlds.kernels.contract import Draw, Known, Play
 from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.layout import carries
 from bothworlds.kernels.matrix import apply_inverse, cholesky, invert_lower, product, trace_of_ratio
-from bothworlds.kernels.random import Pair, drawn_so_far
+from bothworlds.kernels.random import Two, drawn_so_far
 from bothworlds.kernels.status import NOT_POSITIVE, OK, TRACE_BROKEN
 
 TRACE_TOLERANCE = 1e-6
@@ -163,7 +163,7 @@ def draw_context(g: Floats, u: float) -> int:
 
 
 @kernel
-def draw_arm(pi: Floats, x: Place, uniforms: Pair) -> Place:
+def draw_arm(pi: Floats, x: Place, uniforms: Two) -> Place:
     """Draw A_t from pi_t(x) by the first of the two uniforms that every decision gets."""
     return draw_from(pi, x, uniforms[0])
 

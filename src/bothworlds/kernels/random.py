@@ -15,7 +15,7 @@ from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.jit.compile import kernel
 
 Seed: TypeAlias = int | np.random.SeedSequence | np.random.Generator | None
-Pair: TypeAlias = tuple[float, float]
+Two: TypeAlias = tuple[float, float]
 MASK = 0xFFFFFFFF
 TO_UNIT = 1.0 / 9007199254740992.0  # 2**-53
 
@@ -48,7 +48,7 @@ def philox(c0: int, c1: int, c2: int, c3: int, k0: int, k1: int) -> tuple[int, i
 
 
 @kernel
-def two_uniforms(key: int, time: int, purpose: int, index: int) -> Pair:
+def two_uniforms(key: int, time: int, purpose: int, index: int) -> Two:
     """Return two independent uniforms on [0, 1) with 53 bits each.
 
     ``key`` names the stream (0 to 2**63 - 1), ``time`` the round, ``purpose`` what the draw is for and
@@ -63,7 +63,7 @@ def two_uniforms(key: int, time: int, purpose: int, index: int) -> Pair:
 
 
 @kernel
-def two_normals(key: int, time: int, purpose: int, index: int) -> Pair:
+def two_normals(key: int, time: int, purpose: int, index: int) -> Two:
     """Return two independent standard normals (Box and Muller) from the two uniforms of the same counter."""
     u, v = two_uniforms(key, time, purpose, index)
     length = math.sqrt(-2.0 * math.log(1.0 - u))

@@ -37,9 +37,9 @@ class Resampling(NamedTuple):
 
 
 @kernel
-def begin(known: Known, cell: tuple[int, int], beta: float, y: Floats, out: Floats) -> None:
+def begin(known: Known, pair: tuple[int, int], beta: float, y: Floats, out: Floats) -> None:
     """Write Y_0 = z of a context and an arm, and beta Y_0."""
-    x, a = cell
+    x, a = pair
     for i in range(y.shape[0]):
         y[i] = feature(known.z, x, a, i)
         out[i] = beta * y[i]
@@ -47,11 +47,11 @@ def begin(known: Known, cell: tuple[int, int], beta: float, y: Floats, out: Floa
 
 @kernel
 def resample(
-    known: Known, pi: Floats, cell: tuple[int, int], step: tuple[float, int], draw: Draw, y: Floats, out: Floats
+    known: Known, pi: Floats, pair: tuple[int, int], step: tuple[float, int], draw: Draw, y: Floats, out: Floats
 ) -> None:
     """Write the resampled direction of a context and an arm into out; ``step`` is beta and the number of draws."""
     beta, samples = step
-    begin(known, cell, beta, y, out)
+    begin(known, pair, beta, y, out)
     for k in range(samples):
         u, v = two_uniforms(draw.key, draw.time, RESAMPLING, k)
         drawn = draw_context(known.g, u)

@@ -14,7 +14,7 @@ from bothworlds.kernels.status import OK
 
 
 class Queue(NamedTuple):
-    """Decisions that wait for feedback, in a ring: cell, loss, direction, baseline.
+    """Decisions that wait for feedback, in a ring: context and arm, loss, direction, baseline.
 
     ``ends`` has the slots of the next decision and of the next feedback, and how many decisions wait.
     """

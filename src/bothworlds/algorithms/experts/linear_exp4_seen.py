@@ -80,7 +80,7 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
 
 @kernel
 def learn(known: Known, options: Options, state: State, play: Play, carried: Direction) -> None:
-    """Add the estimates of all cells, less their bonuses, weighted as the contexts were seen; then count this one."""
+    """Add the estimates of all pairs, less their bonuses, weighted as the contexts were seen; then count this one."""
     n = seen_in_all(state.counts)
     for y in range(state.table.shape[0]):
         if state.counts[y] > 0.0:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, NamedTuple
 from bothworlds.algorithms.armwise import armwise_machine, complements_of
 from bothworlds.algorithms.options import MGR, check_covariance, check_horizon, description
 from bothworlds.kernels.arithmetic import Number, at, larger, logarithm, smaller, where
-from bothworlds.kernels.armwise import Work, armwise_plan, exact_arm_direction, learn_arm, resampled_arm_direction
+from bothworlds.kernels.armwise import Work, armwise_plan, choose_by_arm, learn_arm, resampled_arm_direction
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Draw, Known, Machine, Play, anything, kernel_text
 from bothworlds.kernels.jit.compile import kernel
@@ -79,14 +79,6 @@ def draws(options: Options, state: State) -> int:
 
 
 @kernel
-def choose(known: Known, options: Options, state: State, work: Work, x: int, draw: Draw, carried: Direction) -> int:
-    """Draw A_t from pi_t(x) and write direction = Sigma_{t,A}^-1 x; return A_t."""
-    arm = draw_arm(state.pi, x, draw.uniforms)
-    exact_arm_direction(known, state.pi, work, options.complements, (x, arm), carried.direction)
-    return arm
-
-
-@kernel
 def choose_resampling(
     known: Known, options: Options, state: State, work: Work, x: int, draw: Draw, carried: Direction
 ) -> int:
@@ -106,7 +98,7 @@ def learn(known: Known, options: Options, state: State, play: Play, carried: Dir
     learn_arm(known, options, state, play, carried)
 
 
-TEXT = kernel_text(refresh, choose, learn, possible=possible_leverage, wide=True)
+TEXT = kernel_text(refresh, choose_by_arm, learn, possible=possible_leverage, wide=True)
 RESAMPLING = TEXT._replace(choose=choose_resampling, possible=anything)
 
 

@@ -22,7 +22,7 @@ from bothworlds.algorithms.options import (
     take_reservoir,
 )
 from bothworlds.kernels import armwise
-from bothworlds.kernels.armwise import armwise_plan, exact_arm_direction, learn_arm, resampled_arm_direction
+from bothworlds.kernels.armwise import armwise_plan, choose_by_arm, learn_arm, resampled_arm_direction
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Draw, Known, Machine, anything, kernel_text, known_of
 from bothworlds.kernels.jit.compile import kernel
@@ -84,16 +84,6 @@ def refresh_arms(known: Known, options: ArmwiseOptions, state: armwise.State, wo
         return NOT_FINITE
     armwise_plan(known, state, options.fixed.eta + 0.0 * state.t[0], options.fixed.gamma + 0.0 * state.t[0])
     return OK
-
-
-@kernel
-def choose_by_arm(
-    known: Known, options: ArmwiseOptions, state: Any, work: Any, x: int, draw: Draw, carried: Direction
-) -> int:
-    """Draw A_t from pi_t(x) and write direction = Sigma_{t,A}^-1 x; return A_t."""
-    arm = draw_arm(state.pi, x, draw.uniforms)
-    exact_arm_direction(known, state.pi, work, options.complements, (x, arm), carried.direction)
-    return arm
 
 
 @kernel

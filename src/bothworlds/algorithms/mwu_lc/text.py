@@ -12,7 +12,7 @@ from bothworlds.kernels.contract import Draw, Known, Play, kernel_text
 from bothworlds.kernels.corral import data_master_point
 from bothworlds.kernels.divided import Room, gather, simplex_moments, unit_of
 from bothworlds.kernels.epochs import end_epoch
-from bothworlds.kernels.excluding import in_base, others
+from bothworlds.kernels.excluding import in_base, mix_options, others
 from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.layout import carries, given, learnt, planned, scratch
 from bothworlds.kernels.matrix import product
@@ -128,16 +128,11 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
     plan_shares(options, state)
     plan_rates(options, state)
     for x in range(state.pi.shape[0]):
-        chosen = int(state.candidate[x]) if options.reduced > 0.0 else -1
-        state.excluded[x] = -1.0 if options.maps > 0.0 else chosen
+        state.excluded[x] = -1.0 if options.maps > 0.0 else state.candidate[x]
         gather_losses(known, state, work, x)
         if not simplex_moments(work.costs, state.rates[0], work.room, state.base[x], state.squares[x]):
             return NOT_FINITE
-        share = state.master.shares[1] if chosen >= 0 else 1.0
-        for a in range(state.pi.shape[1]):
-            state.pi[x, a] = share * state.base[x, a]
-        if chosen >= 0:
-            state.pi[x, chosen] += state.master.shares[0]
+    mix_options(state)
     return OK
 
 

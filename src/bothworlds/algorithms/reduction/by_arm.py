@@ -17,16 +17,7 @@ from bothworlds.kernels.layout import given, learnt, planned, recalled
 from bothworlds.kernels.matrix import invert_lower, leverage, product, solve
 from bothworlds.kernels.plan import all_finite
 from bothworlds.kernels.possible import possible_option
-from bothworlds.kernels.reduction import (
-    Carried,
-    Facts,
-    Master,
-    fix_constants,
-    hear,
-    plan_master,
-    plan_rates,
-    tell,
-)
+from bothworlds.kernels.reduction import Carried, Facts, Master, fix_constants, hear, plan_master, plan_rates, tell
 from bothworlds.kernels.status import NOT_FINITE, NOT_POSITIVE, OK
 
 

@@ -6,6 +6,7 @@ from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Draw, Known, Play, kernel_text
 from bothworlds.kernels.epochs import end_epoch
 from bothworlds.kernels.excluding import (
+    Work,
     base_covariance,
     base_direction,
     draw_option,
@@ -15,20 +16,11 @@ from bothworlds.kernels.excluding import (
     span_of_base,
 )
 from bothworlds.kernels.jit.compile import kernel
-from bothworlds.kernels.layout import learnt, planned, recalled, scratch
+from bothworlds.kernels.layout import learnt, planned, recalled
 from bothworlds.kernels.matrix import product
 from bothworlds.kernels.plan import all_finite, invert
 from bothworlds.kernels.possible import possible_option
-from bothworlds.kernels.reduction import (
-    Carried,
-    Facts,
-    Master,
-    fix_constants,
-    hear,
-    plan_master,
-    plan_rates,
-    tell,
-)
+from bothworlds.kernels.reduction import Carried, Facts, Master, fix_constants, hear, plan_master, plan_rates, tell
 from bothworlds.kernels.status import NOT_FINITE, OK
 
 
@@ -57,14 +49,6 @@ class State(NamedTuple):
     pi: Annotated[Floats, planned("S", "K")]
     sigma: Annotated[Floats, planned("d", "d")]
     inverse: Annotated[Floats, planned("d", "d")]
-
-
-class Work(NamedTuple):
-    """Scratch space."""
-
-    sums: Annotated[Floats, scratch("d", "d")]
-    vector: Annotated[Floats, scratch("d")]
-    half: Annotated[Floats, scratch("d")]
 
 
 @kernel

@@ -6,10 +6,10 @@ from typing import Annotated, NamedTuple
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Draw, Known, Play, kernel_text
 from bothworlds.kernels.epochs import end_epoch_of_policies, forget_plays
-from bothworlds.kernels.excluding import base_covariance, base_direction, span_of_base
+from bothworlds.kernels.excluding import Work, base_covariance, base_direction, span_of_base
 from bothworlds.kernels.experts import draw_policy, loss_in_table, loss_of_point, marginals
 from bothworlds.kernels.jit.compile import kernel
-from bothworlds.kernels.layout import carries, given, learnt, planned, recalled, scratch
+from bothworlds.kernels.layout import carries, given, learnt, planned, recalled
 from bothworlds.kernels.plan import all_finite, invert
 from bothworlds.kernels.possible import possible_option
 from bothworlds.kernels.reduction import Facts, Master, Told, fix_constants, hear, plan_master, plan_rates, tell
@@ -50,14 +50,6 @@ class State(NamedTuple):
     pi: Annotated[Floats, planned("S", "K")]
     sigma: Annotated[Floats, planned("d", "d")]
     inverse: Annotated[Floats, planned("d", "d")]
-
-
-class Work(NamedTuple):
-    """Scratch space."""
-
-    sums: Annotated[Floats, scratch("d", "d")]
-    vector: Annotated[Floats, scratch("d")]
-    half: Annotated[Floats, scratch("d")]
 
 
 class Carried(NamedTuple):
