@@ -33,14 +33,6 @@ from bothworlds.simulation.folder import Finished, has_another_study
 from bothworlds.simulation.runner import run_study
 
 
-def _complete_algorithms(_: click.Context, __: click.Parameter, text: str) -> list[CompletionItem]:
-    return _complete(known_algorithms(), text)
-
-
-def _complete_regimes(_: click.Context, __: click.Parameter, text: str) -> list[CompletionItem]:
-    return _complete(known_regimes(), text)
-
-
 def _complete(known: dict[str, Any], text: str) -> list[CompletionItem]:
     """Complete the last name of a list with commas."""
     before, comma, last = text.rpartition(",")
@@ -52,14 +44,14 @@ def _complete(known: dict[str, Any], text: str) -> list[CompletionItem]:
     "--algorithms",
     metavar="A,B,...",
     callback=names,
-    shell_complete=_complete_algorithms,
+    shell_complete=lambda _, __, text: _complete(known_algorithms(), text),
     help="Which [all main ones].",
 )
 @click.option(
     "--regimes",
     metavar="A,B,...",
     callback=names,
-    shell_complete=_complete_regimes,
+    shell_complete=lambda _, __, text: _complete(known_regimes(), text),
     help="Which [stochastic, adversarial, corrupted, margin, ad fatigue].",
 )
 @click.option("--horizon", type=Whole(min=2), default=NUMBERS["horizon"], show_default=True, help="Rounds T.")

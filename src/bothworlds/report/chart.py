@@ -48,9 +48,9 @@ class Chart:
     name: str
     title: str
     description: str
-    x_label: str
     y_label: str
     lines: list[Line]
+    x_label: str = "round t"
     x_log: bool = True
     y_log: bool = False
     y_limits: tuple[float, float] | None = None

@@ -8,7 +8,7 @@ from bothworlds.report.chart import Chart
 from bothworlds.report.palette import Style, bound_style
 from bothworlds.report.panels import Entry, Panel, Summary
 from bothworlds.report.svg import svg
-from bothworlds.report.tables import column_title, number, with_interval
+from bothworlds.report.tables import headline_rows, number, with_interval
 
 MOST_SHOWN = 12  # contexts and arms of a policy
 
@@ -53,27 +53,19 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]], *, caption: str, k
 
 def headline(summary: Summary) -> str:
     """Return the headline table: regret at the horizon with intervals, and the score."""
-    head = ["algorithm", *(escape(column_title(panel)) for panel in summary.panels), "score", "lowest score"]
+    head, *lines = headline_rows(summary)
     rows = []
-    for label in (label for label in summary.labels if label in summary.scores):
-        cells = [f"{key(summary.styles[label])}{escape(label)}"]
-        cells += [_headline_cell(panel, label, best=label in panel.leaders) for panel in summary.panels]
-        score = summary.scores[label]
-        rows.append([*cells, f"{score.value:.0f}", f"{score.half:.0f}"])
-    return table(
-        head,
-        rows,
-        caption="Mean at the horizon and its 95 % interval; marked: the best, and what cannot be told from it",
-        kind="headline",
-    )
+    for label, *values, score, lowest in lines:
+        told = zip(summary.panels, values, strict=True)
+        cells = [_headline_cell(cell, best=label in panel.leaders) for panel, cell in told]
+        rows.append([f"{key(summary.styles[label])}{escape(label)}", *cells, score, lowest])
+    caption = "Mean at the horizon and its 95 % interval; marked: the best, and what cannot be told from it"
+    return table([*map(escape, head[:-1]), "lowest score"], rows, caption=caption, kind="headline")
 
 
-def _headline_cell(panel: Panel, label: str, *, best: bool) -> str:
+def _headline_cell(cell: str, *, best: bool) -> str:
     """Return one cell of the headline table."""
-    found = [entry for entry in panel.entries if entry.label == label]
-    if not found:
-        return "–"
-    value, _, half = with_interval(panel.headline(found[0])).partition(" ± ")
+    value, _, half = cell.partition(" ± ")
     interval = f"<small>± {half}</small>" if half else ""
     mark = ' class="best"' if best else ""
     return f"<td{mark}>{value}{interval}</td>"

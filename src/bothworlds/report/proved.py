@@ -6,9 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bothworlds.algorithms.exponential.real_ftrl import RealFTRL
-from bothworlds.environments import Environment
 from bothworlds.kernels.arrays import Floats, Ints
-from bothworlds.report.theorems import covered_as
+from bothworlds.report.theorems import covered_as, known_of
 from bothworlds.simulation.results import Results
 from bothworlds.simulation.study import Cell
 from bothworlds.theory.bounds import Bound, bounds
@@ -60,7 +59,7 @@ def proved_bound(cell: Cell) -> Bound | None:
     environment = cell.make_environment()
     if environment.reacts:
         return None
-    known = _known(cell, environment) if environment.stochastic else {}
+    *_, known = known_of(environment, cell)  # the one that says most comes last
     design = cell.algorithm_options.get("design", "joint-g")
     table = bounds(environment.problem, horizon=numbers["horizon"], design=design, **known)
     return next(bound for bound in reversed(table.bounds) if bound.name == name)  # that of the regime comes last
@@ -81,16 +80,3 @@ def _name(cell: Cell) -> str | None:
     if isinstance(algorithm, RealFTRL) and algorithm.horizon != cell.numbers["horizon"]:
         return None
     return covered_as(algorithm)
-
-
-def _known(cell: Cell, environment: Environment) -> dict[str, Any]:
-    """Return gap, margin and corruption of a world with a fixed parameter."""
-    sizes = {
-        **cell.sizes,
-        **{key: cell.environment_options[key] for key in cell.sizes if key in cell.environment_options},
-    }
-    if sizes["margin"] is not None:
-        known = {"gap": sizes["gap"], "margin": sizes["margin"]}
-    else:
-        known = {"gap": environment.gap}
-    return {**known, "corruption": environment.budget} if environment.budget > 0.0 else known

@@ -38,14 +38,10 @@ def with_interval(estimate: Estimate) -> str:
     return f"{_rounded(estimate.value, digits)} ± {_rounded(estimate.half, digits)}"
 
 
-def column_title(panel: Panel) -> str:
-    """Return the name of a panel, and what is measured where it is not regret."""
-    return f"{panel.name} (reward)" if panel.environment.reacts else panel.name
-
-
 def headline_rows(summary: Summary) -> list[list[str]]:
     """Return the headline table: a row of titles, then one row per algorithm."""
-    rows = [["algorithm", *(column_title(panel) for panel in summary.panels), "score", "lowest"]]
+    titles = [f"{panel.name} (reward)" if panel.environment.reacts else panel.name for panel in summary.panels]
+    rows = [["algorithm", *titles, "score", "lowest"]]
     for label in summary.labels:
         if label not in summary.scores:
             continue

@@ -42,7 +42,10 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
     a     10
     """
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = ["  ".join(_padded(cell, widths[i], i) for i, cell in enumerate(row)).rstrip() for row in rows]
+    lines = []
+    for first, *others in rows:
+        cells = [first.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True))]
+        lines.append("  ".join(cells).rstrip())
     lines.insert(1, "  ".join("-" * width for width in widths))
     return "\n".join(lines)
 
@@ -50,10 +53,6 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
 def _width(text: str) -> int:
     """Return how many characters the longest line has."""
     return max(len(line) for line in text.splitlines())
-
-
-def _padded(cell: str, width: int, column: int) -> str:
-    return cell.ljust(width) if column == 0 else cell.rjust(width)
 
 
 def reward_text(panel: Panel) -> str:

@@ -74,11 +74,11 @@ def _tables(
 ) -> list[BoundTable]:
     """Return the bounds of an environment, for each way to describe it."""
     explore = design_for(environment.problem, design)
-    known = _known(environment, cells[environment])
+    known = known_of(environment, cells[environment])
     return [bounds(environment.problem, horizon=horizon, design=explore, **given) for given in known]
 
 
-def _known(environment: Environment, cell: Cell) -> Iterator[dict[str, float]]:
+def known_of(environment: Environment, cell: Cell) -> Iterator[dict[str, float]]:
     """Yield what is known of nature, as arguments of `bounds`: nothing, a smallest gap, a margin condition."""
     if not environment.stochastic:
         yield {}
