@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,23 +22,6 @@ from bothworlds.theory import lemmas
 from bothworlds.theory.path import path_terms
 
 ROUNDING = 1e-9  # of the largest number involved: how much the inequality may fail by rounding
-
-
-class Row(NamedTuple):
-    """What is recorded at a checkpoint, in the order of `Diagnosis`."""
-
-    omega: float
-    learning_rate: float
-    exploration_rate: float
-    leverage: float
-    step: float
-    largest_step: float
-    evaluations: float
-    stability: float
-    penalty: float
-    exploration: float
-    estimated_regret: float
-    slack: float
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -139,10 +122,8 @@ def diagnose(
         return watched[0]
 
     outcome = play_in_python(start, setting, whole(replication, 0, "replication"), trace=True)
-    columns = {
-        name: np.array(values) for name, values in zip(Row._fields, zip(*watched[0].rows, strict=True), strict=True)
-    }
-    allowed = watched[0].allowed
+    rows, allowed = watched[0].rows, watched[0].allowed
+    columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
     return Diagnosis(rounds=setting.checkpoints, allowed=allowed, outcome=outcome, **columns)
 
 
@@ -154,7 +135,7 @@ class _Watched:
         self.alpha = algorithm.alpha if isinstance(algorithm, LCTsallisINF) else 1.0
         self.allowed = algorithm.step_limit if isinstance(algorithm, LCTsallisINF) else 1.0
         self.z = algorithm.machine(policy.problem).known.z
-        self.rows: list[Row] = []
+        self.rows: list[dict[str, float]] = []
         S, K = policy.problem.available.shape
         self.sums = np.zeros((2, S))  # stability, penalty
         self.estimates, self.mean = np.zeros((S, K)), np.zeros(S)
@@ -207,8 +188,8 @@ class _Watched:
         step = float((eta * largest * q ** (1.0 - self.alpha))[problem.available].max())
         return float(lemmas.omega(q)), float(leverage[problem.available].max()), step
 
-    def _row(self, t: int, plan: tuple[float, float, float, float], eta: float, gamma: float) -> Row:
-        """Return the record of a checkpoint; refuse a path that breaks the FTRL inequality."""
+    def _row(self, t: int, plan: tuple[float, float, float, float], eta: float, gamma: float) -> dict[str, float]:
+        """Return what `Diagnosis` has of a checkpoint, by name; refuse a path that breaks the FTRL inequality."""
         problem = self.policy.problem
         g, offered = problem.probabilities, problem.available
         bound = self.sums.sum(axis=0)
@@ -222,17 +203,17 @@ class _Watched:
             )
         best = np.where(offered, regret, -np.inf).max(axis=1)
         omega, leverage, step, evaluations = plan
-        return Row(
-            omega=omega,
-            learning_rate=eta,
-            exploration_rate=gamma,
-            leverage=leverage,
-            step=step,
-            largest_step=self.largest,
-            evaluations=evaluations,
-            stability=float(g @ self.sums[0]),
-            penalty=float(g @ self.sums[1]),
-            exploration=self.explored,
-            estimated_regret=float(g @ best),
-            slack=slack,
-        )
+        return {
+            "omega": omega,
+            "learning_rate": eta,
+            "exploration_rate": gamma,
+            "leverage": leverage,
+            "step": step,
+            "largest_step": self.largest,
+            "evaluations": evaluations,
+            "stability": float(g @ self.sums[0]),
+            "penalty": float(g @ self.sums[1]),
+            "exploration": self.explored,
+            "estimated_regret": float(g @ best),
+            "slack": slack,
+        }

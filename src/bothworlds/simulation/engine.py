@@ -20,14 +20,7 @@ from bothworlds.kernels.jit.compile import explained
 from bothworlds.kernels.random import Seed, key_from
 from bothworlds.plain import to_plain
 from bothworlds.problem.checks import whole
-from bothworlds.simulation.replication import (
-    Outcome,
-    Replications,
-    Setting,
-    lanes_for,
-    most_at_once,
-    play_in_python,
-)
+from bothworlds.simulation.replication import Outcome, Replications, Setting, lanes_for, most_at_once, play_in_python
 from bothworlds.simulation.results import Results, Run
 
 FIRST_SLICE = 100  # rounds; slices double until they last for a tenth of a second

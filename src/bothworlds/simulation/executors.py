@@ -69,15 +69,8 @@ def slices(cell: Cell) -> list[range]:
 
 def setting_of(cell: Cell) -> Setting:
     """Make the setting of a cell's run."""
-    numbers = cell.numbers
-    return make_setting(
-        cell.make_environment(),
-        numbers["horizon"],
-        numbers["seed"],
-        numbers["checkpoints"],
-        numbers["delay"],
-        numbers["batch"],
-    )
+    given = (cell.numbers[name] for name in ("horizon", "seed", "checkpoints", "delay", "batch"))
+    return make_setting(cell.make_environment(), *given)
 
 
 def play_slice(cell: Cell, first: int, count: int, threads: int, expected: tuple[str, ...]) -> Slice:

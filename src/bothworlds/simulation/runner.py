@@ -6,9 +6,10 @@ from collections.abc import Generator, Iterable
 from concurrent.futures import Executor
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from bothworlds.errors import StudyError
-from bothworlds.simulation.engine import Device, Progress, simulate
+from bothworlds.simulation.engine import Device, simulate
 from bothworlds.simulation.executors import Finished, run_on
 from bothworlds.simulation.folder import CELLS, finished_cell, write_study
 from bothworlds.simulation.progress import Watch, shown
@@ -102,7 +103,7 @@ def _in_turn(cells: list[Cell], folder: Path, threads: int | None, watch: Watch,
         done: Results | Exception
         try:
             unfinished = folder / f"{cell.key}.unfinished.npz"
-            done = run_cell(cell, threads=threads, progress=watch.advance, device=device, unfinished=unfinished)
+            done = _run(cell, threads=threads, progress=watch.advance, device=device, unfinished=unfinished)
         except Exception as error:
             done = error
         yield cell, done
@@ -150,27 +151,9 @@ def check_device(device: Device, executor: Executor | None = None) -> None:
         gpu.require_gpu()
 
 
-def run_cell(
-    cell: Cell,
-    *,
-    threads: int | None = None,
-    progress: Progress | None = None,
-    device: Device = "cpu",
-    unfinished: Path | None = None,
-) -> Results:
-    """Run one cell; its numbers depend on nothing outside the cell."""
-    numbers, environment = cell.numbers, cell.make_environment()
-    return simulate(
-        environment,
-        fixed_policies(environment) if _is_replayed(cell) else {"cell": cell.make_algorithm()},
-        horizon=numbers["horizon"],
-        replications=numbers["replications"],
-        rng=numbers["seed"],
-        checkpoints=numbers["checkpoints"],
-        delay=numbers["delay"],
-        batch=numbers["batch"],
-        threads=threads,
-        progress=progress,
-        device=device,
-        unfinished=unfinished,
-    )
+def _run(cell: Cell, **how: Any) -> Results:
+    """Run one cell, with ``how`` for `simulate`; what comes out depends on nothing outside the cell."""
+    environment = cell.make_environment()
+    given: dict[str, Any] = dict(cell.numbers)
+    algorithms = fixed_policies(environment) if _is_replayed(cell) else {"cell": cell.make_algorithm()}
+    return simulate(environment, algorithms, rng=given.pop("seed"), **given, **how)

@@ -23,15 +23,7 @@ from bothworlds.kernels.contract import KernelText, Machine, flat_known
 from bothworlds.kernels.random import stream_key
 from bothworlds.simulation.driver import Slice
 from bothworlds.simulation.gpu.columns import Extents, extents_of
-from bothworlds.simulation.gpu.threads import (
-    Columns,
-    Given,
-    Noted,
-    Stream,
-    cuda,
-    kernel_in_place,
-    kernel_in_threads,
-)
+from bothworlds.simulation.gpu.threads import Columns, Given, Noted, Stream, cuda, kernel_in_place, kernel_in_threads
 from bothworlds.simulation.gpu.unfinished import keep, name_of, take_up
 from bothworlds.simulation.replication import Outcome, Setting
 
