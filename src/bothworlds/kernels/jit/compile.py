@@ -114,7 +114,7 @@ def in_words(message: str, *, packs: bool) -> str:
 
 def source_hash(package: Path | None = None) -> str:
     """Return a short hash over all Python files of the package: names and contents."""
-    root = Path(__file__).parent.parent if package is None else package
+    root = Path(__file__).parents[2] if package is None else package
     digest = hashlib.blake2b(digest_size=10)
     for path in sorted(root.rglob("*.py")):
         digest.update(path.relative_to(root).as_posix().encode())
