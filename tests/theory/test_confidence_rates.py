@@ -1,0 +1,143 @@
+"""Rates and drift from counts: martingales by enumeration, ends against mpmath, error probabilities exactly."""
+
+import itertools
+import math
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bothworlds.theory.confidence import drift_of, log_rate_evidence, rate_interval
+
+COUNTS = st.integers(0, 400).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n)))
+
+
+def exact_evidence(n: int, s: float, m: float) -> mpmath.mpf:
+    with mpmath.workdps(50):
+        half, rate = mpmath.mpf("0.5"), mpmath.mpf(m)
+        mixture = mpmath.beta(half + s, half + n - s) / mpmath.beta(half, half)
+        return mixture / (rate**s * (1 - rate) ** (n - s))
+
+
+@pytest.mark.parametrize("m", [0.02, 0.3, 0.5])
+def test_evidence_against_the_true_rate_has_mean_one(m: float) -> None:
+    binary = [
+        math.prod(m if x else 1.0 - m for x in values) * math.exp(log_rate_evidence(12, sum(values), m))
+        for values in itertools.product((0, 1), repeat=12)
+    ]
+    assert math.fsum(binary) == pytest.approx(1.0, rel=1e-12)
+
+
+def test_evidence_is_smaller_still_for_observations_between() -> None:
+    law = {0.0: 0.5, 0.5: 0.25, 1.0: 0.25}  # mean 0.375
+    found = math.fsum(
+        math.prod(law[x] for x in values) * math.exp(log_rate_evidence(7, sum(values), 0.375))
+        for values in itertools.product(law, repeat=7)
+    )
+    assert found == pytest.approx(0.565, abs=0.001)
+
+
+@given(COUNTS, st.floats(0.01, 0.99))
+def test_evidence_is_the_closed_form(counts: tuple[int, int], m: float) -> None:
+    exact = float(mpmath.log(exact_evidence(*counts, m)))
+    assert float(log_rate_evidence(*counts, m)) == pytest.approx(exact, rel=1e-9, abs=1e-9)
+
+
+@given(COUNTS, st.sampled_from([0.01, 0.05, 0.5]))
+def test_the_ends_are_where_evidence_reaches_one_over_alpha(counts: tuple[int, int], alpha: float) -> None:
+    n, s = counts
+    low, high = (float(end) for end in rate_interval(n, s, alpha=alpha))
+    assert 0.0 <= low <= (s / n if n else 0.5) <= high <= 1.0
+    for end in (low, high):
+        if 0.0 < end < 1.0:
+            assert float(exact_evidence(n, s, end)) == pytest.approx(1.0 / alpha, rel=1e-6)
+    mirrored = [float(end) for end in rate_interval(n, n - s, alpha=alpha)]
+    assert mirrored == pytest.approx([1.0 - high, 1.0 - low], abs=1e-12)
+    wider = rate_interval(n, s, alpha=alpha / 2.0)
+    assert wider[0] <= low
+    assert wider[1] >= high
+
+
+def ever_outside(m: float, rounds: int, alpha: float) -> float:
+    """Return the exact probability that the interval of Bernoulli observations misses m at some time."""
+    inside = np.array([1.0])  # probability of every number of clicks, never outside so far
+    for n in range(1, rounds + 1):
+        inside = np.append(inside * (1.0 - m), 0.0) + np.insert(inside * m, 0, 0.0)
+        low, high = rate_interval(n, np.arange(n + 1), alpha=alpha)
+        inside[(low > m) | (high < m)] = 0.0
+    return 1.0 - float(inside.sum())
+
+
+@pytest.mark.parametrize(("m", "seen"), [(0.02, 0.029), (0.5, 0.035)])
+def test_the_rate_is_inside_at_all_times(m: float, seen: float) -> None:
+    assert ever_outside(m, 400, 0.05) == pytest.approx(seen, abs=0.001)  # 0.05 is allowed
+
+
+def test_rates_of_tables_and_of_nothing() -> None:
+    low, high = rate_interval([[0, 10], [100, 10**9]], [[0, 0], [100, 10**6]])
+    assert low[0, 0] == 0.0
+    assert high[0, 0] == 1.0
+    assert low[0, 1] == 0.0
+    assert high[1, 0] == 1.0
+    assert 0.0009 < low[1, 1] < 0.001 < high[1, 1] < 0.0011
+    for n, s in ((3, 4), (-1, 0), (2, math.nan)):
+        with pytest.raises(ValueError, match="cannot sum to"):
+            rate_interval(n, s)
+
+
+def test_evidence_of_drift_has_mean_one() -> None:
+    law = (0.2, 0.3, 0.5)
+    for strength in (None, 0.5, 20.0):
+        found = 0.0
+        for contexts in itertools.product(range(3), repeat=8):
+            chance = math.prod(law[x] for x in contexts)
+            found += chance * drift_of(np.bincount(contexts, minlength=3), law, strength=strength).evidence
+        assert found == pytest.approx(1.0, rel=1e-12)
+
+
+@given(st.lists(st.integers(0, 50), min_size=3, max_size=3), st.permutations(range(3)))
+def test_drift_is_the_closed_form_whatever_the_order(counts: list[int], order: list[int]) -> None:
+    law = np.array([0.2, 0.3, 0.5])
+    with mpmath.workdps(40):
+        exact = mpmath.gamma(3) / mpmath.gamma(3 + sum(counts))
+        for n, p in zip(counts, law.tolist(), strict=True):
+            exact *= mpmath.gamma(3 * mpmath.mpf(p) + n) / mpmath.gamma(3 * mpmath.mpf(p)) / mpmath.mpf(p) ** n
+        expected = float(mpmath.log(exact))
+    found = drift_of(counts, law)
+    assert found.log_evidence == pytest.approx(expected, abs=1e-9)
+    assert found.p_value == pytest.approx(min(1.0, math.exp(-expected)), rel=1e-9)
+    assert drift_of(np.array(counts)[order], law[order]).log_evidence == pytest.approx(expected, abs=1e-9)
+
+
+def test_false_alarms_are_seldom_and_change_is_found() -> None:
+    law = np.array([0.1, 0.2, 0.3, 0.4])
+    alarms, replications, rounds = 0, 400, np.arange(10, 2000, 10)
+    for r in range(replications):
+        contexts = np.random.default_rng(r).choice(4, size=2000, p=law)
+        counts = np.cumsum(np.eye(4)[contexts], axis=0)
+        alarms += any(drift_of(counts[n], law).p_value <= 0.05 for n in rounds)
+    assert alarms / replications <= 0.05  # 0.018 seen
+    fourfold = np.array([0.4, 0.2, 0.3, 0.4]) / 1.3
+    counts = np.cumsum(np.eye(4)[np.random.default_rng(0).choice(4, size=300, p=fourfold)], axis=0)
+    assert drift_of(counts[-1], law).p_value < 1e-6
+    assert drift_of(counts[-1], law).ratios.argmax() == 0
+
+
+def test_drift_at_the_edges() -> None:
+    assert drift_of([0, 0], [0.5, 0.5]).p_value == 1.0
+    assert drift_of([5, 0], [1.0, 0.0]).p_value == 1.0
+    never = drift_of([5, 1], [1.0, 0.0])
+    assert never.p_value == 0.0
+    assert never.evidence == math.inf
+    assert never.ratios.tolist() == [5 / 6, math.inf]
+    assert drift_of([10**6, 0], [0.5, 0.5]).evidence == math.inf
+    for counts, law, strength, words in (
+        ([1], [0.5, 0.5], None, "one count"),
+        ([1, -1], [0.5, 0.5], None, "none negative"),
+        ([1, 1], [0.5, 0.6], None, "sum to 1"),
+        ([1, 1], [0.5, 0.5], 0.0, "strength must be"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            drift_of(counts, law, strength=strength)
