@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections.abc import Callable
 
 import mpmath
 import numpy as np
@@ -9,7 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bothworlds.theory.confidence import drift_of, log_rate_evidence, rate_interval
+from bothworlds.theory.confidence import (
+    average_rate_interval,
+    drift_of,
+    log_average_evidence,
+    log_rate_evidence,
+    rate_interval,
+)
 
 COUNTS = st.integers(0, 400).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n)))
 
@@ -118,7 +125,7 @@ def test_false_alarms_are_seldom_and_change_is_found() -> None:
         contexts = np.random.default_rng(r).choice(4, size=2000, p=law)
         counts = np.cumsum(np.eye(4)[contexts], axis=0)
         alarms += any(drift_of(counts[n], law).p_value <= 0.05 for n in rounds)
-    assert alarms / replications <= 0.05  # 0.018 seen
+    assert alarms / replications <= 0.05  # 0.02 seen
     fourfold = np.array([0.4, 0.2, 0.3, 0.4]) / 1.3
     counts = np.cumsum(np.eye(4)[np.random.default_rng(0).choice(4, size=300, p=fourfold)], axis=0)
     assert drift_of(counts[-1], law).p_value < 1e-6
@@ -141,3 +148,58 @@ def test_drift_at_the_edges() -> None:
     ):
         with pytest.raises(ValueError, match=words):
             drift_of(counts, law, strength=strength)
+
+
+def test_evidence_of_averages_has_a_mean_of_one_at_most_whatever_the_rates_do() -> None:
+    """Rates that depend on all that was seen before: every path of 10 clicks, with the sum of its own rates."""
+    rules: list[Callable[[tuple[int, ...]], float]] = [
+        lambda seen: 0.3,
+        lambda seen: 0.1 + 0.8 * (sum(seen) % 2),
+        lambda seen: 1.0 / (2 + len(seen)),
+    ]
+    for rule in rules:
+        found = 0.0
+        for values in itertools.product((0, 1), repeat=10):
+            rates = [rule(values[:i]) for i in range(10)]
+            chance = math.prod(rate if x else 1.0 - rate for x, rate in zip(values, rates, strict=True))
+            found += chance * math.exp(log_average_evidence(10, sum(values), sum(rates) / 10))
+        assert 0.3 < found <= 1.0
+
+
+@given(COUNTS, st.sampled_from([0.01, 0.05, 0.5]))
+def test_the_ends_for_averages(counts: tuple[int, int], alpha: float) -> None:
+    n, s = counts
+    low, high = (float(end) for end in average_rate_interval(n, s, alpha=alpha))
+    assert 0.0 <= low <= (s / n if n else 0.5) <= high <= 1.0
+    for end in (low, high):
+        if 0.0 < end < 1.0:
+            assert float(log_average_evidence(n, s, end)) == pytest.approx(-math.log(alpha), rel=1e-6)
+    mirrored = [float(end) for end in average_rate_interval(n, n - s, alpha=alpha)]
+    assert mirrored == pytest.approx([1.0 - high, 1.0 - low], abs=1e-12)
+
+
+@given(st.integers(0, 60), st.floats(0.0, 60.0))
+def test_evidence_of_averages_is_the_closed_form(s: int, total: float) -> None:
+    with mpmath.workdps(40):
+        sides = []
+        for clicks, rates in ((s, mpmath.mpf(total)), (60 - s, 60 - mpmath.mpf(total))):
+            prior = mpmath.sqrt(mpmath.mpf("0.5")) / mpmath.gamma("0.5")
+            sides.append(mpmath.exp(rates) * prior * mpmath.gamma(clicks + 0.5) / (rates + 0.5) ** (clicks + 0.5))
+        exact = float(mpmath.log(sum(sides) / 2))
+    assert float(log_average_evidence(60, s, total / 60)) == pytest.approx(exact, abs=1e-9)
+
+
+def test_averages_of_rates_that_change_are_inside_at_all_times() -> None:
+    """A rate that jumps with what was clicked last; 0.1 is allowed, 0.03 seen (of 300)."""
+    wrong, replications = 0, 100
+    for r in range(replications):
+        rng = np.random.default_rng(r)
+        clicks, rates, last = np.zeros(500), np.zeros(500), 0.0
+        for i in range(500):
+            rates[i] = 0.05 + 0.4 * last + 0.3 * (i > 250)
+            clicks[i] = last = float(rng.random() < rates[i])
+        n = np.arange(1, 501)
+        low, high = average_rate_interval(n, np.cumsum(clicks), alpha=0.1)
+        average = np.cumsum(rates) / n
+        wrong += bool(((average < low) | (average > high)).any())
+    assert wrong / replications <= 0.1

@@ -1,5 +1,6 @@
 """Intervals for means and rates, and a test of drift: most hold at any time, however often one looks."""
 
+from bothworlds.theory.confidence.averages import average_rate_interval, log_average_evidence
 from bothworlds.theory.confidence.bernstein import BernsteinSequence
 from bothworlds.theory.confidence.betting import BettingSequence
 from bothworlds.theory.confidence.boundaries import normal_mixture_boundary, stitched_boundary
@@ -11,10 +12,12 @@ __all__ = [
     "BernsteinSequence",
     "BettingSequence",
     "Drift",
+    "average_rate_interval",
     "clopper_pearson",
     "drift_of",
     "empirical_bernstein_interval",
     "hoeffding_interval",
+    "log_average_evidence",
     "log_rate_evidence",
     "normal_mixture_boundary",
     "rate_interval",

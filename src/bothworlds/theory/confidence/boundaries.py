@@ -32,8 +32,8 @@ def stitched_boundary(
     """Return the boundary stitched from pieces of growing length, which follows the law of the iterated logarithm.
 
     k sqrt(v l(v)) with l(v) = s log log(eta v/m) + log(zeta(s)/((alpha/2) log(eta)^s)) and
-    k = (eta^(1/4) + eta^(-1/4))/sqrt(2), for v >= m = begins_at, and its value at m before (Howard, Ramdas, McAuliffe and
-    Sekhon 2021, Theorem 1, with c = 0; both sides by a union bound).
+    k = (eta^(1/4) + eta^(-1/4))/sqrt(2), for v >= m = begins_at, and its value at m before (Howard, Ramdas, McAuliffe
+    and Sekhon 2021, Theorem 1, with c = 0; both sides by a union bound).
 
     >>> round(stitched_boundary(25.0, begins_at=25.0) / 100, 4)
     0.1576

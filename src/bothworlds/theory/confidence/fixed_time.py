@@ -24,7 +24,7 @@ def empirical_bernstein_interval(
 ) -> tuple[float, float]:
     """Return mean +- (sqrt(2 V log(4/alpha)/n) + 7 log(4/alpha)/(3 (n - 1))) within [0, 1].
 
-    Maurer and Pontil 2009, Theorem 4, on both sides. ``variance`` is the sample variance V with n - 1 in its denominator.
+    Maurer and Pontil 2009, Theorem 4, on both sides. ``variance`` is the sample variance V, over n - 1.
 
     >>> [round(end, 4) for end in empirical_bernstein_interval(1000, 0.02, 0.0196)]
     [0.0, 0.0433]

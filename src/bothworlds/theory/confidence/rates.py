@@ -18,10 +18,10 @@ import numpy as np
 
 from bothworlds.kernels.arrays import Floats
 from bothworlds.theory.confidence.checks import checked_alpha, checked_counts
+from bothworlds.theory.confidence.special import log_gamma
 
 JEFFREYS = (0.5, 0.5)
 HALVINGS = 64
-_log_gamma = np.vectorize(math.lgamma, otypes=[np.float64])
 
 
 def log_rate_evidence(count: Any, total: Any, rate: Any, *, prior: tuple[float, float] = JEFFREYS) -> Floats:
@@ -67,7 +67,7 @@ def _end(n: Floats, s: Floats, room: Floats, outside: Floats, inside: Floats) ->
 def _log_mixture(n: Floats, s: Floats, prior: tuple[float, float]) -> Floats:
     a, b = prior
     begin = math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
-    return np.asarray(_log_gamma(a + s) + _log_gamma(b + n - s) - _log_gamma(a + b + n) - begin)
+    return np.asarray(log_gamma(a + s) + log_gamma(b + n - s) - log_gamma(a + b + n) - begin)
 
 
 def _log_likelihood(n: Floats, s: Floats, m: Floats) -> Floats:

@@ -1,12 +1,27 @@
-"""The few special functions that intervals need: the beta distribution, and Riemann's zeta; no package beyond math."""
+"""The few special functions that intervals need: the beta distribution, and Riemann's zeta; no package beyond these."""
 
 import math
 from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from bothworlds.kernels.arrays import Floats
 
 TINY = 1e-300
 CLOSE = 1e-15
 MOST_STEPS = 100_000
 HALVINGS = 200  # more than a double can tell apart
+_LOG_GAMMA = np.frompyfunc(math.lgamma, 1, 1)
+
+
+def log_gamma(x: Any) -> Floats:
+    """Return log Gamma(x) of every number of an array.
+
+    >>> log_gamma([1.0, 2.0]).tolist()
+    [0.0, 0.0]
+    """
+    return np.asarray(_LOG_GAMMA(x), dtype=np.float64)
 
 
 def log_beta(a: float, b: float) -> float:
