@@ -101,3 +101,9 @@ def test_the_busiest_contexts_are_shown() -> None:
 def test_mistakes_are_refused(wrong: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         bw.health_of(PROBLEM, **{**GOOD, **wrong})
+
+
+def test_an_alarm_elsewhere_is_read_here() -> None:
+    alarm = bw.DriftAlarm.against(PROBLEM.probabilities).observe([0, 100])
+    found = bw.health_of(PROBLEM, **GOOD, drift=alarm.drift)
+    assert [reading.name for reading in found.alarms] == ["traffic"]

@@ -45,7 +45,9 @@ GROUPS: dict[str, list[str]] = {
     ],
     "Tunings and covariances": ["Paper", "Certified", "Matched", "Adaptive", "MGR", "Reservoir", "TuningWarning"],
     "Theory": ["bounds", "Bound", "BoundTable", "design", "Design", "Forecast", "ftrl_point", "transformation"],
-    "Intervals at any time": ["BettingSequence", "BernsteinSequence", "rate_interval", "drift_of", "Drift"],
+    "Intervals at any time": [
+        "BettingSequence", "BernsteinSequence", "rate_interval", "drift_of", "Drift", "DriftAlarm",
+    ],
     "Simulation": [
         "simulate", "replay", "diagnose", "Diagnosis", "Results", "load_results", "Study", "run_study",
         "check_algorithm", "check_environment",

@@ -57,6 +57,7 @@ from .theory.bounds import transformation as transformation
 from .theory.confidence import BernsteinSequence as BernsteinSequence
 from .theory.confidence import BettingSequence as BettingSequence
 from .theory.confidence import Drift as Drift
+from .theory.confidence import DriftAlarm as DriftAlarm
 from .theory.confidence import drift_of as drift_of
 from .theory.confidence import rate_interval as rate_interval
 from .theory.design import Design as Design

@@ -76,7 +76,14 @@ class Health:
 
 
 def health_of(
-    problem: Problem, *, decided: Any, answered: Any, rewards: Any, probabilities: Any, alpha: float = 0.05
+    problem: Problem,
+    *,
+    decided: Any,
+    answered: Any,
+    rewards: Any,
+    probabilities: Any,
+    drift: Drift | None = None,
+    alpha: float = 0.05,
 ) -> Health:
     """Read the health of a policy from its counts.
 
@@ -91,6 +98,9 @@ def health_of(
         [-1, 1].
     probabilities
         The policy's plan now, (contexts, arms).
+    drift
+        What a `DriftAlarm` found, which sees a change soon; without it, all decisions together are held against the
+        law.
     alpha
         The probability that any interval is ever wrong; and a change of traffic is reported at this level.
 
@@ -133,7 +143,7 @@ def health_of(
         _rates(names, n.sum(axis), k.sum(axis), r.sum(axis), limits, alpha / 2.0)
         for names, axis in ((problem.arms, 0), (problem.contexts, 1))
     )
-    drift = drift_of(n.sum(1), problem.probabilities)
+    drift = drift_of(n.sum(1), problem.probabilities) if drift is None else drift
     return Health(
         arms,
         contexts,

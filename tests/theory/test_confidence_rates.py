@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bothworlds.theory.confidence import (
+    DriftAlarm,
     average_rate_interval,
     drift_of,
     log_average_evidence,
@@ -203,3 +204,54 @@ def test_averages_of_rates_that_change_are_inside_at_all_times() -> None:
         average = np.cumsum(rates) / n
         wrong += bool(((average < low) | (average > high)).any())
     assert wrong / replications <= 0.1
+
+
+def test_evidence_of_an_alarm_has_the_mean_of_its_weights() -> None:
+    """Every sequence of 7 batches of one or two contexts; tests given up take their weights along."""
+    law, found = (0.3, 0.7), 0.0
+    for contexts in itertools.product(range(2), repeat=9):
+        chance, alarm = math.prod(law[x] for x in contexts), DriftAlarm.against(law)
+        for batch in np.split(np.array(contexts), [1, 3, 4, 6, 7, 8]):
+            before, alarm = alarm, alarm.observe(np.bincount(batch, minlength=2))
+        starts = (*before.starts, before.batches)
+        rows = np.vstack([before.counts, np.zeros(2)]) + np.bincount(contexts[8:], minlength=2)
+        found += chance * sum(
+            drift_of(row, law).evidence / ((j + 1) * (j + 2)) for j, row in zip(starts, rows, strict=True)
+        )
+    assert starts == (0, 2, 3, 4, 5, 6)
+    assert found == pytest.approx(sum(1 / ((j + 1) * (j + 2)) for j in starts), rel=1e-12)
+
+
+def test_an_alarm_finds_a_change_that_all_counts_together_hide() -> None:
+    law, changed = np.array([0.1, 0.2, 0.3, 0.4]), np.array([0.4, 0.2, 0.3, 0.4]) / 1.3
+    false, delays, replications = 0, [], 20
+    for r in range(replications):
+        rng, alarm, counts = np.random.default_rng(r), DriftAlarm.against(law), np.zeros(4)
+        for _ in range(300):
+            batch = rng.multinomial(50, law)
+            alarm, counts = alarm.observe(batch), counts + batch
+        false += alarm.drift.p_value <= 0.05
+        assert len(alarm.starts) <= 2 * math.log2(300) + 4
+        delay = 0
+        while alarm.drift.p_value > 0.05:
+            delay += 50
+            batch = rng.multinomial(50, changed)
+            alarm, counts = alarm.observe(batch), counts + batch
+        delays.append(delay)
+        assert drift_of(counts, law).p_value > 0.05
+        assert alarm.drift.ratios[0] > 1.5
+    assert false == 0
+    assert np.mean(delays) < 250  # 140 contexts after 15,000 with the old law
+
+
+def test_an_alarm_stays_and_begins_with_nothing() -> None:
+    alarm = DriftAlarm.against([0.5, 0.5])
+    assert alarm.drift.p_value == 1.0
+    rung = alarm.observe([100, 0])
+    assert rung.drift.p_value < 1e-20
+    assert rung.observe([50, 150]).drift.p_value == rung.drift.p_value
+    assert repr(rung).startswith("DriftAlarm(2 contexts, 1 batches, p = ")
+    with pytest.raises(ValueError, match="one count"):
+        alarm.observe([1, 2, 3])
+    with pytest.raises(ValueError, match="sum to 1"):
+        DriftAlarm.against([0.5, 0.6])

@@ -4,6 +4,7 @@ from bothworlds.theory.confidence.averages import average_rate_interval, log_ave
 from bothworlds.theory.confidence.bernstein import BernsteinSequence
 from bothworlds.theory.confidence.betting import BettingSequence
 from bothworlds.theory.confidence.boundaries import normal_mixture_boundary, stitched_boundary
+from bothworlds.theory.confidence.change import DriftAlarm
 from bothworlds.theory.confidence.drift import Drift, drift_of
 from bothworlds.theory.confidence.fixed_time import clopper_pearson, empirical_bernstein_interval, hoeffding_interval
 from bothworlds.theory.confidence.rates import log_rate_evidence, rate_interval
@@ -12,6 +13,7 @@ __all__ = [
     "BernsteinSequence",
     "BettingSequence",
     "Drift",
+    "DriftAlarm",
     "average_rate_interval",
     "clopper_pearson",
     "drift_of",

@@ -11,7 +11,7 @@ Theorem 1, with the prior centred at g). It depends on the counts only.
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -28,6 +28,14 @@ class Drift:
 
     log_evidence: float
     ratios: Floats
+
+    @classmethod
+    def of(cls, log_evidence: float, counts: Floats, law: Floats) -> Self:
+        """Make it from evidence and the counts that gave it."""
+        total = max(float(counts.sum()), 1.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratios = np.where(law > 0.0, counts / (total * law), np.where(counts > 0.0, math.inf, 1.0))
+        return cls(log_evidence, ratios)
 
     @property
     def evidence(self) -> float:
@@ -58,23 +66,33 @@ def drift_of(counts: Any, law: Any, *, strength: float | None = None) -> Drift:
     >>> drift_of([80, 20], [0.5, 0.5]).p_value < 1e-6
     True
     """
-    n, g = np.asarray(counts, dtype=np.float64), np.asarray(law, dtype=np.float64)
-    if n.shape != g.shape or n.ndim != 1 or not (np.isfinite(n) & (n >= 0.0)).all():
-        raise ValueError(f"give one count, none negative, for each of {g.size} probabilities; got shape {n.shape}")
-    if (g < 0.0).any() or abs(float(g.sum()) - 1.0) > 1e-9:
+    g, k = checked_law(law, strength)
+    n = checked_visits(counts, g)
+    return Drift.of(log_evidence(n, g, k), n, g)
+
+
+def checked_law(law: Any, strength: float | None) -> tuple[Floats, float]:
+    """Return the stated law and the strength of the prior around it."""
+    g = np.asarray(law, dtype=np.float64)
+    if g.ndim != 1 or not (g >= 0.0).all() or abs(float(g.sum()) - 1.0) > 1e-9:
         raise ValueError(
             f"the stated law must have no negative probability and sum to 1; it sums to {float(g.sum())!r}"
         )
     k = float(len(g)) if strength is None else float(strength)
     if not 0.0 < k < math.inf:
         raise ValueError(f"strength must be a positive number of observations; got {strength!r}")
-    total = float(n.sum())
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratios = np.where(g > 0.0, n / (max(total, 1.0) * g), np.where(n > 0.0, math.inf, 1.0))
-    return Drift(_log_evidence(n, g, k), ratios)
+    return g, k
 
 
-def _log_evidence(n: Floats, g: Floats, k: float) -> float:
+def checked_visits(counts: Any, law: Floats) -> Floats:
+    """Return counts of contexts as numbers."""
+    n = np.asarray(counts, dtype=np.float64)
+    if n.shape != law.shape or not (np.isfinite(n) & (n >= 0.0)).all():
+        raise ValueError(f"give one count, none negative, for each of {law.size} probabilities; got shape {n.shape}")
+    return n
+
+
+def log_evidence(n: Floats, g: Floats, k: float) -> float:
     """Return log E_n."""
     if (n[g == 0.0] > 0.0).any():
         return math.inf
