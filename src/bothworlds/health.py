@@ -139,6 +139,7 @@ def health_of(
     if (k > n).any() or (k < 0.0).any():
         raise ValueError("no pair of context and arm can have more answers than decisions, or less than none")
     limits = problem.reward_range or (-1.0, 1.0)
+    _check_rewards(k, r, limits)
     arms, contexts = (
         _rates(names, n.sum(axis), k.sum(axis), r.sum(axis), limits, alpha / 2.0)
         for names, axis in ((problem.arms, 0), (problem.contexts, 1))
@@ -163,13 +164,22 @@ def _table_of(values: Any, shape: tuple[int, ...], name: str) -> Floats:
     return table
 
 
+def _check_rewards(k: Floats, r: Floats, limits: tuple[float, float]) -> None:
+    """Refuse sums that answers within the range of rewards cannot have."""
+    low, high = limits
+    slack = 1e-9 * (k + 1.0) * max(abs(low), abs(high))
+    wrong = (r < low * k - slack) | (r > high * k + slack)
+    if wrong.any():
+        raise ValueError(f"{k[wrong][0]:g} rewards in [{low:g}, {high:g}] cannot sum to {r[wrong][0]:g}")
+
+
 def _rates(
     names: Sequence[str], n: Floats, k: Floats, rewards: Floats, limits: tuple[float, float], alpha: float
 ) -> tuple[Rate, ...]:
     """Return the mean reward of each name, in the user's units."""
     low, high = limits
-    shares = (rewards - low * k) / (high - low)
-    ends = average_rate_interval(k, np.where(np.abs(shares) < 1e-9 * k, 0.0, shares), alpha=alpha / len(names))
+    shares = np.clip((rewards - low * k) / (high - low), 0.0, k)  # but for rounding they are
+    ends = average_rate_interval(k, shares, alpha=alpha / len(names))
     bottom, top = (low + (high - low) * end for end in ends)
     means = [total / count if count else math.nan for total, count in zip(rewards, k, strict=True)]
     parts = zip(names, n, k, means, bottom, top, strict=True)

@@ -16,7 +16,7 @@ def test_it_speaks_when_it_takes_long(capsys: pytest.CaptureFixture[str]) -> Non
         time.sleep(0.3)
     said = capsys.readouterr()
     assert said.out == ""
-    assert said.err.startswith("bothworlds: compiling 'step' for this machine")
+    assert said.err.startswith("bothworlds: compiling 'step', once for this machine")
     assert said.err.count("\n") == 1
 
 

@@ -1,6 +1,7 @@
 """The traffic mix: what is remembered, whatever the order, and what is refused."""
 
 import itertools
+import json
 import math
 from typing import Any
 
@@ -84,6 +85,22 @@ def test_a_change_is_followed() -> None:
 def test_mistakes_are_refused(make: Any, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         make()
+
+
+@pytest.mark.parametrize(
+    "mix",
+    [
+        bw.TrafficMix.known(PRIOR),
+        bw.TrafficMix.estimated(PRIOR, strength=7.5).observe([1, 2, 3]),
+        bw.TrafficMix.drifting(PRIOR, window=50).observe([30, 2, 3]),
+    ],
+)
+def test_files_bring_back_the_same_mix(mix: bw.TrafficMix) -> None:
+    again = bw.TrafficMix.from_dict(json.loads(json.dumps(mix.to_dict())))
+    assert again.to_dict() == mix.to_dict()
+    assert again.observe([5, 5, 0]).probabilities.tolist() == mix.observe([5, 5, 0]).probabilities.tolist()
+    with pytest.raises(ValueError, match="not a complete traffic mix"):
+        bw.TrafficMix.from_dict({"kind": "known"})
 
 
 def test_a_mix_cannot_be_changed() -> None:

@@ -17,7 +17,7 @@ from bothworlds.warming import warm_up
 @click.option("--algorithms", callback=names, help="Names, with commas [default: the tunings of LC-Tsallis-INF].")
 @json_option
 def warm(problem: Path | None, algorithms: list[str] | None, as_json: bool) -> None:
-    r"""Compile algorithms ahead of their first use, and keep the machine code on disk.
+    r"""Compile what policies need ahead of their first start, and keep the machine code on disk.
 
     The first start of an algorithm takes seconds to half a minute, later ones load what was compiled. Do this when a
     machine or an image is built; BOTHWORLDS_CACHE_DIR says where the code is kept. PROBLEM is a file written by

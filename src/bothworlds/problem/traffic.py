@@ -97,6 +97,28 @@ class TrafficMix:
         law = self.strength * self.prior + self.counts
         return _frozen(law / law.sum())
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the mix as plain values, for JSON."""
+        window = None if math.isinf(self.window) else self.window
+        arrays = {"prior": self.prior.tolist(), "counts": self.counts.tolist()}
+        return {"kind": self.kind, "strength": self.strength, "window": window, "observed": self.observed, **arrays}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """Make a mix again of what `to_dict` returned.
+
+        >>> mix = TrafficMix.drifting([0.5, 0.5], window=10).observe([3, 1])
+        >>> TrafficMix.from_dict(mix.to_dict()).probabilities.tolist() == mix.probabilities.tolist()
+        True
+        """
+        try:
+            kind, k, window = values["kind"], values["strength"], values["window"]
+            begun = cls._begin(kind, values["prior"], k, math.inf if window is None else window)
+            counts = checks.frozen_array(values["counts"], "counts")
+            return replace(begun, counts=counts, observed=int(values["observed"]))
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"this is not a complete traffic mix: {error!r}") from None
+
     def __repr__(self) -> str:
         remembered = f", window {self.window:g}" if self.kind == "drifting" else ""
         return f"TrafficMix({self.kind}, {self.prior.size} contexts, {self.observed:,} observed{remembered})"

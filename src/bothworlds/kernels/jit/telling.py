@@ -31,10 +31,7 @@ def told(what: str, *, after: float = PATIENCE) -> Iterator[None]:
     if _UNTOLD.get():
         yield
         return
-    sentence = (
-        f"bothworlds: compiling {what} for this machine, which takes some seconds and is kept for later starts "
-        "(`bothworlds warm` does it beforehand)"
-    )
+    sentence = f"bothworlds: compiling {what}, once for this machine; `bothworlds warm` does it beforehand"
     timer = threading.Timer(after, lambda: print(sentence, file=sys.stderr, flush=True))
     timer.daemon = True
     timer.start()
