@@ -22,10 +22,10 @@ from bothworlds.theory.confidence import (
 COUNTS = st.integers(0, 400).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n)))
 
 
-def exact_evidence(n: int, s: float, m: float) -> mpmath.mpf:
+def exact_evidence(n: int, s: float, m: float, prior: tuple[float, float] = (0.5, 0.5)) -> mpmath.mpf:
     with mpmath.workdps(50):
-        half, rate = mpmath.mpf("0.5"), mpmath.mpf(m)
-        mixture = mpmath.beta(half + s, half + n - s) / mpmath.beta(half, half)
+        (a, b), rate = (mpmath.mpf(part) for part in prior), mpmath.mpf(m)
+        mixture = mpmath.beta(a + s, b + n - s) / mpmath.beta(a, b)
         return mixture / (rate**s * (1 - rate) ** (n - s))
 
 
@@ -47,10 +47,10 @@ def test_evidence_is_smaller_still_for_observations_between() -> None:
     assert found == pytest.approx(0.565, abs=0.001)
 
 
-@given(COUNTS, st.floats(0.01, 0.99))
-def test_evidence_is_the_closed_form(counts: tuple[int, int], m: float) -> None:
-    exact = float(mpmath.log(exact_evidence(*counts, m)))
-    assert float(log_rate_evidence(*counts, m)) == pytest.approx(exact, rel=1e-9, abs=1e-9)
+@given(COUNTS, st.floats(0.01, 0.99), st.sampled_from([(0.5, 0.5), (2.0, 7.5)]))
+def test_evidence_is_the_closed_form(counts: tuple[int, int], m: float, prior: tuple[float, float]) -> None:
+    exact = float(mpmath.log(exact_evidence(*counts, m, prior)))
+    assert float(log_rate_evidence(*counts, m, prior=prior)) == pytest.approx(exact, rel=1e-9, abs=1e-9)
 
 
 @given(COUNTS, st.sampled_from([0.01, 0.05, 0.5]))

@@ -53,11 +53,9 @@ def test_the_game_is_fair_whatever_the_law_and_the_ranges() -> None:
     assert total == pytest.approx([0.5, 0.5], rel=1e-12)
 
 
-def oracle(x: np.ndarray, *, alpha: float, candidates: int) -> tuple[float, float]:
-    """The interval by the formulas, with all capital of all times at once."""
-    m = np.linspace(0.0, 1.0, candidates + 2)[1:-1]
-    n = len(x)
-    t = np.arange(1, n + 1)
+def all_capital(x: np.ndarray, m: np.ndarray, *, alpha: float) -> list[np.ndarray]:
+    """What both gamblers hold at all times, against all candidates, by the formulas: (times, candidates) each."""
+    t = np.arange(1, len(x) + 1)
     mean = (0.5 + np.cumsum(x)) / (t + 1)
     variance = (0.25 + np.cumsum((x - mean) ** 2)) / (t + 1)
     before = np.concatenate([[0.25], variance[:-1]])
@@ -70,9 +68,25 @@ def oracle(x: np.ndarray, *, alpha: float, candidates: int) -> tuple[float, floa
             fixed = np.cumprod(1.0 + shares[:, None, None] * gain / room, axis=1).mean(axis=0)
             plug_in = np.cumprod(1.0 + np.minimum(bets[:, None], PLUG_IN_STAKE / room) * gain, axis=0)
         sides.append(0.5 * ((1.0 - PLUG_IN_SHARE) * fixed + PLUG_IN_SHARE * plug_in))
-    below, above = ((side >= 1.0 / alpha).any(axis=0) for side in sides)
-    low = m[below].max(initial=0.0)
-    return float(low), float(m[above].min(initial=1.0))
+    return sides
+
+
+def oracle(x: np.ndarray, *, alpha: float, candidates: int) -> tuple[float, float]:
+    """The interval by the formulas."""
+    m = np.linspace(0.0, 1.0, candidates + 2)[1:-1]
+    below, above = ((side >= 1.0 / alpha).any(axis=0) for side in all_capital(x, m, alpha=alpha))
+    return float(m[below].max(initial=0.0)), float(m[above].min(initial=1.0))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_capital_is_that_of_the_formulas(seed: int) -> None:
+    x, m, alpha = np.random.default_rng(seed).beta(1, 2, 200), np.linspace(0.0, 1.0, 21)[1:-1], 1e-3
+    sequence = fed(BettingSequence, x, alpha=alpha, candidates=19)
+    expected = all_capital(x, m, alpha=alpha)
+    still_in = np.all([(side < 1.0 / alpha).all(axis=0) for side in expected], axis=0)
+    assert 2 <= still_in.sum() <= 8
+    for side, other in zip(sequence.capital, expected, strict=True):
+        assert side[still_in] == pytest.approx(other[-1, still_in], rel=1e-9)
 
 
 @pytest.mark.parametrize("law", ["clicks", "beta", "drifting"])
