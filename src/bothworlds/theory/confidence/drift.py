@@ -6,7 +6,7 @@ Against the law g stands a mixture of all laws, p ~ Dirichlet(k g) with k pseudo
 
 While contexts are drawn from g this is a martingale of mean 1 (each factor is the predictive probability of the context
 seen, divided by g), so it ever reaches 1/alpha with probability alpha at most (Ville 1939; Lindon and Malek 2022,
-Theorem 1, with the prior centred at g). It depends on the counts only.
+here with the prior centred at g). It depends on the counts only.
 """
 
 import math
