@@ -35,7 +35,8 @@ AT_LENGTH = ("Algorithms", "Tunings and covariances")  # groups with a page of t
 GROUPS: dict[str, list[str]] = {
     "Problems and decisions": [
         "Problem", "Algorithm", "Policy", "Decision", "load", "SampledProblem", "SampledPolicy",
-        "DegenerateProblemWarning", "block_parameters", "stacked_parameters",
+        "TrafficMix", "DegenerateProblemWarning", "block_parameters", "stacked_parameters", "health_of", "Health",
+        "warm_up",
     ],
     "Algorithms": [
         "LCTsallisINF", "RealFTRL", "FTRLLC", "RealLinExp3", "RobustLinExp3", "PerContextTsallisINF", "PerContextExp3",
@@ -44,6 +45,9 @@ GROUPS: dict[str, list[str]] = {
     ],
     "Tunings and covariances": ["Paper", "Certified", "Matched", "Adaptive", "MGR", "Reservoir", "TuningWarning"],
     "Theory": ["bounds", "Bound", "BoundTable", "design", "Design", "Forecast", "ftrl_point", "transformation"],
+    "Intervals at any time": [
+        "BettingSequence", "BernsteinSequence", "rate_interval", "drift_of", "Drift", "DriftAlarm",
+    ],
     "Simulation": [
         "simulate", "replay", "diagnose", "Diagnosis", "Results", "load_results", "Study", "run_study",
         "check_algorithm", "check_environment",

@@ -28,12 +28,15 @@ from .decision import Decision as Decision
 from .errors import NumericalError as NumericalError
 from .errors import StudyError as StudyError
 from .ftrl import ftrl_point as ftrl_point
+from .health import Health as Health
+from .health import health_of as health_of
 from .loading import load as load
 from .policy import Algorithm as Algorithm
 from .policy import Policy as Policy
 from .problem import DegenerateProblemWarning as DegenerateProblemWarning
 from .problem import Problem as Problem
 from .problem import SampledProblem as SampledProblem
+from .problem import TrafficMix as TrafficMix
 from .problem import block_parameters as block_parameters
 from .problem import stacked_parameters as stacked_parameters
 from .sampled import SampledPolicy as SampledPolicy
@@ -51,10 +54,17 @@ from .theory.bounds import Bound as Bound
 from .theory.bounds import BoundTable as BoundTable
 from .theory.bounds import bounds as bounds
 from .theory.bounds import transformation as transformation
+from .theory.confidence import BernsteinSequence as BernsteinSequence
+from .theory.confidence import BettingSequence as BettingSequence
+from .theory.confidence import Drift as Drift
+from .theory.confidence import DriftAlarm as DriftAlarm
+from .theory.confidence import drift_of as drift_of
+from .theory.confidence import rate_interval as rate_interval
 from .theory.design import Design as Design
 from .theory.design import design as design
 from .theory.exponential import TuningWarning as TuningWarning
 from .theory.forecast import Forecast as Forecast
+from .warming import warm_up as warm_up
 
 __version__: str
 __all__: list[str]

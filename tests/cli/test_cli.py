@@ -47,7 +47,7 @@ def test_every_help_has_examples(name: str) -> None:
 
 
 def test_the_commands_that_were_promised() -> None:
-    assert {"new", "run", "report", "compare", "design", "bounds", "list", "show", "check"} <= set(COMMANDS)
+    assert {"new", "run", "report", "compare", "design", "bounds", "list", "show", "check", "warm"} <= set(COMMANDS)
 
 
 def test_the_reference_is_not_stale() -> None:
@@ -342,6 +342,21 @@ def test_plain_lines_where_there_is_no_terminal(
         watch.begin("one cell", 2.0)
         time.sleep(0.1)
     assert capsys.readouterr().err == ""
+
+
+def test_warm_compiles_by_name_for_any_problem(tmp_path: Path) -> None:
+    done = called("warm", "--algorithms", "uniform,LinUCB")
+    assert done.exit_code == 0
+    assert done.stdout.splitlines()[0] == "ready    seconds"
+    assert "uniform, compiled if need be" in done.stderr
+    path = tmp_path / "ads.json"
+    bw.Problem.from_sample(["mobile", "desktop"], arms=["red", "blue"]).save(path)
+    content = json.loads(called("warm", str(path), "--algorithms", "uniform", "--json").stdout)
+    assert content["seconds"]["uniform"] >= 0.0
+    assert called("warm", str(tmp_path / "none.json")).exit_code == 3
+    wrong = called("warm", "--algorithms", "adaptve")
+    assert wrong.exit_code == 2
+    assert "did you mean 'adaptive'?" in wrong.stderr
 
 
 def test_bounds_of_a_random_instance_and_of_a_file(tmp_path: Path) -> None:

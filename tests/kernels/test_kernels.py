@@ -176,6 +176,7 @@ def test_source_hash_sees_every_file(tmp_path: Path) -> None:
     second = source_hash(tmp_path)
     (tmp_path / "a.py").write_text("x = 2\n")
     assert len({first, second, source_hash(tmp_path)}) == 3
+    assert source_hash() == source_hash(Path(bothworlds.__file__).parent)  # algorithms and worlds included
 
 
 def test_only_our_own_old_caches_are_dropped(tmp_path: Path) -> None:

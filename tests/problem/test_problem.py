@@ -20,7 +20,7 @@ def test_sizes_names_and_rarity() -> None:
     assert problem.arms == ("0", "1", "2")
     assert problem.rarity == pytest.approx(5.0)
     assert problem.context_index("b") == problem.context_index(1) == 1
-    assert problem.context_index(np.int64(1)) == 1  # type: ignore[arg-type]
+    assert problem.context_index(np.int64(1)) == 1
 
 
 def test_names_may_look_like_numbers() -> None:
@@ -143,7 +143,7 @@ def test_stacking_preserves_losses_and_warns_where_it_is_degenerate() -> None:
 
 def test_from_a_data_frame() -> None:
     frame = pd.DataFrame({"device": ["mobile", "desktop", "mobile", "mobile"], "visits": [1, 2, 1, 3]})
-    problem = bw.Problem.from_sample(frame, arms=["red", "blue"])
+    problem = bw.Problem.from_sample(frame, arms=["red", "blue"], numeric=["visits"])
     assert problem.contexts == ("mobile, 1", "desktop, 2", "mobile, 3")
     assert problem.probabilities.tolist() == [0.5, 0.25, 0.25]
     assert problem.arm_independent_features().tolist() == [[1, 1, 0, 1], [1, 0, 1, 2], [1, 1, 0, 3]]

@@ -21,6 +21,7 @@ from bothworlds.cli.new import new
 from bothworlds.cli.report import report
 from bothworlds.cli.run import run
 from bothworlds.cli.show import show
+from bothworlds.cli.warm import warm
 
 
 class Commands(click.Group):
@@ -88,7 +89,7 @@ def main(ctx: click.Context) -> None:
         ctx.color = False
 
 
-for command in (compare, new, run, report, show, list_, check, design, bounds, completion):
+for command in (compare, new, run, report, show, list_, check, design, bounds, warm, completion):
     main.add_command(command)
 for command in (main, *main.commands.values()):  # docstrings are raw; click wants the character itself
     command.help = (command.help or "").replace("\\b\n", "\b\n")

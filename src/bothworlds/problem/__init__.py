@@ -2,10 +2,18 @@
 
 from bothworlds.problem.core import Problem
 from bothworlds.problem.sampled import SampledProblem
+from bothworlds.problem.traffic import TrafficMix
 from bothworlds.problem.transform import (
     DegenerateProblemWarning,
     block_parameters,
     stacked_parameters,
 )
 
-__all__ = ["DegenerateProblemWarning", "Problem", "SampledProblem", "block_parameters", "stacked_parameters"]
+__all__ = [
+    "DegenerateProblemWarning",
+    "Problem",
+    "SampledProblem",
+    "TrafficMix",
+    "block_parameters",
+    "stacked_parameters",
+]

@@ -82,6 +82,17 @@ def names_of(given: Sequence[Any] | None, count: int, word: str) -> tuple[str, .
     return names
 
 
+def check_catch_all(contexts: tuple[str, ...], other: str | None, *, rows: int | None) -> None:
+    """Refuse a catch-all that is no context, and rows that do not belong to the contexts one by one."""
+    if other is not None and other not in contexts:
+        raise ValueError(
+            f"other={other!r} must be one of the contexts. A sample has it as a row, or as its rare rows: raise rare="
+        )
+    last_is_other = other is not None and contexts[-1] == other
+    if rows is not None and rows != len(contexts) and not (last_is_other and rows == len(contexts) - 1):
+        raise ValueError(f"{rows} rows for {len(contexts)} contexts")
+
+
 def availability(given: Any, shape: tuple[int, int]) -> Bools:
     """Return the (S, K) table of offered arms, read-only; every context must offer one."""
     table = np.ones(shape, dtype=bool) if given is None else np.array(given)

@@ -12,8 +12,12 @@ import numpy as np
 
 from bothworlds.feedback import loss_of
 from bothworlds.kernels.arrays import Bools, Floats
-from bothworlds.problem import checks, sample, storage, transform
+from bothworlds.problem import checks, storage, transform
+from bothworlds.problem.finding import find_all, find_unlisted
+from bothworlds.problem.rows import ContextRows
+from bothworlds.problem.sample import FeatureMap
 from bothworlds.problem.span import Span, contains_constant, span_of
+from bothworlds.problem.tabular import tabular
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -34,6 +38,11 @@ class Problem:
         (lowest, highest) reward in the user's units, say (0, 1) for clicks. Rewards are then turned into losses
         in [-1, 1] by loss = (lo + hi - 2 reward)/(hi - lo). The shift needs a constant among the features; where
         there is none, one is added and ``notes`` says so. Without it, loss = -reward.
+    rows
+        The rows of a table that the contexts stand for, as `from_sample` keeps them: contexts can then be given as
+        rows.
+    other
+        The context that stands for every name or row that is not in the list; without it those are refused.
 
     Examples
     --------
@@ -52,6 +61,8 @@ class Problem:
     arms: tuple[str, ...]
     available: Bools
     reward_range: tuple[float, float] | None
+    rows: ContextRows | None
+    other: str | None
     notes: tuple[str, ...]
 
     def __init__(
@@ -63,6 +74,8 @@ class Problem:
         arms: Sequence[Any] | None = None,
         available: Any = None,
         reward_range: tuple[float, float] | None = None,
+        rows: ContextRows | None = None,
+        other: str | None = None,
     ) -> None:
         phi = checks.frozen_array(features, "features")
         checks.check_features(phi)
@@ -79,9 +92,12 @@ class Problem:
             "arms": checks.names_of(arms, K, "arm"),
             "available": offered,
             "reward_range": limits,
+            "rows": rows,
+            "other": other,
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
+        checks.check_catch_all(self.contexts, other, rows=None if rows is None else len(rows.rows))
         object.__setattr__(self, "notes", notes + self.span.notes)
 
     @classmethod
@@ -100,9 +116,7 @@ class Problem:
         every = np.ones((len(x), 1), dtype=bool)
         wider, notes = _with_constant(x[:, None, :], every, limits)
         phi = transform.block_features(wider[:, 0, :], len(names))
-        made = cls(features=phi, probabilities=probabilities, arms=names, **options)
-        object.__setattr__(made, "notes", notes + made.notes)
-        return made
+        return cls(features=phi, probabilities=probabilities, arms=names, **options)._noting(notes)
 
     @classmethod
     def from_sample(
@@ -110,8 +124,11 @@ class Problem:
         rows: Any,
         *,
         arms: Sequence[Any] | int,
-        features: sample.FeatureMap | None = None,
+        features: FeatureMap | None = None,
         weights: Any = None,
+        numeric: Sequence[str | int] = (),
+        other: str | None = None,
+        rare: float = 0.0,
         **options: Any,
     ) -> Self:
         """Build from a table or a sample of contexts: distinct rows are the contexts, frequencies their g(x).
@@ -124,22 +141,30 @@ class Problem:
             Names, or a number.
         features
             A function (row, arm) -> vector; rows of a DataFrame come as dictionaries. Without it every arm has its
-            own linear model in a constant, the numeric columns, and indicators of the words in the others.
+            own linear model in a constant, the columns of numbers, and an indicator for each category in the others.
+            Columns of whole numbers are categories, and ``notes`` says so.
         weights
             How often each row stands for; 1 if left out.
+        numeric
+            Columns of whole numbers that are amounts, by name or position.
+        other
+            The context for rows never seen: one of the contexts, or a new one made of the rare rows.
+        rare
+            Rows with a smaller share of the sample than that become ``other``, with their mean features.
 
         >>> problem = Problem.from_sample(["mobile", "desktop", "mobile", "mobile"], arms=["red", "blue"])
         >>> problem.contexts, problem.probabilities.tolist(), problem.dimension
         (('mobile', 'desktop'), [0.75, 0.25], 4)
         """
         names = _arm_names(arms)
-        support = sample.support_of(rows, weights)
-        options = {"contexts": sample.context_names(support), **options}
-        if features is None:
-            x = sample.indicator_features(support)
-            return cls.from_arm_independent(x, probabilities=support.probabilities, arms=names, **options)
-        phi = sample.mapped_features(support, features, names)
-        return cls(features=phi, probabilities=support.probabilities, arms=names, **options)
+        found = tabular(rows, names, features=features, weights=weights, numeric=numeric, other=other, rare=rare)
+        make = cls.from_arm_independent if features is None else cls
+        return make(features=found.features, arms=names, **{**found.options, **options})._noting(found.notes)
+
+    def _noting(self, notes: tuple[str, ...]) -> Self:
+        """Return the problem with sentences put before its own."""
+        object.__setattr__(self, "notes", notes + self.notes)
+        return self
 
     def arm_independent_features(self) -> Floats:
         """Return the problem as P.Indep (Theorem 4.5): one feature vector per context.
@@ -151,12 +176,14 @@ class Problem:
         return transform.stacked_features(self.features) if original is None else original
 
     def with_probabilities(self, probabilities: Any) -> Self:
-        """Return the same problem with other context probabilities."""
-        return type(self)(**{**self._options(), "probabilities": probabilities})
+        """Return the same problem with other context probabilities: same features, arms, names and coordinates."""
+        made = type(self)(**{**self._options(), "probabilities": probabilities})
+        object.__setattr__(made, "notes", self.notes)
+        return made
 
     def _options(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
-        names = ("features", "probabilities", "contexts", "arms", "available", "reward_range")
+        names = ("features", "probabilities", "contexts", "arms", "available", "reward_range", "rows", "other")
         return {name: getattr(self, name) for name in names}
 
     @property
@@ -188,21 +215,35 @@ class Problem:
     def _context_of(self) -> dict[Any, int]:
         return {**{i: i for i in range(self.n_contexts)}, **{name: i for i, name in enumerate(self.contexts)}}
 
-    def context_index(self, context: str | int) -> int:
-        """Return the index of a context given by name or index.
+    def context_index(self, context: Any) -> int:
+        """Return the index of a context given by name, by index, or as a row: a dictionary, a tuple, a pandas row.
+
+        A name or row that is not in the list is the context ``other``, if there is one.
 
         >>> p = Problem(features=[[[1, 0], [0, 1]]], probabilities=[1], contexts=["always"])
         >>> p.context_index("never")
         Traceback (most recent call last):
         ValueError: unknown context 'never'; the contexts are 'always' (or an index from 0 to 0)
+        >>> p = Problem.from_sample([("mobile", "new"), ("desktop", "known")], arms=2)
+        >>> p.context_index(("desktop", "known"))
+        1
         """
         try:
             return self._context_of[context]
         except (KeyError, TypeError):
             pass
-        some = ", ".join(repr(name) for name in self.contexts[:8]) + (", ..." if self.n_contexts > 8 else "")
-        last = self.n_contexts - 1
-        raise ValueError(f"unknown context {context!r}; the contexts are {some} (or an index from 0 to {last})")
+        return find_unlisted(context, self.contexts, self.rows, self.other)
+
+    def context_indices(self, contexts: Any) -> int | list[int]:
+        """Return the index of one context, as `context_index` does, or those of several: a list, an array, a table.
+
+        A tuple is a row where the contexts have rows, unless all it has are names of contexts.
+
+        >>> p = Problem.from_sample([("mobile", "new"), ("desktop", "known")], arms=2)
+        >>> p.context_indices(("desktop", "known")), p.context_indices(["mobile, new", 1, ("mobile", "new")])
+        (1, [0, 1, 0])
+        """
+        return find_all(contexts, self.context_index, names=self.contexts, have_rows=self.rows is not None)
 
     def loss_of(self, reward: float) -> float:
         """Turn a reward in the user's units into a loss in [-1, 1]."""
@@ -226,6 +267,8 @@ class Problem:
             "contexts": self.contexts,
             "arms": self.arms,
             "reward_range": self.reward_range,
+            **({"other": self.other} if self.other is not None else {}),
+            **({"rows": {"columns": self.rows.columns, "rows": self.rows.rows}} if self.rows is not None else {}),
         }
         arrays = {
             "features": self.features,
@@ -250,13 +293,15 @@ class Problem:
             header = storage.read_json(path)
         options = {**storage.checked_format(header, storage.FORMAT, path), **arrays}
         try:
+            if "rows" in options:
+                options["rows"] = ContextRows(**options["rows"])
             return cls(**options)
         except TypeError as error:
             raise ValueError(f"{path} is not a complete problem: {error}") from None
 
     @cached_property
     def fingerprint(self) -> str:
-        """A short hash of everything in the problem."""
+        """A short hash of all that learning depends on, and of the names; how contexts may be given is not in it."""
         digest = hashlib.blake2b(digest_size=8)
         for array in (self.features, self.probabilities, self.available):
             digest.update(repr(array.shape).encode() + array.tobytes())

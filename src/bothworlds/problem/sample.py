@@ -79,22 +79,6 @@ def context_names(support: Support) -> list[str]:
     return [", ".join(str(value) for value in row) for row in support.rows]
 
 
-def indicator_features(support: Support) -> Floats:
-    """Return arm-independent features of the rows: a constant, numbers as they are, one indicator per word.
-
-    >>> indicator_features(support_of([("young", 1.5), ("old", 0.5)])).tolist()
-    [[1.0, 1.0, 0.0, 1.5], [1.0, 0.0, 1.0, 0.5]]
-    """
-    parts = [np.ones((len(support.rows), 1))]
-    for column in zip(*support.rows, strict=True):
-        if all(isinstance(value, int | float) for value in column):
-            parts.append(np.array(column, dtype=np.float64)[:, None])
-        else:
-            words = list(dict.fromkeys(column))
-            parts.append(np.array([[float(value == word) for word in words] for value in column]))
-    return np.hstack(parts)
-
-
 def mapped_features(support: Support, feature_map: FeatureMap, arms: Sequence[str]) -> Floats:
     """Return features (S, K, d) from a user's function of (row, arm); rows with names come as dictionaries."""
     columns = support.columns

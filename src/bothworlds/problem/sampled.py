@@ -29,6 +29,9 @@ LISTED = (
     "arm_independent_features",
     "with_probabilities",
     "context_index",
+    "context_indices",
+    "rows",
+    "other",
     "fingerprint",
     "save",
 )

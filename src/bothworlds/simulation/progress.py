@@ -8,6 +8,8 @@ import time
 from collections.abc import Iterator
 from typing import Any, Protocol
 
+from bothworlds.kernels.jit.telling import untold
+
 FIRST_LINE, OTHER_LINES = 4.0, 15.0  # seconds
 ROOM_FOR_A_BAR, ROOM_FOR_SPEED = 50, 80  # characters
 
@@ -70,14 +72,15 @@ class Count:
 def shown(work: float, cells: int, *, quiet: bool) -> Iterator[Watch]:
     """Show the progress of some work; nothing if quiet or if there is none."""
     count = Count(work, cells)
-    if quiet or not cells:
-        yield count
-    elif sys.stderr.isatty() and shutil.get_terminal_size().columns >= ROOM_FOR_A_BAR:
-        with _bar(count) as watch:
-            yield watch
-    else:
-        with _lines(count):
+    with untold():
+        if quiet or not cells:
             yield count
+        elif sys.stderr.isatty() and shutil.get_terminal_size().columns >= ROOM_FOR_A_BAR:
+            with _bar(count) as watch:
+                yield watch
+        else:
+            with _lines(count):
+                yield count
 
 
 @contextlib.contextmanager

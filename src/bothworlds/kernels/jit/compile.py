@@ -22,6 +22,7 @@ from numba.extending import overload, register_jitable
 
 from bothworlds.kernels.jit import wide as wide  # numbers of eight, to the compiler
 from bothworlds.kernels.jit.fingerprint import foreign_hash, identity
+from bothworlds.kernels.jit.telling import tell_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 KEPT_CACHES = 4
@@ -59,7 +60,7 @@ def on_gpu(plain: Callable[..., Any]) -> Callable[[F], F]:
 
 
 def compiled(function: F) -> F:
-    """Compile kernel text for the CPU on first use; later processes load it from the disk cache.
+    """Compile kernel text for the CPU on first use, saying so if it takes long; later processes load it from disk.
 
     Division follows the hardware (no exception), the interpreter lock is released, and floating-point
     operations are never reordered (no ``fastmath``). Kernel text allocates nothing, so reference counting is
@@ -70,6 +71,7 @@ def compiled(function: F) -> F:
         made: F = numba.njit(function, **options)
     if on_disk:
         _know_by_folder(made)
+    tell_of(made)
     return made
 
 
@@ -114,7 +116,7 @@ def in_words(message: str, *, packs: bool) -> str:
 
 def source_hash(package: Path | None = None) -> str:
     """Return a short hash over all Python files of the package: names and contents."""
-    root = Path(__file__).parent.parent if package is None else package
+    root = Path(__file__).parents[2] if package is None else package
     digest = hashlib.blake2b(digest_size=10)
     for path in sorted(root.rglob("*.py")):
         digest.update(path.relative_to(root).as_posix().encode())

@@ -1,0 +1,260 @@
+"""How a policy is doing, from counts: rates with intervals that hold at any time, drift, and what to look at."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bothworlds.kernels.arrays import Floats
+from bothworlds.problem import Problem
+from bothworlds.theory.confidence import Drift, average_rate_interval, drift_of
+
+MOST_SHOWN = 20
+HEAVY = 100.0  # a decision that weighs more than a hundred others
+SILENT = 0.2
+
+
+@dataclass(frozen=True)
+class Rate:
+    """The mean reward of an arm or in a context so far, in the user's units, with an interval."""
+
+    name: str
+    decisions: int
+    answers: int
+    mean: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A number, what it says in a sentence, and whether someone should look."""
+
+    name: str
+    value: float
+    sentence: str
+    alarm: bool = False
+
+    def __str__(self) -> str:
+        return f"{'! ' if self.alarm else '  '}{self.name}: {self.sentence}"
+
+
+@dataclass(frozen=True)
+class Health:
+    """How a policy is doing; made by `health_of`, printed as a table with a sentence for each reading.
+
+    ``arms`` and ``contexts`` have the mean reward of each with an interval; all of them hold together, at all times,
+    with probability 1 - alpha. ``explored``, ``smallest_propensity``, ``unanswered`` and ``traffic`` are readings,
+    ``drift`` is the test behind the last of them, and ``alarms`` has the readings that ask for a look.
+    """
+
+    arms: tuple[Rate, ...]
+    contexts: tuple[Rate, ...]
+    explored: Reading
+    smallest_propensity: Reading
+    unanswered: Reading
+    traffic: Reading
+    drift: Drift
+    alpha: float
+
+    @property
+    def readings(self) -> tuple[Reading, ...]:
+        """All readings."""
+        return self.explored, self.smallest_propensity, self.unanswered, self.traffic
+
+    @property
+    def alarms(self) -> tuple[Reading, ...]:
+        """The readings that ask for a look."""
+        return tuple(reading for reading in self.readings if reading.alarm)
+
+    def __str__(self) -> str:
+        share = f"{1.0 - self.alpha:.0%}"
+        tables = [_table("arm", self.arms, share), _table("context", self.contexts, share)]
+        return "\n\n".join([*tables, "\n".join(str(reading) for reading in self.readings)])
+
+
+def health_of(
+    problem: Problem,
+    *,
+    decided: Any,
+    answered: Any,
+    rewards: Any,
+    probabilities: Any,
+    drift: Drift | None = None,
+    alpha: float = 0.05,
+) -> Health:
+    """Read the health of a policy from its counts.
+
+    Parameters
+    ----------
+    problem
+        Names, the range of rewards, and the stated law of contexts.
+    decided, answered
+        How many decisions were taken, and how many of them have feedback: tables (contexts, arms).
+    rewards
+        The sum of rewards in the user's units, (contexts, arms); without a ``reward_range``, rewards are -loss in
+        [-1, 1].
+    probabilities
+        The policy's plan now, (contexts, arms).
+    drift
+        What a `DriftAlarm` found, which sees a change soon; without it, all decisions together are held against the
+        law.
+    alpha
+        The probability that any interval is ever wrong; and a change of traffic is reported at this level.
+
+    Notes
+    -----
+    Intervals are for the average so far of each arm's, or context's, conditional mean reward, which may change with
+    time and with who is shown what (`theory.confidence.averages`); they need that whether feedback comes does not
+    depend on the outcome. Half of alpha is split evenly among arms, half among contexts.
+
+    >>> problem = Problem.from_sample(["mobile", "desktop"], arms=["red", "blue"], reward_range=(0, 1))
+    >>> print(health_of(problem, decided=[[700, 100], [100, 100]], answered=[[700, 100], [100, 100]],
+    ...     rewards=[[70, 2], [4, 5]], probabilities=[[0.9, 0.1], [0.5, 0.5]]))
+    arm   decisions  answers    mean  95% interval at any time
+    ----  ---------  -------  ------  ------------------------
+    red         800      800  0.0925  0.0563 to 0.142
+    blue        200      200   0.035  0.00441 to 0.109
+    <BLANKLINE>
+    context  decisions  answers   mean  95% interval at any time
+    -------  ---------  -------  -----  ------------------------
+    mobile         800      800   0.09  0.0544 to 0.138
+    desktop        200      200  0.045  0.00836 to 0.126
+    <BLANKLINE>
+      explored: 30.0% of the traffic gets another arm than the likeliest of its context
+      smallest propensity: 0.1, for arm 'blue' in context 'mobile': one such decision weighs as much as 10 others
+      unanswered: all 1,000 decisions have feedback
+    ! traffic: contexts do not come as stated (p = 6.2e-83, at any time): 'desktop' comes 0.40 times as often. Give the
+      policy a new law, or estimates are biased
+    """
+    shape = problem.features.shape[:2]
+    n, k, r, pi = (
+        _table_of(values, shape, name)
+        for values, name in (
+            (decided, "decided"), (answered, "answered"), (rewards, "rewards"), (probabilities, "probabilities"),
+        )
+    )  # fmt: skip
+    if (k > n).any() or (k < 0.0).any():
+        raise ValueError("no pair of context and arm can have more answers than decisions, or less than none")
+    limits = problem.reward_range or (-1.0, 1.0)
+    _check_rewards(k, r, limits)
+    arms, contexts = (
+        _rates(names, n.sum(axis), k.sum(axis), r.sum(axis), limits, alpha / 2.0)
+        for names, axis in ((problem.arms, 0), (problem.contexts, 1))
+    )
+    drift = drift_of(n.sum(1), problem.probabilities) if drift is None else drift
+    return Health(
+        arms,
+        contexts,
+        explored_share(pi, problem.probabilities),
+        smallest_propensity(pi, problem),
+        unanswered_share(int(n.sum()), int(k.sum())),
+        traffic_reading(drift, problem.contexts, int(n.sum()), alpha),
+        drift,
+        alpha,
+    )
+
+
+def _table_of(values: Any, shape: tuple[int, ...], name: str) -> Floats:
+    table = np.asarray(values, dtype=np.float64)
+    if table.shape != shape or not np.isfinite(table).all():
+        raise ValueError(f"{name} must be a table of {shape} finite numbers, contexts by arms; got shape {table.shape}")
+    return table
+
+
+def _check_rewards(k: Floats, r: Floats, limits: tuple[float, float]) -> None:
+    """Refuse sums that answers within the range of rewards cannot have."""
+    low, high = limits
+    slack = 1e-9 * (k + 1.0) * max(abs(low), abs(high))
+    wrong = (r < low * k - slack) | (r > high * k + slack)
+    if wrong.any():
+        raise ValueError(f"{k[wrong][0]:g} rewards in [{low:g}, {high:g}] cannot sum to {r[wrong][0]:g}")
+
+
+def _rates(
+    names: Sequence[str], n: Floats, k: Floats, rewards: Floats, limits: tuple[float, float], alpha: float
+) -> tuple[Rate, ...]:
+    """Return the mean reward of each name, in the user's units."""
+    low, high = limits
+    shares = np.clip((rewards - low * k) / (high - low), 0.0, k)  # but for rounding they are
+    ends = average_rate_interval(k, shares, alpha=alpha / len(names))
+    bottom, top = (low + (high - low) * end for end in ends)
+    means = [total / count if count else math.nan for total, count in zip(rewards, k, strict=True)]
+    parts = zip(names, n, k, means, bottom, top, strict=True)
+    return tuple(Rate(name, int(a), int(b), float(m), float(lo), float(hi)) for name, a, b, m, lo, hi in parts)
+
+
+def explored_share(pi: Floats, law: Floats) -> Reading:
+    """Read which share of the traffic gets another arm than the one the plan likes best."""
+    share = float(law @ (1.0 - pi.max(axis=1)))
+    return Reading("explored", share, f"{share:.1%} of the traffic gets another arm than the likeliest of its context")
+
+
+def smallest_propensity(pi: Floats, problem: Problem) -> Reading:
+    """Read the smallest probability with which an arm is played at all."""
+    offered = np.where(problem.available & (pi > 0.0), pi, math.inf)
+    x, a = (int(i) for i in np.unravel_index(offered.argmin(), pi.shape))
+    least = float(offered[x, a])
+    never = int((problem.available & (pi <= 0.0)).sum())
+    where = f"{least:.3g}, for arm {problem.arms[a]!r} in context {problem.contexts[x]!r}"
+    sentence = f"{where}: one such decision weighs as much as {_size(1.0 / least)} others"
+    if never:
+        sentence += f"; {never} offered pairs of context and arm are never played, nothing can be learnt of them"
+    return Reading("smallest propensity", least, sentence, alarm=never > 0 or 1.0 / least > HEAVY)
+
+
+def _size(number: float) -> str:
+    return f"{number:,.0f}" if number >= 10.0 else f"{number:.2g}"
+
+
+def _p(value: float) -> str:
+    return f"p = {value:.2g}" if value > 0.0 else "p < 1e-300"
+
+
+def unanswered_share(decided: int, answered: int) -> Reading:
+    """Read which share of the decisions has no feedback."""
+    open_ = decided - answered
+    share = open_ / decided if decided else 0.0
+    if not decided:
+        return Reading("unanswered", 0.0, "no decision was taken yet")
+    if not open_:
+        return Reading("unanswered", 0.0, f"all {decided:,} decisions have feedback")
+    sentence = f"{open_:,} of {decided:,} decisions ({share:.1%}) have no feedback"
+    if share > SILENT:
+        sentence += ": late, lost, or are those without a click never answered? No click is reward=0, not silence"
+    return Reading("unanswered", share, sentence, alarm=share > SILENT)
+
+
+def traffic_reading(drift: Drift, contexts: Sequence[str], observed: int, alpha: float) -> Reading:
+    """Read whether contexts come as the stated law says."""
+    if drift.p_value > alpha:
+        sentence = f"nothing speaks against the stated law ({_p(drift.p_value)} after {observed:,} contexts)"
+        return Reading("traffic", drift.p_value, sentence)
+    with np.errstate(divide="ignore"):
+        x = int(np.abs(np.log(np.maximum(drift.ratios, 1e-300))).argmax())
+    sentence = (
+        f"contexts do not come as stated ({_p(drift.p_value)}, at any time): {contexts[x]!r} comes "
+        f"{drift.ratios[x]:.2f} times as often. Give the policy a new law, or estimates are biased"
+    )
+    return Reading("traffic", drift.p_value, sentence, alarm=True)
+
+
+def _table(word: str, rates: Sequence[Rate], share: str) -> str:
+    """Return rates as text in columns; the busiest where there are many."""
+    shown = rates if len(rates) <= MOST_SHOWN else sorted(rates, key=lambda rate: -rate.decisions)[:MOST_SHOWN]
+    rows = [[word, "decisions", "answers", "mean", f"{share} interval at any time"]]
+    rows += [
+        [r.name, f"{r.decisions:,}", f"{r.answers:,}", f"{r.mean:.3g}", f"{r.low:.3g} to {r.high:.3g}"] for r in shown
+    ]
+    widths = [max(len(row[i]) for row in rows) for i in range(5)]
+    rows.insert(1, ["-" * width for width in widths])
+    more = [f"... and {len(rates) - MOST_SHOWN} more"] if len(rates) > MOST_SHOWN else []
+    return "\n".join([*(_line(row, widths) for row in rows), *more])
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    """Return cells in columns, words to the left, numbers to the right."""
+    padded = [cell.rjust(width) for cell, width in zip(cells, widths, strict=True)]
+    return "  ".join([cells[0].ljust(widths[0]), *padded[1:-1], cells[-1]])

@@ -1,0 +1,58 @@
+"""Compiling takes seconds, and in silence it looks like a program that hangs: a sentence on stderr, when it takes long.
+
+Nothing is said where machine code comes from the disk cache, nor by whoever shows progress of their own.
+"""
+
+import contextlib
+import functools
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from typing import Any
+
+PATIENCE = 1.0  # seconds
+_UNTOLD: ContextVar[bool] = ContextVar("untold", default=False)
+
+
+@contextlib.contextmanager
+def untold() -> Iterator[None]:
+    """Say nothing of compilation meanwhile: someone else shows what is going on."""
+    before = _UNTOLD.set(True)
+    try:
+        yield
+    finally:
+        _UNTOLD.reset(before)
+
+
+@contextlib.contextmanager
+def told(what: str, *, after: float = PATIENCE) -> Iterator[None]:
+    """Say what is being compiled, once it has taken some time."""
+    if _UNTOLD.get():
+        yield
+        return
+    sentence = f"bothworlds: compiling {what}, once for this machine; `bothworlds warm` does it beforehand"
+    timer = threading.Timer(after, lambda: print(sentence, file=sys.stderr, flush=True))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def tell_of(dispatcher: Any) -> None:
+    """Let numba's dispatcher say that it compiles; it asks its compiler only for what the disk cache does not have."""
+    compiler, name = dispatcher._compiler, dispatcher.__name__
+    compiler.compile = _telling(compiler.compile, f"{name!r}")
+
+
+def _telling(compile_: Callable[..., Any], what: str) -> Callable[..., Any]:
+    """Return a compiler that says what it does when it takes long."""
+
+    @functools.wraps(compile_)
+    def telling(*arguments: Any) -> Any:
+        with told(what):
+            return compile_(*arguments)
+
+    return telling

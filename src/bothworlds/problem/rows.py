@@ -1,0 +1,76 @@
+"""Contexts as rows of a table: which one is meant by a dictionary, a tuple, or a row of a DataFrame."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+Plain = str | int | float | bool
+
+
+@dataclass(frozen=True)
+class ContextRows:
+    """The rows that the first contexts of a problem stand for, and the names of their columns, if they have some.
+
+    Values are numbers or words; anything else, a date say, is known by what it prints as, so that a file can keep it.
+
+    >>> rows = ContextRows(("device", "age"), (("mobile", 25), ("desktop", 40)))
+    >>> rows.index_of({"age": 40, "device": "desktop", "hour": 17}), rows.index_of(("mobile", 25.0))
+    (1, 0)
+    >>> rows.index_of(("mobile", 40)) is None
+    True
+    """
+
+    columns: tuple[str, ...] | None
+    rows: tuple[tuple[Plain, ...], ...]
+
+    def __post_init__(self) -> None:
+        columns = None if self.columns is None else tuple(str(name) for name in self.columns)
+        object.__setattr__(self, "columns", columns)
+        object.__setattr__(self, "rows", tuple(plain_row(row) for row in self.rows))
+        if len(self._index) < len(self.rows):
+            raise ValueError("two contexts stand for the same row")
+
+    @cached_property
+    def _index(self) -> dict[tuple[Plain, ...], int]:
+        return {row: i for i, row in enumerate(self.rows)}
+
+    @property
+    def width(self) -> int:
+        """How many values a row has."""
+        return len(self.rows[0]) if self.rows else 0
+
+    def index_of(self, row: Any) -> int | None:
+        """Return which context a row is, or None if it is none of them; what is not a row of this table is refused."""
+        values = plain_row(self._values(row))
+        if len(values) != self.width:
+            raise ValueError(f"a row of contexts has {self.width} values; got {len(values)}: {values}")
+        return self._index.get(values)
+
+    def _values(self, row: Any) -> Sequence[Any]:
+        """Return the values of a row in the order of the columns."""
+        if not has_names(row):
+            return tuple(row)
+        if self.columns is None:
+            raise ValueError("the contexts have no column names: give a row as a tuple, in the order of the sample")
+        missing = [name for name in self.columns if name not in row]
+        if missing:
+            raise ValueError(f"the row has no {missing[0]!r}; contexts are told apart by {', '.join(self.columns)}")
+        return [row[name] for name in self.columns]
+
+
+def has_names(row: Any) -> bool:
+    """Tell a row with names of columns, a dictionary or a row of a DataFrame, from one without."""
+    return hasattr(row, "keys") and hasattr(row, "__getitem__")
+
+
+def plain_row(row: Any) -> tuple[Plain, ...]:
+    """Return a row as plain values."""
+    return tuple(_plain(value) for value in row)
+
+
+def _plain(value: Any) -> Plain:
+    value = value.item() if isinstance(value, np.generic) else value
+    return value if isinstance(value, str | int | float) else str(value)

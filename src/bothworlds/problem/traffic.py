@@ -1,0 +1,129 @@
+"""The traffic mix: the law of contexts as known, as estimated from prior and counts, or as it drifts."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from bothworlds.kernels.arrays import Floats
+from bothworlds.problem import checks
+
+Kind = Literal["known", "estimated", "drifting"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TrafficMix:
+    """The law of contexts g(x), and how it follows what is observed; made by `known`, `estimated` or `drifting`.
+
+    probabilities = (k g_0 + c)/(k + sum c)
+
+    g_0 is the ``prior``, k its ``strength`` in observations, c the ``counts``. Known: c = 0 for good. Estimated: c
+    are all observations, the estimate converges. Drifting: an observation that is n observations old counts (1 -
+    1/window)^n, so that about ``window`` of them are remembered. Every context keeps a positive probability, k g_0/(k
+    + sum c) at least.
+
+    Estimates of losses that are made with a law other than the true one are biased; `bothworlds.theory.traffic` has the
+    bias and its bound. Give a policy a new law from time to time, not with every decision: each is a plan of its own.
+
+    >>> mix = TrafficMix.estimated([0.5, 0.5], strength=10)
+    >>> mix.observe([60, 30]).probabilities.tolist()
+    [0.65, 0.35]
+    >>> mix.probabilities.tolist()
+    [0.5, 0.5]
+    """
+
+    kind: Kind
+    prior: Floats
+    strength: float
+    window: float
+    counts: Floats
+    observed: int = 0
+
+    @classmethod
+    def known(cls, probabilities: Any) -> Self:
+        """Take a law for true, whatever is observed."""
+        return cls._begin("known", probabilities, 1.0, math.inf)
+
+    @classmethod
+    def estimated(cls, prior: Any, *, strength: float | None = None) -> Self:
+        """Estimate a law that does not change; the prior is worth ``strength`` observations, one per context."""
+        return cls._begin("estimated", prior, strength, math.inf)
+
+    @classmethod
+    def drifting(cls, prior: Any, *, window: float, strength: float | None = None) -> Self:
+        """Follow a law that changes, by the last ``window`` observations or so."""
+        if not 1.0 < window < math.inf:
+            raise ValueError(f"window is how many observations are remembered, more than 1; got {window!r}")
+        return cls._begin("drifting", prior, strength, window)
+
+    @classmethod
+    def _begin(cls, kind: Kind, prior: Any, strength: float | None, window: float) -> Self:
+        law = checks.frozen_array(prior, "probabilities")
+        checks.check_probabilities(law, law.size)
+        k = float(law.size) if strength is None else float(strength)
+        if not 0.0 < k < math.inf:
+            raise ValueError(f"strength is how many observations the prior is worth, positive; got {strength!r}")
+        return cls(kind, law, k, float(window), _frozen(np.zeros_like(law)))
+
+    def observe(self, counts: Any) -> Self:
+        """Return the mix after some more contexts, so many of each.
+
+        Their order does not matter; for a law that drifts, they count as they would in the mean over all orders.
+
+        >>> TrafficMix.drifting([0.5, 0.5], window=10, strength=1).observe([100, 0]).probabilities.round(3).tolist()
+        [0.955, 0.045]
+        """
+        new = checks.frozen_array(counts, "counts")
+        if new.shape != self.prior.shape or (new < 0.0).any():
+            raise ValueError(
+                f"counts must be {self.prior.size} numbers, none negative, one per context; got {counts!r}"
+            )
+        total = float(new.sum())
+        seen = self.observed + round(total)
+        if self.kind == "known" or total == 0.0:
+            return replace(self, observed=seen)
+        if self.kind == "estimated":
+            return replace(self, counts=_frozen(self.counts + new), observed=seen)
+        left = math.exp(total * math.log1p(-1.0 / self.window))
+        share = (1.0 - left) * self.window / total
+        return replace(self, counts=_frozen(left * self.counts + share * new), observed=seen)
+
+    @property
+    def probabilities(self) -> Floats:
+        """The law as it is thought to be now."""
+        if self.kind == "known":
+            return self.prior
+        law = self.strength * self.prior + self.counts
+        return _frozen(law / law.sum())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the mix as plain values, for JSON."""
+        window = None if math.isinf(self.window) else self.window
+        arrays = {"prior": self.prior.tolist(), "counts": self.counts.tolist()}
+        return {"kind": self.kind, "strength": self.strength, "window": window, "observed": self.observed, **arrays}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """Make a mix again of what `to_dict` returned.
+
+        >>> mix = TrafficMix.drifting([0.5, 0.5], window=10).observe([3, 1])
+        >>> TrafficMix.from_dict(mix.to_dict()).probabilities.tolist() == mix.probabilities.tolist()
+        True
+        """
+        try:
+            kind, k, window = values["kind"], values["strength"], values["window"]
+            begun = cls._begin(kind, values["prior"], k, math.inf if window is None else window)
+            counts = checks.frozen_array(values["counts"], "counts")
+            return replace(begun, counts=counts, observed=int(values["observed"]))
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"this is not a complete traffic mix: {error!r}") from None
+
+    def __repr__(self) -> str:
+        remembered = f", window {self.window:g}" if self.kind == "drifting" else ""
+        return f"TrafficMix({self.kind}, {self.prior.size} contexts, {self.observed:,} observed{remembered})"
+
+
+def _frozen(array: Floats) -> Floats:
+    array.setflags(write=False)
+    return array

@@ -1,0 +1,77 @@
+"""Rates that change with time: an interval for their average so far, from counts, whatever they do.
+
+Observations X_i lie in [0, 1] with conditional means m_i given the past, which may change at any moment and depend on
+anything seen. With M = m_1 + ... + m_n and s = X_1 + ... + X_n, exp(c s - (e^c - 1) M) is a supermartingale for every
+c, because E[e^(cX)] <= 1 + m (e^c - 1) <= exp(m (e^c - 1)). Mixed over e^c ~ Gamma(a, a) it has the closed form
+
+    E_n(M) = e^M a^a Gamma(a + s)/(Gamma(a) (a + M)^(a + s)),
+
+and likewise for 1 - X with n - s and n - M. Their mean ever reaches 1/alpha, at the true M, with probability alpha at
+most (Ville's inequality), so {M/n : mean of both < 1/alpha} contains the average rate at all times at once. It is an
+interval, because the logarithm of each is convex in M. The mixture is that of Howard, Ramdas, McAuliffe and Sekhon
+2021 for gamma-exponential and Poisson tails, here with two sides in one.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from bothworlds.kernels.arrays import Floats
+from bothworlds.theory.confidence.checks import checked_alpha, checked_counts
+from bothworlds.theory.confidence.special import log_gamma
+
+SHAPE = 0.5
+HALVINGS = 64
+
+
+def log_average_evidence(count: Any, total: Any, average: Any) -> Floats:
+    """Return the logarithm of the evidence that the conditional means do not have that average.
+
+    >>> round(float(log_average_evidence(1000, 100, 0.2)), 2)
+    27.09
+    """
+    n, s = checked_counts(count, total)
+    return _log_evidence(n, s, _fixed_part(n, s), np.asarray(average, dtype=np.float64))
+
+
+def average_rate_interval(count: Any, total: Any, *, alpha: float = 0.05) -> tuple[Floats, Floats]:
+    """Return the ends of an interval for the average of rates that may change, at any time; for numbers or tables.
+
+    Ends are rounded outwards; without observations the interval is [0, 1]. Where the rate is the same in all rounds,
+    `rate_interval` is narrower for rates about 1/2, and hardly for small ones.
+
+    >>> low, high = average_rate_interval(1000, 100)
+    >>> round(float(low), 4), round(float(high), 4)
+    (0.0681, 0.1406)
+    """
+    depth = -math.log(checked_alpha(alpha))
+    n, s = checked_counts(count, total)
+    mean = np.where(n > 0.0, s / np.maximum(n, 1.0), 0.5)
+    ends = [_end(n, s, depth, np.full_like(mean, edge), mean) for edge in (0.0, 1.0)]
+    return ends[0], ends[1]
+
+
+def _end(n: Floats, s: Floats, depth: float, edge: Floats, mean: Floats) -> Floats:
+    """Halve the way between an average that is out, or the edge, and the mean; return the one that is out."""
+    fixed = _fixed_part(n, s)
+    outside, inside = edge, np.where(_log_evidence(n, s, fixed, edge) < depth, edge, mean)
+    for _ in range(HALVINGS):
+        middle = 0.5 * (outside + inside)
+        is_in = _log_evidence(n, s, fixed, middle) < depth
+        inside, outside = np.where(is_in, middle, inside), np.where(is_in, outside, middle)
+    return outside
+
+
+def _fixed_part(n: Floats, s: Floats) -> tuple[Floats, Floats]:
+    """Return log(a^a Gamma(a + s)/Gamma(a)) of the observations, and of one less each; half of both is mixed."""
+    constant = SHAPE * math.log(SHAPE) - math.lgamma(SHAPE) - math.log(2.0)
+    return log_gamma(SHAPE + s) + constant, log_gamma(SHAPE + n - s) + constant
+
+
+def _log_evidence(n: Floats, s: Floats, fixed: tuple[Floats, Floats], average: Floats) -> Floats:
+    """Return the logarithm of the mean of E_n(M) on both sides, M = n times the average."""
+    M = n * average
+    more = M + fixed[0] - (SHAPE + s) * np.log(SHAPE + M)
+    less = n - M + fixed[1] - (SHAPE + n - s) * np.log(SHAPE + n - M)
+    return np.asarray(np.logaddexp(more, less))

@@ -1,0 +1,45 @@
+"""How far a sum can stray, at any time: boundaries for sums of sub-Gaussian observations.
+
+S_n is a sum of n observations less their conditional means, each sigma-sub-Gaussian (sigma = (high - low)/2 for bounded
+ones, by Hoeffding's lemma). With probability 1 - alpha, |S_n| stays below the boundary for all n at once; divided by n
+it is the radius of an interval for the running mean, also where the means change with time.
+"""
+
+import math
+
+from bothworlds.theory.confidence.checks import checked_alpha
+from bothworlds.theory.confidence.special import zeta
+
+
+def normal_mixture_boundary(variance: float, *, best_at: float, alpha: float = 0.05) -> float:
+    """Return sqrt((v + rho) log((v + rho)/(rho alpha^2))), v = sigma^2 n.
+
+    It comes from mixing exp(c S_n - c^2 v/2) over c ~ Normal(0, 1/rho) (Robbins 1970; Howard, Ramdas, McAuliffe and
+    Sekhon 2021, the two-sided normal mixture). ``best_at`` is the v at which the interval shall be tight; rho =
+    best_at/(2 log(1/alpha) + log(1 + 2 log(1/alpha))) is close to the best.
+
+    >>> round(normal_mixture_boundary(25.0, best_at=25.0) / 100, 4)  # 100 observations in [0, 1]
+    0.1518
+    """
+    depth = -2.0 * math.log(checked_alpha(alpha))
+    rho = best_at / (depth + math.log1p(depth))
+    return math.sqrt((variance + rho) * (math.log1p(variance / rho) + depth))
+
+
+def stitched_boundary(
+    variance: float, *, begins_at: float, alpha: float = 0.05, growth: float = 2.0, power: float = 1.4
+) -> float:
+    """Return the boundary stitched from pieces of growing length, which follows the law of the iterated logarithm.
+
+    k sqrt(v l(v)) with l(v) = s log log(eta v/m) + log(zeta(s)/((alpha/2) log(eta)^s)) and
+    k = (eta^(1/4) + eta^(-1/4))/sqrt(2), for v >= m = begins_at, and its value at m before (Howard, Ramdas, McAuliffe
+    and Sekhon 2021, Theorem 1, with c = 0; both sides by a union bound).
+
+    >>> round(stitched_boundary(25.0, begins_at=25.0) / 100, 4)
+    0.1576
+    """
+    v = max(variance, begins_at)
+    factor = (math.pow(growth, 0.25) + math.pow(growth, -0.25)) / math.sqrt(2.0)
+    pieces = power * math.log(math.log(growth * v / begins_at))
+    depth = math.log(zeta(power) / (checked_alpha(alpha) / 2.0)) - power * math.log(math.log(growth))
+    return factor * math.sqrt(v * (pieces + depth))

@@ -1,0 +1,60 @@
+"""What intervals are given, checked at the border."""
+
+from typing import Any
+
+import numpy as np
+
+from bothworlds.kernels.arrays import Floats
+
+
+def checked_alpha(alpha: float) -> float:
+    """Return alpha, the probability of ever being wrong; refuse what is not inside (0, 1).
+
+    >>> checked_alpha(95)
+    Traceback (most recent call last):
+    ValueError: alpha is the probability that the interval is wrong, say 0.05; got 95
+    """
+    if not 0.0 < alpha < 1.0:
+        raise ValueError(f"alpha is the probability that the interval is wrong, say 0.05; got {alpha!r}")
+    return float(alpha)
+
+
+def checked_counts(count: Any, total: Any) -> tuple[Floats, Floats]:
+    """Return how many observations in [0, 1] there were and their sum, as arrays of one shape.
+
+    >>> checked_counts(3, 4)
+    Traceback (most recent call last):
+    ValueError: 3 observations in [0, 1] cannot sum to 4
+    """
+    n, s = np.broadcast_arrays(np.asarray(count, dtype=np.float64), np.asarray(total, dtype=np.float64))
+    wrong = ~(np.isfinite(n) & (n >= 0.0) & (s >= 0.0) & (s <= n * (1.0 + 1e-12)))
+    if wrong.any():
+        raise ValueError(f"{n[wrong][0]:g} observations in [0, 1] cannot sum to {s[wrong][0]:g}")
+    return n, np.minimum(s, n)
+
+
+def checked_observations(values: Any, low: Any, high: Any, means: tuple[float, float]) -> tuple[Floats, Floats, Floats]:
+    """Return observations and the ends of their ranges as arrays; ranges that do not fit are refused.
+
+    A range holds for one observation, or for all. It must have been known before the observation, and it must contain
+    every mean that is thought possible.
+    """
+    x = np.atleast_1d(np.ascontiguousarray(values, dtype=np.float64))
+    ends = [np.atleast_1d(np.ascontiguousarray(end, dtype=np.float64)) for end in (low, high)]
+    if x.ndim != 1 or any(end.shape not in ((1,), x.shape) for end in ends):
+        shapes = f"{x.shape}, {ends[0].shape} and {ends[1].shape}"
+        raise ValueError(
+            f"observations come as one row of numbers, low and high as one number or as many; got {shapes}"
+        )
+    narrow = ~((ends[0] <= means[0]) & (ends[1] >= means[1]))
+    if narrow.any():
+        raise ValueError(
+            f"the range of every observation must contain all possible means, [{means[0]:g}, {means[1]:g}]; "
+            "widen low and high, or narrow means"
+        )
+    outside = np.flatnonzero(~((x >= ends[0]) & (x <= ends[1])))
+    if len(outside):
+        raise ValueError(
+            f"observation {int(outside[0])} is {x[outside[0]]:g}, outside its range; the interval needs a true one"
+        )
+    return x, ends[0], ends[1]

@@ -1,0 +1,50 @@
+"""Intervals for the mean of bounded observations at one moment, chosen before the data are seen.
+
+Looked at again and again, these are wrong far more often than alpha; the other files here have those that may be.
+"""
+
+import math
+
+from bothworlds.theory.confidence.checks import checked_alpha, checked_counts
+from bothworlds.theory.confidence.special import beta_quantile
+
+
+def hoeffding_interval(count: int, mean: float, *, alpha: float = 0.05) -> tuple[float, float]:
+    """Return mean +- sqrt(log(2/alpha)/(2 n)) within [0, 1] (Hoeffding 1963, Theorem 1).
+
+    >>> [round(end, 4) for end in hoeffding_interval(100, 0.5)]
+    [0.3642, 0.6358]
+    """
+    radius = math.sqrt(math.log(2.0 / checked_alpha(alpha)) / (2.0 * count)) if count else math.inf
+    return max(0.0, mean - radius), min(1.0, mean + radius)
+
+
+def empirical_bernstein_interval(
+    count: int, mean: float, variance: float, *, alpha: float = 0.05
+) -> tuple[float, float]:
+    """Return mean +- (sqrt(2 V log(4/alpha)/n) + 7 log(4/alpha)/(3 (n - 1))) within [0, 1].
+
+    Maurer and Pontil 2009, Theorem 4, on both sides. ``variance`` is the sample variance V, over n - 1.
+
+    >>> [round(end, 4) for end in empirical_bernstein_interval(1000, 0.02, 0.0196)]
+    [0.0, 0.0433]
+    """
+    if count < 2:
+        return 0.0, 1.0
+    depth = math.log(4.0 / checked_alpha(alpha))
+    radius = math.sqrt(2.0 * variance * depth / count) + 7.0 * depth / (3.0 * (count - 1))
+    return max(0.0, mean - radius), min(1.0, mean + radius)
+
+
+def clopper_pearson(count: int, successes: int, *, alpha: float = 0.05) -> tuple[float, float]:
+    """Return the exact interval for the rate of successes among independent trials (Clopper and Pearson 1934).
+
+    Its ends are quantiles of Beta(s, n - s + 1) and Beta(s + 1, n - s).
+
+    >>> [round(end, 4) for end in clopper_pearson(20, 0)]
+    [0.0, 0.1684]
+    """
+    checked_counts(count, successes)
+    tail, s, rest = checked_alpha(alpha) / 2.0, successes, count - successes
+    low = beta_quantile(tail, s, rest + 1) if s > 0 else 0.0
+    return low, 1.0 - beta_quantile(tail, rest, s + 1) if rest > 0 else 1.0

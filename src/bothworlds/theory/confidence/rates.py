@@ -1,0 +1,77 @@
+"""Rates from counts, at any time: an interval in closed form that needs the number and the sum of observations only.
+
+For a rate m the mixture of likelihood ratios
+
+    E_n(m) = B(a + s, b + n - s)/B(a, b) / (m^s (1 - m)^(n - s)),        s = X_1 + ... + X_n,
+
+is a martingale of mean 1 where the X_i are 0 or 1, and a supermartingale where they lie in [0, 1] with conditional mean
+m: each ratio (p/m)^x ((1 - p)/(1 - m))^(1 - x) is convex in x, so at most x p/m + (1 - x)(1 - p)/(1 - m), whose mean is
+1. By Ville's inequality it ever reaches 1/alpha with probability alpha at most, so {m : E_n(m) < 1/alpha} contains the
+rate at all times at once, with probability 1 - alpha (Robbins 1970; Howard, Ramdas, McAuliffe and Sekhon 2021, the
+beta-binomial mixture). The set is an interval because log E_n is convex in m.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from bothworlds.kernels.arrays import Floats
+from bothworlds.theory.confidence.checks import checked_alpha, checked_counts
+from bothworlds.theory.confidence.special import log_gamma
+
+JEFFREYS = (0.5, 0.5)
+HALVINGS = 64
+
+
+def log_rate_evidence(count: Any, total: Any, rate: Any, *, prior: tuple[float, float] = JEFFREYS) -> Floats:
+    """Return log E_n(m), the evidence against a rate m from n observations in [0, 1] with a given sum.
+
+    >>> log_rate_evidence(2, 2, 0.5).round(4).tolist()  # log of (3/8)/(1/4)
+    0.4055
+    """
+    n, s = checked_counts(count, total)
+    return _log_mixture(n, s, prior) - _log_likelihood(n, s, np.asarray(rate, dtype=np.float64))
+
+
+def rate_interval(
+    count: Any, total: Any, *, alpha: float = 0.05, prior: tuple[float, float] = JEFFREYS
+) -> tuple[Floats, Floats]:
+    """Return the ends of an interval for a rate that holds at any time, for one pair of counts or a table of them.
+
+    Ends are rounded outwards. Without observations the interval is [0, 1]. Several intervals at once are each wrong
+    with probability alpha; divide alpha by their number for all of them together.
+
+    >>> low, high = rate_interval(1000, 100)
+    >>> round(float(low), 4), round(float(high), 4)
+    (0.0689, 0.1382)
+    """
+    depth = -math.log(checked_alpha(alpha))
+    n, s = checked_counts(count, total)
+    mean = np.where(n > 0.0, s / np.maximum(n, 1.0), 0.5)
+    room = _log_mixture(n, s, prior) - depth
+    low = _end(n, s, room, np.zeros_like(mean), mean)
+    high = _end(n, s, room, np.ones_like(mean), mean)
+    return np.where(s > 0.0, low, 0.0), np.where(s < n, high, 1.0)
+
+
+def _end(n: Floats, s: Floats, room: Floats, outside: Floats, inside: Floats) -> Floats:
+    """Halve the way between a rate that is out and one that is in; return the one that is out."""
+    for _ in range(HALVINGS):
+        middle = 0.5 * (outside + inside)
+        is_in = _log_likelihood(n, s, middle) > room
+        inside, outside = np.where(is_in, middle, inside), np.where(is_in, outside, middle)
+    return outside
+
+
+def _log_mixture(n: Floats, s: Floats, prior: tuple[float, float]) -> Floats:
+    a, b = prior
+    begin = math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
+    return np.asarray(log_gamma(a + s) + log_gamma(b + n - s) - log_gamma(a + b + n) - begin)
+
+
+def _log_likelihood(n: Floats, s: Floats, m: Floats) -> Floats:
+    """Return s log m + (n - s) log(1 - m), with 0 log 0 = 0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        yes, no = s * np.log(m), (n - s) * np.log1p(-m)
+    return np.where(s > 0.0, yes, 0.0) + np.where(s < n, no, 0.0)

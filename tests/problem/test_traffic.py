@@ -1,0 +1,110 @@
+"""The traffic mix: what is remembered, whatever the order, and what is refused."""
+
+import itertools
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import bothworlds as bw
+
+PRIOR = [0.2, 0.3, 0.5]
+COUNTS = st.lists(st.integers(0, 40), min_size=3, max_size=3)
+
+
+def test_known_stays() -> None:
+    mix = bw.TrafficMix.known(PRIOR).observe([100, 0, 0])
+    assert mix.probabilities.tolist() == PRIOR
+    assert repr(mix) == "TrafficMix(known, 3 contexts, 100 observed)"
+
+
+@given(COUNTS, COUNTS, st.floats(0.1, 100.0))
+def test_estimated_is_the_posterior_mean_whatever_the_pieces(one: list[int], two: list[int], strength: float) -> None:
+    mix = bw.TrafficMix.estimated(PRIOR, strength=strength)
+    together = mix.observe(np.add(one, two))
+    expected = (strength * np.array(PRIOR) + one + two) / (strength + sum(one) + sum(two))
+    assert together.probabilities == pytest.approx(expected)
+    assert mix.observe(one).observe(two).probabilities == pytest.approx(expected)
+    assert mix.probabilities == pytest.approx(PRIOR)
+    assert mix.observed == 0
+
+
+def test_drifting_counts_a_batch_as_the_mean_over_its_orders() -> None:
+    mix = bw.TrafficMix.drifting(PRIOR, window=5.0).observe([3, 1, 0])
+    batch = [0, 0, 1, 2]
+    found = []
+    for order in itertools.permutations(batch):
+        one = mix
+        for x in order:
+            one = one.observe(np.eye(3)[x])
+        found.append(one.counts)
+    assert mix.observe([2, 1, 1]).counts == pytest.approx(np.mean(found, axis=0))
+
+
+@given(st.lists(COUNTS, min_size=1, max_size=6), st.floats(1.5, 1e4))
+def test_drifting_remembers_about_a_window_and_stays_positive(batches: list[list[int]], window: float) -> None:
+    mix = bw.TrafficMix.drifting(PRIOR, window=window, strength=2.0)
+    for batch in batches:
+        mix = mix.observe(batch)
+    law = mix.probabilities
+    total = sum(map(sum, batches))
+    assert mix.counts.sum() == pytest.approx(window * -math.expm1(total * math.log1p(-1.0 / window)))
+    assert law.sum() == pytest.approx(1.0)
+    assert (law >= 2.0 * np.array(PRIOR) / (2.0 + window) * (1.0 - 1e-9)).all()
+    assert mix.observed == total
+    bw.Problem(features=np.eye(2)[None].repeat(3, 0), probabilities=law)  # a law that a problem takes
+
+
+def test_a_change_is_followed() -> None:
+    rng = np.random.default_rng(0)
+    old, new = np.array(PRIOR), np.array([0.6, 0.3, 0.1])
+    mixes = [bw.TrafficMix.estimated(PRIOR), bw.TrafficMix.drifting(PRIOR, window=500)]
+    for law, batches in ((old, 50), (new, 30)):
+        for _ in range(batches):
+            counts = rng.multinomial(100, law)
+            mixes = [mix.observe(counts) for mix in mixes]
+    slow, fast = (np.abs(mix.probabilities - new).max() for mix in mixes)
+    assert fast < 0.05 < 0.2 < slow
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: bw.TrafficMix.known([0.5, 0.6]), "sum to"),
+        (lambda: bw.TrafficMix.estimated([1.0, 0.0]), "positive probability"),
+        (lambda: bw.TrafficMix.estimated(PRIOR, strength=0), "strength is how many"),
+        (lambda: bw.TrafficMix.drifting(PRIOR, window=1), "window is how many"),
+        (lambda: bw.TrafficMix.known(PRIOR).observe([1, 2]), "3 numbers"),
+        (lambda: bw.TrafficMix.known(PRIOR).observe([1, 2, -1]), "none negative"),
+    ],
+)
+def test_mistakes_are_refused(make: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        make()
+
+
+@pytest.mark.parametrize(
+    "mix",
+    [
+        bw.TrafficMix.known(PRIOR),
+        bw.TrafficMix.estimated(PRIOR, strength=7.5).observe([1, 2, 3]),
+        bw.TrafficMix.drifting(PRIOR, window=50).observe([30, 2, 3]),
+    ],
+)
+def test_files_bring_back_the_same_mix(mix: bw.TrafficMix) -> None:
+    again = bw.TrafficMix.from_dict(json.loads(json.dumps(mix.to_dict())))
+    assert again.to_dict() == mix.to_dict()
+    assert again.observe([5, 5, 0]).probabilities.tolist() == mix.observe([5, 5, 0]).probabilities.tolist()
+    with pytest.raises(ValueError, match="not a complete traffic mix"):
+        bw.TrafficMix.from_dict({"kind": "known"})
+
+
+def test_a_mix_cannot_be_changed() -> None:
+    mix = bw.TrafficMix.estimated(PRIOR).observe([1, 2, 3])
+    for array in (mix.prior, mix.counts, mix.probabilities):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1.0
