@@ -34,7 +34,7 @@ Made from the docstrings by `python tools/api.py algorithms > docs/each-algorith
 AT_LENGTH = ("Algorithms", "Tunings and covariances")  # groups with a page of their own
 GROUPS: dict[str, list[str]] = {
     "Problems and decisions": [
-        "Problem", "Algorithm", "Policy", "Decision", "load", "SampledProblem", "SampledPolicy",
+        "Problem", "Algorithm", "Policy", "Decision", "load", "Plan", "load_plan", "SampledProblem", "SampledPolicy",
         "DegenerateProblemWarning", "block_parameters", "stacked_parameters",
     ],
     "Algorithms": [

@@ -29,6 +29,8 @@ from .errors import NumericalError as NumericalError
 from .errors import StudyError as StudyError
 from .ftrl import ftrl_point as ftrl_point
 from .loading import load as load
+from .loading import load_plan as load_plan
+from .plan import Plan as Plan
 from .policy import Algorithm as Algorithm
 from .policy import Policy as Policy
 from .problem import DegenerateProblemWarning as DegenerateProblemWarning
