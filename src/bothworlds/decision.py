@@ -1,6 +1,7 @@
 """Decision: one choice, with everything that feedback will need later."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -97,3 +98,7 @@ class Decision(NamedTuple):
             source=source_of(str(values.get("id", id_of(MADE + policy, number))), number),
             version=int(values.get("version", 0)),
         )
+
+
+# A decision from a tuple of its fields: a third of the time that calling the class takes.
+decision_of: Callable[[tuple[Any, ...]], Decision] = partial(tuple.__new__, Decision)

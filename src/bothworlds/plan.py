@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bothworlds.decision import Decision
+from bothworlds.decision import Decision, decision_of
 from bothworlds.footing import Footing
 from bothworlds.identity import draw_of, given_id, id_of
 from bothworlds.kernels.arrays import Floats
@@ -114,19 +114,9 @@ class Plan:
         direction, baseline = np.empty(length), np.empty(further)
         memory = self._numbers, footing.known, self._rows, *footing.scratch(), footing.sizes
         arm = footing.entries.decide(*memory, x, *draw_of(self._key, id_of(source, number)), direction, baseline)
-        return Decision(
-            number,
-            x,
-            problem.contexts[x],
-            arm,
-            problem.arms[arm],
-            self._table.item(x, arm),
-            direction,
-            baseline if footing.machine.text.has_baseline else None,
-            self.policy,
-            source,
-            self.version,
-        )
+        carried = direction, baseline if footing.machine.text.has_baseline else None
+        seen = number, x, problem.contexts[x], arm, problem.arms[arm], self._table.item(x, arm)
+        return decision_of((*seen, *carried, self.policy, source, self.version))
 
     def save(self, path: str | Path, *, frame: bool = True) -> None:
         """Write the plan to an .npz file, from which any number of processes can decide (`load_plan`).

@@ -50,8 +50,14 @@ class OpenRounds:
 
     def add(self) -> int:
         """Open the next round and return its number, counted from 1."""
-        self.reach(self.last + 1)
-        return self.last
+        last = self.last
+        self.last = number = last + 1
+        if self._ends and self._ends[-1] == last:
+            self._ends[-1] = number
+        else:
+            self._starts.append(number)
+            self._ends.append(number)
+        return number
 
     def reach(self, number: int) -> None:
         """Open all rounds after the last one up to a number."""
