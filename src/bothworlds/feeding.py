@@ -15,17 +15,28 @@ def word_of(made: Decision) -> str:
     return f"round {made.round}" if made.source[:1] == MADE else f"decision {made.source!r}"
 
 
-def columns_of(batch: list[Decision], losses: list[float], carried: tuple[int, int]) -> tuple[Any, ...]:
-    """Return a batch as columns: contexts, arms, losses, propensities, directions and baselines."""
+def columns_of(
+    batch: list[Decision], cells: tuple[int, int], carried: tuple[int, int], *, has_baseline: bool
+) -> tuple[Any, ...] | None:
+    """Return a batch as columns: contexts, arms, propensities, directions and baselines; None if they do not fit.
+
+    ``cells`` is how many contexts and arms there are, ``carried`` how long directions and baselines are.
+    """
     n, (length, further) = len(batch), carried
-    directions = np.concatenate([made.direction for made in batch]).reshape(n, length)
+    directions = [made.direction for made in batch]
     baselines = [made.baseline for made in batch if made.baseline is not None]
+    if {part.shape for part in directions} != {(length,)} or len(baselines) != n * has_baseline:
+        return None
+    if baselines and {part.shape for part in baselines} != {(further,)}:
+        return None
+    xs, arms = [made.context for made in batch], [made.arm for made in batch]
+    if min(xs) < 0 or max(xs) >= cells[0] or min(arms) < 0 or max(arms) >= cells[1]:
+        return None
     return (
-        np.array([made.context for made in batch]),
-        np.array([made.arm for made in batch]),
-        np.array(losses),
+        np.array(xs),
+        np.array(arms),
         np.array([made.propensity for made in batch], dtype=np.float64),
-        directions,
+        np.concatenate(directions).reshape(n, length),
         np.concatenate(baselines).reshape(n, further) if baselines else np.zeros((n, further)),
     )
 

@@ -43,6 +43,16 @@ class Footing:
         return np.array(self.machine.block_sizes)
 
     @cached_property
+    def carried(self) -> tuple[int, int]:
+        """How many numbers a decision carries as its direction, and as its baseline."""
+        return self.machine.carried
+
+    @cached_property
+    def has_baseline(self) -> bool:
+        """Whether decisions carry a baseline."""
+        return self.machine.text.has_baseline
+
+    @cached_property
     def known(self) -> Floats:
         """What the text knows of the problem, as it lies in memory."""
         return flat_known(self.machine.known, wide=self.machine.text.wide)

@@ -8,7 +8,7 @@ import numpy as np
 
 from bothworlds.decision import Decision, decision_of
 from bothworlds.footing import Footing
-from bothworlds.identity import draw_of, given_id, id_of
+from bothworlds.identity import Lots, given_id, id_of
 from bothworlds.kernels.arrays import Floats
 from bothworlds.problem import Problem
 from bothworlds.problem.storage import checked_format, read_arrays, write_arrays
@@ -79,8 +79,8 @@ class Plan:
         return np.concatenate([self.footing.machine.flat_options, self._core])
 
     @cached_property
-    def _key(self) -> bytes:
-        return bytes.fromhex(self.secret)
+    def _lots(self) -> Lots:
+        return Lots(self.secret)
 
     def probabilities(self, context: str | int | None = None) -> Floats:
         """Return pi(. | context), shape (arms,), or the table of all contexts, shape (contexts, arms)."""
@@ -110,11 +110,11 @@ class Plan:
 
     def _decide(self, x: int, source: str, number: int) -> Decision:
         footing, problem = self.footing, self.footing.problem
-        length, further = footing.machine.carried
+        length, further = footing.carried
         direction, baseline = np.empty(length), np.empty(further)
         memory = self._numbers, footing.known, self._rows, *footing.scratch(), footing.sizes
-        arm = footing.entries.decide(*memory, x, *draw_of(self._key, id_of(source, number)), direction, baseline)
-        carried = direction, baseline if footing.machine.text.has_baseline else None
+        arm = footing.entries.decide(*memory, x, *self._lots.drawn(id_of(source, number)), direction, baseline)
+        carried = direction, baseline if footing.has_baseline else None
         seen = number, x, problem.contexts[x], arm, problem.arms[arm], self._table.item(x, arm)
         return decision_of((*seen, *carried, self.policy, source, self.version))
 

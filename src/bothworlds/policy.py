@@ -12,7 +12,7 @@ import numpy as np
 
 from bothworlds.decision import Decision, decision_of
 from bothworlds.errors import NumericalError, sentence
-from bothworlds.feedback import checked_loss
+from bothworlds.feedback import FEW, checked_loss, checked_losses
 from bothworlds.feeding import columns_of, condition_of, one_of, word_of
 from bothworlds.footing import Footing, aligned_copy
 from bothworlds.identity import apart_after_fork, secret_of, stream_of
@@ -71,7 +71,8 @@ class Policy:
         self._key, self._secret = key, secret_of(key)
         self._entries = self._footing.entries
         self._body = body_of(machine, key)
-        self._sides = tuple(self._names(side) for side in (0, 1))
+        self._memories = tuple(memory_of(machine, self._body, side) for side in (0, 1))
+        self._sides = tuple(machine.text.state_of(*memory, tuple(machine.block_sizes)) for memory in self._memories)
         self._side = 0
         self._tables = tuple(names.pi for names in self._sides)
         self._blocked = self._tables[0].ndim == 3
@@ -126,11 +127,6 @@ class Policy:
         """A hash of what is learnt and of what it stands on: equal if and only if all bits are."""
         return self.plan().digest
 
-    def _names(self, side: int) -> Any:
-        """Return the state by name, as it lies in one of the two memories."""
-        sizes = tuple(self._machine.block_sizes)
-        return self._machine.text.state_of(*memory_of(self._machine, self._body, side), sizes)
-
     @property
     def state(self) -> Any:
         """The algorithm's state by name; arrays with an entry per context are copies, (contexts, ...), of its own."""
@@ -147,7 +143,7 @@ class Policy:
         """Return what the policy would do now: immutable, for any number of threads and processes."""
         with self._lock:
             if self._plan is None:
-                core, rows = memory_of(self._machine, self._body, self._side)
+                core, rows = self._memories[self._side]
                 self._plan = Plan(
                     footing=self._footing,
                     policy=self.name,
@@ -268,14 +264,17 @@ class Policy:
         """Check everything, then learn everything, then compute the plan once."""
         if not hasattr(given, "__len__") or len(given) != len(batch):
             raise ValueError(f"a batch of {len(batch)} decisions needs as many values, in their order; got {given!r}")
-        losses = [self._loss(value, is_reward=is_reward) for value in given]
+        if not batch:
+            return
+        losses = checked_losses(given, is_reward=is_reward, reward_range=self.problem.reward_range)
         with self._lock:
-            for made in batch:
-                self._check(made, once=once)
+            columns = self._columns(batch)
+            if not once or columns is None or {made.policy for made in batch} != {self.name}:
+                for made in batch:
+                    self._check(made, once=once)
             if not once and len({(made.source, made.round) for made in batch}) < len(batch):
                 raise ValueError("a decision stands twice in the batch; each takes feedback once")
-            if batch:
-                self._feed(batch, losses)
+            self._feed(batch, losses, columns)
             if not once:
                 for made in batch:
                     self._close(made)
@@ -287,15 +286,29 @@ class Policy:
         else:
             self._ledger.close(made)
 
-    def _feed(self, batch: list[Decision], losses: list[float]) -> None:
+    def _columns(self, batch: list[Decision]) -> Any:
+        """Return a batch as columns, or None where some do not fit, or where they are few."""
+        if len(batch) < FEW:
+            return None
+        cells = len(self._contexts), len(self._arms)
+        return columns_of(batch, cells, self._carried, has_baseline=self._has_baseline)
+
+    def _feed(self, batch: list[Decision], losses: Floats, columns: Any) -> None:
         """Learn from a batch in the spare memory, one decision after the other, and compute the plan once."""
-        columns = columns_of(batch, losses, self._carried)
-        fed = self._entries.feed(*self._body, self._side, *columns)
-        if fed < len(batch):
-            self._accept(DAMAGED, batch[fed])
-        nothing = 0, 0, 0.0, 1.0, self._direction, self._baseline
-        status = self._entries.step(*self._body, self._side, False, False, True, *nothing)
-        self._accept(status, batch[-1], count=len(batch))
+        memory = *self._body, self._side
+        if columns is not None:
+            fed = self._entries.feed(*memory, losses, *columns)
+            if fed < len(batch):
+                self._accept(DAMAGED, batch[fed])
+            nothing = 0, 0, 0.0, 1.0, self._direction, self._baseline
+            self._accept(self._entries.step(*memory, False, False, True, *nothing), batch[-1], count=len(batch))
+            return
+        for i, (made, loss) in enumerate(zip(batch, losses.tolist(), strict=True), start=1):
+            baseline = self._baseline if made.baseline is None else made.baseline
+            play = made.context, made.arm, loss, made.propensity, made.direction, baseline
+            status = self._entries.step(*memory, i == 1, True, i == len(batch), *play)
+            if status != OK or i == len(batch):
+                self._accept(status, made, count=i)
 
     def expire(self, *, before: int) -> int:
         """Close all decisions of rounds before the given one that were never answered; return how many."""
@@ -354,7 +367,7 @@ class Policy:
     def learnt(self) -> dict[str, Floats]:
         """Return what was learnt, by name, as copies: together with problem and algorithm all that a file keeps."""
         with self._lock:
-            return self._footing.learnt(*memory_of(self._machine, self._body, self._side))
+            return self._footing.learnt(*self._memories[self._side])
 
     def save(self, path: str | Path, *, frame: bool = True) -> None:
         """Write the policy to an .npz file; `bothworlds.load` continues it bit for bit.

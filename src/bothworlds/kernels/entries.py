@@ -187,7 +187,7 @@ def interpreted_entries(text: KernelText) -> Entries:
         return OK
 
     def feed(
-        numbers: Floats, packs: Floats, whole: Ints, side: int, xs: Ints, arms: Ints, losses: Floats,
+        numbers: Floats, packs: Floats, whole: Ints, side: int, losses: Floats, xs: Ints, arms: Ints,
         propensities: Floats, directions: Floats, baselines: Floats,
     ) -> int:  # fmt: skip
         sizes = (whole[0], whole[1], whole[2], whole[3])
