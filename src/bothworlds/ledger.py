@@ -81,7 +81,7 @@ class Ledger:
         count = self.rounds.expire(before=before)
         for other in self.others.values():
             if other.until:
-                over = other.until < before
+                over = other.until <= before
                 count += other.rounds.expire(before=other.rounds.last + 1 if over else before)
                 other.sealed = other.sealed or over
         return count
