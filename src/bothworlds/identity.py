@@ -10,7 +10,7 @@ import itertools
 import os
 import secrets
 import weakref
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 MADE = "@"
 LONGEST = 200
@@ -44,6 +44,33 @@ def apart_after_fork(issuer: Apart) -> None:
 def new_source() -> str:
     """Return the name of a new issuer: 80 random bits."""
     return MADE + secrets.token_hex(10)
+
+
+class Life(NamedTuple):
+    """What the name of a policy's life says of it.
+
+    A mark of the stream that it draws from, how many lives came before in its file, and its first round.
+    """
+
+    stream: str
+    generation: int
+    first: int
+
+
+def new_life(key: int, generation: int, first: int) -> str:
+    """Return the name of a new life of a policy."""
+    stream = hashlib.blake2b(key.to_bytes(8), digest_size=4, person=b"bothworlds-mark").hexdigest()
+    return f"{MADE}{stream}-{generation}-{first}-{secrets.token_hex(10)}"
+
+
+def life_of(source: str) -> Life | None:
+    """Return what an issuer's name says, or None for a process that decides from plans.
+
+    >>> life_of(new_life(7, 2, 51)), life_of(new_source())
+    (Life(stream='84332610', generation=2, first=51), None)
+    """
+    parts = source[1:].split("-")
+    return Life(parts[0], int(parts[1]), int(parts[2])) if len(parts) == 4 else None
 
 
 def id_of(source: str, number: int) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Literal, overload
 from bothworlds.algorithms.fixed import FixedPolicy
 from bothworlds.algorithms.registry import public_parts
 from bothworlds.footing import Footing
-from bothworlds.identity import secret_of, stream_of
+from bothworlds.identity import new_source, secret_of, stream_of
 from bothworlds.ledger import Ledger
 from bothworlds.plain import from_plain
 from bothworlds.plan import FORMAT as PLAN_FORMAT
@@ -73,9 +73,10 @@ def load(
         raise ValueError(f"{path} is a policy on a SampledProblem; give it again: load(path, problem=...)")
     header = checked_format(header, FORMAT if problem is None else SAMPLED_FORMAT, path)
     with incomplete(path):
-        ledger = Ledger.restore(header, arrays).next_life(same_stream=stream == "same")
         if stream == "new":
-            header = {"secret": secret_of(header["key"]), **header, "key": stream_of(header["key"], ledger.life)}
+            key = stream_of(header["key"], new_source())
+            header = {"secret": secret_of(header["key"]), **header, "key": key}
+        ledger = Ledger.restore(header, arrays).next_life(header["key"], same_stream=stream == "same")
         if problem is not None:
             return _rebuild_sampled(header, arrays, problem, ledger, interpreted=interpreted)
         footing = _footing(*_with_frame(header, arrays, frame, path), interpreted=interpreted)

@@ -15,7 +15,7 @@ from bothworlds.errors import NumericalError, sentence
 from bothworlds.feedback import FEW, checked_loss, checked_losses
 from bothworlds.feeding import columns_of, condition_of, one_of, word_of
 from bothworlds.footing import Footing, aligned_copy
-from bothworlds.identity import apart_after_fork, secret_of, stream_of
+from bothworlds.identity import apart_after_fork, new_source, secret_of, stream_of
 from bothworlds.kernels.arithmetic import WIDTH
 from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.kernels.contract import Machine, out_of_blocks
@@ -84,7 +84,7 @@ class Policy:
         self._shapes = self._direction.shape, self._baseline.shape
         self._lock = threading.RLock()
         self._version = 0
-        self._begin_life(Ledger())
+        self._begin_life(Ledger.begin(key))
         with explained(packs=machine.text.wide):
             self._refresh()
         apart_after_fork(self)
@@ -103,8 +103,8 @@ class Policy:
     def set_apart(self) -> None:
         """Go on with ids and random numbers of its own, in a process that was forked off the owner's."""
         self._lock = threading.RLock()
-        self._begin_life(self._ledger.next_life(same_stream=False))
-        self._key = stream_of(self._key, self._life)
+        self._key = stream_of(self._key, new_source())
+        self._begin_life(self._ledger.next_life(self._key, same_stream=False))
 
     @property
     def rounds(self) -> int:
@@ -160,10 +160,9 @@ class Policy:
         Nothing is open in it: feedback of what this policy has decided goes to this policy.
         """
         with self._lock:
-            learnt, ledger = self.learnt(), Ledger()
-            key = stream_of(self._key, ledger.life)
+            key = stream_of(self._key, new_source())
             made = Policy(self.algorithm, self.problem, self._machine, key=key, interpreted=self._footing.interpreted)
-            made.restore(name=made.name, ledger=ledger, learnt=learnt)
+            made.restore(name=made.name, ledger=made._ledger, learnt=self.learnt())
             return made
 
     def __reduce__(self) -> Any:

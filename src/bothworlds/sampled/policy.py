@@ -13,7 +13,7 @@ import numpy as np
 from bothworlds.decision import Decision
 from bothworlds.errors import NumericalError, sentence
 from bothworlds.feedback import checked_loss
-from bothworlds.identity import apart_after_fork, stream_of
+from bothworlds.identity import apart_after_fork, new_source, stream_of
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.entries import LARGEST, SURE
 from bothworlds.kernels.random import ARM, Seed, draw, key_from, two_uniforms
@@ -79,7 +79,7 @@ class SampledPolicy:
         self._pieces = pieces(interpreted=interpreted)
         self._covariance = rule.covariance(problem, self._pieces)
         self._lock = threading.RLock()
-        self._begin_life(Ledger())
+        self._begin_life(Ledger.begin(key))
         self._theta: Floats = np.zeros(problem.dimension)
         self._t, self._pace, self._entropy = 1.0, rule.first_pace, 0.0
         apart_after_fork(self)
@@ -98,8 +98,8 @@ class SampledPolicy:
     def set_apart(self) -> None:
         """Go on with ids and random numbers of its own, in a process that was forked off the owner's."""
         self._lock = threading.RLock()
-        self._begin_life(self._ledger.next_life(same_stream=False))
-        self._key = stream_of(self._key, self._ledger.life)
+        self._key = stream_of(self._key, new_source())
+        self._begin_life(self._ledger.next_life(self._key, same_stream=False))
 
     def plan(self) -> NoReturn:
         """Refuse: contexts that are not listed leave no plan to hand out."""
