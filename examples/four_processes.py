@@ -94,7 +94,7 @@ def begin(folder: Path, role: str, *words: object) -> "subprocess.Popen[bytes]":
     return subprocess.Popen([sys.executable, __file__, role, str(folder), *(str(word) for word in words)])
 
 
-def run(folder: Path, *, visits: int, kills: int, seed: int) -> None:
+def run(folder: Path, *, visits: int, kills: int, seed: int, longest: float = 3.0) -> None:
     """Let four processes work, and kill a server or the learner every now and then."""
     chance = random.Random(seed)
     tasks: dict[str, tuple[object, ...]] = {
@@ -105,7 +105,7 @@ def run(folder: Path, *, visits: int, kills: int, seed: int) -> None:
     }
     running = {name: begin(folder, str(role), *words) for name, (role, *words) in tasks.items()}
     for _ in range(kills):
-        time.sleep(chance.uniform(0.5, 2.5))
+        time.sleep(chance.uniform(0.5, longest))
         victim = chance.choice(["one", "two", "learner"])
         if running[victim].poll() is None:
             running[victim].kill()

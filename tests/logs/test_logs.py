@@ -177,6 +177,6 @@ def test_four_processes_and_kills(tmp_path: Path) -> None:
         policy.save(tmp_path / file)
     policy.plan().save(tmp_path / "plan.npz")
     visits = size(5_000, 500_000)
-    example.run(tmp_path, visits=visits, kills=size(5, 20), seed=4)
+    example.run(tmp_path, visits=visits, kills=size(5, 20), seed=4, longest=size(3, 15))
     found = example.audit(tmp_path)
     assert found["answered"] == 2 * visits <= found["decisions"] <= 2 * visits + 20
