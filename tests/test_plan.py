@@ -156,6 +156,8 @@ def test_policies_are_not_copied_like_data() -> None:
     for how in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(TypeError, match=r"policy\.copy\(\)"):
             how(policy)
+    with pytest.raises(TypeError, match="a plan goes to other processes as a file"):
+        pickle.dumps(policy.plan())
 
 
 def test_given_ids_in_a_policy() -> None:

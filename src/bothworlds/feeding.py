@@ -1,4 +1,4 @@
-"""Feedback on its way into a policy: which was given, what to call a decision, and batches as columns."""
+"""Feedback on its way into a policy: which was given, batches as columns, and sentences where it fails."""
 
 import math
 from typing import Any
@@ -6,8 +6,10 @@ from typing import Any
 import numpy as np
 
 from bothworlds.decision import Decision
+from bothworlds.errors import sentence
 from bothworlds.identity import MADE
 from bothworlds.kernels.arrays import Floats
+from bothworlds.problem import Problem
 
 
 def word_of(made: Decision) -> str:
@@ -46,6 +48,26 @@ def one_of(loss: Any, reward: Any) -> tuple[Any, bool]:
     if (loss is None) == (reward is None):
         raise ValueError("give either loss= or reward=, one of the two")
     return (reward, True) if loss is None else (loss, False)
+
+
+def damaged(made: Decision) -> str:
+    """Say of a decision that it is damaged."""
+    return (
+        f"{word_of(made)}: propensity, direction or baseline damaged: no plan of this policy plays arm {made.arm} in "
+        f"context {made.context} with such numbers. Nothing was learnt; if the decision was read from a log, read that "
+        "line again, or close the round with expire"
+    )
+
+
+def failed(status: int, state: Any, problem: Problem) -> str:
+    """Say why an update was not applied, with the state that it led to."""
+    rarest = int(problem.probabilities.argmin())
+    condition = condition_of(state.sigma) if hasattr(state, "sigma") else math.nan
+    return (
+        f"{sentence(status)} at t = {int(state.t[0])} (condition number {condition:.3g}, rarest context "
+        f"{problem.contexts[rarest]!r} with probability {problem.probabilities[rarest]:.3g}). "
+        "The update was not applied; more exploration or better scaled features avoid this"
+    )
 
 
 def condition_of(sigma: Floats) -> float:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -146,6 +147,9 @@ class Plan:
         if header["digest"] == self.digest and header["policy"] == self.policy:
             return self
         return plan_from(self.footing, header, arrays, path)
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a plan goes to other processes as a file: plan.save(path), there bothworlds.load_plan(path)")
 
     def __repr__(self) -> str:
         return f"Plan(version {self.version} of policy {self.policy}, {self.problem})"

@@ -1,6 +1,5 @@
 """Policy: an algorithm in progress. Act, update, ask, save."""
 
-import math
 import threading
 import uuid
 from abc import ABC, abstractmethod
@@ -11,9 +10,9 @@ from typing import Any, Self, overload
 import numpy as np
 
 from bothworlds.decision import Decision, decision_of
-from bothworlds.errors import NumericalError, sentence
+from bothworlds.errors import NumericalError
 from bothworlds.feedback import FEW, checked_loss, checked_losses
-from bothworlds.feeding import columns_of, condition_of, one_of, word_of
+from bothworlds.feeding import columns_of, damaged, failed, one_of, word_of
 from bothworlds.footing import Footing, aligned_copy
 from bothworlds.identity import apart_after_fork, new_source, secret_of, stream_of
 from bothworlds.kernels.arithmetic import WIDTH
@@ -310,7 +309,11 @@ class Policy:
                 self._accept(status, made, count=i)
 
     def expire(self, *, before: int) -> int:
-        """Close all decisions of rounds before the given one that were never answered; return how many."""
+        """Close all decisions of rounds before the given one that were never answered; return how many.
+
+        Earlier lives of the policy (`bothworlds.load`) are older than this one's first round. Decisions with a given
+        id and those of plans have no round, and stay as they are.
+        """
         number: Any = before
         if not isinstance(number, int | np.integer):
             raise ValueError(f"before must be the number of a round, a whole number; got {before!r}")
@@ -349,19 +352,8 @@ class Policy:
             self._version += count
             return
         if status == DAMAGED and made is not None:
-            raise ValueError(
-                f"{word_of(made)}: propensity, direction or baseline damaged: no plan of this policy plays arm "
-                f"{made.arm} in context {made.context} with such numbers. Nothing was learnt; if the decision was read "
-                "from a log, read that line again, or close the round with expire"
-            )
-        failed = self._sides[1 - self._side]
-        rarest = int(self.problem.probabilities.argmin())
-        condition = condition_of(failed.sigma) if hasattr(failed, "sigma") else math.nan
-        raise NumericalError(
-            f"{sentence(status)} at t = {int(failed.t[0])} (condition number {condition:.3g}, rarest context "
-            f"{self.problem.contexts[rarest]!r} with probability {self.problem.probabilities[rarest]:.3g}). "
-            "The update was not applied; more exploration or better scaled features avoid this"
-        )
+            raise ValueError(damaged(made))
+        raise NumericalError(failed(status, self._sides[1 - self._side], self.problem))
 
     def learnt(self) -> dict[str, Floats]:
         """Return what was learnt, by name, as copies: together with problem and algorithm all that a file keeps."""
