@@ -9,9 +9,12 @@ import pytest
 from scipy.stats import chisquare
 
 import bothworlds as bw
+from bothworlds.feedback import checked_loss, checked_losses
 from worlds import TUNINGS, bits, coordinates, living, play, random_problem
 
 NAMES = {"contexts": ["morning", "noon", "evening", "night"], "arms": ["red", "blue", "green"]}
+
+NAMES_OF_NINE: dict[str, Any] = {"contexts": [f"hour {i}" for i in range(9)]}
 
 
 def make(tuning: Any = "certified", rng: int = 7, **options: object) -> bw.Policy:
@@ -19,8 +22,8 @@ def make(tuning: Any = "certified", rng: int = 7, **options: object) -> bw.Polic
     return bw.LCTsallisINF(tuning=tuning).start(problem, rng=rng)
 
 
-def snapshot(policy: bw.Policy) -> tuple[bytes, int, list[list[int]]]:
-    return bits(policy), policy.rounds, policy._rounds.intervals.tolist()
+def snapshot(policy: bw.Policy) -> tuple[bytes, int, int]:
+    return bits(policy), policy.rounds, policy.open_rounds
 
 
 def test_a_decision_says_everything() -> None:
@@ -75,6 +78,82 @@ def test_a_batch_equals_its_updates_one_by_one_in_any_order(tuning: Any) -> None
     assert one.state.theta == pytest.approx(two.state.theta, rel=1e-12)
     if isinstance(tuning, str):  # the rates of the others look at the plan of the moment of the feedback
         assert one.probabilities() == pytest.approx(two.probabilities(), rel=1e-12)
+
+
+@pytest.mark.parametrize("algorithm", [*TUNINGS, bw.LinTS(), bw.PerContextTsallisINF()], ids=str)
+def test_a_large_batch_has_the_bits_of_its_decisions_one_by_one(
+    algorithm: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One compiled call for all of them, against one for each; with and without a look at what is open."""
+    made = bw.LCTsallisINF(tuning=algorithm) if algorithm in TUNINGS else algorithm
+    policy = made.start(random_problem(3, S=9, **NAMES_OF_NINE), rng=7)
+    play(policy, 10)
+    batch = policy.act([i % 9 for i in range(40)])
+    losses = np.random.default_rng(1).uniform(-1, 1, size=40)
+    policy.save("before.npz")
+    found = []
+    for few, way in ((1, "update"), (1000, "update"), (1, "learn")):
+        monkeypatch.setattr("bothworlds.policy.FEW", few)
+        again = bw.load("before.npz")
+        getattr(again, way)(batch, loss=losses if way == "update" else losses.tolist())
+        found.append((again.digest, bits(again), again.updates, again.open_rounds))
+    assert found[0] == found[1] == (*found[2][:3], 0)
+    assert found[2][3] == 40  # `learn` does not note what it has learnt from
+
+
+def test_what_is_wrong_in_a_large_batch_is_named_and_changes_nothing() -> None:
+    policy = make("adaptive")
+    batch = policy.act([i % 4 for i in range(30)])
+    losses = [0.5] * 30
+    before = snapshot(policy)
+    seventh = batch[6]
+    for wrong, words in (
+        (seventh._replace(direction=-seventh.direction), "round 7: propensity, direction or baseline damaged"),
+        (seventh._replace(direction=np.zeros(2)), "round 7: direction or baseline damaged"),
+        (seventh._replace(baseline=None), "round 7: the decision's baseline does not fit"),
+        (seventh._replace(context=9), "round 7: no context 9"),
+        (seventh._replace(policy="another"), "the decision is of policy 'another'"),
+    ):
+        spoilt = [*batch[:6], wrong, *batch[7:]]
+        for call in (policy.update, policy.learn):
+            with pytest.raises(ValueError, match=words):
+                call(spoilt, loss=losses)
+        assert snapshot(policy) == before
+    with pytest.raises(ValueError, match="stands twice"):
+        policy.update([*batch, batch[0]], loss=[*losses, 0.5])
+    with pytest.raises(ValueError, match=r"loss 2\.0 is outside"):
+        policy.learn(batch, loss=[*losses[1:], 2.0])
+    with pytest.raises(ValueError, match="must be a number"):
+        policy.learn(batch, loss=[*losses[1:], "much"])  # type: ignore[list-item]
+    assert snapshot(policy) == before
+
+
+def test_rewards_in_a_large_batch_are_rescaled_as_single_ones_are() -> None:
+    rewards = [*np.random.default_rng(1).uniform(0.1, 0.7, size=200).tolist(), 0.1, 0.7]
+    single = [checked_loss(reward, is_reward=True, reward_range=(0.1, 0.7)) for reward in rewards]
+    assert checked_losses(rewards, is_reward=True, reward_range=(0.1, 0.7)).tolist() == single
+    plain = [checked_loss(reward, is_reward=True, reward_range=None) for reward in rewards]
+    assert checked_losses(rewards, is_reward=True, reward_range=None).tolist() == plain
+
+
+def test_late_feedback_of_a_file_and_of_what_it_has_lost(tmp_path: Path) -> None:
+    """Saved at 50, decided to 100, loaded: nobody's feedback is taken for another's, and none is refused."""
+    policy = make("adaptive")
+    first = policy.act([i % 4 for i in range(50)])
+    policy.save(tmp_path / "p.npz")
+    lost = policy.act([i % 4 for i in range(50)])
+    again, fresh = bw.load(tmp_path / "p.npz"), bw.load(tmp_path / "p.npz", stream="new")
+    new = again.act([i % 4 for i in range(50)])
+    assert [made.arm for made in new] == [made.arm for made in lost]  # bit for bit as they would have been
+    assert [made.arm for made in fresh.act([i % 4 for i in range(50)])] != [made.arm for made in lost]
+    assert not {made.id for made in new} & {made.id for made in (*first, *lost)}
+    again.update([*lost, *first, *new], loss=[0.5] * 150)
+    assert (again.updates, again.open_rounds) == (150, 0)
+    for made in (lost[0], first[0], new[0]):
+        with pytest.raises(ValueError, match="each decision takes feedback once"):
+            again.update(made, loss=0.5)
+    with pytest.raises(ValueError, match="stream must be 'same' or 'new'"):
+        bw.load(tmp_path / "p.npz", stream="other")  # type: ignore[call-overload]
 
 
 def test_feedback_may_be_late_lost_or_never_come() -> None:

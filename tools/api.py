@@ -34,7 +34,7 @@ Made from the docstrings by `python tools/api.py algorithms > docs/each-algorith
 AT_LENGTH = ("Algorithms", "Tunings and covariances")  # groups with a page of their own
 GROUPS: dict[str, list[str]] = {
     "Problems and decisions": [
-        "Problem", "Algorithm", "Policy", "Decision", "load", "SampledProblem", "SampledPolicy",
+        "Problem", "Algorithm", "Policy", "Decision", "load", "Plan", "load_plan", "SampledProblem", "SampledPolicy",
         "TrafficMix", "DegenerateProblemWarning", "block_parameters", "stacked_parameters", "health_of", "Health",
         "warm_up",
     ],
@@ -59,7 +59,7 @@ GROUPS["Algorithms"] += [make.__name__ for make in KINDS if make.__name__ not in
 
 def page() -> str:
     """Return the reference as Markdown; refuse to forget a public name."""
-    listed = sorted(["environments", *itertools.chain.from_iterable(GROUPS.values())])
+    listed = sorted(["environments", "logs", *itertools.chain.from_iterable(GROUPS.values())])
     if listed != sorted(bw.__all__):
         raise ValueError(f"GROUPS and bothworlds.__all__ differ: {set(listed) ^ set(bw.__all__)}")
     parts = [HEAD]
@@ -69,6 +69,9 @@ def page() -> str:
         parts += [f"## {title}\n", *listed_here, *([""] if listed_here else []), *entries]
     parts.append("## Environments\n")
     parts += [entry(f"en.{name}", getattr(en, name)) for name in sorted(en.__all__, key=str.lower)]
+    parts.append("## Logs\n")
+    logs = {name: thing for name, thing in vars(bw.logs).items() if inspect.isfunction(thing) or inspect.isclass(thing)}
+    parts += [entry(f"bw.logs.{name}", thing) for name, thing in logs.items()]
     return "\n".join(parts)
 
 

@@ -1,6 +1,7 @@
 # The table of contents: every public name once. Whatever an algorithm's line says is all that has to be said for it
 # to be imported, listed, compared, studied, loaded from files, tested for conformance and documented.
 from . import environments as environments
+from . import logs as logs
 from .algorithms.experts.linear_exp4 import LinearEXP4 as LinearEXP4
 from .algorithms.experts.logdet_ftrl import LogdetFTRL as LogdetFTRL
 from .algorithms.exponential.ftrl_lc import FTRLLC as FTRLLC
@@ -31,6 +32,8 @@ from .ftrl import ftrl_point as ftrl_point
 from .health import Health as Health
 from .health import health_of as health_of
 from .loading import load as load
+from .loading import load_plan as load_plan
+from .plan import Plan as Plan
 from .policy import Algorithm as Algorithm
 from .policy import Policy as Policy
 from .problem import DegenerateProblemWarning as DegenerateProblemWarning

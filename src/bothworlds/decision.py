@@ -1,10 +1,12 @@
 """Decision: one choice, with everything that feedback will need later."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from bothworlds.identity import MADE, id_of, source_of
 from bothworlds.kernels.arrays import Floats
 
 
@@ -14,7 +16,8 @@ class Decision(NamedTuple):
     Attributes
     ----------
     round
-        Number of the decision, counted from 1.
+        Number of the decision, counted from 1 by the policy, or by the process that decides from plans; 0 where the
+        caller gave the id.
     context, context_name, arm, arm_name
         Index and name of the context seen and of the arm chosen; the index is -1 where contexts are not listed.
     propensity
@@ -27,6 +30,10 @@ class Decision(NamedTuple):
         seen (`RealFTRL` on a `SampledProblem`), else None.
     policy
         Name of the policy that decided; no other takes its feedback.
+    source
+        Who issued the id: a life of a policy or a process with plans ("@" and random letters), or the id given.
+    version
+        How many rewards the plan that decided had learnt from.
     """
 
     round: int
@@ -38,6 +45,13 @@ class Decision(NamedTuple):
     direction: Floats
     baseline: Floats | None
     policy: str
+    source: str
+    version: int
+
+    @property
+    def id(self) -> str:
+        """The decision's own name, never that of another; its feedback is accepted once."""
+        return id_of(self.source, self.round)
 
     def __eq__(self, other: object) -> bool:
         return self is other  # arrays have no single truth value
@@ -48,6 +62,7 @@ class Decision(NamedTuple):
     def to_dict(self) -> dict[str, Any]:
         """Return a dictionary of plain values that survives JSON without losing a bit."""
         return {
+            "id": self.id,
             "round": self.round,
             "context": self.context,
             "context_name": self.context_name,
@@ -57,17 +72,21 @@ class Decision(NamedTuple):
             "direction": self.direction.tolist(),
             "baseline": None if self.baseline is None else self.baseline.tolist(),
             "policy": self.policy,
+            "version": self.version,
         }
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Rebuild a decision from `to_dict`, for instance from a line of a JSON log."""
-        missing = [name for name in cls._fields if name not in values]
+        """Rebuild a decision from `to_dict`, for instance from a line of a JSON log.
+
+        A line without an id, as it was written before there were ids, is that of its policy's first life.
+        """
+        missing = [name for name in cls._fields if name not in values and name not in ("source", "version")]
         if missing:
             raise ValueError(f"not a decision: {', '.join(missing)} missing in {sorted(values)}")
-        baseline = values["baseline"]
+        baseline, number, policy = values["baseline"], int(values["round"]), str(values["policy"])
         return cls(
-            round=int(values["round"]),
+            round=number,
             context=int(values["context"]),
             context_name=str(values["context_name"]),
             arm=int(values["arm"]),
@@ -75,5 +94,11 @@ class Decision(NamedTuple):
             propensity=float(values["propensity"]),
             direction=np.array(values["direction"], dtype=np.float64),
             baseline=None if baseline is None else np.array(baseline, dtype=np.float64),
-            policy=str(values["policy"]),
+            policy=policy,
+            source=source_of(str(values.get("id", id_of(MADE + policy, number))), number),
+            version=int(values.get("version", 0)),
         )
+
+
+# A decision from a tuple of its fields: a third of the time that calling the class takes.
+decision_of: Callable[[tuple[Any, ...]], Decision] = partial(tuple.__new__, Decision)

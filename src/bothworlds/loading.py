@@ -1,70 +1,128 @@
-"""Continue a saved policy."""
+"""Continue a saved policy, or decide with a saved plan."""
 
+import contextlib
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, Literal, overload
 
 from bothworlds.algorithms.fixed import FixedPolicy
 from bothworlds.algorithms.registry import public_parts
+from bothworlds.footing import Footing
+from bothworlds.identity import new_source, secret_of, stream_of
+from bothworlds.ledger import Ledger
 from bothworlds.plain import from_plain
+from bothworlds.plan import FORMAT as PLAN_FORMAT
+from bothworlds.plan import Plan, plan_from
 from bothworlds.policy import FORMAT, Policy
 from bothworlds.problem import Problem, SampledProblem
 from bothworlds.problem.frame import Frame
 from bothworlds.problem.storage import checked_format, read_arrays
-from bothworlds.rounds import OpenRounds
 from bothworlds.sampled import FORMAT as SAMPLED_FORMAT
 from bothworlds.sampled import SampledPolicy
 from bothworlds.theory.design import Design
 from bothworlds.theory.exponential import TuningWarning
 
+Stream = Literal["same", "new"]
+
 
 @overload
-def load(path: str | Path, *, interpreted: bool = False, problem: None = None) -> Policy: ...
-@overload
-def load(path: str | Path, *, interpreted: bool = False, problem: SampledProblem) -> SampledPolicy: ...
 def load(
-    path: str | Path, *, interpreted: bool = False, problem: SampledProblem | None = None
+    path: str | Path,
+    *,
+    stream: Stream = "same",
+    frame: str | Path | None = None,
+    interpreted: bool = False,
+    problem: None = None,
+) -> Policy: ...
+@overload
+def load(
+    path: str | Path, *, stream: Stream = "same", interpreted: bool = False, problem: SampledProblem
+) -> SampledPolicy: ...
+def load(
+    path: str | Path,
+    *,
+    stream: Stream = "same",
+    frame: str | Path | None = None,
+    interpreted: bool = False,
+    problem: SampledProblem | None = None,
 ) -> Policy | SampledPolicy:
-    """Read a policy written by its ``save``; it continues bit for bit.
+    """Read a policy written by its ``save``; it continues bit for bit, as the same owner in a new life.
 
-    A policy on a `SampledProblem` needs the problem again: its functions are not in the file.
+    Decisions get ids that no earlier life has issued. Feedback is taken, once for each id, of what was open when the
+    file was saved, and of what an earlier life decided after that: such a decision, lost to the file, carries all that
+    it needs. A second owner of the same file takes ``load(path).copy()``.
+
+    Parameters
+    ----------
+    stream
+        "same" draws the next rounds as they would have been drawn from the file on, bit for bit: those decided after
+        it was saved and lost are drawn again, under other ids, with the same random numbers. "new" never does that,
+        and is what to take after a crash.
+    frame
+        A file of the same policy or its plans with features, where ``path`` was saved without (``frame=False``).
+    interpreted
+        Run without compiling.
+    problem
+        A policy on a `SampledProblem` needs the problem again: its functions are not in the file.
     """
+    if stream not in ("same", "new"):
+        raise ValueError(f"stream must be 'same' or 'new'; got {stream!r}")
     header, arrays = read_arrays(path)
     if header.get("format") == SAMPLED_FORMAT and problem is None:
         raise ValueError(f"{path} is a policy on a SampledProblem; give it again: load(path, problem=...)")
     header = checked_format(header, FORMAT if problem is None else SAMPLED_FORMAT, path)
+    with incomplete(path):
+        if stream == "new":
+            key = stream_of(header["key"], new_source())
+            header = {"secret": secret_of(header["key"]), **header, "key": key}
+        ledger = Ledger.restore(header, arrays).next_life(header["key"], same_stream=stream == "same")
+        if problem is not None:
+            return _rebuild_sampled(header, arrays, problem, ledger, interpreted=interpreted)
+        footing = _footing(*_with_frame(header, arrays, frame, path), interpreted=interpreted)
+        policy = Policy(footing.algorithm, footing.problem, footing.machine, key=header["key"], interpreted=interpreted)
+        learnt, secret = _section(arrays, "learnt"), header.get("secret")
+        policy.restore(name=header["name"], ledger=ledger, learnt=learnt, secret=secret)
+        return policy
+
+
+def load_plan(path: str | Path, *, frame: str | Path | None = None, interpreted: bool = False) -> Plan:
+    """Read a plan written by ``plan.save``: to decide with, in this process and any other.
+
+    ``frame`` is a file with features, of the same policy or of one of its plans, where ``path`` was saved without.
+    """
+    header, arrays = read_arrays(path)
+    header = checked_format(header, PLAN_FORMAT, path)
+    with incomplete(path):
+        footing = _footing(*_with_frame(header, arrays, frame, path), interpreted=interpreted)
+        return plan_from(footing, header, arrays, path)
+
+
+@contextlib.contextmanager
+def incomplete(path: str | Path) -> Iterator[None]:
+    """Say of a file that it is incomplete where a part is missing."""
     try:
-        if problem is None:
-            return _rebuild(header, arrays, interpreted=interpreted)
-        return _rebuild_sampled(header, arrays, problem, interpreted=interpreted)
+        yield
     except KeyError as error:
         raise ValueError(f"{path} is incomplete: {error} is missing") from None
 
 
-def _rebuild_sampled(
-    header: dict[str, Any], arrays: dict[str, Any], problem: SampledProblem, *, interpreted: bool
-) -> SampledPolicy:
-    """Build a policy on a sampled problem from the parts of its file, in the coordinates it was started with."""
-    coverage, first, second = (float(value) for value in arrays["coverage"])
-    frame = Frame(arrays["basis"], arrays["lift"], coverage, (first, second), problem.frame.notes)
-    same = problem.with_frame(frame)
-    algorithm = from_plain(header["algorithm"], public_parts())
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TuningWarning)  # it was given at the start
-        rule = algorithm.sampled_rule(same)
-    policy = SampledPolicy(algorithm, same, rule, key=header["key"], interpreted=interpreted)
-    policy.restore(
-        name=header["name"],
-        rounds=OpenRounds.restore(header["rounds"], arrays["open"]),
-        learnt=_section(arrays, "learnt"),
-        covariance=_section(arrays, "covariance"),
-        beyond_coverage=header["beyond_coverage"],
-    )
-    return policy
+def _with_frame(
+    header: dict[str, Any], arrays: dict[str, Any], frame: str | Path | None, path: str | Path
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return header and arrays of the file that has the features: this one, or another of the same policy."""
+    if "features" in arrays:
+        return header, arrays
+    if frame is None:
+        raise ValueError(f"{path} was saved without its frame; name a file that has it: frame=...")
+    other, parts = read_arrays(frame)
+    if "features" not in parts or other.get("footing") != header["footing"]:
+        raise ValueError(f"{frame} is not the frame of {path}: it has no features, or is of another policy")
+    return other, parts
 
 
-def _rebuild(header: dict[str, Any], arrays: dict[str, Any], *, interpreted: bool) -> Policy:
-    """Build the policy from the parts of its file."""
+def _footing(header: dict[str, Any], arrays: dict[str, Any], *, interpreted: bool) -> Footing:
+    """Build what policies and plans stand on from the parts of a file."""
     frame = _section(arrays, "frame")
 
     def saved_design(kind: str, coverage: float, coverage_limit: float) -> Design:
@@ -83,9 +141,28 @@ def _rebuild(header: dict[str, Any], arrays: dict[str, Any], *, interpreted: boo
         reward_range=header["reward_range"],
     )
     machine = algorithm.machine(problem, frame)
-    policy = Policy(algorithm, problem, machine, key=header["key"], interpreted=interpreted)
-    rounds = OpenRounds.restore(header["rounds"], arrays["open"])
-    policy.restore(name=header["name"], rounds=rounds, learnt=_section(arrays, "learnt"))
+    return Footing(algorithm=algorithm, problem=problem, machine=machine, interpreted=interpreted)
+
+
+def _rebuild_sampled(
+    header: dict[str, Any], arrays: dict[str, Any], problem: SampledProblem, ledger: Ledger, *, interpreted: bool
+) -> SampledPolicy:
+    """Build a policy on a sampled problem from the parts of its file, in the coordinates it was started with."""
+    coverage, first, second = (float(value) for value in arrays["coverage"])
+    frame = Frame(arrays["basis"], arrays["lift"], coverage, (first, second), problem.frame.notes)
+    same = problem.with_frame(frame)
+    algorithm = from_plain(header["algorithm"], public_parts())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TuningWarning)  # it was given at the start
+        rule = algorithm.sampled_rule(same)
+    policy = SampledPolicy(algorithm, same, rule, key=header["key"], interpreted=interpreted)
+    policy.restore(
+        name=header["name"],
+        ledger=ledger,
+        learnt=_section(arrays, "learnt"),
+        covariance=_section(arrays, "covariance"),
+        beyond_coverage=header["beyond_coverage"],
+    )
     return policy
 
 

@@ -1,6 +1,6 @@
 """Policy: an algorithm in progress. Act, update, ask, save."""
 
-import math
+import threading
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -9,23 +9,27 @@ from typing import Any, Self, overload
 
 import numpy as np
 
-from bothworlds.decision import Decision
-from bothworlds.errors import NumericalError, sentence
-from bothworlds.feedback import checked_loss
+from bothworlds.decision import Decision, decision_of
+from bothworlds.errors import NumericalError
+from bothworlds.feedback import FEW, checked_loss, checked_losses
+from bothworlds.feeding import columns_of, damaged, failed, one_of, word_of
+from bothworlds.footing import Footing, aligned_copy
+from bothworlds.identity import apart_after_fork, new_source, secret_of, stream_of
 from bothworlds.kernels.arithmetic import WIDTH
 from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.kernels.contract import Machine, out_of_blocks
-from bothworlds.kernels.entries import body_of, compiled_entries, interpreted_entries, memory_of, part_of, put
+from bothworlds.kernels.entries import body_of, memory_of, put
 from bothworlds.kernels.jit.compile import explained
 from bothworlds.kernels.random import Seed, key_from
 from bothworlds.kernels.status import DAMAGED, OK
-from bothworlds.plain import to_plain
+from bothworlds.ledger import Ledger
+from bothworlds.plan import Plan
 from bothworlds.problem import Problem
 from bothworlds.problem.storage import write_arrays
-from bothworlds.rounds import OpenRounds
 
 FORMAT = "bothworlds-policy-1"
 ONE_CONTEXT = (str, int, np.integer)
+empty = np.empty  # looked up once: a third of what a small array costs
 
 
 class Algorithm(ABC):
@@ -49,6 +53,10 @@ class Policy:
     The clock of the learning rate counts updates, `Decision.round` counts decisions: feedback may be late, out of
     order, in batches, or missing, and every estimate is unbiased given what was known when the decision was taken, as
     long as whether feedback comes does not depend on the outcome.
+
+    Safe in threads: one call at a time works on it, the others wait. To decide in many threads or processes without
+    waiting take a `Plan`; a policy has one owner, and a second one makes a ``copy()``. A process that is forked off
+    goes on with random numbers and ids of its own.
     """
 
     def __init__(
@@ -57,19 +65,28 @@ class Policy:
         self.algorithm = algorithm
         self.problem = problem
         self.name = uuid.uuid4().hex[:12]
+        self._footing = Footing(algorithm=algorithm, problem=problem, machine=machine, interpreted=interpreted)
         self._machine = machine
-        self._key = key
-        self._entries = (interpreted_entries if interpreted else compiled_entries)(machine.text)
+        self._key, self._secret = key, secret_of(key)
+        self._entries = self._footing.entries
         self._body = body_of(machine, key)
-        self._sides = tuple(self._names(side) for side in (0, 1))
+        self._memories = tuple(memory_of(machine, self._body, side) for side in (0, 1))
+        self._sides = tuple(machine.text.state_of(*memory, tuple(machine.block_sizes)) for memory in self._memories)
         self._side = 0
+        self._tables = tuple(names.pi for names in self._sides)
+        self._blocked = self._tables[0].ndim == 3
+        self._contexts, self._arms = problem.contexts, problem.arms
+        self._plan: Plan | None = None
         self._has_baseline = machine.text.has_baseline
         self._carried = machine.carried
         self._direction, self._baseline = (np.zeros(count) for count in self._carried)
         self._shapes = self._direction.shape, self._baseline.shape
-        self._rounds = OpenRounds()
+        self._lock = threading.RLock()
+        self._version = 0
+        self._begin_life(Ledger.begin(key))
         with explained(packs=machine.text.wide):
             self._refresh()
+        apart_after_fork(self)
 
     @classmethod
     def begin(
@@ -78,9 +95,19 @@ class Policy:
         """Start an algorithm; ``rng`` is an integer, a SeedSequence, a Generator, or None for a random seed."""
         return cls(algorithm, problem, machine, key=key_from(rng), interpreted=interpreted)
 
+    def _begin_life(self, ledger: Ledger) -> None:
+        """Issue ids of another life from now on."""
+        self._ledger, self._rounds, self._life = ledger, ledger.rounds, ledger.life
+
+    def set_apart(self) -> None:
+        """Go on with ids and random numbers of its own, in a process that was forked off the owner's."""
+        self._lock = threading.RLock()
+        self._key = stream_of(self._key, new_source())
+        self._begin_life(self._ledger.next_life(self._key, same_stream=False))
+
     @property
     def rounds(self) -> int:
-        """How many decisions were taken."""
+        """How many decisions were taken, not counting those with a given id, nor those of plans."""
         return self._rounds.last
 
     @property
@@ -90,59 +117,95 @@ class Policy:
 
     @property
     def open_rounds(self) -> int:
-        """How many decisions still wait for feedback."""
-        return len(self._rounds)
+        """How many decisions still wait for feedback, not counting those with a given id, nor those of plans."""
+        with self._lock:
+            return len(self._ledger)
 
-    def _names(self, side: int) -> Any:
-        """Return the state by name, as it lies in one of the two memories."""
-        sizes = tuple(self._machine.block_sizes)
-        return self._machine.text.state_of(*memory_of(self._machine, self._body, side), sizes)
+    @property
+    def digest(self) -> str:
+        """A hash of what is learnt and of what it stands on: equal if and only if all bits are."""
+        return self.plan().digest
 
     @property
     def state(self) -> Any:
         """The algorithm's state by name; arrays with an entry per context are copies, (contexts, ...), of its own."""
-        return _map(self._plain, self._sides[self._side])
-
-    def _propensity(self, x: int, a: int) -> float:
-        """Return pi_t(a|x)."""
-        pi = self._sides[self._side].pi
-        return float(pi.item(x // WIDTH, a, x % WIDTH) if pi.ndim == 3 else pi.item(x, a))
+        return _map(self._footing.plain, self._sides[self._side])
 
     def probabilities(self, context: str | int | None = None) -> Floats:
         """Return pi_t(. | context), shape (arms,), or the table of all contexts, shape (contexts, arms)."""
-        pi = self._sides[self._side].pi
-        table: Floats = out_of_blocks(pi, self.problem.n_contexts) if pi.ndim == 3 else pi.copy()
+        with self._lock:
+            pi = self._tables[self._side]
+            table: Floats = out_of_blocks(pi, self.problem.n_contexts) if self._blocked else pi.copy()
         return table if context is None else table[self.problem.context_index(context)]
 
+    def plan(self) -> Plan:
+        """Return what the policy would do now: immutable, for any number of threads and processes."""
+        with self._lock:
+            if self._plan is None:
+                core, rows = self._memories[self._side]
+                self._plan = Plan(
+                    footing=self._footing,
+                    policy=self.name,
+                    version=self._version,
+                    secret=self._secret,
+                    _core=core.copy(),
+                    _rows=aligned_copy(rows),
+                )
+            return self._plan
+
+    def copy(self) -> "Policy":
+        """Return a second policy that has learnt the same, with a name, ids and random numbers of its own.
+
+        Nothing is open in it: feedback of what this policy has decided goes to this policy.
+        """
+        with self._lock:
+            key = stream_of(self._key, new_source())
+            made = Policy(self.algorithm, self.problem, self._machine, key=key, interpreted=self._footing.interpreted)
+            made.restore(name=made.name, ledger=made._ledger, learnt=self.learnt())
+            return made
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "a policy is not copied like data, since two owners would issue the same ids: use policy.copy() for a "
+            "second policy, policy.save and bothworlds.load for a file, policy.plan() for other threads and processes"
+        )
+
     @overload
-    def act(self, context: str | int) -> Decision: ...  # type: ignore[overload-overlap]  # str is a sequence
+    def act(self, context: str | int, *, id: str | None = None) -> Decision: ...  # type: ignore[overload-overlap]
     @overload
     def act(self, context: Sequence[str | int] | Ints) -> list[Decision]: ...
-    def act(self, context: str | int | Sequence[str | int] | Ints) -> Decision | list[Decision]:
-        """Choose an arm for a context, given by name or index; for a sequence of contexts, one arm for each."""
+    def act(
+        self, context: str | int | Sequence[str | int] | Ints, *, id: str | None = None
+    ) -> Decision | list[Decision]:
+        """Choose an arm for a context, given by name or index; for a sequence of contexts, one arm for each.
+
+        Without ``id`` the decision counts a round, and is drawn from the policy's stream of random numbers. With it,
+        it counts none, and is what ``policy.plan().act(context, id=id)`` decides.
+        """
         if isinstance(context, ONE_CONTEXT):
+            if id is not None:
+                return self.plan().act(context, id=id)
             return self._act(self.problem.context_index(context))
         if getattr(context, "ndim", 1) == 0 or not hasattr(context, "__len__"):
             raise ValueError(f"a context is a name, an index, or a sequence of those; got {context!r}")
+        if id is not None:
+            raise ValueError("an id is that of one decision; give one context with it")
         return [self._act(x) for x in [self.problem.context_index(c) for c in context]]
 
     def _act(self, x: int) -> Decision:
-        number = self._rounds.add()
-        direction = np.empty(self._carried[0])
-        baseline = np.empty(self._carried[1]) if self._has_baseline else None
+        direction = empty(self._carried[0])
+        baseline = empty(self._carried[1]) if self._has_baseline else None
         filled = self._baseline if baseline is None else baseline
-        arm = self._entries.act(*self._body, self._side, x, self._key, number, direction, filled)
-        return Decision(
-            number,
-            x,
-            self.problem.contexts[x],
-            arm,
-            self.problem.arms[arm],
-            self._propensity(x, arm),
-            direction,
-            baseline,
-            self.name,
-        )
+        self._lock.acquire()  # half the time of a with statement, here and in `update`
+        try:
+            number, side = self._rounds.add(), self._side
+            arm = self._entries.act(*self._body, side, x, self._key, number, direction, filled)
+            pi = self._tables[side]
+            propensity = pi.item(x // WIDTH, arm, x % WIDTH) if self._blocked else pi.item(x, arm)
+            seen = number, x, self._contexts[x], arm, self._arms[arm], propensity
+            return decision_of((*seen, direction, baseline, self.name, self._life, self._version))
+        finally:
+            self._lock.release()
 
     def update(
         self,
@@ -153,142 +216,176 @@ class Policy:
     ) -> None:
         """Learn from the loss, or the reward, of one decision or of a batch; the plan is computed once after it.
 
-        No click is ``reward=0`` (with ``reward_range=(0, 1)``), not "no update": leaving it out would teach the
-        policy that every arm is clicked always. On any error nothing has changed.
+        Each decision takes feedback once, by its id. No click is ``reward=0`` (with ``reward_range=(0, 1)``), not "no
+        update": leaving it out would teach the policy that every arm is clicked always. On any error nothing has
+        changed.
         """
-        if (loss is None) == (reward is None):
-            raise ValueError("give either loss= or reward=, one of the two")
-        given, is_reward = (reward, True) if loss is None else (loss, False)
+        given, is_reward = one_of(loss, reward)
         if isinstance(decision, Decision):
             value = self._loss(given, is_reward=is_reward)
-            self._check(decision)
-            self._accept(self._feed(decision, value, begins=True, ends=True), decision)
-            self._rounds.close(decision.round)
+            baseline = self._baseline if decision.baseline is None else decision.baseline
+            self._lock.acquire()
+            try:
+                self._check(decision)
+                play = decision.context, decision.arm, value, decision.propensity, decision.direction, baseline
+                self._accept(self._entries.step(*self._body, self._side, True, True, True, *play), decision)
+                self._close(decision)
+            finally:
+                self._lock.release()
         elif isinstance(decision, Mapping):
             raise ValueError("this is a decision's dictionary; make it a decision again with Decision.from_dict")
         else:
-            self._update_batch(list(decision), given, is_reward=is_reward)
+            self._update_batch(list(decision), given, is_reward=is_reward, once=False)
 
-    def _update_batch(self, batch: list[Decision], given: Any, *, is_reward: bool) -> None:
+    def learn(
+        self,
+        decisions: Sequence[Decision],
+        *,
+        loss: Sequence[float] | Floats | None = None,
+        reward: Sequence[float] | Floats | None = None,
+    ) -> None:
+        """Learn from a batch as `update` does, where a store sees to it that each decision comes once.
+
+        Nothing is looked up and nothing is noted: a decision that comes twice is learnt twice. What is learnt depends
+        on the order of the decisions and on where batches end, in all but the tunings ``paper`` and ``certified``; who
+        wants the same bits again keeps both.
+        """
+        given, is_reward = one_of(loss, reward)
+        self._update_batch(list(decisions), given, is_reward=is_reward, once=True)
+
+    def takes(self, decision: Decision) -> bool:
+        """Tell whether feedback of a decision would be taken: it is this policy's, not answered and not expired."""
+        with self._lock:
+            return decision.policy == self.name and not self._ledger.refusal(decision)
+
+    def _update_batch(self, batch: list[Decision], given: Any, *, is_reward: bool, once: bool) -> None:
         """Check everything, then learn everything, then compute the plan once."""
         if not hasattr(given, "__len__") or len(given) != len(batch):
             raise ValueError(f"a batch of {len(batch)} decisions needs as many values, in their order; got {given!r}")
-        losses = [self._loss(value, is_reward=is_reward) for value in given]
-        for made in batch:
-            self._check(made)
-        if len({made.round for made in batch}) < len(batch):
-            raise ValueError("a round stands twice in the batch; each decision takes feedback once")
-        last = len(batch) - 1
-        status = OK
-        for i, (made, value) in enumerate(zip(batch, losses, strict=True)):
-            status = self._feed(made, value, begins=i == 0, ends=i == last)
-            if status != OK:
-                break
-        if batch:
-            self._accept(status, batch[i])
-        for made in batch:
-            self._rounds.close(made.round)
+        if not batch:
+            return
+        losses = checked_losses(given, is_reward=is_reward, reward_range=self.problem.reward_range)
+        with self._lock:
+            columns = self._columns(batch)
+            if not once or columns is None or {made.policy for made in batch} != {self.name}:
+                for made in batch:
+                    self._check(made, once=once)
+            if not once and len({(made.source, made.round) for made in batch}) < len(batch):
+                raise ValueError("a decision stands twice in the batch; each takes feedback once")
+            self._feed(batch, losses, columns)
+            if not once:
+                for made in batch:
+                    self._close(made)
 
-    def _feed(self, made: Decision, loss: float, *, begins: bool, ends: bool) -> int:
-        """Learn from one decision in the spare memory; return a status."""
-        baseline = self._baseline if made.baseline is None else made.baseline
-        play = made.context, made.arm, loss, made.propensity, made.direction, baseline
-        return self._entries.step(*self._body, self._side, begins, True, ends, *play)
+    def _close(self, made: Decision) -> None:
+        """Note that a decision was answered."""
+        if made.source == self._life:
+            self._rounds.close(made.round)
+        else:
+            self._ledger.close(made)
+
+    def _columns(self, batch: list[Decision]) -> Any:
+        """Return a batch as columns, or None where some do not fit, or where they are few."""
+        if len(batch) < FEW:
+            return None
+        cells = len(self._contexts), len(self._arms)
+        return columns_of(batch, cells, self._carried, has_baseline=self._has_baseline)
+
+    def _feed(self, batch: list[Decision], losses: Floats, columns: Any) -> None:
+        """Learn from a batch in the spare memory, one decision after the other, and compute the plan once."""
+        memory = *self._body, self._side
+        if columns is not None:
+            fed = self._entries.feed(*memory, losses, *columns)
+            if fed < len(batch):
+                self._accept(DAMAGED, batch[fed])
+            nothing = 0, 0, 0.0, 1.0, self._direction, self._baseline
+            self._accept(self._entries.step(*memory, False, False, True, *nothing), batch[-1], count=len(batch))
+            return
+        for i, (made, loss) in enumerate(zip(batch, losses.tolist(), strict=True), start=1):
+            baseline = self._baseline if made.baseline is None else made.baseline
+            play = made.context, made.arm, loss, made.propensity, made.direction, baseline
+            status = self._entries.step(*memory, i == 1, True, i == len(batch), *play)
+            if status != OK or i == len(batch):
+                self._accept(status, made, count=i)
 
     def expire(self, *, before: int) -> int:
-        """Close all decisions of rounds before the given one that were never answered; return how many."""
+        """Close all decisions of rounds before the given one that were never answered; return how many.
+
+        Earlier lives of the policy (`bothworlds.load`) are older than this one's first round. Decisions with a given
+        id and those of plans have no round, and stay as they are.
+        """
         number: Any = before
         if not isinstance(number, int | np.integer):
             raise ValueError(f"before must be the number of a round, a whole number; got {before!r}")
-        return self._rounds.expire(before=int(number))
+        with self._lock:
+            return self._ledger.expire(before=int(number))
 
     def _loss(self, given: Any, *, is_reward: bool) -> float:
         return checked_loss(given, is_reward=is_reward, reward_range=self.problem.reward_range)
 
-    def _check(self, made: Decision) -> None:
-        """Refuse a decision that is not this policy's, not open, or damaged."""
+    def _check(self, made: Decision, *, once: bool = False) -> None:
+        """Refuse a decision that is not this policy's, not open (unless it is known to come once), or damaged."""
         if made.policy != self.name:
             raise ValueError(f"the decision is of policy {made.policy!r}, this is {self.name!r}: give it to that one")
-        if made.round not in self._rounds:
-            known = "was answered or has expired" if 1 <= made.round <= self.rounds else "was never decided"
-            raise ValueError(f"round {made.round} {known}; each decision takes feedback once")
-        if not (0 <= made.context < self.problem.n_contexts and 0 <= made.arm < self.problem.n_arms):
-            raise ValueError(f"round {made.round}: no context {made.context} with an arm {made.arm}")
+        own = made.source == self._life and made.round in self._rounds
+        if not (own or once) and (refusal := self._ledger.refusal(made)):
+            raise ValueError(f"{word_of(made)} {refusal}; each decision takes feedback once")
+        if not (0 <= made.context < len(self._contexts) and 0 <= made.arm < len(self._arms)):
+            raise ValueError(f"{word_of(made)}: no context {made.context} with an arm {made.arm}")
         if (made.baseline is not None) != self._has_baseline:
-            raise ValueError(f"round {made.round}: the decision's baseline does not fit this policy")
+            raise ValueError(f"{word_of(made)}: the decision's baseline does not fit this policy")
         direction, baseline = self._shapes
         if made.direction.shape != direction or (made.baseline is not None and made.baseline.shape != baseline):
             counts = "{} and {}".format(*self._carried)
-            raise ValueError(f"round {made.round}: direction or baseline damaged, they need {counts} numbers")
+            raise ValueError(f"{word_of(made)}: direction or baseline damaged, they need {counts} numbers")
 
     def _refresh(self) -> None:
         """Compute the plan from what is learnt."""
         nothing = 0, 0, 0.0, 1.0, self._direction, self._baseline
-        self._accept(self._entries.step(*self._body, self._side, True, False, True, *nothing))
+        self._accept(self._entries.step(*self._body, self._side, True, False, True, *nothing), count=0)
 
-    def _accept(self, status: int, made: Decision | None = None) -> None:
+    def _accept(self, status: int, made: Decision | None = None, *, count: int = 1) -> None:
         """Make the new state the current one, or raise and keep the old one."""
         if status == OK:
             self._side = 1 - self._side
+            self._plan = None
+            self._version += count
             return
         if status == DAMAGED and made is not None:
-            raise ValueError(
-                f"round {made.round}: propensity, direction or baseline damaged: no plan of this policy plays arm "
-                f"{made.arm} in context {made.context} with such numbers. Nothing was learnt; if the decision was read "
-                "from a log, read that line again, or close the round with expire"
-            )
-        failed = self._sides[1 - self._side]
-        rarest = int(self.problem.probabilities.argmin())
-        condition = _condition(failed.sigma) if hasattr(failed, "sigma") else math.nan
-        raise NumericalError(
-            f"{sentence(status)} at t = {int(failed.t[0])} (condition number {condition:.3g}, rarest context "
-            f"{self.problem.contexts[rarest]!r} with probability {self.problem.probabilities[rarest]:.3g}). "
-            "The update was not applied; more exploration or better scaled features avoid this"
-        )
+            raise ValueError(damaged(made))
+        raise NumericalError(failed(status, self._sides[1 - self._side], self.problem))
 
     def learnt(self) -> dict[str, Floats]:
         """Return what was learnt, by name, as copies: together with problem and algorithm all that a file keeps."""
-        names = self._machine.text.memory.learnt
-        found = [part_of(self._machine, self._body, self._side, name) for name in names]
-        return {name: self._plain(name, part).copy() for name, part in zip(names, found, strict=True)}
+        with self._lock:
+            return self._footing.learnt(*self._memories[self._side])
 
-    def _plain(self, name: str, part: Floats) -> Floats:
-        """Return a field of the state with contexts in its first axis."""
-        blocked = self._machine.text.wide and self._machine.text.memory.leaves[name].array == "rows"
-        return out_of_blocks(part, self.problem.n_contexts) if blocked else part
+    def save(self, path: str | Path, *, frame: bool = True) -> None:
+        """Write the policy to an .npz file; `bothworlds.load` continues it bit for bit.
 
-    def save(self, path: str | Path) -> None:
-        """Write the policy to an .npz file; `bothworlds.load` continues it bit for bit."""
+        Without ``frame`` the file has what is learnt and what is open, and no features: ``load(path, frame=...)`` takes
+        them from a file that was saved with them.
+        """
         if Path(path).suffix != ".npz":
             raise ValueError(f"{path}: a policy is saved as .npz")
-        problem = self.problem
-        header = {
-            "format": FORMAT,
-            "algorithm": to_plain(self.algorithm),
-            "contexts": problem.contexts,
-            "arms": problem.arms,
-            "reward_range": problem.reward_range,
-            "name": self.name,
-            "key": self._key,
-            "rounds": self.rounds,
-        }
-        arrays = {
-            "features": problem.features,
-            "probabilities": problem.probabilities,
-            "available": problem.available,
-            "open": self._rounds.intervals,
-            **{f"frame.{name}": array for name, array in self._machine.frame.items()},
-            **{f"learnt.{name}": array for name, array in self.learnt().items()},
-        }
+        with self._lock:
+            footing = self._footing
+            own = {"format": FORMAT, "name": self.name, "key": self._key, "secret": self._secret}
+            header = {**own, "footing": footing.fingerprint, **self._ledger.header()}
+            arrays = {**self._ledger.arrays(), **{f"learnt.{name}": part for name, part in self.learnt().items()}}
+        if frame:
+            header, arrays = {**header, **footing.header()}, {**arrays, **footing.arrays()}
         write_arrays(path, header, arrays)
 
-    def restore(self, *, name: str, rounds: OpenRounds, learnt: dict[str, Floats]) -> None:
+    def restore(self, *, name: str, ledger: Ledger, learnt: dict[str, Floats], secret: str | None = None) -> None:
         """Put back what a file kept (used by `bothworlds.load`)."""
-        self.name = name
-        self._rounds = rounds
-        for part in self._machine.text.memory.learnt:
-            put(self._machine, self._body, self._side, part, learnt[part])
-        self._refresh()
+        with self._lock:
+            self.name, self._secret = name, secret or self._secret
+            self._begin_life(ledger)
+            for part in self._machine.text.memory.learnt:
+                put(self._machine, self._body, self._side, part, learnt[part])
+            self._refresh()
+            self._version = self.updates
 
     def __repr__(self) -> str:
         return f"Policy({self.algorithm}, {self.rounds} rounds, {self.updates} updates)"
@@ -298,10 +395,3 @@ def _map(change: Callable[[str, Floats], Floats], record: Any) -> Any:
     """Return a record with every field at an end changed."""
     parts = zip(record._fields, record, strict=True)
     return record._make(_map(change, part) if hasattr(part, "_fields") else change(name, part) for name, part in parts)
-
-
-def _condition(sigma: Floats) -> float:
-    """Return the condition number of a matrix of which the lower triangle is at hand."""
-    with np.errstate(all="ignore"):
-        whole = np.tril(sigma) + np.tril(sigma, -1).T
-        return float(np.linalg.cond(whole)) if np.isfinite(whole).all() else math.inf

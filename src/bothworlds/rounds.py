@@ -19,18 +19,19 @@ class OpenRounds:
     ([[1, 2], [4, 5]], False, 4)
     >>> rounds.expire(before=5), rounds.intervals.tolist()
     (3, [[5, 5]])
+    >>> rounds.reach(8), rounds.intervals.tolist()
+    (None, [[5, 8]])
     """
 
-    def __init__(self) -> None:
-        self.last = 0
+    def __init__(self, last: int = 0) -> None:
+        self.last = last
         self._starts: list[int] = []
         self._ends: list[int] = []
 
     @classmethod
     def restore(cls, last: int, intervals: Ints) -> Self:
         """Rebuild from the last round and the intervals."""
-        rounds = cls()
-        rounds.last = last
+        rounds = cls(last)
         rounds._starts = [int(start) for start, _ in intervals]
         rounds._ends = [int(end) for _, end in intervals]
         return rounds
@@ -49,13 +50,29 @@ class OpenRounds:
 
     def add(self) -> int:
         """Open the next round and return its number, counted from 1."""
-        self.last += 1
-        if self._ends and self._ends[-1] == self.last - 1:
-            self._ends[-1] = self.last
+        last = self.last
+        self.last = number = last + 1
+        if self._ends and self._ends[-1] == last:
+            self._ends[-1] = number
         else:
-            self._starts.append(self.last)
-            self._ends.append(self.last)
-        return self.last
+            self._starts.append(number)
+            self._ends.append(number)
+        return number
+
+    def reach(self, number: int) -> None:
+        """Open all rounds after the last one up to a number."""
+        if number <= self.last:
+            return
+        if self._ends and self._ends[-1] == self.last:
+            self._ends[-1] = number
+        else:
+            self._starts.append(self.last + 1)
+            self._ends.append(number)
+        self.last = number
+
+    def skip(self, number: int) -> None:
+        """Go on after a number: rounds up to it that were not opened never will be."""
+        self.last = max(self.last, number)
 
     def close(self, number: int) -> None:
         """Close an open round; its interval shrinks, splits or disappears."""

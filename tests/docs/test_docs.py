@@ -254,6 +254,11 @@ def test_a_corrupted_experiment(monkeypatch: pytest.MonkeyPatch) -> None:
     assert hit[0] > hit[2]  # ... and loses to "adaptive" where the first rewards were (281 against 107)
 
 
+def test_four_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    out = example("four_processes", monkeypatch, VISITS=300, KILLS=1)
+    assert re.search(r"60\d decisions, 600 answered, .* computed again: all the same", out)
+
+
 def test_own_algorithm(monkeypatch: pytest.MonkeyPatch) -> None:
     out = example("own_algorithm", monkeypatch, ROUNDS=2000, REPLICATIONS=2)
     assert out.startswith("the algorithm conforms\n")

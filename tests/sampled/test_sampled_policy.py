@@ -1,6 +1,8 @@
 """SampledPolicy: acting on features, feedback, files, refusals; both covariances against their formulas."""
 
+import copy
 import json
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ ALGORITHMS: dict[str, Starter] = {
     "exp3-reservoir": bw.RealLinExp3(horizon=5000, features="arm-dependent", covariance=bw.Reservoir(size=60)),
     "exp3-mgr": bw.RealLinExp3(horizon=5000, features="arm-dependent", covariance=bw.MGR(samples=40)),
 }
+PLANE = bw.SampledProblem(lambda rng: rng.uniform(), lambda x: [[1.0, x], [1.0, -x]], samples=100)
 THETA = np.array([0.5, -0.4, 0.3])
 each = pytest.mark.parametrize("name", ALGORITHMS)
 
@@ -262,3 +265,41 @@ def test_starts_that_make_no_sense(problem: bw.SampledProblem) -> None:
     ):
         with pytest.raises(ValueError, match=words):
             start()
+
+
+def test_what_listed_contexts_have_and_these_have_not(tmp_path: Path) -> None:
+    """Threads, ids and lost decisions yes; plans, given ids and copies no, and it says why."""
+    policy = bw.RealFTRL(horizon=1000, covariance="reservoir").start(PLANE, rng=7)
+    calls: list[Callable[[], Any]] = [policy.plan, policy.copy, lambda: policy.act(context=0.3, id="visit")]  # type: ignore[arg-type]
+    for refused in calls:
+        with pytest.raises(ValueError, match="a policy on a SampledProblem has no plan and takes no ids"):
+            refused()
+    with pytest.raises(TypeError, match="not copied like data"):
+        copy.deepcopy(policy)
+    policy.save(tmp_path / "p.npz")
+    lost = policy.act(context=0.3)
+    again = bw.load(tmp_path / "p.npz", problem=PLANE)
+    made = again.act(context=0.3)
+    assert (made.round, made.arm) == (lost.round, lost.arm)
+    assert made.id != lost.id
+    for decision in (lost, made):
+        again.update(decision, loss=0.5)
+        with pytest.raises(ValueError, match="each decision takes feedback once"):
+            again.update(decision, loss=0.5)
+    assert again.updates == 2
+    assert bw.load(tmp_path / "p.npz", problem=PLANE, stream="new")._key != policy._key
+
+
+def test_sampled_policies_in_threads() -> None:
+    policy = bw.RealFTRL(horizon=1000, covariance="reservoir").start(PLANE, rng=7)
+
+    def work() -> None:
+        for _ in range(50):
+            policy.update(policy.act(context=0.3), loss=0.5)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (policy.rounds, policy.updates, policy.open_rounds) == (200, 200, 0)

@@ -6,7 +6,6 @@ import numpy as np
 
 import bothworlds as bw
 from bothworlds.kernels.arrays import Floats
-from bothworlds.rounds import OpenRounds
 
 
 def sphere(rng: np.random.Generator) -> Floats:
@@ -34,4 +33,4 @@ def with_theta(policy: bw.SampledPolicy, theta: Floats, t: float) -> None:
     lifted = policy.problem.frame.lift @ theta
     arrays = policy._covariance.arrays()
     learnt = {"theta": lifted, "clock": np.array([t, 0.0, 0.0])}
-    policy.restore(name=policy.name, rounds=OpenRounds(), learnt=learnt, covariance=arrays, beyond_coverage=0)
+    policy.restore(name=policy.name, ledger=policy._ledger, learnt=learnt, covariance=arrays, beyond_coverage=0)

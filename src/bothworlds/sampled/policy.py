@@ -1,30 +1,37 @@
 """SampledPolicy: an algorithm in progress on contexts that are not listed. Act on features, update, ask, save."""
 
 import math
+import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 import numpy as np
 
 from bothworlds.decision import Decision
 from bothworlds.errors import NumericalError, sentence
 from bothworlds.feedback import checked_loss
+from bothworlds.identity import apart_after_fork, new_source, stream_of
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.entries import LARGEST, SURE
 from bothworlds.kernels.random import ARM, Seed, draw, key_from, two_uniforms
 from bothworlds.kernels.sampled import Pieces, pieces
 from bothworlds.kernels.status import NOT_FINITE, OK
+from bothworlds.ledger import Ledger
 from bothworlds.plain import to_plain
 from bothworlds.problem import SampledProblem
 from bothworlds.problem.storage import write_arrays
-from bothworlds.rounds import OpenRounds
 from bothworlds.sampled.covariance import Covariance, Plan
 
 FORMAT = "bothworlds-sampled-policy-1"
 UNLISTED = -1
+NO_PLAN = (
+    "a policy on a SampledProblem has no plan and takes no ids: its covariance is drawn for a decision or moves with "
+    "every context seen, so that a decision is no function of plan and id. One process decides and learns with it, in "
+    "any number of threads; ids are made, and feedback is taken once for each, also after bothworlds.load"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,9 +78,11 @@ class SampledPolicy:
         self._key = key
         self._pieces = pieces(interpreted=interpreted)
         self._covariance = rule.covariance(problem, self._pieces)
-        self._rounds = OpenRounds()
+        self._lock = threading.RLock()
+        self._begin_life(Ledger.begin(key))
         self._theta: Floats = np.zeros(problem.dimension)
         self._t, self._pace, self._entropy = 1.0, rule.first_pace, 0.0
+        apart_after_fork(self)
 
     @classmethod
     def begin(
@@ -81,6 +90,27 @@ class SampledPolicy:
     ) -> Self:
         """Start an algorithm; ``rng`` is an integer, a SeedSequence, a Generator, or None for a random seed."""
         return cls(algorithm, problem, rule, key=key_from(rng), interpreted=interpreted)
+
+    def _begin_life(self, ledger: Ledger) -> None:
+        """Issue ids of another life from now on."""
+        self._ledger, self._rounds = ledger, ledger.rounds
+
+    def set_apart(self) -> None:
+        """Go on with ids and random numbers of its own, in a process that was forked off the owner's."""
+        self._lock = threading.RLock()
+        self._key = stream_of(self._key, new_source())
+        self._begin_life(self._ledger.next_life(self._key, same_stream=False))
+
+    def plan(self) -> NoReturn:
+        """Refuse: contexts that are not listed leave no plan to hand out."""
+        raise ValueError(NO_PLAN)
+
+    def copy(self) -> NoReturn:
+        """Refuse: there is one owner."""
+        raise ValueError(f"{NO_PLAN}; a copy would be a second one that sees half of the contexts")
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a policy is not copied like data; use policy.save and bothworlds.load")
 
     @property
     def rounds(self) -> int:
@@ -95,7 +125,8 @@ class SampledPolicy:
     @property
     def open_rounds(self) -> int:
         """How many decisions still wait for feedback."""
-        return len(self._rounds)
+        with self._lock:
+            return len(self._ledger)
 
     @property
     def learning_rate(self) -> float:
@@ -124,7 +155,8 @@ class SampledPolicy:
     def probabilities(self, *, features: Any = None, context: Any = None) -> Floats:
         """Return pi_t(. | x), shape (arms,), for features (arms, dimension) or for a context of the sampler's kind."""
         z, e = self._coordinates(features, context)
-        mixed: Floats = self._mixed(self._points(z), e)[0]
+        with self._lock:
+            mixed: Floats = self._mixed(self._points(z), e)[0]
         return mixed
 
     def _mixed(self, q: Floats, e: Floats) -> Floats:
@@ -132,13 +164,19 @@ class SampledPolicy:
         gamma = self.exploration_rate
         return (1.0 - gamma) * q + gamma * e
 
-    def act(self, *, features: Any = None, context: Any = None, name: str = "") -> Decision:
+    def act(self, *, features: Any = None, context: Any = None, name: str = "", id: None = None) -> Decision:
         """Choose an arm for features (arms, dimension), or for a context of the sampler's kind.
 
         ``name`` is kept as the decision's ``context_name``; its ``context`` is -1, for there is no list. On any error
-        no decision was taken.
+        no decision was taken. An ``id`` cannot be given.
         """
-        z, e = self._coordinates(features, context)
+        given: Any = id
+        if given is not None:
+            raise ValueError(NO_PLAN)
+        with self._lock:
+            return self._act(*self._coordinates(features, context), name)
+
+    def _act(self, z: Floats, e: Floats, name: str) -> Decision:
         number = self._rounds.last + 1
         q = self._points(z)
         pi = self._mixed(q, e)
@@ -150,8 +188,19 @@ class SampledPolicy:
         self._covariance.see(z[0], key=self._key, time=number)
         self.beyond_coverage += int((z[0] ** 2).sum(axis=1).max() * self.problem.coverage > 1.0 + 1e-9)
         self._rounds.add()
-        arm_name = self.problem.arms[arm]
-        return Decision(number, UNLISTED, name, arm, arm_name, float(pi[0, arm]), direction, baseline, self.name)
+        return Decision(
+            number,
+            UNLISTED,
+            name,
+            arm,
+            self.problem.arms[arm],
+            float(pi[0, arm]),
+            direction,
+            baseline,
+            self.name,
+            self._ledger.life,
+            self.updates,
+        )
 
     def update(
         self,
@@ -173,11 +222,12 @@ class SampledPolicy:
         limits = self.problem.reward_range
         values = [given] if single else given
         losses = [checked_loss(value, is_reward=loss is None, reward_range=limits) for value in values]
-        for made in batch:
-            self._check(made)
-        if len({made.round for made in batch}) < len(batch):
-            raise ValueError("a round stands twice in the batch; each decision takes feedback once")
-        self._learn(batch, losses)
+        with self._lock:
+            for made in batch:
+                self._check(made)
+            if len({(made.source, made.round) for made in batch}) < len(batch):
+                raise ValueError("a decision stands twice in the batch; each takes feedback once")
+            self._learn(batch, losses)
 
     def _learn(self, batch: list[Decision], losses: list[float]) -> None:
         """Add theta_hat = loss direction to Theta, and advance the clock."""
@@ -190,16 +240,15 @@ class SampledPolicy:
                 self._entropy += float(made.baseline[0])
                 self._pace += self._rule.growth(self._t, self._entropy)
             self._t += 1.0
-            self._rounds.close(made.round)
+            self._ledger.close(made)
         self._covariance.renew()
 
     def _check(self, made: Decision) -> None:
         """Refuse a decision that is not this policy's, not open, or damaged."""
         if made.policy != self.name:
             raise ValueError(f"the decision is of policy {made.policy!r}, this is {self.name!r}: give it to that one")
-        if made.round not in self._rounds:
-            known = "was answered or has expired" if 1 <= made.round <= self.rounds else "was never decided"
-            raise ValueError(f"round {made.round} {known}; each decision takes feedback once")
+        if refusal := self._ledger.refusal(made):
+            raise ValueError(f"round {made.round} {refusal}; each decision takes feedback once")
         expected = None if self._rule.growth is None else (1,)
         shape = None if made.baseline is None else made.baseline.shape
         if made.direction.shape != self._theta.shape or shape != expected:
@@ -216,7 +265,8 @@ class SampledPolicy:
         number: Any = before
         if not isinstance(number, int | np.integer):
             raise ValueError(f"before must be the number of a round, a whole number; got {before!r}")
-        return self._rounds.expire(before=int(number))
+        with self._lock:
+            return self._ledger.expire(before=int(number))
 
     def learnt(self) -> dict[str, Floats]:
         """Return what was learnt, by name, as copies; Theta in the coordinates of ``problem.frame``."""
@@ -229,36 +279,42 @@ class SampledPolicy:
         """
         if Path(path).suffix != ".npz":
             raise ValueError(f"{path}: a policy is saved as .npz")
+        with self._lock:
+            write_arrays(path, *self._kept())
+
+    def _kept(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return header and arrays of a file."""
         frame = self.problem.frame
         header = {
             "format": FORMAT,
             "algorithm": to_plain(self.algorithm),
             "name": self.name,
             "key": self._key,
-            "rounds": self.rounds,
+            **self._ledger.header(),
             "beyond_coverage": self.beyond_coverage,
         }
         arrays = {
-            "open": self._rounds.intervals,
+            **self._ledger.arrays(),
             "basis": frame.basis,
             "lift": frame.lift,
             "coverage": np.array([frame.coverage, *frame.halves]),
             **{f"learnt.{name}": array for name, array in self.learnt().items()},
             **{f"covariance.{name}": array for name, array in self._covariance.arrays().items()},
         }
-        write_arrays(path, header, arrays)
+        return header, arrays
 
     def restore(
         self,
         *,
         name: str,
-        rounds: OpenRounds,
+        ledger: Ledger,
         learnt: dict[str, Floats],
         covariance: dict[str, Floats],
         beyond_coverage: int,
     ) -> None:
         """Put back what a file kept (used by `bothworlds.load`)."""
-        self.name, self._rounds, self.beyond_coverage = name, rounds, beyond_coverage
+        self.name, self.beyond_coverage = name, beyond_coverage
+        self._begin_life(ledger)
         self._theta = learnt["theta"].copy()
         self._t, self._pace, self._entropy = (float(value) for value in learnt["clock"])
         self._covariance.restore(covariance)

@@ -1,0 +1,176 @@
+"""What stands in a log: decisions, rewards, and where batches of learning end."""
+
+import json
+import time as clock
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from bothworlds.decision import Decision
+from bothworlds.identity import MADE, source_of
+from bothworlds.plan import Plan
+from bothworlds.problem import Problem
+
+SCHEMA = "bothworlds-log-1"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """A decision as a log keeps it, and its reward once that is known.
+
+    Attributes
+    ----------
+    id, time
+        Name of the decision, never that of another, and when it was taken, in seconds since 1970.
+    context, features
+        Name of the context seen; where contexts are not listed, the features (arms, dimension) instead.
+    offered, probabilities
+        The arms that could be chosen, and with which probabilities: all of them, in the same order.
+    arm, propensity
+        The arm chosen, and its probability.
+    policy, version, digest
+        Which policy decided, after how many rewards, and a hash of what it had learnt from them.
+    holdout
+        Whether the decision was taken apart from the policy, say uniformly, to compare it with.
+    direction, baseline
+        What learning from it needs besides.
+    reward, reward_time
+        What came back, in the units of the problem, and when; None as long as nothing has.
+    """
+
+    id: str
+    time: float
+    context: str | None
+    features: tuple[tuple[float, ...], ...] | None = None
+    offered: tuple[str, ...]
+    probabilities: tuple[float, ...]
+    arm: str
+    propensity: float
+    policy: str
+    version: int
+    digest: str | None = None
+    holdout: bool = False
+    direction: tuple[float, ...] = ()
+    baseline: tuple[float, ...] | None = None
+    reward: float | None = None
+    reward_time: float | None = None
+
+    def decision(self, problem: Problem) -> Decision:
+        """Return the decision itself, for ``policy.update``, where contexts are listed."""
+        if self.context is None:
+            raise ValueError(f"row {self.id!r} has features and no context; its decision cannot be found in a list")
+        if self.arm not in problem.arms:
+            raise ValueError(f"row {self.id!r}: unknown arm {self.arm!r}; the arms are {', '.join(problem.arms[:8])}")
+        number = int(self.id.rpartition(".")[2]) if self.id[:1] == MADE else 0
+        return Decision(
+            round=number,
+            context=problem.context_index(self.context),
+            context_name=self.context,
+            arm=problem.arms.index(self.arm),
+            arm_name=self.arm,
+            propensity=self.propensity,
+            direction=np.array(self.direction, dtype=np.float64),
+            baseline=None if self.baseline is None else np.array(self.baseline, dtype=np.float64),
+            policy=self.policy,
+            source=source_of(self.id, number),
+            version=self.version,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reward:
+    """The reward of a decision, by its id. The first one in a log counts; later ones are corrections for analysis."""
+
+    id: str
+    time: float
+    reward: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batch:
+    """The end of a batch: a learner has learnt from all rewards in the log before byte ``through``, and has come to a
+    plan of that version and digest. Whoever learns from the same rows with the same ends gets the same bits.
+    """  # noqa: D205
+
+    version: int
+    digest: str
+    through: int
+    time: float
+
+
+Record: TypeAlias = Row | Reward | Batch
+KINDS: dict[str, type[Row] | type[Reward] | type[Batch]] = {"decision": Row, "reward": Reward, "batch": Batch}
+WORDS = {kind: word for word, kind in KINDS.items()}
+BEGINNING = f'{{"schema": "{SCHEMA}"'.encode()  # of every line, and of nothing inside one: quotes would be escaped
+
+
+def row_of(decision: Decision, plan: Plan, *, time: float | None = None, holdout: bool = False) -> Row:
+    """Return the row of a decision that a plan has taken, with the whole row of probabilities."""
+    if (decision.version, decision.policy) != (plan.version, plan.policy):
+        raise ValueError(
+            f"the decision is of version {decision.version} of policy {decision.policy!r}, not of {plan!r}: its "
+            "probabilities are not known any more"
+        )
+    offered = np.flatnonzero(plan.problem.available[decision.context])
+    return Row(
+        id=decision.id,
+        time=clock.time() if time is None else time,
+        context=decision.context_name,
+        offered=tuple(plan.problem.arms[a] for a in offered),
+        probabilities=tuple(plan.probabilities(decision.context)[offered].tolist()),
+        arm=decision.arm_name,
+        propensity=decision.propensity,
+        policy=decision.policy,
+        version=decision.version,
+        digest=plan.digest,
+        holdout=holdout,
+        direction=tuple(decision.direction.tolist()),
+        baseline=None if decision.baseline is None else tuple(decision.baseline.tolist()),
+    )
+
+
+def line_of(record: Record) -> bytes:
+    """Return a record as a line of JSON, with its line feed; nothing that is None or empty is written.
+
+    >>> line_of(Reward(id="visit 9", time=5.0, reward=1.0)).decode().strip()
+    '{"schema": "bothworlds-log-1", "kind": "reward", "id": "visit 9", "time": 5.0, "reward": 1.0}'
+    """
+    values = {part.name: getattr(record, part.name) for part in fields(record)}
+    kept = {name: value for name, value in values.items() if value is not None and value != ()}
+    text = json.dumps({"schema": SCHEMA, "kind": WORDS[type(record)], **kept}, allow_nan=False)
+    return text.encode() + b"\n"
+
+
+def record_of(line: bytes | str) -> Record:
+    """Return the record in a line; refuse another schema, or a record that is not whole, in a sentence."""
+    values = json.loads(line)
+    if not isinstance(values, dict) or values.get("schema") != SCHEMA or values.get("kind") not in KINDS:
+        raise ValueError(f"not a line of a log with schema {SCHEMA}: {line[:80]!r}")
+    return record_from(KINDS[values["kind"]], values)
+
+
+def record_from(kind: type[Row] | type[Reward] | type[Batch], values: Mapping[str, Any]) -> Record:
+    """Return a record of a kind from its values; lists become tuples."""
+    known = {part.name: part for part in fields(kind)}
+    given = {name: _frozen(value) for name, value in values.items() if name in known}
+    try:
+        return kind(**{"context": None, **given} if kind is Row else given)
+    except TypeError as error:
+        raise ValueError(f"not a whole {WORDS[kind]}: {error}") from None
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(_frozen(part) for part in value) if isinstance(value, list) else value
+
+
+def joined(records: Iterable[Record]) -> Iterator[Row]:
+    """Yield every decision once, with its reward where one came: the first of each id counts, in the order decided."""
+    rows: dict[str, Row] = {}
+    for record in records:
+        if isinstance(record, Row):
+            rows.setdefault(record.id, record)
+        elif isinstance(record, Reward) and record.id in rows and rows[record.id].reward is None:
+            rows[record.id] = replace(rows[record.id], reward=record.reward, reward_time=record.time)
+    yield from rows.values()
