@@ -15,12 +15,13 @@ from bothworlds.problem import Problem
 from bothworlds.problem.checks import whole
 
 NAME = "rare clicks"
+ATTRIBUTES = (2, 3, 4)
 STEEPEST = 60.0  # an exponent of Zipf's law that no rarity below the largest needs, two levels being the fewest
 
 
 def clicks(
     *,
-    attributes: Sequence[int] = (2, 3, 4),
+    attributes: Sequence[int] = ATTRIBUTES,
     arms: int = 4,
     rates: Sequence[float] = (0.003, 0.05),
     rarity: float = 520.0,
@@ -107,7 +108,7 @@ def _effects(rng: np.random.Generator, K: int, levels: Sequence[int]) -> Floats:
 def _into_range(effects: Floats, table: Floats, first: int, lowest: float, highest: float) -> Floats:
     """Scale and shift effects so that the sums in the table, one per visitor and arm, fill [lowest, highest]."""
     scale = (highest - lowest) / (table.max() - table.min())
-    scaled = scale * effects
+    scaled: Floats = scale * effects
     scaled[:first] += lowest - scale * table.min()
     return scaled
 
