@@ -243,7 +243,7 @@ def test_first_decisions(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_ads_with_fatigue(monkeypatch: pytest.MonkeyPatch) -> None:
     out = example("ads_with_fatigue", monkeypatch, ROUNDS=5000, REPLICATIONS=4)
     clicks = {name: int(count.replace(",", "")) for count, name in re.findall(r"([\d,]+)  (.*)", out)}
-    # Measured: ?
+    # Measured: mixture 196, best ad at the start 190, adaptive 172, at random 148.
     assert clicks["best fixed mixture"] > clicks["best ad at the start, always"] > clicks["ads at random"]
     assert clicks["LC-Tsallis-INF, adaptive"] > clicks["ads at random"]
 

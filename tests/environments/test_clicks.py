@@ -57,6 +57,15 @@ def test_an_arm_passes_its_rates_on_to_the_next_at_every_change() -> None:
     assert bw.check_environment(world) == []
 
 
+def test_many_at_once_give_the_same_as_one_by_one() -> None:
+    world = en.clicks(attributes=[2, 3], arms=3, rates=(0.05, 0.5), rarity=30, changes=[20, 45])
+    run = bw.simulate(world, {"own": bw.LCTsallisINF()}, horizon=70, replications=5, rng=9)["own"]
+    for number in range(5):
+        path = bw.replay(world, bw.LCTsallisINF(), horizon=70, replication=number, rng=9)
+        assert path.expected[-1] == run.expected[number, -1]
+        assert path.sums[-1].tolist() == [20.0, 25.0, 25.0]
+
+
 def test_clicks_come_at_their_rates() -> None:
     """Realised losses against expected ones, common to all replications: within 4 standard errors (measured 0.9)."""
     world = en.clicks(rates=(0.01, 0.2))
