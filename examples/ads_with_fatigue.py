@@ -12,13 +12,13 @@ import bothworlds as bw
 from bothworlds import environments as en
 from bothworlds.simulation.replayed import best_mixture
 
-ROUNDS, REPLICATIONS = 20_000, 20
-CLICK_RATES = [[0.45, 0.40, 0.30], [0.30, 0.40, 0.42]]  # of fresh ads: two audiences, three ads
+ROUNDS, REPLICATIONS = 300_000, 20  # small rates need many visits
+CLICK_RATES = [[0.050, 0.040, 0.020], [0.020, 0.040, 0.045]]  # of fresh ads: two audiences, three ads
 
 
 def world() -> en.Environment:
-    """Return an audience: an ad shown all the time loses 25 points of its click rate, forgotten in some 200 rounds."""
-    return en.ad_fatigue(click_rates=CLICK_RATES, probabilities=[0.6, 0.4], wear=0.25, memory=200)
+    """Return an audience: an ad shown all the time loses 2 points of its click rate, forgotten in some 200 rounds."""
+    return en.ad_fatigue(click_rates=CLICK_RATES, probabilities=[0.6, 0.4], wear=0.02, memory=200)
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""The scoreboard: LC-Tsallis-INF and rivals in ten regimes, the worst ratio to the best player counts.
+"""The scoreboard: LC-Tsallis-INF and rivals in twelve regimes, the worst ratio to the best player counts.
 
     python studies/scoreboard.py --instances tuning      # what rules were chosen on
     python studies/scoreboard.py --instances held-out    # what is reported; the same command resumes
@@ -26,6 +26,7 @@ def main() -> int:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--results", type=Path, help="another file of results")
     parser.add_argument("--without", nargs="*", default=[], help="players to leave out, by their labels")
+    parser.add_argument("--regimes", nargs="*", help="play and show these only, by their names")
     parser.add_argument("--page", type=Path, help="write the tables into this page, between its marks")
     parser.add_argument("--quiet", action="store_true")
     options = parser.parse_args()
@@ -33,7 +34,7 @@ def main() -> int:
     path = options.results or HERE / "board" / f"{options.instances}.csv"
     everyone = {**players.ours(), **players.rivals(options.horizon)}
     everyone = {label: player for label, player in everyone.items() if label not in options.without}
-    cells = list(worlds.cells(options.horizon, options.per_size))
+    cells = list(worlds.cells(options.horizon, options.per_size, regimes=options.regimes))
     lines = records.play(path, conditions, cells, everyone, threads=options.threads, quiet=options.quiet)
     labels = list(everyone)
     boards = {grain: table.board(lines, labels, options.horizon, grain=grain) for grain in table.GRAINS}

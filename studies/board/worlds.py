@@ -1,6 +1,6 @@
-"""The worlds of the scoreboard: ten regimes, four sizes, families of instances that have no seed in common."""
+"""The worlds of the scoreboard: twelve regimes, four sizes, families of instances that have no seed in common."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,11 +14,20 @@ FAMILIES = {  # seeds are family + number
     "held-out": 2_000,
     "second held-out": 3_000,
     "third held-out": 4_000,
+    "fourth held-out": 5_000,
 }
 LARGEST_MEAN = 0.9
 LEVEL = 0.4
 GAPS = (0.05, 0.4)  # the smallest gap of an instance, drawn evenly in its logarithm
 CLICK_RATES = (0.02, 0.3)
+RARE_RATES = (0.003, 0.05)
+VISITORS = {  # by size: levels of the attributes, and arms; S, K, d = 12, 3, 18; 18, 3, 18; 16, 3, 21; 24, 4, 28
+    (4, 3, 3): ((3, 4), 3),
+    (10, 5, 5): ((2, 3, 3), 3),
+    (15, 8, 4): ((4, 4), 3),
+    (25, 4, 8): ((2, 3, 4), 4),
+}
+RARITIES = (500.0, 1_500.0)  # L of rare clicks, drawn evenly in its logarithm
 
 
 class Draw(NamedTuple):
@@ -27,6 +36,7 @@ class Draw(NamedTuple):
     instance: en.Instance
     other: np.ndarray
     seed: int
+    size: tuple[int, int, int]
     first: int  # rounds of the first phase: random over two periods, or the horizon's place in a phase would decide
 
 
@@ -40,7 +50,7 @@ def draw(size: tuple[int, int, int], seed: int) -> Draw:
     other = rng.normal(size=d)
     other *= LARGEST_MEAN / np.abs(instance.problem.features @ other).max()
     first = round(100 * 1.6 ** rng.uniform(0.0, 2.0))
-    return Draw(instance, other, seed, first)
+    return Draw(instance, other, seed, size, first)
 
 
 def with_level(instance: en.Instance) -> en.Instance:
@@ -68,7 +78,14 @@ def clicks(made: Draw) -> en.Environment:
     return en.stochastic(en.Instance(bw.Problem(features=features, probabilities=[1.0 / S] * S), 1.0 - 2.0 * rates))
 
 
-def regimes(horizon: int) -> dict[str, Callable[[Draw], en.Environment]]:
+def rare_clicks(made: Draw, *, changes: Sequence[int] = ()) -> en.Environment:
+    """Rates of 0.3 to 5 %, one-hot attributes, Zipf contexts; the size is that of `VISITORS`."""
+    attributes, arms = VISITORS[made.size]
+    rarity = float(np.exp(np.random.default_rng([made.seed, *made.size]).uniform(*np.log(RARITIES))))
+    return en.clicks(attributes=attributes, arms=arms, rates=RARE_RATES, rarity=rarity, changes=changes, seed=made.seed)
+
+
+def makers(horizon: int) -> dict[str, Callable[[Draw], en.Environment]]:
     """Return the regimes by name; the first seven are those of the prototype."""
     return {
         "low noise": lambda m: en.stochastic(m.instance, noise="normal", sigma=0.1),
@@ -83,6 +100,8 @@ def regimes(horizon: int) -> dict[str, Callable[[Draw], en.Environment]]:
         "margin": margin,
         "moving level": lambda m: en.moving_level(with_level(m.instance), level=LEVEL),
         "clicks": clicks,
+        "rare clicks": rare_clicks,
+        "rare clicks, changing favourite": lambda m: rare_clicks(m, changes=[max(1, horizon // 4)]),
     }
 
 
@@ -101,14 +120,18 @@ class Cell(NamedTuple):
     number: int
 
 
-def cells(horizon: int, per_size: int) -> Iterator[Cell]:
-    """Go through all cells, instance by instance, so that an interrupted run has whole instances."""
+def cells(horizon: int, per_size: int, *, regimes: Iterable[str] | None = None) -> Iterator[Cell]:
+    """Go through all cells, or those of some regimes, by instances, so that an interrupted run has whole ones."""
+    known = list(makers(horizon))
+    chosen = known if regimes is None else list(regimes)
+    if not set(chosen) <= set(known):
+        raise ValueError(f"there is no regime {min(set(chosen) - set(known))!r}; known are {'; '.join(known)}")
     for number in range(per_size):
         for size in SIZES:
-            for regime in regimes(horizon):
+            for regime in chosen:
                 yield Cell(regime, size, number)
 
 
 def world(cell: Cell, family: str, horizon: int) -> en.Environment:
     """Make the world of a cell."""
-    return regimes(horizon)[cell.regime](draw(cell.size, FAMILIES[family] + cell.number))
+    return makers(horizon)[cell.regime](draw(cell.size, FAMILIES[family] + cell.number))

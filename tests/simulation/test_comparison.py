@@ -69,6 +69,19 @@ def test_the_comparison_is_whole() -> None:
     assert own.environments == {"sine": {"kind": "sine"}}
 
 
+def test_rare_clicks_have_their_own_sizes_and_change_after_a_quarter() -> None:
+    study = comparison(algorithms=["uniform"], regimes=["rare clicks", "changing clicks"], horizon=400)
+    calm, changing = (cell.make_environment() for cell in study.cells())
+    assert calm.problem == changing.problem
+    assert calm.problem.features.shape == (12, 3, 18)
+    assert calm.problem.rarity == pytest.approx(520.0)
+    assert changing.numbers.tolist() == [100.0]
+    for asked, found in ((60.0, 60.0), (6.0, 12.0)):  # more contexts than that: all come equally often
+        study = comparison(algorithms=["uniform"], regimes=["rare clicks"], sizes={"rarity": asked}, horizon=400)
+        (cell,) = study.cells()
+        assert cell.make_environment().problem.rarity == pytest.approx(found)
+
+
 def test_the_best_mixture_is_the_minimum() -> None:
     """Frank-Wolfe against a general solver, on the steady loss <g pi, l> + w |e|^2."""
     g, fresh, wear = FATIGUE.problem.probabilities, FATIGUE.tables[0], float(FATIGUE.numbers[0])

@@ -26,7 +26,7 @@ def test_ratios_are_one_for_the_best_and_negative_regret_counts_as_none() -> Non
     assert slack(5, 20_000) == pytest.approx(31.6228, abs=1e-4)
 
 
-@pytest.mark.parametrize("regime", list(worlds.regimes(40)))
+@pytest.mark.parametrize("regime", list(worlds.makers(40)))
 def test_every_regime_is_a_sound_world_and_the_families_differ(regime: str) -> None:
     for size in worlds.SIZES:
         made = [worlds.world(worlds.Cell(regime, size, 1), family, 40) for family in worlds.FAMILIES]
@@ -53,6 +53,30 @@ def test_results_are_kept_and_a_second_run_plays_nothing(tmp_path: Path) -> None
         records.read(path, CONDITIONS._replace(replications=3))
 
 
+def test_regimes_can_be_added_to_a_file_and_only_they_are_played(tmp_path: Path) -> None:
+    path = tmp_path / "tuning.csv"
+    old = list(worlds.cells(40, 1, regimes=["clicks"]))
+    new = list(worlds.cells(40, 1, regimes=["rare clicks", "rare clicks, changing favourite"]))
+    records.play(path, CONDITIONS, old, {"uniform": bw.FixedPolicy()}, threads=1, quiet=True)
+    kept = path.read_text()
+    records.play(path, CONDITIONS, [*old, *new], {"uniform": bw.FixedPolicy()}, threads=1, quiet=True)
+    added = path.read_text().removeprefix(kept).splitlines()
+    assert len(added) == len(new) == 8
+    assert all("rare clicks" in line for line in added)
+    with pytest.raises(ValueError, match="no regime 'rare'"):
+        list(worlds.cells(40, 1, regimes=["rare"]))
+
+
+def test_rare_clicks_are_rare_in_every_size_and_family() -> None:
+    for family in worlds.FAMILIES:
+        for cell in worlds.cells(400, 2, regimes=["rare clicks", "rare clicks, changing favourite"]):
+            made = worlds.world(cell, family, 400)
+            assert 500.0 * (1.0 - 1e-9) <= made.problem.rarity <= 1_500.0 * (1.0 + 1e-9)
+            rates = (1.0 - made.tables) / 2.0
+            assert (rates.min(), rates.max()) == pytest.approx(worlds.RARE_RATES)
+            assert len(made.thetas) == (2 if "changing" in cell.regime else 1)
+
+
 def test_boards_average_and_pages_keep_their_words(tmp_path: Path) -> None:
     cells = some_cells()
     lines = records.play(tmp_path / "x.csv", CONDITIONS, cells, PLAYERS, threads=1, quiet=True)
@@ -60,7 +84,7 @@ def test_boards_average_and_pages_keep_their_words(tmp_path: Path) -> None:
     found = boards["regime"]
     mine = [lines[cell, "LinUCB"].regret for cell in cells if cell.regime == "clicks"]
     assert found.regrets[1, found.cells.index(("clicks",))] == pytest.approx(np.mean(mine))
-    assert found.ratios.min(axis=0) == pytest.approx(np.ones(10))
+    assert found.ratios.min(axis=0) == pytest.approx(np.ones(12))
     assert boards["single instance"].regrets.shape == (2, len(cells))
     assert "LinUCB" in table.plain(found)
     target = tmp_path / "page.md"

@@ -52,7 +52,7 @@ def _complete(known: dict[str, Any], text: str) -> list[CompletionItem]:
     metavar="A,B,...",
     callback=names,
     shell_complete=lambda _, __, text: _complete(known_regimes(), text),
-    help="Which [stochastic, adversarial, corrupted, margin, ad fatigue].",
+    help="Which [stochastic, adversarial, corrupted, margin, ad fatigue, rare clicks]; `list regimes` has more.",
 )
 @click.option("--horizon", type=Whole(min=2), default=NUMBERS["horizon"], show_default=True, help="Rounds T.")
 @click.option("--replications", type=WHOLE, default=NUMBERS["replications"], show_default=True, help="Replications R.")
@@ -90,7 +90,9 @@ def compare(
     r"""Compare the paper's algorithm with its rivals, regime by regime; end in a table and a page.
 
     Needs no arguments: LC-Tsallis-INF in all tunings and its main rivals, in the paper's three regimes, under a margin
-    condition and with ad fatigue; half a minute on two idle cores, and the first time one or two more for compilation.
+    condition, with ad fatigue and with rare clicks; a minute on two idle cores, and the first time one or two more for
+    compilation. Rare clicks (rates of 0.3 to 5 %) have 12 contexts and 3 arms whatever the sizes; 'changing clicks',
+    where the favourite arm changes after a quarter of all rounds, is played if asked for by name.
     It can be interrupted: the same command goes on. A page made with other options is not written over, unless --force
     says so: give --output for a second comparison.
 

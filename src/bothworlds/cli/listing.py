@@ -10,7 +10,7 @@ from bothworlds import environments
 from bothworlds.algorithms.lc_tsallis.lc_tsallis_inf import TUNINGS
 from bothworlds.algorithms.registry import algorithms
 from bothworlds.cli.common import answer, json_option, strong
-from bothworlds.simulation.comparison import REGIMES
+from bothworlds.simulation.comparison import ON_REQUEST, REGIMES
 from bothworlds.simulation.study import WORLDS
 
 SUBJECTS = ("algorithms", "environments", "tunings", "regimes")
@@ -33,7 +33,8 @@ def described(make: Callable[..., Any]) -> dict[str, Any]:
 def catalogue() -> dict[str, dict[str, dict[str, Any]]]:
     """Return everything that can be listed, by subject and name."""
     worlds = {kind: getattr(environments, kind.replace("-", "_")) for kind in WORLDS}
-    regimes = {name: {"about": f"the environment {o['kind']!r}", "options": o} for name, o in REGIMES.items()}
+    named = {**REGIMES, **ON_REQUEST}
+    regimes = {name: {"about": f"the environment {o['kind']!r}", "options": o} for name, o in named.items()}
     return {
         "algorithms": {name: described(make) for name, make in algorithms().items()},
         "environments": {name: _in_a_study(described(make)) for name, make in worlds.items()},

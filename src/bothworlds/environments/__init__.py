@@ -10,6 +10,7 @@ from bothworlds.environments.adversarial import (
     random_walk,
     sine,
 )
+from bothworlds.environments.clicks import clicks
 from bothworlds.environments.corrupted import corrupted, moving_level
 from bothworlds.environments.environment import Environment
 from bothworlds.environments.fatigue import ad_fatigue
@@ -17,6 +18,7 @@ from bothworlds.environments.instances import Instance, margin_instance, random_
 from bothworlds.environments.making import opposite
 from bothworlds.environments.own import kernel_environment
 from bothworlds.environments.stochastic import lower_bound, stacked, stochastic
+from bothworlds.environments.yardstick import captured_gain, possible_gain
 
 __all__ = [
     "Environment",
@@ -24,6 +26,8 @@ __all__ = [
     "ad_fatigue",
     "adaptive_adversary",
     "alternating",
+    "captured_gain",
+    "clicks",
     "corrupted",
     "flip",
     "from_function",
@@ -34,6 +38,7 @@ __all__ = [
     "margin_instance",
     "moving_level",
     "opposite",
+    "possible_gain",
     "random_instance",
     "random_walk",
     "sine",

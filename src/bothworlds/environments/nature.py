@@ -78,6 +78,16 @@ def cycle(nature: Nature, t: int) -> None:
 
 
 @kernel
+def switch(nature: Nature, t: int) -> None:
+    """theta_1 up to round numbers[0], theta_2 up to round numbers[1], ..., and the last one from then on."""
+    index = 0
+    for j in range(nature.c.shape[0] - 1):
+        if t > nature.numbers[j]:
+            index = j + 1
+    only(nature.c, index)
+
+
+@kernel
 def growing(nature: Nature, t: int) -> None:
     """theta_1, theta_2, ... in turn, the first for numbers[0] rounds, each phase numbers[1] times the one before."""
     if t == 1:
@@ -166,7 +176,7 @@ def decide(nature: Nature, t: int, key: int) -> None:
     elif kind == GROWING:
         growing(nature, t)
     elif kind == SWITCH:
-        only(nature.c, 0 if t <= nature.numbers[0] else 1)
+        switch(nature, t)
     elif kind == SINE:
         nature.c[0] = math.sin(2.0 * math.pi * t / nature.numbers[0])
         nature.c[1] = math.cos(2.0 * math.pi * t / nature.numbers[0])

@@ -9,12 +9,17 @@ from bothworlds.algorithms.registry import algorithms as registered
 from bothworlds.algorithms.registry import takes_horizon
 from bothworlds.simulation.study import WORLDS, Study
 
+NUMBERS = {"horizon": 40_000, "replications": 20, "seed": 7, "checkpoints": 120}
 REGIMES: dict[str, dict[str, Any]] = {
     "stochastic": {"kind": "stochastic"},
     "adversarial": {"kind": "adaptive-adversary"},
     "corrupted": {"kind": "corrupted"},
     "margin": {"kind": "stochastic", "margin": 1.0},
     "ad fatigue": {"kind": "ad-fatigue"},
+    "rare clicks": {"kind": "clicks", "attributes": [3, 4], "arms": 3},
+}
+ON_REQUEST: dict[str, dict[str, Any]] = {  # known by name; not played unless asked for
+    "changing clicks": {"kind": "clicks", "attributes": [3, 4], "arms": 3, "changes": [NUMBERS["horizon"] // 4]},
 }
 OURS: dict[str, dict[str, Any]] = {
     f"LC-Tsallis-INF {tuning}": {"kind": "LCTsallisINF", "tuning": tuning} for tuning in TUNINGS
@@ -26,7 +31,6 @@ RIVALS: dict[str, dict[str, Any]] = {
     "uniform": {"kind": "uniform"},
 }
 SIZES = {"contexts": 5, "arms": 4, "dimension": 4, "gap": 0.2}
-NUMBERS = {"horizon": 40_000, "replications": 20, "seed": 7, "checkpoints": 120}
 
 
 def comparison(
@@ -45,7 +49,7 @@ def comparison(
     algorithms
         Labels of `OURS` and `RIVALS`, the four tunings by their own names, or kinds of the registry.
     regimes
-        Names of `REGIMES`, or kinds of environments.
+        Names of `REGIMES` and `ON_REQUEST`, or kinds of environments.
     sizes, numbers
         As in a study: contexts, arms, ...; horizon, replications, seed, ...
 
@@ -55,12 +59,13 @@ def comparison(
     """
     given = {**NUMBERS, **{key: value for key, value in numbers.items() if value is not None}}
     chosen = _chosen(algorithms, {**OURS, **RIVALS}, known_algorithms(), "algorithm")
+    worlds = _chosen(regimes, REGIMES, known_regimes(), "regime")
     return Study.from_dict(
         {
             "name": "LC-Tsallis-INF and its rivals",
             **given,
             "sizes": {**SIZES, **(sizes or {})},
-            "environments": _chosen(regimes, REGIMES, known_regimes(), "regime"),
+            "environments": {label: _timed(options, given["horizon"]) for label, options in worlds.items()},
             "algorithms": {label: _tuned(options, given["horizon"]) for label, options in chosen.items()},
         }
     )
@@ -76,10 +81,19 @@ def _tuned(options: dict[str, Any], horizon: int) -> dict[str, Any]:
     return {**options, "horizon": horizon} if told else options
 
 
+def _timed(options: dict[str, Any], horizon: int) -> dict[str, Any]:
+    """Return the options of an environment; what changes once does so after a quarter of the horizon.
+
+    >>> _timed({"kind": "clicks", "changes": [10_000]}, 100)
+    {'kind': 'clicks', 'changes': [25]}
+    """
+    return {**options, "changes": [max(1, horizon // 4)]} if "changes" in options else options
+
+
 def known_regimes() -> dict[str, tuple[str, dict[str, Any]]]:
     """Return label and options of every regime, by the names it may be called by."""
     worlds = {kind: (kind, {"kind": kind}) for kind in WORLDS}
-    return {**worlds, **{name: (name, options) for name, options in REGIMES.items()}}
+    return {**worlds, **{name: (name, options) for name, options in {**REGIMES, **ON_REQUEST}.items()}}
 
 
 def known_algorithms() -> dict[str, tuple[str, dict[str, Any]]]:

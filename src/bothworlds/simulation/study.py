@@ -18,6 +18,7 @@ from bothworlds.algorithms.lc_tsallis.lc_tsallis_inf import TUNINGS
 from bothworlds.algorithms.options import MGR
 from bothworlds.algorithms.registry import algorithms
 from bothworlds.environments import Environment, Instance
+from bothworlds.environments.clicks import ATTRIBUTES
 from bothworlds.problem.checks import whole
 from bothworlds.simulation.engine import check_feedback
 
@@ -233,6 +234,15 @@ def _fatigue(instance: Instance, options: dict[str, Any], numbers: dict[str, int
     return en.ad_fatigue(click_rates=rates, probabilities=instance.problem.probabilities, **options)
 
 
+def _clicks(instance: Instance, options: dict[str, Any], numbers: dict[str, int]) -> Environment:
+    """Make rare clicks with the arms of the study and its rarity, if it has one: even contexts if that is too low."""
+    g = instance.problem.probabilities
+    options = {"arms": instance.problem.n_arms, "seed": numbers["seed"], "attributes": ATTRIBUTES, **options}
+    if g.min() < g.max():
+        options["rarity"] = max(1.0 / float(g.min()), np.prod(options["attributes"]))
+    return en.clicks(**options)
+
+
 WORLDS: dict[str, Callable[[Instance, dict[str, Any], dict[str, int]], Environment]] = {
     "stochastic": lambda i, o, _: en.stochastic(i, **o),
     "stacked": lambda i, o, _: en.stacked(i, **o),
@@ -248,4 +258,5 @@ WORLDS: dict[str, Callable[[Instance, dict[str, Any], dict[str, int]], Environme
         arms=i.problem.n_arms, **{"horizon": n["horizon"], "seed": n["seed"], **o}
     ),
     "ad-fatigue": _fatigue,
+    "clicks": _clicks,
 }

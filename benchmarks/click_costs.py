@@ -1,0 +1,170 @@
+"""Where the regret of LC-Tsallis-INF goes in a world of rare clicks, tuning by tuning.
+
+    python benchmarks/click_costs.py [--horizon 30000] [--replications 4] [--tunings paper certified matched adaptive]
+
+Along a path the regret of every round, r(pi) = E_X <l(X), pi(X) - best(X)>, is split by enumeration into
+
+    r(pi_t) - r(q_t)        exploration: plays that are not what FTRL says
+    r(q_t) - r(q'_t)        prediction: q'_t has the same plays and rates, but estimates whose control variate is exact
+    r(q'_t) - r(q*_t)       noise: what is left of the estimates' errors then, clicks being drawn
+    r(q*_t)                 rate: q*_t is the FTRL point of the exact losses at the same rates
+
+which add up to the regret; every tenth round is split, for ten. "No prediction" is what r(q_t) - r(q'_t) would be if
+estimates had no control variate at all: the same where a tuning has none, else more if its control variate helps.
+"Faster" is the sum of r at four times the rate, with the same plays and estimates: less than the regret if it is slow.
+All are sums over rounds, in units of losses (a click more is 2 less), mean and standard error over replications; the
+share is of the possible gain over uniform play.
+"""
+
+import argparse
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import bothworlds as bw
+from bothworlds import environments as en
+from bothworlds.simulation.engine import make_setting
+from bothworlds.simulation.replication import play_in_python
+
+COLUMNS = ("rate", "noise", "prediction", "exploration", "no prediction", "faster")
+FASTER = 4.0
+SAME = 1e-6  # by how much a point that is computed again may differ
+EVERY = 10  # rounds: plans move slowly, so every tenth of them is split, for ten
+
+
+class Sums(NamedTuple):
+    """Sums of estimates with each kind of control variate, and of their weights; older ones fade as the tuning's do."""
+
+    none: Any
+    own: Any
+    exact: Any
+    weight: float
+
+
+def points(losses: Any, eta: float) -> Any:
+    """Return the FTRL points (.., K) of losses (.., K), q = (eta (l - y))^-2: Newton's method from y = min l - 1/eta.
+
+    The sum of q is increasing and convex in y, and at least 1 there, so that the steps go down to the root.
+    """
+    scaled = eta * (losses - losses.min(axis=-1, keepdims=True))
+    y = np.full((*losses.shape[:-1], 1), -1.0)
+    for _ in range(60):
+        parts = 1.0 / (scaled - y)
+        excess = (parts**2).sum(axis=-1, keepdims=True) - 1.0
+        y -= excess / (2.0 * (parts**3).sum(axis=-1, keepdims=True))
+        if excess.max() < 1e-12:
+            break
+    return (scaled - y) ** -2.0
+
+
+class Account:
+    """A policy that keeps account of where its regret goes."""
+
+    def __init__(self, policy: Any, world: en.Environment, z: Any) -> None:
+        self.policy, self.g, self.z = policy, world.problem.probabilities, z
+        self.gaps = world.gaps
+        S, K, d = z.shape
+        self.truth = np.linalg.lstsq(z.reshape(S * K, d), world.tables[0].reshape(-1), rcond=None)[0]
+        zero = np.zeros(d)
+        self.sums = Sums(zero, zero, zero, 0.0)
+        self.ahead = 0.0  # 1 if q_t looks one prediction ahead
+        self.costs = dict.fromkeys(COLUMNS, 0.0)
+        self.rates = np.zeros(2)
+
+    def probabilities(self) -> Any:
+        """Return pi_t."""
+        return self.policy.probabilities()
+
+    def act(self, x: int) -> Any:
+        """Decide as the policy does."""
+        return self.policy.act(x)
+
+    def update(self, decision: Any, *, loss: float) -> None:
+        """Write down what the round costs, learn, and follow the estimates."""
+        state, x, a = self.policy.state, decision.context, decision.arm
+        pi, q, theta = state.pi, state.q, state.theta.copy()
+        eta, gamma = map(float, state.rates)
+        baseline = np.array(getattr(state, "baseline", 0.0 * theta))
+        if self.policy.updates % EVERY == 0:
+            self._split(pi, q, eta, baseline)
+        self.rates = np.array([eta, self.rates[1] + gamma])
+        self.policy.update(decision, loss=loss)
+        direction = np.array(decision.direction)
+        made = [m + direction * (loss - self.z[x, a] @ m) for m in (0.0 * theta, baseline, self.truth)]
+        after = self.policy.state.theta
+        fade = float(theta @ (after - made[1]) / (theta @ theta)) if theta.any() else 1.0
+        none, own, exact = (fade * old + new for old, new in zip(self.sums[:3], made, strict=True))
+        if np.abs(own - after).max() > SAME * (1.0 + np.abs(after).max()):
+            raise ValueError("the estimates of this tuning are not those this account knows how to follow")
+        self.sums = Sums(none, after.copy(), exact, fade * self.sums.weight + 1.0)
+
+    def _split(self, pi: Any, q: Any, eta: float, baseline: Any) -> None:
+        """Add the parts of a round's regret to the account."""
+        sums = self.sums
+        if not self.ahead:
+            self.ahead = self._looks_ahead(q, eta, baseline)
+        forward = self.ahead * self.truth
+        others = np.stack([sums.none, sums.exact + forward, sums.weight * self.truth + forward])
+        none, exact, known = points(np.einsum("xai,ji->jxa", self.z, others), eta)
+        faster = points(self.z @ (sums.own + self.ahead * baseline), FASTER * eta)
+        played, wanted, bare, least, rate = (self._regret(one) for one in (pi, q, none, exact, known))
+        parts = (rate, least - rate, wanted - least, played - wanted, bare - least, self._regret(faster))
+        for name, part in zip(COLUMNS, parts, strict=True):
+            self.costs[name] += EVERY * part
+
+    def _looks_ahead(self, q: Any, eta: float, baseline: Any) -> float:
+        """Say whether q_t is the point of the estimates so far, or of these and a prediction of this round."""
+        for ahead in (0.0, 1.0):
+            if np.abs(points(self.z @ (self.sums.own + ahead * baseline), eta) - q).max() <= SAME:
+                return ahead
+        raise ValueError("the plan of this tuning is not an FTRL point of its estimates, with or without a prediction")
+
+    def _regret(self, pi: Any) -> float:
+        return float(np.einsum("x,xa,xa->", self.g, pi, self.gaps))
+
+
+def account(world: en.Environment, tuning: str, horizon: int, number: int) -> dict[str, float]:
+    """Play one replication and return its account."""
+    algorithm = bw.LCTsallisINF(tuning=tuning)  # type: ignore[arg-type]
+    kept: list[Account] = []
+
+    def start(problem: bw.Problem, *, rng: Any) -> Account:
+        kept.append(Account(algorithm.start(problem, rng=rng), world, algorithm.machine(problem).known.z))
+        return kept[0]
+
+    play_in_python(start, make_setting(world, horizon, 1, [horizon], 0, 1), number)
+    (found,) = kept
+    regret = sum(found.costs[name] for name in COLUMNS[:4])
+    last = {"1/eta at T": 1.0 / float(found.rates[0]), "sum gamma": float(found.rates[1])}
+    share = float(en.captured_gain(world, regret, horizon=horizon))
+    return {"regret": regret, **found.costs, **last, "share": 100.0 * share}
+
+
+def row_of(tuning: str, found: list[dict[str, float]]) -> str:
+    """Return one row of the table, with standard errors where they can be had."""
+    words = []
+    for name in found[0]:
+        values = np.array([one[name] for one in found])
+        error = f" ± {values.std(ddof=1) / np.sqrt(len(values)):.0f}" if len(values) > 1 else ""
+        words.append(f"{values.mean():,.0f}{error}")
+    return f"| {tuning} | " + " | ".join(words) + " |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--horizon", type=int, default=30_000)
+    parser.add_argument("--replications", type=int, default=4)
+    parser.add_argument("--tunings", nargs="+", default=["paper", "certified", "matched", "adaptive"])
+    parser.add_argument("--seed", type=int, default=0, help="of the world's rates")
+    options = parser.parse_args()
+    world = en.clicks(seed=options.seed)
+    print(f"{world}, uniform play {en.possible_gain(world, horizon=options.horizon):.0f}")
+    heads = ("tuning", "regret", *COLUMNS, "1/eta at T", "sum of gamma", "share, %")
+    print("| " + " | ".join(heads) + " |\n" + "|---" * len(heads) + "|")
+    for tuning in options.tunings:
+        found = [account(world, tuning, options.horizon, number) for number in range(options.replications)]
+        print(row_of(tuning, found), flush=True)
+
+
+if __name__ == "__main__":
+    main()
