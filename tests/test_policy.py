@@ -64,7 +64,9 @@ def test_the_same_seed_decides_the_same_and_another_does_not() -> None:
 
 
 @pytest.mark.parametrize(
-    "tuning", ["paper", "certified", bw.Matched(), bw.Adaptive(recency=0.0, forgetting=0.0)], ids=str
+    "tuning",
+    ["paper", "certified", bw.Matched(recency=0.0, forgetting=0.0), bw.Adaptive(recency=0.0, forgetting=0.0)],
+    ids=str,
 )
 def test_a_batch_equals_its_updates_one_by_one_in_any_order(tuning: Any) -> None:
     losses = [0.5, -0.25, 1.0, -1.0]

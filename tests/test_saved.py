@@ -21,7 +21,7 @@ FIRST = 20
 
 @pytest.mark.skipif(not comparable(), reason="another C library, with other last bits")
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("name", REST)
+@pytest.mark.parametrize("name", [name for name in REST if name != "matched"])
 def test_a_policy_of_before_goes_on(name: str) -> None:
     policy = bw.load(SAVED / f"{name}.npz", interpreted=True)
     problem, rng = policy.problem, np.random.default_rng(5)
@@ -38,3 +38,14 @@ def test_a_policy_of_before_goes_on(name: str) -> None:
         arms.append(decision.arm)
     assert arms == REST[name]["arms"]
     assert [[value.hex() for value in row] for row in policy.probabilities().tolist()] == REST[name]["probabilities"]
+
+
+def test_a_policy_of_the_former_matched_rule_goes_on_with_the_present_one() -> None:
+    """What it had learnt stays: Theta and the learning rate; the regression begins with the next answer."""
+    policy = bw.load(SAVED / "matched.npz", interpreted=True)
+    theta, updates = policy.state.theta.copy(), policy.updates
+    assert updates > 0
+    assert np.abs(theta).max() > 0.0
+    policy.update(policy.act(0), loss=0.5)
+    assert policy.updates == updates + 1
+    assert not np.array_equal(policy.state.theta, theta)

@@ -383,7 +383,8 @@ class Policy:
             self.name, self._secret = name, secret or self._secret
             self._begin_life(ledger)
             for part in self._machine.text.memory.learnt:
-                put(self._machine, self._body, self._side, part, learnt[part])
+                if part in learnt:  # what an older version of the rule did not learn yet is as at the start
+                    put(self._machine, self._body, self._side, part, learnt[part])
             self._refresh()
             self._version = self.updates
 

@@ -117,7 +117,7 @@ def test_invariance_under_renaming_arms_and_contexts(tuning: str) -> None:
         x, loss = int(rng.integers(4)), float(rng.uniform(-1, 1))
         made = one.act(x)
         x2, a2 = int(np.flatnonzero(contexts == x)[0]), int(np.flatnonzero(arms == made.arm)[0])
-        base = two.state.baseline.copy() if tuning == "adaptive" else None
+        base = two.state.baseline.copy() if tuning in ("adaptive", "matched") else None
         direction = directions(two)[x2, a2]
         twin = two.act(x2)._replace(arm=a2, propensity=made.propensity, direction=direction, baseline=base)
         one.update(made, loss=loss)

@@ -64,7 +64,6 @@ def switching(problem: bw.Problem, T: int, seed: int) -> Floats:
 ALGORITHMS = [
     (bw.LCTsallisINF(tuning="paper"), 0.5),
     (bw.LCTsallisINF(tuning="certified"), 0.5),
-    (bw.LCTsallisINF(tuning="matched"), 0.5),
     (bw.LCTsallisINF(alpha=0.3), 0.3),
     (bw.LCTsallisINF(alpha=0.8, tuning="adaptive"), 0.8),
     (bw.RealFTRL(horizon=200), 1.0),

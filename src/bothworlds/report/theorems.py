@@ -17,7 +17,7 @@ from bothworlds.report.panels import Summary
 from bothworlds.simulation.study import Cell, make_algorithm
 from bothworlds.theory.bounds import BoundTable, bounds
 from bothworlds.theory.design import Kind, design_for
-from bothworlds.theory.schedules import MATCHED_CONSTANT, certified_constant
+from bothworlds.theory.schedules import Matching, certified_constant
 
 
 def theorem_bounds(summary: Summary) -> Bounds:
@@ -51,7 +51,7 @@ def covered_as(algorithm: Any) -> str | None:
             return "LC-Tsallis-INF, paper" if finite else "LC-Tsallis-INF, paper, any support"
         case LCTsallisINF(alpha=0.5, tuning=Certified(c=c, batch=1)) if c in (None, certified_constant(0.5)):
             return "LC-Tsallis-INF, certified"
-        case LCTsallisINF(tuning=Matched(c=c)) if c == MATCHED_CONSTANT:
+        case LCTsallisINF(tuning=Matched() as tuning) if tuning.matching == Matching():
             return "LC-Tsallis-INF, matched"
         case RealFTRL(horizon=int()):
             return "BoBW-RealFTRL"

@@ -8,6 +8,7 @@ import numpy as np
 
 from bothworlds.algorithms.exponential.real_ftrl import RealFTRL
 from bothworlds.algorithms.lc_tsallis.lc_tsallis_inf import LCTsallisINF
+from bothworlds.algorithms.lc_tsallis.matched import Matched
 from bothworlds.environments import Environment
 from bothworlds.errors import NumericalError
 from bothworlds.kernels.arrays import Floats, Ints
@@ -19,7 +20,7 @@ from bothworlds.problem.checks import whole
 from bothworlds.simulation.engine import make_setting
 from bothworlds.simulation.replication import Outcome, play_in_python
 from bothworlds.theory import lemmas
-from bothworlds.theory.path import path_terms
+from bothworlds.theory.path import optimistic_terms, path_terms
 
 ROUNDING = 1e-9  # of the largest number involved: how much the inequality may fail by rounding
 
@@ -48,8 +49,8 @@ class Diagnosis:
         Sums up to round t, contexts weighted by g: both sides of Proposition A.1, and 2 sum gamma (n,).
     estimated_regret, slack
         Regret of the estimated losses against the best policy for them; the least of bound less regret over all
-        contexts and arms, never negative but for rounding (n,). Where estimates fade (the adaptive tuning), the losses
-        are the changes of their faded sum.
+        contexts and arms, never negative but for rounding (n,). Where estimates fade, the losses are the changes of
+        their faded sum (the adaptive tuning), or all sums are weighted, with 1 for round t (the matched tuning).
     outcome
         Losses of the path, as `replay` returns them, recorded at the same checkpoints.
     """
@@ -72,7 +73,10 @@ class Diagnosis:
 
     @property
     def bound(self) -> Floats:
-        """What the mean regret is at most, in the mean over paths: stability + penalty + 2 sum gamma (n,)."""
+        """The account of this path: stability + penalty + 2 sum gamma (n,). Its mean bounds that of the regret.
+
+        A single path may exceed its own account.
+        """
         return np.asarray(self.stability + self.penalty + self.exploration)
 
     @property
@@ -140,6 +144,9 @@ class _Watched:
         self.sums = np.zeros((2, S))  # stability, penalty
         self.estimates, self.mean = np.zeros((S, K)), np.zeros(S)
         self.explored = self.largest = 0.0
+        tuning = getattr(algorithm, "tuning", None)
+        self.recency = tuning.recency if isinstance(tuning, Matched) else None
+        self.weight = 1.0  # of the round, where estimates fade by weights
 
     def probabilities(self) -> Floats:
         return self.policy.probabilities()
@@ -154,21 +161,31 @@ class _Watched:
         """Learn, and add the terms of the round to the sums."""
         state = self.policy.state
         q, theta, (eta, gamma) = state.q.copy(), state.theta.copy(), state.rates.copy()
+        predicted = np.zeros_like(theta) if self.recency is None else state.baseline.copy()
         t = self.policy.updates + 1
-        plan = (*self._plan(q, eta), self._evaluations(theta, eta)) if t in self.marks else None
+        plan = (*self._plan(q, eta), self._evaluations(theta + predicted, eta)) if t in self.marks else None
         self.policy.update(decision, loss=loss)
-        after = self.policy.state
-        losses = self.z @ (after.theta - theta)
+        after, weight = self.policy.state, self.weight
         rates = np.array([eta, after.rates[0]])
-        terms = path_terms(points=np.stack([q, after.q]), rates=rates, estimates=losses[None], alpha=self.alpha)
+        points = np.stack([q, after.q])
+        if self.recency is None:
+            losses = self.z @ (after.theta - theta)
+            terms = path_terms(points=points, rates=rates, estimates=losses[None], alpha=self.alpha)
+        else:
+            self.weight = weight * (t + self.recency) / t
+            losses = self.z @ (after.theta * (t + self.recency) / t - theta)
+            weights = np.array([weight, self.weight])
+            terms = optimistic_terms(
+                points=points, rates=rates, estimates=losses, predicted=self.z @ predicted, weights=weights
+            )
         self.sums[0] += terms.stability[0]
         self.sums[1] += terms.penalty[1] + (terms.penalty[0] if t == 1 else 0.0)
-        self.estimates += losses
-        self.mean += (losses * q).sum(axis=1)
-        self.explored += 2.0 * gamma
+        self.estimates += weight * losses
+        self.mean += weight * (losses * q).sum(axis=1)
+        self.explored += 2.0 * weight * gamma
         self.largest = max(self.largest, float((eta * np.abs(losses) * q ** (1.0 - self.alpha)).max()))
         if plan is not None:
-            self.rows.append(self._row(t, plan, eta, gamma))
+            self.rows.append(self._row(t, plan, eta, gamma, weight))
 
     def _evaluations(self, theta: Floats, eta: float) -> float:
         """Solve for the points of the plan again, from where it started, and count."""
@@ -188,12 +205,14 @@ class _Watched:
         step = float((eta * largest * q ** (1.0 - self.alpha))[problem.available].max())
         return float(lemmas.omega(q)), float(leverage[problem.available].max()), step
 
-    def _row(self, t: int, plan: tuple[float, float, float, float], eta: float, gamma: float) -> dict[str, float]:
+    def _row(
+        self, t: int, plan: tuple[float, float, float, float], eta: float, gamma: float, weight: float
+    ) -> dict[str, float]:
         """Return what `Diagnosis` has of a checkpoint, by name; refuse a path that breaks the FTRL inequality."""
         problem = self.policy.problem
         g, offered = problem.probabilities, problem.available
-        bound = self.sums.sum(axis=0)
-        regret = self.mean[:, None] - self.estimates
+        sums, regret = self.sums / weight, (self.mean[:, None] - self.estimates) / weight
+        bound = sums.sum(axis=0)
         slack = float((bound[:, None] - regret)[offered].min())
         scale = float(np.abs(bound).max() + np.abs(regret[offered]).max())
         if not slack >= -ROUNDING * scale:
@@ -211,9 +230,9 @@ class _Watched:
             "step": step,
             "largest_step": self.largest,
             "evaluations": evaluations,
-            "stability": float(g @ self.sums[0]),
-            "penalty": float(g @ self.sums[1]),
-            "exploration": self.explored,
+            "stability": float(g @ sums[0]),
+            "penalty": float(g @ sums[1]),
+            "exploration": self.explored / weight,
             "estimated_regret": float(g @ best),
             "slack": slack,
         }

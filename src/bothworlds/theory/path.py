@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bothworlds.ftrl import ftrl_point
 from bothworlds.kernels.arrays import Floats
 
 
@@ -97,3 +98,34 @@ def path_terms(*, points: Floats, rates: Floats, estimates: Floats, alpha: float
     penalty = -np.diff(inverse)[:, None] * regulariser(points, alpha)
     mean = (estimates * points[:-1]).sum(axis=(0, 2))
     return PathTerms(stability, penalty, mean[:, None] - estimates.sum(axis=0))
+
+
+def optimistic_terms(
+    *, points: Floats, rates: Floats, estimates: Floats, predicted: Floats, weights: Floats
+) -> PathTerms:
+    """Evaluate one round of optimistic FTRL, alpha = 1/2: stability of what was not predicted, penalty of both plans.
+
+    Parameters
+    ----------
+    points, rates
+        q_t and q_{t+1}, shape (2, S, K); eta_t and eta_{t+1}.
+    estimates, predicted
+        l_hat_t and what was predicted of it, at all contexts and arms, shape (S, K).
+    weights
+        W_t and W_{t+1}: FTRL on losses W_t l_hat_t has the rates eta_t/W_t.
+
+    >>> q = np.full((2, 1, 2), 0.5)
+    >>> same = np.array([[0.3, 0.1]])
+    >>> ones = np.ones(2)
+    >>> terms = optimistic_terms(points=q, rates=ones, estimates=same, predicted=same, weights=ones)
+    >>> terms.stability.tolist(), terms.penalty.round(3).tolist()
+    ([[0.0]], [[0.828], [0.0]])
+    """
+    q, beta, surprise = points[0], 1.0 / rates[0], estimates - predicted
+    offered = q > 0.0
+    losses = np.where(offered, 1.0 / np.sqrt(np.where(offered, q, 1.0)) + surprise / beta, np.inf)
+    p = np.array([ftrl_point(row) for row in losses])
+    stability = (surprise * (q - p)).sum(axis=-1) - beta * divergence(p, q, 0.5)
+    growth = np.diff(np.concatenate([[0.0], weights / rates]))
+    regret = weights[0] * ((estimates * q).sum(axis=-1)[:, None] - estimates)
+    return PathTerms(weights[0] * stability[None], -growth[:, None] * regulariser(points, 0.5), regret)

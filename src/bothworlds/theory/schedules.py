@@ -19,8 +19,7 @@ import math
 from dataclasses import dataclass, replace
 
 from bothworlds.kernels.rates import Rates, scheduled_exploration, scheduled_learning
-
-MATCHED_CONSTANT = 0.4  # c of the matched tuning; any below 1/2 has the same orders
+from bothworlds.theory.lemmas.matching import centring
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +75,38 @@ class Schedule:
             cap=self.cap / batch,
             linear=self.linear * batch,
             power_scale=self.power_scale * batch**self.power,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Matching:
+    """The hyper-parameters of the matched tuning; any positive ones with c < 1/2 have the same orders."""
+
+    gain: float = 2.5
+    least: float = 0.5
+    price: float = 0.3
+    c: float = 0.4
+    recency: float = 0.2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Covering:
+    """What exploration has to be to leave no play uncovered: gamma = min(curved/beta^2, linear/beta), if at most 1/2.
+
+    ``dearest`` bounds the price of gamma = 1/2. Proof in docs/theory.md.
+    """
+
+    curved: float
+    linear: float
+    dearest: float
+
+    @classmethod
+    def of(cls, *, n_arms: int, dimension: int, rarity: float, coverage: float, c: float) -> "Covering":
+        """Return it for K, d, L, lambda and c."""
+        return cls(
+            curved=2.0 * centring(n_arms) ** 2 * rarity / (c * c * coverage),
+            linear=4.0 / (c * coverage),
+            dearest=1.0 + 8.0 * math.sqrt(2.0 * dimension / coverage),
         )
 
 

@@ -11,14 +11,13 @@ import numpy as np
 
 from bothworlds.algorithms.checks import check_not_negative, check_positive
 from bothworlds.algorithms.lc_tsallis.algorithm_1 import Learner, Work, advance, ftrl_points, trial_of
+from bothworlds.algorithms.lc_tsallis.prediction import add_to_ridge, predict
 from bothworlds.kernels.arithmetic import (
     Number,
     Place,
-    absolute,
     every,
     exponential,
     feature,
-    highest_of_contexts,
     larger,
     logarithm,
     root,
@@ -31,12 +30,11 @@ from bothworlds.kernels.entropy import mean_entropy
 from bothworlds.kernels.exploration import condition, smallest_rate
 from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.layout import carries, learnt, planned, recalled
-from bothworlds.kernels.matrix import cholesky, product, solve
 from bothworlds.kernels.plan import all_finite, draw_arm, exact_direction, explore
 from bothworlds.kernels.possible import possible_leverage
 from bothworlds.kernels.rates import MOST_EXPLORATION
 from bothworlds.kernels.resampling import Resampling
-from bothworlds.kernels.status import NOT_FINITE, NOT_POSITIVE, OK
+from bothworlds.kernels.status import NOT_FINITE, OK
 from bothworlds.theory.schedules import Facts, Schedule, stability_constant
 
 LARGEST_RESIDUAL = 2.0  # losses and predictions lie in [-1, 1]
@@ -108,34 +106,6 @@ def allowed_leverage(options: Options, state: State) -> Number:
 
 
 @kernel
-def predict_baseline(known: Known, state: State, work: Work) -> int:
-    """Compute the control variate m_t: the ridge estimate, scaled down to |<z, m>| <= 1 for all z."""
-    if not every(cholesky(state.ridge, work.mixed)):
-        return NOT_POSITIVE
-    solve(work.mixed, state.response, state.baseline)
-    highest = 1.0
-    for x in range(state.q.shape[0]):
-        for a in range(state.q.shape[1]):
-            highest = larger(highest, absolute(product(state.baseline, known.z[x, a])))
-    scale = highest_of_contexts(highest)
-    for i in range(state.theta.shape[0]):
-        state.baseline[i] = state.baseline[i] / scale
-    return OK
-
-
-@kernel
-def add_to_ridge(known: Known, options: Options, state: State, play: Play) -> None:
-    """Add a play to the ridge regression: V = I + sum of z z^T, older plays fading."""
-    keep = state.t[0] / (state.t[0] + options.forgetting)
-    for i in range(state.theta.shape[0]):
-        z = feature(known.z, play.x, play.a, i)
-        state.response[i] = keep * state.response[i] + play.loss * z
-        for j in range(state.theta.shape[0]):
-            state.ridge[i, j] = keep * state.ridge[i, j] + z * feature(known.z, play.x, play.a, j)
-        state.ridge[i, i] += 1.0 - keep
-
-
-@kernel
 def exploration_rate(known: Known, options: Options, state: State, work: Work) -> Number:
     """Return gamma_t: the smallest rate that leaves no leverage above what is allowed, and at least the floor."""
     floor = smaller(options.floor / state.t[0], MOST_EXPLORATION)
@@ -162,7 +132,7 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
     gamma = exploration_rate(known, options, state, work)
     state.entropy[0] = mean_entropy(known, state.q, options.alpha)
     status = explore(known, state, eta, gamma)
-    return predict_baseline(known, state, work) if status == OK else status
+    return predict(known, state, work) if status == OK else status
 
 
 @kernel

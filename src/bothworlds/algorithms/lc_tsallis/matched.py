@@ -1,48 +1,62 @@
-"""The matched tuning of LC-Tsallis-INF, alpha = 1/2, as a learner of its own. Not the paper's.
+"""The matched tuning of LC-Tsallis-INF, alpha = 1/2, as a learner of its own. Not the paper's; proof in docs/theory.md.
 
-1/eta_t grows by what makes the penalty of a round equal to its stability and twice its exploration: the matching of
-Ito, Tsuchiya and Honda (COLT 2024), with the price of exploration added. Proof: docs/theory.md.
+Optimistic FTRL: a ridge regression predicts the losses, and stability is paid for what it did not foresee. 1/eta_t
+grows by what makes the penalty of a round a share of what the round before has cost: the matching of Ito, Tsuchiya and
+Honda (COLT 2024), solved for the plan to come. Exploration is chosen by what it is worth (`kernels.worth`).
 """
 
+import math
 from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
-from bothworlds.algorithms.checks import check_positive
-from bothworlds.algorithms.lc_tsallis.algorithm_1 import (
-    Learner,
-    Work,
-    advance,
-    certified_exploration,
-    ftrl_points,
-    trial_of,
-)
-from bothworlds.kernels.arithmetic import Number, either, every, larger, over_contexts, root, smaller, where
-from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.contract import Known, Play, kernel_text
-from bothworlds.kernels.entropy import mean_entropy
-from bothworlds.kernels.exploration import condition
-from bothworlds.kernels.jit.compile import kernel
-from bothworlds.kernels.layout import learnt, planned, recalled
-from bothworlds.kernels.matrix import product
-from bothworlds.kernels.plan import Direction, all_finite, choose_exactly, explore
-from bothworlds.kernels.possible import possible_leverage
-from bothworlds.kernels.rates import MOST_EXPLORATION, Rates
-from bothworlds.kernels.resampling import Resampling
-from bothworlds.kernels.status import NOT_FINITE, OK
-from bothworlds.theory.schedules import MATCHED_CONSTANT, Facts, Schedule
+import numpy as np
 
+from bothworlds.algorithms.checks import check_not_negative, check_positive
+from bothworlds.algorithms.lc_tsallis.algorithm_1 import Learner, advance
+from bothworlds.algorithms.lc_tsallis.prediction import add_to_ridge, largest_residuals, predict
+from bothworlds.kernels.arithmetic import Number, Place, every, feature, larger, over_contexts, root, smaller, where
+from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.contract import Draw, Known, Play, kernel_text
+from bothworlds.kernels.jit.compile import kernel
+from bothworlds.kernels.layout import carries, learnt, planned, recalled, scratch
+from bothworlds.kernels.plan import (
+    add_context,
+    all_finite,
+    clear,
+    covariance,
+    draw_arm,
+    estimate,
+    exact_direction,
+    explore,
+)
+from bothworlds.kernels.possible import possible_leverage
+from bothworlds.kernels.resampling import Resampling
+from bothworlds.kernels.simplex import smallest, tsallis_point
+from bothworlds.kernels.stability import covered_stability
+from bothworlds.kernels.status import NOT_FINITE, OK
+from bothworlds.kernels.worth import Case, Search, cheapest_rate, find_centres
+from bothworlds.theory.schedules import Covering, Facts, Matching, Schedule
+
+ALPHA = 0.5
 SURE = 1e-13  # entropy below this is rounding, and counts as this
-TINY = 1e-300
-STEP = 1.25  # 1/eta grows by this factor until some gamma_t <= 1/2 is enough
-MAX_STEPS = 400
+TURNS = 4.0
+REST = 1.0 / 64.0
 
 
 class Options(NamedTuple):
-    """Hyper-parameters: c of Lemma B.1, and the rules that bound gamma_t by eta_t."""
+    """Hyper-parameters, H = -psi of the uniform distribution, and the rates that leave no play uncovered."""
 
-    alpha: float
+    gain: float
+    least: float
+    price: float
     c: float
-    rates: Rates
+    recency: float
+    forgetting: float
+    full: float
+    first: float  # beta_1, below which fading does not go
+    curved: float  # gamma = curved/beta^2, or
+    linear: float  # gamma = linear/beta
+    dearest: float  # the price of gamma = 1/2 is never more
 
 
 class State(NamedTuple):
@@ -52,86 +66,127 @@ class State(NamedTuple):
     theta: Annotated[Floats, learnt("d")]
     start: Annotated[Floats, learnt("S")]
     start_rate: Annotated[Floats, learnt()]
-    inverse_rate: Annotated[Floats, learnt()]  # 1/eta_t
+    inverse_rate: Annotated[Floats, learnt()]  # beta_t = 1/eta_t
+    turn: Annotated[Floats, learnt()]  # which way the search for gamma_t goes next
+    rest: Annotated[Floats, learnt()]  # and in how many rounds
+    ridge: Annotated[Floats, learnt("d", "d")]
+    response: Annotated[Floats, learnt("d")]
     fresh: Annotated[Floats, recalled()]  # updates since the plan was made
-    step: Annotated[Floats, recalled("d")]  # sum of their estimates
+    kept: Annotated[Floats, recalled()]  # what their fading has left of older estimates, less 1
+    step: Annotated[Floats, recalled("d")]  # sum of their estimates, less what was predicted
     rates: Annotated[Floats, recalled(2)]
-    entropy: Annotated[Floats, recalled()]  # -psi(q_t) in the mean over contexts
+    paid: Annotated[Floats, recalled()]  # the price of gamma_t
+    entropy: Annotated[Floats, recalled()]  # h_t = -psi(q_t) in the mean over contexts
     y: Annotated[Floats, recalled("S")]
     q: Annotated[Floats, recalled("S", "K")]
+    roots: Annotated[Floats, recalled("S", "K")]  # of q_t
     pi: Annotated[Floats, planned("S", "K")]
     sigma: Annotated[Floats, planned("d", "d")]
     inverse: Annotated[Floats, planned("d", "d")]
+    baseline: Annotated[Floats, planned("d")]  # m_t
+
+
+class Work(NamedTuple):
+    """Scratch space."""
+
+    vector: Annotated[Floats, scratch("d")]
+    half: Annotated[Floats, scratch("d")]
+    mixed: Annotated[Floats, scratch("d", "d")]
+    play: Annotated[Floats, scratch(3, "d")]
+    sums: Annotated[Floats, scratch("d", "d", packed=True)]
+    powers: Annotated[Floats, scratch("K", packed=True)]
+    losses: Annotated[Floats, scratch("K", packed=True)]
+    middles: Annotated[Floats, scratch(2, "d", packed=True)]
+    centre: Annotated[Floats, scratch("S", "d")]
+    reach: Annotated[Floats, scratch("S", "K")]
+    rho: Annotated[Floats, scratch("S", "K")]
+
+
+class Carried(NamedTuple):
+    """What a decision carries: its direction, and the prediction of the moment."""
+
+    direction: Annotated[Floats, carries("d")]
+    baseline: Annotated[Floats, carries("d")]
 
 
 @kernel
-def squared_spread(known: Known, q: Floats, step: Floats, limit: Number) -> Number:
-    """Return V = sum_x g min_s sum_a q^(3/2) (l_hat - s)^2 over |s| <= limit/sqrt(max q), where limit = c/eta.
+def stability_paid(known: Known, options: Options, state: State, work: Work) -> Number:
+    """Return the stability of the step since the plan was made, if it was covered.
 
-    Stability is at most eta V/(1 - 2c): on the simplex l_hat may be shifted, and such an s keeps
-    eta |l_hat - s| sqrt q <= 2c.
+    ``state`` still has the plan that the estimates were made with; for several, theirs is the sum.
     """
+    beta = state.inverse_rate[0]
+    return covered_stability(known, state.q, state.roots, beta, state.step, options.c, work.losses)
+
+
+@kernel
+def optimistic_points(known: Known, state: State, work: Work) -> int:
+    """Compute q_t(x) for every context (equation (4)) from Theta + m_t, and h_t.
+
+    With r = sqrt q = 1/(s + y), s = eta (L - min L), the sum of the roots is that of q s, plus y.
+    """
+    for i in range(state.theta.shape[0]):
+        work.vector[i] = state.theta[i] + state.baseline[i]
+    eta = 1.0 / state.inverse_rate[0]
     total = 0.0
-    for x in range(q.shape[0]):
-        weights, first, second, highest = 0.0, 0.0, 0.0, q[x, 0]
-        for a in range(q.shape[1]):
-            estimate = product(step, known.z[x, a])
-            weight = q[x, a] * root(q[x, a])
-            weights = weights + weight
-            first = first + weight * estimate
-            second = second + weight * estimate * estimate
-            highest = larger(highest, q[x, a])
-        most = limit / root(larger(highest, TINY))
-        s = larger(smaller(first / larger(weights, TINY), most), 0.0 - most)
-        total = total + known.g[x] * (second - 2.0 * s * first + s * s * weights)
-    return larger(over_contexts(total), 0.0)
+    for x in range(state.q.shape[0]):
+        estimate(known, work.vector, x, work.losses)
+        status, y = tsallis_point(work.losses, eta, ALPHA, state.start[x], work.powers, state.q[x])
+        if status != OK:
+            return status
+        state.y[x] = y
+        least = smallest(work.losses)
+        excess = 0.0 * y
+        for a in range(state.q.shape[1]):
+            q = state.q[x, a]
+            excess = excess + q * where(q > 0.0, work.losses[a] - least, 0.0)
+        total = total + known.g[x] * (eta * excess + (y - 1.0))
+    state.entropy[0] = larger(2.0 * over_contexts(total), SURE)
+    return OK
 
 
 @kernel
-def add_step(state: State, loss: Number, direction: Floats) -> None:
-    """Remember an estimate until the next plan: there its spread is computed for all replications at once."""
-    for i in range(state.step.shape[0]):
-        state.step[i] += loss * direction[i]
-    state.fresh[0] += 1.0
+def gain_at(options: Options, h: Number) -> Number:
+    """Return which share of its stability a round adds to the penalty: more of it while plans are undecided."""
+    undecided = h / options.full
+    return larger(options.gain * (undecided * undecided), options.least)
 
 
 @kernel
-def grow(known: Known, options: Options, state: State) -> None:
-    """Let 1/eta grow by (eta_t V_t + 2 gamma_t)/h_t, h_t = -psi(q_t) in the mean; it doubles at most.
+def grow(options: Options, state: State, z: Number) -> None:
+    """Let beta grow to the root of (beta - beta_t) (beta/beta_t) h = due, h the entropy of the next plan at beta_t.
 
-    ``state`` still has the plan that the estimates were made with; for several, theirs is the sum, and gamma_t counts
-    for each.
+    At beta that plan has at most beta/beta_t times the entropy, so that its penalty is at most what is due: shares of
+    the stability and of the price of the rounds before.
     """
-    if every(state.fresh[0] <= 0.0):
-        return
-    eta, gamma, h = state.rates[0], state.rates[1], state.entropy[0]
-    price = eta * squared_spread(known, state.q, state.step, options.c / eta) + 2.0 * gamma * state.fresh[0]
-    state.inverse_rate[0] = state.inverse_rate[0] + smaller(price / larger(h, SURE), 1.0 / eta)
+    beta, h = state.inverse_rate[0], state.entropy[0]
+    due = (1.0 + state.kept[0]) * (gain_at(options, h) * z + options.price * state.paid[0] * state.fresh[0])
+    state.inverse_rate[0] = 0.5 * beta * (1.0 + root(1.0 + 4.0 * due / (h * beta)))
     state.fresh[0] = 0.0
+    state.kept[0] = 0.0
     for i in range(state.step.shape[0]):
         state.step[i] = 0.0
+    for x in range(state.start.shape[0]):
+        state.start[x] = state.y[x]
 
 
 @kernel
-def steady_points(known: Known, options: Options, state: State, work: Work) -> int:
-    """Compute q_t with the first eta_t, coming from above, that gamma_t = 1/2 keeps stable.
-
-    From the cap downwards the rule's gamma_t is enough whatever q_t is, so the steps end there.
-    """
-    trial = trial_of(known, options.alpha, True, state, work)
-    most = 1.0 / options.rates.cap
-    status = OK
-    for _ in range(MAX_STEPS):
-        eta = 1.0 / state.inverse_rate[0]
-        status = ftrl_points(known, options.alpha, state, work, eta)
-        if status != OK or every(state.inverse_rate[0] >= most):
-            break
-        allowed = options.c * options.c / (eta * eta)
-        steady = either(state.inverse_rate[0] >= most, condition(trial, 0.0 * eta + MOST_EXPLORATION) <= allowed)
-        if every(steady):
-            break
-        state.inverse_rate[0] = where(steady, state.inverse_rate[0], smaller(STEP * state.inverse_rate[0], most))
-    return status
+def case_of(options: Options, state: State, work: Work) -> Case:
+    """Return what the price of exploration is computed from."""
+    return Case(
+        state.sigma,
+        state.q,
+        state.roots,
+        work.rho,
+        state.inverse_rate[0],
+        options.c,
+        work.mixed,
+        state.inverse,
+        work.centre,
+        work.reach,
+        work.middles,
+        work.play,
+    )
 
 
 @kernel
@@ -139,61 +194,141 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
     """Compute the plan of round t from what is learnt; return a status."""
     if not all_finite(state.theta):
         return NOT_FINITE
-    grow(known, options, state)
-    status = steady_points(known, options, state, work)
+    news = not every(state.fresh[0] <= 0.0)
+    z = 0.0 * state.t[0]
+    if news:
+        z = stability_paid(known, options, state, work)
+        state.inverse_rate[0] = larger((1.0 + state.kept[0]) * state.inverse_rate[0], options.first)
+    status = predict(known, state, work)
+    if status == OK:
+        status = optimistic_points(known, state, work)
+    if status == OK and news:
+        grow(options, state, z)
+        status = optimistic_points(known, state, work)
     if status != OK:
         return status
-    eta = 1.0 / state.inverse_rate[0]
-    gamma = certified_exploration(known, options, state, work, eta)
-    state.entropy[0] = mean_entropy(known, state.q, options.alpha)
-    return explore(known, state, eta, gamma)
+    clear(work.sums)
+    for x in range(state.q.shape[0]):
+        for a in range(state.q.shape[1]):
+            state.roots[x, a] = root(state.q[x, a])
+        add_context(known, x, state.q[x], work.sums)
+    covariance(known, state.q, work.sums, state.sigma)
+    largest_residuals(known, state, work.rho)
+    find_centres(known, state.q, state.roots, work.centre)
+    beta = state.inverse_rate[0]
+    covering = smaller(options.curved / (beta * beta), options.linear / beta)
+    case = case_of(options, state, work)
+    search = Search(state.start_rate[0], state.turn[0], state.rest[0])
+    gamma, price = cheapest_rate(known, case, search, covering, options.dearest)
+    state.paid[0] = price
+    return explore(known, state, 1.0 / beta, gamma)
 
 
 @kernel
-def learn(known: Known, options: Options, state: State, play: Play, carried: Direction) -> None:
-    """Add theta_hat_t (equation (2)) to Theta and to what the next plan looks at, and advance the clock."""
-    add_step(state, play.loss, carried.direction)
+def choose(known: Known, options: Options, state: State, work: Work, x: Place, draw: Draw, carried: Carried) -> Place:
+    """Draw A_t from pi_t(x), write direction = Sigma_t^-1 phi(A_t, x) and the prediction; return A_t."""
+    a = draw_arm(state.pi, x, draw.uniforms)
     for i in range(state.theta.shape[0]):
-        state.theta[i] += play.loss * carried.direction[i]
+        carried.baseline[i] = state.baseline[i]
+    exact_direction(known, state, work, x, a, carried.direction)
+    return a
+
+
+@kernel
+def plan_search(state: State) -> None:
+    """Turn the search for gamma_t, and let it rest for a share of the rounds so far."""
+    resting = state.rest[0] >= 1.0
+    turned = where(state.turn[0] + 1.0 < TURNS, state.turn[0] + 1.0, 0.0)
+    state.turn[0] = where(resting, state.turn[0], turned)
+    state.rest[0] = where(resting, state.rest[0] - 1.0, REST * state.t[0])
+
+
+@kernel
+def learn(known: Known, options: Options, state: State, play: Play, carried: Carried) -> None:
+    """Add theta_hat_t = m_t + Sigma_t^-1 phi (loss - <phi, m_t>) to Theta, fade it, and advance the clock."""
+    residual = play.loss
+    for i in range(state.theta.shape[0]):
+        residual = residual - carried.baseline[i] * feature(known.z, play.x, play.a, i)
+    keep = state.t[0] / (state.t[0] + options.recency)
+    for i in range(state.theta.shape[0]):
+        surprise = residual * carried.direction[i]
+        state.step[i] += surprise
+        state.theta[i] = keep * (state.theta[i] + carried.baseline[i] + surprise)
+    state.kept[0] = (1.0 + state.kept[0]) * keep - 1.0
+    add_to_ridge(known, options, state, play)
+    state.fresh[0] += 1.0
+    plan_search(state)
     advance(state)
 
 
-TEXT = kernel_text(refresh, choose_exactly, learn, possible=possible_leverage, together=True, static=("alpha",))
+TEXT = kernel_text(refresh, choose, learn, possible=possible_leverage, together=True)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Matched:
-    """Learning rates matched to what they cost. Not the paper's; a theorem of our own. alpha = 1/2.
+    """Learning rates matched to what they cost, exploration by what it is worth. Not the paper's; alpha = 1/2.
 
-    As `Certified` it explores by the smallest gamma_t that keeps the paper's stability condition. The learning rate
-    begins as large as the condition allows with gamma_t = 1/2, and 1/eta_t then grows by what makes the penalty of a
-    round equal to its stability and twice its exploration,
+    A theorem of our own, and the tuning to begin with: near the best in every regime of docs/scoreboard.md.
 
-        1/eta_{t+1} = 1/eta_t + (eta_t V_t + 2 gamma_t)/h_t,       at most 2/eta_t
+    *Predictions.* A ridge regression m_t foresees the losses, q_t is the FTRL point of Theta + m_t, and the estimate is
+    m_t + Sigma_t^-1 phi (loss - <phi, m_t>): exactly unbiased, and stability is paid for the residual alone.
 
-    with V_t the spread of the estimate made, weighted by q^(3/2), and h_t = -psi(q_t), both in the mean over contexts:
-    the stability-penalty matching of Ito, Tsuchiya and Honda (COLT 2024), with the price of exploration added.
+    *Rates.* With beta_t = 1/eta_t, z_t the stability of the round, computed after it, and P_t the price of exploration,
+    beta grows until the penalty of the next round is a share of what this one has cost,
 
-    Proved in docs/theory.md, with feedback after every decision: the same orders as the paper's theorems in T, K and d,
-    with sqrt(L) in place of L, and exploration that costs sqrt(L K/(lambda Delta_*)) log T in place of
-    sqrt(K) L/(d lambda) log T; corruption adds C^(1/3) times the 2/3 power of that. The proved constants are far larger
-    than those of `Certified`.
+        (beta_{t+1} - beta_t) h(q_{t+1}) <= gain_t z_t + price P_t,      gain_t = max{gain (h/H)^2, least}
+
+    h = -psi(q) in the mean over contexts, H that of uniform plans: while plans are undecided rates fall faster. An
+    adversary keeps them so, noise does not.
+
+    *Exploration.* Any gamma_t is safe as long as it is paid for: plays whose step would break the stability condition
+    |step| sqrt q <= c beta, and may cost any amount, are charged with their expectation in every round. gamma_t is what
+    makes 2 gamma_t plus this charge smallest. Rare contexts cost by their probability.
+
+    *Fading.* theta_hat_s has the weight (s/t)^recency: what was learnt long ago gives way when the world has changed.
+
+    Proved in docs/theory.md, with feedback after every decision: R_T <= E sum [(1 + gain_t) z_t + (1 + price) P_t] +
+    2 H beta_1, of the order of sqrt(d sqrt(K) T) always, and logarithmic in T where there are gaps. Fading multiplies
+    the first by 1 + 2 recency, the second by 1 + recency log T.
+
+    Feedback counts as new when it comes, so its order matters, and where batches end.
 
     Parameters
     ----------
+    gain, least
+        Which share of its stability a round adds to the penalty, for undecided plans and at least.
+    price
+        Which share of the price of exploration.
     c
-        The constant of eta |l_hat| sqrt q <= c, below 1/2: larger explores less, and lets estimates jump further.
+        The constant of the condition, below 1/2: larger explores less, and lets estimates jump further.
+    recency
+        How much faster older estimates fade; 0 for a plain sum.
+    forgetting
+        The same for the ridge regression: it predicts from about the last 1/forgetting of all rounds.
     """
 
-    c: float = MATCHED_CONSTANT
+    gain: float = Matching.gain
+    least: float = Matching.least
+    price: float = Matching.price
+    c: float = Matching.c
+    recency: float = Matching.recency
+    forgetting: float = 3.0
 
     def __post_init__(self) -> None:
-        check_positive(self, "c")
+        for name in ("gain", "least", "price", "c"):
+            check_positive(self, name)
+        for name in ("recency", "forgetting"):
+            check_not_negative(self, name)
         if self.c >= 0.5:
             raise ValueError(f"c must lie below 1/2: from there on nothing is proved; got {self.c!r}")
 
+    @property
+    def matching(self) -> Matching:
+        """What the theorem depends on: predictions may be any."""
+        return Matching(gain=self.gain, least=self.least, price=self.price, c=self.c, recency=self.recency)
+
     def step_limit(self, alpha: float) -> float:
-        """Return how large eta |l_hat| sqrt q may be."""
+        """Return how large a step is that is paid for when it is made."""
         return self.c
 
     def schedule(self, facts: Facts) -> Schedule:
@@ -202,6 +337,26 @@ class Matched:
 
     def learner(self, facts: Facts, resampling: Resampling) -> Learner:
         """Return text, options and the state at the start."""
-        first = facts.schedule(rarity=facts.rarity, constant=self.c)
-        options = Options(facts.alpha, self.c, first.rates)
-        return Learner(TEXT, options, {"start": 1.0, "inverse_rate": 1.0 / first.gain})
+        covering = Covering.of(
+            n_arms=facts.n_arms,
+            dimension=facts.dimension,
+            rarity=facts.rarity,
+            coverage=facts.coverage,
+            c=self.c,
+        )
+        first = math.sqrt(facts.dimension) * facts.n_arms**-0.25
+        options = Options(
+            gain=self.gain,
+            least=self.least,
+            price=self.price,
+            c=self.c,
+            recency=self.recency,
+            forgetting=self.forgetting,
+            full=2.0 * (math.sqrt(facts.n_arms) - 1.0),
+            first=first,
+            curved=covering.curved,
+            linear=covering.linear,
+            dearest=covering.dearest,
+        )
+        begin = {"start": 1.0, "start_rate": 0.5, "inverse_rate": first, "ridge": np.eye(facts.dimension)}
+        return Learner(TEXT, options, begin)

@@ -10,7 +10,7 @@ from bothworlds.theory.bounds.bound import Bound
 from bothworlds.theory.bounds.facts import Facts
 from bothworlds.theory.bounds.matched import MatchedRates
 from bothworlds.theory.bounds.tsallis import TsallisRates
-from bothworlds.theory.schedules import MATCHED_CONSTANT, certified_constant, schedule, stability_constant
+from bothworlds.theory.schedules import Matching, certified_constant, schedule, stability_constant
 
 FEEDBACK = "feedback after every decision, alpha = 1/2"
 GAPS = {
@@ -30,7 +30,14 @@ def tsallis_rates(facts: Facts, tuning: str) -> TsallisRates:
 
 def matched_rates(facts: Facts) -> MatchedRates:
     """Return what the theorem about the matched tuning needs."""
-    return MatchedRates(**_needed(facts, MATCHED_CONSTANT, rarity=facts.problem.rarity, use_linear=True))
+    problem = facts.problem
+    return MatchedRates(
+        n_arms=problem.n_arms,
+        dimension=problem.dimension,
+        rarity=problem.rarity,
+        coverage=facts.coverage,
+        matching=Matching(),
+    )
 
 
 def _needed(facts: Facts, c: float, *, rarity: float | None, use_linear: bool) -> dict[str, Any]:

@@ -8,7 +8,15 @@ from bothworlds.theory.lemmas.margin import (
     margin_value,
     omega_sum_bound,
 )
-from bothworlds.theory.lemmas.matching import entropy_growth, spread, spread_bound
+from bothworlds.theory.lemmas.matching import (
+    centred,
+    centring,
+    entropy_fall,
+    entropy_growth,
+    linear_cost,
+    stability_cost,
+    stability_share,
+)
 from bothworlds.theory.lemmas.penalty import entropy_sum_bound, omega, penalty_bound, tsallis_entropy
 from bothworlds.theory.lemmas.stability import (
     shannon_stability_bound,
@@ -21,11 +29,15 @@ from bothworlds.theory.lemmas.stability import (
 )
 
 __all__ = [
+    "centred",
+    "centring",
+    "entropy_fall",
     "entropy_growth",
     "entropy_sum_bound",
     "estimate_bound",
     "largest_estimates",
     "largest_margin_gap",
+    "linear_cost",
     "margin_condition",
     "margin_mean",
     "margin_value",
@@ -35,11 +47,11 @@ __all__ = [
     "second_moments",
     "shannon_stability_bound",
     "shannon_stability_value",
-    "spread",
-    "spread_bound",
     "stability_bound",
     "stability_bound_of_paper",
+    "stability_cost",
     "stability_factor",
+    "stability_share",
     "stability_step",
     "stability_value",
     "tsallis_entropy",

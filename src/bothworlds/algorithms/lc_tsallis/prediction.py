@@ -1,0 +1,49 @@
+"""Predictions of the loss for optimistic FTRL: a ridge regression that forgets. Kernel text.
+
+``state`` has ridge, response and baseline, ``options`` has forgetting. In coordinates where Sigma(e*) is the identity.
+"""
+
+from typing import Any
+
+from bothworlds.kernels.arithmetic import absolute, every, feature, highest_of_contexts, larger
+from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.contract import Known, Play
+from bothworlds.kernels.jit.compile import kernel
+from bothworlds.kernels.matrix import cholesky, product, solve
+from bothworlds.kernels.status import NOT_POSITIVE, OK
+
+
+@kernel
+def predict(known: Known, state: Any, work: Any) -> int:
+    """Compute the prediction m_t: the ridge estimate, scaled down to |<z, m>| <= 1 for all z."""
+    if not every(cholesky(state.ridge, work.mixed)):
+        return NOT_POSITIVE
+    solve(work.mixed, state.response, state.baseline)
+    highest = 1.0
+    for x in range(state.q.shape[0]):
+        for a in range(state.q.shape[1]):
+            highest = larger(highest, absolute(product(state.baseline, known.z[x, a])))
+    scale = 1.0 / highest_of_contexts(highest)
+    for i in range(state.theta.shape[0]):
+        state.baseline[i] = state.baseline[i] * scale
+    return OK
+
+
+@kernel
+def largest_residuals(known: Known, state: Any, rho: Floats) -> None:
+    """Write 1 + |<z, m_t>| for every play: losses lie in [-1, 1]."""
+    for x in range(rho.shape[0]):
+        for a in range(rho.shape[1]):
+            rho[x, a] = 1.0 + absolute(product(state.baseline, known.z[x, a]))
+
+
+@kernel
+def add_to_ridge(known: Known, options: Any, state: Any, play: Play) -> None:
+    """Add a play to the ridge regression: V = I + sum of z z^T, older plays fading."""
+    keep = state.t[0] / (state.t[0] + options.forgetting)
+    for i in range(state.theta.shape[0]):
+        z = feature(known.z, play.x, play.a, i)
+        state.response[i] = keep * state.response[i] + play.loss * z
+        for j in range(state.theta.shape[0]):
+            state.ridge[i, j] = keep * state.ridge[i, j] + z * feature(known.z, play.x, play.a, j)
+        state.ridge[i, i] += 1.0 - keep

@@ -1,0 +1,220 @@
+"""What exploration is worth: the rate gamma_t that costs least, what it leaves uncovered included.
+
+Write beta = 1/eta, d(a|x) = <Sigma_t^-1 phi_t, psi(a,x)> for a play phi_t, where psi is the feature less the mean of
+its context weighted by q^(3/2), and rho for the largest residual that the play can have. The play is *covered* if
+
+    rho |d(a|x)| sqrt(q(a|x)) <= c beta                                for all arms and contexts.
+
+A covered play is paid for when it is made, by its own stability. One that is not may cost any amount, but rarely: its
+expectation is paid in every round, like exploration. So the price of a rate is
+
+    2 gamma + sum over plays that are not covered of g pi sum_x g(x) k(x),
+    k = rho^2 sum_a q^(3/2) d^2/((1 - c) beta)        in contexts where the bound holds,
+        rho max{mean d - min d, max d - mean d}       elsewhere, the mean being that of q
+
+and k bounds the stability of every residual up to rho (docs/theory.md). Leverages decide most plays: by Cauchy-Schwarz
+a play is covered if rho^2 lev max[q lev(psi)] <= (c beta)^2. Only the others are looked at one by one; where there are
+too many, all of them are charged rho sqrt(lev) times 2 sum_x g max_a sqrt(lev(psi)), which is never less.
+"""
+
+import math
+from typing import NamedTuple
+
+from bothworlds.kernels.arithmetic import (
+    Number,
+    absolute,
+    at,
+    count_of,
+    either,
+    every,
+    feature,
+    highest_of_contexts,
+    larger,
+    matrix_of,
+    over_contexts,
+    root,
+    smaller,
+    where,
+)
+from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.contract import Known
+from bothworlds.kernels.jit.compile import kernel
+from bothworlds.kernels.matrix import apply_inverse, cholesky, invert_lower, leverage, product
+from bothworlds.kernels.rates import MOST_EXPLORATION
+
+FACTOR = 1.5  # from one rate that is tried to the next
+SMALLEST = 1e-7  # the next one below it is zero
+MOST_TRIALS = 12
+MOST_PLAYS = 128  # contexts times arms: beyond, pairs of plays and arms are too many to look at
+ROUNDING = 1e-9  # of a leverage: what a difference of leverages may be wrong by
+
+
+class Case(NamedTuple):
+    """What a price is computed from, and the space for it.
+
+    ``sigma`` is Sigma(q), r the roots of q, ``rho`` the largest residual of every play, ``centre`` the weighted mean
+    feature of each context.
+    """
+
+    sigma: Floats
+    q: Floats
+    r: Floats
+    rho: Floats
+    beta: Number
+    c: float
+    mixed: Floats
+    inverse: Floats
+    centre: Floats
+    reach: Floats
+    middles: Floats  # two vectors, of a block of contexts
+    play: Floats  # three vectors, of one play
+
+
+class Search(NamedTuple):
+    """Where the search for a rate begins, which way it goes, and for how many rounds it rests."""
+
+    start: Number
+    turn: Number
+    rest: Number
+
+
+@kernel
+def find_centres(known: Known, q: Floats, r: Floats, centre: Floats) -> None:
+    """Write the mean feature of every context, arms weighted by q^(3/2)."""
+    for x in range(q.shape[0]):
+        total = 0.0
+        for a in range(q.shape[1]):
+            total = total + q[x, a] * r[x, a]
+        share = 1.0 / total
+        for i in range(centre.shape[1]):
+            mean = 0.0
+            for a in range(q.shape[1]):
+                mean = mean + q[x, a] * r[x, a] * known.z[x, a, i]
+            centre[x, i] = mean * share
+
+
+@kernel
+def reaches(known: Known, case: Case) -> tuple[Number, Number, Number]:
+    """Write rho^2 lev of every play; return the largest, the largest q lev(psi), and 2 sum_x g max_a sqrt(lev(psi))."""
+    farthest = 0.0 * case.q[0, 0]
+    widest, total = farthest, farthest
+    for x in range(case.q.shape[0]):
+        apply_inverse(case.inverse, case.centre[x], case.middles[0], case.middles[1])
+        own = product(case.middles[1], case.centre[x])
+        highest = 0.0 * case.q[0, 0]
+        for a in range(case.q.shape[1]):
+            z = known.z[x, a]
+            lev = leverage(case.inverse, z)
+            apart = larger(lev - 2.0 * product(case.middles[1], z) + own, 0.0) + ROUNDING * (lev + own)
+            case.reach[x, a] = case.rho[x, a] * case.rho[x, a] * lev
+            farthest = larger(farthest, case.reach[x, a])
+            widest = larger(widest, case.q[x, a] * apart)
+            highest = larger(highest, where(case.q[x, a] > 0.0, apart, 0.0))
+        total = total + known.g[x] * root(highest)
+    return highest_of_contexts(farthest), highest_of_contexts(widest), 2.0 * over_contexts(total)
+
+
+@kernel
+def cost_by_leverages(known: Known, case: Case, gamma: Number, widest: Number, width: Number) -> Number:
+    """Return sum g pi rho sqrt(lev) width over all plays that their leverages do not show to be covered."""
+    limit = case.c * case.beta * (case.c * case.beta)
+    total = 0.0 * case.q[0, 0]
+    for x in range(case.q.shape[0]):
+        for a in range(case.q.shape[1]):
+            share = (1.0 - gamma) * case.q[x, a] + gamma * known.e[x, a]
+            far = where(case.reach[x, a] * widest <= limit, 0.0, root(case.reach[x, a]))
+            total = total + known.g[x] * share * far
+    return over_contexts(total) * width
+
+
+@kernel
+def cost_of_play(known: Known, case: Case, direction: Floats, rho: Number) -> Number:
+    """Return sum_x g k(x) of the play with the direction Sigma_t^-1 phi_t if it is not covered, else 0."""
+    limit = case.c * case.beta
+    total = 0.0
+    worst = 0.0 * case.q[0, 0]
+    for x in range(case.q.shape[0]):
+        middle = product(direction, case.centre[x])
+        zero = 0.0 * case.q[x, 0]
+        squares, mean, most, least, step = zero, zero, zero, zero, zero
+        for a in range(case.q.shape[1]):
+            q, r = case.q[x, a], case.r[x, a]
+            d = where(q > 0.0, product(direction, known.z[x, a]) - middle, 0.0)
+            squares = squares + q * r * d * d
+            mean = mean + q * d
+            most = larger(most, d)
+            least = smaller(least, d)
+            step = larger(step, absolute(d) * r)
+        worst = larger(worst, step)
+        calm = rho * rho * squares / ((1.0 - case.c) * case.beta)
+        k = where(rho * step <= limit, calm, rho * larger(mean - least, most - mean))
+        total = total + known.g[x] * k
+    return where(rho * highest_of_contexts(worst) <= limit, 0.0, over_contexts(total))
+
+
+@kernel
+def price(known: Known, case: Case, gamma: Number, most: Number) -> Number:
+    """Return the price of a rate, or anything above ``most`` where it is more; infinity where Sigma_t is singular."""
+    for i in range(case.sigma.shape[0]):
+        for j in range(i + 1):
+            case.mixed[i, j] = (1.0 - gamma) * case.sigma[i, j]
+        case.mixed[i, i] = case.mixed[i, i] + gamma
+    sound = cholesky(case.mixed, case.inverse)
+    invert_lower(case.inverse)
+    farthest, widest, width = reaches(known, case)
+    limit = case.c * case.beta * (case.c * case.beta)
+    total = 2.0 * gamma
+    if every(farthest * widest <= limit):
+        return where(sound, total, math.inf)
+    if count_of(known.g) * case.q.shape[1] > MOST_PLAYS:
+        return where(sound, total + cost_by_leverages(known, case, gamma, widest, width), math.inf)
+    shares = matrix_of(known.g, 0, known.g.shape[0], 1)
+    for x in range(count_of(known.g)):
+        for a in range(case.q.shape[1]):
+            weight = at(shares, x, 0) * ((1.0 - gamma) * at(case.q, x, a) + gamma * at(known.e, x, a))
+            near = either(at(case.reach, x, a) * widest <= limit, either(weight <= 0.0, total > most))
+            if every(near):
+                continue
+            z, direction = case.play[0], case.play[1]
+            for i in range(z.shape[0]):
+                z[i] = feature(known.z, x, a, i)
+            apply_inverse(case.inverse, z, case.play[2], direction)
+            cost = cost_of_play(known, case, direction, at(case.rho, x, a))
+            total = total + where(near, 0.0, weight * cost)
+    return where(sound, total, math.inf)
+
+
+@kernel
+def next_trial(turn: Number, rate: Number, cost: Number) -> Number:
+    """Return the rate to try: in turn a smaller one, a larger one, one as dear as half of what is paid, and none."""
+    below = where(rate > SMALLEST, rate / FACTOR, 0.0)
+    above = where(rate > 0.0, smaller(FACTOR * rate, MOST_EXPLORATION), SMALLEST)
+    leap = smaller(0.25 * cost, MOST_EXPLORATION)
+    return where(turn <= 0.0, below, where(turn <= 1.0, above, where(turn <= 2.0, leap, 0.0)))
+
+
+@kernel
+def cheapest_rate(
+    known: Known, case: Case, search: Search, covering: Number, dearest: float
+) -> tuple[Number, Number]:  # fmt: skip
+    """Return a rate gamma_t and its price, never above that of the covering rate, which leaves no play uncovered.
+
+    Where that is above 1/2, the price is at most ``dearest``, which bounds that of the rate 1/2.
+
+    The search goes on from the rate of the round before, in one direction a round, as long as prices fall.
+    """
+    rate = smaller(search.start, MOST_EXPLORATION)
+    cost = price(known, case, rate, math.inf)
+    bound = where(covering <= MOST_EXPLORATION, 2.0 * covering, dearest)
+    rate, cost = where(bound < cost, smaller(covering, MOST_EXPLORATION), rate), smaller(cost, bound)
+    going = where(search.rest >= 1.0, 0.0, 1.0) + 0.0 * cost
+    for _ in range(MOST_TRIALS):
+        trial = next_trial(search.turn, rate, cost)
+        useless = either(2.0 * trial >= cost, either(going <= 0.0, absolute(trial - rate) <= 0.0))
+        if every(useless):
+            break
+        found = price(known, case, trial, cost)
+        worse = either(useless, found >= cost)
+        going = where(worse, 0.0, 1.0)
+        rate, cost = where(worse, rate, trial), where(worse, cost, found)
+    return rate, cost
