@@ -237,13 +237,14 @@ class Problem:
     def context_indices(self, contexts: Any) -> int | list[int]:
         """Return the index of one context, as `context_index` does, or those of several: a list, an array, a table.
 
-        A tuple is a row where the contexts have rows, unless all it has are names of contexts.
+        A tuple is a row where the contexts have rows, unless all it has are names of contexts; so is a pandas Series
+        that has one of their columns as a label, and any other is a column of contexts.
 
         >>> p = Problem.from_sample([("mobile", "new"), ("desktop", "known")], arms=2)
         >>> p.context_indices(("desktop", "known")), p.context_indices(["mobile, new", 1, ("mobile", "new")])
         (1, [0, 1, 0])
         """
-        return find_all(contexts, self.context_index, names=self.contexts, have_rows=self.rows is not None)
+        return find_all(contexts, self.context_index, names=self.contexts, rows=self.rows)
 
     def loss_of(self, reward: float) -> float:
         """Turn a reward in the user's units into a loss in [-1, 1]."""

@@ -3,11 +3,23 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 Plain = str | int | float | bool
+
+
+class Labelled(Protocol):
+    """A row with names of columns: a dictionary, or a row of a DataFrame."""
+
+    def keys(self) -> Any:
+        """Return the names."""
+
+    def __getitem__(self, name: Any, /) -> Any: ...
+
+
+Context: TypeAlias = str | int | tuple[Any, ...] | Labelled  # one context, as callers may give it
 
 
 @dataclass(frozen=True)
