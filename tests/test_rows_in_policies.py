@@ -1,5 +1,6 @@
 """Contexts as rows, in policies and plans: the same decisions as by name, and files that know the rows."""
 
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -53,3 +54,27 @@ def test_a_row_that_was_never_seen() -> None:
         with pytest.raises(ValueError, match="the row has no 'age'"):
             act({"device": "mobile"})
     assert strict.rounds == 0
+
+
+def test_files_know_the_rows(tmp_path: Path) -> None:
+    policy = make(other="the rest", rare=0.3)
+    policy.save(tmp_path / "policy.npz")
+    policy.plan().save(tmp_path / "plan.npz")
+    policy.save(tmp_path / "small.npz", frame=False)
+    read: list[Any] = [
+        bw.load(tmp_path / "policy.npz"),
+        bw.load(tmp_path / "small.npz", frame=tmp_path / "plan.npz"),
+        bw.load_plan(tmp_path / "plan.npz"),
+        policy.copy(),
+    ]
+    for again in read:
+        assert (again.problem.rows, again.problem.other) == (policy.problem.rows, "the rest")
+        assert again.act(("mobile", 25)).context_name == "mobile, 25"
+        assert again.act({"device": "tablet", "age": 70}).context_name == "the rest"
+        assert again.digest == policy.digest
+
+
+def test_files_of_before_have_no_rows() -> None:
+    saved = Path(__file__).parent / "shared" / "saved"
+    problem = bw.load(next(saved.glob("*.npz")), interpreted=True).problem
+    assert (problem.rows, problem.other) == (None, None)

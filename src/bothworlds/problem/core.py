@@ -14,7 +14,7 @@ from bothworlds.feedback import loss_of
 from bothworlds.kernels.arrays import Bools, Floats
 from bothworlds.problem import checks, storage, transform
 from bothworlds.problem.finding import find_all, find_unlisted
-from bothworlds.problem.rows import ContextRows
+from bothworlds.problem.rows import ContextRows, from_header, header_of
 from bothworlds.problem.sample import FeatureMap
 from bothworlds.problem.span import Span, contains_constant, span_of
 from bothworlds.problem.tabular import tabular
@@ -268,8 +268,7 @@ class Problem:
             "contexts": self.contexts,
             "arms": self.arms,
             "reward_range": self.reward_range,
-            **({"other": self.other} if self.other is not None else {}),
-            **({"rows": {"columns": self.rows.columns, "rows": self.rows.rows}} if self.rows is not None else {}),
+            **header_of(self.rows, self.other),
         }
         arrays = {
             "features": self.features,
@@ -294,9 +293,7 @@ class Problem:
             header = storage.read_json(path)
         options = {**storage.checked_format(header, storage.FORMAT, path), **arrays}
         try:
-            if "rows" in options:
-                options["rows"] = ContextRows(**options["rows"])
-            return cls(**options)
+            return cls(**{**options, **from_header(options)})
         except TypeError as error:
             raise ValueError(f"{path} is not a complete problem: {error}") from None
 
