@@ -15,8 +15,10 @@ def test_nothing_is_left_to_compile() -> None:
     before = [len(entry.signatures) for entry in entries]  # type: ignore[attr-defined]
     policy = algorithm.start(larger, rng=1)
     policy.update(policy.act([0, 3]), loss=[0.5, -0.5])
+    policy.learn(policy.act([0, 3] * 50), loss=[0.5, -0.5] * 50)
+    policy.update(policy.plan().act(6, id="visit"), loss=0.5)
     assert before == [len(entry.signatures) for entry in entries]  # type: ignore[attr-defined]
-    assert before == [1, 1]
+    assert before == [1, 1, 1, 1]  # act, step, feed, decide
 
 
 def test_sampled_problems_are_warmed_up_too() -> None:

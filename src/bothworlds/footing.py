@@ -19,6 +19,7 @@ from bothworlds.kernels.jit.compile import explained
 from bothworlds.kernels.status import OK
 from bothworlds.plain import to_plain
 from bothworlds.problem import Problem
+from bothworlds.problem.rows import header_of
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -123,7 +124,7 @@ class Footing:
         """Return what a file's header says of it."""
         problem = self.problem
         names = {"contexts": problem.contexts, "arms": problem.arms, "reward_range": problem.reward_range}
-        return {"algorithm": to_plain(self.algorithm), **names}
+        return {"algorithm": to_plain(self.algorithm), **names, "lookup": header_of(problem.rows, problem.other)}
 
     def arrays(self) -> dict[str, Any]:
         """Return what a file keeps of it as arrays."""

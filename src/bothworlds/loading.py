@@ -17,6 +17,7 @@ from bothworlds.plan import Plan, plan_from
 from bothworlds.policy import FORMAT, Policy
 from bothworlds.problem import Problem, SampledProblem
 from bothworlds.problem.frame import Frame
+from bothworlds.problem.rows import from_header
 from bothworlds.problem.storage import checked_format, read_arrays
 from bothworlds.sampled import FORMAT as SAMPLED_FORMAT
 from bothworlds.sampled import SampledPolicy
@@ -139,6 +140,7 @@ def _footing(header: dict[str, Any], arrays: dict[str, Any], *, interpreted: boo
         contexts=header["contexts"],
         arms=header["arms"],
         reward_range=header["reward_range"],
+        **from_header(header.get("lookup", {})),
     )
     machine = algorithm.machine(problem, frame)
     return Footing(algorithm=algorithm, problem=problem, machine=machine, interpreted=interpreted)

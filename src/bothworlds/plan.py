@@ -12,6 +12,7 @@ from bothworlds.footing import Footing
 from bothworlds.identity import Lots, given_id, id_of
 from bothworlds.kernels.arrays import Floats
 from bothworlds.problem import Problem
+from bothworlds.problem.rows import Context
 from bothworlds.problem.storage import checked_format, read_arrays, write_arrays
 
 FORMAT = "bothworlds-plan-1"
@@ -83,13 +84,13 @@ class Plan:
     def _lots(self) -> Lots:
         return Lots(self.secret)
 
-    def probabilities(self, context: str | int | None = None) -> Floats:
+    def probabilities(self, context: Context | None = None) -> Floats:
         """Return pi(. | context), shape (arms,), or the table of all contexts, shape (contexts, arms)."""
         table = self._table if context is None else self._table[self.problem.context_index(context)]
         return table.copy()
 
-    def act(self, context: str | int, *, id: str | None = None) -> Decision:
-        """Choose an arm for a context, given by name or index.
+    def act(self, context: Context, *, id: str | None = None) -> Decision:
+        """Choose an arm for a context, given by name, by index, or as a row (`Problem.from_sample`).
 
         ``id`` names the event: 1 to 200 characters, not beginning with "@". The same id gets the same random numbers
         from every plan of the policy. Feedback is accepted once for an id, so that it must not stand for two events.

@@ -25,6 +25,7 @@ from bothworlds.kernels.status import DAMAGED, OK
 from bothworlds.ledger import Ledger
 from bothworlds.plan import Plan
 from bothworlds.problem import Problem
+from bothworlds.problem.rows import Context, Labelled
 from bothworlds.problem.storage import write_arrays
 
 FORMAT = "bothworlds-policy-1"
@@ -131,7 +132,7 @@ class Policy:
         """The algorithm's state by name; arrays with an entry per context are copies, (contexts, ...), of its own."""
         return _map(self._footing.plain, self._sides[self._side])
 
-    def probabilities(self, context: str | int | None = None) -> Floats:
+    def probabilities(self, context: Context | None = None) -> Floats:
         """Return pi_t(. | context), shape (arms,), or the table of all contexts, shape (contexts, arms)."""
         with self._lock:
             pi = self._tables[self._side]
@@ -171,26 +172,30 @@ class Policy:
         )
 
     @overload
-    def act(self, context: str | int, *, id: str | None = None) -> Decision: ...  # type: ignore[overload-overlap]
+    def act(  # type: ignore[overload-overlap]
+        self, context: str | int | Mapping[str, Any], *, id: str | None = None
+    ) -> Decision: ...
     @overload
-    def act(self, context: Sequence[str | int] | Ints) -> list[Decision]: ...
-    def act(
-        self, context: str | int | Sequence[str | int] | Ints, *, id: str | None = None
-    ) -> Decision | list[Decision]:
-        """Choose an arm for a context, given by name or index; for a sequence of contexts, one arm for each.
+    def act(self, context: tuple[Any, ...] | Labelled, *, id: str | None = None) -> Any: ...
+    @overload
+    def act(self, context: Sequence[Context] | Ints) -> list[Decision]: ...
+    def act(self, context: Context | Sequence[Context] | Ints, *, id: str | None = None) -> Decision | list[Decision]:
+        """Choose an arm for a context, given by name, by index, or as a row; for several contexts, one arm for each.
+
+        Rows are dictionaries, tuples or rows of a DataFrame, where the problem has them (`Problem.from_sample`);
+        several contexts are a list, an array, or a DataFrame of rows (`Problem.context_indices`).
 
         Without ``id`` the decision counts a round, and is drawn from the policy's stream of random numbers. With it,
         it counts none, and is what ``policy.plan().act(context, id=id)`` decides.
         """
-        if isinstance(context, ONE_CONTEXT):
-            if id is not None:
-                return self.plan().act(context, id=id)
+        if isinstance(context, ONE_CONTEXT) and id is None:
             return self._act(self.problem.context_index(context))
-        if getattr(context, "ndim", 1) == 0 or not hasattr(context, "__len__"):
-            raise ValueError(f"a context is a name, an index, or a sequence of those; got {context!r}")
-        if id is not None:
+        found = self.problem.context_indices(context)
+        if id is None:
+            return [self._act(x) for x in found] if isinstance(found, list) else self._act(found)
+        if isinstance(found, list):
             raise ValueError("an id is that of one decision; give one context with it")
-        return [self._act(x) for x in [self.problem.context_index(c) for c in context]]
+        return self.plan().act(found, id=id)
 
     def _act(self, x: int) -> Decision:
         direction = empty(self._carried[0])

@@ -14,7 +14,7 @@ from bothworlds.feedback import loss_of
 from bothworlds.kernels.arrays import Bools, Floats
 from bothworlds.problem import checks, storage, transform
 from bothworlds.problem.finding import find_all, find_unlisted
-from bothworlds.problem.rows import ContextRows
+from bothworlds.problem.rows import ContextRows, from_header, header_of
 from bothworlds.problem.sample import FeatureMap
 from bothworlds.problem.span import Span, contains_constant, span_of
 from bothworlds.problem.tabular import tabular
@@ -237,13 +237,14 @@ class Problem:
     def context_indices(self, contexts: Any) -> int | list[int]:
         """Return the index of one context, as `context_index` does, or those of several: a list, an array, a table.
 
-        A tuple is a row where the contexts have rows, unless all it has are names of contexts.
+        A tuple is a row where the contexts have rows, unless all it has are names of contexts; so is a pandas Series
+        that has one of their columns as a label, and any other is a column of contexts.
 
         >>> p = Problem.from_sample([("mobile", "new"), ("desktop", "known")], arms=2)
         >>> p.context_indices(("desktop", "known")), p.context_indices(["mobile, new", 1, ("mobile", "new")])
         (1, [0, 1, 0])
         """
-        return find_all(contexts, self.context_index, names=self.contexts, have_rows=self.rows is not None)
+        return find_all(contexts, self.context_index, names=self.contexts, rows=self.rows)
 
     def loss_of(self, reward: float) -> float:
         """Turn a reward in the user's units into a loss in [-1, 1]."""
@@ -267,8 +268,7 @@ class Problem:
             "contexts": self.contexts,
             "arms": self.arms,
             "reward_range": self.reward_range,
-            **({"other": self.other} if self.other is not None else {}),
-            **({"rows": {"columns": self.rows.columns, "rows": self.rows.rows}} if self.rows is not None else {}),
+            **header_of(self.rows, self.other),
         }
         arrays = {
             "features": self.features,
@@ -293,9 +293,7 @@ class Problem:
             header = storage.read_json(path)
         options = {**storage.checked_format(header, storage.FORMAT, path), **arrays}
         try:
-            if "rows" in options:
-                options["rows"] = ContextRows(**options["rows"])
-            return cls(**options)
+            return cls(**{**options, **from_header(options)})
         except TypeError as error:
             raise ValueError(f"{path} is not a complete problem: {error}") from None
 

@@ -1,6 +1,6 @@
 """Which context is meant: by a name, an index, or a row, for one context or for several."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -23,16 +23,28 @@ def find_unlisted(context: Any, contexts: tuple[str, ...], rows: ContextRows | N
     raise ValueError(f"unknown context {context!r}; the contexts are {some} (or an index from 0 to {last})")
 
 
-def find_all(contexts: Any, one: Callable[[Any], int], *, names: tuple[str, ...], have_rows: bool) -> int | list[int]:
+def find_all(
+    contexts: Any, one: Callable[[Any], int], *, names: tuple[str, ...], rows: ContextRows | None
+) -> int | list[int]:
     """Return the index of one context, or those of several; ``one`` finds one."""
     if isinstance(contexts, str | int | np.integer):
         return one(contexts)
     if hasattr(contexts, "itertuples"):  # a DataFrame, without importing pandas
         columns = [str(name) for name in contexts.columns]
         return [one(dict(zip(columns, row, strict=True))) for row in contexts.itertuples(index=False, name=None)]
-    a_row = isinstance(contexts, tuple) and have_rows
-    if has_names(contexts) or (a_row and not all(isinstance(part, str) and part in names for part in contexts)):
+    if is_one_row(contexts, names, rows):
         return one(contexts)
     if getattr(contexts, "ndim", 1) == 0 or not hasattr(contexts, "__len__"):
         raise ValueError(f"a context is a name, an index, a row, or a sequence of those; got {contexts!r}")
     return [one(context) for context in contexts]
+
+
+def is_one_row(given: Any, names: tuple[str, ...], rows: ContextRows | None) -> bool:
+    """Tell one row from several contexts: a dictionary, what is labelled with columns, a tuple that is not of names."""
+    if isinstance(given, Mapping):
+        return True
+    if rows is None:
+        return False
+    if has_names(given):  # a row of a DataFrame, or a column of contexts, which has other labels
+        return rows.columns is not None and any(name in given for name in rows.columns)
+    return isinstance(given, tuple) and not all(isinstance(part, str) and part in names for part in given)

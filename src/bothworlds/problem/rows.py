@@ -1,13 +1,25 @@
 """Contexts as rows of a table: which one is meant by a dictionary, a tuple, or a row of a DataFrame."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 Plain = str | int | float | bool
+
+
+class Labelled(Protocol):
+    """A row with names of columns: a dictionary, or a row of a DataFrame."""
+
+    def keys(self) -> Any:
+        """Return the names."""
+
+    def __getitem__(self, name: Any, /) -> Any: ...
+
+
+Context: TypeAlias = str | int | tuple[Any, ...] | Labelled  # one context, as callers may give it
 
 
 @dataclass(frozen=True)
@@ -59,6 +71,26 @@ class ContextRows:
         if missing:
             raise ValueError(f"the row has no {missing[0]!r}; contexts are told apart by {', '.join(self.columns)}")
         return [row[name] for name in self.columns]
+
+
+def header_of(rows: ContextRows | None, other: str | None) -> dict[str, Any]:
+    """Return what a file's header says of the rows of a problem and of what stands for all others; absent if none."""
+    return {
+        **({"other": other} if other is not None else {}),
+        **({"rows": {"columns": rows.columns, "rows": rows.rows}} if rows is not None else {}),
+    }
+
+
+def from_header(header: Mapping[str, Any]) -> dict[str, Any]:
+    """Return rows and other, for `Problem`, as a file's header has them.
+
+    >>> from_header(header_of(ContextRows(None, (("mobile", 25),)), "the rest"))
+    {'rows': ContextRows(columns=None, rows=(('mobile', 25),)), 'other': 'the rest'}
+    >>> from_header({})
+    {'rows': None, 'other': None}
+    """
+    rows = header.get("rows")
+    return {"rows": None if rows is None else ContextRows(**rows), "other": header.get("other")}
 
 
 def has_names(row: Any) -> bool:
