@@ -23,9 +23,9 @@ def predict(known: Known, state: Any, work: Any) -> int:
     for x in range(state.q.shape[0]):
         for a in range(state.q.shape[1]):
             highest = larger(highest, absolute(product(state.baseline, known.z[x, a])))
-    scale = 1.0 / highest_of_contexts(highest)
+    scale = highest_of_contexts(highest)
     for i in range(state.theta.shape[0]):
-        state.baseline[i] = state.baseline[i] * scale
+        state.baseline[i] = state.baseline[i] / scale
     return OK
 
 
