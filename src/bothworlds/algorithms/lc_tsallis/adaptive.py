@@ -11,10 +11,9 @@ import numpy as np
 
 from bothworlds.algorithms.checks import check_not_negative, check_positive
 from bothworlds.algorithms.lc_tsallis.algorithm_1 import Learner, Work, advance, ftrl_points, trial_of
-from bothworlds.algorithms.lc_tsallis.prediction import add_to_ridge, predict
+from bothworlds.algorithms.lc_tsallis.prediction import Predicted, add_to_ridge, choose_predicting, predict
 from bothworlds.kernels.arithmetic import (
     Number,
-    Place,
     every,
     exponential,
     feature,
@@ -25,12 +24,12 @@ from bothworlds.kernels.arithmetic import (
     where,
 )
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.contract import Draw, Known, Play, kernel_text
+from bothworlds.kernels.contract import Known, Play, kernel_text
 from bothworlds.kernels.entropy import mean_entropy
 from bothworlds.kernels.exploration import condition, smallest_rate
 from bothworlds.kernels.jit.compile import kernel
-from bothworlds.kernels.layout import carries, learnt, planned, recalled
-from bothworlds.kernels.plan import all_finite, draw_arm, exact_direction, explore
+from bothworlds.kernels.layout import learnt, planned, recalled
+from bothworlds.kernels.plan import all_finite, explore
 from bothworlds.kernels.possible import possible_leverage
 from bothworlds.kernels.rates import MOST_EXPLORATION
 from bothworlds.kernels.resampling import Resampling
@@ -78,13 +77,6 @@ class State(NamedTuple):
     sigma: Annotated[Floats, planned("d", "d")]
     inverse: Annotated[Floats, planned("d", "d")]
     baseline: Annotated[Floats, planned("d")]
-
-
-class Carried(NamedTuple):
-    """What a decision carries: its direction, and the control variate of the moment."""
-
-    direction: Annotated[Floats, carries("d")]
-    baseline: Annotated[Floats, carries("d")]
 
 
 @kernel
@@ -136,17 +128,7 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
 
 
 @kernel
-def choose(known: Known, options: Options, state: State, work: Work, x: Place, draw: Draw, carried: Carried) -> Place:
-    """Draw A_t from pi_t(x), write direction = Sigma_t^-1 phi(A_t, x) and the control variate; return A_t."""
-    a = draw_arm(state.pi, x, draw.uniforms)
-    for i in range(state.theta.shape[0]):
-        carried.baseline[i] = state.baseline[i]
-    exact_direction(known, state, work, x, a, carried.direction)
-    return a
-
-
-@kernel
-def learn(known: Known, options: Options, state: State, play: Play, carried: Carried) -> None:
+def learn(known: Known, options: Options, state: State, play: Play, carried: Predicted) -> None:
     """Fade Theta, add the estimate with its control variate to it, and keep the sums that the rates follow."""
     fade = state.t[0] / (state.t[0] + options.recency)
     residual = play.loss
@@ -168,7 +150,7 @@ def learn(known: Known, options: Options, state: State, play: Play, carried: Car
     advance(state)
 
 
-TEXT = kernel_text(refresh, choose, learn, possible=possible_leverage, together=True, static=("alpha",))
+TEXT = kernel_text(refresh, choose_predicting, learn, possible=possible_leverage, together=True, static=("alpha",))
 
 
 @dataclass(frozen=True, kw_only=True)

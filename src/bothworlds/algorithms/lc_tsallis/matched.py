@@ -13,20 +13,24 @@ import numpy as np
 
 from bothworlds.algorithms.checks import check_not_negative, check_positive
 from bothworlds.algorithms.lc_tsallis.algorithm_1 import Learner, advance
-from bothworlds.algorithms.lc_tsallis.prediction import add_to_ridge, largest_residuals, predict
-from bothworlds.kernels.arithmetic import Number, Place, every, feature, larger, over_contexts, root, smaller, where
+from bothworlds.algorithms.lc_tsallis.prediction import (
+    Predicted,
+    add_to_ridge,
+    choose_predicting,
+    largest_residuals,
+    predict,
+)
+from bothworlds.kernels.arithmetic import Number, every, feature, larger, over_contexts, root, smaller, where
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.contract import Draw, Known, Play, kernel_text
+from bothworlds.kernels.contract import Known, Play, kernel_text
 from bothworlds.kernels.jit.compile import kernel
-from bothworlds.kernels.layout import carries, learnt, planned, recalled, scratch
+from bothworlds.kernels.layout import learnt, planned, recalled, scratch
 from bothworlds.kernels.plan import (
     add_context,
     all_finite,
     clear,
     covariance,
-    draw_arm,
     estimate,
-    exact_direction,
     explore,
 )
 from bothworlds.kernels.possible import possible_leverage
@@ -100,13 +104,6 @@ class Work(NamedTuple):
     centre: Annotated[Floats, scratch("S", "d")]
     reach: Annotated[Floats, scratch("S", "K")]
     rho: Annotated[Floats, scratch("S", "K")]
-
-
-class Carried(NamedTuple):
-    """What a decision carries: its direction, and the prediction of the moment."""
-
-    direction: Annotated[Floats, carries("d")]
-    baseline: Annotated[Floats, carries("d")]
 
 
 @kernel
@@ -225,16 +222,6 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
 
 
 @kernel
-def choose(known: Known, options: Options, state: State, work: Work, x: Place, draw: Draw, carried: Carried) -> Place:
-    """Draw A_t from pi_t(x), write direction = Sigma_t^-1 phi(A_t, x) and the prediction; return A_t."""
-    a = draw_arm(state.pi, x, draw.uniforms)
-    for i in range(state.theta.shape[0]):
-        carried.baseline[i] = state.baseline[i]
-    exact_direction(known, state, work, x, a, carried.direction)
-    return a
-
-
-@kernel
 def plan_search(state: State) -> None:
     """Turn the search for gamma_t, and let it rest for a share of the rounds so far."""
     resting = state.rest[0] >= 1.0
@@ -244,7 +231,7 @@ def plan_search(state: State) -> None:
 
 
 @kernel
-def learn(known: Known, options: Options, state: State, play: Play, carried: Carried) -> None:
+def learn(known: Known, options: Options, state: State, play: Play, carried: Predicted) -> None:
     """Add theta_hat_t = m_t + Sigma_t^-1 phi (loss - <phi, m_t>) to Theta, fade it, and advance the clock."""
     residual = play.loss
     for i in range(state.theta.shape[0]):
@@ -261,7 +248,7 @@ def learn(known: Known, options: Options, state: State, play: Play, carried: Car
     advance(state)
 
 
-TEXT = kernel_text(refresh, choose, learn, possible=possible_leverage, together=True)
+TEXT = kernel_text(refresh, choose_predicting, learn, possible=possible_leverage, together=True)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,14 +3,23 @@
 ``state`` has ridge, response and baseline, ``options`` has forgetting. In coordinates where Sigma(e*) is the identity.
 """
 
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
-from bothworlds.kernels.arithmetic import absolute, every, feature, highest_of_contexts, larger
+from bothworlds.kernels.arithmetic import Place, absolute, every, feature, highest_of_contexts, larger
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.contract import Known, Play
+from bothworlds.kernels.contract import Draw, Known, Play
 from bothworlds.kernels.jit.compile import kernel
+from bothworlds.kernels.layout import carries
 from bothworlds.kernels.matrix import cholesky, product, solve
+from bothworlds.kernels.plan import draw_arm, exact_direction
 from bothworlds.kernels.status import NOT_POSITIVE, OK
+
+
+class Predicted(NamedTuple):
+    """What a decision carries: its direction, and the prediction of the moment."""
+
+    direction: Annotated[Floats, carries("d")]
+    baseline: Annotated[Floats, carries("d")]
 
 
 @kernel
@@ -47,3 +56,15 @@ def add_to_ridge(known: Known, options: Any, state: Any, play: Play) -> None:
         for j in range(state.theta.shape[0]):
             state.ridge[i, j] = keep * state.ridge[i, j] + z * feature(known.z, play.x, play.a, j)
         state.ridge[i, i] += 1.0 - keep
+
+
+@kernel
+def choose_predicting(
+    known: Known, options: Any, state: Any, work: Any, x: Place, draw: Draw, carried: Predicted
+) -> Place:
+    """Draw A_t from pi_t(x), write direction = Sigma_t^-1 phi(A_t, x) and the prediction m_t; return A_t."""
+    a = draw_arm(state.pi, x, draw.uniforms)
+    for i in range(state.theta.shape[0]):
+        carried.baseline[i] = state.baseline[i]
+    exact_direction(known, state, work, x, a, carried.direction)
+    return a
