@@ -1,6 +1,7 @@
 """Random numbers, small matrices and resampling: known answers, NumPy, and interpreted against compiled."""
 
 import itertools
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from bothworlds.kernels import matrix, plan, random, resampling
 from bothworlds.kernels.arithmetic import WIDTH
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Draw, Known, flat_known, in_blocks
-from bothworlds.kernels.jit.compile import CACHE_NAME, _drop_old_caches, _folder_for, compiled, source_hash
+from bothworlds.kernels.jit.compile import CACHE_NAME, ROOMS, _drop_old_caches, _folder_for, compiled, source_hash
 from bothworlds.kernels.layout import Layout
 from bothworlds.kernels.random import MASK
 
@@ -169,14 +170,26 @@ def test_resampling_draws_from_the_policy() -> None:
     assert np.abs(errors).max() < 4.0  # standard errors; 1.3 with this seed
 
 
-def test_source_hash_sees_every_file(tmp_path: Path) -> None:
-    (tmp_path / "a.py").write_text("x = 1\n")
+def test_source_hash_sees_every_file_that_machine_code_can_depend_on(tmp_path: Path) -> None:
+    (tmp_path / "kernels").mkdir()
+    (tmp_path / "kernels" / "a.py").write_text("x = 1\n")
     first = source_hash(tmp_path)
-    (tmp_path / "b.py").write_text("")
+    (tmp_path / "kernels" / "b.py").write_text("")
     second = source_hash(tmp_path)
-    (tmp_path / "a.py").write_text("x = 2\n")
-    assert len({first, second, source_hash(tmp_path)}) == 3
+    (tmp_path / "kernels" / "a.py").write_text("x = 2\n")
+    third = source_hash(tmp_path)
+    assert len({first, second, third}) == 3
+    (tmp_path / "report.py").write_text("")
+    assert source_hash(tmp_path) == third
     assert source_hash() == source_hash(Path(bothworlds.__file__).parent)  # algorithms and worlds included
+
+
+def test_kernel_text_stands_in_the_rooms_that_are_hashed() -> None:
+    root = Path(bothworlds.__file__).parent
+    marked = re.compile(r"@(kernel|compiled|on_gpu|numba|register_jitable|njit)")
+    found = {path.relative_to(root).parts[0] for path in root.rglob("*.py") if marked.search(path.read_text())}
+    assert found <= {*ROOMS}
+    assert "kernels" in found
 
 
 def test_only_our_own_old_caches_are_dropped(tmp_path: Path) -> None:

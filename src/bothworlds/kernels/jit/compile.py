@@ -1,8 +1,8 @@
 """One text, several speeds: mark kernel text, compile it, and keep the machine code on disk.
 
 Numba's own disk cache looks at the file of the *calling* function only, so an edited callee would go
-unnoticed. The cache folder is therefore named after a hash of every source file of the package, with a folder inside it
-for every piece of a user's own text.
+unnoticed. The cache folder is therefore named after a hash of every source file of the rooms in which kernel text, or a
+number it uses, can stand, with a folder inside it for every piece of a user's own text.
 """
 
 import contextlib
@@ -27,6 +27,7 @@ from bothworlds.kernels.jit.telling import tell_of
 F = TypeVar("F", bound=Callable[..., Any])
 KEPT_CACHES = 4
 CACHE_NAME = "bothworlds-"
+ROOMS = ("algorithms", "environments", "kernels", "simulation", "theory")  # kernel text stands nowhere else
 
 
 def kernel(function: F) -> F:
@@ -115,10 +116,10 @@ def in_words(message: str, *, packs: bool) -> str:
 
 
 def source_hash(package: Path | None = None) -> str:
-    """Return a short hash over all Python files of the package: names and contents."""
+    """Return a short hash over the Python files of the package's rooms with kernel text: names and contents."""
     root = Path(__file__).parents[2] if package is None else package
     digest = hashlib.blake2b(digest_size=10)
-    for path in sorted(root.rglob("*.py")):
+    for path in sorted(path for room in ROOMS for path in (root / room).rglob("*.py")):
         digest.update(path.relative_to(root).as_posix().encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()
