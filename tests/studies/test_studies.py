@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 
 import hold
+import soak
 from answers.common import Question, number
 from answers.page import Part
 from bothworlds.problem.transform import DegenerateProblemWarning
 from bothworlds.simulation.study import Study
 
 ROOT = Path(__file__).parents[2]
+FEW_STUDIES = ["growth", "corruption"]
 
 pytestmark = pytest.mark.filterwarnings("ignore::bothworlds.problem.transform.DegenerateProblemWarning")
 
@@ -46,14 +48,15 @@ def test_stacked_features_hide_what_arms_share_and_keep_the_losses() -> None:
 @pytest.mark.soak
 def test_all_questions_are_answered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = tmp_path / "page.md"
-    arguments = ["--size", "400", "3", "--results", str(tmp_path), "--page", str(page), "--quiet"]
+    studies = hold.NAMES if soak.WHOLE else FEW_STUDIES
+    arguments = ["--size", "400", "3", "--results", str(tmp_path), "--page", str(page), "--quiet", "--only", *studies]
     assert hold.main(arguments) == 0
     printed = capsys.readouterr().out
     assert "ABOVE" not in printed
     assert "vacuous at T" in printed  # at this horizon many bounds are
     assert re.search(r"ratio +0\.\d", printed)  # and some are not
     text = page.read_text()
-    assert text.count("**Verdict: ") == len(hold.QUESTIONS)
+    assert text.count("**Verdict: ") == sum({*studies} >= {*question.studies} for question in hold.QUESTIONS)
     for figure in re.findall(r"\((figures/[\w-]+\.svg)\)", text):
         ElementTree.parse(tmp_path / figure)
 
