@@ -20,10 +20,10 @@ ROUNDS = 20_000
 def fashion(nature: Any, t: int, key: int) -> None:
     """Nature of round t: theta_t = c[0] bright + c[1] dark.
 
-    The fashion (state[0], 0 or 1) changes in any round with the probability numbers[0], and starts bright.
+    The fashion (state[0], 0 or 1) changes in any round with the probability constants[0], and starts bright.
     """
     u, _ = two_uniforms(key, t, NATURE, 0)
-    if u < nature.numbers[0]:
+    if u < nature.constants[0]:
         nature.state[0] = 1.0 - nature.state[0]
     nature.c[0] = 1.0 - nature.state[0]
     nature.c[1] = nature.state[0]
@@ -40,7 +40,7 @@ def world() -> en.Environment:
     bright = [-0.5, 0.0, 0.3, -0.3, 0.1, 0.0]
     dark = [0.4, 0.0, -0.3, 0.4, -0.1, -0.6]
     return en.kernel_environment(
-        problem, [bright, dark], decide=fashion, state_size=1, numbers=[1 / 2000], name="fashion"
+        problem, [bright, dark], decide=fashion, state_size=1, constants=[1 / 2000], name="fashion"
     )
 
 

@@ -18,11 +18,11 @@ def word_of(made: Decision) -> str:
 
 
 def columns_of(
-    batch: list[Decision], cells: tuple[int, int], carried: tuple[int, int], *, has_baseline: bool
+    batch: list[Decision], listed: tuple[int, int], carried: tuple[int, int], *, has_baseline: bool
 ) -> tuple[Any, ...] | None:
     """Return a batch as columns: contexts, arms, propensities, directions and baselines; None if they do not fit.
 
-    ``cells`` is how many contexts and arms there are, ``carried`` how long directions and baselines are.
+    ``listed`` is how many contexts and arms there are, ``carried`` how long directions and baselines are.
     """
     n, (length, further) = len(batch), carried
     directions = [made.direction for made in batch]
@@ -32,7 +32,7 @@ def columns_of(
     if baselines and {part.shape for part in baselines} != {(further,)}:
         return None
     xs, arms = [made.context for made in batch], [made.arm for made in batch]
-    if min(xs) < 0 or max(xs) >= cells[0] or min(arms) < 0 or max(arms) >= cells[1]:
+    if min(xs) < 0 or max(xs) >= listed[0] or min(arms) < 0 or max(arms) >= listed[1]:
         return None
     return (
         np.array(xs),

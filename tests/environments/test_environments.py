@@ -166,7 +166,7 @@ def test_the_adaptive_adversary_takes_what_hurts_most() -> None:
     problem = random_problem(3)
     theta = parameters(problem)
     environment = en.adaptive_adversary(problem, [theta, -theta, np.zeros(3)])
-    uniform = environment.numbers
+    uniform = environment.constants
     assert coefficients(environment, 1, uniform + np.array([0.1, 0.3, 0.2]))[0].tolist() == [0, 1, 0]
     assert coefficients(environment, 1, uniform + np.array([0.1, -0.3, 0.2]))[0].tolist() == [0, 0, 1]
 

@@ -31,7 +31,7 @@ def hardest(nature: Any, t: int, key: int) -> None:
     """The adaptive adversary again: looks at hurt."""
     chosen, highest = 0, -math.inf
     for j in range(nature.c.shape[0]):
-        excess = nature.hurt[j] - nature.numbers[j]
+        excess = nature.hurt[j] - nature.constants[j]
         if excess > highest:
             chosen, highest = j, excess
     put_in_force(nature.c, chosen)
@@ -39,7 +39,7 @@ def hardest(nature: Any, t: int, key: int) -> None:
 
 def hit_at_random(nature: Any, t: int, key: int) -> None:
     """Corruption at random again: remembers what it spent, and draws."""
-    budget, cost, probability = nature.numbers[0], nature.numbers[1], nature.numbers[2]
+    budget, cost, probability = nature.constants[0], nature.constants[1], nature.constants[2]
     u, _ = two_uniforms(key, t, NATURE, 0)
     share = min(1.0, (budget - nature.state[0]) / cost) if u < probability else 0.0
     nature.state[0] += share * cost
@@ -51,12 +51,12 @@ def wear_out(nature: Any, t: int, key: int) -> None:
     """Ad fatigue again: the state is exposure."""
     nature.c[0] = 1.0
     for j in range(1, nature.c.shape[0]):
-        nature.c[j] = nature.numbers[0] * nature.state[j - 1]
+        nature.c[j] = nature.constants[0] * nature.state[j - 1]
 
 
 def expose(nature: Any, a: int) -> None:
     for j in range(nature.c.shape[0] - 1):
-        nature.state[j] += nature.numbers[1] * ((1.0 if j == a else 0.0) - nature.state[j])
+        nature.state[j] += nature.constants[1] * ((1.0 if j == a else 0.0) - nature.state[j])
 
 
 def pairs() -> dict[str, tuple[en.Environment, en.Environment]]:
@@ -65,7 +65,10 @@ def pairs() -> dict[str, tuple[en.Environment, en.Environment]]:
     hit = en.corrupted(INSTANCE, budget=9.5, placement="random", probability=0.2)
     tired = en.ad_fatigue(click_rates=RATES, probabilities=[0.4, 0.6], wear=0.1, memory=20)
     return {
-        "adaptive": (worst, en.kernel_environment(worst.problem, PAIR, decide=hardest, numbers=worst.numbers.tolist())),
+        "adaptive": (
+            worst,
+            en.kernel_environment(worst.problem, PAIR, decide=hardest, constants=worst.constants.tolist()),
+        ),
         "corrupted": (
             hit,
             en.kernel_environment(
@@ -73,7 +76,7 @@ def pairs() -> dict[str, tuple[en.Environment, en.Environment]]:
                 hit.thetas,
                 decide=hit_at_random,
                 state_size=1,
-                numbers=hit.numbers[1:4].tolist(),
+                constants=hit.constants[1:4].tolist(),
                 stochastic=True,
                 budget=9.5,
             ),
@@ -86,7 +89,7 @@ def pairs() -> dict[str, tuple[en.Environment, en.Environment]]:
                 decide=wear_out,
                 react=expose,
                 state_size=2,
-                numbers=tired.numbers.tolist(),
+                constants=tired.constants.tolist(),
                 noise="normal",
             ),
         ),
@@ -170,7 +173,7 @@ def test_gymnasium_plays_own_text() -> None:
         ({"decide": 3}, "decide"),
         ({"react": lambda nature: None}, r"function react\(nature, a\)"),
         ({"noisy": lambda nature: 0.0}, "function noisy"),
-        ({"numbers": [math.nan]}, "finite numbers"),
+        ({"constants": [math.nan]}, "finite numbers"),
         ({"state_size": -1}, "state_size must be a whole number"),
         ({"state_size": 1.5}, "state_size must be a whole number"),
         ({"budget": 3.0}, "needs stochastic=True"),

@@ -75,7 +75,7 @@ def test_rare_clicks_have_their_own_sizes_and_change_after_a_quarter() -> None:
     assert calm.problem == changing.problem
     assert calm.problem.features.shape == (12, 3, 18)
     assert calm.problem.rarity == pytest.approx(520.0)
-    assert changing.numbers.tolist() == [100.0]
+    assert changing.constants.tolist() == [100.0]
     for asked, found in ((60.0, 60.0), (6.0, 12.0)):  # more contexts than that: all come equally often
         study = comparison(algorithms=["uniform"], regimes=["rare clicks"], sizes={"rarity": asked}, horizon=400)
         (cell,) = study.cells()
@@ -84,7 +84,7 @@ def test_rare_clicks_have_their_own_sizes_and_change_after_a_quarter() -> None:
 
 def test_the_best_mixture_is_the_minimum() -> None:
     """Frank-Wolfe against a general solver, on the steady loss <g pi, l> + w |e|^2."""
-    g, fresh, wear = FATIGUE.problem.probabilities, FATIGUE.tables[0], float(FATIGUE.numbers[0])
+    g, fresh, wear = FATIGUE.problem.probabilities, FATIGUE.tables[0], float(FATIGUE.constants[0])
 
     def loss(flat: Any) -> float:
         pi = np.reshape(flat, fresh.shape)

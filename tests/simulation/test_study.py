@@ -109,7 +109,7 @@ def test_a_moving_level_in_a_study_keeps_the_gaps_and_uses_the_room(seed: int) -
     still, moving = (make_environment({"kind": kind}, sizes, numbers) for kind in ("stochastic", "moving-level"))
     assert moving.gaps == pytest.approx(still.gaps, abs=1e-12)
     assert moving.gap == pytest.approx(0.2, rel=1e-9)
-    level = moving.numbers[0]
+    level = moving.constants[0]
     assert 0.1 <= level <= 0.3
     largest = np.abs(moving.tables[0]).max() + level
     assert largest <= 1.0 + 1e-9

@@ -117,4 +117,4 @@ def adaptive_adversary(
     """
     made = one_at_a_time("adaptive adversary", problem, thetas, nature.WORST, noise, sigma)
     even = problem.available / problem.available.sum(axis=1, keepdims=True)
-    return replace(made, numbers=np.einsum("x,xa,jxa->j", problem.probabilities, even, made.tables))
+    return replace(made, constants=np.einsum("x,xa,jxa->j", problem.probabilities, even, made.tables))

@@ -46,9 +46,9 @@ def corrupted(
         raise ValueError("this theta corrupts nothing: it makes no arm better against the best one")
     average = float(instance.problem.probabilities @ clean.gaps.mean(axis=1, where=instance.problem.available))
     sure = float(clean.best_losses(np.ones(1))) + 0.25 * average
-    numbers = [float(placements[placement]), budget, cost, probability, sure]
+    constants = [float(placements[placement]), budget, cost, probability, sure]
     thetas = [instance.theta, other]
-    rule = f"corrupted, {placement}", instance.problem, thetas, nature.CORRUPT, noise, sigma, numbers
+    rule = f"corrupted, {placement}", instance.problem, thetas, nature.CORRUPT, noise, sigma, constants
     return make(*rule, stochastic=True, budget=budget)
 
 

@@ -26,7 +26,7 @@ TEXT = NatureText(nature.decide, nature.react, nature.mean_loss, nature.noisy, n
 class Environment:
     """A world for learners: a problem, a rule for theta_t, and noise.
 
-    theta_t = sum_j c_j(t) thetas[j]; ``kind`` and ``numbers`` say how nature chooses the coefficients
+    theta_t = sum_j c_j(t) thetas[j]; ``kind`` and ``constants`` say how nature chooses the coefficients
     (`bothworlds.environments.nature`). Made by the functions of this package; a user's own world is `given` an array of
     parameters, a Python function (`from_function`), or kernel text (`kernel_environment`).
 
@@ -56,7 +56,7 @@ class Environment:
     problem: Problem
     thetas: Floats
     kind: int = nature.FIXED
-    numbers: Floats = field(default_factory=lambda: np.zeros(0))
+    constants: Floats = field(default_factory=lambda: np.zeros(0))
     noise: Noise = "bernoulli"
     sigma: float = 0.25
     path: Floats = field(default_factory=lambda: np.zeros((0, 0)))
@@ -98,13 +98,13 @@ class Environment:
     def begin(self, *lanes: int) -> nature.Nature:
         """Return a nature at round 1, with memory of its own; of several lanes at once if asked for."""
         J = len(self.thetas)
-        numbers = np.concatenate([self.numbers, [self.sigma]])
+        constants = np.concatenate([self.constants, [self.sigma]])
         path = np.ascontiguousarray(self.path) if self.path.size else np.zeros((0, J))
         size = max(4, J) if self.state_size is None else self.state_size
         return nature.Nature(
             kind=self.kind,
             noise=NOISES[self.noise],
-            numbers=numbers,
+            constants=constants,
             tables=self.tables,
             path=path,
             c=aligned(J, *lanes),
@@ -150,7 +150,7 @@ class Environment:
         """Return the corruption spent when the coefficients have these sums (.., J); zero without corruption."""
         if self.kind != nature.CORRUPT:
             return np.zeros(sums.shape[:-1])
-        return np.asarray(sums[..., 1] * self.numbers[2])
+        return np.asarray(sums[..., 1] * self.constants[2])
 
     @property
     def gaps(self) -> Floats:

@@ -11,7 +11,7 @@ from bothworlds.problem.checks import whole
 LARGEST_MEAN = 0.9
 LARGEST_GAP = 1.5
 LARGEST_SIZE = 100_000
-LARGEST_CELLS = 10**8
+LARGEST_TABLE = 10**8
 LARGEST_RARITY = 1e12
 SMALLEST_GAP = 1e-6  # a difference of mean losses is exact to about 1e-15
 LIFT = 1e-12  # what keeps a gap that should be tight on the right side of rounding
@@ -121,10 +121,10 @@ def _drawn(contexts: int, arms: int, dimension: int, gap: float, seed: int) -> n
         sizes.append(whole(value, least, name))
         if sizes[-1] > LARGEST_SIZE:
             raise ValueError(f"{name} = {value} is too large to simulate; at most {LARGEST_SIZE}")
-    if np.prod(sizes, dtype=object) > LARGEST_CELLS:
+    if np.prod(sizes, dtype=object) > LARGEST_TABLE:
         raise ValueError(
             f"{contexts} contexts x {arms} arms x {dimension} dimensions are too large to simulate; "
-            f"at most {LARGEST_CELLS:.0e} numbers"
+            f"at most {LARGEST_TABLE:.0e} numbers"
         )
     if not SMALLEST_GAP <= gap <= LARGEST_GAP:
         raise ValueError(

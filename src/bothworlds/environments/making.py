@@ -10,10 +10,10 @@ from bothworlds.problem import Problem
 
 
 def make(
-    name: str, problem: Problem, thetas: Any, kind: int, noise: Noise, sigma: float, numbers: Any = (), **truth: Any
+    name: str, problem: Problem, thetas: Any, kind: int, noise: Noise, sigma: float, constants: Any = (), **truth: Any
 ) -> Environment:
     """Make an environment from plain values; ``truth`` is what it says about itself."""
-    rule: dict[str, Any] = {"thetas": thetas, "kind": kind, "numbers": np.array(numbers, dtype=np.float64)}
+    rule: dict[str, Any] = {"thetas": thetas, "kind": kind, "constants": np.array(constants, dtype=np.float64)}
     return Environment(name=name, problem=problem, noise=noise, sigma=sigma, **rule, **truth)
 
 

@@ -1,6 +1,6 @@
 """Nature as kernel text: theta_t = sum_j c_j(t) theta_j for a few fixed parameters theta_j, chosen round by round.
 
-An environment is data: the kind of rule, its numbers, and the table of mean losses of every theta_j. One compiled
+An environment is data: the kind of rule, its constants, and the table of mean losses of every theta_j. One compiled
 driver serves them all. ``hurt[j]`` is the learner's expected loss under theta_j in this round, which an adaptive
 nature may look at; the paper lets theta_t depend on the past, and so on the learner's policy.
 """
@@ -29,7 +29,7 @@ class Nature(NamedTuple):
 
     kind: int
     noise: int
-    numbers: Floats
+    constants: Floats
     tables: Floats
     path: Floats
     c: Floats
@@ -54,7 +54,7 @@ def lane_of_nature(nature: Nature, lane: int) -> Nature:
     return Nature(
         nature.kind,
         nature.noise,
-        nature.numbers,
+        nature.constants,
         nature.tables,
         nature.path,
         lane_of(nature.c, lane),
@@ -73,42 +73,42 @@ def only(c: Floats, index: int) -> None:
 
 @kernel
 def cycle(nature: Nature, t: int) -> None:
-    """theta_1, theta_2, ... in turn, each for numbers[0] rounds."""
-    only(nature.c, ((t - 1) // int(nature.numbers[0])) % nature.c.shape[0])
+    """theta_1, theta_2, ... in turn, each for constants[0] rounds."""
+    only(nature.c, ((t - 1) // int(nature.constants[0])) % nature.c.shape[0])
 
 
 @kernel
 def switch(nature: Nature, t: int) -> None:
-    """theta_1 up to round numbers[0], theta_2 up to round numbers[1], ..., and the last one from then on."""
+    """theta_1 up to round constants[0], theta_2 up to round constants[1], ..., and the last one from then on."""
     index = 0
     for j in range(nature.c.shape[0] - 1):
-        if t > nature.numbers[j]:
+        if t > nature.constants[j]:
             index = j + 1
     only(nature.c, index)
 
 
 @kernel
 def growing(nature: Nature, t: int) -> None:
-    """theta_1, theta_2, ... in turn, the first for numbers[0] rounds, each phase numbers[1] times the one before."""
+    """theta_1, theta_2, ... in turn, the first for constants[0] rounds, each phase constants[1] times the last."""
     if t == 1:
         nature.state[0] = 0.0
-        nature.state[1] = nature.numbers[0]
-        nature.state[2] = nature.numbers[0]
+        nature.state[1] = nature.constants[0]
+        nature.state[2] = nature.constants[0]
     while t > nature.state[2]:
         nature.state[0] += 1.0
-        nature.state[1] = min(nature.state[1] * nature.numbers[1], 1e15)
+        nature.state[1] = min(nature.state[1] * nature.constants[1], 1e15)
         nature.state[2] += math.ceil(nature.state[1])
     only(nature.c, int(nature.state[0]) % nature.c.shape[0])
 
 
 @kernel
 def walk(nature: Nature, t: int) -> None:
-    """Let each coefficient take steps of +-numbers[0], reflected at +-1; the path has the key numbers[1]."""
+    """Let each coefficient take steps of +-constants[0], reflected at +-1; the path has the key constants[1]."""
     for j in range(nature.c.shape[0]):
         if t == 1:
-            nature.state[j] = nature.numbers[2 + j]
-        u, _ = two_uniforms(int(nature.numbers[1]), t, NATURE, j)
-        moved = nature.state[j] + (nature.numbers[0] if u < 0.5 else -nature.numbers[0])
+            nature.state[j] = nature.constants[2 + j]
+        u, _ = two_uniforms(int(nature.constants[1]), t, NATURE, j)
+        moved = nature.state[j] + (nature.constants[0] if u < 0.5 else -nature.constants[0])
         if moved > 1.0:
             moved = 2.0 - moved
         elif moved < -1.0:
@@ -119,11 +119,11 @@ def walk(nature: Nature, t: int) -> None:
 
 @kernel
 def worst(nature: Nature) -> None:
-    """Take the theta_j under which the learner loses most against uniform play, whose loss is numbers[j]."""
+    """Take the theta_j under which the learner loses most against uniform play, whose loss is constants[j]."""
     chosen = 0
     highest = -math.inf
     for j in range(nature.c.shape[0]):
-        excess = nature.hurt[j] - nature.numbers[j]
+        excess = nature.hurt[j] - nature.constants[j]
         if excess > highest:
             highest = excess
             chosen = j
@@ -134,18 +134,18 @@ def worst(nature: Nature) -> None:
 def corrupt(nature: Nature, t: int, key: int) -> None:
     """theta_0, but theta_1 in corrupted rounds until the budget is spent; the last one is corrupted in part.
 
-    numbers: placement, budget, cost of a corrupted round, probability, threshold; state[0] is what was spent. When
+    constants: placement, budget, cost of a corrupted round, probability, threshold; state[0] is what was spent. When
     sure: whenever the learner's expected loss under theta_0 is within ``threshold`` of the optimum.
     """
     if t == 1:
         nature.state[0] = 0.0
-    placement, budget, cost = nature.numbers[0], nature.numbers[1], nature.numbers[2]
+    placement, budget, cost = nature.constants[0], nature.constants[1], nature.constants[2]
     share = min(1.0, (budget - nature.state[0]) / cost)
     if placement == AT_RANDOM:
         u, _ = two_uniforms(key, t, NATURE, 0)
-        if u >= nature.numbers[3]:
+        if u >= nature.constants[3]:
             share = 0.0
-    elif placement == WHEN_SURE and nature.hurt[0] > nature.numbers[4]:
+    elif placement == WHEN_SURE and nature.hurt[0] > nature.constants[4]:
         share = 0.0
     if share <= 0.0:
         only(nature.c, 0)
@@ -157,12 +157,12 @@ def corrupt(nature: Nature, t: int, key: int) -> None:
 
 @kernel
 def tire(nature: Nature, t: int) -> None:
-    """theta_0 plus numbers[0] times the exposure of every arm; exposures are the state."""
+    """theta_0 plus constants[0] times the exposure of every arm; exposures are the state."""
     nature.c[0] = 1.0
     for j in range(1, nature.c.shape[0]):
         if t == 1:
             nature.state[j - 1] = 0.0
-        nature.c[j] = nature.numbers[0] * nature.state[j - 1]
+        nature.c[j] = nature.constants[0] * nature.state[j - 1]
 
 
 @kernel
@@ -178,8 +178,8 @@ def decide(nature: Nature, t: int, key: int) -> None:
     elif kind == SWITCH:
         switch(nature, t)
     elif kind == SINE:
-        nature.c[0] = math.sin(2.0 * math.pi * t / nature.numbers[0])
-        nature.c[1] = math.cos(2.0 * math.pi * t / nature.numbers[0])
+        nature.c[0] = math.sin(2.0 * math.pi * t / nature.constants[0])
+        nature.c[1] = math.cos(2.0 * math.pi * t / nature.constants[0])
     elif kind == WALK:
         walk(nature, t)
     elif kind == GIVEN:
@@ -191,18 +191,18 @@ def decide(nature: Nature, t: int, key: int) -> None:
         corrupt(nature, t, key)
     elif kind == LEVEL:
         nature.c[0] = 1.0
-        nature.c[1] = nature.numbers[0] if ((t - 1) // int(nature.numbers[1])) % 2 == 0 else -nature.numbers[0]
+        nature.c[1] = nature.constants[0] if ((t - 1) // int(nature.constants[1])) % 2 == 0 else -nature.constants[0]
     else:
         tire(nature, t)
 
 
 @kernel
 def react(nature: Nature, a: int) -> None:
-    """Let nature see the arm that was played: exposures follow it at the rate numbers[1]."""
+    """Let nature see the arm that was played: exposures follow it at the rate constants[1]."""
     if nature.kind == FATIGUE:
         for j in range(nature.c.shape[0] - 1):
             shown = 1.0 if j == a else 0.0
-            nature.state[j] += nature.numbers[1] * (shown - nature.state[j])
+            nature.state[j] += nature.constants[1] * (shown - nature.state[j])
 
 
 @kernel
@@ -257,5 +257,5 @@ def noisy(nature: Nature, mean: float, u: float, key: int, t: int) -> float:
     if nature.noise == UNIFORM:
         return mean + (2.0 * u - 1.0) * room
     if nature.noise == NORMAL:
-        return mean + truncated_normal(nature.numbers[nature.numbers.shape[0] - 1], room, key, t)
+        return mean + truncated_normal(nature.constants[nature.constants.shape[0] - 1], room, key, t)
     return mean

@@ -26,7 +26,7 @@ def kernel_environment(
     react: Callable[..., None] | None = None,
     noisy: Callable[..., float] | None = None,
     state_size: int = 0,
-    numbers: Sequence[float] = (),
+    constants: Sequence[float] = (),
     name: str = "own rule",
     noise: Noise = "bernoulli",
     sigma: float = 0.25,
@@ -41,7 +41,7 @@ def kernel_environment(
         What the learner knows, and the J parameters (J, features) that nature combines.
     decide
         ``decide(nature, t, key)`` writes the J coefficients of round t into ``nature.c``. It may read ``nature.hurt``
-        (J,), the learner's expected loss under each parameter in this round, ``nature.numbers``, and
+        (J,), the learner's expected loss under each parameter in this round, ``nature.constants``, and
         ``nature.state``, and draw random numbers with ``two_uniforms(key, t, NATURE, j)`` of
         `bothworlds.kernels.random`. At t = 1 the state is all zeros.
     react
@@ -49,8 +49,8 @@ def kernel_environment(
     noisy
         ``noisy(nature, mean, u, key, t)`` returns a loss in [-1, 1] with that mean, u being a uniform of the round;
         left out, ``noise`` and ``sigma`` say which.
-    state_size, numbers
-        How many numbers nature remembers in ``nature.state[0]``, ``[1]``, ..., and constants of the rule.
+    state_size, constants
+        How many numbers nature remembers in ``nature.state[0]``, ``[1]``, ..., and the constants of the rule.
     stochastic, budget
         Whether thetas[0] is the fixed parameter theta_0 of gaps and comparator, and how much corruption nature may
         spend; then ``nature.state[0]`` says how much it has spent.
@@ -74,7 +74,7 @@ def kernel_environment(
         name=name,
         problem=problem,
         thetas=np.array(thetas, dtype=np.float64),
-        numbers=_constants(numbers),
+        constants=_checked(constants),
         noise=noise,
         sigma=sigma,
         stochastic=stochastic,
@@ -104,11 +104,11 @@ def _text(
     )
 
 
-def _constants(numbers: Sequence[float]) -> Floats:
+def _checked(constants: Sequence[float]) -> Floats:
     """Return the constants of a rule as an array; refuse what is not a list of finite numbers."""
-    found = np.array(numbers, dtype=np.float64)
+    found = np.array(constants, dtype=np.float64)
     if found.ndim != 1 or not np.isfinite(found).all():
-        raise ValueError(f"numbers must be a list of finite numbers; got {numbers!r}")
+        raise ValueError(f"constants must be a list of finite numbers; got {constants!r}")
     return found
 
 

@@ -18,7 +18,7 @@ from bothworlds.kernels.contract import Draw, Known, Play
 from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.layout import learnt, planned, scratch
 from bothworlds.kernels.matrix import cholesky, product, solve
-from bothworlds.kernels.plan import Direction, clear, collect, draw_arm, draw_context
+from bothworlds.kernels.plan import Direction, add_theta_hat, clear, collect, draw_arm, draw_context
 from bothworlds.kernels.random import RESAMPLING, two_uniforms
 from bothworlds.kernels.resampling import begin, contract
 from bothworlds.kernels.simplex import shannon_point
@@ -139,6 +139,5 @@ def choose_by_arm(known: Known, options: Any, state: Any, work: Any, x: int, dra
 @kernel
 def learn_arm(known: Known, options: Any, state: Any, play: Play, carried: Any) -> None:
     """Add theta_hat to the Theta of the arm played, and advance the clock."""
-    for i in range(state.arms.shape[1]):
-        state.arms[play.a, i] += play.loss * carried.direction[i]
+    add_theta_hat(play.loss, carried.direction, state.arms[play.a])
     state.t[0] += 1.0

@@ -8,6 +8,7 @@ from typing import Any
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Known
 from bothworlds.kernels.jit.compile import kernel
+from bothworlds.kernels.matrix import erase
 
 
 @kernel
@@ -16,12 +17,10 @@ def restart(state: Any) -> None:
     state.master.previous[0] = state.master.clock[0] - 1.0
     state.master.epoch[0] += 1.0
     state.master.clock[0] = 1.0
-    state.master.losses[0] = 0.0
-    state.master.losses[1] = 0.0
+    erase(state.master.losses)
     state.master.total[0] = 0.0
     state.master.worst[0] = 0.0
-    for i in range(state.theta.shape[0]):
-        state.theta[i] = 0.0
+    erase(state.theta)
 
 
 @kernel
@@ -115,5 +114,4 @@ def end_epoch_of_policies(state: Any) -> None:
     if p >= 0:
         state.candidate[0] = p
         restart(state)
-        for i in range(state.counts.shape[0]):
-            state.counts[i] = 0.0
+        erase(state.counts)

@@ -12,6 +12,13 @@ from bothworlds.kernels.jit.compile import kernel
 
 
 @kernel
+def erase(values: Floats) -> None:
+    """Set all values to zero."""
+    for i in range(values.shape[0]):
+        values[i] = 0.0
+
+
+@kernel
 def cholesky(sigma: Floats, factor: Floats) -> Any:
     """Write the lower Cholesky factor, its diagonal inverted; return where sigma is positive definite.
 

@@ -33,10 +33,10 @@ TRACE_TOLERANCE = 1e-6
 @kernel
 def all_finite(values: Floats) -> bool:
     """Tell whether all values are finite."""
-    for i in range(values.shape[0]):  # noqa: SIM110  (kernel text has no generators)
-        if not every(absolute(values[i]) < math.inf):
-            return False
-    return True
+    finite = True
+    for i in range(values.shape[0]):
+        finite = finite and every(absolute(values[i]) < math.inf)
+    return finite
 
 
 @kernel
@@ -199,8 +199,14 @@ def choose_exactly(
 
 
 @kernel
+def add_theta_hat(loss: Number, direction: Floats, theta: Floats) -> None:
+    """Add theta_hat = loss times direction (equation (2)) to Theta."""
+    for i in range(theta.shape[0]):
+        theta[i] += loss * direction[i]
+
+
+@kernel
 def add_estimate(known: Known, options: Any, state: Any, play: Play, carried: Direction) -> None:
-    """Add theta_hat = loss times direction to Theta, and advance the clock."""
-    for i in range(state.theta.shape[0]):
-        state.theta[i] += play.loss * carried.direction[i]
+    """Add theta_hat to Theta, and advance the clock."""
+    add_theta_hat(play.loss, carried.direction, state.theta)
     state.t[0] += 1.0

@@ -16,6 +16,7 @@ import numpy as np
 
 from bothworlds.environments import Environment
 from bothworlds.kernels.arrays import Ints
+from bothworlds.kernels.contract import Machine
 from bothworlds.kernels.jit.compile import explained
 from bothworlds.kernels.random import Seed, key_from
 from bothworlds.plain import to_plain
@@ -245,13 +246,26 @@ def play(
         machine = algorithm.machine(setting.environment.problem)
         return gpu.play(machine, setting, replications, advance, unfinished), time.process_time() - started
     if not in_kernel_text:
-        outcomes, started = [], time.thread_time()
-        for number in replications:
-            outcomes.append(play_in_python(algorithm.start, setting, number))
-            advance(setting.horizon)
-        return outcomes, time.thread_time() - started
+        return _in_python(algorithm, setting, replications, advance)
     machine = algorithm.machine(setting.environment.problem)
-    workers = threads or os.cpu_count() or 1
+    return _in_threads(machine, setting, replications, advance, threads or os.cpu_count() or 1)
+
+
+def _in_python(
+    algorithm: Any, setting: Setting, replications: range, advance: Progress
+) -> tuple[list[Outcome], float]:  # fmt: skip
+    """Play replications one after the other in plain Python, for what is not kernel text."""
+    outcomes, started = [], time.thread_time()
+    for number in replications:
+        outcomes.append(play_in_python(algorithm.start, setting, number))
+        advance(setting.horizon)
+    return outcomes, time.thread_time() - started
+
+
+def _in_threads(
+    machine: Machine, setting: Setting, replications: range, advance: Progress, workers: int
+) -> tuple[list[Outcome], float]:
+    """Play replications as machine code, some at once in every thread; the first failure stops them all."""
     groups = _groups(replications, workers, most_at_once(machine))
     lanes = lanes_for(len(groups[0]))
     with explained(packs=lanes > 1):  # compiles in this thread, before the others start

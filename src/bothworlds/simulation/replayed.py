@@ -44,7 +44,7 @@ def best_mixture(environment: Environment) -> Floats:
     sum_x g(x) sum_a pi(a|x) (l(a, x) + w e_a) = <g pi, l> + w |e|^2, which is convex. One context at a time it is a
     distance, and its minimum a projection on the simplex; going round the contexts finds the minimum of all.
     """
-    g, fresh, wear = environment.problem.probabilities, environment.tables[0], float(environment.numbers[0])
+    g, fresh, wear = environment.problem.probabilities, environment.tables[0], float(environment.constants[0])
     pi = np.eye(environment.problem.n_arms)[fresh.argmin(axis=1)]
     exposure = g @ pi
     for _ in range(SWEEPS if wear > 0.0 else 0):

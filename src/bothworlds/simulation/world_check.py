@@ -131,7 +131,7 @@ def _check_rounds(environment: Environment, rounds: int) -> list[str]:
     nature, fresh = environment.begin(), environment.begin()
     before = fresh._replace(tables=nature.tables.copy())
     for step in _steps(environment, rounds, nature=nature):
-        for name in ("numbers", "tables", "path", "sums"):
+        for name in ("constants", "tables", "path", "sums"):
             if getattr(nature, name).tobytes() != getattr(before, name).tobytes():
                 nature.tables[...] = before.tables  # they belong to all replications
                 return [f"round {step.t}: the rule writes nature.{name}; it may write nature.c and nature.state only"]

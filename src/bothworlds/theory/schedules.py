@@ -202,6 +202,11 @@ class Facts:
         """sqrt(t) times eta~_t."""
         return learning_gain(alpha=self.alpha, n_arms=self.n_arms, dimension=self.dimension)
 
+    def covering(self, *, c: float) -> Covering:
+        """Return the exploration that leaves no play uncovered, for these facts."""
+        sizes = {"n_arms": self.n_arms, "dimension": self.dimension}
+        return Covering.of(rarity=self.rarity, coverage=self.coverage, c=c, **sizes)
+
     def schedule(self, *, rarity: float | None, constant: float, use_linear: bool = True) -> Schedule:
         """Return the schedule for these facts; ``rarity`` of None does without finite support."""
         return schedule(

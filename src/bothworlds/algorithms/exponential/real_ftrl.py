@@ -21,7 +21,7 @@ from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Known, Machine, Play, kernel_text, known_of
 from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.layout import learnt, planned, recalled
-from bothworlds.kernels.plan import Direction, all_finite, choose_exactly
+from bothworlds.kernels.plan import Direction, add_theta_hat, all_finite, choose_exactly
 from bothworlds.kernels.possible import possible_leverage
 from bothworlds.kernels.shannon import Work, expected_entropy, shannon_plan
 from bothworlds.kernels.status import NOT_FINITE
@@ -79,8 +79,7 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
 @kernel
 def learn(known: Known, options: Options, state: State, play: Play, carried: Direction) -> None:
     """Add theta_hat_t to Theta and B_1/sqrt(1 + sum of entropies/log K) to B_t."""
-    for i in range(state.theta.shape[0]):
-        state.theta[i] += play.loss * carried.direction[i]
+    add_theta_hat(play.loss, carried.direction, state.theta)
     state.entropy[0] += state.now[0]
     state.pace[0] += first_pace(options, state.t[0]) / root(1.0 + state.entropy[0] / options.log_arms)
     state.t[0] += 1.0

@@ -17,6 +17,7 @@ from bothworlds.kernels.layout import learnt, planned, recalled, scratch
 from bothworlds.kernels.plan import (
     Direction,
     add_context,
+    add_theta_hat,
     all_finite,
     choose_exactly,
     clear,
@@ -138,8 +139,7 @@ def advance(state: Any) -> None:
 @kernel
 def learn(known: Known, options: Options, state: State, play: Play, carried: Direction) -> None:
     """Add theta_hat_t = Sigma_t^-1 phi loss (equation (2)) to Theta, and advance the clock."""
-    for i in range(state.theta.shape[0]):
-        state.theta[i] += play.loss * carried.direction[i]
+    add_theta_hat(play.loss, carried.direction, state.theta)
     advance(state)
 
 

@@ -25,6 +25,7 @@ from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Known, Play, kernel_text
 from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.layout import learnt, planned, recalled, scratch
+from bothworlds.kernels.matrix import erase
 from bothworlds.kernels.plan import (
     add_context,
     all_finite,
@@ -39,7 +40,7 @@ from bothworlds.kernels.simplex import smallest, tsallis_point
 from bothworlds.kernels.stability import covered_stability
 from bothworlds.kernels.status import NOT_FINITE, OK
 from bothworlds.kernels.worth import Case, Search, cheapest_rate, find_centres
-from bothworlds.theory.schedules import Covering, Facts, Matching, Schedule
+from bothworlds.theory.schedules import Facts, Matching, Schedule
 
 ALPHA = 0.5
 SURE = 1e-13  # entropy below this is rounding, and counts as this
@@ -161,8 +162,7 @@ def grow(options: Options, state: State, z: Number) -> None:
     state.inverse_rate[0] = 0.5 * beta * (1.0 + root(1.0 + 4.0 * due / (h * beta)))
     state.fresh[0] = 0.0
     state.kept[0] = 0.0
-    for i in range(state.step.shape[0]):
-        state.step[i] = 0.0
+    erase(state.step)
     for x in range(state.start.shape[0]):
         state.start[x] = state.y[x]
 
@@ -324,13 +324,7 @@ class Matched:
 
     def learner(self, facts: Facts, resampling: Resampling) -> Learner:
         """Return text, options and the state at the start."""
-        covering = Covering.of(
-            n_arms=facts.n_arms,
-            dimension=facts.dimension,
-            rarity=facts.rarity,
-            coverage=facts.coverage,
-            c=self.c,
-        )
+        covering = facts.covering(c=self.c)
         first = math.sqrt(facts.dimension) * facts.n_arms**-0.25
         options = Options(
             gain=self.gain,

@@ -16,7 +16,7 @@ from bothworlds.kernels.excluding import in_base, mix_options, others
 from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.layout import carries, given, learnt, planned, scratch
 from bothworlds.kernels.matrix import product
-from bothworlds.kernels.plan import all_finite
+from bothworlds.kernels.plan import add_theta_hat, all_finite
 from bothworlds.kernels.possible import possible_option
 from bothworlds.kernels.random import draw as draw_index
 from bothworlds.kernels.reduction import Master, Told, tell
@@ -198,8 +198,7 @@ def learn(known: Known, options: Options, state: State, play: Play, carried: Car
     state.rejected[0] += carried.rejected[0]
     if told.epoch[0] != master.epoch[0]:
         return
-    for i in range(state.arms.shape[1]):
-        state.arms[play.a, i] += play.loss * carried.direction[i]
+    add_theta_hat(play.loss, carried.direction, state.arms[play.a])
     option, inverse, square = int(told.option[0]), told.inverse[0], play.loss * play.loss
     trunc = 4.0 * math.log(10.0 * options.dimension * master.clock[0])
     if option == 1:

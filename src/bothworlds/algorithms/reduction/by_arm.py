@@ -14,8 +14,8 @@ from bothworlds.kernels.epochs import end_epoch
 from bothworlds.kernels.excluding import draw_option, mix_options, play_evenly, play_softly
 from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.layout import given, learnt, planned, recalled
-from bothworlds.kernels.matrix import invert_lower, leverage, product, solve
-from bothworlds.kernels.plan import all_finite
+from bothworlds.kernels.matrix import erase, invert_lower, leverage, product, solve
+from bothworlds.kernels.plan import add_theta_hat, all_finite
 from bothworlds.kernels.possible import possible_option
 from bothworlds.kernels.reduction import Carried, Facts, Master, fix_constants, hear, plan_master, plan_rates, tell
 from bothworlds.kernels.status import NOT_FINITE, NOT_POSITIVE, OK
@@ -119,8 +119,7 @@ def choose(known: Known, options: Options, state: State, work: Work, x: int, dra
     """Draw the option, then the arm; the direction is Sigma_a^-1 x/q_2 of the base, zero if the candidate was drawn."""
     master, direction = state.master, carried.direction
     option, arm = draw_option(state, x, draw)
-    for i in range(direction.shape[0]):
-        direction[i] = 0.0
+    erase(direction)
     if option == 1 and estimated(state, x, arm):
         sound = factor_of_arm(known, work, state.base, options.complements, arm)
         solve(work.factor, known.z[x, arm], direction)
@@ -136,8 +135,7 @@ def learn(known: Known, options: Options, state: State, play: Play, carried: Car
     state.t[0] += 1.0
     if carried.told.epoch[0] != state.master.epoch[0]:
         return
-    for i in range(state.arms.shape[1]):
-        state.arms[play.a, i] += play.loss * carried.direction[i]
+    add_theta_hat(play.loss, carried.direction, state.arms[play.a])
     hear(state.master, play.loss, carried.told)
     state.counts[play.x, play.a] += 1.0
     end_epoch(known, state, options.maps > 0.0)

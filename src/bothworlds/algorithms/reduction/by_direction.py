@@ -17,8 +17,8 @@ from bothworlds.kernels.excluding import (
 )
 from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.layout import learnt, planned, recalled
-from bothworlds.kernels.matrix import product
-from bothworlds.kernels.plan import all_finite, invert
+from bothworlds.kernels.matrix import erase, product
+from bothworlds.kernels.plan import add_theta_hat, all_finite, invert
 from bothworlds.kernels.possible import possible_option
 from bothworlds.kernels.reduction import Carried, Facts, Master, fix_constants, hear, plan_master, plan_rates, tell
 from bothworlds.kernels.status import NOT_FINITE, OK
@@ -96,8 +96,7 @@ def choose(known: Known, options: Options, state: State, work: Work, x: int, dra
     """Draw the option, then the arm; the direction is Sigma^-1 phi/q_2 of the base, zero if the candidate was drawn."""
     master, direction = state.master, carried.direction
     option, arm = draw_option(state, x, draw)
-    for i in range(direction.shape[0]):
-        direction[i] = 0.0
+    erase(direction)
     if option == 1:
         base_direction(known, state, work, x, arm, direction)
     tell(master, option, carried.told)
@@ -110,8 +109,7 @@ def learn(known: Known, options: Options, state: State, play: Play, carried: Car
     state.t[0] += 1.0
     if carried.told.epoch[0] != state.master.epoch[0]:
         return
-    for i in range(state.theta.shape[0]):
-        state.theta[i] += play.loss * carried.direction[i]
+    add_theta_hat(play.loss, carried.direction, state.theta)
     hear(state.master, play.loss, carried.told)
     state.counts[play.x, play.a] += 1.0
     end_epoch(known, state, options.maps > 0.0)

@@ -10,7 +10,8 @@ from bothworlds.kernels.excluding import Work, base_covariance, base_direction, 
 from bothworlds.kernels.experts import draw_policy, loss_in_table, loss_of_point, marginals
 from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.layout import carries, given, learnt, planned, recalled
-from bothworlds.kernels.plan import all_finite, invert
+from bothworlds.kernels.matrix import erase
+from bothworlds.kernels.plan import add_theta_hat, all_finite, invert
 from bothworlds.kernels.possible import possible_option
 from bothworlds.kernels.reduction import Facts, Master, Told, fix_constants, hear, plan_master, plan_rates, tell
 from bothworlds.kernels.status import NOT_FINITE, OK
@@ -176,8 +177,7 @@ def choose(known: Known, options: Options, state: State, work: Work, x: int, dra
     option = 0 if u < master.shares[0] else 1
     drawn = int(state.candidate[0]) if option == 0 else draw_policy(state.weights, v)
     arm = int(options.arms[drawn, x])
-    for i in range(direction.shape[0]):
-        direction[i] = 0.0
+    erase(direction)
     if option == 1 and options.linear == 0.0:
         direction[0] = 1.0 / (master.shares[1] * state.base[x, arm])
     elif option == 1:
@@ -196,8 +196,7 @@ def learn(known: Known, options: Options, state: State, play: Play, carried: Car
     if options.linear == 0.0:
         state.table[play.x, play.a] += (play.loss + 1.0) * carried.direction[0]
     else:
-        for i in range(state.theta.shape[0]):
-            state.theta[i] += play.loss * carried.direction[i]
+        add_theta_hat(play.loss, carried.direction, state.theta)
     hear(state.master, play.loss, carried.told)
     state.counts[int(carried.drawn[0])] += 1.0
     end_epoch_of_policies(state)

@@ -20,6 +20,7 @@ import numba.core.config
 from numba.core.errors import NumbaError
 from numba.extending import overload, register_jitable
 
+from bothworlds.kernels.jit import views as views  # memory as packs, to the compiler
 from bothworlds.kernels.jit import wide as wide  # numbers of eight, to the compiler
 from bothworlds.kernels.jit.fingerprint import foreign_hash, identity
 from bothworlds.kernels.jit.telling import tell_of

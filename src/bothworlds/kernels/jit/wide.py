@@ -1,34 +1,27 @@
-"""How the compiler writes down eight or sixteen numbers at once: types, vector instructions, and views of memory.
-
-``contexts(array)`` and ``lanes(array)`` read memory whose last axis has length eight (``more_lanes``: sixteen) as an
-array of packs; the one kind adds up over its eight (`over_contexts`), the other does not.
-"""
+"""How the compiler calculates with eight or sixteen numbers at once: operators and functions as vector instructions."""
 
 import inspect
 import math
 import operator
 from collections.abc import Callable
-from functools import reduce, wraps
+from functools import wraps
 from typing import Any
 
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
-from numba.extending import intrinsic, lower_builtin, overload, type_callable
+from numba.extending import lower_builtin, type_callable
 
 from bothworlds.kernels import arithmetic
 from bothworlds.kernels.arithmetic import WIDTH
 from bothworlds.kernels.jit.packs import (
     CONTEXTS,
     INDEX,
-    LANES,
     MASKS,
-    MORE_LANES,
     PLACES,
     MaskType,
     PackType,
-    PlacesType,
     all_alike,
     is_whole,
     joined,
@@ -83,7 +76,8 @@ def first(*kinds: Any) -> Any:
     return kinds[0]
 
 
-def _build_first(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+def build_first(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    """Return the first argument as it is."""
     return args[0]
 
 
@@ -114,7 +108,7 @@ def _build_every(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 
 
 def _build_bits(instruction: str) -> Callable[..., Any]:
-    return lambda context, builder, sig, args: getattr(builder, instruction)(*args)  # noqa: ARG005
+    return lambda _context, builder, _sig, args: getattr(builder, instruction)(*args)
 
 
 def _typed_every(mask: Any) -> Any:
@@ -171,92 +165,11 @@ def _build_reduction(join: Callable[..., Any]) -> Callable[..., Any]:
     return build
 
 
-def _typed_view(kind: PackType) -> Callable[..., Any]:
-    """Memory whose last axis is as long as a pack is an array of packs, or of places, with one axis less."""
-
-    def typed(memory: Any) -> Any:
-        if not isinstance(memory, types.Array):
-            return None
-        return types.Array(PLACES[kind] if is_whole(memory.dtype) else kind, memory.ndim - 1, "C")
-
-    return typed
-
-
-def _build_view(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    seen = sig.return_type
-    old = cgutils.create_struct_proxy(sig.args[0])(context, builder, value=args[0])
-    new = cgutils.create_struct_proxy(seen)(context, builder)
-    new.data = builder.bitcast(old.data, vector(seen.dtype).as_pointer())
-    new.nitems = builder.udiv(old.nitems, old.nitems.type(seen.dtype.width))
-    new.itemsize = old.itemsize.type(8 * seen.dtype.width)
-    new.meminfo, new.parent = old.meminfo, old.parent
-    for part in ("shape", "strides"):
-        sizes = cgutils.unpack_tuple(builder, getattr(old, part))
-        setattr(new, part, cgutils.pack_array(builder, sizes[: seen.ndim]))
-    return new._getvalue()
-
-
-def _typed_part(memory: Any, _: Any, *sizes: Any) -> Any:
-    return types.Array(memory.dtype, len(sizes), memory.layout) if isinstance(memory, types.Array) else None
-
-
-def _array(context: Any, builder: Any, kind: Any, old: Any, data: Any, sizes: list[Any], strides: list[Any]) -> Any:
-    """Return an array that looks at the memory of another one."""
-    new = cgutils.create_struct_proxy(kind)(context, builder)
-    new.data, new.itemsize, new.meminfo, new.parent = data, old.itemsize, old.meminfo, old.parent
-    new.nitems = reduce(builder.mul, sizes)
-    new.shape, new.strides = cgutils.pack_array(builder, sizes), cgutils.pack_array(builder, strides)
-    return new._getvalue()
-
-
-def _moved(builder: Any, data: Any, offset: Any) -> Any:
-    """Return an address so many bytes further on."""
-    start = builder.bitcast(data, ir.IntType(8).as_pointer())
-    return builder.bitcast(builder.gep(start, [offset]), data.type)
-
-
-def _build_part(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    """Evenly spaced numbers as an array, without copying or looking for the end; sizes known early stay known."""
-    old = cgutils.create_struct_proxy(sig.args[0])(context, builder, value=args[0])
-    whole = [context.cast(builder, n, kind, types.intp) for n, kind in zip(args[1:], sig.args[1:], strict=True)]
-    start, sizes = whole[0], whole[1:]
-    [stride] = cgutils.unpack_tuple(builder, old.strides)
-    if sig.args[0].layout == "C":
-        stride = stride.type(context.get_abi_sizeof(context.get_data_type(sig.args[0].dtype)))
-    data = _moved(builder, old.data, builder.mul(start, stride))
-    strides = [stride]
-    for size in sizes[:0:-1]:
-        strides.insert(0, builder.mul(strides[0], size))
-    return _array(context, builder, sig.return_type, old, data, sizes, strides)
-
-
-def _typed_lane(memory: Any, lane: Any) -> Any:
-    if not isinstance(memory, types.Array):
-        return None
-    if isinstance(memory.dtype, PackType | PlacesType):
-        return types.Array(types.intp if is_whole(memory.dtype) else types.float64, memory.ndim, "A")
-    return types.Array(memory.dtype, memory.ndim - 1, "A")
-
-
-def _build_lane(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    old = cgutils.create_struct_proxy(sig.args[0])(context, builder, value=args[0])
-    lane = context.cast(builder, args[1], sig.args[1], types.intp)
-    size = lane.type(context.get_abi_sizeof(ir.DoubleType()))
-    sizes, one = cgutils.unpack_tuple(builder, old.shape), sig.return_type
-    width = sizes.pop() if one.ndim < sig.args[0].ndim else lane.type(sig.args[0].dtype.width)
-    strides = [builder.mul(width, size)]
-    for length in sizes[:0:-1]:
-        strides.insert(0, builder.mul(strides[0], length))
-    start = builder.bitcast(old.data, context.get_data_type(one.dtype).as_pointer())
-    data = _moved(builder, start, builder.mul(lane, size))
-    return _array(context, builder, one, old, data, sizes, strides)
-
-
 for _sign, _instruction in (("add", "fadd"), ("sub", "fsub"), ("mul", "fmul"), ("truediv", "fdiv"), ("iadd", "fadd")):
     _operator(getattr(operator, _sign), _arithmetic(_instruction))
 for _sign, _symbol in (("lt", "<"), ("le", "<="), ("gt", ">"), ("ge", ">=")):
     _operator(getattr(operator, _sign), _comparison(_symbol), compares=True)
-lower_function(arithmetic.value, first, _build_first)
+lower_function(arithmetic.value, first, build_first)
 lower_function(arithmetic.where, _typed_where, _build_where)
 lower_function(arithmetic.every, _typed_every, _build_every)
 lower_function(arithmetic.either, _typed_masks, _build_bits("or_"))
@@ -270,136 +183,3 @@ lower_function(arithmetic.logarithm, joined, _of_math(math.log))
 lower_function(arithmetic.exponential_less_one, joined, _of_math(math.expm1))
 lower_function(arithmetic.over_contexts, _typed_reduction, _build_reduction(_arithmetic("fadd")))
 lower_function(arithmetic.highest_of_contexts, _typed_reduction, _build_reduction(_choose(">")))
-lower_function(arithmetic.contexts, _typed_view(CONTEXTS), _build_view)
-lower_function(arithmetic.lanes, _typed_view(LANES), _build_view)
-lower_function(arithmetic.more_lanes, _typed_view(MORE_LANES), _build_view)
-lower_function(arithmetic.alone, first, _build_first)
-lower_function(arithmetic.row_of, _typed_part, _build_part)
-lower_function(arithmetic.matrix_of, _typed_part, _build_part)
-lower_function(arithmetic.cube_of, _typed_part, _build_part)
-lower_function(arithmetic.lane_of, _typed_lane, _build_lane)
-
-
-def _holds_contexts(table: Any) -> bool:
-    return bool(isinstance(table, types.Array) and table.dtype is CONTEXTS)
-
-
-def _floats_at(context: Any, builder: Any, table: Any, value: Any) -> Any:
-    """Return the address of the first number of a contiguous array of packs, or of floats."""
-    data = cgutils.create_struct_proxy(table)(context, builder, value=value).data
-    return builder.bitcast(data, ir.DoubleType().as_pointer())
-
-
-@intrinsic
-def _entry(typing_context: Any, table: Any, position: Any, lane: Any) -> Any:
-    """Return one of the eight numbers of the pack at a position in contiguous memory."""
-
-    def build(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        start = _floats_at(context, builder, sig.args[0], args[0])
-        offset = builder.add(builder.mul(args[1], args[1].type(WIDTH)), args[2])
-        return builder.load(builder.gep(start, [offset]))
-
-    return types.float64(table, types.intp, types.intp), build
-
-
-@intrinsic
-def _add_entry(typing_context: Any, table: Any, position: Any, lane: Any, number: Any) -> Any:
-    """Add to one of the eight numbers of the pack at a position in contiguous memory."""
-
-    def build(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        start = _floats_at(context, builder, sig.args[0], args[0])
-        place = builder.gep(start, [builder.add(builder.mul(args[1], args[1].type(WIDTH)), args[2])])
-        builder.store(builder.fadd(builder.load(place), args[3]), place)
-        return context.get_dummy_value()
-
-    return types.void(table, types.intp, types.intp, types.float64), build
-
-
-def _pack_of(places: Any) -> PackType:
-    """Return the kind of pack that has one number for each of some places."""
-    return next(pack for pack, own in PLACES.items() if own == places)
-
-
-@intrinsic
-def _entries(typing_context: Any, table: Any, x: Any, columns: Any, a: Any, depth: Any, i: Any) -> Any:
-    """Return the number at (x, a, i) of each lane's own x and a, in contiguous memory; of its own, where it has one."""
-    pack = _pack_of(x)
-    in_lanes = table.dtype is pack
-
-    def build(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        start = _floats_at(context, builder, sig.args[0], args[0])
-        arms = widened(context, builder, args[3], sig.args[3], x)
-        result = ir.Constant(vector(pack), ir.Undefined)
-        for k in range(pack.width):
-            one, other = (builder.extract_element(number, INDEX(k)) for number in (args[1], arms))
-            position = builder.add(builder.mul(builder.add(builder.mul(one, args[2]), other), args[4]), args[5])
-            if in_lanes:
-                position = builder.add(builder.mul(position, position.type(pack.width)), position.type(k))
-            result = builder.insert_element(result, builder.load(builder.gep(start, [position])), INDEX(k))
-        return result
-
-    kinds = (table, x, types.intp, a if a == x else types.intp, types.intp, types.intp)
-    return pack(*kinds), build
-
-
-@intrinsic
-def _add_entries(typing_context: Any, table: Any, x: Any, columns: Any, a: Any, number: Any) -> Any:
-    """Add to the number at (x, a) of each lane's own x and a, in its own part of contiguous memory."""
-    pack = _pack_of(x)
-
-    def build(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        start = _floats_at(context, builder, sig.args[0], args[0])
-        more = widened(context, builder, args[4], sig.args[4], pack)
-        for k in range(pack.width):
-            one, other, own = (builder.extract_element(each, INDEX(k)) for each in (args[1], args[3], more))
-            position = builder.add(builder.mul(one, args[2]), other)
-            place = builder.gep(
-                start, [builder.add(builder.mul(position, position.type(pack.width)), position.type(k))]
-            )
-            builder.store(builder.fadd(builder.load(place), own), place)
-        return context.get_dummy_value()
-
-    return types.void(table, x, types.intp, x, number if number == pack else types.float64), build
-
-
-read: Any = _entry
-read_each: Any = _entries
-add_to: Any = _add_entry
-add_to_each: Any = _add_entries
-
-
-@overload(arithmetic.at, strict=False)
-def _compiled_at(table: Any, x: Any, a: Any) -> Any:
-    if _holds_contexts(table):
-        return lambda table, x, a: read(table, (x // WIDTH) * table.shape[1] + a, x % WIDTH)
-    if isinstance(x, PlacesType):
-        return lambda table, x, a: read_each(table, x, table.shape[1], a, 1, 0)
-    return lambda table, x, a: table[x, a]
-
-
-@overload(arithmetic.add_at, strict=False)
-def _compiled_add_at(table: Any, x: Any, a: Any, number: Any) -> Any:
-    if _holds_contexts(table):
-        return lambda table, x, a, number: add_to(table, (x // WIDTH) * table.shape[1] + a, x % WIDTH, number)
-    if isinstance(x, PlacesType):
-        return lambda table, x, a, number: add_to_each(table, x, table.shape[1], a, number)
-
-    def add_one(table: Any, x: Any, a: Any, number: Any) -> None:
-        table[x, a] += number
-
-    return add_one
-
-
-@overload(arithmetic.count_of, strict=False)
-def _compiled_count_of(column: Any) -> Any:
-    width = WIDTH if _holds_contexts(column) else 1
-    return lambda column: column.shape[0] * width
-
-
-@overload(arithmetic.feature, strict=False)
-def _compiled_feature(z: Any, x: Any, a: Any, i: Any) -> Any:
-    if _holds_contexts(z):
-        return lambda z, x, a, i: read(z, ((x // WIDTH) * z.shape[1] + a) * z.shape[2] + i, x % WIDTH)
-    if isinstance(x, PlacesType):
-        return lambda z, x, a, i: read_each(z, x, z.shape[1], a, z.shape[2], i)
-    return lambda z, x, a, i: z[x, a, i]

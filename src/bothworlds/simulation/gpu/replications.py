@@ -75,7 +75,7 @@ def given_to(machine: Machine, setting: Setting) -> Given:
     nature = setting.environment.begin()
     path = nature.path if nature.path.size else np.zeros((1, len(nature.c)))
     learner = flat_known(machine.known), np.append(machine.flat_options, 0.0)
-    return Given(*map(cuda.to_device, (*learner, nature.numbers, nature.tables, path, setting.checkpoints)))
+    return Given(*map(cuda.to_device, (*learner, nature.constants, nature.tables, path, setting.checkpoints)))
 
 
 def first_columns(machine: Machine, extents: Extents, keys: Ints) -> Columns:

@@ -28,7 +28,7 @@ class Given(NamedTuple):
 
     known: Floats
     options: Floats
-    numbers: Floats
+    constants: Floats
     tables: Floats
     path: Floats
     checkpoints: Ints
@@ -146,7 +146,7 @@ def playing(text: KernelText, nature_text: NatureText, extents: Extents) -> Call
     DIRECTION, BASELINE = extents.carried
 
     def play(learner: Learner, parts: Parts, given: Given, record: Record, key: int, part: Slice) -> int:
-        rule = given.numbers, given.tables, given.path
+        rule = given.constants, given.tables, given.path
         nature = Nature(KIND, NOISE, rule[0], rule[1], rule[2], parts.c, parts.sums, parts.hurt, parts.state)
         directions = matrix_of(parts.directions, 0, CAPACITY, DIRECTION)
         baselines = matrix_of(parts.baselines, 0, CAPACITY, BASELINE)

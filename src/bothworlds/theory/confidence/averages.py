@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.arrays import Bools, Floats
 from bothworlds.theory.confidence.checks import checked_alpha, checked_counts
+from bothworlds.theory.confidence.ends import mean_of, outer_end
 from bothworlds.theory.confidence.special import log_gamma
 
 SHAPE = 0.5
-HALVINGS = 64
 
 
 def log_average_evidence(count: Any, total: Any, average: Any) -> Floats:
@@ -47,20 +47,14 @@ def average_rate_interval(count: Any, total: Any, *, alpha: float = 0.05) -> tup
     """
     depth = -math.log(checked_alpha(alpha))
     n, s = checked_counts(count, total)
-    mean = np.where(n > 0.0, s / np.maximum(n, 1.0), 0.5)
-    ends = [_end(n, s, depth, np.full_like(mean, edge), mean) for edge in (0.0, 1.0)]
-    return ends[0], ends[1]
+    mean, fixed = mean_of(n, s), _fixed_part(n, s)
 
+    def is_in(average: Floats) -> Bools:
+        return np.asarray(_log_evidence(n, s, fixed, average) < depth)
 
-def _end(n: Floats, s: Floats, depth: float, edge: Floats, mean: Floats) -> Floats:
-    """Halve the way between an average that is out, or the edge, and the mean; return the one that is out."""
-    fixed = _fixed_part(n, s)
-    outside, inside = edge, np.where(_log_evidence(n, s, fixed, edge) < depth, edge, mean)
-    for _ in range(HALVINGS):
-        middle = 0.5 * (outside + inside)
-        is_in = _log_evidence(n, s, fixed, middle) < depth
-        inside, outside = np.where(is_in, middle, inside), np.where(is_in, outside, middle)
-    return outside
+    edges = [np.full_like(mean, edge) for edge in (0.0, 1.0)]
+    low, high = (outer_end(is_in, edge, np.where(is_in(edge), edge, mean)) for edge in edges)
+    return low, high
 
 
 def _fixed_part(n: Floats, s: Floats) -> tuple[Floats, Floats]:

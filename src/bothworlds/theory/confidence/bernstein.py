@@ -8,7 +8,7 @@ import numpy as np
 
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.jit.compile import compiled, kernel
-from bothworlds.theory.confidence.betting_text import DEPTH, N_NUMBERS, SEEN, SUM, plug_in_bet, take_note
+from bothworlds.theory.confidence.betting_text import DEPTH, SEEN, SUM, TALLIED, plug_in_bet, take_note
 from bothworlds.theory.confidence.checks import checked_alpha, checked_observations
 
 LARGEST_BET = 0.5
@@ -16,7 +16,7 @@ WEIGHTED, WEIGHT, SPENT, LOWER, UPPER = range(5)
 
 
 @kernel
-def feed_bernstein(xs: Floats, lows: Floats, highs: Floats, numbers: Floats, sums: Floats) -> None:
+def feed_bernstein(xs: Floats, lows: Floats, highs: Floats, tally: Floats, sums: Floats) -> None:
     """Add observations to sum l x, sum l and sum v psi(l), and intersect the intervals after each.
 
     l = min(lambda_t, 1/2)/(high - low), v = 4 (y - mean_{t-1})^2, psi(l) = (-log(1 - l) - l)/4, y scaled to [0, 1].
@@ -24,13 +24,13 @@ def feed_bernstein(xs: Floats, lows: Floats, highs: Floats, numbers: Floats, sum
     for i in range(xs.shape[0]):
         low, high = lows[i % lows.shape[0]], highs[i % highs.shape[0]]
         y = (xs[i] - low) / (high - low)
-        bet = min(plug_in_bet(numbers), LARGEST_BET)
-        off = y - (0.5 + numbers[SUM]) / (numbers[SEEN] + 1.0)
+        bet = min(plug_in_bet(tally), LARGEST_BET)
+        off = y - (0.5 + tally[SUM]) / (tally[SEEN] + 1.0)
         sums[WEIGHTED] += bet / (high - low) * xs[i]
         sums[WEIGHT] += bet / (high - low)
         sums[SPENT] += off * off * (-math.log1p(-bet) - bet)
-        take_note(numbers, y)
-        centre, radius = sums[WEIGHTED] / sums[WEIGHT], (numbers[DEPTH] + sums[SPENT]) / sums[WEIGHT]
+        take_note(tally, y)
+        centre, radius = sums[WEIGHTED] / sums[WEIGHT], (tally[DEPTH] + sums[SPENT]) / sums[WEIGHT]
         sums[LOWER], sums[UPPER] = max(sums[LOWER], centre - radius), min(sums[UPPER], centre + radius)
 
 
@@ -53,20 +53,20 @@ class BernsteinSequence:
         if not -math.inf < means[0] < means[1] < math.inf:
             raise ValueError(f"means must be (lowest, highest), finite, with lowest < highest; got {means}")
         self.means = (float(means[0]), float(means[1]))
-        self._numbers = np.zeros(N_NUMBERS)
-        self._numbers[DEPTH] = math.log(2.0 / self.alpha)
+        self._tally = np.zeros(TALLIED)
+        self._tally[DEPTH] = math.log(2.0 / self.alpha)
         self._sums = np.array([0.0, 0.0, 0.0, *self.means])
 
     def update(self, values: Any, *, low: Any = None, high: Any = None) -> None:
         """Take in observations, in their order; without ``low`` and ``high`` their range is that of the means."""
         ends = self.means[0] if low is None else low, self.means[1] if high is None else high
         x, lows, highs = checked_observations(values, *ends, self.means)
-        _feed()(x, lows, highs, self._numbers, self._sums)
+        _feed()(x, lows, highs, self._tally, self._sums)
 
     @property
     def count(self) -> int:
         """How many observations there were."""
-        return int(self._numbers[SEEN])
+        return int(self._tally[SEEN])
 
     @property
     def contradicted(self) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.jit.compile import compiled
-from bothworlds.theory.confidence.betting_text import DEPTH, HIGH, LOW, N_NUMBERS, SEEN, feed_bets
+from bothworlds.theory.confidence.betting_text import DEPTH, HIGH, LOW, SEEN, TALLIED, Bets, feed_bets
 from bothworlds.theory.confidence.checks import checked_alpha, checked_observations
 
 FRACTIONS = tuple(2.0**-j for j in range(1, 13))  # shares of the largest bet, each half of the one before
@@ -57,29 +57,33 @@ class BettingSequence:
         if candidates < 1:
             raise ValueError(f"there must be a candidate at least; got {candidates!r}")
         self.means = (float(means[0]), float(means[1]))
-        self._candidates = np.linspace(*self.means, candidates + 2)[1:-1].copy()
-        self._window = np.array([0, candidates])
-        self._numbers = np.zeros(N_NUMBERS)
-        self._numbers[LOW] = self._numbers[HIGH] = math.nan
-        self._numbers[DEPTH] = math.log(2.0 / self.alpha)
-        self._fractions = np.array([*FRACTIONS, PLUG_IN_STAKE])
+        tally = np.zeros(TALLIED)
+        tally[LOW] = tally[HIGH] = math.nan
+        tally[DEPTH] = math.log(2.0 / self.alpha)
         weights = np.array([*((1.0 - PLUG_IN_SHARE) / len(FRACTIONS) for _ in FRACTIONS), PLUG_IN_SHARE])
-        self._up, self._down = (np.repeat(0.5 * weights[:, None], candidates, axis=1) for _ in range(2))
-        self._most = np.zeros((2, candidates))
+        up, down = (np.repeat(0.5 * weights[:, None], candidates, axis=1) for _ in range(2))
+        self._bets = Bets(
+            fractions=np.array([*FRACTIONS, PLUG_IN_STAKE]),
+            means=np.linspace(*self.means, candidates + 2)[1:-1].copy(),
+            most=np.zeros((2, candidates)),
+            up=up,
+            down=down,
+            window=np.array([0, candidates]),
+            tally=tally,
+        )
         self._sum = 0.0
 
     def update(self, values: Any, *, low: Any = None, high: Any = None) -> None:
         """Take in observations, in their order; without ``low`` and ``high`` their range is that of the means."""
         ends = self.means[0] if low is None else low, self.means[1] if high is None else high
         x, lows, highs = checked_observations(values, *ends, self.means)
-        state = self._fractions, self._candidates, self._most, self._up, self._down, self._window, self._numbers
-        _feed()(x, lows, highs, *state, 1.0 / self.alpha)
+        _feed()(self._bets, x, lows, highs, 1.0 / self.alpha)
         self._sum += float(x.sum())
 
     @property
     def count(self) -> int:
         """How many observations there were."""
-        return int(self._numbers[SEEN])
+        return int(self._bets.tally[SEEN])
 
     @property
     def mean(self) -> float:
@@ -89,22 +93,22 @@ class BettingSequence:
     @property
     def contradicted(self) -> bool:
         """Whether no candidate is left: the mean changes with time, or the event of probability alpha has come."""
-        return bool(self._window[0] >= self._window[1])
+        return bool(self._bets.window[0] >= self._bets.window[1])
 
     @property
     def interval(self) -> tuple[float, float]:
         """The interval: the intersection of those after every observation; not numbers where ``contradicted``."""
         if self.contradicted:
             return math.nan, math.nan
-        first, last = self._window.tolist()
-        low = self._candidates[first - 1] if first > 0 else self.means[0]
-        high = self._candidates[last] if last < len(self._candidates) else self.means[1]
+        first, last = self._bets.window.tolist()
+        low = self._bets.means[first - 1] if first > 0 else self.means[0]
+        high = self._bets.means[last] if last < len(self._bets.means) else self.means[1]
         return float(low), float(high)
 
     @property
     def capital(self) -> tuple[Floats, Floats]:
         """What the gamblers hold who bet on more, and on less, than each candidate; frozen when it is out."""
-        return self._up.sum(axis=0), self._down.sum(axis=0)
+        return self._bets.up.sum(axis=0), self._bets.down.sum(axis=0)
 
     def __repr__(self) -> str:
         low, high = self.interval

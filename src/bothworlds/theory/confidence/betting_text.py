@@ -11,46 +11,61 @@ along, and a grid of candidates loses nothing but its spacing: only those still 
 """
 
 import math
+from typing import NamedTuple
 
 from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.kernels.jit.compile import kernel
 
 SUM, SQUARES, SEEN, LOW, HIGH, DEPTH = range(6)  # what is kept of the observations, scaled to [0, 1]; the last range
-N_NUMBERS = 6
+TALLIED = 6
+
+
+class Bets(NamedTuple):
+    """The gamblers: shares that components bet, candidate means, the largest bets on them, and capital up and down.
+
+    ``window`` has the first candidate that is still in, and the first beyond; ``tally`` what is kept of observations.
+    """
+
+    fractions: Floats
+    means: Floats
+    most: Floats
+    up: Floats
+    down: Floats
+    window: Ints
+    tally: Floats
 
 
 @kernel
-def plug_in_bet(numbers: Floats) -> float:
+def plug_in_bet(tally: Floats) -> float:
     """Return lambda_t = sqrt(2 log(2/alpha)/(s^2_{t-1} t log(1 + t))) for observations in [0, 1]."""
-    before = numbers[SEEN]
-    variance = (0.25 + numbers[SQUARES]) / (before + 1.0)
+    before = tally[SEEN]
+    variance = (0.25 + tally[SQUARES]) / (before + 1.0)
     t = before + 1.0
-    return math.sqrt(2.0 * numbers[DEPTH] / (variance * t * math.log(1.0 + t)))
+    return math.sqrt(2.0 * tally[DEPTH] / (variance * t * math.log(1.0 + t)))
 
 
 @kernel
-def take_note(numbers: Floats, y: float) -> None:
+def take_note(tally: Floats, y: float) -> None:
     """Add an observation in [0, 1] to the running mean (1/2 + sum)/(t + 1) and its squared deviations."""
-    numbers[SEEN] += 1.0
-    numbers[SUM] += y
-    mean = (0.5 + numbers[SUM]) / (numbers[SEEN] + 1.0)
-    numbers[SQUARES] += (y - mean) * (y - mean)
+    tally[SEEN] += 1.0
+    tally[SUM] += y
+    mean = (0.5 + tally[SUM]) / (tally[SEEN] + 1.0)
+    tally[SQUARES] += (y - mean) * (y - mean)
 
 
 @kernel
-def reach(means: Floats, low: float, high: float, first: int, last: int, most: Floats) -> None:
+def reach(bets: Bets, low: float, high: float) -> None:
     """Write the largest bets 1/(m - low) and 1/(high - m) on the candidates of the window."""
-    for g in range(first, last):
-        most[0, g] = 1.0 / (means[g] - low)
-        most[1, g] = 1.0 / (high - means[g])
+    for g in range(bets.window[0], bets.window[1]):
+        bets.most[0, g] = 1.0 / (bets.means[g] - low)
+        bets.most[1, g] = 1.0 / (high - bets.means[g])
 
 
 @kernel
-def multiply(
-    x: float, bet: float, fractions: Floats, means: Floats, most: Floats, up: Floats, down: Floats, window: Ints
-) -> None:
-    """Multiply the capital of every component against every candidate of the window."""
-    first, last = window[0], window[1]
+def multiply(bets: Bets, x: float, bet: float) -> None:
+    """Multiply the capital of every component against every candidate of the window; ``bet`` is that of the last."""
+    fractions, means, most, up, down = bets.fractions, bets.means, bets.most, bets.up, bets.down
+    first, last = bets.window[0], bets.window[1]
     plug_in = fractions.shape[0] - 1
     for j in range(plug_in):
         share = fractions[j]
@@ -75,19 +90,17 @@ def total(capital: Floats, g: int) -> float:
 
 
 @kernel
-def feed_bets(
-    xs: Floats, lows: Floats, highs: Floats, fractions: Floats, means: Floats, most: Floats, up: Floats, down: Floats,
-    window: Ints, numbers: Floats, enough: float,
-) -> None:  # fmt: skip
+def feed_bets(bets: Bets, xs: Floats, lows: Floats, highs: Floats, enough: float) -> None:
     """Bet on every observation in turn; candidates against which a side has made ``enough`` leave the window."""
+    window, tally = bets.window, bets.tally
     for i in range(xs.shape[0]):
         x, low, high = xs[i], lows[i % lows.shape[0]], highs[i % highs.shape[0]]
-        if low != numbers[LOW] or high != numbers[HIGH]:
-            numbers[LOW], numbers[HIGH] = low, high
-            reach(means, low, high, window[0], window[1], most)
-        multiply(x, plug_in_bet(numbers) / (high - low), fractions, means, most, up, down, window)
-        while window[0] < window[1] and total(up, window[0]) >= enough:
+        if low != tally[LOW] or high != tally[HIGH]:
+            tally[LOW], tally[HIGH] = low, high
+            reach(bets, low, high)
+        multiply(bets, x, plug_in_bet(tally) / (high - low))
+        while window[0] < window[1] and total(bets.up, window[0]) >= enough:
             window[0] += 1
-        while window[0] < window[1] and total(down, window[1] - 1) >= enough:
+        while window[0] < window[1] and total(bets.down, window[1] - 1) >= enough:
             window[1] -= 1
-        take_note(numbers, (x - low) / (high - low))
+        take_note(tally, (x - low) / (high - low))

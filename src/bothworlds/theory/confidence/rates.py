@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.arrays import Bools, Floats
 from bothworlds.theory.confidence.checks import checked_alpha, checked_counts
+from bothworlds.theory.confidence.ends import mean_of, outer_end
 from bothworlds.theory.confidence.special import log_gamma
 
 JEFFREYS = (0.5, 0.5)
-HALVINGS = 64
 
 
 def log_rate_evidence(count: Any, total: Any, rate: Any, *, prior: tuple[float, float] = JEFFREYS) -> Floats:
@@ -48,20 +48,13 @@ def rate_interval(
     """
     depth = -math.log(checked_alpha(alpha))
     n, s = checked_counts(count, total)
-    mean = np.where(n > 0.0, s / np.maximum(n, 1.0), 0.5)
-    room = _log_mixture(n, s, prior) - depth
-    low = _end(n, s, room, np.zeros_like(mean), mean)
-    high = _end(n, s, room, np.ones_like(mean), mean)
+    mean, room = mean_of(n, s), _log_mixture(n, s, prior) - depth
+
+    def is_in(rate: Floats) -> Bools:
+        return np.asarray(_log_likelihood(n, s, rate) > room)
+
+    low, high = (outer_end(is_in, np.full_like(mean, edge), mean) for edge in (0.0, 1.0))
     return np.where(s > 0.0, low, 0.0), np.where(s < n, high, 1.0)
-
-
-def _end(n: Floats, s: Floats, room: Floats, outside: Floats, inside: Floats) -> Floats:
-    """Halve the way between a rate that is out and one that is in; return the one that is out."""
-    for _ in range(HALVINGS):
-        middle = 0.5 * (outside + inside)
-        is_in = _log_likelihood(n, s, middle) > room
-        inside, outside = np.where(is_in, middle, inside), np.where(is_in, outside, middle)
-    return outside
 
 
 def _log_mixture(n: Floats, s: Floats, prior: tuple[float, float]) -> Floats:

@@ -1,0 +1,31 @@
+"""The ends of an interval whose inside is known by a test: from a point that is out halfway to one that is in."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from bothworlds.kernels.arrays import Bools, Floats
+
+HALVINGS = 64  # what is left of [0, 1] is below the spacing of doubles near 1/2
+
+
+def mean_of(n: Floats, s: Floats) -> Floats:
+    """Return the mean s/n, which every interval contains; 1/2 without observations.
+
+    >>> mean_of(np.array([0.0, 4.0]), np.array([0.0, 1.0])).tolist()
+    [0.5, 0.25]
+    """
+    return np.where(n > 0.0, s / np.maximum(n, 1.0), 0.5)
+
+
+def outer_end(is_in: Callable[[Floats], Bools], outside: Floats, inside: Floats) -> Floats:
+    """Halve the way between points that are out and points that are in; return those that are out.
+
+    >>> outer_end(lambda m: m > 0.25, np.array([0.0]), np.array([1.0])).tolist()
+    [0.25]
+    """
+    for _ in range(HALVINGS):
+        middle = 0.5 * (outside + inside)
+        found = is_in(middle)
+        inside, outside = np.where(found, middle, inside), np.where(found, outside, middle)
+    return outside
