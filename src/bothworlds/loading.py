@@ -77,13 +77,16 @@ def load(
         if stream == "new":
             key = stream_of(header["key"], new_source())
             header = {"secret": secret_of(header["key"]), **header, "key": key}
-        ledger = Ledger.restore(header, arrays).next_life(header["key"], same_stream=stream == "same")
+        counts = _section(arrays, "counts")
+        lives = {"same_stream": stream == "same", "counted": bool(counts)}
+        ledger = Ledger.restore(header, arrays).next_life(header["key"], **lives)
         if problem is not None:
             return _rebuild_sampled(header, arrays, problem, ledger, interpreted=interpreted)
         footing = _footing(*_with_frame(header, arrays, frame, path), interpreted=interpreted)
         policy = Policy(footing, key=header["key"])
         learnt, secret = _section(arrays, "learnt"), header.get("secret")
-        policy.restore(name=header["name"], ledger=ledger, learnt=learnt, secret=secret)
+        known = {"since": header["counted_since"], **counts} if counts else None
+        policy.restore(name=header["name"], ledger=ledger, learnt=learnt, secret=secret, counts=known)
         return policy
 
 
