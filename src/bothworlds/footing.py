@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from bothworlds.errors import NumericalError, sentence
+from bothworlds.holdout import Holdout, checked_share
 from bothworlds.identity import Desk
 from bothworlds.kernels.arrays import Floats, Ints, aligned
 from bothworlds.kernels.contract import Machine, all_parts, flat_known, out_of_blocks
@@ -24,14 +25,21 @@ from bothworlds.problem.rows import header_of
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Footing:
-    """Shared by a policy, its plans and their threads. A file can leave it out: what is learnt is far smaller."""
+    """Shared by a policy, its plans and their threads. A file can leave it out: what is learnt is far smaller.
+
+    ``holdout`` is the share of decisions that are held out of the policy.
+    """
 
     algorithm: object
     problem: Problem
     machine: Machine
     interpreted: bool = False
+    holdout: float = 0.0
     desk: Desk = field(default_factory=Desk, init=False)
     _own: threading.local = field(default_factory=threading.local, init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "holdout", checked_share(self.holdout))
 
     @cached_property
     def entries(self) -> Entries:
@@ -63,10 +71,15 @@ class Footing:
         """A short hash of all of it: who has the same one decides the same with what is learnt."""
         digest = hashlib.blake2b(digest_size=16)
         said = [self.problem.fingerprint, to_plain(self.algorithm), list(self.machine.text.memory.leaves)]
+        said += [self.holdout] if self.holdout else []  # files of before there was one keep theirs
         digest.update(json.dumps(said, default=str).encode())
         for array in (*all_parts(self.machine.known), self.machine.flat_options):
             digest.update(repr(array.shape).encode() + array.tobytes())
         return digest.hexdigest()
+
+    def holdout_with(self, secret: str) -> Holdout | None:
+        """Return what decides which decisions are held out, if any are."""
+        return Holdout(self.problem, self.holdout, secret) if self.holdout else None
 
     def scratch(self) -> tuple[Floats, Floats]:
         """Return scratch space, core and rows, that no other thread has."""
@@ -124,7 +137,13 @@ class Footing:
         """Return what a file's header says of it."""
         problem = self.problem
         names = {"contexts": problem.contexts, "arms": problem.arms, "reward_range": problem.reward_range}
-        return {"algorithm": to_plain(self.algorithm), **names, "lookup": header_of(problem.rows, problem.other)}
+        held = {"holdout": self.holdout} if self.holdout else {}
+        return {
+            "algorithm": to_plain(self.algorithm),
+            **names,
+            "lookup": header_of(problem.rows, problem.other),
+            **held,
+        }
 
     def arrays(self) -> dict[str, Any]:
         """Return what a file keeps of it as arrays."""

@@ -81,7 +81,7 @@ def load(
         if problem is not None:
             return _rebuild_sampled(header, arrays, problem, ledger, interpreted=interpreted)
         footing = _footing(*_with_frame(header, arrays, frame, path), interpreted=interpreted)
-        policy = Policy(footing.algorithm, footing.problem, footing.machine, key=header["key"], interpreted=interpreted)
+        policy = Policy(footing, key=header["key"])
         learnt, secret = _section(arrays, "learnt"), header.get("secret")
         policy.restore(name=header["name"], ledger=ledger, learnt=learnt, secret=secret)
         return policy
@@ -143,7 +143,13 @@ def _footing(header: dict[str, Any], arrays: dict[str, Any], *, interpreted: boo
         **from_header(header.get("lookup", {})),
     )
     machine = algorithm.machine(problem, frame)
-    return Footing(algorithm=algorithm, problem=problem, machine=machine, interpreted=interpreted)
+    return Footing(
+        algorithm=algorithm,
+        problem=problem,
+        machine=machine,
+        interpreted=interpreted,
+        holdout=header.get("holdout", 0.0),
+    )
 
 
 def _rebuild_sampled(

@@ -40,12 +40,15 @@ class Algorithm(ABC):
     def machine(self, problem: Problem, frame: Mapping[str, Floats] | None = None) -> Machine:
         """Make the algorithm ready for a problem; ``frame`` brings back the arrays of a saved policy."""
 
-    def start(self, problem: Problem, *, rng: Seed = None, interpreted: bool = False) -> "Policy":
+    def start(self, problem: Problem, *, rng: Seed = None, interpreted: bool = False, holdout: float = 0.0) -> "Policy":
         """Begin on a problem; the same seed gives the same decisions.
 
         ``interpreted`` runs the same text without compiling it: for the debugger, some hundred times slower.
+        ``holdout`` is the share of decisions that are uniform among the arms offered, and marked: an honest yardstick
+        (`bothworlds.Policy.health`). Their feedback is counted and not learnt.
         """
-        return Policy.begin(self, problem, self.machine(problem), rng=rng, interpreted=interpreted)
+        options = {"interpreted": interpreted, "holdout": holdout}
+        return Policy.begin(self, problem, self.machine(problem), rng=rng, **options)
 
 
 class Policy:
@@ -60,16 +63,23 @@ class Policy:
     goes on with random numbers and ids of its own.
     """
 
-    def __init__(
-        self, algorithm: object, problem: Problem, machine: Machine, *, key: int, interpreted: bool = False
-    ) -> None:
-        self.algorithm = algorithm
-        self.problem = problem
+    def __init__(self, footing: Footing, *, key: int) -> None:
         self.name = uuid.uuid4().hex[:12]
-        self._footing = Footing(algorithm=algorithm, problem=problem, machine=machine, interpreted=interpreted)
-        self._machine = machine
         self._key, self._secret = key, secret_of(key)
-        self._entries = self._footing.entries
+        self._stand_on(footing)
+        self._lock = threading.RLock()
+        self._version = 0
+        self._begin_life(Ledger.begin(key))
+        with explained(packs=footing.machine.text.wide):
+            self._refresh()
+        apart_after_fork(self)
+
+    def _stand_on(self, footing: Footing) -> None:
+        """Take problem, algorithm and kernel text, with both memories as they begin."""
+        self._footing, self._machine = footing, footing.machine
+        self.algorithm, self.problem = footing.algorithm, footing.problem
+        machine, problem, key = footing.machine, footing.problem, self._key
+        self._entries = footing.entries
         self._body = body_of(machine, key)
         self._memories = tuple(memory_of(machine, self._body, side) for side in (0, 1))
         self._sides = tuple(machine.text.state_of(*memory, tuple(machine.block_sizes)) for memory in self._memories)
@@ -82,19 +92,12 @@ class Policy:
         self._carried = machine.carried
         self._direction, self._baseline = (np.zeros(count) for count in self._carried)
         self._shapes = self._direction.shape, self._baseline.shape
-        self._lock = threading.RLock()
-        self._version = 0
-        self._begin_life(Ledger.begin(key))
-        with explained(packs=machine.text.wide):
-            self._refresh()
-        apart_after_fork(self)
+        self._holdout = footing.holdout_with(self._secret)
 
     @classmethod
-    def begin(
-        cls, algorithm: object, problem: Problem, machine: Machine, *, rng: Seed, interpreted: bool = False
-    ) -> Self:
+    def begin(cls, algorithm: object, problem: Problem, machine: Machine, *, rng: Seed, **options: Any) -> Self:
         """Start an algorithm; ``rng`` is an integer, a SeedSequence, a Generator, or None for a random seed."""
-        return cls(algorithm, problem, machine, key=key_from(rng), interpreted=interpreted)
+        return cls(Footing(algorithm=algorithm, problem=problem, machine=machine, **options), key=key_from(rng))
 
     def _begin_life(self, ledger: Ledger) -> None:
         """Issue ids of another life from now on."""
@@ -161,7 +164,7 @@ class Policy:
         """
         with self._lock:
             key = stream_of(self._key, new_source())
-            made = Policy(self.algorithm, self.problem, self._machine, key=key, interpreted=self._footing.interpreted)
+            made = Policy(self._footing, key=key)
             made.restore(name=made.name, ledger=made._ledger, learnt=self.learnt())
             return made
 
@@ -204,11 +207,15 @@ class Policy:
         self._lock.acquire()  # half the time of a with statement, here and in `update`
         try:
             number, side = self._rounds.add(), self._side
+            if self._holdout is not None:
+                held = self._holdout.decided(self.name, x, self._life, number, self._version)
+                if held is not None:
+                    return held
             arm = self._entries.act(*self._body, side, x, self._key, number, direction, filled)
             pi = self._tables[side]
             propensity = pi.item(x // WIDTH, arm, x % WIDTH) if self._blocked else pi.item(x, arm)
             seen = number, x, self._contexts[x], arm, self._arms[arm], propensity
-            return decision_of((*seen, direction, baseline, self.name, self._life, self._version))
+            return decision_of((*seen, direction, baseline, self.name, self._life, self._version, False))
         finally:
             self._lock.release()
 
@@ -221,9 +228,9 @@ class Policy:
     ) -> None:
         """Learn from the loss, or the reward, of one decision or of a batch; the plan is computed once after it.
 
-        Each decision takes feedback once, by its id. No click is ``reward=0`` (with ``reward_range=(0, 1)``), not "no
-        update": leaving it out would teach the policy that every arm is clicked always. On any error nothing has
-        changed.
+        Each decision takes feedback once, by its id; that of held-out decisions is counted, and not learnt. No click is
+        ``reward=0`` (with ``reward_range=(0, 1)``), not "no update": leaving it out would teach the policy that every
+        arm is clicked always. On any error nothing has changed.
         """
         given, is_reward = one_of(loss, reward)
         if isinstance(decision, Decision):
@@ -232,8 +239,9 @@ class Policy:
             self._lock.acquire()
             try:
                 self._check(decision)
-                play = decision.context, decision.arm, value, decision.propensity, decision.direction, baseline
-                self._accept(self._entries.step(*self._body, self._side, True, True, True, *play), decision)
+                if not decision.holdout:
+                    play = decision.context, decision.arm, value, decision.propensity, decision.direction, baseline
+                    self._accept(self._entries.step(*self._body, self._side, True, True, True, *play), decision)
                 self._close(decision)
             finally:
                 self._lock.release()
@@ -270,14 +278,17 @@ class Policy:
         if not batch:
             return
         losses = checked_losses(given, is_reward=is_reward, reward_range=self.problem.reward_range)
+        held = [made.holdout for made in batch]
+        taught = [made for made in batch if not made.holdout] if True in held else batch
         with self._lock:
-            columns = self._columns(batch)
+            columns = self._columns(taught)
             if not once or columns is None or {made.policy for made in batch} != {self.name}:
                 for made in batch:
                     self._check(made, once=once)
             if not once and len({(made.source, made.round) for made in batch}) < len(batch):
                 raise ValueError("a decision stands twice in the batch; each takes feedback once")
-            self._feed(batch, losses, columns)
+            if taught:
+                self._feed(taught, losses if taught is batch else losses[~np.array(held)], columns)
             if not once:
                 for made in batch:
                     self._close(made)
@@ -337,6 +348,8 @@ class Policy:
             raise ValueError(f"{word_of(made)} {refusal}; each decision takes feedback once")
         if not (0 <= made.context < len(self._contexts) and 0 <= made.arm < len(self._arms)):
             raise ValueError(f"{word_of(made)}: no context {made.context} with an arm {made.arm}")
+        if made.holdout:
+            return
         if (made.baseline is not None) != self._has_baseline:
             raise ValueError(f"{word_of(made)}: the decision's baseline does not fit this policy")
         direction, baseline = self._shapes
@@ -386,6 +399,7 @@ class Policy:
         """Put back what a file kept (used by `bothworlds.load`)."""
         with self._lock:
             self.name, self._secret = name, secret or self._secret
+            self._holdout = self._footing.holdout_with(self._secret)
             self._begin_life(ledger)
             for part in self._machine.text.memory.learnt:
                 if part in learnt:  # what an older version of the rule did not learn yet is as at the start

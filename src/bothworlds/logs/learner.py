@@ -17,7 +17,7 @@ class Learner:
     one batch, and the log is told where it ended. A learner that begins on a log first learns the batches that stand
     there, beyond what its policy has learnt already, and finds the same versions bit for bit, or says that it does not.
     So the log is all there is to keep; a policy that is saved now and then makes restarts short. Decisions of other
-    policies are passed over.
+    policies are passed over; the rewards of held-out ones are taken, counted and not learnt.
 
     ``pace`` is how many rewards a batch has at most.
 
@@ -72,7 +72,7 @@ class Learner:
             if through is not None and end > through:
                 return
             self.offset = end
-            if isinstance(record, Row) and record.policy == self.policy.name and not record.holdout:
+            if isinstance(record, Row) and record.policy == self.policy.name:
                 made = record.decision(self.policy.problem)
                 if self.policy.takes(made):
                     self._waiting.setdefault(record.id, made)
@@ -87,7 +87,7 @@ class Learner:
         self.policy.update([made for made, _ in new], reward=[reward for _, reward in new])
 
     def step(self) -> int:
-        """Learn from rewards that have come to the log since, as one batch; return how many.
+        """Take rewards that have come to the log since, as one batch; return how many.
 
         The first time, batches that stand in the log come before.
         """
@@ -97,8 +97,9 @@ class Learner:
         self._read()
         count = len(self._new)
         if count:
-            through = self.offset
+            through, before = self.offset, self.policy.updates
             self._learn()
             policy = self.policy
-            self.log.append(Batch(version=policy.updates, digest=policy.digest, through=through, time=time.time()))
+            if policy.updates > before:  # where all were held out there is nothing that must be learnt again
+                self.log.append(Batch(version=policy.updates, digest=policy.digest, through=through, time=time.time()))
         return count

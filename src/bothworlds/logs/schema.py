@@ -76,6 +76,7 @@ class Row:
             policy=self.policy,
             source=source_of(self.id, number),
             version=self.version,
+            holdout=self.holdout,
         )
 
 
@@ -107,25 +108,30 @@ BEGINNING = f'{{"schema": "{SCHEMA}"'.encode()  # of every line, and of nothing 
 
 
 def row_of(decision: Decision, plan: Plan, *, time: float | None = None, holdout: bool = False) -> Row:
-    """Return the row of a decision that a plan has taken, with the whole row of probabilities."""
+    """Return the row of a decision that a plan has taken, with the whole row of probabilities.
+
+    That of a held-out decision is uniform among the arms offered. ``holdout`` marks a decision that you hold out
+    yourself.
+    """
     if (decision.version, decision.policy) != (plan.version, plan.policy):
         raise ValueError(
             f"the decision is of version {decision.version} of policy {decision.policy!r}, not of {plan!r}: its "
             "probabilities are not known any more"
         )
     offered = np.flatnonzero(plan.problem.available[decision.context])
+    played = plan.probabilities(decision.context)[offered].tolist()
     return Row(
         id=decision.id,
         time=clock.time() if time is None else time,
         context=decision.context_name,
         offered=tuple(plan.problem.arms[a] for a in offered),
-        probabilities=tuple(plan.probabilities(decision.context)[offered].tolist()),
+        probabilities=(decision.propensity,) * len(offered) if decision.holdout else tuple(played),
         arm=decision.arm_name,
         propensity=decision.propensity,
         policy=decision.policy,
         version=decision.version,
         digest=plan.digest,
-        holdout=holdout,
+        holdout=holdout or decision.holdout,
         direction=tuple(decision.direction.tolist()),
         baseline=None if decision.baseline is None else tuple(decision.baseline.tolist()),
     )

@@ -32,6 +32,16 @@ NO_PLAN = (
     "every context seen, so that a decision is no function of plan and id. One process decides and learns with it, in "
     "any number of threads; ids are made, and feedback is taken once for each, also after bothworlds.load"
 )
+NO_HOLDOUT = (
+    "a policy on a SampledProblem holds no decisions out and counts nothing by context, for its contexts are not "
+    "listed: keep some of the traffic away from it yourself, and compare the two"
+)
+
+
+def refuse_holdout(share: float) -> None:
+    """Refuse to hold decisions out where contexts are not listed."""
+    if share:
+        raise ValueError(NO_HOLDOUT)
 
 
 @dataclass(frozen=True, kw_only=True)
