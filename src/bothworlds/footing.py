@@ -4,7 +4,7 @@ import hashlib
 import json
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -40,6 +40,11 @@ class Footing:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "holdout", checked_share(self.holdout))
+
+    def on(self, problem: Problem) -> "Footing":
+        """Return the footing of the same algorithm on another problem."""
+        algorithm: Any = self.algorithm
+        return replace(self, problem=problem, machine=algorithm.machine(problem))
 
     @cached_property
     def entries(self) -> Entries:

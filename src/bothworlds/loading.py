@@ -8,6 +8,7 @@ from typing import Any, Literal, overload
 
 from bothworlds.algorithms.fixed import FixedPolicy
 from bothworlds.algorithms.registry import public_parts
+from bothworlds.epochs import History
 from bothworlds.footing import Footing
 from bothworlds.identity import new_source, secret_of, stream_of
 from bothworlds.ledger import Ledger
@@ -83,7 +84,9 @@ def load(
         footing = _footing(*_with_frame(header, arrays, frame, path), interpreted=interpreted)
         policy = Policy(footing, key=header["key"])
         learnt, secret = _section(arrays, "learnt"), header.get("secret")
-        policy.restore(name=header["name"], ledger=ledger, learnt=learnt, secret=secret)
+        counts = {"updates": header.get("updates"), "version": header.get("version")}
+        history = History.restore(header, arrays)
+        policy.restore(name=header["name"], ledger=ledger, learnt=learnt, secret=secret, history=history, **counts)
         return policy
 
 

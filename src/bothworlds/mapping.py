@@ -1,8 +1,9 @@
 """From the coordinates of one problem to those of another that shares pairs of contexts and arms with it.
 
-Only inner products matter, so what was learnt in the old coordinates is carried over by a matrix A with z_old = A z_new
-on every pair that both problems offer: <z_old, theta> = <z_new, A^T theta>. What shared pairs leave open, the coordinate
-of a new arm say, is where nothing is known. There A is chosen so that a new pair is taken for the mean of the others.
+Only inner products matter, so what was learnt in the old coordinates is carried over by a matrix A with z_old =
+A z_new on every pair that both problems offer: <z_old, theta> = <z_new, A^T theta>. What shared pairs leave open, the
+coordinate of a new arm say, is where nothing is known. There A is chosen so that a new pair is taken for the mean of
+the others.
 """
 
 from collections.abc import Sequence
@@ -12,6 +13,8 @@ from functools import cached_property
 import numpy as np
 
 from bothworlds.kernels.arrays import Bools, Floats, Ints
+from bothworlds.kernels.contract import Machine
+from bothworlds.problem import Problem
 
 EXACT = 1e-7  # relative to the largest coordinate: far above rounding, far below any feature that matters
 RANK = 1e-9
@@ -30,6 +33,11 @@ class Pairs:
     def places(self) -> tuple[dict[str, int], dict[str, int]]:
         """Indices of contexts and arms by name."""
         return {name: i for i, name in enumerate(self.contexts)}, {name: i for i, name in enumerate(self.arms)}
+
+
+def pairs_of(problem: Problem, machine: Machine) -> Pairs:
+    """Return what a problem offers, in the coordinates of a learner."""
+    return Pairs(contexts=problem.contexts, arms=problem.arms, offered=problem.available, z=machine.known.z)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,9 +130,9 @@ def _refuse_inexact(matrix: Floats, before: Floats, after: Floats, old: Pairs, p
     if errors[worst] > EXACT:
         x, a = old.contexts[places[0][worst]], old.arms[places[1][worst]]
         raise ValueError(
-            f"the old features of arm {a!r} in context {x!r} are not a linear function of the new ones, as those of all "
-            f"kept pairs must be (off by {errors[worst]:.2g} of the largest): what was learnt says nothing about such "
-            "features. Give an arm that has changed a new name, or start a new policy with Prior.from_rows on the log"
+            f"the old features of arm {a!r} in context {x!r} are not a linear function of the new ones, as those of "
+            f"all kept pairs must be (off by {errors[worst]:.2g} of the largest): what was learnt says nothing about "
+            "such features. Give an arm that has changed a new name, or start a new policy with Prior.from_rows"
         )
 
 

@@ -49,7 +49,7 @@ class Learner:
         """Yield the plan at the start, and that after each batch that stands in the log and is not learnt yet."""
         yield self.policy.plan()
         for batch in [record for record, _ in self.log.read() if isinstance(record, Batch)]:
-            if batch.version > self.policy.updates:
+            if batch.version > self.policy.version:
                 yield self._follow(batch)
         self._replayed = True
 
@@ -73,7 +73,7 @@ class Learner:
                 return
             self.offset = end
             if isinstance(record, Row) and record.policy == self.policy.name:
-                made = record.decision(self.policy.problem)
+                made = record.decision(self.policy.listing(record.version))
                 if self.policy.takes(made):
                     self._waiting.setdefault(record.id, made)
             elif isinstance(record, Reward) and record.id in self._waiting:
@@ -101,5 +101,5 @@ class Learner:
             self._learn()
             policy = self.policy
             if policy.updates > before:  # where all were held out there is nothing that must be learnt again
-                self.log.append(Batch(version=policy.updates, digest=policy.digest, through=through, time=time.time()))
+                self.log.append(Batch(version=policy.version, digest=policy.digest, through=through, time=time.time()))
         return count

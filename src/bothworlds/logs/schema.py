@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from bothworlds.decision import Decision
+from bothworlds.epochs import Epoch
 from bothworlds.identity import MADE, source_of
 from bothworlds.plan import Plan
 from bothworlds.problem import Problem
@@ -57,8 +58,11 @@ class Row:
     reward: float | None = None
     reward_time: float | None = None
 
-    def decision(self, problem: Problem) -> Decision:
-        """Return the decision itself, for ``policy.update``, where contexts are listed."""
+    def decision(self, problem: Problem | Epoch) -> Decision:
+        """Return the decision itself, for ``policy.update``, where contexts are listed.
+
+        Of a policy whose problem has changed, ``policy.listing(row.version)`` is the problem to give.
+        """
         if self.context is None:
             raise ValueError(f"row {self.id!r} has features and no context; its decision cannot be found in a list")
         if self.arm not in problem.arms:

@@ -91,13 +91,13 @@ TEXT = kernel_text(refresh, choose_exactly, learn, possible=possible_leverage, t
 
 def paced(options: Options, rounds: float, earlier: Earlier | None) -> dict[str, Any]:
     """Return the pace after some rounds: what it was, by the share believed, or as if plans had been undecided."""
-    first = float(first_pace(options, 1.0 + rounds))
+    first = float(first_pace(options, 1.0))
     if earlier is None:
         return {"pace": first * math.sqrt(1.0 + rounds), "entropy": rounds * options.log_arms}
-    before = float(first_pace(earlier.options, 1.0)), float(earlier.learnt["pace"][0])
-    grown = max(1.0, before[1] / before[0] * math.sqrt(earlier.share))
-    entropy = earlier.share * float(earlier.learnt["entropy"][0]) * options.log_arms / earlier.options.log_arms
-    return {"pace": first * grown, "entropy": entropy}
+    scale = first / float(first_pace(earlier.options, 1.0)) * math.sqrt(earlier.share)
+    share = earlier.share * options.log_arms / earlier.options.log_arms
+    learnt = {name: float(earlier.learnt[name][0]) for name in ("pace", "entropy")}
+    return {"pace": max(first, scale * learnt["pace"]), "entropy": share * learnt["entropy"]}
 
 
 BELIEFS = Beliefs(total="theta", paced=paced)

@@ -252,17 +252,18 @@ TEXT = kernel_text(refresh, choose_predicting, learn, possible=possible_leverage
 
 
 def paced(options: Options, rounds: float, earlier: Earlier | None) -> dict[str, Any]:
-    """Return beta after some rounds: as many times its first value as it was, by the root of the share believed.
+    """Return beta after some rounds: as many times its first value as before, by the root of the share believed.
 
     Without an earlier policy it is first sqrt(1 + rounds), that of plans which stayed undecided.
     """
     if earlier is None:
         return {"inverse_rate": options.first * math.sqrt(1.0 + rounds)}
-    grown = float(earlier.learnt["inverse_rate"][0]) / earlier.options.first * math.sqrt(earlier.share)
-    return {"inverse_rate": options.first * max(1.0, grown)}
+    scale = options.first / earlier.options.first * math.sqrt(earlier.share)
+    return {"inverse_rate": max(options.first, scale * float(earlier.learnt["inverse_rate"][0]))}
 
 
-BELIEFS = Beliefs(total="theta", gram="ridge", moment="response", paced=paced)
+SEARCH = ("start_rate", "turn", "rest")  # it goes on where it was
+BELIEFS = Beliefs(total="theta", gram="ridge", moment="response", paced=paced, kept=SEARCH)
 
 
 @dataclass(frozen=True, kw_only=True)
