@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 import bothworlds as bw
-from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.problem.storage import write_bytes
 from bothworlds.report.chart import Chart, Line
 from bothworlds.report.palette import Style
@@ -68,7 +68,7 @@ def features_of(visitor: tuple[int, ...], look: Floats) -> Floats:
     return np.concatenate([alone, look, (2 * device - 1) * look, (2 * known - 1) * look])
 
 
-def problem_of(world: World, shown: Floats) -> bw.Problem:
+def problem_of(world: World, shown: Ints) -> bw.Problem:
     """Return the problem of the banners that are shown in a month; with a column for each where it has its own."""
     features = world.features[:, shown]
     if world.own:

@@ -152,6 +152,22 @@ def test_dropped_coordinates_are_those_of_a_bayesian_regression() -> None:
     assert variance > average @ covariance @ average + 0.1
 
 
+def test_trust_is_a_share_of_rounds_and_of_plays() -> None:
+    for algorithm in (bw.LinUCB(), bw.LCTsallisINF(tuning="matched")):
+        policy = algorithm.start(named(WHOLE, [0, 1, 2]), rng=1, interpreted=True)
+        play(policy, 20)
+        before = policy.learnt()
+        policy.change(named(WHOLE, [0, 1, 2]), trust=0.5)
+        after = policy.learnt()
+        gram, moment = ("sigma", "response") if "sigma" in before else ("ridge", "response")
+        assert np.allclose(after[gram], 0.5 * before[gram] + 0.5 * np.eye(3))
+        assert np.allclose(after[moment], 0.5 * before[moment])
+        assert after["t"][0] == 11.0
+        assert policy.updates == 20
+        if "ridge" in before:
+            assert np.allclose(after["theta"], 0.5 * before["theta"])
+
+
 def test_a_feature_that_is_added_is_not_known() -> None:
     """New columns begin at zero with the variance of the start, old ones keep theirs."""
     rng = np.random.default_rng(2)

@@ -92,6 +92,9 @@ def carried_over(
         made[beliefs.total] = total if fresh == 1.0 else total + lifted(new, change, total, fresh)
     if beliefs.gram:
         gram, moment = learnt[beliefs.gram], learnt[beliefs.moment]
+        if share < 1.0:
+            gram = share * gram + (1.0 - share) * np.asarray(old.begin[beliefs.gram])
+            moment = share * moment
         made[beliefs.gram], made[beliefs.moment] = moved(gram, moment, change)
     earlier = Earlier(old.options, learnt, share)
     return {**made, **_paced(new, beliefs, rounds, earlier)}

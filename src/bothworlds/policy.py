@@ -183,7 +183,9 @@ class Policy:
         with self._lock:
             key = stream_of(self._key, new_source())
             made = Policy(self._footing, key=key)
-            made.restore(name=made.name, ledger=made._ledger, learnt=self.learnt(), updates=self.updates)
+            names = History(gone=self._history.gone)
+            learnt, updates = self.learnt(), self.updates
+            made.restore(name=made.name, ledger=made._ledger, learnt=learnt, history=names, updates=updates)
             return made
 
     def believing(self, prior: Prior | None) -> Self:
@@ -216,7 +218,8 @@ class Policy:
         problem
             What is played from now on.
         trust
-            Which share of the rounds so far is still believed: less where the world has changed as well.
+            Which share of the rounds so far is still believed, and of the plays in a regression: less where the world
+            has changed as well.
         fresh
             How far, in what its features leave open, a new arm begins behind the best of the others: 1 is where the
             mean of the others has fallen behind, 0 beside the best, so that every new arm is tried.
@@ -233,17 +236,20 @@ class Policy:
         for name, share in {"trust": trust, "fresh": fresh}.items():
             if not 0.0 <= share <= 1.0:
                 raise ValueError(f"{name} must lie between 0 and 1; got {share!r}")
+        if problem == self.problem and trust == 1.0:
+            return
+        seen = self._footing
+        new = seen.on(problem)  # a design may take long, and others decide meanwhile
         with self._lock:
-            if problem == self.problem and trust == 1.0:
-                return
             if problem.reward_range != self.problem.reward_range:
                 raise ValueError(
                     f"rewards were in {self.problem.reward_range} and would be in {problem.reward_range} now: losses "
                     "of two scales cannot be added. Keep reward_range, or start a new policy"
                 )
             old, learnt, updates = self._footing, self.learnt(), self.updates
+            if old is not seen:
+                raise ValueError("another thread has changed the problem meanwhile: one at a time does that")
             beliefs = beliefs_of(old.machine, self.algorithm)
-            new = old.on(problem)
             change = change_of(pairs_of(old.problem, old.machine), pairs_of(problem, new.machine))
             history = self._history.after(
                 old.problem, problem, change, carried=old.carried, linear=beliefs.linear, began=self._version + 1
