@@ -34,9 +34,9 @@ Made from the docstrings by `python tools/api.py algorithms > docs/each-algorith
 AT_LENGTH = ("Algorithms", "Tunings and covariances")  # groups with a page of their own
 GROUPS: dict[str, list[str]] = {
     "Problems and decisions": [
-        "Problem", "Algorithm", "Policy", "Decision", "load", "Plan", "load_plan", "SampledProblem", "SampledPolicy",
-        "TrafficMix", "DegenerateProblemWarning", "block_parameters", "stacked_parameters", "health_of", "Health",
-        "warm_up",
+        "Problem", "Algorithm", "Policy", "Decision", "load", "Plan", "load_plan", "Prior", "SampledProblem",
+        "SampledPolicy", "TrafficMix", "DegenerateProblemWarning", "block_parameters", "stacked_parameters",
+        "health_of", "Health", "warm_up",
     ],
     "Algorithms": [
         "LCTsallisINF", "RealFTRL", "FTRLLC", "RealLinExp3", "RobustLinExp3", "PerContextTsallisINF", "PerContextExp3",

@@ -36,6 +36,7 @@ from .loading import load_plan as load_plan
 from .plan import Plan as Plan
 from .policy import Algorithm as Algorithm
 from .policy import Policy as Policy
+from .prior import Prior as Prior
 from .problem import DegenerateProblemWarning as DegenerateProblemWarning
 from .problem import Problem as Problem
 from .problem import SampledProblem as SampledProblem

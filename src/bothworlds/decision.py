@@ -33,7 +33,10 @@ class Decision(NamedTuple):
     source
         Who issued the id: a life of a policy or a process with plans ("@" and random letters), or the id given.
     version
-        How many rewards the plan that decided had learnt from.
+        Which plan decided: how many rewards it had learnt from, and how often the law of contexts was changed.
+    holdout
+        Whether it was taken apart from the policy, uniformly among the arms offered (``start(..., holdout=...)``); its
+        feedback is counted and not learnt, and it carries no direction.
     """
 
     round: int
@@ -47,6 +50,7 @@ class Decision(NamedTuple):
     policy: str
     source: str
     version: int
+    holdout: bool = False
 
     @property
     def id(self) -> str:
@@ -73,15 +77,18 @@ class Decision(NamedTuple):
             "baseline": None if self.baseline is None else self.baseline.tolist(),
             "policy": self.policy,
             "version": self.version,
+            "holdout": self.holdout,
         }
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Rebuild a decision from `to_dict`, for instance from a line of a JSON log.
 
-        A line without an id, as it was written before there were ids, is that of its policy's first life.
+        A line without an id, as it was written before there were ids, is that of its policy's first life; one without
+        the mark was not held out.
         """
-        missing = [name for name in cls._fields if name not in values and name not in ("source", "version")]
+        later = ("source", "version", "holdout")
+        missing = [name for name in cls._fields if name not in values and name not in later]
         if missing:
             raise ValueError(f"not a decision: {', '.join(missing)} missing in {sorted(values)}")
         baseline, number, policy = values["baseline"], int(values["round"]), str(values["policy"])
@@ -97,6 +104,7 @@ class Decision(NamedTuple):
             policy=policy,
             source=source_of(str(values.get("id", id_of(MADE + policy, number))), number),
             version=int(values.get("version", 0)),
+            holdout=bool(values.get("holdout", False)),
         )
 
 

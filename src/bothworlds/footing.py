@@ -4,13 +4,14 @@ import hashlib
 import json
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from bothworlds.errors import NumericalError, sentence
+from bothworlds.holdout import Holdout, checked_share
 from bothworlds.identity import Desk
 from bothworlds.kernels.arrays import Floats, Ints, aligned
 from bothworlds.kernels.contract import Machine, all_parts, flat_known, out_of_blocks
@@ -19,19 +20,33 @@ from bothworlds.kernels.jit.compile import explained
 from bothworlds.kernels.status import OK
 from bothworlds.plain import to_plain
 from bothworlds.problem import Problem
-from bothworlds.problem.rows import header_of
+from bothworlds.problem.rows import from_header, header_of
+
+FRAME = "frame"
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Footing:
-    """Shared by a policy, its plans and their threads. A file can leave it out: what is learnt is far smaller."""
+    """Shared by a policy, its plans and their threads. A file can leave it out: what is learnt is far smaller.
+
+    ``holdout`` is the share of decisions that are held out of the policy.
+    """
 
     algorithm: object
     problem: Problem
     machine: Machine
     interpreted: bool = False
+    holdout: float = 0.0
     desk: Desk = field(default_factory=Desk, init=False)
     _own: threading.local = field(default_factory=threading.local, init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "holdout", checked_share(self.holdout))
+
+    def on(self, problem: Problem) -> "Footing":
+        """Return the footing of the same algorithm on another problem."""
+        algorithm: Any = self.algorithm
+        return replace(self, problem=problem, machine=algorithm.machine(problem))
 
     @cached_property
     def entries(self) -> Entries:
@@ -63,10 +78,28 @@ class Footing:
         """A short hash of all of it: who has the same one decides the same with what is learnt."""
         digest = hashlib.blake2b(digest_size=16)
         said = [self.problem.fingerprint, to_plain(self.algorithm), list(self.machine.text.memory.leaves)]
+        said += [self.holdout] if self.holdout else []  # files of before there was one keep theirs
         digest.update(json.dumps(said, default=str).encode())
         for array in (*all_parts(self.machine.known), self.machine.flat_options):
             digest.update(repr(array.shape).encode() + array.tobytes())
         return digest.hexdigest()
+
+    def as_in(self, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> "Footing":
+        """Return the footing of the same algorithm that a file says, where it has another and is saved with its frame.
+
+        A policy that was given another problem or law stands on another one.
+        """
+        if header.get("footing") == self.fingerprint or "features" not in arrays:
+            return self
+        if header.get("algorithm") != json.loads(json.dumps(to_plain(self.algorithm))):
+            return self
+        problem, frame, algorithm = problem_of(header, arrays), section(arrays, FRAME), self.algorithm
+        made: Any = algorithm
+        return replace(self, problem=problem, machine=made.machine(problem, frame))
+
+    def holdout_with(self, secret: str) -> Holdout | None:
+        """Return what decides which decisions are held out, if any are."""
+        return Holdout(self.problem, self.holdout, secret) if self.holdout else None
 
     def scratch(self) -> tuple[Floats, Floats]:
         """Return scratch space, core and rows, that no other thread has."""
@@ -124,13 +157,37 @@ class Footing:
         """Return what a file's header says of it."""
         problem = self.problem
         names = {"contexts": problem.contexts, "arms": problem.arms, "reward_range": problem.reward_range}
-        return {"algorithm": to_plain(self.algorithm), **names, "lookup": header_of(problem.rows, problem.other)}
+        held = {"holdout": self.holdout} if self.holdout else {}
+        return {
+            "algorithm": to_plain(self.algorithm),
+            **names,
+            "lookup": header_of(problem.rows, problem.other),
+            **held,
+        }
 
     def arrays(self) -> dict[str, Any]:
         """Return what a file keeps of it as arrays."""
         problem = self.problem
         parts = {"features": problem.features, "probabilities": problem.probabilities, "available": problem.available}
-        return {**parts, **{f"frame.{name}": array for name, array in self.machine.frame.items()}}
+        return {**parts, **{f"{FRAME}.{name}": array for name, array in self.machine.frame.items()}}
+
+
+def problem_of(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> Problem:
+    """Return the problem in a file."""
+    return Problem(
+        features=arrays["features"],
+        probabilities=arrays["probabilities"],
+        available=arrays["available"],
+        contexts=header["contexts"],
+        arms=header["arms"],
+        reward_range=header["reward_range"],
+        **from_header(header.get("lookup", {})),
+    )
+
+
+def section(arrays: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return the arrays whose names begin with a section's, by the rest of their names."""
+    return {key.split(".", 1)[1]: value for key, value in arrays.items() if key.startswith(f"{name}.")}
 
 
 def aligned_copy(array: Floats) -> Floats:

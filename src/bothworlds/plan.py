@@ -9,6 +9,7 @@ import numpy as np
 
 from bothworlds.decision import Decision, decision_of
 from bothworlds.footing import Footing
+from bothworlds.holdout import Holdout
 from bothworlds.identity import Lots, given_id, id_of
 from bothworlds.kernels.arrays import Floats
 from bothworlds.problem import Problem
@@ -84,8 +85,15 @@ class Plan:
     def _lots(self) -> Lots:
         return Lots(self.secret)
 
+    @cached_property
+    def _holdout(self) -> Holdout | None:
+        return self.footing.holdout_with(self.secret)
+
     def probabilities(self, context: Context | None = None) -> Floats:
-        """Return pi(. | context), shape (arms,), or the table of all contexts, shape (contexts, arms)."""
+        """Return pi(. | context), shape (arms,), or the table of all contexts, shape (contexts, arms).
+
+        Held-out decisions are not drawn from it: they are uniform among the arms offered.
+        """
         table = self._table if context is None else self._table[self.problem.context_index(context)]
         return table.copy()
 
@@ -112,13 +120,17 @@ class Plan:
 
     def _decide(self, x: int, source: str, number: int) -> Decision:
         footing, problem = self.footing, self.footing.problem
+        if self._holdout is not None:
+            held = self._holdout.decided(self.policy, x, source, number, self.version)
+            if held is not None:
+                return held
         length, further = footing.carried
         direction, baseline = np.empty(length), np.empty(further)
         memory = self._numbers, footing.known, self._rows, *footing.scratch(), footing.sizes
         arm = footing.entries.decide(*memory, x, *self._lots.drawn(id_of(source, number)), direction, baseline)
         carried = direction, baseline if footing.has_baseline else None
         seen = number, x, problem.contexts[x], arm, problem.arms[arm], self._table.item(x, arm)
-        return decision_of((*seen, *carried, self.policy, source, self.version))
+        return decision_of((*seen, *carried, self.policy, source, self.version, False))
 
     def save(self, path: str | Path, *, frame: bool = True) -> None:
         """Write the plan to an .npz file, from which any number of processes can decide (`load_plan`).
@@ -142,12 +154,15 @@ class Plan:
         write_arrays(path, header, {**arrays, **(footing.arrays() if frame else {})})
 
     def renewed(self, path: str | Path) -> "Plan":
-        """Return the plan in a file of the same policy, with or without its frame; this one if it is the same."""
+        """Return the plan in a file of the same policy, with or without its frame; this one if it is the same.
+
+        After the policy was given another problem or law of contexts, the next file must have its frame.
+        """
         header, arrays = read_arrays(path)
         header = checked_format(header, FORMAT, path)
         if header["digest"] == self.digest and header["policy"] == self.policy:
             return self
-        return plan_from(self.footing, header, arrays, path)
+        return plan_from(self.footing.as_in(header, arrays), header, arrays, path)
 
     def __reduce__(self) -> Any:
         raise TypeError("a plan goes to other processes as a file: plan.save(path), there bothworlds.load_plan(path)")
@@ -159,7 +174,11 @@ class Plan:
 def plan_from(footing: Footing, header: dict[str, object], arrays: dict[str, Floats], path: str | Path) -> Plan:
     """Build a plan from what a file says is learnt; refuse one that stands on something else, or is damaged."""
     if header["footing"] != footing.fingerprint:
-        raise ValueError(f"{path} is a plan for another problem or algorithm, or was made by another version of them")
+        raise ValueError(
+            f"{path} is a plan for another problem or algorithm, or was made by another version of them. After its "
+            "policy was given another problem or law of contexts, a server needs one plan with its frame: "
+            "plan.save(path)"
+        )
     parts = {name.partition(".")[2]: array for name, array in arrays.items() if name.startswith("learnt.")}
     core, rows = footing.planned(parts)
     plan = Plan(

@@ -9,11 +9,14 @@ from typing import Any, Self, overload
 
 import numpy as np
 
+from bothworlds.carrying import begun_with, beliefs_of, carried_over, prior_from
 from bothworlds.decision import Decision, decision_of
+from bothworlds.epochs import Epoch, History
 from bothworlds.errors import NumericalError
 from bothworlds.feedback import FEW, checked_loss, checked_losses
 from bothworlds.feeding import columns_of, damaged, failed, one_of, word_of
 from bothworlds.footing import Footing, aligned_copy
+from bothworlds.health import Health
 from bothworlds.identity import apart_after_fork, new_source, secret_of, stream_of
 from bothworlds.kernels.arithmetic import WIDTH
 from bothworlds.kernels.arrays import Floats, Ints
@@ -23,10 +26,13 @@ from bothworlds.kernels.jit.compile import explained
 from bothworlds.kernels.random import Seed, key_from
 from bothworlds.kernels.status import DAMAGED, OK
 from bothworlds.ledger import Ledger
+from bothworlds.mapping import change_of, pairs_of
 from bothworlds.plan import Plan
-from bothworlds.problem import Problem
+from bothworlds.prior import Prior
+from bothworlds.problem import Problem, TrafficMix
 from bothworlds.problem.rows import Context, Labelled
 from bothworlds.problem.storage import write_arrays
+from bothworlds.tally import Counts
 
 FORMAT = "bothworlds-policy-1"
 ONE_CONTEXT = (str, int, np.integer)
@@ -40,12 +46,23 @@ class Algorithm(ABC):
     def machine(self, problem: Problem, frame: Mapping[str, Floats] | None = None) -> Machine:
         """Make the algorithm ready for a problem; ``frame`` brings back the arrays of a saved policy."""
 
-    def start(self, problem: Problem, *, rng: Seed = None, interpreted: bool = False) -> "Policy":
+    def start(
+        self,
+        problem: Problem,
+        *,
+        rng: Seed = None,
+        interpreted: bool = False,
+        holdout: float = 0.0,
+        prior: Prior | None = None,
+    ) -> "Policy":
         """Begin on a problem; the same seed gives the same decisions.
 
         ``interpreted`` runs the same text without compiling it: for the debugger, some hundred times slower.
+        ``holdout`` is the share of decisions that are uniform among the arms offered, and marked: an honest yardstick
+        (`bothworlds.Policy.health`). Their feedback is counted and not learnt. ``prior`` is what is believed already.
         """
-        return Policy.begin(self, problem, self.machine(problem), rng=rng, interpreted=interpreted)
+        options = {"interpreted": interpreted, "holdout": holdout}
+        return Policy.begin(self, problem, self.machine(problem), rng=rng, **options).believing(prior)
 
 
 class Policy:
@@ -60,16 +77,25 @@ class Policy:
     goes on with random numbers and ids of its own.
     """
 
-    def __init__(
-        self, algorithm: object, problem: Problem, machine: Machine, *, key: int, interpreted: bool = False
-    ) -> None:
-        self.algorithm = algorithm
-        self.problem = problem
+    def __init__(self, footing: Footing, *, key: int) -> None:
         self.name = uuid.uuid4().hex[:12]
-        self._footing = Footing(algorithm=algorithm, problem=problem, machine=machine, interpreted=interpreted)
-        self._machine = machine
         self._key, self._secret = key, secret_of(key)
-        self._entries = self._footing.entries
+        self._stand_on(footing)
+        self._count_with(Counts((len(self._contexts), len(self._arms))))
+        self._lock = threading.RLock()
+        self._version = 0
+        self._history, self._believed = History(), 0
+        self._begin_life(Ledger.begin(key))
+        with explained(packs=footing.machine.text.wide):
+            self._refresh()
+        apart_after_fork(self)
+
+    def _stand_on(self, footing: Footing) -> None:
+        """Take problem, algorithm and kernel text, with both memories as they begin."""
+        self._footing, self._machine = footing, footing.machine
+        self.algorithm, self.problem = footing.algorithm, footing.problem
+        machine, problem, key = footing.machine, footing.problem, self._key
+        self._entries = footing.entries
         self._body = body_of(machine, key)
         self._memories = tuple(memory_of(machine, self._body, side) for side in (0, 1))
         self._sides = tuple(machine.text.state_of(*memory, tuple(machine.block_sizes)) for memory in self._memories)
@@ -82,23 +108,20 @@ class Policy:
         self._carried = machine.carried
         self._direction, self._baseline = (np.zeros(count) for count in self._carried)
         self._shapes = self._direction.shape, self._baseline.shape
-        self._lock = threading.RLock()
-        self._version = 0
-        self._begin_life(Ledger.begin(key))
-        with explained(packs=machine.text.wide):
-            self._refresh()
-        apart_after_fork(self)
+        self._holdout = footing.holdout_with(self._secret)
 
     @classmethod
-    def begin(
-        cls, algorithm: object, problem: Problem, machine: Machine, *, rng: Seed, interpreted: bool = False
-    ) -> Self:
+    def begin(cls, algorithm: object, problem: Problem, machine: Machine, *, rng: Seed, **options: Any) -> Self:
         """Start an algorithm; ``rng`` is an integer, a SeedSequence, a Generator, or None for a random seed."""
-        return cls(algorithm, problem, machine, key=key_from(rng), interpreted=interpreted)
+        return cls(Footing(algorithm=algorithm, problem=problem, machine=machine, **options), key=key_from(rng))
 
     def _begin_life(self, ledger: Ledger) -> None:
         """Issue ids of another life from now on."""
         self._ledger, self._rounds, self._life = ledger, ledger.rounds, ledger.life
+
+    def _count_with(self, counts: Counts) -> None:
+        """Go on with counts of decisions and answers."""
+        self._counts, self._decided = counts, counts.own.decided
 
     def set_apart(self) -> None:
         """Go on with ids and random numbers of its own, in a process that was forked off the owner's."""
@@ -114,7 +137,12 @@ class Policy:
     @property
     def updates(self) -> int:
         """How many decisions were answered."""
-        return int(self._sides[self._side].t[0]) - 1
+        return int(self._sides[self._side].t[0]) - 1 - self._believed
+
+    @property
+    def version(self) -> int:
+        """Which plan decides now: one more with every answer that was learnt, and with every change of the problem."""
+        return self._version
 
     @property
     def open_rounds(self) -> int:
@@ -161,9 +189,130 @@ class Policy:
         """
         with self._lock:
             key = stream_of(self._key, new_source())
-            made = Policy(self.algorithm, self.problem, self._machine, key=key, interpreted=self._footing.interpreted)
-            made.restore(name=made.name, ledger=made._ledger, learnt=self.learnt())
+            made = Policy(self._footing, key=key)
+            names = History(gone=self._history.gone)
+            learnt, updates = self.learnt(), self.updates
+            made.restore(name=made.name, ledger=made._ledger, learnt=learnt, history=names, updates=updates)
             return made
+
+    def believing(self, prior: Prior | None) -> Self:
+        """Begin with a prior, before any feedback (used by ``algorithm.start``)."""
+        if prior is not None:
+            beliefs = beliefs_of(self._machine, self.algorithm)
+            self._begin_with(begun_with(self._machine, beliefs, self.problem, prior), updates=0)
+        return self
+
+    def prior(self) -> Prior:
+        """Return what was learnt, in the features of the problem: for another policy, or another algorithm."""
+        with self._lock:
+            beliefs = beliefs_of(self._machine, self.algorithm)
+            return prior_from(self._machine, beliefs, self.problem, self.learnt(), self.probabilities())
+
+    def change(self, problem: Problem, *, trust: float = 1.0, fresh: float = 0.0) -> None:
+        """Go on with another problem: arms and contexts come and go, name, ids, secret and what is open stay.
+
+        What is learnt is carried over by features: those of every pair of a context and an arm that both problems have,
+        by their names, must be the same up to a linear map, one for all, that is found here. A new arm begins where its
+        features put it, and in what they leave open (a column of its own, say) at the mean of the others; it is
+        explored. Feedback of decisions that are open is taken, and learnt where their context and arm are still there.
+        A name is that of one arm for all time. Plans of now have a higher version than all before; servers need a new
+        file of a plan, with its frame.
+
+        Rates and certificates begin anew, with what was learnt as a prior: docs/theory.md says what is proved.
+
+        Parameters
+        ----------
+        problem
+            What is played from now on.
+        trust
+            Which share of the rounds so far is still believed, and of the plays in a regression: less where the world
+            has changed as well.
+        fresh
+            How far, in what its features leave open, a new arm begins behind the best of the others: 1 is where the
+            mean of the others has fallen behind, 0 beside the best, so that every new arm is tried.
+
+        >>> from bothworlds import LCTsallisINF
+        >>> problem = Problem.from_sample(["mobile", "desktop"], arms=["red", "blue"], reward_range=(0, 1))
+        >>> policy = LCTsallisINF(tuning="adaptive").start(problem, rng=7)
+        >>> decision = policy.act("mobile")
+        >>> policy.change(Problem.from_sample(["mobile", "desktop"], arms=["blue", "green"], reward_range=(0, 1)))
+        >>> policy.update(decision, reward=1)
+        >>> policy.problem.arms, policy.probabilities("mobile").tolist()
+        (('blue', 'green'), [0.5, 0.5])
+        """
+        for name, share in {"trust": trust, "fresh": fresh}.items():
+            if not 0.0 <= share <= 1.0:
+                raise ValueError(f"{name} must lie between 0 and 1; got {share!r}")
+        if problem == self.problem and trust == 1.0:
+            return
+        seen = self._footing
+        new = seen.on(problem)  # a design may take long, and others decide meanwhile
+        with self._lock:
+            if problem.reward_range != self.problem.reward_range:
+                raise ValueError(
+                    f"rewards were in {self.problem.reward_range} and would be in {problem.reward_range} now: losses "
+                    "of two scales cannot be added. Keep reward_range, or start a new policy"
+                )
+            old, learnt, updates = self._footing, self.learnt(), self.updates
+            if old is not seen:
+                raise ValueError("another thread has changed the problem meanwhile: one at a time does that")
+            beliefs = beliefs_of(old.machine, self.algorithm)
+            change = change_of(pairs_of(old.problem, old.machine), pairs_of(problem, new.machine))
+            history = self._history.after(
+                old.problem, problem, change, carried=old.carried, linear=beliefs.linear, began=self._version + 1
+            )
+            begun = carried_over(old.machine, learnt, new.machine, beliefs, change, trust=trust, fresh=fresh)
+            self._stand_on(new)
+            try:
+                self._begin_with(begun, updates=updates)
+            except NumericalError:
+                self._stand_on(old)
+                self._begin_with(learnt, updates=updates)
+                raise
+            self._history, self._version = history, history.began
+            self._count_with(self._counts.moved(old.problem, problem))
+
+    def _begin_with(self, learnt: Mapping[str, Any], *, updates: int) -> None:
+        """Put in what is learnt, and compute the plan; ``updates`` decisions were answered so far."""
+        for part, value in learnt.items():
+            put(self._machine, self._body, self._side, part, value)
+        self._refresh()
+        self._believed = int(self._sides[self._side].t[0]) - 1 - updates
+
+    def change_probabilities(self, probabilities: Any) -> None:
+        """Go on under another law of contexts: `change` to ``problem.with_probabilities(probabilities)``.
+
+        Estimated losses stay what they were, up to rounding; exploration, coordinates and covariance are those of the
+        law. Open decisions stay open: each is unbiased under the law of its moment, and is learnt as such. The version
+        is one higher. The same law again is no change, but contexts are counted anew from here on.
+        """
+        problem = self.problem.with_probabilities(probabilities)
+        self.change(problem)
+        with self._lock:
+            self._counts.begin_law()
+
+    def follow(self, mix: TrafficMix) -> TrafficMix:
+        """Let a traffic mix observe the contexts that came since the present law was given, and take its law.
+
+        Returns the mix after that; say it every hour, not with every decision: each law is a plan of its own. Contexts
+        count when they are decided, those of plans and of given ids when they are answered.
+
+        >>> from bothworlds import LinUCB
+        >>> problem = Problem.from_sample(["mobile", "desktop"], arms=["red", "blue"])
+        >>> policy, mix = LinUCB().start(problem, rng=7), TrafficMix.estimated(problem.probabilities, strength=10)
+        >>> decisions = policy.act(["mobile"] * 80 + ["desktop"] * 10)
+        >>> mix = policy.follow(mix)
+        >>> policy.problem.probabilities.tolist(), policy.version
+        ([0.85, 0.15], 1)
+        """
+        with self._lock:
+            seen = mix.observe(self._counts.visits())
+        self.change_probabilities(seen.probabilities)
+        return seen
+
+    def listing(self, version: int) -> Problem | Epoch:
+        """Return names of contexts and arms as they were when a version decided, for rows of a log."""
+        return self.problem if version >= self._history.began else self._history.epoch_of(version)
 
     def __reduce__(self) -> Any:
         raise TypeError(
@@ -188,27 +337,36 @@ class Policy:
         Without ``id`` the decision counts a round, and is drawn from the policy's stream of random numbers. With it,
         it counts none, and is what ``policy.plan().act(context, id=id)`` decides.
         """
+        problem = self.problem
         if isinstance(context, ONE_CONTEXT) and id is None:
-            return self._act(self.problem.context_index(context))
-        found = self.problem.context_indices(context)
+            return self._act(problem.context_index(context), problem)
+        found = problem.context_indices(context)
         if id is None:
-            return [self._act(x) for x in found] if isinstance(found, list) else self._act(found)
+            return [self._act(x, problem) for x in found] if isinstance(found, list) else self._act(found, problem)
         if isinstance(found, list):
             raise ValueError("an id is that of one decision; give one context with it")
         return self.plan().act(found, id=id)
 
-    def _act(self, x: int) -> Decision:
-        direction = empty(self._carried[0])
-        baseline = empty(self._carried[1]) if self._has_baseline else None
-        filled = self._baseline if baseline is None else baseline
+    def _act(self, x: int, problem: Problem) -> Decision:
         self._lock.acquire()  # half the time of a with statement, here and in `update`
         try:
+            if problem is not self.problem:  # which another thread has changed since the context was found
+                x = self.problem.context_index(problem.contexts[x])
+            direction = empty(self._carried[0])
+            baseline = empty(self._carried[1]) if self._has_baseline else None
+            filled = self._baseline if baseline is None else baseline
             number, side = self._rounds.add(), self._side
+            if self._holdout is not None:
+                held = self._holdout.decided(self.name, x, self._life, number, self._version)
+                if held is not None:
+                    self._counts.held.decided[x][held.arm] += 1
+                    return held
             arm = self._entries.act(*self._body, side, x, self._key, number, direction, filled)
+            self._decided[x][arm] += 1
             pi = self._tables[side]
             propensity = pi.item(x // WIDTH, arm, x % WIDTH) if self._blocked else pi.item(x, arm)
             seen = number, x, self._contexts[x], arm, self._arms[arm], propensity
-            return decision_of((*seen, direction, baseline, self.name, self._life, self._version))
+            return decision_of((*seen, direction, baseline, self.name, self._life, self._version, False))
         finally:
             self._lock.release()
 
@@ -221,20 +379,21 @@ class Policy:
     ) -> None:
         """Learn from the loss, or the reward, of one decision or of a batch; the plan is computed once after it.
 
-        Each decision takes feedback once, by its id. No click is ``reward=0`` (with ``reward_range=(0, 1)``), not "no
-        update": leaving it out would teach the policy that every arm is clicked always. On any error nothing has
-        changed.
+        Each decision takes feedback once, by its id; that of held-out decisions is counted, and not learnt. No click is
+        ``reward=0`` (with ``reward_range=(0, 1)``), not "no update": leaving it out would teach the policy that every
+        arm is clicked always. On any error nothing has changed.
         """
         given, is_reward = one_of(loss, reward)
         if isinstance(decision, Decision):
             value = self._loss(given, is_reward=is_reward)
-            baseline = self._baseline if decision.baseline is None else decision.baseline
             self._lock.acquire()
             try:
-                self._check(decision)
-                play = decision.context, decision.arm, value, decision.propensity, decision.direction, baseline
-                self._accept(self._entries.step(*self._body, self._side, True, True, True, *play), decision)
-                self._close(decision)
+                now = self._checked(decision)
+                if now is not None and not now.holdout:
+                    baseline = self._baseline if now.baseline is None else now.baseline
+                    play = now.context, now.arm, value, now.propensity, now.direction, baseline
+                    self._accept(self._entries.step(*self._body, self._side, True, True, True, *play), now)
+                self._close(decision, now, value)
             finally:
                 self._lock.release()
         elif isinstance(decision, Mapping):
@@ -271,23 +430,43 @@ class Policy:
             return
         losses = checked_losses(given, is_reward=is_reward, reward_range=self.problem.reward_range)
         with self._lock:
-            columns = self._columns(batch)
-            if not once or columns is None or {made.policy for made in batch} != {self.name}:
+            late = min(made.version for made in batch) < self._history.began
+            now = [self._checked(made, once=once) for made in batch] if late else batch
+            taught = [made for made in now if made is not None and not made.holdout]
+            columns = self._columns(taught)
+            sure = once and columns is not None and len(taught) == len(batch)
+            if not late and not (sure and {made.policy for made in batch} == {self.name}):
                 for made in batch:
-                    self._check(made, once=once)
+                    self._checked(made, once=once)
             if not once and len({(made.source, made.round) for made in batch}) < len(batch):
                 raise ValueError("a decision stands twice in the batch; each takes feedback once")
-            self._feed(batch, losses, columns)
-            if not once:
-                for made in batch:
-                    self._close(made)
+            if taught:
+                heard = [made is not None and not made.holdout for made in now]
+                self._feed(taught, losses[np.array(heard)], columns)
+            self._close_all(batch, now, losses, once=once)
 
-    def _close(self, made: Decision) -> None:
-        """Note that a decision was answered."""
+    def _close(self, made: Decision, now: Decision | None, loss: float) -> None:
+        """Note that a decision was answered, and count it as one of the present problem."""
+        strange = made.source != self._life and not self._ledger.counted(made)
         if made.source == self._life:
             self._rounds.close(made.round)
         else:
             self._ledger.close(made)
+        if now is not None:
+            x, arm, tally = now.context, now.arm, self._counts.held if now.holdout else self._counts.own
+            tally.decided[x][arm] += strange
+            tally.answered[x][arm] += 1
+            tally.losses[x][arm] += loss
+
+    def _close_all(self, batch: list[Decision], now: Sequence[Decision | None], losses: Floats, *, once: bool) -> None:
+        """Note that decisions were answered, unless that is known elsewhere, and count them."""
+        if not once:
+            for made, present, loss in zip(batch, now, losses.tolist(), strict=True):
+                self._close(made, present, loss)
+            return
+        life, counted = self._life, self._ledger.counted
+        strange = [made.source != life and not counted(made) for made in batch]
+        self._counts.answer_all(now, losses, strange)
 
     def _columns(self, batch: list[Decision]) -> Any:
         """Return a batch as columns, or None where some do not fit, or where they are few."""
@@ -328,21 +507,31 @@ class Policy:
     def _loss(self, given: Any, *, is_reward: bool) -> float:
         return checked_loss(given, is_reward=is_reward, reward_range=self.problem.reward_range)
 
-    def _check(self, made: Decision, *, once: bool = False) -> None:
-        """Refuse a decision that is not this policy's, not open (unless it is known to come once), or damaged."""
+    def _checked(self, made: Decision, *, once: bool = False) -> Decision | None:
+        """Refuse a decision that is not this policy's, not open (unless it is known to come once), or damaged.
+
+        Return it as one of the present problem, or None if its context or arm is gone.
+        """
         if made.policy != self.name:
             raise ValueError(f"the decision is of policy {made.policy!r}, this is {self.name!r}: give it to that one")
         own = made.source == self._life and made.round in self._rounds
         if not (own or once) and (refusal := self._ledger.refusal(made)):
             raise ValueError(f"{word_of(made)} {refusal}; each decision takes feedback once")
+        if made.version < self._history.began:
+            return self._history.today(made, self.problem)
         if not (0 <= made.context < len(self._contexts) and 0 <= made.arm < len(self._arms)):
             raise ValueError(f"{word_of(made)}: no context {made.context} with an arm {made.arm}")
+        if self._arms[made.arm] != made.arm_name:
+            raise ValueError(f"{word_of(made)}: arm {made.arm} is {self._arms[made.arm]!r} and not {made.arm_name!r}")
+        if made.holdout:
+            return made
         if (made.baseline is not None) != self._has_baseline:
             raise ValueError(f"{word_of(made)}: the decision's baseline does not fit this policy")
         direction, baseline = self._shapes
         if made.direction.shape != direction or (made.baseline is not None and made.baseline.shape != baseline):
             counts = "{} and {}".format(*self._carried)
             raise ValueError(f"{word_of(made)}: direction or baseline damaged, they need {counts} numbers")
+        return made
 
     def _refresh(self) -> None:
         """Compute the plan from what is learnt."""
@@ -376,22 +565,59 @@ class Policy:
         with self._lock:
             footing = self._footing
             own = {"format": FORMAT, "name": self.name, "key": self._key, "secret": self._secret}
-            header = {**own, "footing": footing.fingerprint, **self._ledger.header()}
-            arrays = {**self._ledger.arrays(), **{f"learnt.{name}": part for name, part in self.learnt().items()}}
+            told = {"updates": self.updates, "version": self._version, **self._history.header()}
+            header = {**own, "footing": footing.fingerprint, **self._ledger.header(), **self._counts.header(), **told}
+            learnt = {f"learnt.{name}": part for name, part in self.learnt().items()}
+            arrays = {**self._ledger.arrays(), **self._counts.arrays(), **self._history.arrays(), **learnt}
         if frame:
             header, arrays = {**header, **footing.header()}, {**arrays, **footing.arrays()}
         write_arrays(path, header, arrays)
 
-    def restore(self, *, name: str, ledger: Ledger, learnt: dict[str, Floats], secret: str | None = None) -> None:
-        """Put back what a file kept (used by `bothworlds.load`)."""
+    def restore(
+        self,
+        *,
+        name: str,
+        ledger: Ledger,
+        learnt: dict[str, Floats],
+        secret: str | None = None,
+        history: History | None = None,
+        updates: int | None = None,
+        version: int | None = None,
+        counts: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Put back what a file kept (used by `bothworlds.load`); without counts, counting begins now."""
         with self._lock:
             self.name, self._secret = name, secret or self._secret
+            self._holdout = self._footing.holdout_with(self._secret)
             self._begin_life(ledger)
             for part in self._machine.text.memory.learnt:
                 if part in learnt:  # what an older version of the rule did not learn yet is as at the start
                     put(self._machine, self._body, self._side, part, learnt[part])
             self._refresh()
-            self._version = self.updates
+            self._history = self._history if history is None else history
+            self._believed = 0 if updates is None else self.updates + self._believed - updates
+            self._version = self.updates if version is None else version
+            since = self.updates if counts is None else counts["since"]
+            self._count_with(Counts((len(self._contexts), len(self._arms)), since=since, kept=counts))
+
+    def health(self, *, alpha: float = 0.05) -> Health:
+        """Tell how the policy is doing, from what it has counted: decisions and rewards by arm and context.
+
+        Intervals hold at any time, all together with probability 1 - alpha. Decisions that were held out are counted
+        apart: what the policy earns more than uniform play is the reading ``gain``.
+
+        >>> from bothworlds import FixedPolicy
+        >>> problem = Problem.from_sample(["mobile", "desktop"], arms=["red", "blue"], reward_range=(0, 1))
+        >>> policy = FixedPolicy([[0.9, 0.1], [0.2, 0.8]]).start(problem, rng=7, holdout=0.2)
+        >>> for i in range(1000):
+        ...     decision = policy.act(i % 2)
+        ...     policy.update(decision, reward=decision.arm == decision.context)
+        >>> print(policy.health().gain)
+          gain: the policy earns more than uniform play: 0.386, between 0.138 and 0.604 a decision, at any time
+        """
+        with self._lock:
+            pi, holds_out = self.probabilities(), self._footing.holdout > 0.0
+            return self._counts.health(self.problem, pi, alpha=alpha, holds_out=holds_out)
 
     def __repr__(self) -> str:
         return f"Policy({self.algorithm}, {self.rounds} rounds, {self.updates} updates)"

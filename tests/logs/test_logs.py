@@ -146,13 +146,13 @@ def test_a_learner_finds_the_same_versions_again_from_any_file() -> None:
         Learner(bw.load("start.npz"), Log("changed.jsonl")).step()
 
 
-def test_a_learner_passes_over_others_and_holdouts() -> None:
+def test_a_learner_passes_over_others_and_does_not_learn_what_was_held_out() -> None:
     policy, log = world()
     other, _ = world()
     for one, holdout in ((policy, True), (other, False), (policy, False)):
         made = one.plan().act(0)
         log.append(row_of(made, one.plan(), holdout=holdout), Reward(id=made.id, time=1.0, reward=1.0))
-    assert Learner(policy, log).step() == 1
+    assert Learner(policy, log).step() == 2
     assert policy.updates == 1
 
 

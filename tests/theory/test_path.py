@@ -1,5 +1,6 @@
 """The FTRL inequality on recorded paths: always for estimated losses, in the mean for the regret."""
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from bothworlds.theory import lemmas
 from bothworlds.theory.bounds import tsallis
 from bothworlds.theory.bounds.facts import facts_of
 from bothworlds.theory.bounds.own import tsallis_rates
-from bothworlds.theory.path import PathTerms, divergence, path_terms, regulariser
+from bothworlds.theory.path import PathTerms, divergence, path_terms, prior_excess, regulariser
 from worlds import coordinates, random_problem
 
 
@@ -80,6 +81,69 @@ def test_the_inequality_holds_on_every_path(algorithm: bw.LCTsallisINF | bw.Real
         scale = np.abs(terms.regret).max() + np.abs(terms.bound).max()
         assert (terms.slack >= -1e-9 * scale).all()
         assert (terms.penalty >= -1e-9 * scale).all()
+
+
+@pytest.mark.parametrize("tuning", ["paper", "certified"])
+def test_the_inequality_holds_with_a_prior(tuning: str) -> None:
+    """For every context and arm, with what the prior adds, right or wrong as it may be."""
+    for seed in range(4):
+        problem = random_problem(seed, S=3, K=4, d=3)
+        thetas = switching(problem, 60, seed)
+        information = np.eye(problem.features.shape[2])
+        prior = bw.Prior(theta=(1 - 2 * (seed % 2)) * thetas[0], information=information, rounds=80)
+        policy = bw.LCTsallisINF(tuning=tuning).start(problem, rng=seed, interpreted=True, prior=prior)  # type: ignore[arg-type]
+        believed = policy._machine.known.z @ policy.state.theta
+        path = record(policy, thetas, seed=seed)
+        terms, excess = path.terms(0.5), prior_excess(believed, path.points[0])
+        scale = np.abs(terms.regret).max() + np.abs(terms.bound).max()
+        assert (terms.slack + excess >= -1e-9 * scale).all()
+        assert (excess <= believed - believed.min(axis=1, keepdims=True) + 1e-9).all()
+
+
+def test_without_the_prior_s_part_the_inequality_breaks() -> None:
+    """The negative control: a wrong prior of 50 for arm 0, thirty rounds in which arm 1 is better by 2."""
+    prior, losses = np.array([[0.0, 50.0]]), np.tile([1.0, -1.0], (30, 1, 1))
+    sums = prior[None] + np.concatenate([np.zeros((1, 1, 2)), np.cumsum(losses, axis=0)])
+    points = np.array([[bw.ftrl_point(row[0], learning_rate=0.5)] for row in sums])
+    terms = path_terms(points=points, rates=np.full(31, 0.5), estimates=losses)
+    assert terms.slack.min() < -10.0  # -40 measured
+    assert (terms.slack + prior_excess(prior, points[0])).min() >= 0.0
+
+
+def test_the_regret_obeys_it_with_a_prior_by_enumeration() -> None:
+    """E regret <= E[stability + penalty + 2 sum gamma] + prior excess, exactly: all plays of three rounds."""
+    problem = bw.Problem(features=[[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.5], [0.5, 1.0]]], probabilities=[0.4, 0.6])
+    losses = problem.features @ np.array([[0.5, -0.5], [-0.4, 0.6], [0.7, 0.1]]).T
+    prior = bw.Prior(theta=[0.3, -0.2], information=np.eye(2), rounds=40)
+    g = problem.probabilities
+    totals = dict.fromkeys(itertools.product(range(2), repeat=2), 0.0)
+    pairs = list(itertools.product(range(2), range(2)))
+    for plays in itertools.product(pairs, repeat=3):
+        policy = bw.LCTsallisINF().start(problem, rng=0, interpreted=True, prior=prior)
+        z, state = policy._machine.known.z, policy.state
+        believed, weight, points, rates, estimates = z @ state.theta, 1.0, [], [], []
+        regret = dict.fromkeys(totals, 0.0)
+        explored = 0.0
+        for t, (x, a) in enumerate(plays):
+            state, pi = policy.state, policy.probabilities()
+            points.append(state.q.copy())
+            rates.append(state.rates[0])
+            explored += 2.0 * state.rates[1]
+            for u in regret:
+                regret[u] += float(g @ ((pi * losses[:, :, t]).sum(axis=1) - losses[range(2), u, t]))
+            weight *= g[x] * pi[x, a]
+            direction = np.linalg.solve(np.einsum("x,xa,xai,xaj->ij", g, pi, z, z), z[x, a])
+            made = policy.act(x)._replace(arm=a, arm_name=str(a), propensity=pi[x, a], direction=direction)
+            policy.update(made, loss=losses[x, a, t])
+            estimates.append(z @ (policy.state.theta - state.theta))
+        points.append(policy.state.q.copy())
+        rates.append(policy.state.rates[0])
+        terms = path_terms(points=np.array(points), rates=np.array(rates), estimates=np.array(estimates))
+        excess = prior_excess(believed, points[0])
+        for u in totals:
+            right = g @ (terms.bound + excess[range(2), u]) + explored
+            totals[u] += float(weight * (right - regret[u]))
+    assert min(totals.values()) >= 0.0
 
 
 def test_points_that_are_not_of_ftrl_break_it() -> None:

@@ -5,8 +5,9 @@ from typing import overload
 
 from bothworlds.kernels.random import Seed
 from bothworlds.policy import Algorithm, Policy
+from bothworlds.prior import Prior
 from bothworlds.problem import Problem, SampledProblem
-from bothworlds.sampled import Rule, SampledPolicy
+from bothworlds.sampled import Rule, SampledPolicy, refuse_holdout
 
 
 class OnSamples(Algorithm):
@@ -17,16 +18,35 @@ class OnSamples(Algorithm):
         """Return the rates for contexts that are not listed."""
 
     @overload
-    def start(self, problem: Problem, *, rng: Seed = None, interpreted: bool = False) -> Policy: ...
+    def start(
+        self,
+        problem: Problem,
+        *,
+        rng: Seed = None,
+        interpreted: bool = False,
+        holdout: float = 0.0,
+        prior: Prior | None = None,
+    ) -> Policy: ...
     @overload
     def start(self, problem: SampledProblem, *, rng: Seed = None, interpreted: bool = False) -> SampledPolicy: ...
     def start(
-        self, problem: Problem | SampledProblem, *, rng: Seed = None, interpreted: bool = False
+        self,
+        problem: Problem | SampledProblem,
+        *,
+        rng: Seed = None,
+        interpreted: bool = False,
+        holdout: float = 0.0,
+        prior: Prior | None = None,
     ) -> Policy | SampledPolicy:
         """Begin on a problem; the same seed gives the same decisions.
 
         ``interpreted`` runs the same text without compiling it: for the debugger, some hundred times slower.
+        ``holdout`` is the share of decisions that are uniform among the arms offered, and marked; their feedback is
+        counted and not learnt. ``prior`` is what is believed already. Contexts that are not listed can have neither.
         """
         if isinstance(problem, SampledProblem):
+            refuse_holdout(holdout)
+            if prior is not None:
+                raise ValueError("a prior is for a problem that lists its contexts: start without one here")
             return SampledPolicy.begin(self, problem, self.sampled_rule(problem), rng=rng, interpreted=interpreted)
-        return Policy.begin(self, problem, self.machine(problem), rng=rng, interpreted=interpreted)
+        return super().start(problem, rng=rng, interpreted=interpreted, holdout=holdout, prior=prior)

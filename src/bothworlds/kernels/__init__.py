@@ -24,7 +24,18 @@ from bothworlds.kernels.arithmetic import (
     where,
 )
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.contract import Draw, KernelText, Known, Machine, Play, even_play, kernel_text, known_of
+from bothworlds.kernels.contract import (
+    Beliefs,
+    Draw,
+    Earlier,
+    KernelText,
+    Known,
+    Machine,
+    Play,
+    even_play,
+    kernel_text,
+    known_of,
+)
 from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.layout import carries, given, learnt, planned, recalled, scratch
 from bothworlds.kernels.plan import choose_only, draw_arm
@@ -34,7 +45,9 @@ __all__ = [
     "NOT_FINITE",
     "NOT_POSITIVE",
     "OK",
+    "Beliefs",
     "Draw",
+    "Earlier",
     "Floats",
     "KernelText",
     "Known",

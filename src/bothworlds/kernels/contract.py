@@ -164,6 +164,32 @@ def flat_known(known: Known, *, wide: bool = False) -> Floats:
     return out
 
 
+class Beliefs(NamedTuple):
+    """What a learner can be told before its first round, by the names of fields of its state; declared beside it.
+
+    ``total`` is Theta, the sum of estimates, which n rounds with a mean of theta have brought to n theta. ``gram`` and
+    ``moment`` are those of a ridge regression. ``paced(options, rounds, earlier)`` has the fields that rates follow,
+    after that many rounds; ``earlier`` is what a policy had learnt before, with its options and the share of its rounds
+    that is still believed, or None. ``kept`` are fields that another problem does not change. ``linear``: what
+    decisions carry are vectors in the learner's coordinates.
+    """
+
+    total: str = ""
+    gram: str = ""
+    moment: str = ""
+    paced: Callable[..., Mapping[str, Any]] | None = None
+    kept: tuple[str, ...] = ()
+    linear: bool = True
+
+
+class Earlier(NamedTuple):
+    """What a policy had learnt on an earlier problem: its options, what was learnt, and which share is believed."""
+
+    options: Any
+    learnt: Mapping[str, Floats]
+    share: float
+
+
 def no_seed(key: Any) -> Mapping[str, Any]:
     """Return what a state needs of its stream, for algorithms whose plans are not drawn: nothing."""
     return {}
@@ -177,7 +203,7 @@ class Machine:
     at one. ``seeded(key)`` has what depends on the stream of random numbers, for an algorithm whose plans are drawn;
     the key is that of the policy or of the replication, or an array of them, one for each lane. ``frame`` has the
     arrays from which the same machine can be built again. ``policies`` is how many are listed, where there is an entry
-    for each.
+    for each. ``beliefs`` says what of the state a prior can fill, None that there is no such thing.
     """
 
     text: KernelText
@@ -187,6 +213,7 @@ class Machine:
     seeded: Callable[[Any], Mapping[str, Any]] = no_seed
     frame: Mapping[str, Floats] = field(default_factory=dict)
     policies: int = 0
+    beliefs: Beliefs | None = None
 
     @property
     def sizes(self) -> Sizes:

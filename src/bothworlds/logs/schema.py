@@ -1,4 +1,4 @@
-"""What stands in a log: decisions, rewards, and where batches of learning end."""
+"""What stands in a log: decisions, rewards, where batches of learning end, and new laws of contexts."""
 
 import json
 import time as clock
@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from bothworlds.decision import Decision
+from bothworlds.epochs import Epoch
 from bothworlds.identity import MADE, source_of
 from bothworlds.plan import Plan
 from bothworlds.problem import Problem
@@ -57,8 +58,11 @@ class Row:
     reward: float | None = None
     reward_time: float | None = None
 
-    def decision(self, problem: Problem) -> Decision:
-        """Return the decision itself, for ``policy.update``, where contexts are listed."""
+    def decision(self, problem: Problem | Epoch) -> Decision:
+        """Return the decision itself, for ``policy.update``, where contexts are listed.
+
+        Of a policy whose problem has changed, ``policy.listing(row.version)`` is the problem to give.
+        """
         if self.context is None:
             raise ValueError(f"row {self.id!r} has features and no context; its decision cannot be found in a list")
         if self.arm not in problem.arms:
@@ -76,6 +80,7 @@ class Row:
             policy=self.policy,
             source=source_of(self.id, number),
             version=self.version,
+            holdout=self.holdout,
         )
 
 
@@ -100,32 +105,48 @@ class Batch:
     time: float
 
 
-Record: TypeAlias = Row | Reward | Batch
-KINDS: dict[str, type[Row] | type[Reward] | type[Batch]] = {"decision": Row, "reward": Reward, "batch": Batch}
+@dataclass(frozen=True, kw_only=True)
+class Law:
+    """The policy goes on under another law of contexts, with a plan of that version and digest."""
+
+    version: int
+    digest: str
+    probabilities: tuple[float, ...]
+    time: float
+
+
+Record: TypeAlias = Row | Reward | Batch | Law
+Kind: TypeAlias = type[Row] | type[Reward] | type[Batch] | type[Law]
+KINDS: dict[str, Kind] = {"decision": Row, "reward": Reward, "batch": Batch, "law": Law}
 WORDS = {kind: word for word, kind in KINDS.items()}
 BEGINNING = f'{{"schema": "{SCHEMA}"'.encode()  # of every line, and of nothing inside one: quotes would be escaped
 
 
 def row_of(decision: Decision, plan: Plan, *, time: float | None = None, holdout: bool = False) -> Row:
-    """Return the row of a decision that a plan has taken, with the whole row of probabilities."""
+    """Return the row of a decision that a plan has taken, with the whole row of probabilities.
+
+    That of a held-out decision is uniform among the arms offered. ``holdout`` marks a decision that you hold out
+    yourself.
+    """
     if (decision.version, decision.policy) != (plan.version, plan.policy):
         raise ValueError(
             f"the decision is of version {decision.version} of policy {decision.policy!r}, not of {plan!r}: its "
             "probabilities are not known any more"
         )
     offered = np.flatnonzero(plan.problem.available[decision.context])
+    played = plan.probabilities(decision.context)[offered].tolist()
     return Row(
         id=decision.id,
         time=clock.time() if time is None else time,
         context=decision.context_name,
         offered=tuple(plan.problem.arms[a] for a in offered),
-        probabilities=tuple(plan.probabilities(decision.context)[offered].tolist()),
+        probabilities=(decision.propensity,) * len(offered) if decision.holdout else tuple(played),
         arm=decision.arm_name,
         propensity=decision.propensity,
         policy=decision.policy,
         version=decision.version,
         digest=plan.digest,
-        holdout=holdout,
+        holdout=holdout or decision.holdout,
         direction=tuple(decision.direction.tolist()),
         baseline=None if decision.baseline is None else tuple(decision.baseline.tolist()),
     )
@@ -151,7 +172,7 @@ def record_of(line: bytes | str) -> Record:
     return record_from(KINDS[values["kind"]], values)
 
 
-def record_from(kind: type[Row] | type[Reward] | type[Batch], values: Mapping[str, Any]) -> Record:
+def record_from(kind: Kind, values: Mapping[str, Any]) -> Record:
     """Return a record of a kind from its values; lists become tuples."""
     known = {part.name: part for part in fields(kind)}
     given = {name: _frozen(value) for name, value in values.items() if name in known}

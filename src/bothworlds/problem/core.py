@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -180,6 +180,43 @@ class Problem:
         made = type(self)(**{**self._options(), "probabilities": probabilities})
         object.__setattr__(made, "notes", self.notes)
         return made
+
+    def without_arms(self, arms: Sequence[str]) -> Self:
+        """Return the same problem without some arms, by name; for ``policy.change``.
+
+        >>> problem = Problem(features=[[[1, 0], [0, 1], [1, 1]]], probabilities=[1], arms=["a", "b", "c"])
+        >>> problem.without_arms(["b"]).arms
+        ('a', 'c')
+        """
+        strange = [name for name in arms if name not in self.arms]
+        if strange:
+            raise ValueError(f"there is no arm {strange[0]!r} to leave out; the arms are {', '.join(self.arms[:8])}")
+        kept = [a for a, name in enumerate(self.arms) if name not in arms]
+        parts = {"features": self.features[:, kept], "available": self.available[:, kept]}
+        return type(self)(**{**self._options(), **parts, "arms": [self.arms[a] for a in kept]})
+
+    def with_arms(self, features: Mapping[str, Any]) -> Self:
+        """Return the same problem with more arms: for each name its features, (contexts, columns), or (columns,).
+
+        The columns are those of this problem, a constant that was added among them. Where every arm has columns of its
+        own, make the problem anew instead.
+
+        >>> problem = Problem(features=[[[1, 0], [0, 1]]], probabilities=[1], arms=["a", "b"])
+        >>> problem.with_arms({"c": [1, 1]}).arms
+        ('a', 'b', 'c')
+        """
+        S, _, D = self.features.shape
+        added = []
+        for name, values in features.items():
+            phi = checks.frozen_array(values, f"features of {name!r}")
+            if phi.shape not in ((D,), (S, D)):
+                raise ValueError(f"features of {name!r} must have shape ({S}, {D}) or ({D},); got {phi.shape}")
+            added.append(np.broadcast_to(phi, (S, D)))
+        parts = {
+            "features": np.concatenate([self.features, *(phi[:, None] for phi in added)], axis=1),
+            "available": np.concatenate([self.available, np.ones((S, len(added)), dtype=bool)], axis=1),
+        }
+        return type(self)(**{**self._options(), **parts, "arms": [*self.arms, *features]})
 
     def _options(self) -> dict[str, Any]:
         """Return the constructor's arguments."""

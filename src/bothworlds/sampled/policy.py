@@ -32,6 +32,21 @@ NO_PLAN = (
     "every context seen, so that a decision is no function of plan and id. One process decides and learns with it, in "
     "any number of threads; ids are made, and feedback is taken once for each, also after bothworlds.load"
 )
+NO_HOLDOUT = (
+    "a policy on a SampledProblem holds no decisions out and counts nothing by context, for its contexts are not "
+    "listed: keep some of the traffic away from it yourself, and compare the two"
+)
+
+NO_LAW = (
+    "contexts of a SampledProblem are drawn and not listed, so that there are no probabilities to change; with "
+    "covariance='reservoir' the policy follows the contexts that come by itself"
+)
+
+
+def refuse_holdout(share: float) -> None:
+    """Refuse to hold decisions out where contexts are not listed."""
+    if share:
+        raise ValueError(NO_HOLDOUT)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +119,18 @@ class SampledPolicy:
     def plan(self) -> NoReturn:
         """Refuse: contexts that are not listed leave no plan to hand out."""
         raise ValueError(NO_PLAN)
+
+    def health(self, **_: Any) -> NoReturn:
+        """Refuse: nothing is counted by context where contexts are not listed."""
+        raise ValueError(NO_HOLDOUT)
+
+    def change_probabilities(self, *_: Any) -> NoReturn:
+        """Refuse: contexts that are not listed have no probabilities."""
+        raise ValueError(NO_LAW)
+
+    def follow(self, *_: Any) -> NoReturn:
+        """Refuse: contexts that are not listed have no probabilities."""
+        raise ValueError(NO_LAW)
 
     def copy(self) -> NoReturn:
         """Refuse: there is one owner."""

@@ -100,6 +100,26 @@ def path_terms(*, points: Floats, rates: Floats, estimates: Floats, alpha: float
     return PathTerms(stability, penalty, mean[:, None] - estimates.sum(axis=0))
 
 
+def prior_excess(prior: Floats, first: Floats) -> Floats:
+    """Return what a sum of losses Lambda, believed before the first round, adds to the bound: <Lambda, p* - q_1>.
+
+    FTRL on Lambda + the estimates plays Lambda as a round of its own, before the others, whose regret is not asked
+    for: the inequality holds with this on its right-hand side, for every context and arm, whatever Lambda is. It is at
+    most Lambda(x, a) - min_b Lambda(x, b), the excess of the comparator as it was believed, and may be negative.
+
+    Parameters
+    ----------
+    prior
+        Lambda(x, a), shape (S, K).
+    first
+        q_1, shape (S, K), the FTRL point of Lambda.
+
+    >>> prior_excess(np.array([[0.0, 2.0]]), np.array([[0.75, 0.25]])).tolist()
+    [[-0.5, 1.5]]
+    """
+    return np.asarray(prior - (np.where(first > 0.0, prior, 0.0) * first).sum(axis=-1, keepdims=True))
+
+
 def optimistic_terms(
     *, points: Floats, rates: Floats, estimates: Floats, predicted: Floats, weights: Floats
 ) -> PathTerms:

@@ -18,7 +18,7 @@ from bothworlds.algorithms.options import (
 )
 from bothworlds.kernels.arithmetic import Number, larger, logarithm, root, where
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.contract import Known, Machine, Play, kernel_text, known_of
+from bothworlds.kernels.contract import Beliefs, Earlier, Known, Machine, Play, kernel_text, known_of
 from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.layout import learnt, planned, recalled
 from bothworlds.kernels.plan import Direction, add_theta_hat, all_finite, choose_exactly
@@ -86,6 +86,20 @@ def learn(known: Known, options: Options, state: State, play: Play, carried: Dir
 
 
 TEXT = kernel_text(refresh, choose_exactly, learn, possible=possible_leverage, together=True)
+
+
+def paced(options: Options, rounds: float, earlier: Earlier | None) -> dict[str, Any]:
+    """Return the pace after some rounds: what it was, by the share believed, or as if plans had been undecided."""
+    first = float(first_pace(options, 1.0))
+    if earlier is None:
+        return {"pace": first * math.sqrt(1.0 + rounds), "entropy": rounds * options.log_arms}
+    scale = first / float(first_pace(earlier.options, 1.0)) * math.sqrt(earlier.share)
+    share = earlier.share * options.log_arms / earlier.options.log_arms
+    learnt = {name: float(earlier.learnt[name][0]) for name in ("pace", "entropy")}
+    return {"pace": max(first, scale * learnt["pace"]), "entropy": share * learnt["entropy"]}
+
+
+BELIEFS = Beliefs(total="theta", paced=paced)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -168,7 +182,7 @@ class RealFTRL(OnSamples):
         known = known_of(problem, frame["exploration"], frame["coordinates"])
         _, K, d = known.z.shape
         options = self._options(K, d, float(frame["coverage"][0]))
-        return Machine(text=TEXT, known=known, options=options, frame=frame)
+        return Machine(text=TEXT, known=known, options=options, frame=frame, beliefs=BELIEFS)
 
     def __repr__(self) -> str:
         parts = [f"horizon={self.horizon}"] if self.horizon is not None else []

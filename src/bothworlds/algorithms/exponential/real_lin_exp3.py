@@ -24,7 +24,7 @@ from bothworlds.algorithms.options import (
 from bothworlds.kernels import armwise
 from bothworlds.kernels.armwise import armwise_plan, choose_by_arm, learn_arm, resampled_arm_direction
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.contract import Draw, Known, Machine, anything, kernel_text, known_of
+from bothworlds.kernels.contract import Beliefs, Draw, Known, Machine, anything, kernel_text, known_of
 from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.layout import given
 from bothworlds.kernels.plan import Direction, add_estimate, all_finite, choose_exactly, draw_arm
@@ -185,7 +185,7 @@ class RealLinExp3(OnSamples):
             return armwise_machine(text, problem, kept, ArmwiseOptions(options, complements))
         text = RESAMPLING if beta > 0.0 else TEXT
         known = known_of(problem, kept["exploration"], kept["coordinates"])
-        return Machine(text=text, known=known, options=options, frame=kept)
+        return Machine(text=text, known=known, options=options, frame=kept, beliefs=Beliefs(total="theta"))
 
     def _rates(self, problem: Problem | SampledProblem, scales: Scales, *, warn: bool) -> Rates:
         """Return eta, gamma and the number of draws; say where they prove nothing."""

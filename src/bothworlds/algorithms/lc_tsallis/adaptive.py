@@ -5,7 +5,7 @@ In coordinates where Sigma(e*) is the identity.
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from bothworlds.kernels.arithmetic import (
     where,
 )
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.contract import Known, Play, kernel_text
+from bothworlds.kernels.contract import Beliefs, Earlier, Known, Play, kernel_text
 from bothworlds.kernels.entropy import mean_entropy
 from bothworlds.kernels.exploration import condition, smallest_rate
 from bothworlds.kernels.jit.compile import kernel
@@ -153,6 +153,19 @@ def learn(known: Known, options: Options, state: State, play: Play, carried: Pre
 TEXT = kernel_text(refresh, choose_predicting, learn, possible=possible_leverage, together=True, static=("alpha",))
 
 
+def paced(options: Options, rounds: float, earlier: Earlier | None) -> dict[str, Any]:
+    """Return the clock of the learning rate after some rounds: what it was, by the share believed.
+
+    Without an earlier policy every round counts in full, as if noise had been large and plans undecided.
+    """
+    if earlier is None:
+        return {"noisy": rounds}
+    return {"noisy": earlier.share * earlier.learnt["noisy"], "tail": earlier.share * earlier.learnt["tail"]}
+
+
+BELIEFS = Beliefs(total="theta", gram="ridge", moment="response", paced=paced)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Adaptive:
     """Heuristic, no theorem: a control variate, and rates that follow the data. Not the paper's.
@@ -242,4 +255,4 @@ class Adaptive:
             full=(facts.n_arms ** (1.0 - facts.alpha) - 1.0) / facts.alpha,
             leverage=1.0 / facts.coverage,
         )
-        return Learner(TEXT, options, {"start": 1.0, "ridge": np.eye(facts.dimension)})
+        return Learner(TEXT, options, {"start": 1.0, "ridge": np.eye(facts.dimension)}, BELIEFS)

@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 from bothworlds.algorithms.checks import check_positive, check_whole
 from bothworlds.kernels.arithmetic import Number, Place
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.contract import Draw, KernelText, Known, Play, anything, kernel_text
+from bothworlds.kernels.contract import Beliefs, Draw, KernelText, Known, Play, anything, kernel_text
 from bothworlds.kernels.exploration import Trial, smallest_rate
 from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.layout import learnt, planned, recalled, scratch
@@ -150,11 +150,12 @@ RESAMPLING = TEXT._replace(choose=choose_resampling, possible=anything, together
 
 
 class Learner(NamedTuple):
-    """What a tuning brings to a problem: its text, its options, and the state at the start."""
+    """What a tuning brings to a problem: its text, its options, the state at the start, and what it can be told."""
 
     text: KernelText
     options: Any
     begin: dict[str, Any]
+    beliefs: Beliefs = Beliefs(total="theta")  # rates follow the clock
 
 
 @dataclass(frozen=True, kw_only=True)

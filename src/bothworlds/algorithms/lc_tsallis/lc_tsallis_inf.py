@@ -181,8 +181,8 @@ class LCTsallisINF(OnSamples):
             coverage, limit = (float(value) for value in frame["coverage"])
             explore = Design("saved", frame["exploration"], coverage, limit)
         known = known_of(problem, frame["exploration"], frame["coordinates"])
-        text, options, begin = self._tuning.learner(self.facts_of(problem, explore), self._resampling(known))
-        return Machine(text=text, known=known, options=options, begin=begin, frame=frame)
+        learner = self._tuning.learner(self.facts_of(problem, explore), self._resampling(known))
+        return Machine(**learner._asdict(), known=known, frame=frame)
 
     def _resampling(self, known: Known) -> Resampling:
         """Return the options of Matrix Geometric Resampling; zeros for the exact inverse."""

@@ -7,7 +7,7 @@ Honda (COLT 2024), solved for the plan to come. Exploration is chosen by what it
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from bothworlds.algorithms.lc_tsallis.prediction import (
 )
 from bothworlds.kernels.arithmetic import Number, every, feature, larger, over_contexts, root, smaller, where
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.contract import Known, Play, kernel_text
+from bothworlds.kernels.contract import Beliefs, Earlier, Known, Play, kernel_text
 from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.layout import learnt, planned, recalled, scratch
 from bothworlds.kernels.matrix import erase
@@ -251,6 +251,21 @@ def learn(known: Known, options: Options, state: State, play: Play, carried: Pre
 TEXT = kernel_text(refresh, choose_predicting, learn, possible=possible_leverage, together=True)
 
 
+def paced(options: Options, rounds: float, earlier: Earlier | None) -> dict[str, Any]:
+    """Return beta after some rounds: as many times its first value as before, by the root of the share believed.
+
+    Without an earlier policy it is first sqrt(1 + rounds), that of plans which stayed undecided.
+    """
+    if earlier is None:
+        return {"inverse_rate": options.first * math.sqrt(1.0 + rounds)}
+    scale = options.first / earlier.options.first * math.sqrt(earlier.share)
+    return {"inverse_rate": max(options.first, scale * float(earlier.learnt["inverse_rate"][0]))}
+
+
+SEARCH = ("start_rate", "turn", "rest")  # it goes on where it was
+BELIEFS = Beliefs(total="theta", gram="ridge", moment="response", paced=paced, kept=SEARCH)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Matched:
     """Learning rates matched to what they cost, exploration by what it is worth. Not the paper's; alpha = 1/2.
@@ -340,4 +355,4 @@ class Matched:
             dearest=covering.dearest,
         )
         begin = {"start": 1.0, "start_rate": 0.5, "inverse_rate": first, "ridge": np.eye(facts.dimension)}
-        return Learner(TEXT, options, begin)
+        return Learner(TEXT, options, begin, BELIEFS)

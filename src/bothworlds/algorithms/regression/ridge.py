@@ -12,7 +12,7 @@ import numpy as np
 
 from bothworlds.kernels.arithmetic import Number, absolute, every, feature, larger, where
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.contract import KernelText, Known, Machine, Play, even_play, known_of, no_seed
+from bothworlds.kernels.contract import Beliefs, KernelText, Known, Machine, Play, even_play, known_of, no_seed
 from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.layout import learnt, planned, scratch
 from bothworlds.kernels.matrix import apply_inverse, cholesky, invert_lower, lower_bounds
@@ -21,6 +21,7 @@ from bothworlds.kernels.status import NOT_POSITIVE, OK
 from bothworlds.problem import Problem
 
 TIE = 1e-12  # relative to the largest index of the context
+BELIEFS = Beliefs(gram="sigma", moment="response", linear=False)
 
 
 class State(NamedTuple):
@@ -109,4 +110,5 @@ def ridge_machine(
         options=options,
         begin={"sigma": ridge * np.eye(features.shape[2])},
         seeded=seeded,
+        beliefs=BELIEFS if "seed" not in text.memory.leaves else BELIEFS._replace(kept=("seed",)),
     )

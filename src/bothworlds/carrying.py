@@ -1,0 +1,161 @@
+"""What a learner begins with: a prior, or what was learnt on another problem; pure functions of machines and arrays."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.contract import Beliefs, Earlier, Machine
+from bothworlds.mapping import RANK, Change
+from bothworlds.prior import Prior
+from bothworlds.problem import Problem
+
+Learnt = Mapping[str, Floats]
+
+
+def beliefs_of(machine: Machine, algorithm: object) -> Beliefs:
+    """Return what a learner can be told, or refuse one that can be told nothing."""
+    if machine.beliefs is None:
+        raise ValueError(
+            f"{type(algorithm).__name__} has no place for what was learnt before: LCTsallisINF, RealFTRL, RealLinExp3 "
+            "with arm-dependent features, LinUCB, OFUL and LinTS have. Start it anew, without a prior"
+        )
+    return machine.beliefs
+
+
+def begun_with(machine: Machine, beliefs: Beliefs, problem: Problem, prior: Prior) -> dict[str, Any]:
+    """Return what is learnt at the start from a prior, by the names of fields."""
+    D = problem.features.shape[2]
+    if len(prior.theta) != D:
+        raise ValueError(
+            f"the prior is for {len(prior.theta)} features and the problem has {D}, with a constant if one was added: "
+            "make it for this problem, with Prior.from_rows or Prior.from_rewards"
+        )
+    basis, theta = coordinates_of(machine, problem), prior.theta
+    made: dict[str, Any] = {"t": 1.0 + round(prior.rounds)}
+    if beliefs.total:
+        offered = problem.available
+        values = problem.features[offered] @ theta
+        made[beliefs.total] = round(prior.rounds) * _least(machine.known.z[offered], values)
+    if beliefs.gram:
+        own = np.asarray(machine.begin[beliefs.gram])
+        information, moment = prior.information, prior.moment
+        if basis is not None:
+            information, moment = basis.T @ information @ basis, basis.T @ moment
+        made[beliefs.gram], made[beliefs.moment] = own + information, moment
+    return {**made, **_paced(machine, beliefs, float(round(prior.rounds)), None)}
+
+
+def prior_from(machine: Machine, beliefs: Beliefs, problem: Problem, learnt: Learnt, pi: Floats) -> Prior:
+    """Return what a learner has learnt as a prior in the features of its problem.
+
+    FTRL that keeps no Gram matrix has seen about as many plays as rounds, spread as its present plan spreads them.
+    """
+    rounds = float(learnt["t"][0]) - 1.0
+    z, g = machine.known.z, problem.probabilities
+    basis = coordinates_of(machine, problem)
+    back = np.eye(z.shape[2]) if basis is None else np.linalg.pinv(basis)
+    moment = None
+    if beliefs.gram:
+        own = np.asarray(machine.begin[beliefs.gram])
+        information, moment = learnt[beliefs.gram] - own, learnt[beliefs.moment]
+        theta = np.linalg.solve(learnt[beliefs.gram], moment)
+    else:
+        information = rounds * np.einsum("x,xa,xai,xaj->ij", g, pi, z, z)
+    if beliefs.total:
+        theta = learnt[beliefs.total] / max(rounds, 1.0)
+    information = back.T @ _not_negative(information) @ back
+    return Prior(
+        theta=theta if basis is None else basis @ theta,
+        information=(information + information.T) / 2.0,
+        rounds=rounds,
+        moment=None if moment is None else back.T @ moment,
+    )
+
+
+def carried_over(
+    old: Machine, learnt: Learnt, new: Machine, beliefs: Beliefs, change: Change, *, trust: float, fresh: float
+) -> dict[str, Any]:
+    """Return what is learnt on a new problem from what was learnt on an old one, by the names of fields.
+
+    ``trust`` is the share of the rounds so far that are believed; ``fresh`` that of the belief about new pairs, in the
+    directions that no kept pair has a part in.
+    """
+    before = float(learnt["t"][0]) - 1.0
+    rounds = float(round(trust * before))
+    share = rounds / before if before else 0.0
+    made: dict[str, Any] = {"t": 1.0 + rounds, **{name: learnt[name] for name in beliefs.kept}}
+    if beliefs.total:
+        total = learnt[beliefs.total] if change.is_identity else change.matrix.T @ learnt[beliefs.total]
+        total = total if share == 1.0 else share * total
+        made[beliefs.total] = total if fresh == 1.0 else total + lifted(new, change, total, fresh)
+    if beliefs.gram:
+        gram, moment = learnt[beliefs.gram], learnt[beliefs.moment]
+        if share < 1.0:
+            gram = share * gram + (1.0 - share) * np.asarray(old.begin[beliefs.gram])
+            moment = share * moment
+        made[beliefs.gram], made[beliefs.moment] = moved(gram, moment, change)
+    earlier = Earlier(old.options, learnt, share)
+    return {**made, **_paced(new, beliefs, rounds, earlier)}
+
+
+def moved(gram: Floats, moment: Floats, change: Change) -> tuple[Floats, Floats]:
+    """Return Gram matrix and moment of a regression in new coordinates.
+
+    The covariance is A^T V^-1 A, which leaves out what is gone as a marginal distribution does, and that of the start,
+    the identity, in the directions nothing is known of.
+    """
+    if change.is_identity:
+        return gram, moment
+    solved = np.linalg.solve(gram, np.column_stack([change.matrix, moment]))
+    covariance = change.matrix.T @ solved[:, :-1] + change.unknown @ change.unknown.T
+    inverse = np.linalg.inv((covariance + covariance.T) / 2.0)
+    inverse = (inverse + inverse.T) / 2.0
+    return inverse, inverse @ (change.matrix.T @ solved[:, -1])
+
+
+def lifted(new: Machine, change: Change, total: Floats, fresh: float) -> Floats:
+    """Return what to add to Theta so that new pairs are explored.
+
+    In directions that no kept pair has a part in nothing is known, and the sum of losses of a new pair is moved from
+    the mean of the others towards the least of its context, until ``fresh`` of the distance is left.
+    """
+    z, offered = new.known.z, new.known.blocked == 0.0
+    xs, arms = np.nonzero(change.new & offered)
+    if not change.open.shape[1] or not len(xs):
+        return np.zeros(len(total))
+    sums = z @ total
+    least = np.where(offered & ~change.new, sums, np.inf).min(axis=1)
+    least = np.where(np.isfinite(least), least, np.where(offered, sums, np.inf).min(axis=1))
+    down = (1.0 - fresh) * np.minimum(least[xs] - sums[xs, arms], 0.0)
+    found, *_ = np.linalg.lstsq(z[xs, arms] @ change.open, down, rcond=RANK)
+    return np.asarray(change.open @ found)
+
+
+def coordinates_of(machine: Machine, problem: Problem) -> Floats | None:
+    """Return the matrix B with z = B^T phi, or None where a learner works on the features as they are."""
+    offered = problem.available
+    phi, z = problem.features[offered], machine.known.z[offered]
+    return None if phi.shape == z.shape and np.array_equal(phi, z) else _least(phi, z)
+
+
+def _least(rows: Floats, values: Floats) -> Floats:
+    """Return the smallest least-squares solution, columns of rows being brought to one length before."""
+    scale = np.sqrt((rows**2).sum(axis=0))
+    scale = np.where(scale > 0.0, scale, 1.0)
+    found, *_ = np.linalg.lstsq(rows / scale, values, rcond=RANK)
+    return np.asarray(found / (scale[:, None] if found.ndim == 2 else scale))
+
+
+def _paced(machine: Machine, beliefs: Beliefs, rounds: float, earlier: Earlier | None) -> Mapping[str, Any]:
+    """Return what rates follow after some rounds; after none, what they begin with."""
+    if beliefs.paced is None or not rounds:
+        return {}
+    return beliefs.paced(machine.options, rounds, earlier)
+
+
+def _not_negative(matrix: Floats) -> Floats:
+    """Return a symmetric matrix without its negative part."""
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2.0)
+    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
