@@ -85,7 +85,9 @@ def problem_of(world: World, shown: Ints) -> bw.Problem:
 
 def year(world: World, tuning: str, player: str, *, banners: int, rounds: int, seed: int) -> Floats:
     """Play a year; return regret in clicks after each batch, accumulated."""
-    algorithm, rng = bw.LCTsallisINF(tuning=tuning), np.random.default_rng([seed, 7])  # type: ignore[arg-type]
+    # A design in each context takes half a second here, where the default takes eight, and covers as much.
+    algorithm = bw.LCTsallisINF(tuning=tuning, design="per-context")  # type: ignore[arg-type]
+    rng = np.random.default_rng([seed, 7])
     policy, lost = None, []
     for month in range(MONTHS):
         first = 0 if player == "no change" else month
