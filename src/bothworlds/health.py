@@ -14,6 +14,7 @@ from bothworlds.theory.confidence import Drift, average_rate_interval, drift_of
 MOST_SHOWN = 20
 HEAVY = 100.0  # a decision that weighs more than a hundred others
 SILENT = 0.2
+WHO = ("the policy", "uniform play")
 
 
 @dataclass(frozen=True)
@@ -43,11 +44,13 @@ class Reading:
 
 @dataclass(frozen=True)
 class Health:
-    """How a policy is doing; made by `health_of`, printed as a table with a sentence for each reading.
+    """How a policy is doing; made by ``policy.health()`` or `health_of`, printed as tables and a sentence per reading.
 
     ``arms`` and ``contexts`` have the mean reward of each with an interval; all of them hold together, at all times,
     with probability 1 - alpha. ``explored``, ``smallest_propensity``, ``unanswered`` and ``traffic`` are readings,
-    ``drift`` is the test behind the last of them, and ``alarms`` has the readings that ask for a look.
+    ``drift`` is the test behind the last of them, and ``alarms`` has the readings that ask for a look. Where decisions
+    are held out, ``who`` has the mean reward of the policy and of uniform play: ``value`` and ``holdout``, and ``gain``
+    reads what is between them. ``since`` is how many updates went before counting began.
     """
 
     arms: tuple[Rate, ...]
@@ -58,11 +61,29 @@ class Health:
     traffic: Reading
     drift: Drift
     alpha: float
+    who: tuple[Rate, ...] = ()
+    since: int = 0
+
+    @property
+    def value(self) -> Rate | None:
+        """The mean reward of the policy's own decisions, where others are held out."""
+        return self.who[0] if self.who else None
+
+    @property
+    def holdout(self) -> Rate | None:
+        """The mean reward of uniform play, in decisions that were held out."""
+        return self.who[1] if self.who else None
+
+    @property
+    def gain(self) -> Reading | None:
+        """What a decision of the policy earns more than one of uniform play."""
+        return gain_reading(*self.who) if self.who else None
 
     @property
     def readings(self) -> tuple[Reading, ...]:
         """All readings."""
-        return self.explored, self.smallest_propensity, self.unanswered, self.traffic
+        gain = () if self.gain is None else (self.gain,)
+        return *gain, self.explored, self.smallest_propensity, self.unanswered, self.traffic
 
     @property
     def alarms(self) -> tuple[Reading, ...]:
@@ -72,7 +93,12 @@ class Health:
     def __str__(self) -> str:
         share = f"{1.0 - self.alpha:.0%}"
         tables = [_table("arm", self.arms, share), _table("context", self.contexts, share)]
-        return "\n\n".join([*tables, "\n".join(str(reading) for reading in self.readings)])
+        if self.who:
+            tables.insert(0, _table("decided by", self.who, share))
+        lines = [str(reading) for reading in self.readings]
+        if self.since:
+            lines.append(f"  counted: since update {self.since:,}; nothing is known here of what was before")
+        return "\n\n".join([*tables, "\n".join(lines)])
 
 
 def health_of(
@@ -82,8 +108,10 @@ def health_of(
     answered: Any,
     rewards: Any,
     probabilities: Any,
+    holdout: Sequence[Any] | None = None,
     drift: Drift | None = None,
     alpha: float = 0.05,
+    since: int = 0,
 ) -> Health:
     """Read the health of a policy from its counts.
 
@@ -98,17 +126,22 @@ def health_of(
         [-1, 1].
     probabilities
         The policy's plan now, (contexts, arms).
+    holdout
+        The same three tables, decided, answered and rewards, of decisions that were held out.
     drift
         What a `DriftAlarm` found, which sees a change soon; without it, all decisions together are held against the
         law.
     alpha
         The probability that any interval is ever wrong; and a change of traffic is reported at this level.
+    since
+        How many updates went before counting began.
 
     Notes
     -----
     Intervals are for the average so far of each arm's, or context's, conditional mean reward, which may change with
     time and with who is shown what (`theory.confidence.averages`); they need that whether feedback comes does not
-    depend on the outcome. Half of alpha is split evenly among arms, half among contexts.
+    depend on the outcome. Half of alpha is split evenly among arms, half among contexts; where decisions were held
+    out, a third each, and a third between policy and holdout.
 
     >>> problem = Problem.from_sample(["mobile", "desktop"], arms=["red", "blue"], reward_range=(0, 1))
     >>> print(health_of(problem, decided=[[700, 100], [100, 100]], answered=[[700, 100], [100, 100]],
@@ -129,36 +162,44 @@ def health_of(
     ! traffic: contexts do not come as stated (p = 6.2e-83, at any time): 'desktop' comes 0.40 times as often. Give the
       policy a new law, or estimates are biased
     """
-    shape = problem.features.shape[:2]
-    n, k, r, pi = (
-        _table_of(values, shape, name)
-        for values, name in (
-            (decided, "decided"), (answered, "answered"), (rewards, "rewards"), (probabilities, "probabilities"),
-        )
-    )  # fmt: skip
-    if (k > n).any() or (k < 0.0).any():
-        raise ValueError("no pair of context and arm can have more answers than decisions, or less than none")
     limits = problem.reward_range or (-1.0, 1.0)
-    _check_rewards(k, r, limits)
+    own = _checked(problem, decided, answered, rewards)
+    held = None if holdout is None else _checked(problem, *holdout)
+    all_n, all_k, _ = own if held is None else (a + b for a, b in zip(own, held, strict=True))
+    pi = _table_of(probabilities, problem, "probabilities")
+    drift = drift_of(all_n.sum(1), problem.probabilities) if drift is None else drift
+    level = alpha / (2.0 if held is None else 3.0)
     arms, contexts = (
-        _rates(names, n.sum(axis), k.sum(axis), r.sum(axis), limits, alpha / 2.0)
+        _rates(names, [table.sum(axis) for table in own], limits, level)
         for names, axis in ((problem.arms, 0), (problem.contexts, 1))
     )
-    drift = drift_of(n.sum(1), problem.probabilities) if drift is None else drift
+    who = () if held is None else _rates(WHO, np.array([own, held]).sum(axis=(2, 3)).T, limits, level)
     return Health(
         arms,
         contexts,
         explored_share(pi, problem.probabilities),
         smallest_propensity(pi, problem),
-        unanswered_share(int(n.sum()), int(k.sum())),
-        traffic_reading(drift, problem.contexts, int(n.sum()), alpha),
+        unanswered_share(int(all_n.sum()), int(all_k.sum())),
+        traffic_reading(drift, problem.contexts, int(all_n.sum()), alpha),
         drift,
         alpha,
+        who,
+        since,
     )
 
 
-def _table_of(values: Any, shape: tuple[int, ...], name: str) -> Floats:
-    table = np.asarray(values, dtype=np.float64)
+def _checked(problem: Problem, decided: Any, answered: Any, rewards: Any) -> tuple[Floats, Floats, Floats]:
+    """Return tables of counts; refuse what cannot be."""
+    given = {"decided": decided, "answered": answered, "rewards": rewards}
+    n, k, r = (_table_of(values, problem, name) for name, values in given.items())
+    if (k > n).any() or (k < 0.0).any():
+        raise ValueError("no pair of context and arm can have more answers than decisions, or less than none")
+    _check_rewards(k, r, problem.reward_range or (-1.0, 1.0))
+    return n, k, r
+
+
+def _table_of(values: Any, problem: Problem, name: str) -> Floats:
+    table, shape = np.asarray(values, dtype=np.float64), problem.available.shape
     if table.shape != shape or not np.isfinite(table).all():
         raise ValueError(f"{name} must be a table of {shape} finite numbers, contexts by arms; got shape {table.shape}")
     return table
@@ -174,9 +215,10 @@ def _check_rewards(k: Floats, r: Floats, limits: tuple[float, float]) -> None:
 
 
 def _rates(
-    names: Sequence[str], n: Floats, k: Floats, rewards: Floats, limits: tuple[float, float], alpha: float
+    names: Sequence[str], counts: Sequence[Floats] | Floats, limits: tuple[float, float], alpha: float
 ) -> tuple[Rate, ...]:
-    """Return the mean reward of each name, in the user's units."""
+    """Return the mean reward of each name, in the user's units, from decisions, answers and rewards."""
+    n, k, rewards = counts
     low, high = limits
     shares = np.clip((rewards - low * k) / (high - low), 0.0, k)  # but for rounding they are
     ends = average_rate_interval(k, shares, alpha=alpha / len(names))
@@ -203,6 +245,19 @@ def smallest_propensity(pi: Floats, problem: Problem) -> Reading:
     if never:
         sentence += f"; {never} offered pairs of context and arm are never played, nothing can be learnt of them"
     return Reading("smallest propensity", least, sentence, alarm=never > 0 or 1.0 / least > HEAVY)
+
+
+def gain_reading(value: Rate, holdout: Rate) -> Reading:
+    """Read what a decision of the policy earns more than one of uniform play."""
+    gain = value.mean - holdout.mean
+    if math.isnan(gain):
+        return Reading("gain", gain, "not known before both have answers")
+    low, high = value.low - holdout.high, value.high - holdout.low
+    span = f"between {low:.3g} and {high:.3g} a decision, at any time"
+    if high < 0.0:
+        return Reading("gain", gain, f"the policy earns less than uniform play: {gain:.3g}, {span}", alarm=True)
+    known = "the policy earns more than uniform play" if low > 0.0 else "more than uniform play, not certain yet"
+    return Reading("gain", gain, f"{known}: {gain:.3g}, {span}")
 
 
 def _size(number: float) -> str:

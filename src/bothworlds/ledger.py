@@ -25,13 +25,14 @@ class Issuer:
 
     ``until`` is the first round of the life that came after it, for an earlier life of this policy, else 0.
     ``sealed``: nothing later than what is known is accepted any more. ``shared``: its rounds were drawn from the stream
-    that the present life draws from.
+    that the present life draws from. ``counted``: up to which round the policy has counted its decisions.
     """
 
     rounds: OpenRounds
     until: int = 0
     sealed: bool = False
     shared: bool = False
+    counted: int = 0
 
 
 @dataclass
@@ -105,6 +106,13 @@ class Ledger:
             if other.shared:
                 self.rounds.skip(number)
 
+    def counted(self, made: Decision) -> bool:
+        """Tell whether the policy counted a decision when it was taken, and has not lost that."""
+        if made.source == self.life:
+            return True
+        other = self.others.get(made.source)
+        return other is not None and made.round <= other.counted
+
     def expire(self, *, before: int) -> int:
         """Close what is older than a round of this life, lost decisions of earlier lives included; return how many."""
         count = self.rounds.expire(before=before)
@@ -117,17 +125,21 @@ class Ledger:
                 other.sealed = other.sealed or over
         return count
 
-    def next_life(self, key: int, *, same_stream: bool = True) -> "Ledger":
-        """Return the ledger of the life after this one, which draws from a stream: the same, or one of its own."""
+    def next_life(self, key: int, *, same_stream: bool = True, counted: bool = True) -> "Ledger":
+        """Return the ledger of the life after this one, which draws from a stream: the same, or one of its own.
+
+        ``counted``: what this life has counted is not lost.
+        """
         first, generation = self.rounds.last + 1, self._present.generation + 1
-        others = {**self.others, self.life: Issuer(self.rounds, until=first, shared=True)}
+        count = self.rounds.last * counted
+        others = {**self.others, self.life: Issuer(self.rounds, until=first, shared=True, counted=count)}
         for other in others.values():
             other.shared = other.shared and same_stream
         return Ledger(new_life(key, generation, first), OpenRounds(first - 1), others, self.given, self.sealed)
 
     def header(self) -> dict[str, Any]:
         """Return what a file's header keeps."""
-        others = [[name, o.rounds.last, o.until, o.sealed, o.shared] for name, o in self.others.items()]
+        others = [[name, o.rounds.last, o.until, o.sealed, o.shared, o.counted] for name, o in self.others.items()]
         return {"rounds": self.rounds.last, "life": self.life, "sealed": self.sealed, "issuers": others}
 
     def arrays(self) -> dict[str, Any]:

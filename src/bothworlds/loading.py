@@ -78,15 +78,18 @@ def load(
         if stream == "new":
             key = stream_of(header["key"], new_source())
             header = {"secret": secret_of(header["key"]), **header, "key": key}
-        ledger = Ledger.restore(header, arrays).next_life(header["key"], same_stream=stream == "same")
+        counts = _section(arrays, "counts")
+        lives = {"same_stream": stream == "same", "counted": bool(counts)}
+        ledger = Ledger.restore(header, arrays).next_life(header["key"], **lives)
         if problem is not None:
             return _rebuild_sampled(header, arrays, problem, ledger, interpreted=interpreted)
         footing = _footing(*_with_frame(header, arrays, frame, path), interpreted=interpreted)
         policy = Policy(footing, key=header["key"])
         learnt, secret = _section(arrays, "learnt"), header.get("secret")
-        counts = {"updates": header.get("updates"), "version": header.get("version")}
+        known = {"since": header["counted_since"], **counts} if counts else None
+        told: dict[str, Any] = {"updates": header.get("updates"), "version": header.get("version"), "counts": known}
         history = History.restore(header, arrays)
-        policy.restore(name=header["name"], ledger=ledger, learnt=learnt, secret=secret, history=history, **counts)
+        policy.restore(name=header["name"], ledger=ledger, learnt=learnt, secret=secret, history=history, **told)
         return policy
 
 

@@ -16,6 +16,7 @@ from bothworlds.errors import NumericalError
 from bothworlds.feedback import FEW, checked_loss, checked_losses
 from bothworlds.feeding import columns_of, damaged, failed, one_of, word_of
 from bothworlds.footing import Footing, aligned_copy
+from bothworlds.health import Health
 from bothworlds.identity import apart_after_fork, new_source, secret_of, stream_of
 from bothworlds.kernels.arithmetic import WIDTH
 from bothworlds.kernels.arrays import Floats, Ints
@@ -31,6 +32,7 @@ from bothworlds.prior import Prior
 from bothworlds.problem import Problem
 from bothworlds.problem.rows import Context, Labelled
 from bothworlds.problem.storage import write_arrays
+from bothworlds.tally import Counts
 
 FORMAT = "bothworlds-policy-1"
 ONE_CONTEXT = (str, int, np.integer)
@@ -79,6 +81,7 @@ class Policy:
         self.name = uuid.uuid4().hex[:12]
         self._key, self._secret = key, secret_of(key)
         self._stand_on(footing)
+        self._count_with(Counts((len(self._contexts), len(self._arms))))
         self._lock = threading.RLock()
         self._version = 0
         self._history, self._believed = History(), 0
@@ -115,6 +118,10 @@ class Policy:
     def _begin_life(self, ledger: Ledger) -> None:
         """Issue ids of another life from now on."""
         self._ledger, self._rounds, self._life = ledger, ledger.rounds, ledger.life
+
+    def _count_with(self, counts: Counts) -> None:
+        """Go on with counts of decisions and answers."""
+        self._counts, self._decided = counts, counts.own.decided
 
     def set_apart(self) -> None:
         """Go on with ids and random numbers of its own, in a process that was forked off the owner's."""
@@ -263,6 +270,7 @@ class Policy:
                 self._begin_with(learnt, updates=updates)
                 raise
             self._history, self._version = history, history.began
+            self._count_with(self._counts.on(old.problem, problem))
 
     def _begin_with(self, learnt: Mapping[str, Any], *, updates: int) -> None:
         """Put in what is learnt, and compute the plan; ``updates`` decisions were answered so far."""
@@ -320,8 +328,10 @@ class Policy:
             if self._holdout is not None:
                 held = self._holdout.decided(self.name, x, self._life, number, self._version)
                 if held is not None:
+                    self._counts.held.decided[x][held.arm] += 1
                     return held
             arm = self._entries.act(*self._body, side, x, self._key, number, direction, filled)
+            self._decided[x][arm] += 1
             pi = self._tables[side]
             propensity = pi.item(x // WIDTH, arm, x % WIDTH) if self._blocked else pi.item(x, arm)
             seen = number, x, self._contexts[x], arm, self._arms[arm], propensity
@@ -352,7 +362,7 @@ class Policy:
                     baseline = self._baseline if now.baseline is None else now.baseline
                     play = now.context, now.arm, value, now.propensity, now.direction, baseline
                     self._accept(self._entries.step(*self._body, self._side, True, True, True, *play), now)
-                self._close(decision)
+                self._close(decision, now, value)
             finally:
                 self._lock.release()
         elif isinstance(decision, Mapping):
@@ -401,16 +411,32 @@ class Policy:
             if taught:
                 heard = [made is not None and not made.holdout for made in now]
                 self._feed(taught, losses[np.array(heard)], columns)
-            if not once:
-                for made in batch:
-                    self._close(made)
+            self._close_all(batch, now, losses, once=once)
 
-    def _close(self, made: Decision) -> None:
-        """Note that a decision was answered."""
+    def _close(self, made: Decision, now: Decision | None, loss: float) -> None:
+        """Note that a decision was answered, and count it where its context and arm are still there."""
+        strange = made.source != self._life and not self._ledger.counted(made)
         if made.source == self._life:
             self._rounds.close(made.round)
         else:
             self._ledger.close(made)
+        if now is not None:
+            x, arm, tally = now.context, now.arm, self._counts.held if now.holdout else self._counts.own
+            tally.decided[x][arm] += strange
+            tally.answered[x][arm] += 1
+            tally.losses[x][arm] += loss
+
+    def _close_all(self, batch: list[Decision], now: Sequence[Decision | None], losses: Floats, *, once: bool) -> None:
+        """Note that decisions were answered, unless that is known elsewhere, and count them."""
+        if not once:
+            for made, today, loss in zip(batch, now, losses.tolist(), strict=True):
+                self._close(made, today, loss)
+            return
+        here = [made for made in now if made is not None]
+        heard = losses if len(here) == len(batch) else losses[np.array([made is not None for made in now])]
+        strangers = [made for made in here if made.source != self._life and not self._ledger.counted(made)]
+        if here:
+            self._counts.answer_all(here, heard, strangers)
 
     def _columns(self, batch: list[Decision]) -> Any:
         """Return a batch as columns, or None where some do not fit, or where they are few."""
@@ -509,10 +535,15 @@ class Policy:
         with self._lock:
             footing = self._footing
             own = {"format": FORMAT, "name": self.name, "key": self._key, "secret": self._secret}
-            told = {"updates": self.updates, "version": self._version, **self._history.header()}
+            told = {
+                "updates": self.updates,
+                "version": self._version,
+                **self._history.header(),
+                **self._counts.header(),
+            }
             header = {**own, "footing": footing.fingerprint, **self._ledger.header(), **told}
             learnt = {f"learnt.{name}": part for name, part in self.learnt().items()}
-            arrays = {**self._ledger.arrays(), **self._history.arrays(), **learnt}
+            arrays = {**self._ledger.arrays(), **self._history.arrays(), **self._counts.arrays(), **learnt}
         if frame:
             header, arrays = {**header, **footing.header()}, {**arrays, **footing.arrays()}
         write_arrays(path, header, arrays)
@@ -527,8 +558,9 @@ class Policy:
         history: History | None = None,
         updates: int | None = None,
         version: int | None = None,
+        counts: Mapping[str, Any] | None = None,
     ) -> None:
-        """Put back what a file kept (used by `bothworlds.load`)."""
+        """Put back what a file kept (used by `bothworlds.load`); without counts, counting begins now."""
         with self._lock:
             self.name, self._secret = name, secret or self._secret
             self._holdout = self._footing.holdout_with(self._secret)
@@ -540,6 +572,27 @@ class Policy:
             self._history = self._history if history is None else history
             self._believed = 0 if updates is None else self.updates + self._believed - updates
             self._version = self.updates if version is None else version
+            since = self.updates if counts is None else counts["since"]
+            self._count_with(Counts((len(self._contexts), len(self._arms)), since=since, kept=counts))
+
+    def health(self, *, alpha: float = 0.05) -> Health:
+        """Tell how the policy is doing, from what it has counted: decisions and rewards by arm and context.
+
+        Intervals hold at any time, all together with probability 1 - alpha. Decisions that were held out are counted
+        apart: what the policy earns more than uniform play is the reading ``gain``.
+
+        >>> from bothworlds import FixedPolicy
+        >>> problem = Problem.from_sample(["mobile", "desktop"], arms=["red", "blue"], reward_range=(0, 1))
+        >>> policy = FixedPolicy([[0.9, 0.1], [0.2, 0.8]]).start(problem, rng=7, holdout=0.2)
+        >>> for i in range(1000):
+        ...     decision = policy.act(i % 2)
+        ...     policy.update(decision, reward=decision.arm == decision.context)
+        >>> print(policy.health().gain)
+          gain: the policy earns more than uniform play: 0.386, between 0.138 and 0.604 a decision, at any time
+        """
+        with self._lock:
+            pi, holds_out = self.probabilities(), self._footing.holdout > 0.0
+            return self._counts.health(self.problem, pi, alpha=alpha, holds_out=holds_out)
 
     def __repr__(self) -> str:
         return f"Policy({self.algorithm}, {self.rounds} rounds, {self.updates} updates)"

@@ -299,6 +299,25 @@ def test_list(tmp_path: Path) -> None:
     assert "adaptive: Heuristic" in called("list", "tunings").stdout
 
 
+def test_health(tmp_path: Path) -> None:
+    problem = bw.Problem.from_sample(["mobile", "desktop"], arms=["red", "blue"], reward_range=(0, 1))
+    policy = bw.FixedPolicy().start(problem, rng=7, interpreted=True, holdout=0.2)
+    policy.update(policy.act([0, 1] * 20), reward=[0, 1] * 20)
+    policy.save(tmp_path / "ads.npz")
+    text = called("health", str(tmp_path / "ads.npz")).stdout
+    assert text.strip() == str(policy.health())
+    log, plan = bw.logs.Log(tmp_path / "log.jsonl"), policy.plan()
+    log.append(*(bw.logs.row_of(plan.act(i % 2, id=f"visit {i}"), plan) for i in range(50)))
+    done = called("health", str(tmp_path / "ads.npz"), "--log", str(log.path), "--json", "--alpha", "0.1")
+    found = json.loads(done.stdout)
+    assert (found["alpha"], sum(rate["decisions"] for rate in found["who"])) == (0.1, 50)
+    assert found["arms"][0]["mean"] is None
+    assert found["readings"]["unanswered"]["alarm"] is True
+    for words in ([str(tmp_path / "none.npz")], [str(tmp_path / "ads.npz"), "--log", "none.jsonl"]):
+        done = called("health", *words)
+        assert (done.exit_code, "no such file" in done.stderr) == (3, True)
+
+
 def test_design(tmp_path: Path) -> None:
     path = tmp_path / "ads.json"
     bw.environments.random_instance(contexts=30, arms=3, dimension=2, gap=0.2).problem.save(path)

@@ -16,6 +16,7 @@ from bothworlds.cli.common import INTERRUPTED, leave, talk
 from bothworlds.cli.compare import compare
 from bothworlds.cli.completion import completion
 from bothworlds.cli.design import design
+from bothworlds.cli.health import health
 from bothworlds.cli.listing import list_
 from bothworlds.cli.new import new
 from bothworlds.cli.report import report
@@ -89,7 +90,7 @@ def main(ctx: click.Context) -> None:
         ctx.color = False
 
 
-for command in (compare, new, run, report, show, list_, check, design, bounds, warm, completion):
+for command in (compare, new, run, report, show, list_, check, design, bounds, health, warm, completion):
     main.add_command(command)
 for command in (main, *main.commands.values()):  # docstrings are raw; click wants the character itself
     command.help = (command.help or "").replace("\\b\n", "\b\n")

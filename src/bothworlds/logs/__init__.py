@@ -4,8 +4,9 @@ A log is only ever added to. A `Row` is a decision, with all that later analysis
 a line of its own (`Reward`), and a learner notes where its batches end (`Batch`), for what is learnt depends on that.
 """
 
+from bothworlds.logs.counting import health
 from bothworlds.logs.files import Log
 from bothworlds.logs.learner import Learner
 from bothworlds.logs.schema import SCHEMA, Batch, Record, Reward, Row, joined, row_of
 
-__all__ = ["SCHEMA", "Batch", "Learner", "Log", "Record", "Reward", "Row", "joined", "row_of"]
+__all__ = ["SCHEMA", "Batch", "Learner", "Log", "Record", "Reward", "Row", "health", "joined", "row_of"]

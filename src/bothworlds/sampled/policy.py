@@ -115,6 +115,10 @@ class SampledPolicy:
         """Refuse: contexts that are not listed leave no plan to hand out."""
         raise ValueError(NO_PLAN)
 
+    def health(self, **_: Any) -> NoReturn:
+        """Refuse: nothing is counted by context where contexts are not listed."""
+        raise ValueError(NO_HOLDOUT)
+
     def copy(self) -> NoReturn:
         """Refuse: there is one owner."""
         raise ValueError(f"{NO_PLAN}; a copy would be a second one that sees half of the contexts")

@@ -1,0 +1,68 @@
+"""How a policy is doing, from its log: there every decision is known, answered or not."""
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from bothworlds.health import Health, health_of
+from bothworlds.kernels.arrays import Floats
+from bothworlds.logs.files import Log
+from bothworlds.logs.schema import Record, Row, joined
+from bothworlds.problem import Problem
+
+
+def health(log: Log | Iterable[Record], problem: Problem, *, policy: str | None = None, alpha: float = 0.05) -> Health:
+    """Tell how a policy is doing, as ``policy.health()`` does, from what stands in a log.
+
+    ``policy`` is the name of one of several policies in the log. Exploration and propensities are those of the newest
+    row of each context; one that never came is taken for even play. Rows that are marked as held out are counted apart.
+
+    >>> from bothworlds import FixedPolicy
+    >>> from bothworlds.logs import Reward, row_of
+    >>> problem = Problem.from_sample(["mobile", "desktop"], arms=["red", "blue"], reward_range=(0, 1))
+    >>> plan, log = FixedPolicy().start(problem, rng=7).plan(), Log("visits.jsonl")
+    >>> for i in range(100):
+    ...     made = plan.act(i % 2, id=f"visit {i}")
+    ...     log.append(row_of(made, plan, time=1.0), Reward(id=made.id, time=2.0, reward=made.arm))
+    >>> print(health(log, problem).unanswered)
+      unanswered: all 100 decisions have feedback
+    """
+    records = (record for record, _ in log.read()) if isinstance(log, Log) else log
+    rows = [row for row in joined(records) if policy in (None, row.policy)]
+    arms = {name: a for a, name in enumerate(problem.arms)}
+    tables = np.zeros((2, 3, *problem.available.shape))
+    pi = problem.available / problem.available.sum(axis=1, keepdims=True)
+    for row in rows:
+        x, a = _place(row, problem, arms)
+        answered = row.reward is not None
+        tables[int(row.holdout), :, x, a] += 1.0, answered, row.reward or 0.0
+        if not row.holdout:
+            pi[x] = _spread(row, problem, arms)
+    own, held = tables
+    return health_of(
+        problem,
+        decided=own[0],
+        answered=own[1],
+        rewards=own[2],
+        probabilities=pi,
+        holdout=tuple(held) if held[0].any() else None,
+        alpha=alpha,
+    )
+
+
+def _place(row: Row, problem: Problem, arms: Mapping[str, int]) -> tuple[int, int]:
+    """Return context and arm of a row as numbers."""
+    if row.context is None:
+        raise ValueError(f"row {row.id!r} has features and no context: health is counted by context")
+    if row.arm not in arms:
+        raise ValueError(f"row {row.id!r}: unknown arm {row.arm!r}; the arms are {', '.join(problem.arms[:8])}")
+    return problem.context_index(row.context), arms[row.arm]
+
+
+def _spread(row: Row, problem: Problem, arms: Mapping[str, int]) -> Floats:
+    """Return the probabilities in a row, one per arm of the problem."""
+    spread = np.zeros(problem.n_arms)
+    for name, share in zip(row.offered, row.probabilities, strict=True):
+        if name in arms:
+            spread[arms[name]] = share
+    return spread
