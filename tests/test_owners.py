@@ -22,14 +22,27 @@ PROBLEM = random_problem(3)
 ALGORITHM = bw.LCTsallisINF(tuning="adaptive")
 WAYS = ["round", "round", "plan", "one", "two"]
 LOSSES = st.sampled_from([-1.0, -0.5, 0.25, 1.0])
+LAWS = st.sampled_from([(0.1, 0.5, 0.3, 0.1), (0.25, 0.25, 0.25, 0.25), (0.05, 0.05, 0.1, 0.8)])
 
 
 @dataclass
 class Model:
-    """What one owner should know: which ids were answered or closed, and what was learnt in which order."""
+    """What one owner should know: which ids were answered or closed, and what was learnt in which order.
+
+    ``learnt`` has decisions with their loss and how many laws went before them, and laws of contexts.
+    """
 
     over: set[str] = field(default_factory=set)
-    learnt: list[tuple[Any, float]] = field(default_factory=list)
+    learnt: list[tuple[Any, ...]] = field(default_factory=list)
+    answers: int = 0
+
+    @property
+    def taken(self) -> list[tuple[Any, ...]]:
+        return [event for event in self.learnt if len(event) == 3]
+
+    @property
+    def laws(self) -> int:
+        return len(self.learnt) - len(self.taken)
 
 
 @dataclass
@@ -69,12 +82,13 @@ class Owners(RuleBasedStateMachine):
 
     @initialize(target=owners)
     def begin(self) -> Owner:
-        return self.owner(ALGORITHM.start(PROBLEM, rng=7, interpreted=True), Model())
+        return self.owner(ALGORITHM.start(PROBLEM, rng=7, interpreted=True, holdout=0.2), Model())
 
     @rule(owner=owners, ways=st.lists(st.sampled_from(WAYS), min_size=2, max_size=6), target=decisions)
     def decide(self, owner: Owner, ways: list[str]) -> Any:
         """In a round, by a plan, or under an id that is given, perhaps again."""
-        return multiple(*((owner, self.decide_one(owner, i % 4, way)) for i, way in enumerate(ways)))
+        laws = owner.model.laws
+        return multiple(*((owner, self.decide_one(owner, i % 4, way), laws) for i, way in enumerate(ways)))
 
     def decide_one(self, owner: Owner, x: int, way: str) -> bw.Decision:
         policy = owner.policy
@@ -87,9 +101,10 @@ class Owners(RuleBasedStateMachine):
         assert made.id not in self.ids
         self.ids.add(made.id)
         drawn = (policy._key, made.round) if way == "round" else Lots(policy._secret).drawn(made.id)
-        learnt = {taken.id for taken, _ in owner.model.learnt}
+        learnt = {taken.id for taken, *_ in owner.model.taken}
         assert self.draws.get(drawn) not in learnt  # numbers are drawn again only if their outcome is not known
-        self.draws[drawn] = made.id
+        if not made.holdout:
+            self.draws[drawn] = made.id
         if way == "round":
             owner.own.append(made)
         return made
@@ -98,16 +113,19 @@ class Owners(RuleBasedStateMachine):
     def reward(self, pairs: list[Any], loss: float) -> None:
         """Soon, late, twice, after a restart, or of decisions that were lost."""
         for pair in pairs:
-            self.reward_one(pair[0], pair[1], loss)
+            owner, made, laws = pair
+            self.reward_one(owner, made, laws, loss)
 
-    def reward_one(self, owner: Owner, made: bw.Decision, loss: float) -> None:
+    def reward_one(self, owner: Owner, made: bw.Decision, laws: int, loss: float) -> None:
         made = bw.Decision.from_dict(json.loads(json.dumps(made.to_dict())))
         new = made.id not in owner.model.over
         assert owner.policy.takes(made) == new
         if new:
             owner.policy.update(made, loss=loss)
             owner.model.over.add(made.id)
-            owner.model.learnt.append((made, loss))
+            owner.model.answers += 1
+            if not made.holdout:
+                owner.model.learnt.append((made, loss, laws))
         else:
             with pytest.raises(ValueError, match="each decision takes feedback once"):
                 owner.policy.update(made, loss=loss)
@@ -118,6 +136,15 @@ class Owners(RuleBasedStateMachine):
             assert not owner.policy.takes(pair[1])
             with pytest.raises(ValueError, match="give it to that one"):
                 owner.policy.update(pair[1], loss=0.0)
+
+    @rule(owner=owners, law=LAWS)
+    def another_law(self, owner: Owner, law: tuple[float, ...]) -> None:
+        """Of what is decided after it the file must know the law: it is saved at once."""
+        before = owner.policy.version
+        owner.policy.change_probabilities(law)
+        if owner.policy.version > before:
+            owner.model.learnt.append((law,))
+        owner.save()
 
     @rule(owner=owners)
     def save(self, owner: Owner) -> None:
@@ -144,15 +171,28 @@ class Owners(RuleBasedStateMachine):
     @invariant()
     def learnt_is_what_was_taken(self) -> None:
         for owner in self.all:
-            assert owner.policy.updates == len(owner.model.learnt) == owner.policy.plan().version
+            policy, model = owner.policy, owner.model
+            assert policy.updates == len(model.taken) <= policy.plan().version == policy.version
+            tallies = policy._counts.own, policy._counts.held
+            assert sum(tally.tables().answered.sum() for tally in tallies) == model.answers
 
     def teardown(self) -> None:
         for owner in self.all:
             again = ALGORITHM.start(PROBLEM, rng=1, interpreted=True)
-            for made, loss in owner.model.learnt:
-                again.learn([made._replace(policy=again.name)], loss=[loss])
-            assert again.digest == owner.policy.digest
+            began = [0]
+            for event in owner.model.learnt:
+                if len(event) == 1:
+                    again.change_probabilities(event[0])
+                    began.append(again.version)
+                else:
+                    made, loss, laws = event
+                    again.learn([made._replace(policy=again.name, version=began[laws])], loss=[loss])
+            assert learnt_by(again) == learnt_by(owner.policy)
         self.folder.cleanup()
+
+
+def learnt_by(policy: bw.Policy) -> dict[str, bytes]:
+    return {name: part.tobytes() for name, part in policy.learnt().items()}
 
 
 TestOwners = Owners.TestCase

@@ -20,7 +20,9 @@ from bothworlds.kernels.jit.compile import explained
 from bothworlds.kernels.status import OK
 from bothworlds.plain import to_plain
 from bothworlds.problem import Problem
-from bothworlds.problem.rows import header_of
+from bothworlds.problem.rows import from_header, header_of
+
+FRAME = "frame"
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -81,6 +83,19 @@ class Footing:
         for array in (*all_parts(self.machine.known), self.machine.flat_options):
             digest.update(repr(array.shape).encode() + array.tobytes())
         return digest.hexdigest()
+
+    def as_in(self, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> "Footing":
+        """Return the footing of the same algorithm that a file says, where it has another and is saved with its frame.
+
+        A policy that was given another problem or law stands on another one.
+        """
+        if header.get("footing") == self.fingerprint or "features" not in arrays:
+            return self
+        if header.get("algorithm") != json.loads(json.dumps(to_plain(self.algorithm))):
+            return self
+        problem, frame, algorithm = problem_of(header, arrays), section(arrays, FRAME), self.algorithm
+        made: Any = algorithm
+        return replace(self, problem=problem, machine=made.machine(problem, frame))
 
     def holdout_with(self, secret: str) -> Holdout | None:
         """Return what decides which decisions are held out, if any are."""
@@ -154,7 +169,25 @@ class Footing:
         """Return what a file keeps of it as arrays."""
         problem = self.problem
         parts = {"features": problem.features, "probabilities": problem.probabilities, "available": problem.available}
-        return {**parts, **{f"frame.{name}": array for name, array in self.machine.frame.items()}}
+        return {**parts, **{f"{FRAME}.{name}": array for name, array in self.machine.frame.items()}}
+
+
+def problem_of(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> Problem:
+    """Return the problem in a file."""
+    return Problem(
+        features=arrays["features"],
+        probabilities=arrays["probabilities"],
+        available=arrays["available"],
+        contexts=header["contexts"],
+        arms=header["arms"],
+        reward_range=header["reward_range"],
+        **from_header(header.get("lookup", {})),
+    )
+
+
+def section(arrays: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return the arrays whose names begin with a section's, by the rest of their names."""
+    return {key.split(".", 1)[1]: value for key, value in arrays.items() if key.startswith(f"{name}.")}
 
 
 def aligned_copy(array: Floats) -> Floats:

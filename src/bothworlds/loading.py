@@ -9,16 +9,15 @@ from typing import Any, Literal, overload
 from bothworlds.algorithms.fixed import FixedPolicy
 from bothworlds.algorithms.registry import public_parts
 from bothworlds.epochs import History
-from bothworlds.footing import Footing
+from bothworlds.footing import Footing, problem_of, section
 from bothworlds.identity import new_source, secret_of, stream_of
 from bothworlds.ledger import Ledger
 from bothworlds.plain import from_plain
 from bothworlds.plan import FORMAT as PLAN_FORMAT
 from bothworlds.plan import Plan, plan_from
 from bothworlds.policy import FORMAT, Policy
-from bothworlds.problem import Problem, SampledProblem
+from bothworlds.problem import SampledProblem
 from bothworlds.problem.frame import Frame
-from bothworlds.problem.rows import from_header
 from bothworlds.problem.storage import checked_format, read_arrays
 from bothworlds.sampled import FORMAT as SAMPLED_FORMAT
 from bothworlds.sampled import SampledPolicy
@@ -78,18 +77,25 @@ def load(
         if stream == "new":
             key = stream_of(header["key"], new_source())
             header = {"secret": secret_of(header["key"]), **header, "key": key}
-        counts = _section(arrays, "counts")
+        counts = section(arrays, "counts")
         lives = {"same_stream": stream == "same", "counted": bool(counts)}
         ledger = Ledger.restore(header, arrays).next_life(header["key"], **lives)
         if problem is not None:
             return _rebuild_sampled(header, arrays, problem, ledger, interpreted=interpreted)
         footing = _footing(*_with_frame(header, arrays, frame, path), interpreted=interpreted)
         policy = Policy(footing, key=header["key"])
-        learnt, secret = _section(arrays, "learnt"), header.get("secret")
+        learnt, secret = section(arrays, "learnt"), header.get("secret")
         known = {"since": header["counted_since"], **counts} if counts else None
-        told: dict[str, Any] = {"updates": header.get("updates"), "version": header.get("version"), "counts": known}
-        history = History.restore(header, arrays)
-        policy.restore(name=header["name"], ledger=ledger, learnt=learnt, secret=secret, history=history, **told)
+        policy.restore(
+            name=header["name"],
+            ledger=ledger,
+            learnt=learnt,
+            secret=secret,
+            history=History.restore(header, arrays),
+            updates=header.get("updates"),
+            version=header.get("version"),
+            counts=known,
+        )
         return policy
 
 
@@ -130,7 +136,7 @@ def _with_frame(
 
 def _footing(header: dict[str, Any], arrays: dict[str, Any], *, interpreted: bool) -> Footing:
     """Build what policies and plans stand on from the parts of a file."""
-    frame = _section(arrays, "frame")
+    frame = section(arrays, "frame")
 
     def saved_design(kind: str, coverage: float, coverage_limit: float) -> Design:
         return Design(kind, frame["exploration"], coverage, coverage_limit)
@@ -139,15 +145,7 @@ def _footing(header: dict[str, Any], arrays: dict[str, Any], *, interpreted: boo
         return FixedPolicy(frame["table"] if label != "uniform" else table, label)
 
     algorithm = from_plain(header["algorithm"], {**public_parts(), "Design": saved_design, "FixedPolicy": saved_table})
-    problem = Problem(
-        features=arrays["features"],
-        probabilities=arrays["probabilities"],
-        available=arrays["available"],
-        contexts=header["contexts"],
-        arms=header["arms"],
-        reward_range=header["reward_range"],
-        **from_header(header.get("lookup", {})),
-    )
+    problem = problem_of(header, arrays)
     machine = algorithm.machine(problem, frame)
     return Footing(
         algorithm=algorithm,
@@ -173,13 +171,8 @@ def _rebuild_sampled(
     policy.restore(
         name=header["name"],
         ledger=ledger,
-        learnt=_section(arrays, "learnt"),
-        covariance=_section(arrays, "covariance"),
+        learnt=section(arrays, "learnt"),
+        covariance=section(arrays, "covariance"),
         beyond_coverage=header["beyond_coverage"],
     )
     return policy
-
-
-def _section(arrays: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return the arrays whose names begin with a section's, by the rest of their names."""
-    return {key.split(".", 1)[1]: value for key, value in arrays.items() if key.startswith(f"{name}.")}

@@ -154,12 +154,15 @@ class Plan:
         write_arrays(path, header, {**arrays, **(footing.arrays() if frame else {})})
 
     def renewed(self, path: str | Path) -> "Plan":
-        """Return the plan in a file of the same policy, with or without its frame; this one if it is the same."""
+        """Return the plan in a file of the same policy, with or without its frame; this one if it is the same.
+
+        After the policy was given another problem or law of contexts, the next file must have its frame.
+        """
         header, arrays = read_arrays(path)
         header = checked_format(header, FORMAT, path)
         if header["digest"] == self.digest and header["policy"] == self.policy:
             return self
-        return plan_from(self.footing, header, arrays, path)
+        return plan_from(self.footing.as_in(header, arrays), header, arrays, path)
 
     def __reduce__(self) -> Any:
         raise TypeError("a plan goes to other processes as a file: plan.save(path), there bothworlds.load_plan(path)")
@@ -171,7 +174,11 @@ class Plan:
 def plan_from(footing: Footing, header: dict[str, object], arrays: dict[str, Floats], path: str | Path) -> Plan:
     """Build a plan from what a file says is learnt; refuse one that stands on something else, or is damaged."""
     if header["footing"] != footing.fingerprint:
-        raise ValueError(f"{path} is a plan for another problem or algorithm, or was made by another version of them")
+        raise ValueError(
+            f"{path} is a plan for another problem or algorithm, or was made by another version of them. After its "
+            "policy was given another problem or law of contexts, a server needs one plan with its frame: "
+            "plan.save(path)"
+        )
     parts = {name.partition(".")[2]: array for name, array in arrays.items() if name.startswith("learnt.")}
     core, rows = footing.planned(parts)
     plan = Plan(

@@ -29,7 +29,7 @@ from bothworlds.ledger import Ledger
 from bothworlds.mapping import change_of, pairs_of
 from bothworlds.plan import Plan
 from bothworlds.prior import Prior
-from bothworlds.problem import Problem
+from bothworlds.problem import Problem, TrafficMix
 from bothworlds.problem.rows import Context, Labelled
 from bothworlds.problem.storage import write_arrays
 from bothworlds.tally import Counts
@@ -275,7 +275,7 @@ class Policy:
                 self._begin_with(learnt, updates=updates)
                 raise
             self._history, self._version = history, history.began
-            self._count_with(self._counts.on(old.problem, problem))
+            self._count_with(self._counts.moved(old.problem, problem))
 
     def _begin_with(self, learnt: Mapping[str, Any], *, updates: int) -> None:
         """Put in what is learnt, and compute the plan; ``updates`` decisions were answered so far."""
@@ -283,6 +283,37 @@ class Policy:
             put(self._machine, self._body, self._side, part, value)
         self._refresh()
         self._believed = int(self._sides[self._side].t[0]) - 1 - updates
+
+    def change_probabilities(self, probabilities: Any) -> None:
+        """Go on under another law of contexts: `change` to ``problem.with_probabilities(probabilities)``.
+
+        Estimated losses stay what they were, up to rounding; exploration, coordinates and covariance are those of the
+        law. Open decisions stay open: each is unbiased under the law of its moment, and is learnt as such. The version
+        is one higher. The same law again is no change, but contexts are counted anew from here on.
+        """
+        problem = self.problem.with_probabilities(probabilities)
+        self.change(problem)
+        with self._lock:
+            self._counts.begin_law()
+
+    def follow(self, mix: TrafficMix) -> TrafficMix:
+        """Let a traffic mix observe the contexts that came since the present law was given, and take its law.
+
+        Returns the mix after that; say it every hour, not with every decision: each law is a plan of its own. Contexts
+        count when they are decided, those of plans and of given ids when they are answered.
+
+        >>> from bothworlds import LinUCB
+        >>> problem = Problem.from_sample(["mobile", "desktop"], arms=["red", "blue"])
+        >>> policy, mix = LinUCB().start(problem, rng=7), TrafficMix.estimated(problem.probabilities, strength=10)
+        >>> decisions = policy.act(["mobile"] * 80 + ["desktop"] * 10)
+        >>> mix = policy.follow(mix)
+        >>> policy.problem.probabilities.tolist(), policy.version
+        ([0.85, 0.15], 1)
+        """
+        with self._lock:
+            seen = mix.observe(self._counts.visits())
+        self.change_probabilities(seen.probabilities)
+        return seen
 
     def listing(self, version: int) -> Problem | Epoch:
         """Return names of contexts and arms as they were when a version decided, for rows of a log."""
@@ -408,7 +439,8 @@ class Policy:
             now = [self._checked(made, once=once) for made in batch] if late else batch
             taught = [made for made in now if made is not None and not made.holdout]
             columns = self._columns(taught)
-            if not late and (not once or columns is None or {made.policy for made in batch} != {self.name}):
+            sure = once and columns is not None and len(taught) == len(batch)
+            if not late and not (sure and {made.policy for made in batch} == {self.name}):
                 for made in batch:
                     self._checked(made, once=once)
             if not once and len({(made.source, made.round) for made in batch}) < len(batch):
@@ -419,7 +451,7 @@ class Policy:
             self._close_all(batch, now, losses, once=once)
 
     def _close(self, made: Decision, now: Decision | None, loss: float) -> None:
-        """Note that a decision was answered, and count it where its context and arm are still there."""
+        """Note that a decision was answered, and count it as one of the present problem."""
         strange = made.source != self._life and not self._ledger.counted(made)
         if made.source == self._life:
             self._rounds.close(made.round)
@@ -434,14 +466,12 @@ class Policy:
     def _close_all(self, batch: list[Decision], now: Sequence[Decision | None], losses: Floats, *, once: bool) -> None:
         """Note that decisions were answered, unless that is known elsewhere, and count them."""
         if not once:
-            for made, today, loss in zip(batch, now, losses.tolist(), strict=True):
-                self._close(made, today, loss)
+            for made, present, loss in zip(batch, now, losses.tolist(), strict=True):
+                self._close(made, present, loss)
             return
-        here = [made for made in now if made is not None]
-        heard = losses if len(here) == len(batch) else losses[np.array([made is not None for made in now])]
-        strangers = [made for made in here if made.source != self._life and not self._ledger.counted(made)]
-        if here:
-            self._counts.answer_all(here, heard, strangers)
+        life, counted = self._life, self._ledger.counted
+        strange = [made.source != life and not counted(made) for made in batch]
+        self._counts.answer_all(now, losses, strange)
 
     def _columns(self, batch: list[Decision]) -> Any:
         """Return a batch as columns, or None where some do not fit, or where they are few."""
@@ -540,15 +570,10 @@ class Policy:
         with self._lock:
             footing = self._footing
             own = {"format": FORMAT, "name": self.name, "key": self._key, "secret": self._secret}
-            told = {
-                "updates": self.updates,
-                "version": self._version,
-                **self._history.header(),
-                **self._counts.header(),
-            }
-            header = {**own, "footing": footing.fingerprint, **self._ledger.header(), **told}
+            told = {"updates": self.updates, "version": self._version, **self._history.header()}
+            header = {**own, "footing": footing.fingerprint, **self._ledger.header(), **self._counts.header(), **told}
             learnt = {f"learnt.{name}": part for name, part in self.learnt().items()}
-            arrays = {**self._ledger.arrays(), **self._history.arrays(), **self._counts.arrays(), **learnt}
+            arrays = {**self._ledger.arrays(), **self._counts.arrays(), **self._history.arrays(), **learnt}
         if frame:
             header, arrays = {**header, **footing.header()}, {**arrays, **footing.arrays()}
         write_arrays(path, header, arrays)

@@ -33,9 +33,9 @@ class Tally:
     >>> tally = Tally((2, 3))
     >>> tally.decided[1][2] += 1
     >>> tally.answered[1][2], tally.losses[1][2] = 1, -0.5
-    >>> tally.answer_all(np.array([1, 1]), np.array([2, 0]), np.array([0.25, 0.5]))
+    >>> tally.answer_all(np.array([1, 1]), np.array([2, 0]), np.array([0.25, 0.5]), np.array([0.0, 1.0]))
     >>> [table[1].tolist() for table in tally.tables()]
-    [[0.0, 0.0, 1.0], [1.0, 0.0, 2.0], [0.5, 0.0, -0.25]]
+    [[1.0, 0.0, 1.0], [1.0, 0.0, 2.0], [0.5, 0.0, -0.25]]
     """
 
     def __init__(self, shape: tuple[int, int], start: Tables | None = None) -> None:
@@ -44,8 +44,10 @@ class Tally:
         self.answered = [[0] * shape[1] for _ in range(shape[0])]
         self.losses = [[0.0] * shape[1] for _ in range(shape[0])]
 
-    def answer_all(self, xs: Ints, arms: Ints, losses: Floats) -> None:
-        """Count many answers."""
+    def answer_all(self, xs: Ints, arms: Ints, losses: Floats, strange: Floats) -> None:
+        """Count many answers, and as decided those of decisions that are strange: 1, or 0."""
+        if strange.any():
+            np.add.at(self._many[0], (xs, arms), strange)
         np.add.at(self._many[1], (xs, arms), 1.0)
         np.add.at(self._many[2], (xs, arms), losses)
 
@@ -67,15 +69,28 @@ class Counts:
         self.since = since
         self.before: Floats = np.zeros(shape[0]) if kept is None else kept["before"]
 
-    def answer_all(self, batch: Sequence[Decision], losses: Floats, strangers: Sequence[Decision]) -> None:
-        """Count answers of a batch, and as decided those of which the policy did not know."""
-        for made in strangers:
-            (self.held if made.holdout else self.own).decided[made.context][made.arm] += 1
-        xs, arms = (np.array([made[field] for made in batch]) for field in (CONTEXT, ARM))
-        held = np.array([made.holdout for made in batch])
+    def answer_all(self, batch: Sequence[Decision | None], losses: Floats, strange: Sequence[bool]) -> None:
+        """Count answers of a batch, and as decided those that are strange to the policy; None is gone."""
+        here = [i for i, made in enumerate(batch) if made is not None]
+        present = [made for made in batch if made is not None]
+        xs, arms = (np.array([made[field] for made in present], dtype=np.int64) for field in (CONTEXT, ARM))
+        held = np.array([made.holdout for made in present], dtype=bool)
         for tally, mine in ((self.own, ~held), (self.held, held)):
             if mine.any():
-                tally.answer_all(xs[mine], arms[mine], losses[mine])
+                new = np.asarray(strange, dtype=np.float64)[here][mine]
+                tally.answer_all(xs[mine], arms[mine], losses[here][mine], new)
+
+    def moved(self, old: Problem, new: Problem) -> "Counts":
+        """Return the counts on another problem, of pairs that are still there by their names; a new law begins."""
+        xs, arms = (
+            np.array([before.index(name) if name in before else -1 for name in after])
+            for before, after in ((old.contexts, new.contexts), (old.arms, new.arms))
+        )
+        there = np.outer(xs >= 0, arms >= 0)
+        tables = np.array([tally.tables() for tally in (self.own, self.held)])[:, :, xs][:, :, :, arms] * there
+        made = Counts(new.available.shape, since=self.since, kept={"tables": tables, "before": np.zeros(len(xs))})
+        made.begin_law()
+        return made
 
     def visits(self) -> Floats:
         """Return how often each context has come since the present law was given."""
@@ -88,20 +103,9 @@ class Counts:
         """Begin to count contexts for another law."""
         self.before = self._all_visits()
 
-    def on(self, old: Problem, new: Problem) -> "Counts":
-        """Return the counts of pairs that another problem still has, by their names; contexts begin another law."""
-        xs, arms = (_places(*names) for names in ((new.contexts, old.contexts), (new.arms, old.arms)))
-        both = (xs >= 0)[:, None] & (arms >= 0)[None, :]
-        parts = np.array([tally.tables() for tally in (self.own, self.held)])
-        tables = np.where(both, parts[:, :, xs[:, None], arms[None, :]], 0.0)
-        kept = {"tables": tables, "before": np.zeros(len(xs))}
-        made = Counts((len(xs), len(arms)), since=self.since, kept=kept)
-        made.begin_law()
-        return made
-
     def health(self, problem: Problem, pi: Floats, *, alpha: float, holds_out: bool) -> Health:
         """Tell how a policy with the plan pi is doing."""
-        own, held = (rewards_from(tally.tables(), problem.reward_range) for tally in (self.own, self.held))
+        own, held = (rewards_from(_whole(tally.tables()), problem.reward_range) for tally in (self.own, self.held))
         return health_of(
             problem,
             decided=own.decided,
@@ -124,10 +128,9 @@ class Counts:
         return {"counts.tables": tables, "counts.before": self.before}
 
 
-def _places(names: Sequence[str], others: Sequence[str]) -> Ints:
-    """Return where names are among others, -1 where they are not."""
-    places = {name: i for i, name in enumerate(others)}
-    return np.array([places.get(name, -1) for name in names])
+def _whole(tables: Tables) -> Tables:
+    """Count as decided at least what was answered: an arm that went, and came back, has lost what it had decided."""
+    return tables._replace(decided=np.maximum(tables.decided, tables.answered))
 
 
 def rewards_from(tables: Tables, reward_range: tuple[float, float] | None) -> Tables:

@@ -2,10 +2,14 @@
 
 import time
 from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
 
 from bothworlds.decision import Decision
+from bothworlds.kernels.arrays import Floats
 from bothworlds.logs.files import Log
-from bothworlds.logs.schema import Batch, Reward, Row
+from bothworlds.logs.schema import Batch, Law, Reward, Row
 from bothworlds.plan import Plan
 from bothworlds.policy import Policy
 
@@ -38,6 +42,7 @@ class Learner:
         self.offset = 0
         self._waiting: dict[str, Decision] = {}
         self._new: list[tuple[Decision, float]] = []
+        self._law: Floats = policy.problem.probabilities
         self._replayed = False
 
     @property
@@ -46,25 +51,52 @@ class Learner:
         return len(self._waiting)
 
     def replay(self) -> Iterator[Plan]:
-        """Yield the plan at the start, and that after each batch that stands in the log and is not learnt yet."""
+        """Yield the plan at the start, and that after each batch or law in the log that is not learnt yet."""
         yield self.policy.plan()
-        for batch in [record for record, _ in self.log.read() if isinstance(record, Batch)]:
-            if batch.version > self.policy.version:
-                yield self._follow(batch)
-        self._replayed = True
+        for record in [record for record, _ in self.log.read() if isinstance(record, Batch | Law)]:
+            if record.version > self.policy.version:
+                yield self._follow(record)
+        self._law, self._replayed = self.policy.problem.probabilities, True
 
-    def _follow(self, batch: Batch) -> Plan:
-        """Learn a batch again that stands in the log."""
-        self._read(batch.through)
-        self._learn()
+    def _follow(self, record: Batch | Law) -> Plan:
+        """Learn a batch again, or take a law, that stands in the log."""
+        if isinstance(record, Law):
+            self.policy.change_probabilities(record.probabilities)
+            what = "the law of contexts"
+        else:
+            self._read(record.through)
+            self._learn()
+            what = f"the batch that ends at byte {record.through}"
         plan = self.policy.plan()
-        if (plan.version, plan.digest) != (batch.version, batch.digest):
+        if (plan.version, plan.digest) != (record.version, record.digest):
             raise ValueError(
-                f"{self.log.path}: the batch that ends at byte {batch.through} leads to version {plan.version} with "
-                f"digest {plan.digest}, not to {batch.version} with {batch.digest}: the log was changed, or the policy "
-                "is not the one that began it"
+                f"{self.log.path}: {what} leads to version {plan.version} with digest {plan.digest}, not to "
+                f"{record.version} with {record.digest}: the log was changed, or the policy is not the one that began "
+                "it"
             )
         return plan
+
+    def change_probabilities(self, probabilities: Any) -> None:
+        """Let the policy go on under another law of contexts, and note it in the log."""
+        self._begin()
+        before = self.policy.version
+        self.policy.change_probabilities(probabilities)
+        plan = self.policy.plan()
+        self._law = plan.problem.probabilities
+        if plan.version > before:
+            law = tuple(self._law.tolist())
+            self.log.append(Law(version=plan.version, digest=plan.digest, probabilities=law, time=time.time()))
+
+    def _begin(self) -> None:
+        """Learn what stands in the log, the first time; refuse a law that it does not know."""
+        if not self._replayed:
+            for _ in self.replay():
+                pass
+        if not np.array_equal(self._law, self.policy.problem.probabilities):
+            raise ValueError(
+                "the policy was given another law of contexts, and the log does not say so: give it by way of the "
+                "learner, learner.change_probabilities(...), so that the same versions can be found again"
+            )
 
     def _read(self, through: int | None = None) -> None:
         """Take note of decisions, and of rewards that are new, up to a byte or until a batch is full."""
@@ -91,9 +123,7 @@ class Learner:
 
         The first time, batches that stand in the log come before.
         """
-        if not self._replayed:
-            for _ in self.replay():
-                pass
+        self._begin()
         self._read()
         count = len(self._new)
         if count:

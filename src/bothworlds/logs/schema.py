@@ -1,4 +1,4 @@
-"""What stands in a log: decisions, rewards, and where batches of learning end."""
+"""What stands in a log: decisions, rewards, where batches of learning end, and new laws of contexts."""
 
 import json
 import time as clock
@@ -105,8 +105,19 @@ class Batch:
     time: float
 
 
-Record: TypeAlias = Row | Reward | Batch
-KINDS: dict[str, type[Row] | type[Reward] | type[Batch]] = {"decision": Row, "reward": Reward, "batch": Batch}
+@dataclass(frozen=True, kw_only=True)
+class Law:
+    """The policy goes on under another law of contexts, with a plan of that version and digest."""
+
+    version: int
+    digest: str
+    probabilities: tuple[float, ...]
+    time: float
+
+
+Record: TypeAlias = Row | Reward | Batch | Law
+Kind: TypeAlias = type[Row] | type[Reward] | type[Batch] | type[Law]
+KINDS: dict[str, Kind] = {"decision": Row, "reward": Reward, "batch": Batch, "law": Law}
 WORDS = {kind: word for word, kind in KINDS.items()}
 BEGINNING = f'{{"schema": "{SCHEMA}"'.encode()  # of every line, and of nothing inside one: quotes would be escaped
 
@@ -161,7 +172,7 @@ def record_of(line: bytes | str) -> Record:
     return record_from(KINDS[values["kind"]], values)
 
 
-def record_from(kind: type[Row] | type[Reward] | type[Batch], values: Mapping[str, Any]) -> Record:
+def record_from(kind: Kind, values: Mapping[str, Any]) -> Record:
     """Return a record of a kind from its values; lists become tuples."""
     known = {part.name: part for part in fields(kind)}
     given = {name: _frozen(value) for name, value in values.items() if name in known}

@@ -37,6 +37,11 @@ NO_HOLDOUT = (
     "listed: keep some of the traffic away from it yourself, and compare the two"
 )
 
+NO_LAW = (
+    "contexts of a SampledProblem are drawn and not listed, so that there are no probabilities to change; with "
+    "covariance='reservoir' the policy follows the contexts that come by itself"
+)
+
 
 def refuse_holdout(share: float) -> None:
     """Refuse to hold decisions out where contexts are not listed."""
@@ -118,6 +123,14 @@ class SampledPolicy:
     def health(self, **_: Any) -> NoReturn:
         """Refuse: nothing is counted by context where contexts are not listed."""
         raise ValueError(NO_HOLDOUT)
+
+    def change_probabilities(self, *_: Any) -> NoReturn:
+        """Refuse: contexts that are not listed have no probabilities."""
+        raise ValueError(NO_LAW)
+
+    def follow(self, *_: Any) -> NoReturn:
+        """Refuse: contexts that are not listed have no probabilities."""
+        raise ValueError(NO_LAW)
 
     def copy(self) -> NoReturn:
         """Refuse: there is one owner."""
