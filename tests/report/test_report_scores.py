@@ -142,7 +142,7 @@ def test_every_sentence_agrees_with_its_table(table: dict[str, list[float]]) -> 
 def test_two_players_are_not_called_best_and_worst_by_turns(folder: Path) -> None:
     """`compare --algorithms adaptive,LinUCB` once said: safest, lowest score 0 of 100; and that it fails worst."""
     summary = compared(folder, "adaptive", "LinUCB")
-    text = finding_text(summary)
+    text = finding_text(summary, width=1000)
     assert "of 100" not in text + page(summary)
     for sentence in summary.finding:
         assert sentence in text

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import bothworlds as bw
+from bothworlds.environments import Environment
+from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.report import Summary, page
 from bothworlds.report.figures import double_log_chart
 from bothworlds.report.theorems import covered_as, theorem_bounds
@@ -36,7 +38,10 @@ def test_theorems_become_lines_where_they_hold(summary: Summary) -> None:
 
 
 def test_a_bound_that_says_nothing_is_called_vacuous_and_not_drawn(summary: Summary) -> None:
-    drawn = page(summary, bounds={"adaptive": lambda environment, t: None if environment.reacts else 2.0 * t})
+    def bound_of(environment: Environment, t: Ints) -> Floats | None:
+        return None if environment.reacts else np.asarray(2.0 * t, dtype=np.float64)
+
+    drawn = page(summary, bounds={"adaptive": bound_of})
     assert drawn.count("<title>bound for ") == 0
     assert drawn.count(">vacuous</td>") == 2
     assert drawn.count("a bound of 2 T = 1,200 or more is vacuous") == 2

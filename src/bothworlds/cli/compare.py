@@ -126,5 +126,5 @@ def compare(
         answer({**headline_data(summary), "report": str(page)})
     else:
         head, *rest = table_text(summary, width=width()).split("\n")
-        click.echo("\n".join([strong(head), *rest, finding_text(summary)]))
+        click.echo("\n".join([strong(head), *rest, finding_text(summary, width=width())]))
     talk(f"report: {page}")

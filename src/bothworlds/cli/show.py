@@ -34,7 +34,7 @@ def show(folder: Path, regime: str | None, plot: bool, as_json: bool) -> None:
         answer(headline_data(summary))
         return
     head, *rest = table_text(summary, width=width()).split("\n")
-    click.echo("\n".join([strong(head), *rest, finding_text(summary)]).rstrip())
+    click.echo("\n".join([strong(head), *rest, finding_text(summary, width=width())]).rstrip())
     for panel in panels:
         if panel.environment.reacts:
             click.echo(f"\n{panel.name}: {NOT_POLICY_REGRET}\n\n{reward_text(panel)}")

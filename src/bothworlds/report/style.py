@@ -22,7 +22,7 @@ a{color:var(--link)}
 figcaption,caption,.small,.caption{font-size:.88rem}
 nav{margin:.8rem 0;font-size:.95rem}
 nav a{display:inline-block;margin-right:1rem}
-h1,h2,nav,.legend,.lead,tbody th,code{overflow-wrap:anywhere}
+h1,h2,nav,.legend,.lead,.regimes,.plainly,figcaption,tbody,tbody th,code{overflow-wrap:anywhere}
 .caption{margin:.9rem 0 0}
 .scroll{overflow-x:auto;max-width:100%;margin:.2rem 0 .6rem;
 background:linear-gradient(to left,var(--paper) 2rem,transparent) right/4rem 100% no-repeat local,

@@ -1,6 +1,7 @@
 """Results in a terminal: the table, and a small plot of dots."""
 
 import math
+import textwrap
 from collections.abc import Sequence
 
 import numpy as np
@@ -35,12 +36,12 @@ def table_text(summary: Summary, *, width: int = 100) -> str:
     return "\n\n".join([*blocks, *scores])
 
 
-def finding_text(summary: Summary) -> str:
+def finding_text(summary: Summary, *, width: int = 100) -> str:
     """Return what the worst ratios are, and what they say where that is clear; nothing without reference players."""
     if not summary.scores:
         return ""
     known = f"ratio: (regret + s)/(that of the best reference player + s), s = sqrt(d T)/10; references are {_named()}"
-    return "\n".join([known, *summary.finding])
+    return "\n".join(textwrap.fill(sentence, width) for sentence in [known, *summary.finding])
 
 
 def _named() -> str:
