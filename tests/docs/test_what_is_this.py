@@ -1,4 +1,4 @@
-"""The numbers of docs/what-is-this.md are those of the scoreboard; the picture of the README is drawn by the library."""
+"""The numbers of docs/what-is-this.md are those of the scoreboard; the README is short and has a picture."""
 
 import re
 from pathlib import Path
