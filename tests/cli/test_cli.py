@@ -279,7 +279,7 @@ def test_check_an_own_algorithm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         assert wrong.exit_code == 3
         assert words in wrong.stderr
     for target, words in (
-        ("nowhere.py:X", "no such file"),
+        ("nowhere.py:X", "cannot be read"),
         ("no.such.module:X", "cannot be imported"),
         ("just-a-word", "neither"),
     ):

@@ -44,7 +44,7 @@ def test_a_bound_that_says_nothing_is_called_vacuous_and_not_drawn(summary: Summ
     drawn = page(summary, bounds={"adaptive": bound_of})
     assert drawn.count("<title>bound for ") == 0
     assert drawn.count(">vacuous</td>") == 2
-    assert drawn.count("a bound of 2 T = 1,200 or more is vacuous") == 2
+    assert "a bound of 2 T = 1,200 or more is vacuous" in drawn
     late = double_log_chart(summary.panels[0], {"adaptive": lambda _, t: 20.0 * np.sqrt(t)})
     (bound,) = (line for line in late.lines if line.thin)
     np.testing.assert_array_equal(np.isnan(bound.y), bound.x <= 100)  # 20 sqrt(t) is below 2 t from there on

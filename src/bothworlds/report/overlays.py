@@ -87,9 +87,7 @@ def of_csv(path: Path) -> Overlays:
 def _curve(label: str, rows: list[dict[str, Any]], path: Path) -> Curve:
     t, regret = _column(rows, "t", path), _column(rows, "regret", path)
     if t is None or regret is None or not (np.diff(t) > 0.0).all() or t[0] < 1.0:
-        raise ValueError(
-            f"{path}: the rounds t of {label!r} must be numbers from 1 on, each larger than the one before"
-        )
+        raise ValueError(f"{path}: the rounds t of {label!r} must be rising numbers from 1 on")
     error = _column(rows, "standard_error", path)
     half = None if error is None else NORMAL_95 * error
     return Curve(label, t, regret, half, _column(rows, "q10", path), _column(rows, "q90", path))
