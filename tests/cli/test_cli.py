@@ -215,7 +215,7 @@ def test_report_with_figures_and_json(results: Path, tmp_path: Path, monkeypatch
     done = called("report", str(results), "--figures", str(tmp_path / "figures"), "--json")
     assert len(json.loads(done.stdout)["curves"]) == 4
     assert {path.suffix for path in (tmp_path / "figures").iterdir()} == {".svg"}
-    assert "8 figures" in done.stderr
+    assert "9 figures" in done.stderr
     assert "'.[report]'" in done.stderr
 
 

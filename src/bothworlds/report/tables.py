@@ -63,7 +63,7 @@ def ratio_text(rating: Rating) -> str:
 
     >>> import numpy as np
     >>> ratio_text(Rating(np.array([2.5, 2.4, 2.6]))), ratio_text(Rating(np.array([180.0])))
-    ('2.50 [1.49, 4.20]', '180')
+    ('2.50 [1.50, 4.16]', '180')
     """
     ends = [number(end) for end in rating.interval]
     return number(rating.value) if math.isnan(rating.interval[1]) else f"{number(rating.value)} [{', '.join(ends)}]"
