@@ -215,7 +215,7 @@ def test_report_with_figures_and_json(results: Path, tmp_path: Path, monkeypatch
     done = called("report", str(results), "--figures", str(tmp_path / "figures"), "--json")
     assert len(json.loads(done.stdout)["curves"]) == 4
     assert {path.suffix for path in (tmp_path / "figures").iterdir()} == {".svg"}
-    assert "8 figures" in done.stderr
+    assert "9 figures" in done.stderr
     assert "'.[report]'" in done.stderr
 
 
@@ -279,7 +279,7 @@ def test_check_an_own_algorithm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         assert wrong.exit_code == 3
         assert words in wrong.stderr
     for target, words in (
-        ("nowhere.py:X", "no such file"),
+        ("nowhere.py:X", "cannot be read"),
         ("no.such.module:X", "cannot be imported"),
         ("just-a-word", "neither"),
     ):

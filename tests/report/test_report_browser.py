@@ -1,7 +1,9 @@
 """The page in a real browser, where there is one: chromium, headless, offline."""
 
+import base64
 import contextlib
 import csv
+import gzip
 import html
 import io
 import json
@@ -22,7 +24,7 @@ import bothworlds as bw
 from bothworlds.cli import main
 from bothworlds.report import page
 from bothworlds.simulation.results import load_results
-from report_pages import CONTENT, made_page, summary_from
+from report_pages import CONTENT, made_page, made_summary, summary_from
 
 pytestmark = [
     pytest.mark.soak,
@@ -64,8 +66,8 @@ say({count: parts.length, states});
 def test_buttons_of_the_legend_hide_and_show_an_algorithm_in_every_chart(tmp_path: Path) -> None:
     found = asked(made_page(), TOGGLE, tmp_path)
     count = found["count"]
-    assert count == 12  # in each of three regimes two charts of regret, one of exponents, one of exploration
-    on, off = ["true"] * 3, ["false"] * 3
+    assert count == 13  # the strip; in each of three regimes two charts of regret, one of exponents, one of exploration
+    on, off = ["true"] * 4, ["false"] * 4
     assert found["states"] == [[0, 0, on], [count, 0, off], [0, 0, on]]
 
 
@@ -114,8 +116,7 @@ def test_nothing_is_fetched() -> None:
 
 DOWNLOADS = """
 const texts = {};
-for (const link of document.querySelectorAll("a[download]"))
-  texts[link.download] = new TextDecoder().decode(Uint8Array.from(atob(link.href.split(",")[1]), c => c.charCodeAt(0)));
+for (const link of document.querySelectorAll("a[download]")) texts[link.download] = link.href.split(",")[1];
 say(texts);
 """
 
@@ -126,21 +127,24 @@ def test_what_the_page_offers_to_save_is_what_the_result_files_hold(tmp_path: Pa
     study = bw.Study.from_dict(CONTENT)
     bw.run_study(study, folder, threads=1, quiet=True)
     assert CliRunner().invoke(main, ["report", str(folder)]).exit_code == 0
-    texts = asked((folder / "report.html").read_text(encoding="utf-8"), DOWNLOADS, tmp_path)
+    coded = asked((folder / "report.html").read_text(encoding="utf-8"), DOWNLOADS, tmp_path)
+    saved = {name: base64.b64decode(content) for name, content in coded.items()}
+    texts = {name: (gzip.decompress(one) if name.endswith(".gz") else one).decode() for name, one in saved.items()}
     assert texts["study.toml"] == (folder / "study.toml").read_text(encoding="utf-8")
-    rows = list(csv.DictReader(io.StringIO(texts["curves.csv"])))
-    curves = {(curve["regime"], curve["algorithm"]): curve for curve in json.loads(texts["results.json"])["curves"]}
-    assert len(curves) == len(list(study.cells())) == 9
+    rows = list(csv.DictReader(io.StringIO(texts["curves.csv.gz"])))
+    regimes = json.loads(texts["results.json"])["regimes"]
+    told = {(one["regime"], row["algorithm"]): row for one in regimes for row in one["algorithms"]}
+    assert len(told) == len(list(study.cells())) == 9
     for cell in study.cells():
         results = load_results(folder / "cells" / f"{cell.key}.npz")
         (run,) = results.runs.values()
         mine = [row for row in rows if (row["regime"], row["algorithm"]) == (cell.environment, cell.algorithm)]
-        curve = curves[cell.environment, cell.algorithm]
-        assert [int(row["t"]) for row in mine] == curve["t"] == results.checkpoints.tolist()
+        at_end = told[cell.environment, cell.algorithm]["regret"]["mean"]
+        assert [int(row["t"]) for row in mine] == results.checkpoints.tolist()
+        np.testing.assert_allclose(at_end, run.regret[-1], rtol=1e-7, atol=1e-12)
         expected = {"regret": run.regret, "standard_error": run.standard_error, "median": run.quantiles([0.5])[0]}
         for name, values in expected.items():
             np.testing.assert_allclose([float(row[name]) for row in mine], values, rtol=1e-7, atol=1e-12)
-            np.testing.assert_allclose(curve[name], values, rtol=1e-7, atol=1e-12)
 
 
 LOOKS = """
@@ -183,3 +187,125 @@ def test_long_names_and_many_arms_stay_on_a_phone(tmp_path: Path) -> None:
     found = asked(text, LOOKS, tmp_path, "--window-size=500,900")
     assert not found["wide"]
     assert found["narrow"]
+
+
+RESCALE = """
+const figure = document.querySelector('figure[data-chart="calm-log-x"]');
+const numbers = () => [...figure.querySelectorAll("text.yaxis")].map(text => text.textContent);
+const places = () => [...figure.querySelectorAll("path.line")].map(path => path.getAttribute("d"));
+const ends = () => [...figure.querySelectorAll("text.end")].map(text => [text.textContent, +text.getAttribute("y")]);
+const press = n => document.querySelector(`.legend button[data-algorithm="${n}"]`).click();
+const at = (path, x) => {
+  const points = path.slice(1).split(/[ M]/).map(pair => pair.split(",").map(Number));
+  const i = Math.max(1, points.findIndex(point => point[0] >= x)), [a, b] = [points[i - 1], points[i]];
+  return a[1] + (x - a[0]) / (b[0] - a[0]) * (b[1] - a[1]);
+};
+const before = {numbers: numbers(), places: places(), ends: ends()};
+press(0); press(2);
+const alone = {numbers: numbers(), places: places(), ends: ends()};
+press(0); press(2);
+const after = {numbers: numbers(), places: places(), ends: ends()};
+const off = before.places.map((path, i) => Math.max(...[100, 200, 300, 400, 455].map(x =>
+  Math.abs(at(path, x) - at(after.places[i], x)))));
+say({before, alone, after, off, names: before.ends.map(end => end[0])});
+"""
+
+
+def test_charts_rescale_to_what_is_shown_and_back(tmp_path: Path) -> None:
+    """The script and the page agree on ranges, ticks and labels: shown again, all is where it was drawn at first."""
+    found = asked(made_page(), RESCALE, tmp_path)
+    before, alone, after = (found[word] for word in ("before", "alone", "after"))
+    assert alone["numbers"] != before["numbers"]
+    assert sorted(after["numbers"]) == sorted(before["numbers"])
+    assert [name for name, _ in after["ends"]] == [name for name, _ in before["ends"]]
+    for (_, one), (_, two) in zip(before["ends"], after["ends"], strict=True):
+        assert one == pytest.approx(two, abs=0.2)
+    assert max(found["off"]) < 0.5  # the tolerance of what was drawn first is 0.3
+
+
+VALUES = """
+const figure = document.querySelector('figure[data-chart="calm-log-x"]'), svg = figure.querySelector("svg");
+const tip = figure.querySelector(".tip"), box = svg.getBoundingClientRect(), seen = {};
+const rows = () => [...tip.querySelectorAll("dt")].map((name, i) =>
+  [name.textContent, tip.querySelectorAll("dd")[i].textContent]);
+seen.first = tip.hidden;
+svg.dispatchEvent(new PointerEvent("pointermove", {clientX: box.left + box.width, clientY: box.top + 50}));
+seen.pointed = [tip.hidden, tip.querySelector("strong").textContent, rows(), figure.querySelectorAll(".cursor").length];
+svg.dispatchEvent(new PointerEvent("pointerleave"));
+seen.left = [tip.hidden, figure.querySelectorAll(".cursor").length];
+const press = key => svg.dispatchEvent(new KeyboardEvent("keydown", {key, bubbles: true, cancelable: true}));
+const head = () => tip.querySelector("strong").textContent;
+press("End"); seen.end = head();
+press("ArrowLeft"); seen.back = head();
+press("ArrowRight"); press("ArrowRight"); seen.stays = head();
+press("Home"); seen.home = head();
+press("Escape"); seen.escaped = tip.hidden;
+const strip = document.querySelector('figure[data-chart="strip"]');
+strip.querySelector("svg").dispatchEvent(new KeyboardEvent("keydown", {key: "Home", bubbles: true}));
+seen.strip = strip.querySelector(".tip strong").textContent;
+seen.tab = [svg.getAttribute("tabindex"), tip.getAttribute("role")];
+say(seen);
+"""
+
+
+def test_values_by_pointer_and_by_keyboard(tmp_path: Path) -> None:
+    found = asked(made_page(), VALUES, tmp_path)
+    panel = made_summary().panels[0]
+    hidden, when, rows, cursors = found["pointed"]
+    assert (found["first"], hidden, when, cursors) == (True, False, "t = 600", 1)
+    expected = sorted(panel.entries, key=lambda entry: -entry.regret.value)
+    assert [name for name, _ in rows] == [entry.label for entry in expected]
+    for (_, words), entry in zip(rows, expected, strict=True):
+        assert float(words.split()[0].replace(",", "")) == pytest.approx(entry.regret.value, rel=0.01, abs=0.5)
+    assert found["left"] == [True, 0]
+    assert (found["end"], found["stays"], found["home"]) == ("t = 600", "t = 600", "t = 1")
+    assert found["back"] not in ("t = 600", "t = 1")
+    assert found["escaped"]
+    assert found["strip"] == "calm"
+    assert found["tab"] == ["0", "status"]
+
+
+SORT = """
+const table = document.querySelector("table.headline"), heads = [...table.tHead.rows[0].cells];
+const column = n => [...table.tBodies[0].rows].map(row => row.cells[n].textContent);
+const states = {};
+heads[1].querySelector("button").click();
+states.up = [column(1), heads[1].getAttribute("aria-sort")];
+heads[1].querySelector("button").click();
+states.down = [column(1), heads[1].getAttribute("aria-sort")];
+heads[0].querySelector("button").click();
+states.names = [column(0), heads[1].getAttribute("aria-sort")];
+states.buttons = heads.every(head => head.querySelector("button"));
+say(states);
+"""
+
+
+def test_tables_are_sorted_by_their_heads(tmp_path: Path) -> None:
+    found = asked(made_page(), SORT, tmp_path)
+    rising = sorted(entry.regret.value for entry in made_summary().panels[0].entries)
+
+    def values(column: list[str]) -> list[float]:
+        return [float(cell.split("±")[0].replace(",", "")) for cell in column]
+
+    (up, rises), (down, falls), (names, other) = found["up"], found["down"], found["names"]
+    assert values(up) == pytest.approx(rising, rel=0.01, abs=0.5)
+    assert values(down) == values(up)[::-1]
+    assert (rises, falls, other) == ("ascending", "descending", None)
+    assert names == sorted(names, key=str.lower)
+    assert found["buttons"]
+
+
+PRINTED = """
+window.dispatchEvent(new Event("beforeprint"));
+say({open: [...document.querySelectorAll("details")].every(part => part.open)});
+"""
+
+
+def test_printing_opens_everything_and_makes_pages(tmp_path: Path) -> None:
+    assert asked(made_page(), PRINTED, tmp_path)["open"]
+    target, source = tmp_path / "page.pdf", tmp_path / "page.html"
+    printing = ["chromium", "--headless=new", "--no-sandbox", "--disable-gpu", f"--print-to-pdf={target}"]
+    subprocess.run([*printing, source.as_uri()], capture_output=True, timeout=120, check=True)
+    content = target.read_bytes()
+    assert content.startswith(b"%PDF")
+    assert len(re.findall(rb"/Type\s*/Page\b", content)) >= 4

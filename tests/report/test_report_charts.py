@@ -11,10 +11,9 @@ import pytest
 
 from bothworlds.report import Summary, write_figures
 from bothworlds.report.chart import Chart, Line, Mark, ticks
-from bothworlds.report.figures import all_charts, corruption_marks
+from bothworlds.report.figures import Bounds, all_charts, corruption_marks
 from bothworlds.report.palette import KNOWN, Style, styles
 from bothworlds.report.svg import standalone, svg
-from bothworlds.report.theorems import theorem_bounds
 from report_pages import CONTENT, made_summary, summary_from
 
 
@@ -110,7 +109,7 @@ def test_a_band_below_zero_leaves_the_chart_at_the_bottom_and_one_often_below_is
 @pytest.mark.parametrize(("start", "anchor"), [(20.0, ""), (900.0, 'text-anchor="end"')])
 def test_words_of_a_mark_stay_within_the_chart(start: float, anchor: str) -> None:
     line = Line(label="a", number=0, style=Style(0, ""), x=np.array([10.0, 1000.0]), y=np.array([1.0, 2.0]))
-    for low, height in ((False, 39), (True, 272)):
+    for low, height in ((False, 39), (True, 282)):
         mark = Mark(start=start, end=start, text="t0 & co")
         drawn = svg(chart_of(line, y_log=False, marks=[mark], low=low), ident="a")
         words = re.search(r'<text ([^>]*) class="note">t0 &amp; co</text>', drawn)
@@ -123,7 +122,8 @@ def test_words_of_a_mark_stay_within_the_chart(start: float, anchor: str) -> Non
 
 def test_figures_name_every_line(summary: Summary, tmp_path: Path) -> None:
     """Bounds stand in the legend of a figure, after the algorithms."""
-    chart = next(c for c in all_charts(summary, theorem_bounds(summary)) if c.name == "calm-log-log")
+    bounds: Bounds = {"adaptive": lambda _, t: 10.0 * np.sqrt(t)}
+    chart = next(c for c in all_charts(summary, bounds) if c.name == "calm-log-log")
     names = re.findall(r'class="name">([^<]*)<', standalone(chart))
     assert len(names) == len(chart.lines) == 4
     assert [name.startswith("bound for") for name in names] == [False, False, False, True]

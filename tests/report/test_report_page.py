@@ -57,8 +57,8 @@ def test_names_of_users_are_escaped(text: str) -> None:
 
 
 def test_every_chart_has_a_title_and_a_description(text: str) -> None:
-    charts = re.findall(r'<svg viewBox="0 0 460 320".*?</svg>', text, flags=re.DOTALL)
-    assert len(charts) == 12
+    charts = re.findall(r'<svg viewBox="0 0 560 330".*?</svg>', text, flags=re.DOTALL)
+    assert len(charts) == 13
     for chart in charts:
         assert 'role="img"' in chart
         root = ElementTree.fromstring(chart)
@@ -67,15 +67,17 @@ def test_every_chart_has_a_title_and_a_description(text: str) -> None:
 
 
 def test_the_embedded_numbers_are_those_of_the_results(text: str, summary: Summary) -> None:
-    rows = list(csv.DictReader(io.StringIO(embedded(text, "curves.csv"))))
+    rows = list(csv.DictReader(io.StringIO(embedded(text, "curves.csv.gz"))))
     content = json.loads(embedded(text, "results.json"))
-    curves = {(curve["regime"], curve["algorithm"]): curve for curve in content["curves"]}
+    told = {(one["regime"], row["algorithm"]): row for one in content["regimes"] for row in one["algorithms"]}
     for panel in summary.panels:
         for entry in panel.entries:
             mine = [row for row in rows if row["regime"] == panel.name and row["algorithm"] == entry.label]
             assert [int(row["t"]) for row in mine] == entry.rounds.tolist()
             assert [float(row["regret"]) for row in mine] == pytest.approx(entry.run.regret.tolist(), rel=1e-7)
-            assert curves[panel.name, entry.label]["q90"] == pytest.approx(entry.run.quantiles([0.9])[0], rel=1e-7)
+            quantiles = entry.run.quantiles([0.9])[0]
+            assert [float(row["q90"]) for row in mine] == pytest.approx(quantiles.tolist(), rel=1e-7)
+            assert told[panel.name, entry.label]["regret"]["mean"] == pytest.approx(entry.regret.value, rel=1e-7)
     assert len(rows) == sum(len(entry.rounds) for panel in summary.panels for entry in panel.entries)
 
 
@@ -86,7 +88,9 @@ def test_the_embedded_study_is_the_study(text: str, tmp_path: Path) -> None:
 
 
 def test_what_the_page_says(text: str) -> None:
-    for words in ("corruption C = 20", "not policy regret", "best fixed mixture, replayed", "growth exponent", "★"):
+    marked = ("corruption C = 20", "Grey: the rounds in which feedback was tampered with", "★")
+    told = ("not policy regret", "best fixed mixture, replayed", "growth exponent", "Negative regret")
+    for words in (*marked, *told, "An ad that is shown often works less"):
         assert words in text
     assert "prefers-color-scheme:dark" in text
     assert "@media print" in text
@@ -101,7 +105,7 @@ def test_a_bound_is_drawn_where_it_says_something(summary: Summary) -> None:
     assert drawn.count("Fine dots: the theorem") == 2
     assert drawn.count('<th scope="col">theorem’s bound</th>') == 2
     assert drawn.count(f"</svg>{number(10.0 * np.sqrt(600))}</td>") == 2
-    rows = list(csv.DictReader(io.StringIO(embedded(drawn, "curves.csv"))))
+    rows = list(csv.DictReader(io.StringIO(embedded(drawn, "curves.csv.gz"))))
     proved = {(row["regime"], row["algorithm"]) for row in rows if row["bound"]}
     assert proved == {("calm", "adaptive"), ("hit", "adaptive")}
     assert all(float(row["bound"]) == pytest.approx(10.0 * float(row["t"]) ** 0.5) for row in rows if row["bound"])
@@ -149,15 +153,18 @@ def test_one_replication_and_one_algorithm_make_a_page(tmp_path: Path) -> None:
     summary = summary_from(small, tmp_path)
     found = page(summary)
     Nesting.of(found)
-    assert "only in 3 regimes." in found
+    assert '<p class="lead">' not in found  # one player is neither the safest nor the farthest
     for panel in summary.panels:
         mean = panel.headline(panel.entries[0])
         assert np.isnan(mean.half)  # one replication has no interval
         assert f'<td class="best">{number(mean.value)}</td>' in found
     content = json.loads(embedded(found, "results.json"))
-    assert content["scores"] == {"only": {"mean": 100.0, "lowest": 100.0}}
+    (score,) = content["scores"].values()
+    assert score["worst_ratio"]["interval_95"] == [None, None]
+    assert all(regime["algorithms"][0]["ratio"]["value"] >= 1.0 for regime in content["regimes"])
     assert content["regimes"][0]["algorithms"][0]["regret"]["half_width_95"] is None
-    assert content["curves"][0]["t"] == [1, 2, 3]
+    rows = list(csv.DictReader(io.StringIO(embedded(found, "curves.csv.gz"))))
+    assert [row["t"] for row in rows[:3]] == ["1", "2", "3"]
 
 
 def test_panels_with_similar_names_are_kept_apart(tmp_path: Path) -> None:
@@ -166,4 +173,4 @@ def test_panels_with_similar_names_are_kept_apart(tmp_path: Path) -> None:
     summary = summary_from(study, tmp_path)
     found = Nesting.of(page(summary))
     assert len(found.ids) == len(set(found.ids))
-    assert len({chart.name for chart in all_charts(summary)}) == 21
+    assert len({chart.name for chart in all_charts(summary)}) == 22

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bothworlds.report.statistics import growth_exponent, local_exponents, mean_of, scores, student_quantile
+from bothworlds.report.statistics import growth_exponent, local_exponents, mean_of, student_quantile
 
 
 @pytest.mark.parametrize("freedom", [1, 2, 3, 4, 9, 19, 99])
@@ -44,8 +44,7 @@ def test_growth_interval_covers_the_truth() -> None:
     assert 0.91 <= hits / 400 <= 0.98  # measured 0.945
 
 
-def test_means_and_scores() -> None:
+def test_means() -> None:
     value, half = mean_of(np.array([1.0, 2.0, 3.0]))
     assert value == 2.0
     assert half == pytest.approx(stats.t.ppf(0.975, 2) / np.sqrt(3.0))
-    assert scores([5.0, 5.0]) == [100.0, 100.0]

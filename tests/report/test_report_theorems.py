@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 import bothworlds as bw
+from bothworlds.environments import Environment
+from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.report import Summary, page
+from bothworlds.report.figures import double_log_chart
 from bothworlds.report.theorems import covered_as, theorem_bounds
 from report_pages import CONTENT, EVIL, made_summary, summary_from
 
@@ -31,6 +34,20 @@ def test_theorems_become_lines_where_they_hold(summary: Summary) -> None:
     drawn = page(summary, bounds=lines)
     assert drawn.count("Fine dots: the theorem’s bound") == 2
     assert drawn.count("<title>bound for ") == 2
+    assert "vacuous" not in drawn
+
+
+def test_a_bound_that_says_nothing_is_called_vacuous_and_not_drawn(summary: Summary) -> None:
+    def bound_of(environment: Environment, t: Ints) -> Floats | None:
+        return None if environment.reacts else np.asarray(2.0 * t, dtype=np.float64)
+
+    drawn = page(summary, bounds={"adaptive": bound_of})
+    assert drawn.count("<title>bound for ") == 0
+    assert drawn.count(">vacuous</td>") == 2
+    assert "a bound of 2 T = 1,200 or more is vacuous" in drawn
+    late = double_log_chart(summary.panels[0], {"adaptive": lambda _, t: 20.0 * np.sqrt(t)})
+    (bound,) = (line for line in late.lines if line.thin)
+    np.testing.assert_array_equal(np.isnan(bound.y), bound.x <= 100)  # 20 sqrt(t) is below 2 t from there on
 
 
 def test_a_bound_knows_gap_margin_and_corruption(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """A small study with awkward names, its summary and its page, made once for all tests of reports."""
 
 import base64
+import gzip
 import re
 import tempfile
 from functools import cache
@@ -19,6 +20,7 @@ CONTENT: dict[str, Any] = {
     "horizon": 600,
     "replications": 4,
     "checkpoints": 40,
+    "references": True,
     "sizes": {"contexts": 3, "arms": 2, "dimension": 2},
     "environments": {
         "calm": {"kind": "stochastic"},
@@ -57,7 +59,8 @@ def made_page() -> str:
 def embedded(text: str, name: str) -> str:
     found = re.search(rf'download="{name}" href="data:[a-z/-]+;base64,([^"]+)"', text)
     assert found is not None
-    return base64.b64decode(found[1]).decode()
+    content = base64.b64decode(found[1])
+    return (gzip.decompress(content) if name.endswith(".gz") else content).decode()
 
 
 class Nesting(HTMLParser):

@@ -1,11 +1,6 @@
 """`bothworlds check`: an algorithm of your own, or a study."""
 
-import importlib
-import importlib.util
 import sys
-from difflib import get_close_matches
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import click
@@ -13,6 +8,7 @@ import click
 from bothworlds.cli.common import BAD_INPUT, FAILED, answer, json_option, leave, reading
 from bothworlds.problem import Problem
 from bothworlds.simulation.conformance import check_algorithm
+from bothworlds.simulation.own import loaded
 from bothworlds.simulation.study import Study
 
 
@@ -68,41 +64,14 @@ def _tell(target: str, findings: list[str], good: str, *, as_json: bool) -> None
 
 def _loaded(target: str) -> Any:
     """Import what a target names, and make an object of it if it is a class."""
-    place, colon, name = target.rpartition(":")
+    _, colon, name = target.rpartition(":")
     if not colon or not name:
         leave(f"{target!r} is neither FILE.toml nor MODULE:NAME nor FILE.py:NAME", BAD_INPUT)
-    try:
-        module = _module(place)
-    except Exception as error:
-        leave(f"{place} cannot be imported: {type(error).__name__}: {error}", BAD_INPUT)
-    if not hasattr(module, name):
-        public = [word for word in vars(module) if not word.startswith("_")]
-        near = get_close_matches(name, public, n=1, cutoff=0.5)
-        leave(f"{place} has no {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""), BAD_INPUT)
-    found = getattr(module, name)
+    with reading():
+        found = loaded(target)
     if not isinstance(found, type):
         return found
     try:
         return found()
     except Exception as error:
         leave(f"{target} cannot be made without arguments: {type(error).__name__}: {error}", BAD_INPUT)
-
-
-def _module(place: str) -> ModuleType:
-    """Import a module by name, or from a file."""
-    if not place.endswith(".py"):
-        sys.path.insert(0, "")
-        try:
-            return importlib.import_module(place)
-        finally:
-            sys.path.remove("")
-    path = Path(place)
-    if not path.is_file():
-        raise FileNotFoundError(f"no such file: {place}")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None:
-        raise ImportError("not a Python file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules.setdefault(path.stem, module)  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module

@@ -25,7 +25,7 @@ from bothworlds.cli.common import (
 from bothworlds.cli.report import written
 from bothworlds.report.data import headline_data
 from bothworlds.report.panels import summary_of
-from bothworlds.report.terminal import table_text
+from bothworlds.report.terminal import finding_text, table_text
 from bothworlds.report.theorems import theorem_bounds
 from bothworlds.simulation.comparison import NUMBERS, SIZES, comparison, known_algorithms, known_regimes
 from bothworlds.simulation.engine import Device
@@ -45,14 +45,15 @@ def _complete(known: dict[str, Any], text: str) -> list[CompletionItem]:
     metavar="A,B,...",
     callback=names,
     shell_complete=lambda _, __, text: _complete(known_algorithms(), text),
-    help="Which [all main ones].",
+    help="Which [all main ones]; your own as FILE.py:NAME.",
 )
 @click.option(
     "--regimes",
     metavar="A,B,...",
     callback=names,
     shell_complete=lambda _, __, text: _complete(known_regimes(), text),
-    help="Which [stochastic, adversarial, corrupted, margin, ad fatigue, rare clicks]; `list regimes` has more.",
+    help="Which [stochastic, adversarial, corrupted, margin, ad fatigue, rare clicks]; `list regimes` has more. Your "
+    "own: FILE.py:NAME.",
 )
 @click.option("--horizon", type=Whole(min=2), default=NUMBERS["horizon"], show_default=True, help="Rounds T.")
 @click.option("--replications", type=WHOLE, default=NUMBERS["replications"], show_default=True, help="Replications R.")
@@ -101,6 +102,7 @@ def compare(
       bothworlds compare
       bothworlds compare --horizon 100000 --replications 50 --output long
       bothworlds compare --algorithms adaptive,certified,LinUCB --regimes stochastic,corrupted --output few
+      bothworlds compare --algorithms mine.py:Greedy,matched,LinUCB --output mine
       bothworlds compare --contexts 10 --arms 6 --rarity 100 --output rare --json > rare.json
       bothworlds compare --horizon 1000000 --replications 10000 --device gpu --output large
     """
@@ -124,5 +126,5 @@ def compare(
         answer({**headline_data(summary), "report": str(page)})
     else:
         head, *rest = table_text(summary, width=width()).split("\n")
-        click.echo("\n".join([strong(head), *rest]))
+        click.echo("\n".join([strong(head), *rest, finding_text(summary, width=width())]))
     talk(f"report: {page}")

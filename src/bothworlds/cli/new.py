@@ -22,6 +22,7 @@ seed = 0                 # decides everything: the instance, the contexts, the n
 # checkpoints = 200      # how many rounds are recorded, evenly in log t
 # delay = 0              # feedback comes this many rounds late
 # batch = 1              # and is learnt in batches of this size
+references = true        # play LinUCB, RealFTRL, matched and uniform, too: pages then say who is near the best
 
 [sizes]                  # a list makes a grid, say contexts = [5, 50]
 contexts = 5

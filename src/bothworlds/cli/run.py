@@ -26,6 +26,16 @@ from bothworlds.simulation.runner import run_study
 from bothworlds.simulation.study import Cell, Study
 
 
+def _part(_: click.Context, __: click.Parameter, value: str | None) -> tuple[int, int] | None:
+    """Read which part of how many: I/N."""
+    if value is None:
+        return None
+    part, slash, parts = value.partition("/")
+    if not (slash and part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts)):
+        raise click.BadParameter(f"{value!r} is not I/N with I from 1 to N, say 2/8")
+    return int(part), int(parts)
+
+
 @click.command()
 @click.argument("study", type=click.Path(path_type=Path))
 @click.option("--output", type=click.Path(path_type=Path, file_okay=False), help="Folder for results [STUDY-results].")
@@ -33,12 +43,19 @@ from bothworlds.simulation.study import Cell, Study
 @click.option(
     "--engine", metavar="ADDRESS", help="dask (processes on this machine) or dask://HOST:PORT [this process]."
 )
+@click.option(
+    "--shard",
+    metavar="I/N",
+    callback=_part,
+    help="Run the I-th of N parts, I from 1; several jobs on one folder share a study like that.",
+)
 @device_option
 @quiet_option
 @json_option
 def run(
     study: Path,
     output: Path | None,
+    shard: tuple[int, int] | None,
     threads: int | None,
     engine: str | None,
     device: Device,
@@ -48,7 +65,8 @@ def run(
     r"""Run the cells of STUDY (a TOML file) that are not finished yet, and print a table.
 
     Finished cells are kept in the output folder; after an interruption the same command goes on. Where nature reacts
-    to the plays, total reward is shown beside that of fixed policies replayed.
+    to the plays, total reward is shown beside that of fixed policies replayed. Two or more of these commands may run
+    on one folder at the same time: none spoils what another writes, and with --shard none plays what another plays.
 
     \b
     Examples:
@@ -57,6 +75,7 @@ def run(
       bothworlds run studies/first.toml --json > first.json
       bothworlds run studies/first.toml --engine dask
       bothworlds run studies/first.toml --device gpu
+      bothworlds run studies/first.toml --shard 2/8
     """
     if engine is not None and device != "cpu":
         raise click.UsageError("--device is for this process and --engine for others; give one of them")
@@ -65,13 +84,18 @@ def run(
     folder = output or study.with_name(f"{study.stem}-results")
     with working(lambda: f"interrupted; finished cells are in {folder}, the same command goes on"):
         with cluster.engine(engine, threads=threads) as executor:
-            done = run_study(plan, folder, threads=threads, quiet=quiet, executor=executor, device=device)
+            done = run_study(plan, folder, threads=threads, quiet=quiet, executor=executor, device=device, shard=shard)
+        left = len(list(plan.cells())) - len(done)
+        if left and not done:
+            talk(f"{left} cells are left to other parts")
+            return
         summary = summary_of(Finished(study=plan, folder=folder, cells=done, missing=[]))
     if as_json:
         answer(headline_data(summary))
     else:
         _print_table(done, summary)
-    talk(f"{len(done)} cells in {folder}; for a page of it: bothworlds report {folder}")
+    rest = f", {left} are left to other parts" if left else ""
+    talk(f"{len(done)} cells in {folder}{rest}; for a page of it: bothworlds report {folder}")
 
 
 def _print_table(done: list[tuple[Cell, Results]], summary: Summary) -> None:

@@ -9,7 +9,7 @@ from bothworlds.cli.common import answer, folder_argument, json_option, reading,
 from bothworlds.report.data import headline_data
 from bothworlds.report.page import NOT_POLICY_REGRET
 from bothworlds.report.panels import Panel, Summary, summary_of
-from bothworlds.report.terminal import plot_text, reward_text, table_text
+from bothworlds.report.terminal import finding_text, plot_text, reward_text, table_text
 from bothworlds.simulation.folder import read_folder
 
 
@@ -34,7 +34,7 @@ def show(folder: Path, regime: str | None, plot: bool, as_json: bool) -> None:
         answer(headline_data(summary))
         return
     head, *rest = table_text(summary, width=width()).split("\n")
-    click.echo("\n".join([strong(head), *rest]))
+    click.echo("\n".join([strong(head), *rest, finding_text(summary, width=width())]).rstrip())
     for panel in panels:
         if panel.environment.reacts:
             click.echo(f"\n{panel.name}: {NOT_POLICY_REGRET}\n\n{reward_text(panel)}")

@@ -10,6 +10,8 @@ from bothworlds.kernels.arrays import Floats
 from bothworlds.report.palette import Style
 
 DECADES_SHOWN = 4.5  # of a logarithmic vertical axis
+REACH = 6.0  # a linear axis shows curves up to so many times the middle one; it would squash the good ones otherwise
+LONGEST_LABEL = 14
 SHARE_OF_A_BAND = 0.8  # of the curve; a band that is positive more rarely tells nothing on a logarithmic axis
 
 
@@ -17,7 +19,8 @@ SHARE_OF_A_BAND = 0.8  # of the curve; a band that is positive more rarely tells
 class Line:
     """A curve with an optional band around it; ``number`` is the algorithm's place in the study.
 
-    A ``thin`` line is a bound. A ``yardstick`` does not stretch a linear axis: it may leave the chart.
+    A ``thin`` line is a bound. A ``yardstick`` does not stretch a linear axis: it may leave the chart. With ``dots``
+    every place has a dot, and the band is a whisker there.
     """
 
     label: str
@@ -29,6 +32,17 @@ class Line:
     high: Floats | None = None
     thin: bool = False
     yardstick: bool = False
+    dots: bool = False
+
+    @property
+    def short(self) -> str:
+        """The label as it stands at the end of the line.
+
+        >>> Line(label="LC-Tsallis-INF matched", number=0, style=Style(0, ""), x=np.ones(1), y=np.ones(1)).short
+        'matched'
+        """
+        words = self.label.removeprefix("LC-Tsallis-INF ")
+        return words if len(words) <= LONGEST_LABEL else f"{words[: LONGEST_LABEL - 1].rstrip()}…"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +57,10 @@ class Mark:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Chart:
-    """Curves on two axes, each linear or logarithmic; words of marks stand at the top, or at the bottom if ``low``."""
+    """Curves on two axes, each linear or logarithmic; words of marks stand at the top, or at the bottom if ``low``.
+
+    ``x_names`` are names for 1, 2, ... on a horizontal axis that is no number.
+    """
 
     name: str
     title: str
@@ -56,6 +73,7 @@ class Chart:
     y_limits: tuple[float, float] | None = None
     marks: list[Mark] = field(default_factory=list)
     low: bool = False
+    x_names: tuple[str, ...] = ()
 
     @property
     def in_order(self) -> list[Line]:
@@ -66,6 +84,8 @@ class Chart:
     def x_range(self) -> tuple[float, float]:
         """Where the horizontal axis begins and ends."""
         x = np.concatenate([line.x for line in self.lines])
+        if self.x_names:
+            return 0.6, len(self.x_names) + 0.4
         return _widened(float(x.min()), float(x.max()))
 
     @property
@@ -77,20 +97,23 @@ class Chart:
 
     @property
     def _linear_range(self) -> tuple[float, float]:
-        """From the lowest to the highest of curves and bands, zero included."""
+        """Zero, and the curves up to `REACH` times the middle one; the others, and bands, may leave the chart."""
         stretching = [line for line in self.lines if not line.yardstick] or self.lines
-        y = _finite(values for line in stretching for values in (line.y, line.low, line.high))
-        return _widened(min(0.0, float(y.min(initial=0.0))), float(y.max(initial=0.0)) * 1.04)
+        curves = [y for line in stretching if (y := _finite([line.y])).size]
+        peaks = sorted(max(0.0, float(y.max())) for y in curves)
+        middle = peaks[(len(peaks) - 1) // 2] if peaks else 0.0
+        top = max((peak for peak in peaks if middle == 0.0 or peak <= REACH * middle), default=0.0)
+        lowest = min((float(y.min()) for y in curves), default=0.0)
+        return _widened(max(min(0.0, 1.08 * lowest), -2.0 * top if top > 0.0 else 1.08 * lowest), 1.08 * top)
 
     @property
     def _log_range(self) -> tuple[float, float]:
-        """From the lowest curve to the highest curve or band; a band may leave at the bottom, for it may have none."""
+        """From the lowest curve to the highest; bands may leave."""
         curves = _finite(line.y for line in self.lines)
-        every = _finite(values for line in self.lines for values in (line.y, line.high))
         positive = curves[curves > 0.0]
         if not positive.size:
             return 0.1, 1.0
-        top = float(every.max())
+        top = float(positive.max())
         return _widened(max(float(positive.min()) / 1.3, top / 10.0**DECADES_SHOWN), top * 1.15)
 
     def band(self, line: Line) -> tuple[Floats, Floats] | None:

@@ -7,12 +7,17 @@ from typing import Any
 
 import numpy as np
 
+from bothworlds.kernels.arrays import Floats
+from bothworlds.report.chart import Chart, Line
 from bothworlds.report.figures import NO_BOUNDS, Bounds, bound_curve
 from bothworlds.report.panels import Entry, Panel, Summary
+from bothworlds.report.scores import Rating, Score
 from bothworlds.report.statistics import Estimate
+from bothworlds.simulation.references import REFERENCES
 from bothworlds.simulation.study import Study
 from bothworlds.simulation.toml import to_toml
 
+DIGITS = 5  # of what charts need; a reader who wants more saves the curves
 COLUMNS = ("regime", "algorithm", "t", "regret", "standard_error", "q10", "median", "q90", "realised_loss", "spent")
 BOUND = "bound"  # the last column: what a theorem says of the regret, where one does
 
@@ -34,7 +39,8 @@ def headline_data(summary: Summary) -> dict[str, Any]:
         "study": study_as_dict(summary.study),
         "versions": summary.manifest.get("versions", {}),
         "regimes": [_panel_data(panel) for panel in summary.panels],
-        "scores": {label: {"mean": s.value, "lowest": s.half} for label, s in summary.scores.items()},
+        "scores": {label: _score(score) for label, score in summary.scores.items()},
+        "references": list(REFERENCES) if summary.study.references else [],
         "missing": summary.missing,
     }
 
@@ -72,6 +78,43 @@ def _curves(panel: Panel, entry: Entry, bounds: Bounds) -> dict[str, list[float 
     return {name: [plain(value) for value in values.tolist()] for name, values in named}
 
 
+def chart_data(chart: Chart) -> dict[str, Any]:
+    """Return what the page needs to draw a chart anew: ranges follow from what is shown."""
+    x = chart.lines[0].x if chart.lines else np.zeros(0)
+    shared = all(np.array_equal(line.x, x) for line in chart.lines)
+    return {
+        "title": chart.title,
+        "xlog": chart.x_log,
+        "ylog": chart.y_log,
+        "fixed": chart.y_limits,
+        "xrange": list(chart.x_range),
+        "names": list(chart.x_names),
+        "x": _digits(x) if shared else None,
+        "lines": [_line_data(line, chart, shared=shared) for line in chart.lines],
+    }
+
+
+def _line_data(line: Line, chart: Chart, *, shared: bool) -> dict[str, Any]:
+    """Return one curve, in few digits; its band as it may be drawn, for a chart is no place to look numbers up."""
+    drawn = chart.band(line) is not None
+    low, high = (line.low, line.high) if drawn else (None, None)
+    return {
+        "n": line.number,
+        "label": line.label,
+        "short": line.short,
+        **({} if shared else {"x": _digits(line.x)}),
+        "y": _digits(line.y),
+        **({} if low is None or high is None else {"low": _digits(low), "high": _digits(high)}),
+        **{word: True for word in ("thin", "yardstick", "dots") if getattr(line, word)},
+    }
+
+
+def _digits(values: Floats) -> list[float | None]:
+    """Return numbers in few digits, whole ones as such; None for what is not a number."""
+    found = [float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None for value in values.tolist()]
+    return [int(one) if one is not None and one.is_integer() and abs(one) < 1e15 else one for one in found]
+
+
 def plain(value: float) -> float | None:
     """Return a number as JSON knows it: eight digits, and None for what is not a number.
 
@@ -79,6 +122,14 @@ def plain(value: float) -> float | None:
     (0.33333333, None)
     """
     return float(f"{value:.8g}") if math.isfinite(value) else None
+
+
+def _score(score: Score) -> dict[str, Any]:
+    return {"worst_ratio": _ratio(score.rating), "regime": score.regime}
+
+
+def _ratio(rating: Rating) -> dict[str, Any]:
+    return {"value": plain(rating.value), "interval_95": [plain(end) for end in rating.interval]}
 
 
 def _estimate(estimate: Estimate) -> dict[str, float | None]:
@@ -96,7 +147,7 @@ def _panel_data(panel: Panel) -> dict[str, Any]:
             "regret_against_own_best": plain(float(entry.run.regret_against_own_best[-1])),
             "growth_exponent": _estimate(entry.exponent),
             "corruption": plain(float(entry.run.corruption.mean())),
-            "score": plain(panel.scores[entry.label]),
+            "ratio": _ratio(panel.ratings[entry.label]) if panel.ratings else None,
             "microseconds_per_round": plain(entry.cost),
             "final_policy": [[plain(p) for p in row] for row in entry.run.policy.tolist()],
         }
@@ -104,7 +155,13 @@ def _panel_data(panel: Panel) -> dict[str, Any]:
             row["total_reward"] = _estimate(panel.reward(entry.run))
         if entry.label in explored:
             part = explored[entry.label]
-            row["exploration"] = {"coverage": plain(part.coverage), "t0": plain(part.t0), "exact": part.exact}
+            gamma = plain(float(part.gamma[-1]))
+            row["exploration"] = {
+                "coverage": plain(part.coverage),
+                "t0": plain(part.t0),
+                "rate_at_the_end": gamma,
+                "exact": part.exact,
+            }
         algorithms.append(row)
     return {
         "regime": panel.name,

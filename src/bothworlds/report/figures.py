@@ -1,13 +1,15 @@
 """The charts of a report: regret in each regime, and what LC-Tsallis-INF explores."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from bothworlds.environments import Environment
 from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.report.chart import Chart, Line, Mark
-from bothworlds.report.palette import bound_style
+from bothworlds.report.overlays import NO_OVERLAYS, Curve, Overlays
+from bothworlds.report.palette import bound_style, styles
 from bothworlds.report.panels import Entry, Panel, Summary
 from bothworlds.report.statistics import local_exponents
 
@@ -15,15 +17,69 @@ from bothworlds.report.statistics import local_exponents
 Bound = Callable[[Environment, Ints], Floats | None]
 Bounds = Mapping[str, Bound]
 NO_BOUNDS: Bounds = {}
+MOST_POINTS = 80  # of a curve
 
 
-def all_charts(summary: Summary, bounds: Bounds = NO_BOUNDS) -> list[Chart]:
-    """Return every chart of a report."""
-    found = []
+def all_charts(summary: Summary, bounds: Bounds = NO_BOUNDS, overlays: Overlays = NO_OVERLAYS) -> list[Chart]:
+    """Return every chart of a report; curves from elsewhere are laid over those of regret."""
+    found = [strip_chart(summary)] if summary.scores else []
     for panel in summary.panels:
-        found += [linear_chart(panel), double_log_chart(panel, bounds), exponent_chart(panel)]
+        curves = overlays.get(panel.name, [])
+        pair = [linear_chart(panel), double_log_chart(panel, bounds)]
+        found += [replace(one, lines=[*one.lines, *laid_over(summary, curves, log=one.y_log)]) for one in pair]
+        found += [exponent_chart(panel)]
         found += [exploration_chart(panel)] if panel.exploration else []
     return found
+
+
+def laid_over(summary: Summary, curves: Sequence[Curve], *, log: bool) -> list[Line]:
+    """Return curves from elsewhere as lines: with intervals on a linear axis, with the middle 80 % on a logarithmic."""
+    mine = [*summary.study.algorithms.values(), *({"kind": f"overlay {place}"} for place in range(len(curves)))]
+    free, count = styles(mine)[-len(curves) :] if curves else [], len(summary.labels)
+    found = []
+    for place, curve in enumerate(curves):
+        low, high = curve.low, curve.high
+        if not log:
+            low, high = (None, None) if curve.half is None else (curve.regret - curve.half, curve.regret + curve.half)
+        kept = shown(curve.t)
+        found.append(
+            Line(
+                label=curve.label,
+                number=count + place,
+                style=free[place],
+                x=curve.t[kept],
+                y=curve.regret[kept],
+                low=None if low is None else low[kept],
+                high=None if high is None else high[kept],
+            )
+        )
+    return found
+
+
+def strip_chart(summary: Summary) -> Chart:
+    """Return every algorithm's ratio to the best reference player, regime by regime, for who is near 1 everywhere."""
+    lines = []
+    for label in summary.labels:
+        rated = [panel.ratings.get(label) for panel in summary.panels]
+        if label in summary.scores:
+            found = np.array([(one.value, *one.interval) for one in rated if one is not None])
+            x, y = np.arange(1, len(found) + 1).astype(np.float64), found[:, 0]
+            low, high = (np.where(np.isnan(ends), y, ends) for ends in found.T[1:])
+            style, number = summary.styles[label], summary.labels.index(label)
+            lines.append(Line(label=label, number=number, style=style, x=x, y=y, low=low, high=high, dots=True))
+    ranked = sorted(summary.scores.items(), key=lambda item: item[1].value)
+    worst = "; ".join(f"{label} {score.value:.3g} in {score.regime}" for label, score in ranked)
+    return Chart(
+        name="strip",
+        title="Ratio to the best reference player, regime by regime",
+        description=f"One line for every algorithm; 1 is as good as the best reference. At worst: {worst}.",
+        y_label="ratio to the best reference player (1: as good; logarithmic)",
+        x_label="",
+        x_log=False,
+        y_log=True,
+        x_names=tuple(panel.name for panel in summary.panels),
+        lines=lines,
+    )
 
 
 def linear_chart(panel: Panel) -> Chart:
@@ -47,7 +103,7 @@ def double_log_chart(panel: Panel, bounds: Bounds = NO_BOUNDS) -> Chart:
         mean = entry.run.regret
         lines.append(_curve(entry, mean, mean - low, high - mean))
         proved = bound_curve(panel, entry, bounds)
-        lines += [] if proved is None else [_bound_line(entry, proved)]
+        lines += [] if proved is None or vacuous(proved, entry.rounds).all() else [_bound_line(entry, proved)]
     return Chart(
         name=f"{panel.ident}-log-log",
         title=f"Regret, {panel.name}: both axes logarithmic",
@@ -62,7 +118,7 @@ def double_log_chart(panel: Panel, bounds: Bounds = NO_BOUNDS) -> Chart:
 def _curve(entry: Entry, mean: Floats, below: Floats, above: Floats) -> Line:
     """Return a curve with its band, without the first rounds of a long run."""
     t = entry.rounds
-    kept = t >= min(10, t[-1] // 1000)
+    kept = shown(t)
     low, high = mean - below, mean + above
     return Line(
         label=entry.label,
@@ -77,11 +133,23 @@ def _curve(entry: Entry, mean: Floats, below: Floats, above: Floats) -> Line:
 
 
 def _bound_line(entry: Entry, values: Floats) -> Line:
-    """Return the line of a theorem's bound."""
+    """Return the line of a theorem's bound, where it says more than that losses lie within [-1, 1]."""
     t = entry.rounds
-    kept = t >= min(10, t[-1] // 1000)
+    kept = shown(t)
+    values = np.where(vacuous(values, t), np.nan, values)
     style, label = bound_style(entry.style), f"bound for {entry.label}"
-    return Line(label=label, number=entry.number, style=style, x=t[kept] * 1.0, y=values[kept], thin=True)
+    return Line(label=label, number=entry.number, style=style, x=t[kept].astype(np.float64), y=values[kept], thin=True)
+
+
+def shown(rounds: Ints | Floats) -> Ints:
+    """Return the places of the checkpoints that are drawn: not the first rounds of a long run, and not too many."""
+    late = np.flatnonzero(rounds >= min(10, rounds[-1] // 1000))
+    return np.unique(late[np.linspace(0, len(late) - 1, MOST_POINTS).astype(np.int64)])
+
+
+def vacuous(bound: Floats, rounds: Ints) -> np.ndarray:
+    """Tell where a bound says nothing: regret is never above 2 t."""
+    return np.asarray(bound >= 2.0 * rounds * (1.0 - 1e-12))
 
 
 def bound_curve(panel: Panel, entry: Entry, bounds: Bounds) -> Floats | None:
@@ -142,6 +210,8 @@ def exploration_chart(panel: Panel) -> Chart:
     lines, marks = [], []
     for part in panel.exploration:
         entry = part.entry
+        if not part.foreseen:
+            continue
         lines.append(Line(label=entry.label, number=entry.number, style=entry.style, x=part.rounds, y=part.gamma))
         if 1.0 < part.t0 < panel.horizon:
             marks.append(Mark(start=part.t0, end=part.t0, text=f"t0 = {part.t0:,.0f}", colour=entry.style.colour))

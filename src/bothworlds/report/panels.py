@@ -14,16 +14,21 @@ from bothworlds.algorithms.lc_tsallis.matched import Matched
 from bothworlds.environments import Environment
 from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.report.palette import Style, styles
-from bothworlds.report.statistics import Estimate, factor, growth_exponent, mean_of, scores
+from bothworlds.report.scores import Rating, Score, finding, ratings, scores
+from bothworlds.report.statistics import Estimate, factor, growth_exponent, mean_of
 from bothworlds.simulation.folder import Finished
 from bothworlds.simulation.replayed import total_reward
 from bothworlds.simulation.results import Results, Run
 from bothworlds.simulation.study import Cell, Study
 from bothworlds.theory.forecast import forecast
+from bothworlds.theory.schedules import Covering
 
 
 class Exploration(NamedTuple):
-    """What a tuning of LC-Tsallis-INF explores; gamma is exact for the paper's tuning, else an upper bound."""
+    """What a tuning of LC-Tsallis-INF explores; gamma is exact for the paper's tuning, else an upper bound.
+
+    The matched tuning is not ``foreseen``: only what its last rate allows is known, after the run.
+    """
 
     entry: "Entry"
     coverage: float
@@ -32,6 +37,7 @@ class Exploration(NamedTuple):
     gamma: Floats
     explored: float
     exact: bool
+    foreseen: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -43,6 +49,12 @@ class Entry:
     style: Style
     cell: Cell
     results: Results
+    player: Any = None
+
+    @property
+    def algorithm(self) -> Any:
+        """The algorithm itself: the one that was played, or one made from the study."""
+        return self.player if self.player is not None else self.cell.make_algorithm()
 
     @property
     def run(self) -> Run:
@@ -80,7 +92,7 @@ class Entry:
         if self.on_gpu:
             return math.nan
         measured = self.results.manifest.get("run", {}).get("microseconds_per_round", {})
-        return float(next(iter(measured.values()), math.nan))
+        return float(measured.get(self.label, next(iter(measured.values()), math.nan)))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -95,6 +107,7 @@ class Panel:
     environment: Environment
     entries: list[Entry]
     replayed: dict[str, Run]
+    references: dict[str, Run]
 
     @property
     def horizon(self) -> int:
@@ -114,12 +127,24 @@ class Panel:
         """What `headline` is."""
         return "total reward" if self.environment.reacts else "regret"
 
-    @property
-    def scores(self) -> dict[str, float]:
-        """100 for the best algorithm of the panel, 0 for the worst."""
-        sign = -1.0 if self.environment.reacts else 1.0
-        points = scores([sign * self.headline(entry).value for entry in self.entries])
-        return {entry.label: point for entry, point in zip(self.entries, points, strict=True)}
+    @cached_property
+    def ratings(self) -> dict[str, Rating]:
+        """The ratio of every algorithm to the best reference player; nothing where references were not played."""
+        still = min(self.replayed.values(), key=lambda run: float(run.expected[:, -1].mean()), default=None)
+        if not self.references or (self.environment.reacts and still is None):
+            return {}
+        return ratings(
+            {entry.label: self._regrets(entry.run, still) for entry in self.entries},
+            {label: self._regrets(run, still) for label, run in self.references.items()},
+            dimension=self.environment.problem.dimension,
+            horizon=self.horizon,
+        )
+
+    def _regrets(self, run: Run, still: Run | None) -> Floats:
+        """Return the regret of every replication; against the best fixed policy replayed where nature reacts."""
+        if self.environment.reacts and still is not None:
+            return np.asarray(run.expected[:, -1] - still.expected[:, -1])
+        return run.paths[:, -1]
 
     @cached_property
     def exploration(self) -> list[Exploration]:
@@ -127,8 +152,10 @@ class Panel:
         problem, T = self.environment.problem, self.horizon
         found = []
         for entry in self.entries:
-            algorithm = entry.cell.make_algorithm()
-            if isinstance(algorithm, LCTsallisINF) and not isinstance(algorithm.tuning, Matched):  # it has no schedule
+            algorithm = entry.algorithm
+            if isinstance(algorithm, LCTsallisINF) and isinstance(algorithm.tuning, Matched):
+                found.append(self._afterwards(entry, algorithm, algorithm.tuning))
+            elif isinstance(algorithm, LCTsallisINF):
                 design = algorithm.design_for(problem)
                 schedule = algorithm.schedule_for(problem, design)
                 exact = isinstance(algorithm.tuning, Paper)
@@ -139,10 +166,22 @@ class Panel:
                 found.append(Exploration(entry, design.coverage, ahead.t0, t, gamma, explored, exact))
         return found
 
+    def _afterwards(self, entry: Entry, algorithm: LCTsallisINF, tuning: Matched) -> Exploration:
+        """Return what exploration the matched tuning may have at the end: what its rate, in the mean, leaves to it."""
+        design = algorithm.design_for(self.environment.problem)
+        facts = algorithm.facts_of(self.environment.problem, design)
+        covering = Covering.of(
+            n_arms=facts.n_arms, dimension=facts.dimension, rarity=facts.rarity, coverage=design.coverage, c=tuning.c
+        )
+        beta = float(np.mean(entry.run.final.get("inverse_rate", math.nan)))
+        gamma = min(0.5, covering.curved / beta**2, covering.linear / beta)
+        last = np.array([float(self.horizon)])
+        return Exploration(entry, design.coverage, math.nan, last, np.array([gamma]), math.nan, False, foreseen=False)
+
     @cached_property
     def leaders(self) -> set[str]:
         """The best algorithm, and those that 95 % of certainty cannot tell from it (paired over replications)."""
-        best = max(self.entries, key=lambda entry: self.scores[entry.label])
+        best = min(self.entries, key=lambda entry: float(self._outcomes(entry).mean()))
         found = {best.label}
         for entry in self.entries:
             value, half = mean_of(self._outcomes(entry) - self._outcomes(best))
@@ -165,6 +204,7 @@ class Summary:
     styles: dict[str, Style]
     manifest: dict[str, Any]
     missing: list[str]
+    from_python: bool = False  # no study says how it was made
 
     @property
     def on_gpu(self) -> bool:
@@ -172,13 +212,19 @@ class Summary:
         return any(entry.on_gpu for panel in self.panels for entry in panel.entries)
 
     @cached_property
-    def scores(self) -> dict[str, Estimate]:
-        """Mean score over the panels of each algorithm, and its lowest (as the second number)."""
-        points: dict[str, list[float]] = {label: [] for label in self.labels}
-        for panel in self.panels:
-            for label, score in panel.scores.items():
-                points[label].append(score)
-        return {label: Estimate(sum(some) / len(some), min(some)) for label, some in points.items() if some}
+    def scores(self) -> dict[str, Score]:
+        """The worst ratio of every algorithm that was played in all panels; nothing without reference players."""
+        found = scores({panel.name: panel.ratings for panel in self.panels})
+        return {label: found[label] for label in self.labels if label in found}
+
+    @property
+    def finding(self) -> list[str]:
+        """The result in sentences, where it is clear."""
+        return finding(self.scores, yardsticks=[label for label in self.labels if self.is_yardstick(label)])
+
+    def is_yardstick(self, label: str) -> bool:
+        """Tell whether a player learns nothing."""
+        return bool(self.study.algorithms[label].get("kind") == "uniform")
 
 
 def summary_of(finished: Finished) -> Summary:
@@ -197,7 +243,19 @@ def summary_of(finished: Finished) -> Summary:
         replayed = finished.replayed(entries[0].cell) if environment.reacts else None
         runs = {} if replayed is None else replayed.runs
         ident = _unlike(slug(name), {panel.ident for panel in panels})
-        panels.append(Panel(name=name, ident=ident, environment=environment, entries=entries, replayed=runs))
+        references = {
+            label: next(iter(one.runs.values())) for label, one in finished.references(entries[0].cell).items()
+        }
+        panels.append(
+            Panel(
+                name=name,
+                ident=ident,
+                environment=environment,
+                entries=entries,
+                replayed=runs,
+                references=references,
+            )
+        )
     return Summary(
         study=study,
         panels=panels,

@@ -1,10 +1,14 @@
 """Parts of the page: each a function from results to HTML. Whatever a user may have named is escaped here."""
 
 import base64
+import gzip
 from collections.abc import Iterable, Mapping
 from html import escape
 
+import numpy as np
+
 from bothworlds.report.chart import Chart
+from bothworlds.report.figures import vacuous
 from bothworlds.report.palette import Style, bound_style
 from bothworlds.report.panels import Entry, Panel, Summary
 from bothworlds.report.svg import svg
@@ -21,19 +25,21 @@ def key(style: Style, *, thin: bool = False) -> str:
     return f'<svg class="key c{style.colour}" viewBox="0 0 30 12" aria-hidden="true">{path}</svg>'
 
 
-def legend(panel: Panel) -> str:
-    """Return the legend of a panel; its buttons show and hide an algorithm in all charts."""
+def legend(players: Iterable[tuple[str, int, Style]]) -> str:
+    """Return a legend; its buttons show and hide an algorithm in all charts."""
     items = [
-        f'<li><button type="button" aria-pressed="true" data-algorithm="{entry.number}">'
-        f"{key(entry.style)}{escape(entry.label)}</button></li>"
-        for entry in panel.entries
+        f'<li><button type="button" aria-pressed="true" data-algorithm="{number}">'
+        f"{key(style)}{escape(label)}</button></li>"
+        for label, number, style in players
     ]
     return f'<ul class="legend" aria-label="Show or hide algorithms">{"".join(items)}</ul>'
 
 
-def figure(chart: Chart, caption: str) -> str:
-    """Return a chart with its caption."""
-    return f"<figure>{svg(chart, ident=chart.name)}<figcaption>{caption}</figcaption></figure>"
+def figure(chart: Chart, caption: str, kind: str = "") -> str:
+    """Return a chart with its caption; the script of the page finds the data of the chart by its name."""
+    drawn = svg(chart, ident=chart.name)
+    name = f' class="{kind}"' if kind else ""
+    return f'<figure{name} data-chart="{chart.name}">{drawn}<figcaption>{caption}</figcaption></figure>'
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]], *, caption: str, kind: str = "") -> str:
@@ -55,18 +61,24 @@ def headline(summary: Summary) -> str:
     """Return the headline table: regret at the horizon with intervals, and the score."""
     head, *lines = headline_rows(summary)
     rows = []
-    for label, *values, score, lowest in lines:
-        told = zip(summary.panels, values, strict=True)
+    count = len(summary.panels)
+    for label, *values in lines:
+        told = zip(summary.panels, values[:count], strict=True)
         cells = [_headline_cell(cell, best=label in panel.leaders) for panel, cell in told]
-        rows.append([f"{key(summary.styles[label])}{escape(label)}", *cells, score, lowest])
+        cells += [_headline_cell(cell, best=False) for cell in values[count : count + 1]]
+        cells += [escape(cell) for cell in values[count + 1 :]]
+        rows.append([f"{key(summary.styles[label])}{escape(label)}", *cells])
     caption = "Mean at the horizon and its 95 % interval; marked: the best, and what cannot be told from it"
-    return table([*map(escape, head[:-1]), "lowest score"], rows, caption=caption, kind="headline")
+    return table(map(escape, head), rows, caption=caption, kind="headline")
 
 
 def _headline_cell(cell: str, *, best: bool) -> str:
     """Return one cell of the headline table."""
     value, _, half = cell.partition(" ± ")
     interval = f"<small>± {half}</small>" if half else ""
+    if cell.endswith("]"):
+        value, _, ends = cell.removesuffix("]").partition(" [")
+        interval = f"<small>{ends.replace(', ', ' to ')}</small>"
     mark = ' class="best"' if best else ""
     return f"<td{mark}>{value}{interval}</td>"
 
@@ -82,8 +94,12 @@ def growth(panel: Panel, bounds: Mapping[str, float]) -> str:
         rows.append([f"{key(entry.style)}{escape(entry.label)}", *cells])
     head = ["algorithm", "regret", "10 %", "median", "90 %", "against own best", "growth exponent"]
     head += ["theorem’s bound"] if bounds else []
+    void = any(vacuous(np.array(bounds[e.label]), e.rounds[-1]) for e in panel.entries if e.label in bounds)
     when = f"Regret at T = {panel.horizon:,}"
     caption = f"{when}: mean with 95 % interval, quantiles of replications; exponent over the last decade"
+    caption += (
+        f"; a bound of 2 T = {2 * panel.horizon:,} or more is vacuous, for regret is never larger" if void else ""
+    )
     return table(head, rows, caption=caption)
 
 
@@ -91,6 +107,8 @@ def _bound(entry: Entry, bounds: Mapping[str, float]) -> str:
     """Return what is proved of an algorithm at the horizon, with its line."""
     if entry.label not in bounds:
         return "–"
+    if vacuous(np.array(bounds[entry.label]), entry.rounds[-1]):
+        return f'<td class="soft" title="Regret is never above 2 T = {2 * entry.rounds[-1]:,}">vacuous</td>'
     return f"{key(bound_style(entry.style), thin=True)}{number(bounds[entry.label])}"
 
 
@@ -116,12 +134,16 @@ def exploration_table(panel: Panel) -> str:
     for part in panel.exploration:
         sign = "" if part.exact else "≤ "
         t0 = number(part.t0) if part.t0 > 1.0 else "–"
-        cells = [f"{part.coverage:.4g}", t0, f"{sign}{part.gamma[-1]:.3g}", f"{sign}{number(part.explored)}"]
+        explored = f"{sign}{number(part.explored)}" if part.foreseen else "–"
+        cells = [f"{part.coverage:.4g}", t0, f"{sign}{part.gamma[-1]:.3g}", explored]
         rows.append([f"{key(part.entry.style)}{escape(part.entry.label)}", *cells])
     head = ["algorithm", "coverage λ", "t<sub>0</sub>", "γ at T", "explored"]
-    return table(
-        head, rows, caption=f"Exploration up to T = {panel.horizon:,} in rounds; ≤ where the rate follows the data"
+    caption = f"Exploration up to T = {panel.horizon:,} in rounds; ≤ where the rate follows the data"
+    afterwards = any(not part.foreseen for part in panel.exploration)
+    caption += (
+        "; that of the matched tuning is known afterwards only, from the rate it has reached" if afterwards else ""
     )
+    return table(head, rows, caption=caption)
 
 
 def policies(panel: Panel) -> str:
@@ -175,6 +197,7 @@ def cost(summary: Summary) -> str:
 
 
 def download(name: str, kind: str, content: str) -> str:
-    """Return a link that saves a text embedded in the page."""
-    coded = base64.b64encode(content.encode()).decode()
+    """Return a link that saves a text embedded in the page; a name in .gz compresses it."""
+    packed = gzip.compress(content.encode(), mtime=0) if name.endswith(".gz") else content.encode()
+    coded = base64.b64encode(packed).decode()
     return f'<a download="{escape(name)}" href="data:{kind};base64,{coded}">{escape(name)}</a>'

@@ -1,4 +1,4 @@
-"""Small statistics of a report: Student intervals, growth exponents, scores. Pure functions."""
+"""Small statistics of a report: Student intervals, growth exponents. Pure functions."""
 
 import math
 from collections.abc import Sequence
@@ -102,13 +102,3 @@ def log_slope(x: Floats, y: Floats) -> float:
         return math.nan
     centred = x - x.mean()
     return float(centred @ np.log(y) / (centred @ centred))
-
-
-def scores(losses: Sequence[float]) -> list[float]:
-    """Return 100 for the smallest loss, 0 for the largest, and evenly in between.
-
-    >>> scores([10.0, 30.0, 20.0])
-    [100.0, 0.0, 50.0]
-    """
-    best, worst = min(losses), max(losses)
-    return [100.0 * (worst - loss) / (worst - best) if worst > best else 100.0 for loss in losses]

@@ -1,4 +1,4 @@
-"""Style and behaviour of the page: plain text that goes into it, nothing is fetched."""
+"""Style of the page: plain text that goes into it, nothing is fetched."""
 
 from bothworlds.report.palette import DARK, LIGHT
 
@@ -22,7 +22,7 @@ a{color:var(--link)}
 figcaption,caption,.small,.caption{font-size:.88rem}
 nav{margin:.8rem 0;font-size:.95rem}
 nav a{display:inline-block;margin-right:1rem}
-h1,h2,nav,.legend,.lead,tbody th,code{overflow-wrap:anywhere}
+h1,h2,nav,.legend,.lead,.regimes,.plainly,figcaption,tbody,tbody th,code{overflow-wrap:anywhere}
 .caption{margin:.9rem 0 0}
 .scroll{overflow-x:auto;max-width:100%;margin:.2rem 0 .6rem;
 background:linear-gradient(to left,var(--paper) 2rem,transparent) right/4rem 100% no-repeat local,
@@ -40,6 +40,21 @@ td.best{background:var(--good);font-weight:650}
 .charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,400px),1fr));gap:1rem;margin:.6rem 0}
 figure{margin:0;background:var(--card);border-radius:10px;padding:.7rem .7rem .5rem}
 figure svg{width:100%;height:auto;display:block}
+figure{position:relative}figure.strip{max-width:900px}
+figure svg:focus-visible{outline:2px solid var(--link);outline-offset:2px;border-radius:6px}
+.cross{stroke:var(--soft);stroke-width:1;fill:none}
+.dot{fill:var(--c);stroke:var(--card);stroke-width:1}.whisker{stroke:var(--c);opacity:.55;fill:none}
+svg text.end{fill:var(--c);font-size:12px;font-weight:600}svg text.name{font-size:11.5px}
+.tip{position:absolute;top:2.2rem;right:.8rem;max-width:72%;background:var(--paper);border:1px solid var(--rule);
+border-radius:8px;padding:.4rem .6rem;font-size:.8rem;line-height:1.35;pointer-events:none;
+box-shadow:0 2px 8px var(--shade)}
+.tip.left{right:auto;left:3.2rem}.tip dl{display:grid;grid-template-columns:auto auto;gap:0 .7rem;margin:.2rem 0 0}
+.tip dt{color:var(--c);font-weight:600;overflow-wrap:anywhere}.tip dd{margin:0;text-align:right;white-space:nowrap}
+button.sort{font:inherit;color:inherit;background:none;border:0;padding:0;margin:0;cursor:pointer;text-align:inherit}
+button.sort:focus-visible{outline:2px solid var(--link);outline-offset:2px}
+th[aria-sort]{white-space:nowrap}th[aria-sort] button::after{content:" \\25B2";font-size:.7em}
+th[aria-sort=descending] button::after{content:" \\25BC"}
+.plainly{font-size:1.02rem;margin:.3rem 0}
 .legend{display:flex;flex-wrap:wrap;gap:.3rem .5rem;margin:.4rem 0;padding:0;list-style:none}
 .legend button{font:inherit;font-size:.9rem;color:inherit;background:none;border:1px solid var(--rule);
 border-radius:1.1rem;padding:.15rem .7rem .15rem .5rem;cursor:pointer;text-align:left}
@@ -69,11 +84,12 @@ font:.85rem/1.45 ui-monospace,monospace}
 .warn{border-left:4px solid var(--c);background:var(--card);padding:.5rem .9rem;border-radius:0 8px 8px 0}
 @media (max-width:600px){main{padding:.8rem .8rem 3rem}th,td{padding:.34rem .6rem .34rem .2rem;font-size:.9rem}
 tbody th{max-width:8.5rem;min-width:6rem;line-height:1.25}.headline .key{display:block}
-svg text{font-size:15px}svg .note{font-size:13px}}
+svg text{font-size:16px}svg .note,svg text.name{font-size:14.5px}svg text.end{font-size:15px}
+.tip{font-size:.75rem;max-width:88%}}
 @page{margin:14mm 13mm}
 @media print{:root{color-scheme:light}html{font-size:11.5px}body{font-size:1rem}main{max-width:none;padding:0}
-nav,.downloads,.legend button[aria-pressed=false],.charts>div:empty{display:none}
-figure,table,tr,.charts{break-inside:avoid}h2,h3,summary,.caption,.legend,section>.soft,details>.small{break-after:avoid}
+nav,.downloads,.tip,.cursor,.hint,.legend button[aria-pressed=false],.charts>div:empty{display:none}
+figure,table,tr,.charts{break-inside:avoid}figure.strip{max-width:36rem}h2,h3,summary,.caption,.legend,section>.soft,details>.small{break-after:avoid}
 .charts{grid-template-columns:1fr 1fr}figure{padding:0}
 .legend{display:block;break-inside:avoid}.legend li{display:inline-block;margin:0 .6rem .3rem 0}
 .policies{display:block;overflow:visible}.policies table{display:inline-table;margin:0 6mm 3mm 0;vertical-align:top}
@@ -84,16 +100,6 @@ td.best,.policies td,.mark,.bar{print-color-adjust:exact;-webkit-print-color-adj
 PRINT_PALETTE = (
     "@media print{:root{--paper:#fff;--card:#f7f7f5;--ink:#000;--soft:#444;--rule:#ccc;--grid:#ddd;--good:#e2f1ea;"
 )
-
-SCRIPT = """
-for (const button of document.querySelectorAll(".legend button")) button.addEventListener("click", () => {
-  const on = button.getAttribute("aria-pressed") === "false", number = button.dataset.algorithm;
-  for (const same of document.querySelectorAll(`.legend button[data-algorithm="${number}"]`))
-    same.setAttribute("aria-pressed", on);
-  for (const part of document.querySelectorAll(`svg g[data-algorithm="${number}"]`)) part.classList.toggle("off", !on);
-});
-addEventListener("beforeprint", () => { for (const part of document.querySelectorAll("details")) part.open = true; });
-"""
 
 
 def stylesheet() -> str:

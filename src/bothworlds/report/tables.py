@@ -3,6 +3,7 @@
 import math
 
 from bothworlds.report.panels import Panel, Summary
+from bothworlds.report.scores import Rating
 from bothworlds.report.statistics import Estimate
 
 
@@ -41,14 +42,31 @@ def with_interval(estimate: Estimate) -> str:
 def headline_rows(summary: Summary) -> list[list[str]]:
     """Return the headline table: a row of titles, then one row per algorithm."""
     titles = [f"{panel.name} (reward)" if panel.environment.reacts else panel.name for panel in summary.panels]
-    rows = [["algorithm", *titles, "score", "lowest"]]
+    rows = [["algorithm", *titles, *(["worst ratio", "in"] if summary.scores else [])]]
     for label in summary.labels:
-        if label not in summary.scores:
-            continue
         cells = [_cell(panel, label) for panel in summary.panels]
-        score = summary.scores[label]
-        rows.append([label, *cells, f"{score.value:.0f}", f"{score.half:.0f}"])
+        if any(cell != "–" for cell in cells):
+            rows.append([label, *cells, *_score_cells(summary, label)])
     return rows
+
+
+def _score_cells(summary: Summary, label: str) -> list[str]:
+    """Return the worst ratio of an algorithm and where it has it; dashes where it was not played everywhere."""
+    if not summary.scores:
+        return []
+    score = summary.scores.get(label)
+    return ["–", "–"] if score is None else [ratio_text(score.rating), score.regime]
+
+
+def ratio_text(rating: Rating) -> str:
+    """Return a ratio with its interval.
+
+    >>> import numpy as np
+    >>> ratio_text(Rating(np.array([2.5, 2.4, 2.6]))), ratio_text(Rating(np.array([180.0])))
+    ('2.50 [1.50, 4.16]', '180')
+    """
+    ends = [number(end) for end in rating.interval]
+    return number(rating.value) if math.isnan(rating.interval[1]) else f"{number(rating.value)} [{', '.join(ends)}]"
 
 
 def _cell(panel: Panel, label: str) -> str:
@@ -71,6 +89,7 @@ def latex_table(summary: Summary) -> str:
         cells = [_latex(row[0])]
         for place, cell in enumerate(row[1:]):
             text = f"${cell.replace(',', '{,}').replace('±', chr(92) + 'pm')}$" if cell != "–" else "--"
+            text = _latex(cell) if place == len(summary.panels) + 1 else text  # the name of a regime
             strong = place < len(summary.panels) and row[0] in summary.panels[place].leaders
             cells.append(f"\\boldmath {text}" if strong else text)
         lines.append(" & ".join(cells) + " \\\\")

@@ -1,6 +1,7 @@
 """Results in a terminal: the table, and a small plot of dots."""
 
 import math
+import textwrap
 from collections.abc import Sequence
 
 import numpy as np
@@ -8,6 +9,7 @@ import numpy as np
 from bothworlds.kernels.arrays import Floats
 from bothworlds.report.panels import Panel, Summary
 from bothworlds.report.tables import headline_rows, with_interval
+from bothworlds.simulation.references import REFERENCES
 
 # Braille cells are two dots wide and four high; the bit of each dot.
 DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
@@ -17,9 +19,10 @@ LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 def table_text(summary: Summary, *, width: int = 100) -> str:
     """Return the headline table as text: with intervals if they fit, else without, else one line per number."""
     titles, *rows = headline_rows(summary)
-    titles[1:-2] = [f"{panel.name}*" if panel.environment.reacts else panel.name for panel in summary.panels]
+    names = [f"{panel.name}*" if panel.environment.reacts else panel.name for panel in summary.panels]
+    titles[1 : 1 + len(names)] = names
     note = ["* total reward: larger is better"] if any(panel.environment.reacts for panel in summary.panels) else []
-    short = [[cell.partition(" ± ")[0] for cell in row] for row in rows]
+    short = [[cell.partition(" ± ")[0].partition(" [")[0] for cell in row[:-1]] + row[-1:] for row in rows]
     whole, lean = aligned([titles, *rows]), aligned([titles, *short])
     if _width(whole) <= width:
         return "\n".join([whole, *note])
@@ -29,8 +32,21 @@ def table_text(summary: Summary, *, width: int = 100) -> str:
     for panel in summary.panels:
         lines = [[entry.label, with_interval(panel.headline(entry))] for entry in panel.entries]
         blocks.append(aligned([[panel.name, panel.measure], *lines]))
-    scores = [[row[0], row[-2], row[-1]] for row in (titles, *rows)]
-    return "\n\n".join([*blocks, aligned(scores)])
+    scores = [aligned([[row[0], row[-2], row[-1]] for row in (titles, *rows)])] if summary.scores else []
+    return "\n\n".join([*blocks, *scores])
+
+
+def finding_text(summary: Summary, *, width: int = 100) -> str:
+    """Return what the worst ratios are, and what they say where that is clear; nothing without reference players."""
+    if not summary.scores:
+        return ""
+    known = f"ratio: (regret + s)/(that of the best reference player + s), s = sqrt(d T)/10; references are {_named()}"
+    return "\n".join(textwrap.fill(sentence, width) for sentence in [known, *summary.finding])
+
+
+def _named() -> str:
+    first, *others = REFERENCES
+    return f"{', '.join([first, *others[:-1]])} and {others[-1]}, always played"
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:

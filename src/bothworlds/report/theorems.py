@@ -14,7 +14,7 @@ from bothworlds.environments import Environment
 from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.report.figures import Bound, Bounds
 from bothworlds.report.panels import Summary
-from bothworlds.simulation.study import Cell, make_algorithm
+from bothworlds.simulation.study import Cell
 from bothworlds.theory.bounds import BoundTable, bounds
 from bothworlds.theory.design import Kind, design_for
 from bothworlds.theory.schedules import Matching, certified_constant
@@ -31,8 +31,8 @@ def theorem_bounds(summary: Summary) -> Bounds:
     cells = {panel.environment: panel.entries[0].cell for panel in summary.panels}
     tables = cache(partial(_tables, cells))  # a design takes seconds where there are many features
     found: dict[str, Bound] = {}
-    for label, options in summary.study.algorithms.items():
-        algorithm = make_algorithm(options)
+    players = {entry.label: entry.algorithm for panel in summary.panels for entry in panel.entries}
+    for label, algorithm in players.items():
         name = covered_as(algorithm)
         if name is not None:
             tuned_to = algorithm.horizon if isinstance(algorithm, RealFTRL) else summary.study.numbers["horizon"]
@@ -86,5 +86,5 @@ def known_of(environment: Environment, cell: Cell) -> Iterator[dict[str, float]]
     corruption = {"corruption": environment.budget} if environment.budget > 0.0 else {}
     yield {"gap": environment.gap, **corruption} if environment.gap > 0.0 else {}
     sizes = {**cell.sizes, **cell.environment_options}
-    if sizes.get("margin") not in (None, "none") and cell.environment_options["kind"] != "lower-bound":
+    if sizes.get("margin") not in (None, "none") and cell.environment_options.get("kind") != "lower-bound":
         yield {"gap": float(sizes["gap"]), "margin": float(sizes["margin"]), **corruption}

@@ -7,6 +7,7 @@ from typing import Any
 from bothworlds.algorithms.lc_tsallis.lc_tsallis_inf import TUNINGS
 from bothworlds.algorithms.registry import algorithms as registered
 from bothworlds.algorithms.registry import takes_horizon
+from bothworlds.simulation.own import is_own, loaded
 from bothworlds.simulation.study import WORLDS, Study
 
 NUMBERS = {"horizon": 40_000, "replications": 20, "seed": 7, "checkpoints": 120}
@@ -47,9 +48,10 @@ def comparison(
     Parameters
     ----------
     algorithms
-        Labels of `OURS` and `RIVALS`, the four tunings by their own names, or kinds of the registry.
+        Labels of `OURS` and `RIVALS`, the four tunings by their own names, kinds of the registry, or your own:
+        FILE.py:NAME.
     regimes
-        Names of `REGIMES` and `ON_REQUEST`, or kinds of environments.
+        Names of `REGIMES` and `ON_REQUEST`, kinds of environments, or your own: FILE.py:NAME.
     sizes, numbers
         As in a study: contexts, arms, ...; horizon, replications, seed, ...
 
@@ -63,6 +65,7 @@ def comparison(
     return Study.from_dict(
         {
             "name": "LC-Tsallis-INF and its rivals",
+            "references": True,
             **given,
             "sizes": {**SIZES, **(sizes or {})},
             "environments": {label: _timed(options, given["horizon"]) for label, options in worlds.items()},
@@ -77,7 +80,8 @@ def _tuned(options: dict[str, Any], horizon: int) -> dict[str, Any]:
     >>> _tuned({"kind": "RealFTRL"}, 100), _tuned({"kind": "OFUL"}, 100)
     ({'kind': 'RealFTRL', 'horizon': 100}, {'kind': 'OFUL'})
     """
-    told = takes_horizon(registered()[options["kind"]])
+    kind = options["kind"]
+    told = takes_horizon(loaded(kind) if is_own(kind) else registered()[kind])
     return {**options, "horizon": horizon} if told else options
 
 
@@ -111,6 +115,9 @@ def _chosen(
     found = {}
     for name in default if names is None else names:
         key = name.strip().lower()
+        if is_own(name):
+            found[name.rpartition(":")[2]] = {"kind": name.strip()}
+            continue
         if key not in lower:
             near = get_close_matches(key, lower, n=1, cutoff=0.5)
             hint = f"; did you mean {lower[near[0]]!r}?" if near else f"; known are {', '.join(known)}"

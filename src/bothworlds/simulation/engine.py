@@ -133,7 +133,14 @@ def collect(
     manifest = _manifest(labelled, setting, count, seconds)
     rounds = setting.horizon * count
     manifest["run"]["microseconds_per_round"] = {label: 1e6 * time / rounds for label, time in processor.items()}
-    return Results(environment=setting.environment.name, checkpoints=setting.checkpoints, runs=runs, manifest=manifest)
+    return Results(
+        environment=setting.environment.name,
+        checkpoints=setting.checkpoints,
+        runs=runs,
+        manifest=manifest,
+        world=setting.environment,
+        players=labelled,
+    )
 
 
 def replay(

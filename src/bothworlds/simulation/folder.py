@@ -1,10 +1,12 @@
 """The folder of a study's results: study.toml, and one pair of files per finished cell."""
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bothworlds.problem.storage import write_bytes
+from bothworlds.simulation.own import copy_of, file_of, portable
+from bothworlds.simulation.references import references_of
 from bothworlds.simulation.replayed import replayed_cell
 from bothworlds.simulation.results import Results, load_results
 from bothworlds.simulation.study import Cell, Study
@@ -26,10 +28,30 @@ class Finished:
         """Return the fixed policies replayed in the environment of a cell, if it reacts to the plays."""
         return finished_cell(self.folder, replayed_cell(cell), otherwise="is left out")
 
+    def references(self, cell: Cell) -> dict[str, Results]:
+        """Return the reference players in the environment of a cell: all of them, or none."""
+        if not self.study.references:
+            return {}
+        found = {label: finished_cell(self.folder, one) for label, one in references_of(cell).items()}
+        whole = {label: results for label, results in found.items() if results is not None}
+        return whole if len(whole) == len(found) else {}
+
 
 def write_study(study: Study, output: str | Path) -> None:
-    """Keep the study in the folder of its results."""
-    write_bytes(Path(output) / STUDY, to_toml(study).encode())
+    """Keep the study in the folder of its results, with copies of files of the user's own."""
+    for options in [*study.environments.values(), *study.algorithms.values()]:
+        path = file_of(options.get("kind"))
+        if path is not None and not (copy := Path(output) / copy_of(path)).exists():
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            write_bytes(copy, path.read_bytes())
+    write_bytes(Path(output) / STUDY, to_toml(kept(study)).encode())
+
+
+def kept(study: Study) -> Study:
+    """Return a study as its folder of results keeps it: files of the user's own are copies there."""
+    environments = {label: portable(options) for label, options in study.environments.items()}
+    algorithms = {label: portable(options) for label, options in study.algorithms.items()}
+    return replace(study, environments=environments, algorithms=algorithms)
 
 
 def has_another_study(study: Study, output: str | Path) -> bool:
@@ -38,7 +60,7 @@ def has_another_study(study: Study, output: str | Path) -> bool:
     if not path.is_file():
         return False
     try:
-        return to_toml(Study.from_toml(path)) != to_toml(study)
+        return to_toml(kept(Study.from_toml(path))) != to_toml(kept(study))
     except (ValueError, OSError):
         return True
 

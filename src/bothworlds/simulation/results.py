@@ -1,12 +1,13 @@
 """Results: cumulative losses at checkpoints, and what follows from them. Arrays in npz, the rest in JSON."""
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from bothworlds.environments import Environment
 from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.problem.storage import checked_format, read_arrays, read_json, write_arrays, write_bytes
 
@@ -77,12 +78,17 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Results:
-    """What `simulate` returns: one `Run` per algorithm, the checkpoints, and a manifest."""
+    """What `simulate` returns: one `Run` per algorithm, the checkpoints, and a manifest.
+
+    ``world`` and ``players`` are what was played; files do not keep them.
+    """
 
     environment: str
     checkpoints: Ints
     runs: dict[str, Run]
     manifest: dict[str, Any]
+    world: Environment | None = None
+    players: dict[str, Any] = field(default_factory=dict)
 
     def __getitem__(self, label: str) -> Run:
         """Return the run of an algorithm by its label."""
@@ -93,7 +99,7 @@ class Results:
     def relabelled(self, label: str) -> "Results":
         """Return results of a single run under another label."""
         (run,) = self.runs.values()
-        return replace(self, runs={label: run})
+        return replace(self, runs={label: run}, players=dict.fromkeys([label], next(iter(self.players.values()), None)))
 
     def summary(self, *, at: int | None = None) -> str:
         """Return a plain table of the runs at a checkpoint, the last one if left out, smallest regret first."""
@@ -110,6 +116,18 @@ class Results:
         lines = [" ".join(f"{word:>10}" for word in row[:-1]) + f"  {row[-1]}" for row in rows]
         title = f"{self.environment}, round {self.checkpoints[n]:,}, {count} replication{'s' if count > 1 else ''}"
         return "\n".join([title, *lines])
+
+    def plot(self, **options: Any) -> Any:
+        """Draw the regret with matplotlib and return the figure; options as in `bothworlds.report.drawn`."""
+        from bothworlds.report.notebook import drawn
+
+        return drawn(self, **options)
+
+    def _repr_html_(self) -> str:
+        """Return a table and a chart, for notebooks."""
+        from bothworlds.report.notebook import html_of
+
+        return html_of(self)
 
     def to_pandas(self) -> Any:
         """Return a long table: algorithm, t, regret, standard error, quantiles (needs pandas)."""

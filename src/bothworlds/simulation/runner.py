@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import warnings
 from collections.abc import Generator, Iterable
 from concurrent.futures import Executor
 from itertools import chain
@@ -12,7 +13,9 @@ from bothworlds.errors import StudyError
 from bothworlds.simulation.engine import Device, simulate
 from bothworlds.simulation.executors import Finished, run_on
 from bothworlds.simulation.folder import CELLS, finished_cell, write_study
+from bothworlds.simulation.own import remembered
 from bothworlds.simulation.progress import Watch, shown
+from bothworlds.simulation.references import reference_cells
 from bothworlds.simulation.replayed import KIND, fixed_policies, replayed_cell
 from bothworlds.simulation.results import Results
 from bothworlds.simulation.study import Cell, Study
@@ -26,13 +29,17 @@ def run_study(
     quiet: bool = False,
     executor: Executor | None = None,
     device: Device = "cpu",
+    shard: tuple[int, int] | None = None,
 ) -> list[tuple[Cell, Results]]:
     """Run the cells of a study that are not yet in the output folder; return all of them, in order.
 
     A cell is written whole when it is finished, so that nothing finished is lost when the run is stopped. A cell that
     cannot be read any more is run again, with a warning. A cell that fails does not stop the others; at the end
-    `StudyError` names those that failed. The folder also keeps the study, and fixed policies replayed in the worlds
-    that react to the plays.
+    `StudyError` names those that failed. The folder also keeps the study, fixed policies replayed in the worlds
+    that react to the plays, and reference players if the study has them.
+
+    Several processes, on several machines, may run the same study on the same folder: files are written whole, and
+    whoever writes a cell writes the same numbers. Without ``shard`` they may play a cell twice.
 
     Parameters
     ----------
@@ -47,15 +54,22 @@ def run_study(
         the arrays are the same, byte for byte, as without an executor.
     device
         As in `simulate`; not together with an executor.
+    shard
+        (i, n): run the i-th of n parts, i from 1. The parts are disjoint, together they are the study, and which cell
+        is in which depends on nothing but the cell. What is returned are the cells that are finished by then.
     """
+    mine = check_shard(shard)
     check_device(device, executor)
     folder = Path(output) / CELLS
     folder.mkdir(parents=True, exist_ok=True)
     write_study(study, output)
     cells = list(study.cells())
-    every = {cell.key: cell for cell in [*cells, *replayed_cells(study)]}
+    every: dict[str, Cell] = {}
+    for cell in [*cells, *replayed_cells(study), *reference_cells(study)]:
+        every.setdefault(cell.key, cell)
     finished = {key: finished_cell(output, cell) for key, cell in every.items()}
-    open_cells = [cell for key, cell in every.items() if finished[key] is None]
+    ours = sorted(every)[mine]  # by their hashes, so that slow algorithms are in all parts
+    open_cells = [cell for key, cell in every.items() if finished[key] is None and key in ours]
     failures: list[tuple[Cell, Exception]] = []
     with (
         shown(sum(_work(cell) for cell in open_cells), len(open_cells), quiet=quiet) as watch,
@@ -67,6 +81,8 @@ def run_study(
             if isinstance(done, Exception):
                 failures.append((cell, done))
                 continue
+            own = remembered(cell.environment_options.get("kind"), cell.algorithm_options.get("kind"))
+            done.manifest.update({"own": own} if own else {})
             done.save(folder / f"{cell.key}.npz")
             finished[cell.key] = done
     if failures:
@@ -101,12 +117,33 @@ def _in_turn(cells: list[Cell], folder: Path, threads: int | None, watch: Watch,
     for cell in cells:
         watch.begin(f"{cell.algorithm} in {cell.environment}", _work(cell) / _rounds(cell))
         done: Results | Exception
+        with warnings.catch_warnings():  # a damaged file has been told of already
+            warnings.simplefilter("ignore")
+            meanwhile = finished_cell(folder.parent, cell)  # by another process on the same folder
+        if meanwhile is not None:
+            watch.advance(_rounds(cell))
+            yield cell, meanwhile
+            continue
         try:
             unfinished = folder / f"{cell.key}.unfinished.npz"
             done = _run(cell, threads=threads, progress=watch.advance, device=device, unfinished=unfinished)
         except Exception as error:
             done = error
         yield cell, done
+
+
+def check_shard(shard: tuple[int, int] | None) -> slice:
+    """Return which of the cells, in some fixed order, belong to a part of the work.
+
+    >>> list(range(7))[check_shard((2, 3))]
+    [1, 4]
+    """
+    if shard is None:
+        return slice(None)
+    part, parts = shard
+    if not 1 <= part <= parts:
+        raise ValueError(f"shard i/n is the i-th of n parts, i from 1 to n; got {part}/{parts}")
+    return slice(part - 1, None, parts)
 
 
 def _failure(failures: list[tuple[Cell, Exception]], tried: int) -> str:

@@ -21,6 +21,8 @@ from bothworlds.environments import Environment, Instance
 from bothworlds.environments.clicks import ATTRIBUTES
 from bothworlds.problem.checks import whole
 from bothworlds.simulation.engine import check_feedback
+from bothworlds.simulation.grids import spread
+from bothworlds.simulation.own import by_content, is_own, own_algorithm, own_environment
 
 NUMBERS = {"horizon": 10_000, "replications": 10, "seed": 0, "delay": 0, "batch": 1, "checkpoints": 200}
 LEAST = {"horizon": 1, "replications": 1, "seed": 0, "delay": 0, "batch": 1, "checkpoints": 2}
@@ -48,7 +50,8 @@ class Cell:
     def key(self) -> str:
         """A hash of everything that determines the numbers, and of nothing else."""
         made_by = version("bothworlds")
-        parts = [made_by, self.sizes, self.environment_options, self.algorithm_options, self.numbers]
+        worded = [by_content(self.environment_options), by_content(self.algorithm_options)]
+        parts = [made_by, self.sizes, *worded, self.numbers]
         return hashlib.blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=10).hexdigest()
 
     def make_environment(self) -> Environment:
@@ -64,7 +67,8 @@ class Cell:
 class Study:
     """Environments x algorithms x sizes, with one horizon, number of replications and seed.
 
-    ``sizes`` maps a size to the list of its values; the grid is their product.
+    ``sizes`` maps a size to the list of its values; the grid is their product. With ``references`` the reference
+    players of `bothworlds.simulation.references` are played, too, which scores are measured by.
     """
 
     name: str
@@ -72,6 +76,7 @@ class Study:
     sizes: dict[str, list[Any]]
     environments: dict[str, dict[str, Any]]
     algorithms: dict[str, dict[str, Any]]
+    references: bool = False
 
     @classmethod
     def from_toml(cls, path: str | Path) -> "Study":
@@ -85,14 +90,17 @@ class Study:
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise ValueError(f"{path} is not valid TOML: {error}") from None
         try:
-            return cls.from_dict(content, name=Path(path).stem)
+            return cls.from_dict(content, name=Path(path).stem, folder=Path(path).parent)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
 
     @classmethod
-    def from_dict(cls, content: dict[str, Any], *, name: str = "study") -> "Study":
-        """Check the content of a study and fill in defaults."""
-        _known(content, [*NUMBERS, "name", "sizes", "environments", "algorithms"], "entry")
+    def from_dict(cls, content: dict[str, Any], *, name: str = "study", folder: str | Path | None = None) -> "Study":
+        """Check the content of a study and fill in defaults.
+
+        A list in place of an option makes a grid. Files of parts of your own are looked for in ``folder``, too.
+        """
+        _known(content, [*NUMBERS, "name", "references", "sizes", "environments", "algorithms"], "entry")
         sizes = content.get("sizes", {})
         if not isinstance(sizes, dict):
             raise ValueError(f"sizes must be a table [sizes]; got {sizes!r}")
@@ -108,12 +116,15 @@ class Study:
             name=str(content.get("name", name)),
             numbers={key: whole(content.get(key, default), LEAST[key], key) for key, default in NUMBERS.items()},
             sizes={key: _sizes(sizes.get(key, default), key) for key, default in SIZES.items()},
-            environments=content["environments"],
-            algorithms=content["algorithms"],
+            environments=spread(content["environments"], "environment", folder),
+            algorithms=spread(content["algorithms"], "algorithm", folder),
+            references=_switch(content.get("references", False), "references"),
         )
         check_feedback(study.numbers["horizon"], study.numbers["delay"], study.numbers["batch"])
         for cell in study.cells():  # every mistake shows before any work starts
-            cell.make_algorithm().machine(cell.make_environment().problem)
+            environment, algorithm = cell.make_environment(), cell.make_algorithm()
+            if hasattr(algorithm, "machine"):
+                algorithm.machine(environment.problem)
         return study
 
     def cells(self) -> Iterator[Cell]:
@@ -130,6 +141,13 @@ class Study:
                         algorithm_options=algorithm_options,
                         numbers=self.numbers,
                     )
+
+
+def _switch(value: Any, name: str) -> bool:
+    """Return true or false; anything else is refused."""
+    if not isinstance(value, bool):
+        raise ValueError(f"{name} must be true or false; got {value!r}")
+    return value
 
 
 def _sizes(value: Any, name: str) -> list[Any]:
@@ -157,6 +175,8 @@ def _known(given: dict[str, Any], known: list[str], word: str) -> None:
 def make_algorithm(options: dict[str, Any]) -> Any:
     """Make an algorithm from a table of a study: its kind and its options."""
     options = dict(options)
+    if is_own(options.get("kind")):
+        return own_algorithm(options)
     kind = _kind(options, list(algorithms()), "algorithm")
     for name, parts in (("tuning", (*TUNINGS.values(),)), ("covariance", (MGR,))):
         if isinstance(options.get(name), dict):
@@ -196,6 +216,8 @@ def make_environment(options: dict[str, Any], sizes: dict[str, Any], numbers: di
         if len(values) != 1:
             raise ValueError(f"an environment has one {key}; a list of sizes belongs into [sizes]")
     sizes = {**sizes, **{key: values[0] for key, values in own.items()}}
+    if is_own(options.get("kind")):
+        return own_environment(options, lambda: _instance(sizes, draw), numbers)
     kind = _kind(options, list(WORLDS), "environment")
     try:
         return WORLDS[kind](_instance(sizes, draw), options, numbers)

@@ -17,6 +17,7 @@ def to_toml(study: Study) -> str:
     """
     lines = [f"name = {_value(study.name)}"]
     lines += [f"{key} = {_value(study.numbers[key])}" for key in NUMBERS]
+    lines += ["references = true"] if study.references else []
     sizes = {key: values[0] if len(values) == 1 else values for key, values in study.sizes.items() if values != [None]}
     lines += _table("[sizes]", sizes)
     for part, tables in (("environments", study.environments), ("algorithms", study.algorithms)):

@@ -1,0 +1,93 @@
+"""Results in a notebook: a table and a chart as HTML, and a figure of matplotlib."""
+
+import base64
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bothworlds.report.chart import Chart, Line
+from bothworlds.report.figures import shown
+from bothworlds.report.files import has_matplotlib, matplotlib_figure
+from bothworlds.report.from_results import options_of
+from bothworlds.report.look import Look, check_labels
+from bothworlds.report.palette import styles
+from bothworlds.report.statistics import factor, mean_of
+from bothworlds.report.svg import standalone
+from bothworlds.report.tables import number, with_interval
+from bothworlds.simulation.results import Results
+
+
+def chart_of(results: Results, *, log: bool = False) -> Chart:
+    """Return mean regret with its 95 % interval against log t, on a linear or a logarithmic axis."""
+    options = [options_of(results.manifest.get("algorithms", {}).get(label)) for label in results.runs]
+    t = results.checkpoints
+    kept, lines = shown(t), []
+    for place, ((label, run), style) in enumerate(zip(results.runs.items(), styles(options), strict=True)):
+        half = np.nan_to_num(run.standard_error * factor(len(run.expected)))
+        low, high = (run.regret - half)[kept], (run.regret + half)[kept]
+        x, even = t[kept].astype(np.float64), options[place].get("kind") == "uniform"
+        lines.append(
+            Line(
+                label=label,
+                number=place,
+                style=style,
+                x=x,
+                y=run.regret[kept],
+                low=low,
+                high=high,
+                yardstick=even,
+            )
+        )
+    return Chart(
+        name="regret",
+        title=f"Regret, {results.environment}",
+        description="Mean cumulative regret with 95 % intervals against the round.",
+        y_label="regret",
+        lines=lines,
+        y_log=log,
+    )
+
+
+def drawn(
+    results: Results,
+    *,
+    log: bool = False,
+    width: float | str = 4.6,
+    font_size: float = 9.0,
+    grey: bool = False,
+    algorithms: Sequence[str] | None = None,
+    labels: Mapping[str, str] | None = None,
+) -> Any:
+    """Return the regret as a figure of matplotlib; ``log`` for a logarithmic vertical axis, else see `Look`."""
+    if not has_matplotlib():
+        raise ImportError("figures need matplotlib: pip install '.[report]' in a clone of bothworlds")
+    look = Look(width=width, font_size=font_size, grey=grey, algorithms=algorithms, labels=labels or {})
+    check_labels(look, list(results.runs))
+    return matplotlib_figure(look.of(chart_of(results, log=log)), look)
+
+
+class _Row(NamedTuple):
+    value: float
+    cells: list[str]
+
+
+def html_of(results: Results) -> str:
+    """Return a table, smallest regret first, and a chart; the chart is a picture, so that its style stays in it."""
+    rows = []
+    for label, run in results.runs.items():
+        low, high = run.quantiles([0.1, 0.9])[:, -1]
+        last = mean_of(run.paths[:, -1])
+        rows.append(_Row(last.value, [escape(label), with_interval(last), number(float(low)), number(float(high))]))
+    body = "".join(
+        f"<tr>{''.join(f'<td>{cell}</td>' for cell in row.cells)}</tr>" for row in sorted(rows, key=lambda r: r.value)
+    )
+    head = "".join(f"<th>{word}</th>" for word in ("algorithm", "regret", "10 %", "90 %"))
+    T = f"{results.checkpoints[-1]:,}"
+    picture = base64.b64encode(standalone(chart_of(results)).encode()).decode()
+    return (
+        f"<p>{escape(results.environment)}, T = {T}: regret with its 95 % interval, quantiles of replications</p>"
+        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        f'<img alt="Regret against the round" src="data:image/svg+xml;base64,{picture}">'
+    )

@@ -1,0 +1,104 @@
+"""Curves from elsewhere, laid over those of a study in its figures: another folder of results, or a CSV file."""
+
+import csv
+import gzip
+import io
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bothworlds.kernels.arrays import Floats
+from bothworlds.report.panels import Summary, summary_of
+from bothworlds.simulation.folder import read_folder
+
+NEEDED = ("regime", "algorithm", "t", "regret")
+NORMAL_95 = 1.96
+
+
+class Curve(NamedTuple):
+    """Regret of somebody at some rounds, with a 95 % interval and the middle 80 % where they are known."""
+
+    label: str
+    t: Floats
+    regret: Floats
+    half: Floats | None = None
+    low: Floats | None = None
+    high: Floats | None = None
+
+
+Overlays = Mapping[str, list[Curve]]  # by regime
+NO_OVERLAYS: Overlays = {}
+
+
+def read_overlays(places: Iterable[str | Path]) -> Overlays:
+    """Return the curves of some folders of results and CSV files (.csv, .csv.gz), by regime."""
+    found: dict[str, list[Curve]] = defaultdict(list)
+    for place in map(Path, places):
+        several = of_summary(summary_of(read_folder(place)), place.name) if place.is_dir() else of_csv(place)
+        for regime, curves in several.items():
+            found[regime] += curves
+    return dict(found)
+
+
+def of_summary(summary: Summary, name: str) -> Overlays:
+    """Return the curves of another study; labels say where they are from."""
+    found = {}
+    for panel in summary.panels:
+        found[panel.name] = [
+            Curve(
+                f"{entry.label} ({name})",
+                entry.rounds.astype(np.float64),
+                entry.run.regret,
+                entry.half_width,
+                *entry.run.quantiles([0.1, 0.9]),
+            )
+            for entry in panel.entries
+        ]
+    return found
+
+
+def of_csv(path: Path) -> Overlays:
+    """Return the curves of a CSV with the columns regime, algorithm, t and regret, as the page saves it.
+
+    ``standard_error``, ``q10`` and ``q90`` are taken where they are there.
+    """
+    try:
+        content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        rows = list(csv.DictReader(io.StringIO(content.decode())))
+    except FileNotFoundError:
+        raise FileNotFoundError(f"no such file: {path}") from None
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise ValueError(f"{path} is not a CSV file: {error}") from None
+    missing = [name for name in NEEDED if not rows or name not in rows[0]]
+    if missing:
+        raise ValueError(f"{path} has no column {missing[0]!r}; curves need {', '.join(NEEDED)}")
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        groups[row["regime"], row["algorithm"]].append(row)
+    found: dict[str, list[Curve]] = defaultdict(list)
+    for (regime, label), several in groups.items():
+        found[regime].append(_curve(label, several, path))
+    return dict(found)
+
+
+def _curve(label: str, rows: list[dict[str, Any]], path: Path) -> Curve:
+    t, regret = _column(rows, "t", path), _column(rows, "regret", path)
+    if t is None or regret is None or not (np.diff(t) > 0.0).all() or t[0] < 1.0:
+        raise ValueError(f"{path}: the rounds t of {label!r} must be rising numbers from 1 on")
+    error = _column(rows, "standard_error", path)
+    half = None if error is None else NORMAL_95 * error
+    return Curve(label, t, regret, half, _column(rows, "q10", path), _column(rows, "q90", path))
+
+
+def _column(rows: list[dict[str, Any]], name: str, path: Path) -> Floats | None:
+    """Return a column as numbers, None if it is not there or not filled."""
+    words = [row.get(name) for row in rows]
+    if any(word in (None, "") for word in words):
+        return None
+    try:
+        return np.array([float(str(word)) for word in words])
+    except ValueError as error:
+        raise ValueError(f"{path}, column {name}: {error}") from None

@@ -1,0 +1,171 @@
+"""Algorithms and worlds of a user's own: FILE.py:NAME or MODULE:NAME, wherever a kind is asked for.
+
+What is computed depends on the text of the file, not on where it lies: cells are known by a hash of it, results
+remember the hash, and a folder of results keeps a copy.
+"""
+
+import hashlib
+import importlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Callable
+from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from bothworlds.environments import Environment, Instance
+
+FOLDER = "own"  # of a folder of results: copies of the files
+
+
+def is_own(kind: Any) -> bool:
+    """Tell whether a kind is a part of one's own.
+
+    >>> is_own("mine.py:Greedy"), is_own("LinUCB")
+    (True, False)
+    """
+    return isinstance(kind, str) and ":" in kind
+
+
+def file_of(kind: Any) -> Path | None:
+    """Return the file that a kind names, None if it names a module or one of our kinds."""
+    place = str(kind).rpartition(":")[0] if is_own(kind) else ""
+    return Path(place) if place.endswith(".py") else None
+
+
+def found_in(kind: Any, folder: str | Path | None) -> Any:
+    """Return a kind with its file looked for: as it is given, else in a folder, say that of the study."""
+    path = file_of(kind)
+    if path is None or path.is_file() or folder is None or not (Path(folder) / path).is_file():
+        return kind
+    return f"{Path(folder) / path}:{str(kind).rpartition(':')[2]}"
+
+
+def hash_of(path: str | Path) -> str:
+    """Return a hash of a file's content."""
+    try:
+        return hashlib.blake2b(Path(path).read_bytes(), digest_size=10).hexdigest()
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror or error}") from None
+
+
+def by_content(options: dict[str, Any]) -> dict[str, Any]:
+    """Return options with a file of one's own replaced by a hash of it: what the numbers depend on."""
+    path = file_of(options.get("kind"))
+    if path is None:
+        return options
+    return {**options, "kind": f"{hash_of(path)}:{str(options['kind']).rpartition(':')[2]}"}
+
+
+def portable(options: dict[str, Any]) -> dict[str, Any]:
+    """Return options as a folder of results keeps them: a file of one's own is a copy in that folder."""
+    path = file_of(options.get("kind"))
+    return options if path is None else {**options, "kind": f"{copy_of(path)}:{options['kind'].rpartition(':')[2]}"}
+
+
+def copy_of(path: Path) -> str:
+    """Return the name of the copy of a file, which says what is in it."""
+    mark = hash_of(path)[:8]
+    return f"{FOLDER}/{path.stem.removesuffix(f'-{mark}')}-{mark}.py"
+
+
+def loaded(kind: str) -> Any:
+    """Import what a kind names; a sentence where it cannot be."""
+    place, _, name = kind.rpartition(":")
+    try:
+        module = _from_file(place, hash_of(place)) if place.endswith(".py") else _by_name(place)
+    except ValueError:
+        raise
+    except Exception as error:
+        raise ValueError(f"{place} cannot be imported: {type(error).__name__}: {error}") from None
+    if not hasattr(module, name):
+        public = [word for word in vars(module) if not word.startswith("_")]
+        near = get_close_matches(name, public, n=1, cutoff=0.5)
+        raise ValueError(f"{place} has no {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+    return getattr(module, name)
+
+
+def _by_name(place: str) -> ModuleType:
+    """Import a module; one in the folder of the command is found, too."""
+    sys.path.insert(0, "")
+    try:
+        return importlib.import_module(place)
+    finally:
+        sys.path.remove("")
+
+
+@cache  # cells of a study share what they import, and its compiled text
+def _from_file(place: str, content: str) -> ModuleType:
+    """Import a file under a name that no other file has; what lies beside it can be imported by it."""
+    path = Path(place)
+    name = f"{path.stem.replace('-', '_')}_{content[:8]}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ImportError("not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look their module up
+    sys.path.insert(0, str(path.parent))
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    finally:
+        sys.path.remove(str(path.parent))
+    return module
+
+
+def made(kind: str, options: dict[str, Any]) -> Any:
+    """Return what a kind names, called with the options if it can be called; an object takes none."""
+    found = loaded(kind)
+    if not callable(found) and options:
+        raise ValueError(f"{kind} is an object, which takes no options; got {', '.join(options)}")
+    return _called(kind, found, **options) if callable(found) else found
+
+
+def own_algorithm(options: dict[str, Any]) -> Any:
+    """Make an algorithm from a table of a study whose kind is one of the user's own."""
+    options = dict(options)
+    kind = options.pop("kind")
+    algorithm = made(kind, options)
+    if not (hasattr(algorithm, "machine") or hasattr(algorithm, "start")):
+        raise ValueError(f"{kind} is not an algorithm: it has neither machine(problem) nor start(problem, rng=...)")
+    return algorithm
+
+
+def own_environment(options: dict[str, Any], instance: Callable[[], Instance], numbers: dict[str, int]) -> Environment:
+    """Make a world from a table of a study whose kind is one of the user's own.
+
+    A function is called with the options; with the instance of the study's sizes if it has a parameter ``instance``,
+    and with ``horizon`` and ``seed`` if it has these and no such option is given.
+    """
+    options = dict(options)
+    kind = options.pop("kind")
+    found = loaded(kind)
+    if not isinstance(found, Environment):
+        wanted = inspect.signature(found).parameters if callable(found) else {}
+        given: dict[str, Any] = {name: numbers[name] for name in ("horizon", "seed") if name in wanted}
+        given |= {"instance": instance()} if "instance" in wanted else {}
+        found = made(kind, {**given, **options})
+    elif options:
+        raise ValueError(f"{kind} is an object, which takes no options; got {', '.join(options)}")
+    if not isinstance(found, Environment):
+        raise ValueError(f"{kind} makes no environment but {type(found).__name__}")
+    return found
+
+
+def _called(kind: str, maker: Callable[..., Any], **options: Any) -> Any:
+    """Call a maker; what it cannot do with its options is said in a sentence."""
+    try:
+        return maker(**options)
+    except Exception as error:
+        raise ValueError(f"{kind}: {type(error).__name__}: {error}") from None
+
+
+def remembered(*kinds: Any) -> dict[str, str]:
+    """Return the files among some kinds by name, with their hashes: what results remember of them."""
+    paths = [path for kind in kinds if (path := file_of(kind)) is not None]
+    return {path.name: hash_of(path) for path in paths}
