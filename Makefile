@@ -33,6 +33,7 @@ bench: $(SETUP)  ## speed against NumPy, start-up time, designs, the adaptive tu
 	$(BIN)/python benchmarks/sampled.py
 	$(BIN)/python benchmarks/production.py
 	$(BIN)/python benchmarks/click_costs.py
+	$(BIN)/python benchmarks/evaluation.py
 
 docs: $(DOCS)  ## the documentation site, in build/site; nothing in it is fetched from elsewhere
 	NO_MKDOCS_2_WARNING=1 build/docs-venv/bin/mkdocs build --quiet --clean

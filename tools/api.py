@@ -59,7 +59,7 @@ GROUPS["Algorithms"] += [make.__name__ for make in KINDS if make.__name__ not in
 
 def page() -> str:
     """Return the reference as Markdown; refuse to forget a public name."""
-    listed = sorted(["environments", "logs", *itertools.chain.from_iterable(GROUPS.values())])
+    listed = sorted(["environments", "evaluation", "logs", *itertools.chain.from_iterable(GROUPS.values())])
     if listed != sorted(bw.__all__):
         raise ValueError(f"GROUPS and bothworlds.__all__ differ: {set(listed) ^ set(bw.__all__)}")
     parts = [HEAD]
@@ -72,6 +72,12 @@ def page() -> str:
     parts.append("## Logs\n")
     logs = {name: thing for name, thing in vars(bw.logs).items() if inspect.isfunction(thing) or inspect.isclass(thing)}
     parts += [entry(f"bw.logs.{name}", thing) for name, thing in logs.items()]
+    parts.append("## Evaluation\n")
+    parts += [
+        entry(f"bw.evaluation.{name}", getattr(bw.evaluation, name))
+        for name in bw.evaluation.__all__
+        if name.upper() != name
+    ]
     return "\n".join(parts)
 
 

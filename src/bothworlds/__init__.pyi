@@ -1,6 +1,7 @@
 # The table of contents: every public name once. Whatever an algorithm's line says is all that has to be said for it
 # to be imported, listed, compared, studied, loaded from files, tested for conformance and documented.
 from . import environments as environments
+from . import evaluation as evaluation
 from . import logs as logs
 from .algorithms.experts.linear_exp4 import LinearEXP4 as LinearEXP4
 from .algorithms.experts.logdet_ftrl import LogdetFTRL as LogdetFTRL

@@ -16,6 +16,7 @@ from bothworlds.cli.common import INTERRUPTED, leave, talk
 from bothworlds.cli.compare import compare
 from bothworlds.cli.completion import completion
 from bothworlds.cli.design import design
+from bothworlds.cli.evaluate import evaluate
 from bothworlds.cli.health import health
 from bothworlds.cli.listing import list_
 from bothworlds.cli.new import new
@@ -79,6 +80,7 @@ def main(ctx: click.Context) -> None:
       bothworlds new my.toml              a commented study of your own
       bothworlds run my.toml              run it; the same command resumes
       bothworlds report my-results        one page to send to a colleague
+      bothworlds evaluate log.jsonl --policy new=plan.npz --against logging
 
     Data goes to stdout, talk to stderr. Exit codes: 0 done, 1 the work failed, 2 usage, 3 bad input file,
     130 interrupted. NO_COLOR is honoured; `bothworlds completion bash` prints a completion script.
@@ -90,7 +92,7 @@ def main(ctx: click.Context) -> None:
         ctx.color = False
 
 
-for command in (compare, new, run, report, show, list_, check, design, bounds, health, warm, completion):
+for command in (compare, new, run, report, show, list_, evaluate, check, design, bounds, health, warm, completion):
     main.add_command(command)
 for command in (main, *main.commands.values()):  # docstrings are raw; click wants the character itself
     command.help = (command.help or "").replace("\\b\n", "\b\n")

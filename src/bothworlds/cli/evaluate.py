@@ -1,0 +1,130 @@
+"""`bothworlds evaluate`: what policies would have earned on a log."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from bothworlds.cli.common import answer, json_option, quiet_option, reading, talk, working
+from bothworlds.evaluation import INTERVALS, Logged
+from bothworlds.evaluation import evaluate as evaluate_log
+from bothworlds.loading import load, load_plan
+from bothworlds.logs import Log
+from bothworlds.plan import FORMAT as PLAN_FORMAT
+from bothworlds.problem import Problem
+from bothworlds.problem.storage import read_arrays
+from bothworlds.report.evaluated import evaluation_data, evaluation_text, write_evaluation
+
+
+@click.command()
+@click.argument("log", type=click.Path(path_type=Path))
+@click.option(
+    "--policy",
+    "policies",
+    multiple=True,
+    required=True,
+    metavar="NAME[=FILE]",
+    help="uniform, logging, 'always ARM', or a name and the .npz file of a plan or policy; may be given again.",
+)
+@click.option("--against", metavar="NAME", help="Compare all others with this policy.")
+@click.option("--problem", type=click.Path(path_type=Path), help="Problem file [that of the first plan or policy].")
+@click.option("--promote", metavar="NAME", help="Say whether NAME is better than --against by more than --by.")
+@click.option("--by", type=float, default=0.0, show_default=True, help="By how much it must be better.")
+@click.option("--interval", type=click.Choice(list(INTERVALS)), default="betting", show_default=True, help="Which.")
+@click.option("--alpha", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.05, show_default=True,
+              help="How often an interval may be wrong.")  # fmt: skip
+@click.option("--missing", metavar="NUMBER|drop", help="What a decision without a reward means [refuse].")
+@click.option("--holdout", type=click.Choice(["all", "only", "none"]), default="all", show_default=True, help="Rows.")
+@click.option("--checkpoints", type=click.IntRange(min=1), default=200, show_default=True, help="Moments to look at.")
+@click.option("--output", type=click.Path(path_type=Path), default=Path("evaluation.html"), show_default=True,
+              help="Page to write.")  # fmt: skip
+@click.option("--threads", type=click.IntRange(min=1), default=2, show_default=True, help="Policies at once.")
+@quiet_option
+@json_option
+def evaluate(
+    log: Path,
+    policies: tuple[str, ...],
+    against: str | None,
+    problem: Path | None,
+    promote: str | None,
+    by: float,
+    missing: str | None,
+    holdout: str,
+    output: Path,
+    quiet: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    r"""Estimate what policies would have earned on LOG, with intervals that hold at any time; end in a table and page.
+
+    LOG is a file of JSON lines as `bothworlds.logs` writes it. A value is an average over the decisions in the log, no
+    forecast.
+
+    \b
+    Examples:
+      bothworlds evaluate log.jsonl --policy new=plan.npz --policy uniform --against logging
+      bothworlds evaluate log.jsonl --policy new=plan.npz --against logging --promote new --by 0.01 --json
+      bothworlds evaluate log.jsonl --problem ads.json --policy "always red" --missing 0 --interval bernstein
+    """
+    if promote is not None and against is None:
+        raise click.UsageError("--promote needs --against: better than whom?")
+    with reading():
+        targets, own = _targets(policies)
+        known = Problem.load(problem) if problem is not None else own
+        if known is None:
+            raise click.UsageError("which contexts and arms? --problem FILE, or a policy with a file")
+        if not log.is_file():
+            raise ValueError(f"{log}: there is no such file")
+        logged = Logged.from_log(Log(log), known, missing=_missing(missing)).holdouts(holdout)  # type: ignore[arg-type]
+    names = {*targets} if against is None else {*targets, against}
+    count = len(names) + (0 if against is None else len(names) - 1)
+    with working(), click.progressbar(length=count, label="evaluating", file=sys.stderr, hidden=quiet) as bar:
+        found = evaluate_log(logged, targets, against=against, told=lambda _: bar.update(1), **options)
+    command = " ".join(["bothworlds", *sys.argv[1:]])
+    write_evaluation(found, output, command=command)
+    said = None if promote is None or against is None else _promoted(found, promote, against, by)
+    if as_json:
+        gate = {} if said is None else {"promotes": said.yes, "reason": said.sentence}
+        answer({**evaluation_data(found), **gate, "page": str(output)})
+    else:
+        click.echo("\n\n".join([evaluation_text(found), *([] if said is None else [said.sentence])]))
+    talk(f"page: {output}")
+
+
+def _promoted(found: Any, name: str, over: str, by: float) -> Any:
+    """Return the verdict; a policy that was not compared is a mistake of the caller."""
+    try:
+        return found.promotes(name, over=over, by=by)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def _missing(given: str | None) -> Any:
+    """Return what a missing reward means."""
+    if given in (None, "drop"):
+        return given or "refuse"
+    try:
+        return float(given or "")
+    except ValueError:
+        raise click.UsageError(f"--missing is a number or 'drop'; got {given!r}") from None
+
+
+def _targets(given: tuple[str, ...]) -> tuple[dict[str, Any], Problem | None]:
+    """Return policies by name, and the problem of the first that has one."""
+    found: dict[str, Any] = {}
+    problem = None
+    for text in given:
+        name, equals, file = text.partition("=")
+        if name in found:
+            raise click.UsageError(f"two policies are called {name!r}; give the second another name")
+        found[name] = _loaded(file) if equals else name
+        if equals and problem is None:
+            problem = found[name].problem
+    return found, problem
+
+
+def _loaded(file: str) -> Any:
+    """Return the plan or the policy in a file."""
+    header, _ = read_arrays(file)
+    return load_plan(file) if header.get("format") == PLAN_FORMAT else load(file)

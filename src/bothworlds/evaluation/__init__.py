@@ -1,0 +1,38 @@
+"""From a log to a decision: what policies would have earned, with intervals that hold at any time, and a gate."""
+
+from bothworlds.evaluation.bands import INTERVALS, Band, NormalIntervalWarning
+from bothworlds.evaluation.diagnostics import Calibration, Diagnostics, calibration_of, diagnostics_of
+from bothworlds.evaluation.estimators import ESTIMATORS, Estimate, Replayed, estimates, replay
+from bothworlds.evaluation.evaluating import Evaluated, Evaluation, evaluate
+from bothworlds.evaluation.gate import Difference, Verdict
+from bothworlds.evaluation.learning import learning
+from bothworlds.evaluation.logged import Logged
+from bothworlds.evaluation.regression import Regression, constant, ridge
+from bothworlds.evaluation.targets import Target, target_of
+
+__all__ = [
+    "ESTIMATORS",
+    "INTERVALS",
+    "Band",
+    "Calibration",
+    "Diagnostics",
+    "Difference",
+    "Estimate",
+    "Evaluated",
+    "Evaluation",
+    "Logged",
+    "NormalIntervalWarning",
+    "Regression",
+    "Replayed",
+    "Target",
+    "Verdict",
+    "calibration_of",
+    "constant",
+    "diagnostics_of",
+    "estimates",
+    "evaluate",
+    "learning",
+    "replay",
+    "ridge",
+    "target_of",
+]

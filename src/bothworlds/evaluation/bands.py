@@ -1,0 +1,153 @@
+"""Intervals along a log: one kind for each thing that may be assumed."""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Literal
+
+import numpy as np
+
+from bothworlds.evaluation.averages import both_averages
+from bothworlds.evaluation.bets import both_bounds
+from bothworlds.evaluation.logged import Logged
+from bothworlds.evaluation.regression import Regression
+from bothworlds.evaluation.summands import Contrast, pieces
+from bothworlds.kernels.arrays import Floats, Ints
+from bothworlds.theory.confidence.checks import checked_alpha
+
+Interval = Literal["betting", "bernstein", "betting at the end", "bernstein at the end", "normal"]
+INTERVALS: dict[str, str] = {
+    "betting": "holds at any time, for a value that is the same in all rows",
+    "bernstein": "holds at any time, for the average of values that may change",
+    "betting at the end": "holds at the last row alone, if their number was fixed beforehand",
+    "bernstein at the end": "holds at the last row alone, if their number was fixed beforehand",
+    "normal": "is an approximation for many rows at one time; looked at again and again it is wrong far too often",
+}
+
+
+class NormalIntervalWarning(UserWarning):
+    """Given where a normal interval is asked for: under adaptive logging it may be wrong far more often than alpha."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Band:
+    """An interval at each checkpoint.
+
+    ``rows`` are the checkpoints, how many rows had been seen; ``estimate`` the doubly robust mean so far (inverse
+    propensity weighting where no predictions were given); ``low`` and ``high`` the ends, in the problem's units. At
+    checkpoints where an interval says nothing, it is as wide as values can be.
+    """
+
+    kind: Interval
+    alpha: float
+    rows: Ints
+    estimate: Floats
+    low: Floats
+    high: Floats
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The interval after the last row; not numbers where ``contradicted``."""
+        return (float("nan"), float("nan")) if self.contradicted else (float(self.low[-1]), float(self.high[-1]))
+
+    @property
+    def contradicted(self) -> bool:
+        """Whether nothing is left: the value changes with time, or the event of probability alpha has come."""
+        return bool(self.low[-1] > self.high[-1])
+
+    @property
+    def about(self) -> str:
+        """What the interval claims, in a few words."""
+        return INTERVALS[self.kind]
+
+
+def band_of(
+    logged: Logged,
+    contrast: Contrast,
+    regression: Regression | None,
+    checkpoints: Ints,
+    *,
+    kind: Interval = "betting",
+    alpha: float = 0.05,
+) -> Band:
+    """Return the band of a contrast, in the problem's units."""
+    checked_alpha(alpha)
+    if kind not in INTERVALS:
+        raise ValueError(f"intervals are {', '.join(map(repr, INTERVALS))}; got {kind!r}")
+    mean, error = _means(logged, contrast, regression, checkpoints)
+    if kind == "normal":
+        low, high = _normal(mean, error, alpha)
+    else:
+        low, high = _ends(logged, contrast, regression, checkpoints, kind, alpha)
+    return _in_units(
+        logged, contrast, Band(kind=kind, alpha=alpha, rows=checkpoints, estimate=mean, low=low, high=high)
+    )
+
+
+def _ends(
+    logged: Logged, contrast: Contrast, regression: Regression | None, checkpoints: Ints, kind: str, alpha: float
+) -> tuple[Floats, Floats]:
+    """Return both ends: the lower bound, and minus that of the negative."""
+    make: Callable[..., tuple[Floats, Floats]] = both_bounds if kind.startswith("betting") else both_averages
+    low, high = make(logged, contrast, regression, checkpoints, alpha=alpha, planned=kind.endswith("at the end"))
+    return low, -high
+
+
+def _normal(mean: Floats, error: Floats, alpha: float) -> tuple[Floats, Floats]:
+    """Return mean -+ z error, with a warning."""
+    warnings.warn(
+        "normal intervals " + INTERVALS["normal"].removeprefix("is ") + "; interval='betting' holds at any time",
+        NormalIntervalWarning,
+        stacklevel=2,
+    )
+    z = NormalDist().inv_cdf(1.0 - alpha / 2.0)
+    return mean - z * error, mean + z * error
+
+
+def _means(
+    logged: Logged, contrast: Contrast, regression: Regression | None, checkpoints: Ints
+) -> tuple[Floats, Floats]:
+    """Return the mean of the summands without a cut, and its standard error, up to each checkpoint."""
+    C = len(checkpoints)
+    sums, squares = np.zeros(C), np.zeros(C)
+    for where in pieces(int(checkpoints[-1])):
+        x = plain_summand(logged, contrast, regression, where)
+        segment = np.searchsorted(checkpoints, np.arange(where.start, where.stop), side="right")
+        sums += np.bincount(segment, weights=x, minlength=C)
+        squares += np.bincount(segment, weights=x * x, minlength=C)
+    mean = np.cumsum(sums) / checkpoints
+    variance = np.maximum(np.cumsum(squares) / checkpoints - mean**2, 0.0)
+    return mean, np.sqrt(variance / np.maximum(checkpoints - 1, 1))
+
+
+def plain_summand(logged: Logged, contrast: Contrast, regression: Regression | None, where: slice) -> Floats:
+    """Return sum_a q(a) r^(a) + q(a_t)/h(a_t) (y - r^(a_t)), with r^ = 0 where there are no predictions."""
+    q, arm = contrast.rows(logged, where), logged.arm[where]
+    each = np.arange(len(arm))
+    weight = q[arm, each] / logged.propensity[where]
+    if regression is None:
+        return np.asarray(weight * logged.scaled[where])
+    r = regression.rows(logged, where)
+    return np.asarray((q * r).sum(axis=0) + weight * (logged.scaled[where] - r[arm, each]))
+
+
+def _in_units(logged: Logged, contrast: Contrast, band: Band) -> Band:
+    """Return a band of scaled rewards in the problem's units; a difference has no offset."""
+    lowest, highest = logged.reward_range
+    width, offset = highest - lowest, 0.0 if contrast.against is not None else lowest
+    ends = (offset + width * one for one in (band.estimate, band.low, band.high))
+    estimate, low, high = ends
+    return Band(kind=band.kind, alpha=band.alpha, rows=band.rows, estimate=estimate, low=low, high=high)
+
+
+def checkpoints_for(rows: int, count: int = 200) -> Ints:
+    """Return up to ``count`` numbers of rows at which to look, evenly on a logarithmic scale, the last being all.
+
+    >>> checkpoints_for(1000, 5).tolist()
+    [10, 32, 100, 316, 1000]
+    """
+    if rows < 1:
+        raise ValueError("the log has no rows; there is nothing to evaluate")
+    first = min(10, rows)
+    return np.unique(np.rint(np.geomspace(first, rows, max(count, 1) if rows > first else 1)).astype(np.int64))

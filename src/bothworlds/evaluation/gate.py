@@ -1,0 +1,55 @@
+"""The difference between two policies, and the gate: promote or not, with the reason."""
+
+from dataclasses import dataclass
+
+from bothworlds.evaluation.bands import Band
+from bothworlds.evaluation.diagnostics import Calibration
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Difference:
+    """How much more one policy would have earned than another, per decision."""
+
+    name: str
+    over: str
+    band: Band
+
+    @property
+    def value(self) -> float:
+        """The doubly robust estimate of the difference."""
+        return float(self.band.estimate[-1])
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The interval after the last row."""
+        return self.band.interval
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether to promote, and why."""
+
+    yes: bool
+    sentence: str
+
+    def __bool__(self) -> bool:
+        return self.yes
+
+
+def verdict(difference: Difference, *, by: float, calibration: Calibration | None) -> Verdict:
+    """Return whether the lower bound of a difference exceeds ``by``; never if the log contradicts itself."""
+    low, high = difference.interval
+    band, name, over = difference.band, difference.name, difference.over
+    if calibration is not None and calibration.p_value < band.alpha:
+        reason = f"arms do not come as often as logged (p = {calibration.p_value:.1g} at any time)"
+        return Verdict(False, f"do not promote {name!r}: {reason}")
+    if band.contradicted:
+        return Verdict(False, f"do not promote {name!r}: the difference changes with time, no one number fits all rows")
+    level = f"{1.0 - band.alpha:.0%} interval, {band.kind}"
+    than = f"{by:g}" if by else "0"
+    found = f"its value less that of {over!r} lies in [{low:.4g}, {high:.4g}] ({level})"
+    if low > by:
+        return Verdict(True, f"promote {name!r}: {found}, above {than}")
+    if high < by:
+        return Verdict(False, f"do not promote {name!r}: {found}, below {than}")
+    return Verdict(False, f"do not promote {name!r} yet: {found}, which does not exclude {than}; more rows may")

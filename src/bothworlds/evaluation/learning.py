@@ -1,0 +1,47 @@
+"""An algorithm that learns along a log, as a target: its probabilities at each row, known from earlier rows only."""
+
+from typing import Any
+
+import numpy as np
+
+from bothworlds.evaluation.logged import Logged
+from bothworlds.evaluation.targets import Target
+from bothworlds.policy import Algorithm
+
+
+def learning(algorithm: Algorithm, logged: Logged, *, floor: float | None = None, rng: int = 0) -> Target:
+    """Let an algorithm learn from the rows that it might have decided itself; return what it would have done in each.
+
+    At each row it draws an arm of its own. If that is the arm logged, the row is kept with probability min(1, floor/h),
+    h being the logged propensity, and the algorithm learns from its reward; all other rows it does not see (rejection:
+    Li, Chu, Langford and Wang 2011; Dudik, Erhan, Langford and Li 2012). With ``floor`` no larger than any h the rows
+    kept are distributed as in a world of its own, and it learns as it would there, over fewer rounds. A larger floor
+    keeps more rows, and favours arms that were logged with a propensity below it less than it should.
+
+    Its value is the average, over the rows, of what its policy of that moment is worth; estimates and intervals weigh
+    all rows, not only those kept.
+
+    Parameters
+    ----------
+    floor
+        The 5 % quantile of the logged propensities if left out.
+    rng
+        Of its draws and of what is kept.
+    """
+    if not logged.rows:
+        raise ValueError("the log has no rows; there is nothing to learn from")
+    line = float(np.quantile(logged.propensity, 0.05)) if floor is None else float(floor)
+    if not 0.0 < line <= 1.0:
+        raise ValueError(f"floor is a probability, above 0 and at most 1; got {floor!r}")
+    policy: Any = algorithm.start(logged.problem, rng=rng)
+    chances = np.random.default_rng(rng).random(logged.rows) * logged.propensity
+    found = np.empty((logged.rows, logged.problem.n_arms))
+    kept = 0
+    columns = zip(logged.context.tolist(), logged.arm.tolist(), logged.reward.tolist(), chances.tolist(), strict=True)
+    for i, (x, arm, reward, chance) in enumerate(columns):
+        found[i] = policy.probabilities(x)
+        decision = policy.act(x)
+        if decision.arm == arm and chance < line:
+            policy.update(decision, reward=reward)
+            kept += 1
+    return Target(by_row=found, about=f"{algorithm!r} learning by rejection from {kept:,} of {logged.rows:,} rows")

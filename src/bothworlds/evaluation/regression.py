@@ -1,0 +1,95 @@
+"""What an arm would have earned, predicted from the past: ridge regression on the problem's features, in blocks.
+
+For row t the prediction may use earlier rows only. Then it is known before the arm is drawn, which is all that doubly
+robust sums need to be unbiased under any logging policy, adaptive ones included, and what intervals that hold at any
+time need. (Splitting the rows into folds at random assumes that rows are independent; under adaptive logging they are
+not.) So rows are cut into blocks that grow by a factor, and the fit for a block is that of all rows before it.
+"""
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+
+from bothworlds.evaluation.logged import Logged
+from bothworlds.kernels.arrays import Floats, Ints
+
+FIRST, GROWTH = 20, 1.25
+NOT_KNOWN = 0.5  # of scaled rewards, before the first fit
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Regression:
+    """Predicted rewards, scaled to [0, 1]: a table (contexts, arms) for each block of rows.
+
+    ``starts`` has the first row of each block, ``tables`` is (blocks, contexts, arms).
+    """
+
+    starts: Ints
+    tables: Floats
+
+    def rows(self, logged: Logged, where: slice) -> Floats:
+        """Return the predictions for all arms in some rows, shape (arms, rows)."""
+        start, stop, _ = where.indices(logged.rows)
+        first, last = (int(b) for b in np.searchsorted(self.starts, [start, max(start, stop - 1)], side="right") - 1)
+        cuts = [start, *self.starts[first + 1 : last + 1].tolist(), stop]
+        parts = [
+            np.take(self.tables[first + i].T, logged.context[begin:end], axis=1)
+            for i, (begin, end) in enumerate(itertools.pairwise(cuts))
+        ]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+
+    @property
+    def fitted_from(self) -> int:
+        """The first row that has a fit."""
+        return int(self.starts[1]) if len(self.starts) > 1 else 0
+
+
+def ridge(logged: Logged, *, penalty: float = 1.0) -> Regression:
+    """Return ridge regression on the problem's features, each block fitted on the rows before it.
+
+    theta = (sum phi phi' + penalty s I)^-1 sum phi (y - 1/2), s the mean of |phi|^2/d over contexts and arms, and
+    y_hat = 1/2 + <phi, theta>, cut at 0 and 1. Before the first fit it is 1/2.
+    """
+    if not 0.0 < penalty < np.inf:
+        raise ValueError(f"the penalty of ridge regression must be positive; got {penalty!r}")
+    S, K, d = logged.problem.features.shape
+    phi = logged.problem.features.reshape(S * K, d)
+    small = penalty * max(float((phi**2).sum(axis=1).mean()) / d, 1e-12)
+    cell, y = logged.context * K + logged.arm, logged.scaled - NOT_KNOWN
+    starts = blocks(logged.rows)
+    tables = np.full((len(starts), S, K), NOT_KNOWN)
+    counts, sums = np.zeros(S * K), np.zeros(S * K)
+    for b in range(1, len(starts)):
+        new = slice(int(starts[b - 1]), int(starts[b]))
+        counts += np.bincount(cell[new], minlength=S * K)
+        sums += np.bincount(cell[new], weights=y[new], minlength=S * K)
+        theta = np.linalg.solve((phi * counts[:, None]).T @ phi + small * np.eye(d), phi.T @ sums)
+        tables[b] = np.clip(NOT_KNOWN + phi @ theta, 0.0, 1.0).reshape(S, K)
+    return Regression(starts=starts, tables=tables)
+
+
+def blocks(rows: int) -> Ints:
+    """Return the first row of every block: 0, 20, 25, 31, ...; they do not depend on how many rows there are.
+
+    >>> blocks(60).tolist()
+    [0, 20, 25, 31, 39, 49]
+    """
+    starts, end = [0], FIRST
+    while end < rows:
+        starts.append(end)
+        end = max(end + 1, round(end * GROWTH))
+    return np.array(starts, dtype=np.int64)
+
+
+def constant(logged: Logged, table: Floats | float) -> Regression:
+    """Return predictions that stay as they are: a number or a table (contexts, arms), in the problem's units.
+
+    They must come from elsewhere, not from the rows they are used on.
+    """
+    low, high = logged.reward_range
+    shape = logged.problem.n_contexts, logged.problem.n_arms
+    given = np.broadcast_to((np.asarray(table, dtype=np.float64) - low) / (high - low), shape)
+    if not ((given >= 0.0) & (given <= 1.0)).all():
+        raise ValueError(f"predicted rewards must lie in [{low:g}, {high:g}]; got {np.asarray(table)!r}")
+    return Regression(starts=np.zeros(1, dtype=np.int64), tables=given[None].copy())

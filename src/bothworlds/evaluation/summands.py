@@ -1,0 +1,144 @@
+"""What is averaged: the doubly robust summand of a value, of its negative, or of a difference, bounded below.
+
+A *contrast* q(a | x) is pi, -pi, or the difference of two policies; its value is v = E sum_a q(a | x) r(x, a) with
+rewards in [0, 1]. For predictions r~(a) that are known before the arm is drawn,
+
+    X = sum_a q(a) r~(a) + q(a_t)/h(a_t) (r - r~(a_t))
+
+has conditional mean v whatever r~ is, h being the logged probabilities. With r~ cut so that
+
+    q(a) r~(a) = min(q(a) r^(a), q(a)^- + k h(a)),        q^- = min(q, 0),
+
+the weighted residual is at least -k however large the weight: for q > 0 it is at least -q r~/h >= -k, for q < 0 at
+least -|q| (1 - r~)/h >= -k. So X >= -k - b with b = max sum_a |q^-|: a lower end that is known beforehand, without
+any upper end (Waudby-Smith, Wu, Ramdas, Karampatziakis and Mineiro 2024, section 2.2, there for q = pi and by mirroring
+the reward for -pi; written so, a difference is one contrast, too). Where h(a) = 0 the cut leaves the worst case, reward
+0 for q > 0 and 1 for q < 0: the mean is then at most v, and a lower bound for it is one for v. With k = 0 nothing is
+left of r^, and X is inverse propensity weighting.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from bothworlds.evaluation.logged import Logged
+from bothworlds.evaluation.regression import Regression
+from bothworlds.evaluation.targets import Target
+from bothworlds.kernels.arrays import Floats, Ints
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Contrast:
+    """sign (pi - pi_0), or sign pi where there is no second policy."""
+
+    of: Target
+    against: Target | None = None
+    sign: float = 1.0
+
+    def rows(self, logged: Logged, where: slice) -> Floats:
+        """Return q in some rows, shape (arms, rows)."""
+        q = self.of.rows(logged, where)
+        q = q if self.against is None else q - self.against.rows(logged, where)
+        return q if self.sign > 0.0 else -q
+
+    def negative(self) -> Self:
+        """Return the contrast with the other sign."""
+        return replace(self, sign=-self.sign)
+
+    @property
+    def changes(self) -> bool:
+        """Whether q is not the same in all rows."""
+        return self.of.changes or (self.against is not None and self.against.changes)
+
+    @property
+    def reach(self) -> tuple[float, float]:
+        """(b, a): the value lies in [-b, a], known before any row."""
+        if self.against is None:
+            most = 0.0, 1.0
+        elif self.changes:
+            most = 1.0, 1.0
+        else:
+            assert self.of.table is not None
+            assert self.against.table is not None
+            off = self.of.table - self.against.table
+            most = float(np.maximum(-off, 0.0).sum(axis=1).max()), float(np.maximum(off, 0.0).sum(axis=1).max())
+        return most if self.sign > 0.0 else most[::-1]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Some rows of a log, with what a contrast makes of them; tables have shape (arms, rows).
+
+    ``need`` is the smallest k at which nothing is cut; infinite where an arm without support matters. Where there are
+    no predictions, or no whole rows of probabilities, k = 0 and nothing is left to be cut.
+    """
+
+    arm: Ints
+    propensity: Floats
+    y: Floats
+    h: Floats | None
+    q: Floats
+    predicted: Floats | None  # q r^
+    need: Floats
+    whole: Floats  # X without a cut; with k = 0 where there is no other
+
+    def cut(self, k: Floats, where: Ints) -> Floats:
+        """Return X with r~ cut at k, a number for each of the rows asked for."""
+        assert self.predicted is not None
+        assert self.h is not None
+        q, parts, least = (np.take(one, where, axis=1) for one in (self.q, self.predicted, self.h))
+        least *= k
+        least += np.minimum(q, 0.0)
+        np.minimum(parts, least, out=parts)
+        return _summand(q, parts, self.arm[where], self.propensity[where], self.y[where])
+
+    def negative(self) -> "Rows":
+        """Return what the negative of the contrast makes of the same rows."""
+        return _rows(
+            self.arm, self.propensity, self.y, self.h, -self.q, None if self.predicted is None else -self.predicted
+        )
+
+
+def rows_of(logged: Logged, contrast: Contrast, regression: Regression | None, where: slice) -> Rows:
+    """Return what a contrast makes of some rows."""
+    q = contrast.rows(logged, where)
+    h = None if regression is None or logged.probabilities is None else logged.probabilities[where].T.copy()
+    predicted = None if regression is None or h is None else q * regression.rows(logged, where)
+    return _rows(logged.arm[where], logged.propensity[where], logged.scaled[where], h, q, predicted)
+
+
+def _rows(arm: Ints, propensity: Floats, y: Floats, h: Floats | None, q: Floats, predicted: Floats | None) -> Rows:
+    """Return rows with X, and with the k that X needs."""
+    least = np.minimum(q, 0.0)
+    if predicted is None or h is None:
+        whole = _summand(q, least, arm, propensity, y)
+        return Rows(arm, propensity, y, None, q, None, np.zeros(len(arm)), whole)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        need = np.fmax.reduce((predicted - least) / h, axis=0)  # 0/0, an arm that neither plays, does not count
+    return Rows(arm, propensity, y, h, q, predicted, need, _summand(q, predicted, arm, propensity, y))
+
+
+def _summand(q: Floats, parts: Floats, arm: Ints, propensity: Floats, y: Floats) -> Floats:
+    """Return X from q r~ of all arms."""
+    each = np.arange(len(arm))
+    return np.asarray(parts.sum(axis=0) + (q[arm, each] * y - parts[arm, each]) / propensity)
+
+
+def spread_of(logged: Logged, contrast: Contrast, where: slice) -> tuple[Floats, float]:
+    """Return sum_a q(a)^2/h(a) over arms with support, E[weight^2] given the context, and the largest weight.
+
+    Where only propensities are known it is the square of the weight itself.
+    """
+    q, arm = contrast.rows(logged, where), logged.arm[where]
+    weight = np.abs(q[arm, np.arange(len(arm))]) / logged.propensity[where]
+    if logged.probabilities is None:
+        return weight**2, float(weight.max())
+    h = logged.probabilities[where].T
+    squares = np.divide(q * q, h, out=np.zeros_like(q), where=h > 0.0)
+    return np.asarray(squares.sum(axis=0)), float(weight.max())
+
+
+def pieces(rows: int, size: int = 1 << 15) -> list[slice]:
+    """Return the rows cut into pieces that fit into fast memory."""
+    return [slice(start, min(start + size, rows)) for start in range(0, rows, size)]

@@ -1,0 +1,116 @@
+"""`bothworlds evaluate`, its table, its data and its page."""
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import bothworlds as bw
+from bothworlds.cli import main
+from bothworlds.evaluation import evaluate
+from bothworlds.logs import Log, Reward, row_of
+from bothworlds.report.evaluated import evaluation_data, evaluation_page, evaluation_text
+from evaluated import small_log, some_table
+
+
+@pytest.fixture
+def log() -> None:
+    """A log, its problem and a plan, in the current folder."""
+    names = {"contexts": ["day", "night"], "arms": ["red", "<blue>"]}
+    problem = bw.Problem.from_sample(["day", "night"], arms=names["arms"], reward_range=(0, 1))
+    policy = bw.LCTsallisINF(tuning="adaptive").start(problem, rng=1)
+    plan, file = policy.plan(), Log("log.jsonl")
+    made = [plan.act(["day", "night"][i % 2]) for i in range(400)]
+    file.append(*(row_of(one, plan, time=0.0) for one in made))
+    file.append(*(Reward(id=one.id, time=1.0, reward=float(one.arm)) for one in made[:399]))
+    problem.save("problem.json")
+    plan.save("plan.npz")
+    policy.save("policy.npz")
+
+
+def called(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["evaluate", "log.jsonl", *arguments])
+
+
+@pytest.mark.usefixtures("log")
+def test_a_table_a_page_and_a_verdict() -> None:
+    options = "--policy", "new=plan.npz", "--policy", "always <blue>", "--policy", "old=policy.npz", "--missing", "0"
+    done = called(*options, "--against", "new", "--promote", "always <blue>", "--by", "0.2")
+    assert done.exit_code == 0, done.output
+    assert re.search(r"^always <blue> +[\d. ]+", done.output, flags=re.MULTILINE)
+    assert "promote 'always <blue>': its value less that of 'new' lies in" in done.output
+    page = Path("evaluation.html").read_text(encoding="utf-8")
+    assert "always &lt;blue&gt;" in page
+    assert "always <blue>" not in page
+    assert not re.findall(r"(?:src|href)=\"?(?:https?:)?//", page)
+
+
+@pytest.mark.usefixtures("log")
+def test_json_has_no_talk_and_no_not_a_number() -> None:
+    done = called("--policy", "uniform", "--problem", "problem.json", "--missing", "drop", "--json", "--quiet",
+                  "--against", "logging", "--promote", "uniform", "--output", "sub/page.html")  # fmt: skip
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert found["rows"] == 399
+    assert found["promotes"] is False
+    assert found["policies"]["logging"]["kind"] == "bernstein"
+    assert found["policies"]["uniform"]["estimates"]["dm"]["error"] is None
+    assert Path(found["page"]).exists()
+
+
+@pytest.mark.usefixtures("log")
+@pytest.mark.parametrize(
+    ("options", "code", "words"),
+    [
+        (["--policy", "uniform"], 2, "which contexts and arms?"),
+        (["--policy", "new=plan.npz"], 3, "1 of 400 rows have no reward"),
+        (["--policy", "new=none.npz"], 3, "none.npz"),
+        (["--policy", "new=plan.npz", "--missing", "no"], 2, "a number or 'drop'"),
+        (["--policy", "new=plan.npz", "--missing", "0", "--policy", "worst"], 3, "unknown policy 'worst'"),
+        (["--policy", "a=plan.npz", "--policy", "a=plan.npz"], 2, "two policies are called 'a'"),
+        (["--policy", "new=plan.npz", "--promote", "new"], 2, "better than whom"),
+        (["--policy", "new=plan.npz", "--missing", "0", "--against", "new", "--promote", "x"], 2, "was not compared"),
+        (["--policy", "new=plan.npz", "--missing", "0", "--holdout", "only"], 3, "no rows"),
+    ],
+)
+def test_mistakes_are_sentences(options: list[str], code: int, words: str) -> None:
+    done = called(*options, "--quiet")
+    assert (done.exit_code, words in done.output) == (code, True), done.output
+
+
+def test_text_data_and_page_tell_the_same() -> None:
+    log = small_log(3, 500)
+    found = evaluate(log, {"one": some_table(log)}, against="uniform")
+    low, high = found["one"].interval
+    text, data, page = evaluation_text(found), evaluation_data(found), evaluation_page(found, command="me & you")
+    assert data["policies"]["one"]["interval"] == [low, high]
+    for told in (text, page):
+        assert f"{low:.4f} to {high:.4f}" in told
+        assert "no forecast" in told
+    assert "me &amp; you" in page
+    assert page.count("<svg") >= 1
+    parser = _Balanced()
+    parser.feed(page)
+    assert parser.open == []
+
+
+class _Balanced(HTMLParser):
+    """Checks that every element that is opened is closed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        if tag not in ("meta", "link", "br", "path", "rect", "circle"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in self.open:
+            assert self.open.pop() == tag
+
+    def handle_startendtag(self, tag: str, attrs: object) -> None:
+        """Nothing stays open."""
