@@ -49,8 +49,8 @@ GROUPS: dict[str, list[str]] = {
         "BettingSequence", "BernsteinSequence", "rate_interval", "drift_of", "Drift", "DriftAlarm",
     ],
     "Simulation": [
-        "simulate", "replay", "diagnose", "Diagnosis", "Results", "load_results", "Study", "run_study",
-        "check_algorithm", "check_environment",
+        "simulate", "replay", "rehearse", "Rehearsal", "diagnose", "Diagnosis", "Results", "load_results", "Study",
+        "run_study", "check_algorithm", "check_environment",
     ],
     "Errors": ["NumericalError", "StudyError"],
 }  # fmt: skip
@@ -59,7 +59,8 @@ GROUPS["Algorithms"] += [make.__name__ for make in KINDS if make.__name__ not in
 
 def page() -> str:
     """Return the reference as Markdown; refuse to forget a public name."""
-    listed = sorted(["environments", "evaluation", "logs", *itertools.chain.from_iterable(GROUPS.values())])
+    rooms = ["datasets", "environments", "evaluation", "logs"]
+    listed = sorted([*rooms, *itertools.chain.from_iterable(GROUPS.values())])
     if listed != sorted(bw.__all__):
         raise ValueError(f"GROUPS and bothworlds.__all__ differ: {set(listed) ^ set(bw.__all__)}")
     parts = [HEAD]
@@ -78,6 +79,9 @@ def page() -> str:
         for name in bw.evaluation.__all__
         if name.upper() != name
     ]
+    parts.append("## Data sets\n")
+    found = {name: getattr(bw.datasets, name) for name in bw.datasets.__all__}
+    parts += [entry(f"bw.datasets.{name}", thing) for name, thing in found.items() if callable(thing)]
     return "\n".join(parts)
 
 

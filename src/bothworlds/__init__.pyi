@@ -1,5 +1,6 @@
 # The table of contents: every public name once. Whatever an algorithm's line says is all that has to be said for it
 # to be imported, listed, compared, studied, loaded from files, tested for conformance and documented.
+from . import datasets as datasets
 from . import environments as environments
 from . import evaluation as evaluation
 from . import logs as logs
@@ -46,12 +47,14 @@ from .problem import block_parameters as block_parameters
 from .problem import stacked_parameters as stacked_parameters
 from .sampled import SampledPolicy as SampledPolicy
 from .simulation import Diagnosis as Diagnosis
+from .simulation import Rehearsal as Rehearsal
 from .simulation import Results as Results
 from .simulation import Study as Study
 from .simulation import check_algorithm as check_algorithm
 from .simulation import check_environment as check_environment
 from .simulation import diagnose as diagnose
 from .simulation import load_results as load_results
+from .simulation import rehearse as rehearse
 from .simulation import replay as replay
 from .simulation import run_study as run_study
 from .simulation import simulate as simulate

@@ -24,11 +24,13 @@ class Row:
     Attributes
     ----------
     id, time
-        Name of the decision, never that of another, and when it was taken, in seconds since 1970.
+        Name of the decision, never that of another, and when it was taken, in seconds since 1970; None if not known.
     context, features
-        Name of the context seen; where contexts are not listed, the features (arms, dimension) instead.
+        Name of the context seen; where contexts are not listed, the features instead: (arms, dimension), in the order
+        of ``offered``, or (1, dimension) where the arms share them.
     offered, probabilities
-        The arms that could be chosen, and with which probabilities: all of them, in the same order.
+        The arms that could be chosen, and with which probabilities: all of them, in the same order. Empty where a log
+        from elsewhere does not have them.
     arm, propensity
         The arm chosen, and its probability.
     policy, version, digest
@@ -42,15 +44,15 @@ class Row:
     """
 
     id: str
-    time: float
-    context: str | None
+    time: float | None = None
+    context: str | None = None
     features: tuple[tuple[float, ...], ...] | None = None
-    offered: tuple[str, ...]
-    probabilities: tuple[float, ...]
+    offered: tuple[str, ...] = ()
+    probabilities: tuple[float, ...] = ()
     arm: str
     propensity: float
-    policy: str
-    version: int
+    policy: str = "unknown"
+    version: int = 0
     digest: str | None = None
     holdout: bool = False
     direction: tuple[float, ...] = ()
@@ -119,6 +121,8 @@ Record: TypeAlias = Row | Reward | Batch | Law
 Kind: TypeAlias = type[Row] | type[Reward] | type[Batch] | type[Law]
 KINDS: dict[str, Kind] = {"decision": Row, "reward": Reward, "batch": Batch, "law": Law}
 WORDS = {kind: word for word, kind in KINDS.items()}
+NAMES = {kind: tuple(part.name for part in fields(kind)) for kind in WORDS}
+KNOWN = {kind: frozenset(names) for kind, names in NAMES.items()}
 BEGINNING = f'{{"schema": "{SCHEMA}"'.encode()  # of every line, and of nothing inside one: quotes would be escaped
 
 
@@ -158,7 +162,7 @@ def line_of(record: Record) -> bytes:
     >>> line_of(Reward(id="visit 9", time=5.0, reward=1.0)).decode().strip()
     '{"schema": "bothworlds-log-1", "kind": "reward", "id": "visit 9", "time": 5.0, "reward": 1.0}'
     """
-    values = {part.name: getattr(record, part.name) for part in fields(record)}
+    values = {name: getattr(record, name) for name in NAMES[type(record)]}
     kept = {name: value for name, value in values.items() if value is not None and value != ()}
     text = json.dumps({"schema": SCHEMA, "kind": WORDS[type(record)], **kept}, allow_nan=False)
     return text.encode() + b"\n"
@@ -167,23 +171,26 @@ def line_of(record: Record) -> bytes:
 def record_of(line: bytes | str) -> Record:
     """Return the record in a line; refuse another schema, or a record that is not whole, in a sentence."""
     values = json.loads(line)
-    if not isinstance(values, dict) or values.get("schema") != SCHEMA or values.get("kind") not in KINDS:
+    kind = values.get("kind") if isinstance(values, dict) and values.get("schema") == SCHEMA else None
+    if not isinstance(kind, str) or kind not in KINDS:
         raise ValueError(f"not a line of a log with schema {SCHEMA}: {line[:80]!r}")
-    return record_from(KINDS[values["kind"]], values)
+    return record_from(KINDS[kind], values)
 
 
 def record_from(kind: Kind, values: Mapping[str, Any]) -> Record:
     """Return a record of a kind from its values; lists become tuples."""
-    known = {part.name: part for part in fields(kind)}
-    given = {name: _frozen(value) for name, value in values.items() if name in known}
+    known = KNOWN[kind]
+    given: dict[str, Any] = {
+        name: _frozen(value) if type(value) is list else value for name, value in values.items() if name in known
+    }
     try:
-        return kind(**{"context": None, **given} if kind is Row else given)
+        return kind(**given)
     except TypeError as error:
         raise ValueError(f"not a whole {WORDS[kind]}: {error}") from None
 
 
-def _frozen(value: Any) -> Any:
-    return tuple(_frozen(part) for part in value) if isinstance(value, list) else value
+def _frozen(values: list[Any]) -> tuple[Any, ...]:
+    return tuple([_frozen(part) if type(part) is list else part for part in values])
 
 
 def joined(records: Iterable[Record]) -> Iterator[Row]:

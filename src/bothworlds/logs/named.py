@@ -1,0 +1,256 @@
+"""Rows from tables whose columns have names of their own: a CSV file, a Parquet file, a query, a DataFrame."""
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeAlias
+from zoneinfo import ZoneInfo
+
+from bothworlds.logs.checking import TOLERANCE, Limits, Numbered, checked_rows
+from bothworlds.logs.faults import LogError, shown
+from bothworlds.logs.schema import Row
+
+Cells: TypeAlias = Mapping[str, Any]
+TRUTHS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Columns:
+    """Which column is what.
+
+    Attributes
+    ----------
+    arm
+        Column of the arm chosen.
+    context
+        Column of the context, or several: their values, joined by commas, are its name, as in `Problem.from_sample`.
+    reward, reward_time
+        Columns of the reward and of its time; an empty cell means that none came.
+    propensity
+        Column of the probability of the arm chosen; or a number, if it was the same in all rows.
+    probabilities
+        Columns of the whole vector, by arm: ``{"red": "p_red", "blue": "p_blue"}``. An empty cell means that the arm
+        was not offered.
+    arms
+        Names of the arms, where all were offered in every row and there are no ``probabilities``.
+    features
+        Columns of numbers that describe the context, the same for all arms.
+    id, time, policy, version, holdout
+        Columns of what they are called; without ``id`` a row's number is its id.
+    zone
+        Time zone of times that do not say theirs: "UTC", "Europe/Paris".
+    """
+
+    arm: str
+    context: str | Sequence[str] | None = None
+    reward: str | None = None
+    propensity: str | float | None = None
+    probabilities: Mapping[str, str] | None = None
+    arms: Sequence[str] | None = None
+    features: Sequence[str] | None = None
+    id: str | None = None
+    time: str | None = None
+    policy: str | None = None
+    version: str | None = None
+    holdout: str | None = None
+    reward_time: str | None = None
+    zone: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.propensity is None and self.probabilities is None:
+            raise ValueError(
+                "a log without propensities cannot be evaluated, and they cannot be guessed: name the column, "
+                "propensity='p', or say the number if it was the same in all rows, propensity=1/3"
+            )
+        if self.probabilities is not None and self.arms is not None:
+            raise ValueError("arms= is for logs without probabilities=, which say which arms were offered")
+        if self.zone is not None:
+            _zone_of(self.zone)
+
+    def used(self) -> list[str]:
+        """Return the names of all columns that are used."""
+        names: list[str] = []
+        for part in fields(self):
+            value = getattr(self, part.name)
+            if part.name in ("arms", "zone") or value is None or isinstance(value, float | int):
+                continue
+            names += [value] if isinstance(value, str) else value.values() if isinstance(value, Mapping) else value
+        return names
+
+
+def from_records(
+    records: Iterable[Cells],
+    *,
+    reward_range: Limits = None,
+    tolerance: float = TOLERANCE,
+    source: str | Path = "the table",
+    **columns: Any,
+) -> Iterator[Row]:
+    """Make rows of records whose fields have names of their own: from a query, or ``frame.to_dict("records")``.
+
+    Parameters
+    ----------
+    records
+        Mappings from names of columns to values: numbers, texts, None or an empty text.
+    reward_range, tolerance, source
+        As `checked` has them.
+    columns
+        Which column is what, as `read_csv` has it.
+
+    >>> table = [{"device": "mobile", "banner": "red", "click": 1, "p": 0.25}]
+    >>> row = next(from_records(table, context="device", arm="banner", reward="click", propensity="p"))
+    >>> row.id, row.context, row.arm, row.propensity, row.reward
+    ('1', 'mobile', 'red', 0.25, 1.0)
+    """
+    rows = named_rows(enumerate(records, 1), Columns(**columns), source)
+    return checked_rows(rows, source, reward_range, tolerance)
+
+
+def named_rows(records: Iterable[tuple[int, Cells]], columns: Columns, source: str | Path) -> Numbered:
+    """Yield rows, with their numbers, of numbered records."""
+    for number, cells in records:
+        try:
+            yield number, _row_of(cells, columns, number)
+        except KeyError as error:
+            raise LogError(
+                source, number, f"there is no column {error.args[0]!r}; the columns are {shown(list(cells))}"
+            ) from None
+        except ValueError as error:
+            raise LogError(source, number, str(error)) from None
+
+
+def _row_of(cells: Cells, columns: Columns, number: int) -> Row:
+    """Return one record as a row."""
+    zone = columns.zone
+    offered, chances = _vector_of(cells, columns)
+    arm = text_of(cells, columns.arm)
+    return Row(
+        id=str(number) if columns.id is None else text_of(cells, columns.id),
+        time=_optional(cells, columns.time, lambda value: time_of(value, zone)),
+        context=_context_of(cells, columns.context),
+        features=None if columns.features is None else (tuple(number_in(cells, name) for name in columns.features),),
+        offered=offered,
+        probabilities=chances,
+        arm=arm,
+        propensity=_propensity_of(cells, columns, arm, dict(zip(offered, chances, strict=False))),
+        policy="unknown" if columns.policy is None else text_of(cells, columns.policy),
+        version=0 if columns.version is None else _whole(number_in(cells, columns.version)),
+        holdout=False if columns.holdout is None else _truth_of(cells, columns.holdout),
+        reward=_optional(cells, columns.reward, number_of),
+        reward_time=_optional(cells, columns.reward_time, lambda value: time_of(value, zone)),
+    )
+
+
+def _vector_of(cells: Cells, columns: Columns) -> tuple[tuple[str, ...], tuple[float, ...]]:
+    """Return the arms offered and their probabilities, as far as they are known."""
+    if columns.probabilities is None:
+        return tuple(columns.arms or ()), ()
+    found = {arm: number_of(cells[name]) for arm, name in columns.probabilities.items() if not _empty(cells[name])}
+    return tuple(found), tuple(found.values())
+
+
+def _propensity_of(cells: Cells, columns: Columns, arm: str, chances: Mapping[str, float]) -> float:
+    """Return the propensity as the log has it, or as the probabilities have it."""
+    if isinstance(columns.propensity, str):
+        return number_in(cells, columns.propensity)
+    if columns.propensity is not None:
+        return float(columns.propensity)
+    if arm not in chances:
+        raise ValueError(f"arm {shown(arm)} was chosen and has no probability; those with one are {shown(chances)}")
+    return chances[arm]
+
+
+def _context_of(cells: Cells, context: str | Sequence[str] | None) -> str | None:
+    if context is None:
+        return None
+    names = (context,) if isinstance(context, str) else context
+    return ", ".join(text_of(cells, name) for name in names)
+
+
+def _optional(cells: Cells, name: str | None, convert: Callable[[Any], float]) -> float | None:
+    """Return a cell converted, None where there is no such column or the cell is empty."""
+    return None if name is None or _empty(cells[name]) else convert(cells[name])
+
+
+def _empty(value: Any) -> bool:
+    return value is None or value == "" or (isinstance(value, float) and math.isnan(value))
+
+
+def text_of(cells: Cells, name: str) -> str:
+    """Return a cell as a text; refuse an empty one."""
+    value = cells[name]
+    if _empty(value):
+        raise ValueError(f"column {name!r} is empty")
+    return value if isinstance(value, str) else str(value)
+
+
+def number_in(cells: Cells, name: str) -> float:
+    """Return a cell as a number; refuse an empty one."""
+    value = cells[name]
+    if _empty(value):
+        raise ValueError(f"column {name!r} is empty, where a number must stand")
+    return number_of(value)
+
+
+def number_of(value: Any) -> float:
+    """Return a value as a number; refuse what is none, truth values too, and what is not finite."""
+    try:
+        if isinstance(value, bool) or (isinstance(value, str) and "_" in value):
+            raise ValueError
+        found = float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"{shown(value)} is no number") from None
+    if not math.isfinite(found):
+        raise ValueError(f"{shown(value)} is not finite")
+    return found
+
+
+def _whole(value: float) -> int:
+    if value != int(value):
+        raise ValueError(f"version {value!r} is no whole number")
+    return int(value)
+
+
+def _truth_of(cells: Cells, name: str) -> bool:
+    value = text_of(cells, name).strip().lower()
+    if value not in TRUTHS:
+        raise ValueError(f"{shown(value)} in column {name!r} is neither true nor false")
+    return TRUTHS[value]
+
+
+def time_of(value: Any, zone: str | None = None) -> float:
+    """Return a time in seconds since 1970, from such a number or from a text as ISO 8601 has it.
+
+    >>> time_of("1970-01-01 01:00:00+01:00"), time_of("1970-01-01T00:01", "UTC"), time_of("17.5")
+    (0.0, 60.0, 17.5)
+    """
+    if isinstance(value, str):
+        try:
+            return number_of(value)
+        except ValueError:
+            value = _date_of(value)
+    if not isinstance(value, datetime):
+        return number_of(value)
+    if value.tzinfo is None:
+        if zone is None:
+            raise ValueError(f"time {value.isoformat()} does not say its zone; give zone='UTC' or another one")
+        value = value.replace(tzinfo=_zone_of(zone))
+    return float(value.timestamp())
+
+
+def _date_of(value: str) -> datetime:
+    try:
+        return datetime.fromisoformat(value.strip())
+    except ValueError:
+        raise ValueError(
+            f"{shown(value)} is no time: neither seconds since 1970 nor like 2025-01-31T12:00:00Z"
+        ) from None
+
+
+def _zone_of(zone: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(zone)
+    except (ValueError, OSError, KeyError):  # a name that is none, a folder, a name that is not known
+        raise ValueError(f"unknown time zone {zone!r}; name one as 'UTC' or 'Europe/Paris'") from None

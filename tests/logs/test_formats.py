@@ -1,0 +1,557 @@
+"""Formats there and back, what they lack, and files cut off or mixed up: a sentence with the row, and no row lost."""
+
+import importlib
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from bothworlds import logs
+from bothworlds.logs import LogError, Row, coba, dsjson, obp, open_bandit
+from bothworlds.logs.checking import Ids
+from log_rows import kept, one_row, some_rows
+
+ROW = Row(id="a", context="day", offered=("0", "1"), probabilities=(0.25, 0.75), arm="1", propensity=0.75, reward=1.0)
+DIGITS = ("0", "1", "2")
+Reader = Callable[[Any], Iterator[Row]]
+ours = some_rows()
+
+
+def package(name: str, why: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        pytest.skip(f"{name} is not installed; {why}")
+
+
+@given(ours)
+def test_json_lines_there_and_back(rows: list[Row]) -> None:
+    assert logs.write(rows, "log.jsonl") == len(rows)
+    assert list(logs.read("log.jsonl")) == rows
+
+
+@given(ours)
+def test_parquet_there_and_back(rows: list[Row]) -> None:
+    package("pyarrow", "Parquet is not tested")
+    assert logs.write(rows, "log.parquet") == len(rows)
+    assert list(logs.read("log.parquet")) == rows
+
+
+@given(ours)
+def test_dsjson_there_and_back(rows: list[Row]) -> None:
+    assert logs.write(rows, "log.dsjson") == len(rows)
+    found = list(logs.read("log.dsjson"))
+    one_arm = [row for row in rows if len(row.offered) == 1]  # then features of each arm are features of all
+    assert [kept(row, dsjson.LOST) for row in found] == [kept(row, dsjson.LOST) for row in rows] or one_arm
+    assert [(row.id, row.arm, row.reward) for row in found] == [(row.id, row.arm, row.reward) for row in rows]
+
+
+def shared_only(rows: Iterable[Row]) -> list[Row]:
+    """Return rows with rewards, and features that all arms share, if any."""
+    made = [replace(row, reward=row.reward or 0.5) for row in rows]
+    described = any(row.features is not None for row in made)
+    return [replace(row, features=((1.0, -0.5),) if described else None) for row in made]
+
+
+@given(ours)
+def test_obp_there_and_back(rows: list[Row]) -> None:
+    rows = shared_only(rows)
+    feedback = logs.to_obp(rows)
+    assert feedback["n_rounds"] == len(rows) == len(feedback["context"])
+    found = [kept(row, obp.LOST) for row in logs.from_obp(feedback)]
+    for again, row in zip(found, rows, strict=True):
+        same = dict(zip(row.offered, row.probabilities, strict=True))
+        assert dict(zip(again.offered, again.probabilities, strict=True)) == same
+        assert replace(again, offered=row.offered, probabilities=row.probabilities) == kept(row, obp.LOST)
+
+
+@given(ours)
+def test_coba_there_and_back(rows: list[Row]) -> None:
+    rows = shared_only(rows)
+    found = list(logs.from_coba(logs.to_coba(rows)))
+    assert [kept(row, coba.LOST) for row in found] == [kept(row, coba.LOST) for row in rows]
+
+
+@given(some_rows(names=DIGITS, dimension=1), st.booleans())
+def test_open_bandit_there_and_back(rows: list[Row], uniform: bool) -> None:
+    made = [
+        replace(
+            row,
+            offered=DIGITS,
+            probabilities=(1 / 3,) * 3 if uniform else (),
+            propensity=1 / 3 if uniform else row.propensity,
+            features=None if row.features is None else ((0.5,), (-1.0,), (2e-9,)),
+            time=row.time or 0.0,
+            reward=0.25,
+        )
+        for row in rows
+    ]
+    assume(made)
+    assert logs.write_open_bandit(made, "log.csv") == len(made)
+    found = list(logs.read_open_bandit("log.csv", context=["user_feature_0"], uniform=uniform))
+    lost = open_bandit.LOST[1:] if uniform else open_bandit.LOST
+    assert [kept(row, lost) for row in found] == [kept(row, lost) for row in made]
+
+
+# Files cut off, with bytes changed, or put together from two formats: a sentence, or every line a row.
+
+WRITERS: dict[str, Callable[[list[Row], str], int]] = {
+    "jsonl": logs.write,
+    "dsjson": logs.write,
+    "csv": logs.write_open_bandit,
+}
+FUZZED: dict[str, Reader] = {
+    "jsonl": logs.read,
+    "dsjson": logs.read,
+    "csv": logs.read_open_bandit,
+    "named.csv": lambda path: logs.read_csv(path, arm="item_id", reward="click", propensity="propensity_score"),
+}
+damages = st.lists(st.tuples(st.integers(0, 5000), st.binary(max_size=8), st.integers(0, 40)), max_size=3)
+
+
+def damaged(content: bytes, changes: list[tuple[int, bytes, int]], cut: int | None) -> bytes:
+    for place, new, length in changes:
+        place %= len(content) + 1
+        content = content[:place] + new + content[place + length :]
+    return content if cut is None else content[: cut % (len(content) + 1)]
+
+
+@pytest.mark.parametrize("kind", FUZZED)
+@given(
+    rows=some_rows(names=DIGITS, features=None, offered=DIGITS, probabilities=(0.25, 0.25, 0.5), propensity=0.25)
+    .map(lambda rows: [replace(row, arm="0", time=1.5, reward=0.5) for row in rows])
+    .filter(len),
+    other=st.sampled_from(sorted(WRITERS)),
+    changes=damages,
+    cut=st.none() | st.integers(0, 10_000),
+    mixed=st.booleans(),
+)
+def test_damaged_files(
+    kind: str, rows: list[Row], other: str, changes: list[tuple[int, bytes, int]], cut: int | None, mixed: bool
+) -> None:
+    suffix = kind.rpartition(".")[2]
+    path = f"log.{suffix}"
+    WRITERS[suffix](rows, path)
+    content = Path(path).read_bytes()
+    if mixed:
+        WRITERS[other]([replace(row, id=f"other {row.id}") for row in rows], f"other.{other}")
+        content += Path(f"other.{other}").read_bytes()
+    content = damaged(content, changes, cut)
+    Path(path).write_bytes(content)
+    try:
+        found = list(FUZZED[kind](path))
+    except LogError as error:
+        assert re.match(rf"{path}(, row \d+)?: \S", str(error))  # noqa: PT017
+        return
+    lines = [line for line in re.split(rb"[\r\n]+" if suffix == "csv" else rb"\n", content) if line.strip()]
+    if suffix == "csv" and b'"' in content:
+        return  # a quoted cell may have line feeds
+    assert len(found) == len(lines) - (suffix == "csv")
+
+
+@given(st.binary(max_size=300), st.integers(0, 4000))
+def test_damaged_parquet(noise: bytes, place: int) -> None:
+    package("pyarrow", "Parquet is not tested")
+    rows = [replace(ROW, id=str(number)) for number in range(20)]
+    logs.write(rows, "whole.parquet")
+    content = Path("whole.parquet").read_bytes()
+    place %= len(content)
+    for broken in (content[:place], content[:place] + noise + content[place + len(noise) :], noise):
+        Path("log.parquet").write_bytes(broken)
+        try:
+            assert len(list(logs.read("log.parquet"))) == len(rows)
+        except LogError as error:
+            assert str(error).startswith("log.parquet")  # noqa: PT017
+
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(st.data())
+def test_values_of_any_kind_in_the_fields_of_an_event(data: Any) -> None:
+    """A field, at any depth, is replaced by something else: a sentence, or one row."""
+    row = data.draw(one_row())
+    logs.write([replace(row, reward=0.5)], "log.dsjson")
+    logs.write([replace(row, reward=0.5)], "log.jsonl")
+    for path in ("log.dsjson", "log.jsonl"):
+        event = json.loads(Path(path).read_text(encoding="utf-8"))
+        inner = event["c"] if path == "log.dsjson" and data.draw(st.booleans()) else event
+        inner[data.draw(st.sampled_from(sorted(inner)))] = data.draw(anything)
+        Path(path).write_text(json.dumps(event) + "\n", encoding="utf-8")
+        one_row_or_a_sentence(logs.read(path), f"{path}, row 1: ")
+    made = next(logs.to_coba(shared_only([row])))
+    made[data.draw(st.sampled_from(sorted(made)))] = data.draw(anything)
+    one_row_or_a_sentence(logs.from_coba([made]), "the coba interactions, row 1: ")
+    feedback = logs.to_obp(shared_only([row]))
+    feedback[data.draw(st.sampled_from(sorted(feedback)))] = data.draw(anything)
+    one_row_or_a_sentence(logs.from_obp(feedback), "the obp feedback")
+
+
+def one_row_or_a_sentence(rows: Iterator[Row], beginning: str) -> None:
+    try:
+        assert len(list(rows)) == 1
+    except LogError as error:
+        assert str(error).startswith(beginning)  # noqa: PT017
+
+
+# What a log lacks.
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"propensity": 0.0}, "propensity 0.0 is no probability above 0"),
+        ({"propensity": 1.5}, "propensity 1.5 is no probability"),
+        ({"probabilities": (0.25, 0.7)}, "sum to 0.95, not to 1; give the whole vector"),
+        ({"probabilities": (0.25, 0.7499)}, r"or tolerance=0.0002 if it was rounded"),
+        ({"probabilities": (0.5, 0.5)}, "propensity 0.75 of arm '1', whose probability is 0.5: which is it"),
+        ({"probabilities": (0.25, 0.5, 0.25)}, "3 probabilities for 2 arms"),
+        ({"probabilities": (-0.25, 1.25)}, "none negative"),
+        ({"arm": "2"}, "'2' is not among those offered"),
+        ({"offered": ("1", "1")}, "different names"),
+        ({"reward": 7.0}, r"reward 7.0 is outside \[0, 1\]; is the reward_range right"),
+        ({"reward": float("nan")}, "reward must be a finite number"),
+        ({"time": "noon"}, "time must be a finite number"),
+        ({"id": ""}, "at least one character"),
+        ({"context": 5}, "the context must be a name"),
+        ({"version": -1}, "version must be a whole number"),
+        ({"policy": None}, "policy and digest"),
+        ({"features": ((1.0,), (1.0, 2.0))}, "one length"),
+        ({"features": ((1.0,), (1.0,), (1.0,))}, "features of 3 arms, where 2 are offered"),
+        ({"direction": (None,)}, "direction must be a list"),
+        ({"baseline": "x"}, "baseline must be a list"),
+    ],
+)
+def test_what_is_wrong_with_a_row_is_said_with_its_number(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(LogError, match=rf"^the log, row 2: .*{words}") as caught:
+        list(logs.checked([replace(ROW, id="first"), replace(ROW, **changes)], reward_range=(0, 1)))
+    assert caught.value.row == 2
+
+
+def test_rounded_logs_are_read_with_a_tolerance() -> None:
+    row = replace(ROW, probabilities=(0.25, 0.7499))
+    assert list(logs.checked([row], tolerance=1e-3)) == [row]
+
+
+@given(st.lists(st.integers(0, 60), max_size=80), st.integers(1, 20))
+def test_repeated_ids_are_found_however_long_ago(numbers: list[int], recent: int) -> None:
+    ids = Ids("log", recent=recent)
+    try:
+        for row, number in enumerate(numbers, 1):
+            ids.add(f"visit {number}", row)
+        ids.settle()
+    except LogError as error:
+        row = error.row or 0
+        assert numbers[row - 1] in numbers[: row - 1]
+    else:
+        assert len(set(numbers)) == len(numbers)
+
+
+def test_rewards_in_lines_of_their_own() -> None:
+    log = logs.Log("log.jsonl")
+    log.append(logs.Reward(id="b", time=1.0, reward=0.5))  # before its decision: another process was faster
+    log.append(*(replace(ROW, id=name, reward=None) for name in "abc"))
+    log.append(logs.Reward(id="a", time=2.0, reward=0.0), logs.Reward(id="a", time=3.0, reward=1.0))
+    log.append(logs.Batch(version=1, digest="5e", through=5, time=4.0))
+    expected = {"a": (1.0, 3.0), "b": (0.5, 1.0), "c": (None, None)}
+    assert {row.id: (row.reward, row.reward_time) for row in logs.read("log.jsonl")} == expected
+    first = {row.id: row.reward for row in logs.read("log.jsonl", rewards="first")}
+    assert first == {"a": 0.0, "b": 0.5, "c": None}
+    with pytest.raises(ValueError, match="rewards must be 'last' or 'first'"):
+        logs.read("log.jsonl", rewards="best")
+    log.append(logs.Reward(id="z", time=2.0, reward=0.0))
+    with pytest.raises(LogError, match=r"log.jsonl, row 8: a reward whose decision is not in the log"):
+        list(logs.read("log.jsonl"))
+    log.append(replace(ROW, id="a"))
+    with log.path.open("ab") as file:
+        file.write(log.path.read_bytes()[:200])
+    assert len(list(logs.read("log.jsonl", strict=False))) == 3
+    with pytest.raises(LogError, match=r"row 9: id 'a' stands there twice"):
+        list(logs.read("log.jsonl"))
+    log.append(replace(ROW, id="d"))
+    assert [row.id for row in logs.read("log.jsonl", strict=False)] == ["a", "b", "c", "d"]
+
+
+def test_pieces_of_lines() -> None:
+    log = logs.Log("log.jsonl")
+    log.append(ROW)
+    with log.path.open("ab") as file:
+        file.write(log.path.read_bytes()[:-1])  # whole but for its line feed
+    with pytest.raises(LogError, match=r"log.jsonl, row 2: the last line is not finished"):
+        list(logs.read("log.jsonl"))
+    assert list(logs.read("log.jsonl", strict=False)) == [ROW]
+    log.append(replace(ROW, id="d"))
+    with pytest.raises(LogError, match=r"row 2: a piece of a line stands before a whole one"):
+        list(logs.read("log.jsonl"))
+    assert [row.id for row in logs.read("log.jsonl", strict=False)] == ["a", "d"]
+    with log.path.open("ab") as file:
+        file.write(b'{"schema": "bothworlds-log-1", {"schema": "bothworlds-log-1", "kind": 5}\n')
+    with pytest.raises(LogError, match=r"row 3: not a line of a log with schema"):
+        list(logs.read("log.jsonl", strict=False))
+
+
+def test_files_by_their_names() -> None:
+    with pytest.raises(ValueError, match=r"unknown kind of log '.xml'; known are .jsonl"):
+        logs.read("log.xml")
+    with pytest.raises(LogError, match=r"none.jsonl: cannot be read: No such file"):
+        list(logs.read("none.jsonl"))
+    with pytest.raises(LogError, match=r"none.csv: cannot be read: No such file"):
+        list(logs.read("none.csv", arm="banner", propensity=0.5))
+
+
+def test_parquet_from_elsewhere_and_without_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    arrow = package("pyarrow", "Parquet is not tested")
+    files = importlib.import_module("pyarrow.parquet")
+    files.write_table(arrow.table({"banner": ["red", "blue"], "p": [0.5, 0.25], "click": [1, None]}), "log.parquet")
+    rows = list(logs.read("log.parquet", arm="banner", propensity="p", reward="click"))
+    assert [(row.id, row.arm, row.propensity, row.reward) for row in rows] == [
+        ("1", "red", 0.5, 1.0),
+        ("2", "blue", 0.25, None),
+    ]
+    other: dict[str, Any] = {"arm": "ad", "propensity": "p"}
+    for options, words in (({}, "its schema is none"), (other, "no column 'ad'")):
+        with pytest.raises(LogError, match=words):
+            list(logs.read_parquet("log.parquet", **options))
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+    with pytest.raises(ValueError, match=r"pip install 'bothworlds\[parquet\]'"):
+        logs.write([], "log.parquet")
+
+
+CSV = """when,who,device,hour,banner,p_red,p_blue,click,held
+2025-01-31T12:00:00Z,a,mobile,am,red,0.25,0.75,1,no
+2025-01-31T12:00:01Z,b,desktop,pm,blue,,1,,yes
+"""
+NAMES: dict[str, Any] = {
+    "time": "when",
+    "id": "who",
+    "context": ["device", "hour"],
+    "arm": "banner",
+    "probabilities": {"red": "p_red", "blue": "p_blue"},
+    "reward": "click",
+    "holdout": "held",
+}
+
+
+def test_a_csv_with_columns_named_by_the_caller() -> None:
+    lines = [f"{line},{number}" for line, number in zip(CSV.splitlines(), ("n", 7, 1), strict=True)]
+    Path("log.csv").write_text("\n".join([*lines, ""]), encoding="utf-8")
+    first, second = logs.read_csv("log.csv", **NAMES)
+    assert (first.id, first.context, first.offered, first.probabilities) == (
+        "a",
+        "mobile, am",
+        ("red", "blue"),
+        (0.25, 0.75),
+    )
+    assert (first.time, first.propensity, first.reward, first.holdout) == (1738324800.0, 0.25, 1.0, False)
+    assert (second.offered, second.probabilities, second.reward, second.holdout) == (("blue",), (1.0,), None, True)
+    plain: dict[str, Any] = {
+        "arm": "banner",
+        "arms": ["red", "blue"],
+        "features": ["p_blue"],
+        "version": "n",
+        "policy": "held",
+    }
+    row = list(logs.read_csv("log.csv", **plain, propensity=0.5))[1]
+    assert (row.id, row.propensity, row.offered, row.features) == ("2", 0.5, ("red", "blue"), ((1.0,),))
+    assert (row.version, row.policy) == (1, "yes")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "options", "words"),
+    [
+        (",0.75,", ",0.7,", {}, "log.csv, row 1: the probabilities sum to 0.95"),
+        (",0.75,1,", ",0.75,one,", {}, "row 1: 'one' is no number"),
+        (",0.75,1,", ",0.75,inf,", {}, "row 1: 'inf' is not finite"),
+        (",yes", ",perhaps", {}, "row 2: 'perhaps' in column 'held' is neither true nor false"),
+        ("blue,,1", "red,,1", {}, "row 2: arm 'red' was chosen and has no probability"),
+        ("12:00:01Z", "12:00:01", {}, "row 2: time 2025-01-31T12:00:01 does not say its zone"),
+        ("2025-01-31T12:00:01Z", "noon", {}, "row 2: 'noon' is no time"),
+        (",b,", ",a,", {}, "row 2: id 'a' stands there twice"),
+        (",b,", ",,", {}, "row 2: column 'who' is empty"),
+        (",yes", "", {}, r"row 2: 8 cells, where the header has 9 \(line 3\)"),
+        ("yes\n", "yes", {}, "row 2: the last line does not end with a line feed"),
+        (CSV, "when,who", {}, "log.csv: there is no column 'banner'"),
+        (CSV, "", {}, "log.csv: the file is empty"),
+        (CSV, CSV.splitlines()[0], {}, "the header does not end with a line feed"),
+        ("when,who", "who,who", {}, "two columns are called 'who'"),
+        ("", "", {"arm": "ad"}, "there is no column 'ad'; the columns are"),
+        ("", "", {"version": "p_red"}, "row 1: version 0.25 is no whole number"),
+        ("", "", {"features": ["p_red"]}, "row 2: column 'p_red' is empty, where a number must stand"),
+        ("mobile", '"mobile', {}, "row 1: not CSV in UTF-8"),
+    ],
+)
+def test_what_is_wrong_with_a_csv(old: str, new: str, options: dict[str, Any], words: str) -> None:
+    Path("log.csv").write_text(CSV.replace(old, new) if old else CSV, encoding="utf-8")
+    with pytest.raises(LogError, match=words):
+        list(logs.read_csv("log.csv", **{**NAMES, **options}))
+
+
+def test_columns_that_cannot_be() -> None:
+    with pytest.raises(ValueError, match="a log without propensities cannot be evaluated"):
+        logs.read_csv("log.csv", arm="banner", reward="click")
+    with pytest.raises(ValueError, match="arms= is for logs without probabilities="):
+        logs.read_csv("log.csv", **NAMES, arms=["red"])
+    with pytest.raises(ValueError, match="unknown time zone 'Mars'"):
+        logs.read_csv("log.csv", **NAMES, zone="Mars")
+    with pytest.raises(LogError, match=r"the table, row 1: there is no column 'p'; the columns are \['banner'\]"):
+        list(logs.from_records([{"banner": "red"}], arm="banner", propensity="p"))
+
+
+EVENT = (
+    '{"_label_cost":-1,"_label_probability":0.8,"_label_Action":2,"_labelIndex":1,"o":[{"v":1.0,"EventId":"9"}],'
+    '"Timestamp":"2021-02-18T21:28:17.9920000Z","Version":"1","EventId":"9","a":[2,1],"c":{"User":{"device":"mobile"},'
+    '"_multi":[{"Ad":{"id":"red"}},{"Ad":{"id":"blue"}}]},"p":[0.8,0.2],"VWState":{"m":"5e/7f"},"pdrop":0.0}\n'
+)
+
+
+def test_dsjson_from_elsewhere() -> None:
+    Path("log.dsjson").write_text(EVENT, encoding="utf-8")
+    row = next(logs.read_dsjson("log.dsjson", arm="Ad.id", context=["User.device"]))
+    assert (row.id, row.arm, row.propensity, row.reward, row.context) == ("9", "blue", 0.8, 1.0, "mobile")
+    assert (row.offered, row.probabilities, row.policy) == (("red", "blue"), (0.2, 0.8), "5e/7f")
+    assert row.time == 1613683697.992
+    row = next(logs.read_dsjson("log.dsjson"))
+    assert (row.arm, json.loads(row.context or "")["User"]) == ("2", {"device": "mobile"})
+    for old, new, words in (
+        ('"p":[0.8,0.2]', '"q":0', r"row 1: there are no probabilities \(p\), and they cannot be guessed"),
+        ('"a":[2,1]', '"a":[1,2]', "_label_Action is 2, but the first of a is arm 1: which was chosen"),
+        ('"a":[2,1]', '"a":[2,2]', "a must list the 2 arms from 1"),
+        ("0.8,0.2", "0.8,0.1", "_label|sum to 0.9"),
+        ('ty":0.8', 'ty":0.7', "_label_probability is 0.7, but p has 0.8"),
+        ('"pdrop":0.0', '"pdrop":0.5', "the log was thinned"),
+        ('"pdrop":0.0', '"_skipLearn":true', "the decision was not shown"),
+        ('"_multi"', '"_slots":[],"_multi"', "several slots"),
+        ('"EventId":"9","a"', '"a"', "there is no EventId"),
+        ('"_multi":', '"arms":', "no c with a list _multi"),
+        ("}\n", "", "the last line is not finished"),
+    ):
+        Path("log.dsjson").write_text(EVENT.replace(old, new), encoding="utf-8")
+        with pytest.raises(LogError, match=words):
+            list(logs.read_dsjson("log.dsjson"))
+    with pytest.raises(LogError, match="has no vector of probabilities"):
+        logs.write_dsjson([replace(ROW, probabilities=())], "log.dsjson")
+    with pytest.raises(LogError, match="is no date that dsjson can have"):
+        logs.write_dsjson([replace(ROW, time=1e300)], "log.dsjson")
+
+
+def test_vowpal_wabbit_reads_ours_and_both_read_the_same() -> None:
+    vw = package("vowpalwabbit", "whether it reads our dsjson is not tested: pip install vowpalwabbit")
+    rows = [
+        replace(ROW, id=str(k), arm=str(k % 2), propensity=(0.25, 0.75)[k % 2], reward=float(k % 3), time=1.0 * k)
+        for k in range(6)
+    ]
+    logs.write(rows, "log.dsjson")
+    lines = Path("log.dsjson").read_text(encoding="utf-8").splitlines()
+    learner = vw.Workspace("--cb_adf --dsjson --quiet")
+    for line, row in zip([*lines, EVENT.strip()], [*rows, replace(ROW, propensity=0.8)], strict=True):
+        examples = learner.parse(line)
+        costs = [cost for example in examples for cost in example.get_label().costs]
+        labels = [cost for cost in costs if cost.probability > 0.0]  # the shared part, and arms not chosen, have none
+        assert [(cost.cost, round(cost.probability, 6)) for cost in labels] == [(-(row.reward or 0), row.propensity)]
+        learner.learn(examples)
+        learner.finish_example(examples)
+    assert learner.get_sum_loss() != 0.0
+    learner.finish()
+
+
+def test_coba_takes_ours_and_we_take_its() -> None:
+    package("coba", "whether it takes our interactions is not tested: pip install coba")
+    cb = importlib.import_module("coba")
+    rows = [replace(ROW, id=str(k), arm=str(k % 2), propensity=(0.25, 0.75)[k % 2]) for k in range(8)]
+    simulated = cb.Environments.from_linear_synthetic(50, n_actions=3, seed=1).logged(cb.RandomLearner())
+    its = list(logs.from_coba(simulated[0].read()))
+    assert len(its) == 50
+    assert {round(row.propensity, 9) for row in its} == {round(1 / 3, 9)}
+    primitives = importlib.import_module("coba.primitives")
+    made = [primitives.LoggedInteraction(**interaction) for interaction in logs.to_coba(rows)]
+    assert list(logs.from_coba(made)) == rows
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"probability": None}, "there is no probability, and it cannot be guessed"),
+        ({"reward": None}, "there is no reward"),
+        ({"reward": "much"}, "'much' is no number"),
+        ({"actions": "red"}, "actions must be a list"),
+        ({"action": {1, 2}}, "cannot be a name"),
+    ],
+)
+def test_what_is_wrong_with_an_interaction(changes: dict[str, Any], words: str) -> None:
+    made = next(logs.to_coba([ROW]))
+    with pytest.raises(LogError, match=f"the coba interactions, row 2: .*{words}"):
+        list(logs.from_coba([made, {**made, "id": "b", **changes}]))
+
+
+def test_what_coba_and_obp_cannot_say() -> None:
+    simulated: Any = {"context": None, "actions": ["red"], "rewards": [1]}
+    wrong: Any = 5
+    for given_, words in ((simulated, "that is a simulation, not a log"), (wrong, "must be a dictionary")):
+        with pytest.raises(LogError, match=words):
+            list(logs.from_coba([given_]))
+    of_arms = replace(ROW, features=((1.0,), (2.0,)))
+    for row, words in ((replace(ROW, reward=None), "there is no reward"), (of_arms, "features of each arm")):
+        with pytest.raises(LogError, match=words):
+            list(logs.to_coba([row]))
+        with pytest.raises(LogError, match=words):
+            logs.to_obp([row])
+    with pytest.raises(LogError, match="not as long as those of other rows"):
+        logs.to_obp([replace(ROW, features=((1.0,),)), ROW])
+    with pytest.raises(LogError, match=r"arms must be called 0, 1, 2"):
+        logs.write_open_bandit([replace(ROW, offered=("1", "0"))], "log.csv")
+    with pytest.raises(LogError, match=r"row 2: it offers .* other arms"):
+        logs.write_open_bandit([replace(ROW, time=0.0), replace(ROW, time=0.0, offered=("1", "0"))], "log.csv")
+    for row, words in (
+        (ROW, "time or reward is missing"),
+        (replace(ROW, time=0.0, features=((1.0,),)), "one number of each arm"),
+        (replace(ROW, time=1e300), "no date"),
+    ):
+        with pytest.raises(LogError, match=words):
+            logs.write_open_bandit([row], "log.csv")
+    assert not Path("log.csv").exists()
+    assert not Path("log.csv.unfinished").exists()
+
+
+def test_what_is_wrong_with_a_feedback() -> None:
+    good = logs.to_obp([ROW, replace(ROW, id="b", arm="0", propensity=0.25)])
+    for changes, words in (
+        ({"pscore": None}, "there is no 'pscore'; propensities cannot be guessed"),
+        ({"action": [1, 5]}, "row 2: action 5, where there are 2 from 0"),
+        ({"action": [1, 0.5]}, "row 2: 'action' is 0.5, no whole number"),
+        ({"reward": [1]}, r"'reward' has shape \(1,\), where there are 2 rounds"),
+        ({"reward": ["much", 1]}, "'reward' must be an array of numbers"),
+        ({"n_rounds": -1}, "'n_rounds' must be a whole number"),
+        ({"pi_b": np.ones((2, 3, 1))}, r"'pi_b' has shape \(2, 3, 1\)"),
+        ({"pi_b": np.full((2, 2, 2), 0.5), "position": [0, 7]}, "beyond the 2 positions"),
+        ({"pi_b": np.full((2, 2, 1), 0.4)}, "row 1: the probabilities sum to 0.8"),
+        ({"context": [1, 2], "described": True}, r"'context' has shape \(2,\)"),
+        ({"arm_names": ["red"]}, "'arm_names' must be a list of 2 names; got 1"),
+        ({"context_names": ["day"]}, "'context_names' must be a list of 2 names; got 1"),
+        ({"offered": [[True]]}, "'offered' has shape"),
+    ):
+        with pytest.raises(LogError, match=words):
+            list(logs.from_obp({**good, **changes}))
+    with pytest.raises(LogError, match="must be a dictionary"):
+        list(logs.from_obp([1]))  # type: ignore[arg-type]
+
+
+def test_positions_of_obp_are_contexts_and_have_their_own_probabilities() -> None:
+    pi = np.zeros((2, 2, 2))
+    pi[:, :, 0], pi[:, :, 1] = (0.25, 0.75), (0.5, 0.5)
+    feedback = {"n_rounds": 2, "n_actions": 2, "action": [0, 0], "reward": [0, 1], "pscore": [0.25, 0.5], "pi_b": pi}
+    rows = list(logs.from_obp({**feedback, "position": [0, 1]}))
+    assert [(row.context, row.probabilities) for row in rows] == [
+        ("position 0", (0.25, 0.75)),
+        ("position 1", (0.5, 0.5)),
+    ]
