@@ -1,8 +1,8 @@
 """Do intervals of policy values hold? Logs written by policies that learn, three targets, all checkpoints.
 
-    python studies/coverage.py                # 200 logs by each tuning; the same command goes on where it stopped
-    python studies/coverage.py --logs 1000    # more of them
-    python studies/coverage.py page           # the table of docs/evaluation.md from what is on disk
+    python studies/intervals.py                # 200 logs by each tuning; the same command goes on where it stopped
+    python studies/intervals.py --logs 1000    # more of them
+    python studies/intervals.py page           # the table of docs/evaluation.md from what is on disk
 
 Each log has instance, contexts, rewards and draws of its own. "Inside" means that the true value lies in the interval:
 at the last row, or at all checkpoints.
@@ -30,7 +30,7 @@ Tuning = Literal["adaptive", "matched"]
 TUNINGS: tuple[Tuning, ...] = ("adaptive", "matched")
 KINDS: tuple[Interval, ...] = ("betting", "bernstein", "normal")
 ROOT = Path(__file__).parents[1]
-PAGE, DATA = ROOT / "docs" / "evaluation.md", ROOT / "build" / "coverage"
+PAGE, DATA = ROOT / "docs" / "evaluation.md", ROOT / "build" / "intervals"
 BEGIN, END = "<!-- coverage: begin -->", "<!-- coverage: end -->"
 
 
