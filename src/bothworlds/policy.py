@@ -90,10 +90,19 @@ class Policy:
             self._refresh()
         apart_after_fork(self)
 
+    # Python finds up to 30 attributes of an object faster than more: what is seldom asked for is a property.
+    @property
+    def algorithm(self) -> Any:
+        """The algorithm in progress."""
+        return self._footing.algorithm
+
+    @property
+    def _machine(self) -> Machine:
+        return self._footing.machine
+
     def _stand_on(self, footing: Footing) -> None:
         """Take problem, algorithm and kernel text, with both memories as they begin."""
-        self._footing, self._machine = footing, footing.machine
-        self.algorithm, self.problem = footing.algorithm, footing.problem
+        self._footing, self.problem = footing, footing.problem
         machine, problem, key = footing.machine, footing.problem, self._key
         self._entries = footing.entries
         self._body = body_of(machine, key)
@@ -430,43 +439,54 @@ class Policy:
             return
         losses = checked_losses(given, is_reward=is_reward, reward_range=self.problem.reward_range)
         with self._lock:
-            late = min(made.version for made in batch) < self._history.began
+            began = self._history.began
+            late = began > 0 and min(made.version for made in batch) < began
             now = [self._checked(made, once=once) for made in batch] if late else batch
-            taught = [made for made in now if made is not None and not made.holdout]
+            whole = not late and True not in [made.holdout for made in batch]
+            heard = [] if whole else [made is not None and not made.holdout for made in now]
+            taught = batch if whole else [made for made in now if made is not None and not made.holdout]
             columns = self._columns(taught)
-            sure = once and columns is not None and len(taught) == len(batch)
+            sure = once and whole and columns is not None
             if not late and not (sure and {made.policy for made in batch} == {self.name}):
                 for made in batch:
                     self._checked(made, once=once)
             if not once and len({(made.source, made.round) for made in batch}) < len(batch):
                 raise ValueError("a decision stands twice in the batch; each takes feedback once")
             if taught:
-                heard = [made is not None and not made.holdout for made in now]
-                self._feed(taught, losses[np.array(heard)], columns)
-            self._close_all(batch, now, losses, once=once)
+                self._feed(taught, losses if whole else losses[np.array(heard)], columns)
+            if once:
+                self._count_all(now, losses, columns if whole else None)
+            else:
+                for made, present, loss in zip(batch, now, losses.tolist(), strict=True):
+                    self._close(made, present, loss)
 
     def _close(self, made: Decision, now: Decision | None, loss: float) -> None:
         """Note that a decision was answered, and count it as one of the present problem."""
-        strange = made.source != self._life and not self._ledger.counted(made)
         if made.source == self._life:
             self._rounds.close(made.round)
+            counted = True
         else:
+            counted = self._ledger.counted(made)
             self._ledger.close(made)
-        if now is not None:
-            x, arm, tally = now.context, now.arm, self._counts.held if now.holdout else self._counts.own
-            tally.decided[x][arm] += strange
-            tally.answered[x][arm] += 1
-            tally.losses[x][arm] += loss
-
-    def _close_all(self, batch: list[Decision], now: Sequence[Decision | None], losses: Floats, *, once: bool) -> None:
-        """Note that decisions were answered, unless that is known elsewhere, and count them."""
-        if not once:
-            for made, present, loss in zip(batch, now, losses.tolist(), strict=True):
-                self._close(made, present, loss)
+        if now is None:
             return
-        life, counted = self._life, self._ledger.counted
-        strange = [made.source != life and not counted(made) for made in batch]
-        self._counts.answer_all(now, losses, strange)
+        x, arm, tally = now.context, now.arm, self._counts.held if now.holdout else self._counts.own
+        tally.answered[x][arm] += 1
+        tally.losses[x][arm] += loss
+        if not counted:
+            tally.decided[x][arm] += 1
+
+    def _count_all(self, now: Sequence[Decision | None], losses: Floats, columns: Any) -> None:
+        """Count decisions of a batch that was answered; the columns have contexts and arms of all."""
+        counted, here = self._ledger.counted, [made for made in now if made is not None]
+        strange = None
+        if {made.source for made in here} != {self._life}:
+            strange = np.array([not counted(made) for made in here], dtype=np.float64)
+        if columns is not None:
+            self._counts.own.answer_all(columns[0], columns[1], losses, strange)
+            return
+        heard = np.array([made is not None for made in now], dtype=bool)
+        self._counts.answer_all(here, losses[heard], strange)
 
     def _columns(self, batch: list[Decision]) -> Any:
         """Return a batch as columns, or None where some do not fit, or where they are few."""
