@@ -101,7 +101,7 @@ def test_an_arm_that_is_added_and_removed_leaves_what_was_learnt(tuning: Any) ->
 
 def test_a_new_arm_with_a_column_of_its_own_begins_at_the_mean_of_the_others() -> None:
     algorithm = bw.LCTsallisINF(tuning="adaptive")
-    for fresh in (0.0, 1.0):
+    for fresh in (0.0, 1.0, None):
         policy = algorithm.start(one_hot(["a", "b", "c"]), rng=1, interpreted=True)
         rng = np.random.default_rng(0)
         for _ in range(60):
@@ -117,7 +117,8 @@ def test_a_new_arm_with_a_column_of_its_own_begins_at_the_mean_of_the_others() -
         assert np.allclose(now[:, :3], sums)
         assert np.allclose(foreseen[:, :3], predicted)
         assert np.allclose(foreseen[:, 3], predicted.mean(axis=1))
-        expected = sums.mean(axis=1) if fresh == 1.0 else sums.min(axis=1)
+        furthest = sums.min(axis=1) + 2.0 / state.rates[0]  # H/eta, with four arms now
+        expected = {0.0: sums.min(axis=1), 1.0: sums.mean(axis=1), None: np.minimum(sums.mean(axis=1), furthest)}[fresh]
         assert np.allclose(now[:, 3], expected)
         assert policy.problem.dimension == 4
 

@@ -1,5 +1,6 @@
 """What a learner begins with: a prior, or what was learnt on another problem; pure functions of machines and arrays."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -75,12 +76,11 @@ def prior_from(machine: Machine, beliefs: Beliefs, problem: Problem, learnt: Lea
 
 
 def carried_over(
-    old: Machine, learnt: Learnt, new: Machine, beliefs: Beliefs, change: Change, *, trust: float, fresh: float
+    old: Machine, learnt: Learnt, new: Machine, beliefs: Beliefs, change: Change, *, trust: float
 ) -> dict[str, Any]:
     """Return what is learnt on a new problem from what was learnt on an old one, by the names of fields.
 
-    ``trust`` is the share of the rounds so far that are believed; ``fresh`` that of the belief about new pairs, in the
-    directions that no kept pair has a part in.
+    ``trust`` is the share of the rounds so far that are believed.
     """
     before = float(learnt["t"][0]) - 1.0
     rounds = float(round(trust * before))
@@ -88,8 +88,7 @@ def carried_over(
     made: dict[str, Any] = {"t": 1.0 + rounds, **{name: learnt[name] for name in beliefs.kept}}
     if beliefs.total:
         total = learnt[beliefs.total] if change.is_identity else change.matrix.T @ learnt[beliefs.total]
-        total = total if share == 1.0 else share * total
-        made[beliefs.total] = total if fresh == 1.0 else total + lifted(new, change, total, fresh)
+        made[beliefs.total] = total if share == 1.0 else share * total
     if beliefs.gram:
         gram, moment = learnt[beliefs.gram], learnt[beliefs.moment]
         if share < 1.0:
@@ -115,11 +114,39 @@ def moved(gram: Floats, moment: Floats, change: Change) -> tuple[Floats, Floats]
     return inverse, inverse @ (change.matrix.T @ solved[:, -1])
 
 
-def lifted(new: Machine, change: Change, total: Floats, fresh: float) -> Floats:
+def explored(
+    new: Machine, beliefs: Beliefs, change: Change, begun: Mapping[str, Any], *, fresh: float | None, rate: float
+) -> dict[str, Any] | None:
+    """Return what is learnt so that new pairs are explored, or None where nothing is to be done.
+
+    A new pair begins at most H/eta behind the best of its context, H = -psi of the uniform distribution: then it costs
+    no more than the first penalty, as if it had been there from the start. ``rate`` is eta of the first plan.
+    """
+    if not beliefs.total or not change.open.shape[1] or fresh == 1.0:
+        return None
+    total = np.asarray(begun[beliefs.total])
+    return {**begun, beliefs.total: total + lifted(new, change, total, fresh, full_entropy(new) / rate)}
+
+
+def full_entropy(machine: Machine) -> float:
+    """Return -psi of the uniform distribution, of the regulariser that a learner has.
+
+    Options tell: H itself, the index of Tsallis entropy, or neither, for Shannon entropy.
+    """
+    options, K = machine.options, machine.sizes.K
+    if hasattr(options, "full"):
+        return float(options.full)
+    if hasattr(options, "alpha"):
+        return float((K ** (1.0 - options.alpha) - 1.0) / options.alpha)
+    return math.log(K)
+
+
+def lifted(new: Machine, change: Change, total: Floats, fresh: float | None, furthest: float) -> Floats:
     """Return what to add to Theta so that new pairs are explored.
 
     In directions that no kept pair has a part in nothing is known, and the sum of losses of a new pair is moved from
-    the mean of the others towards the least of its context, until ``fresh`` of the distance is left.
+    the mean of the others towards the least of its context, until ``fresh`` of the distance is left, or the furthest
+    that is allowed.
     """
     z, offered = new.known.z, new.known.blocked == 0.0
     xs, arms = np.nonzero(change.new & offered)
@@ -128,7 +155,8 @@ def lifted(new: Machine, change: Change, total: Floats, fresh: float) -> Floats:
     sums = z @ total
     least = np.where(offered & ~change.new, sums, np.inf).min(axis=1)
     least = np.where(np.isfinite(least), least, np.where(offered, sums, np.inf).min(axis=1))
-    down = (1.0 - fresh) * np.minimum(least[xs] - sums[xs, arms], 0.0)
+    behind = np.maximum(sums[xs, arms] - least[xs], 0.0)
+    down = (np.minimum(behind, furthest) if fresh is None else fresh * behind) - behind
     found, *_ = np.linalg.lstsq(z[xs, arms] @ change.open, down, rcond=RANK)
     return np.asarray(change.open @ found)
 

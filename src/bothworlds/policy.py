@@ -9,7 +9,7 @@ from typing import Any, Self, overload
 
 import numpy as np
 
-from bothworlds.carrying import begun_with, beliefs_of, carried_over, prior_from
+from bothworlds.carrying import begun_with, beliefs_of, carried_over, explored, prior_from
 from bothworlds.decision import Decision, decision_of
 from bothworlds.epochs import Epoch, History
 from bothworlds.errors import NumericalError
@@ -217,7 +217,7 @@ class Policy:
             beliefs = beliefs_of(self._machine, self.algorithm)
             return prior_from(self._machine, beliefs, self.problem, self.learnt(), self.probabilities())
 
-    def change(self, problem: Problem, *, trust: float = 1.0, fresh: float = 0.0) -> None:
+    def change(self, problem: Problem, *, trust: float = 1.0, fresh: float | None = None) -> None:
         """Go on with another problem: arms and contexts come and go, name, ids, secret and what is open stay.
 
         What is learnt is carried over by features: those of every pair of a context and an arm that both problems have,
@@ -238,7 +238,8 @@ class Policy:
             has changed as well.
         fresh
             How far, in what its features leave open, a new arm begins behind the best of the others: 1 is where the
-            mean of the others has fallen behind, 0 beside the best, so that every new arm is tried.
+            mean of the others has fallen behind, 0 beside the best. Without it as far as the mean, but no further than
+            one penalty, so that a new arm that is better is found as if it had been there from the start.
 
         >>> from bothworlds import LCTsallisINF
         >>> problem = Problem.from_sample(["mobile", "desktop"], arms=["red", "blue"], reward_range=(0, 1))
@@ -250,7 +251,7 @@ class Policy:
         (('blue', 'green'), [0.5, 0.5])
         """
         for name, share in {"trust": trust, "fresh": fresh}.items():
-            if not 0.0 <= share <= 1.0:
+            if share is not None and not 0.0 <= share <= 1.0:
                 raise ValueError(f"{name} must lie between 0 and 1; got {share!r}")
         if problem == self.problem and trust == 1.0:
             return
@@ -270,10 +271,14 @@ class Policy:
             history = self._history.after(
                 old.problem, problem, change, carried=old.carried, linear=beliefs.linear, began=self._version + 1
             )
-            begun = carried_over(old.machine, learnt, new.machine, beliefs, change, trust=trust, fresh=fresh)
+            begun = carried_over(old.machine, learnt, new.machine, beliefs, change, trust=trust)
             self._stand_on(new)
             try:
                 self._begin_with(begun, updates=updates)
+                rate = float(getattr(self._sides[self._side], "rates", np.ones(1))[0])
+                tried = explored(new.machine, beliefs, change, begun, fresh=fresh, rate=rate)
+                if tried is not None:
+                    self._begin_with(tried, updates=updates)
             except NumericalError:
                 self._stand_on(old)
                 self._begin_with(learnt, updates=updates)
