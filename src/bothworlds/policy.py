@@ -92,7 +92,7 @@ class Policy:
 
     # Python finds up to 30 attributes of an object faster than more: what is seldom asked for is a property.
     @property
-    def algorithm(self) -> Any:
+    def algorithm(self) -> object:
         """The algorithm in progress."""
         return self._footing.algorithm
 
@@ -116,7 +116,7 @@ class Policy:
         self._has_baseline = machine.text.has_baseline
         self._carried = machine.carried
         self._direction, self._baseline = (np.zeros(count) for count in self._carried)
-        self._shapes = self._direction.shape, self._baseline.shape
+        self._mark = footing.mark
         self._holdout = footing.holdout_with(self._secret)
 
     @classmethod
@@ -269,7 +269,13 @@ class Policy:
             beliefs = beliefs_of(old.machine, self.algorithm)
             change = change_of(pairs_of(old.problem, old.machine), pairs_of(problem, new.machine))
             history = self._history.after(
-                old.problem, problem, change, carried=old.carried, linear=beliefs.linear, began=self._version + 1
+                old.problem,
+                problem,
+                change,
+                carried=old.carried,
+                linear=beliefs.linear,
+                began=self._version + 1,
+                footing=old.mark,
             )
             begun = carried_over(old.machine, learnt, new.machine, beliefs, change, trust=trust)
             self._stand_on(new)
@@ -324,9 +330,14 @@ class Policy:
         self.change_probabilities(seen.probabilities)
         return seen
 
-    def listing(self, version: int) -> Problem | Epoch:
-        """Return names of contexts and arms as they were when a version decided, for rows of a log."""
-        return self.problem if version >= self._history.began else self._history.epoch_of(version)
+    def _is_late(self, made: Any) -> bool:
+        """Tell whether a decision or a row was of another problem, by its mark; without one, by its version."""
+        return bool(made.footing) or made.version < self._history.began
+
+    def listing(self, row: Any) -> Problem | Epoch:
+        """Return names of contexts and arms as they were when a row of a log was decided."""
+        late = row.footing != self._mark and self._is_late(row)
+        return self._history.epoch_of(row.version, row.footing or "") if late else self.problem
 
     def __reduce__(self) -> Any:
         raise TypeError(
@@ -380,7 +391,7 @@ class Policy:
             pi = self._tables[side]
             propensity = pi.item(x // WIDTH, arm, x % WIDTH) if self._blocked else pi.item(x, arm)
             seen = number, x, self._contexts[x], arm, self._arms[arm], propensity
-            return decision_of((*seen, direction, baseline, self.name, self._life, self._version, False))
+            return decision_of((*seen, direction, baseline, self.name, self._life, self._version, False, self._mark))
         finally:
             self._lock.release()
 
@@ -444,8 +455,7 @@ class Policy:
             return
         losses = checked_losses(given, is_reward=is_reward, reward_range=self.problem.reward_range)
         with self._lock:
-            began = self._history.began
-            late = began > 0 and min(made.version for made in batch) < began
+            late = {made.footing for made in batch} != {self._mark}
             now = [self._checked(made, once=once) for made in batch] if late else batch
             whole = not late and True not in [made.holdout for made in batch]
             heard = [] if whole else [made is not None and not made.holdout for made in now]
@@ -542,7 +552,7 @@ class Policy:
         own = made.source == self._life and made.round in self._rounds
         if not (own or once) and (refusal := self._ledger.refusal(made)):
             raise ValueError(f"{word_of(made)} {refusal}; each decision takes feedback once")
-        if made.version < self._history.began:
+        if made.footing != self._mark and self._is_late(made):
             return self._history.today(made, self.problem)
         if not (0 <= made.context < len(self._contexts) and 0 <= made.arm < len(self._arms)):
             raise ValueError(f"{word_of(made)}: no context {made.context} with an arm {made.arm}")
@@ -552,8 +562,8 @@ class Policy:
             return made
         if (made.baseline is not None) != self._has_baseline:
             raise ValueError(f"{word_of(made)}: the decision's baseline does not fit this policy")
-        direction, baseline = self._shapes
-        if made.direction.shape != direction or (made.baseline is not None and made.baseline.shape != baseline):
+        length, further = self._carried
+        if made.direction.shape != (length,) or (made.baseline is not None and made.baseline.shape != (further,)):
             counts = "{} and {}".format(*self._carried)
             raise ValueError(f"{word_of(made)}: direction or baseline damaged, they need {counts} numbers")
         return made
