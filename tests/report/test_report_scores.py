@@ -13,7 +13,7 @@ import bothworlds as bw
 from bothworlds.kernels.arrays import Floats
 from bothworlds.report import Summary, page, summary_of
 from bothworlds.report.data import headline_data
-from bothworlds.report.scores import Rating, Score, clearly_smallest, finding, ratings, scores
+from bothworlds.report.scores import Rating, Score, clearly_smallest, finding, ratings, scores, told
 from bothworlds.report.terminal import finding_text, table_text
 from bothworlds.simulation.comparison import comparison
 from bothworlds.simulation.folder import read_folder
@@ -130,7 +130,7 @@ def test_every_sentence_agrees_with_its_table(table: dict[str, list[float]]) -> 
     values = {label: score.value for label, score in found.items()}
     for sentence in finding(found):
         label, *_ = sentence.split()
-        assert f"{values[label]:.1f}" in sentence
+        assert f" {told(values[label])}, in the regime calm." in sentence
         if "safest" in sentence:
             assert all(values[label] < value for other, value in values.items() if other != label)
         else:
@@ -147,7 +147,7 @@ def test_two_players_are_not_called_best_and_worst_by_turns(folder: Path) -> Non
     for sentence in summary.finding:
         assert sentence in text
         label = next(label for label in summary.labels if sentence.startswith(label))
-        assert f"{summary.scores[label].value:.1f}, in the regime {summary.scores[label].regime}" in sentence
+        assert f" {told(summary.scores[label].value)}, in the regime {summary.scores[label].regime}" in sentence
     assert "worst ratio" in table_text(summary, width=200).splitlines()[0]
 
 

@@ -101,6 +101,15 @@ def _estimate(several: Floats) -> Estimate:
     return Estimate(first, jackknife(first, others).half if others else math.nan)
 
 
+def told(ratio: float) -> str:
+    """Return a ratio as a sentence has it, with the digits of the tables.
+
+    >>> told(2.769), told(182.68), told(12_345.6)
+    ('2.77', '183', '12,346')
+    """
+    return f"{ratio:,.0f}" if ratio >= 100.0 else f"{ratio:.3g}"
+
+
 def finding(found: Mapping[str, Score], *, yardsticks: Iterable[str] = ()) -> list[str]:
     """Return the result in sentences: who is never far from the best, and who is farthest; none where it is not clear.
 
@@ -112,13 +121,14 @@ def finding(found: Mapping[str, Score], *, yardsticks: Iterable[str] = ()) -> li
         score = found[safest]
         sentences.append(
             f"{safest} is the safest of these: its worst ratio to the best reference player is "
-            f"{score.value:.1f}, in the regime {score.regime}."
+            f"{told(score.value)}, in the regime {score.regime}."
         )
     learners = {label: score for label, score in found.items() if label not in set(yardsticks)}
     farthest = clearly_smallest(learners, sign=-1.0)
     if farthest is not None and farthest != safest:
         score = found[farthest]
         sentences.append(
-            f"{farthest} has the largest worst ratio of the learners, {score.value:.1f}, in the regime {score.regime}."
+            f"{farthest} has the largest worst ratio of the learners, {told(score.value)}, "
+            f"in the regime {score.regime}."
         )
     return sentences
