@@ -28,10 +28,12 @@ from bothworlds.kernels.layout import learnt, planned, recalled, scratch
 from bothworlds.kernels.plan import (
     add_context,
     all_finite,
+    checked_inverse,
     clear,
     covariance,
     estimate,
-    explore,
+    invert,
+    note_plan,
 )
 from bothworlds.kernels.possible import possible_leverage
 from bothworlds.kernels.resampling import Resampling
@@ -103,6 +105,7 @@ class Work(NamedTuple):
     middles: Annotated[Floats, scratch(2, "d", packed=True)]
     centre: Annotated[Floats, scratch("S", "d")]
     reach: Annotated[Floats, scratch("S", "K")]
+    table: Annotated[Floats, scratch("S", "K")]
     rho: Annotated[Floats, scratch("S", "K")]
 
 
@@ -117,26 +120,33 @@ def stability_paid(known: Known, options: Options, state: State, work: Work) -> 
 
 
 @kernel
+def foreseen_losses(known: Known, state: State, work: Work) -> None:
+    """Write the estimates of Theta + m_t for every context."""
+    for i in range(state.theta.shape[0]):
+        work.vector[i] = state.theta[i] + state.baseline[i]
+    for x in range(state.q.shape[0]):
+        estimate(known, work.vector, x, work.table[x])
+
+
+@kernel
 def optimistic_points(known: Known, state: State, work: Work) -> int:
-    """Compute q_t(x) for every context (equation (4)) from Theta + m_t, and h_t.
+    """Compute q_t(x) for every context (equation (4)) from the foreseen losses, and h_t.
 
     With r = sqrt q = 1/(s + y), s = eta (L - min L), the sum of the roots is that of q s, plus y.
     """
-    for i in range(state.theta.shape[0]):
-        work.vector[i] = state.theta[i] + state.baseline[i]
     eta = 1.0 / state.inverse_rate[0]
     total = 0.0
     for x in range(state.q.shape[0]):
-        estimate(known, work.vector, x, work.losses)
-        status, y = tsallis_point(work.losses, eta, ALPHA, state.start[x], work.powers, state.q[x])
+        losses = work.table[x]
+        status, y = tsallis_point(losses, eta, ALPHA, state.start[x], work.powers, state.q[x])
         if status != OK:
             return status
         state.y[x] = y
-        least = smallest(work.losses)
+        least = smallest(losses)
         excess = 0.0 * y
         for a in range(state.q.shape[1]):
             q = state.q[x, a]
-            excess = excess + q * where(q > 0.0, work.losses[a] - least, 0.0)
+            excess = excess + q * where(q > 0.0, losses[a] - least, 0.0)
         total = total + known.g[x] * (eta * excess + (y - 1.0))
     state.entropy[0] = larger(2.0 * over_contexts(total), SURE)
     return OK
@@ -198,6 +208,7 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
         state.inverse_rate[0] = larger((1.0 + state.kept[0]) * state.inverse_rate[0], options.first)
     status = predict(known, state, work)
     if status == OK:
+        foreseen_losses(known, state, work)
         status = optimistic_points(known, state, work)
     if status == OK and news:
         grow(options, state, z)
@@ -216,9 +227,10 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
     covering = smaller(options.curved / (beta * beta), options.linear / beta)
     case = case_of(options, state, work)
     search = Search(state.start_rate[0], state.turn[0], state.rest[0])
-    gamma, price = cheapest_rate(known, case, search, covering, options.dearest)
-    state.paid[0] = price
-    return explore(known, state, 1.0 / beta, gamma)
+    found = cheapest_rate(known, case, search, covering, options.dearest)
+    state.paid[0] = found.price
+    note_plan(known, state, 1.0 / beta, found.rate)
+    return checked_inverse(state) if every(found.inverted) else invert(state)
 
 
 @kernel
