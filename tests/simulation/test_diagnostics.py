@@ -66,14 +66,26 @@ def test_solving_for_a_plan_takes_few_evaluations(algorithm: Any, monkeypatch: p
     assert 1.0 < found.evaluations.mean() < 8.0
 
 
-def test_the_mean_regret_is_below_the_mean_bound() -> None:
+@pytest.mark.parametrize("tuning", [bw.Certified(), bw.Matched(), bw.Matched(recency=2.0)], ids=str)
+def test_the_mean_regret_is_below_the_mean_bound(tuning: Any) -> None:
+    """At every checkpoint, also where old estimates have faded away."""
     world = en.stochastic(INSTANCE)
     slack = []
     for number in range(12):
-        found = bw.diagnose(world, bw.LCTsallisINF(), horizon=150, replication=number, checkpoints=2)
-        regret = found.outcome.expected[-1] - float(world.best_losses(found.outcome.sums[-1]))
-        slack.append(found.bound[-1] - regret)
-    assert np.mean(slack) > 3.0 * np.std(slack, ddof=1) / np.sqrt(12)
+        algorithm = bw.LCTsallisINF(tuning=tuning)
+        found = bw.diagnose(world, algorithm, horizon=150, replication=number, checkpoints=[15, 150])
+        best = [float(world.best_losses(sums)) for sums in found.outcome.sums]
+        slack.append(found.bound - (found.outcome.expected - best))
+    assert (np.mean(slack, axis=0) > 3.0 * np.std(slack, axis=0, ddof=1) / np.sqrt(12)).all()
+
+
+def test_the_account_of_a_path_that_fades_only_grows() -> None:
+    """Sums of the rounds themselves: what was paid for the first of them is not forgotten."""
+    found = bw.diagnose(WORLD, bw.LCTsallisINF(tuning=bw.Matched(recency=2.0)), horizon=300, checkpoints=12)
+    for name in ("stability", "penalty", "exploration"):
+        assert (np.diff(getattr(found, name)) >= 0.0).all(), name
+    assert (found.slack >= -1e-9 * (1.0 + found.bound)).all()
+    assert (found.estimated_regret <= found.stability + found.penalty + 1e-9).all()
 
 
 def test_a_plan_that_is_not_of_ftrl_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,14 @@ from bothworlds.theory import lemmas
 from bothworlds.theory.bounds import tsallis
 from bothworlds.theory.bounds.facts import facts_of
 from bothworlds.theory.bounds.own import tsallis_rates
-from bothworlds.theory.path import PathTerms, divergence, path_terms, prior_excess, regulariser
+from bothworlds.theory.path import (
+    PathTerms,
+    divergence,
+    optimistic_terms,
+    path_terms,
+    prior_excess,
+    regulariser,
+)
 from worlds import coordinates, random_problem
 
 
@@ -155,6 +162,37 @@ def test_points_that_are_not_of_ftrl_break_it() -> None:
     points = np.concatenate([path.points[:1], backwards])
     wrong = path_terms(points=points, rates=np.full(201, 0.3), estimates=path.estimates)
     assert wrong.slack.min() < -10.0  # -190 measured
+
+
+@pytest.mark.parametrize("recency", [0.0, 0.2, 3.0])
+def test_weighted_losses_bound_the_regret_without_weights(recency: float) -> None:
+    """Summation by parts over prefixes, for any positive rates, any predictions, and estimates with heavy tails."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        T, K = 60, 4
+        losses, foreseen = rng.standard_t(1.2, size=(T, 1, K)), rng.normal(size=(T + 1, 1, K))
+        weights = np.concatenate([[1.0], np.cumprod((np.arange(1, T + 1) + recency) / np.arange(1, T + 1))])
+        rates = 10.0 ** rng.uniform(-2.0, 1.0, size=T + 1)
+        total = np.concatenate([np.zeros((1, 1, K)), np.cumsum(weights[:-1, None, None] * losses, axis=0)])
+        tables = (total / weights[:, None, None] + foreseen) * rates[:, None, None]
+        points = np.array([[bw.ftrl_point(row - row.min()) for row in table] for table in tables])
+        bound, regret = 0.0, np.zeros(K)
+        for t in range(T):
+            near = slice(t, t + 2)
+            terms = optimistic_terms(
+                points=points[near],
+                rates=rates[near],
+                estimates=losses[t],
+                predicted=foreseen[t],
+                weights=weights[near],
+            )
+            start = terms.penalty[0, 0] if t == 0 else 0.0
+            bound += terms.stability[0, 0] / weights[t] + start
+            regret += terms.regret[0] / weights[t]
+            assert (
+                bound - regret >= -1e-6 * (1.0 + np.abs(regret).max())
+            ).all()  # the penalty of q_{t+1} is not needed
+            bound += terms.penalty[1, 0] / weights[t + 1]
 
 
 def test_terms_by_hand() -> None:

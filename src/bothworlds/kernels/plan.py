@@ -121,6 +121,12 @@ def invert(state: Any) -> int:
     if not every(cholesky(state.sigma, state.inverse)):
         return NOT_POSITIVE
     invert_lower(state.inverse)
+    return checked_inverse(state)
+
+
+@kernel
+def checked_inverse(state: Any) -> int:
+    """Guard G by the trace identity; return a status."""
     d = state.sigma.shape[0]
     if not every(absolute(trace_of_ratio(state.inverse, state.sigma) - d) <= TRACE_TOLERANCE * d):
         return TRACE_BROKEN
@@ -128,11 +134,17 @@ def invert(state: Any) -> int:
 
 
 @kernel
-def explore(known: Known, state: Any, eta: Number, gamma: Number) -> int:
-    """Compute pi_t = (1 - gamma_t) q_t + gamma_t e*, Sigma_t and its inverse, and note the rates; return a status."""
+def note_plan(known: Known, state: Any, eta: Number, gamma: Number) -> None:
+    """Compute pi_t = (1 - gamma_t) q_t + gamma_t e* and Sigma_t, and note the rates."""
     mix(known, state, gamma)
     state.rates[0] = eta
     state.rates[1] = gamma
+
+
+@kernel
+def explore(known: Known, state: Any, eta: Number, gamma: Number) -> int:
+    """Compute pi_t = (1 - gamma_t) q_t + gamma_t e*, Sigma_t and its inverse, and note the rates; return a status."""
+    note_plan(known, state, eta, gamma)
     return invert(state)
 
 

@@ -18,7 +18,7 @@ too many, all of them are charged rho sqrt(lev) times 2 sum_x g max_a sqrt(lev(p
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bothworlds.kernels.arithmetic import (
     Number,
@@ -193,10 +193,16 @@ def next_trial(turn: Number, rate: Number, cost: Number) -> Number:
     return where(turn <= 0.0, below, where(turn <= 1.0, above, where(turn <= 2.0, leap, 0.0)))
 
 
+class Found(NamedTuple):
+    """A rate, its price, and whether ``case.inverse`` is that of its covariance."""
+
+    rate: Number
+    price: Number
+    inverted: Any
+
+
 @kernel
-def cheapest_rate(
-    known: Known, case: Case, search: Search, covering: Number, dearest: float
-) -> tuple[Number, Number]:  # fmt: skip
+def cheapest_rate(known: Known, case: Case, search: Search, covering: Number, dearest: float) -> Found:
     """Return a rate gamma_t and its price, never above that of the covering rate, which leaves no play uncovered.
 
     Where that is above 1/2, the price is at most ``dearest``, which bounds that of the rate 1/2.
@@ -206,6 +212,7 @@ def cheapest_rate(
     rate = smaller(search.start, MOST_EXPLORATION)
     cost = price(known, case, rate, math.inf)
     bound = where(covering <= MOST_EXPLORATION, 2.0 * covering, dearest)
+    last = rate
     rate, cost = where(bound < cost, smaller(covering, MOST_EXPLORATION), rate), smaller(cost, bound)
     going = where(search.rest >= 1.0, 0.0, 1.0) + 0.0 * cost
     for _ in range(MOST_TRIALS):
@@ -213,8 +220,9 @@ def cheapest_rate(
         useless = either(2.0 * trial >= cost, either(going <= 0.0, absolute(trial - rate) <= 0.0))
         if every(useless):
             break
+        last = trial
         found = price(known, case, trial, cost)
         worse = either(useless, found >= cost)
         going = where(worse, 0.0, 1.0)
         rate, cost = where(worse, rate, trial), where(worse, cost, found)
-    return rate, cost
+    return Found(rate, cost, absolute(last - rate) <= 0.0)

@@ -50,7 +50,8 @@ class Diagnosis:
     estimated_regret, slack
         Regret of the estimated losses against the best policy for them; the least of bound less regret over all
         contexts and arms, never negative but for rounding (n,). Where estimates fade, the losses are the changes of
-        their faded sum (the adaptive tuning), or all sums are weighted, with 1 for round t (the matched tuning).
+        their faded sum (the adaptive tuning), or the inequality is checked with the weights of the estimates too, 1 for
+        round t (the matched tuning).
     outcome
         Losses of the path, as `replay` returns them, recorded at the same checkpoints.
     """
@@ -73,9 +74,9 @@ class Diagnosis:
 
     @property
     def bound(self) -> Floats:
-        """The account of this path: stability + penalty + 2 sum gamma (n,). Its mean bounds that of the regret.
+        """The account of this path: stability + penalty + 2 sum gamma (n,). Its mean bounds the expected regret.
 
-        A single path may exceed its own account.
+        With the matched tuning, and with others that do not fade; a single path may exceed its own account.
         """
         return np.asarray(self.stability + self.penalty + self.exploration)
 
@@ -141,8 +142,9 @@ class _Watched:
         self.z = algorithm.machine(policy.problem).known.z
         self.rows: list[dict[str, float]] = []
         S, K = policy.problem.available.shape
-        self.sums = np.zeros((2, S))  # stability, penalty
-        self.estimates, self.mean = np.zeros((S, K)), np.zeros(S)
+        # twice each: rounds weighted as in the sum of estimates, and every round alike
+        self.sums = np.zeros((2, 2, S))  # stability, penalty
+        self.estimates, self.mean = np.zeros((2, S, K)), np.zeros((2, S))
         self.explored = self.largest = 0.0
         tuning = getattr(algorithm, "tuning", None)
         self.recency = tuning.recency if isinstance(tuning, Matched) else None
@@ -178,11 +180,12 @@ class _Watched:
             terms = optimistic_terms(
                 points=points, rates=rates, estimates=losses, predicted=self.z @ predicted, weights=weights
             )
-        self.sums[0] += terms.stability[0]
-        self.sums[1] += terms.penalty[1] + (terms.penalty[0] if t == 1 else 0.0)
-        self.estimates += weight * losses
-        self.mean += weight * (losses * q).sum(axis=1)
-        self.explored += 2.0 * weight * gamma
+        stability, penalty = terms.stability[0], terms.penalty[1]
+        self.sums += [[stability, penalty], [stability / weight, penalty / self.weight]]
+        self.sums[:, 1] += terms.penalty[0] if t == 1 else 0.0
+        self.estimates += np.multiply.outer([weight, 1.0], losses)
+        self.mean += np.multiply.outer([weight, 1.0], (losses * q).sum(axis=1))
+        self.explored += 2.0 * gamma
         self.largest = max(self.largest, float((eta * np.abs(losses) * q ** (1.0 - self.alpha)).max()))
         if plan is not None:
             self.rows.append(self._row(t, plan, eta, gamma, weight))
@@ -211,16 +214,17 @@ class _Watched:
         """Return what `Diagnosis` has of a checkpoint, by name; refuse a path that breaks the FTRL inequality."""
         problem = self.policy.problem
         g, offered = problem.probabilities, problem.available
-        sums, regret = self.sums / weight, (self.mean[:, None] - self.estimates) / weight
-        bound = sums.sum(axis=0)
-        slack = float((bound[:, None] - regret)[offered].min())
-        scale = float(np.abs(bound).max() + np.abs(regret[offered]).max())
+        parts = np.array([weight, 1.0])
+        bound = self.sums.sum(axis=1) / parts[:, None]
+        regret = (self.mean[:, :, None] - self.estimates) / parts[:, None, None]
+        slack = float((bound[:, :, None] - regret)[:, offered].min())
+        scale = float(np.abs(bound).max() + np.abs(regret[:, offered]).max())
         if not slack >= -ROUNDING * scale:
             raise NumericalError(
                 f"the FTRL inequality fails in round {t} by {-slack:.3g}, of numbers up to {scale:.3g}: "
                 f"the plan is not that of {self.policy.algorithm!r}"
             )
-        best = np.where(offered, regret, -np.inf).max(axis=1)
+        best = np.where(offered, regret[1], -np.inf).max(axis=1)
         omega, leverage, step, evaluations = plan
         return {
             "omega": omega,
@@ -230,9 +234,9 @@ class _Watched:
             "step": step,
             "largest_step": self.largest,
             "evaluations": evaluations,
-            "stability": float(g @ sums[0]),
-            "penalty": float(g @ sums[1]),
-            "exploration": self.explored / weight,
+            "stability": float(g @ self.sums[1, 0]),
+            "penalty": float(g @ self.sums[1, 1]),
+            "exploration": self.explored,
             "estimated_regret": float(g @ best),
             "slack": slack,
         }

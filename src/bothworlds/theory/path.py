@@ -9,6 +9,9 @@ For every context x and every arm, with p* its unit vector, psi(p*) = 0, 1/eta_0
 where q_{T+1} is the plan after the last update, with its own rate. (The paper stops the penalty at T, which is right
 if q_{T+1} is computed with eta_T.) It holds on every path, whatever the losses are. For the true regret it holds in the
 mean only, with 2 sum gamma_t for the exploration: losses lie in [-1, 1], so <loss, e* - q> may be as large as 2.
+
+FTRL on weighted losses W_t l_hat_t, W_t not decreasing, bounds the weighted regret of every prefix. Summation by parts
+makes of it a bound without weights: stability_t, and penalty_t over W_t.
 """
 
 from typing import NamedTuple

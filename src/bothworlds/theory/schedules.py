@@ -78,6 +78,9 @@ class Schedule:
         )
 
 
+SURE = 1e-13  # entropy below this is rounding, and counts as this
+
+
 @dataclass(frozen=True, kw_only=True)
 class Matching:
     """The hyper-parameters of the matched tuning; any positive ones with c < 1/2 have the same orders."""
@@ -106,7 +109,7 @@ class Covering:
         return cls(
             curved=2.0 * centring(n_arms) ** 2 * rarity / (c * c * coverage),
             linear=4.0 / (c * coverage),
-            dearest=1.0 + 8.0 * math.sqrt(2.0 * dimension / coverage),
+            dearest=1.0 + 4.0 * math.sqrt(2.0 * dimension / coverage),
         )
 
 

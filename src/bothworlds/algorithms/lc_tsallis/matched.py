@@ -29,21 +29,22 @@ from bothworlds.kernels.matrix import erase
 from bothworlds.kernels.plan import (
     add_context,
     all_finite,
+    checked_inverse,
     clear,
     covariance,
     estimate,
-    explore,
+    invert,
+    note_plan,
 )
 from bothworlds.kernels.possible import possible_leverage
 from bothworlds.kernels.resampling import Resampling
 from bothworlds.kernels.simplex import smallest, tsallis_point
-from bothworlds.kernels.stability import covered_stability
+from bothworlds.kernels.stability import covered_stability, stability_of_sum
 from bothworlds.kernels.status import NOT_FINITE, OK
 from bothworlds.kernels.worth import Case, Search, cheapest_rate, find_centres
-from bothworlds.theory.schedules import Facts, Matching, Schedule
+from bothworlds.theory.schedules import SURE, Facts, Matching, Schedule
 
 ALPHA = 0.5
-SURE = 1e-13  # entropy below this is rounding, and counts as this
 TURNS = 4.0
 REST = 1.0 / 64.0
 
@@ -78,17 +79,17 @@ class State(NamedTuple):
     response: Annotated[Floats, learnt("d")]
     fresh: Annotated[Floats, recalled()]  # updates since the plan was made
     kept: Annotated[Floats, recalled()]  # what their fading has left of older estimates, less 1
-    step: Annotated[Floats, recalled("d")]  # sum of their estimates, less what was predicted
+    step: Annotated[Floats, recalled("d")]  # sum of their estimates, less what the plan foresaw
     rates: Annotated[Floats, recalled(2)]
     paid: Annotated[Floats, recalled()]  # the price of gamma_t
     entropy: Annotated[Floats, recalled()]  # h_t = -psi(q_t) in the mean over contexts
     y: Annotated[Floats, recalled("S")]
     q: Annotated[Floats, recalled("S", "K")]
     roots: Annotated[Floats, recalled("S", "K")]  # of q_t
+    baseline: Annotated[Floats, recalled("d")]  # m_t, which the plan foresaw
     pi: Annotated[Floats, planned("S", "K")]
     sigma: Annotated[Floats, planned("d", "d")]
     inverse: Annotated[Floats, planned("d", "d")]
-    baseline: Annotated[Floats, planned("d")]  # m_t
 
 
 class Work(NamedTuple):
@@ -104,40 +105,53 @@ class Work(NamedTuple):
     middles: Annotated[Floats, scratch(2, "d", packed=True)]
     centre: Annotated[Floats, scratch("S", "d")]
     reach: Annotated[Floats, scratch("S", "K")]
+    table: Annotated[Floats, scratch("S", "K")]
     rho: Annotated[Floats, scratch("S", "K")]
 
 
 @kernel
 def stability_paid(known: Known, options: Options, state: State, work: Work) -> Number:
-    """Return the stability of the step since the plan was made, if it was covered.
+    """Return the stability of the step since the plan was made; of a single update, if it was covered.
 
-    ``state`` still has the plan that the estimates were made with; for several, theirs is the sum.
+    ``state`` still has the plan that the estimates were made with. One that is not covered is in the price; the price
+    knows nothing of sums.
     """
-    beta = state.inverse_rate[0]
-    return covered_stability(known, state.q, state.roots, beta, state.step, options.c, work.losses)
+    beta, c = state.inverse_rate[0], options.c
+    z = covered_stability(known, state.q, state.roots, beta, state.step, c, work.losses)
+    single = state.fresh[0] <= 1.0
+    if every(single):
+        return z
+    return where(single, z, stability_of_sum(known, state.q, state.roots, beta, state.step, c, work.losses))
+
+
+@kernel
+def foreseen_losses(known: Known, state: State, work: Work) -> None:
+    """Write the estimates of Theta + m_t for every context."""
+    for i in range(state.theta.shape[0]):
+        work.vector[i] = state.theta[i] + state.baseline[i]
+    for x in range(state.q.shape[0]):
+        estimate(known, work.vector, x, work.table[x])
 
 
 @kernel
 def optimistic_points(known: Known, state: State, work: Work) -> int:
-    """Compute q_t(x) for every context (equation (4)) from Theta + m_t, and h_t.
+    """Compute q_t(x) for every context (equation (4)) from the foreseen losses, and h_t.
 
     With r = sqrt q = 1/(s + y), s = eta (L - min L), the sum of the roots is that of q s, plus y.
     """
-    for i in range(state.theta.shape[0]):
-        work.vector[i] = state.theta[i] + state.baseline[i]
     eta = 1.0 / state.inverse_rate[0]
     total = 0.0
     for x in range(state.q.shape[0]):
-        estimate(known, work.vector, x, work.losses)
-        status, y = tsallis_point(work.losses, eta, ALPHA, state.start[x], work.powers, state.q[x])
+        losses = work.table[x]
+        status, y = tsallis_point(losses, eta, ALPHA, state.start[x], work.powers, state.q[x])
         if status != OK:
             return status
         state.y[x] = y
-        least = smallest(work.losses)
+        least = smallest(losses)
         excess = 0.0 * y
         for a in range(state.q.shape[1]):
             q = state.q[x, a]
-            excess = excess + q * where(q > 0.0, work.losses[a] - least, 0.0)
+            excess = excess + q * where(q > 0.0, losses[a] - least, 0.0)
         total = total + known.g[x] * (eta * excess + (y - 1.0))
     state.entropy[0] = larger(2.0 * over_contexts(total), SURE)
     return OK
@@ -198,6 +212,7 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
         state.inverse_rate[0] = larger((1.0 + state.kept[0]) * state.inverse_rate[0], options.first)
     status = predict(known, state, work)
     if status == OK:
+        foreseen_losses(known, state, work)
         status = optimistic_points(known, state, work)
     if status == OK and news:
         grow(options, state, z)
@@ -216,9 +231,10 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
     covering = smaller(options.curved / (beta * beta), options.linear / beta)
     case = case_of(options, state, work)
     search = Search(state.start_rate[0], state.turn[0], state.rest[0])
-    gamma, price = cheapest_rate(known, case, search, covering, options.dearest)
-    state.paid[0] = price
-    return explore(known, state, 1.0 / beta, gamma)
+    found = cheapest_rate(known, case, search, covering, options.dearest)
+    state.paid[0] = found.price
+    note_plan(known, state, 1.0 / beta, found.rate)
+    return checked_inverse(state) if every(found.inverted) else invert(state)
 
 
 @kernel
@@ -237,9 +253,10 @@ def learn(known: Known, options: Options, state: State, play: Play, carried: Pre
     for i in range(state.theta.shape[0]):
         residual = residual - carried.baseline[i] * feature(known.z, play.x, play.a, i)
     keep = state.t[0] / (state.t[0] + options.recency)
+    foreseen = where(state.fresh[0] <= 0.0, 1.0, 0.0)  # once: the plan foresaw one m_t, whatever it is answered with
     for i in range(state.theta.shape[0]):
         surprise = residual * carried.direction[i]
-        state.step[i] += surprise
+        state.step[i] += surprise + (carried.baseline[i] - foreseen * state.baseline[i])
         state.theta[i] = keep * (state.theta[i] + carried.baseline[i] + surprise)
     state.kept[0] = (1.0 + state.kept[0]) * keep - 1.0
     add_to_ridge(known, options, state, play)
@@ -290,8 +307,9 @@ class Matched:
     *Fading.* theta_hat_s has the weight (s/t)^recency: what was learnt long ago gives way when the world has changed.
 
     Proved in docs/theory.md, with feedback after every decision: R_T <= E sum [(1 + gain_t) z_t + (1 + price) P_t] +
-    2 H beta_1, of the order of sqrt(d sqrt(K) T) always, and logarithmic in T where there are gaps. Fading multiplies
-    the first by 1 + 2 recency, the second by 1 + recency log T.
+    H beta_1, of the order of sqrt(d sqrt(K) T) always, and logarithmic in T where there are gaps. Fading multiplies
+    the first by sqrt(1 + 2 recency), the second by 1 + recency log T at most, H beta_1 too. The sum also holds, without
+    fading, for decisions answered in batches.
 
     Feedback counts as new when it comes, so its order matters, and where batches end.
 

@@ -1,49 +1,54 @@
 """A theorem of our own for LC-Tsallis-INF with the matched tuning, constants explicit; proof in docs/theory.md.
 
-With z_t the stability of covered steps, P_t the price of exploration, H = 2 (sqrt K - 1), and without fading
+With z_t the stability of covered steps, P_t the price of exploration, H = 2 (sqrt K - 1), recency a,
 
-    R_T <= E sum_t [(1 + gain_t) z_t + (1 + price) P_t] + 2 H beta_1
+    R_T <= E sum_t [(1 + gain_t) z_t + (1 + price) P_t] + H beta_1 (1 + sum_{t<T} a/(t + a)).
 
-    E sum z_t <= sqrt(V (T + X) (2 f h~ + M H)),       V = 4 d/(1 - c),       h~ = H/sqrt(least gain)           always
-    X = E sum P_t <= first + 3 l (H/(3 price))^(2/3) (2 u T)^(1/3)
+Weights W_t of the order of t^a turn fading into a plain sum. Whatever the plans are, the weighted sums are at most W_T
+times
 
-and the same for sum gain_t z_t with other constants. Where there are gaps, rounds are sorted into J = ceil(log2 T)
-classes by the entropy of their plans, and sums are bounded by Q = E sum_t sum_x g (1 - max q_t); on the other side
+    E sum (1 + gain_t) z_t   <=   sqrt(V (T_2 + X) H k),       V = 4 d/(1 - c),       T_p = (T + p a)/(1 + p a)
+    X = E sum P_t            <=   first + 3 l (H/(3 price))^(2/3) (2 u T_3)^(1/3)
+
+and if those of every prefix are at most W_t Psi(t), then R_T <= Psi(T) + sum_{t<T} a/(t + a) Psi(t).
+
+Where there are gaps, rounds are sorted into J <= ceil(log2 T) classes by the entropy of their plans, and sums, without
+weights, are bounded by Q = E sum_t sum_x g (1 - max q_t) and F = a (1 + log T); on the other side
 R_T + C >= (Delta_*/2) T M(Q/T). Each turns an upper bound on R_T into a smaller one; we iterate as for Appendix D.
-
-Fading, weights W_t of the order of t^a, bounds the weighted regret by W_T times the same; summation by parts makes of
-it R_T <= Psi(T) + sum_{t < T} a/(t + a) Psi(t), Psi the bound without fading.
 """
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from bothworlds.kernels.arrays import Floats
 from bothworlds.theory.lemmas.margin import margin_mean
-from bothworlds.theory.lemmas.matching import SHARE, entropy_fall, entropy_growth, stability_share
+from bothworlds.theory.lemmas.matching import entropy_growth, stability_share
 from bothworlds.theory.lemmas.stability import stability_factor
-from bothworlds.theory.schedules import Covering, Matching
+from bothworlds.theory.schedules import SURE, Covering, Matching
 
 ITERATIONS = 60  # each gives a bound; more make it a little smaller
-INNER = 12
+INNER = 4
 SMALL_STEPS = 1e-9
 RESIDUAL = 4.0  # the largest square: losses and predictions lie in [-1, 1]
 RATIO = 1.25  # of the rounds at which the sum over t is taken
-Bounding = Callable[["MatchedRates", Floats], Floats]
+IN_CLASS = 12.0 ** (1.0 / 3.0)  # 3 (2/3)^(2/3): prices of a class of rounds in which beta^3 at most doubles
+DEPTHS = np.linspace(0.1, 1.0, 10)  # entropies below H T^-depth are one class; any depth gives a bound
+DOUBLING = 1.0 / (1.0 - 2.0 ** (-2.0 / 3.0))  # sum of 1/beta^2 while beta^3 doubles, from 1 on
 
 
 @dataclass(frozen=True, kw_only=True)
 class MatchedRates:
-    """What the theorem needs: K, d, L, lambda and the hyper-parameters."""
+    """What the theorem needs: K, d, L, lambda, the hyper-parameters, and which entropy is taken for rounding."""
 
     n_arms: int
     dimension: int
     rarity: float
     coverage: float
     matching: Matching
+    sure: float = SURE
 
     @property
     def most_entropy(self) -> float:
@@ -72,8 +77,13 @@ class MatchedRates:
         return math.sqrt(2.0 * self.covering.curved)
 
     @property
+    def growth(self) -> float:
+        """The most by which the entropy h' exceeds h_t after a covered step, prediction, and floor of beta included."""
+        return (1.0 + self.matching.recency) * (1.0 + 2.0 / self.first) * entropy_growth(self.matching.c)
+
+    @property
     def early_prices(self) -> float:
-        """Bound the sum of P_t over rounds with beta_t < b: each raises beta."""
+        """Bound the weighted sum of P_t over rounds with beta_t < b: each raises beta."""
         if self.most_entropy == 0.0:
             return 0.0
         jump = self.matching.price * self.covering.dearest / self.most_entropy
@@ -82,53 +92,77 @@ class MatchedRates:
         return self.most_entropy / self.matching.price * (top + 2.0 * math.sqrt(widest * jump * top))
 
     def prices(self, horizons: Floats) -> Floats:
-        """Bound X = E sum P_t whatever the plans are."""
+        """Bound the weighted X = E sum P_t, over W_T, whatever the plans are."""
         H, price = self.most_entropy, self.matching.price
-        step = price / max(H * self.covered_from, price)
-        late = (1.0 + 3.0 * step) ** (2.0 / 3.0) * ((1.0 + math.sqrt(step)) * H / (3.0 * price)) ** (2.0 / 3.0)
-        return np.asarray(self.early_prices + 3.0 * late * np.cbrt(2.0 * self.covering.curved * horizons))
+        if H == 0.0:
+            return np.zeros_like(horizons)
+        late = ((1.0 + 3.0 * price / (H * self.covered_from)) * H / (3.0 * price)) ** (2.0 / 3.0)
+        rounds = weighted_rounds(horizons, self.matching.recency, power=3.0)
+        return np.asarray(self.early_prices + 3.0 * late * np.cbrt(2.0 * self.covering.curved * rounds))
+
+    @property
+    def undecided_scale(self) -> float:
+        """k: E sum (1 + gain_t) z_t is at most sqrt(V (T + X) H k), of z_t and gain_t z_t one by one, or together."""
+        m, share = self.matching, stability_share(self.matching.c)
+        most, middle = max(m.gain, m.least), math.sqrt(m.least * max(m.gain, m.least))
+        plain = 2.0 * _factor(share * middle) / middle + share
+        matched = 2.0 * most * _factor(share * most) + most * most * share
+        rate, weight = least_rate(m), 1.0 + most
+        together = 2.0 * weight * _factor(rate * weight * share) / rate + weight * weight * share
+        return min((math.sqrt(plain) + math.sqrt(matched)) ** 2, together)
 
     def undecided(self, horizons: Floats) -> Floats:
-        """Bound E sum [(1 + gain_t) z_t + (1 + price) P_t] whatever the plans are."""
-        m, H, share = self.matching, self.most_entropy, stability_share(self.matching.c)
-        most, middle = max(m.gain, m.least), math.sqrt(m.least * max(m.gain, m.least))
+        """Bound the weighted E sum [(1 + gain_t) z_t + (1 + price) P_t], over W_T, whatever the plans are."""
         prices = self.prices(horizons)
-        plain = 2.0 * _factor(share * middle) * H / middle + share * H
-        matched = 2.0 * most * _factor(share * most) * H + most * most * share * H
-        spent = np.sqrt(self.variance * (horizons + prices))
-        return np.asarray((math.sqrt(plain) + math.sqrt(matched)) * spent + (1.0 + m.price) * prices)
+        rounds = weighted_rounds(horizons, self.matching.recency, power=2.0)
+        spent = np.sqrt(self.variance * (rounds + prices) * self.most_entropy * self.undecided_scale)
+        return np.asarray(spent + (1.0 + self.matching.price) * prices)
 
     def decided(self, horizons: Floats, misses: Floats) -> Floats:
-        """Bound the same for a given Q."""
-        m, H, others = self.matching, self.most_entropy, self.n_arms - 1.0
-        moved = (1.0 + 2.0 / self.first) / SHARE
-        growth, fall = moved * entropy_growth(m.c), moved * entropy_fall(m.c)
-        levels = np.ceil(np.log2(np.maximum(horizons, 2.0)))
-        scale = 2.0 * self.variance * stability_factor(SMALL_STEPS) * math.sqrt(self.rarity) * 2.0 * math.sqrt(others)
-        lag = 1.0 + math.sqrt(1.0 + m.least * stability_share(m.c) * fall)
-        stability = lag * np.sqrt(growth * scale / m.least * 4.0 * levels * misses)
-        rest = lag * math.sqrt(2.0 * self.variance * H / m.least)
-        most = 1.0 + max(m.gain, m.least)
-        return np.asarray(
-            most * (stability + rest) + (1.0 + m.price) * self._prices_of(levels, misses, growth, horizons)
-        )
+        """Bound the same without weights, for a given Q."""
+        prices = self.prices_of(horizons, misses)
+        seen = np.minimum(2.0 * misses, misses + prices)
+        stability = np.min([self._stability_of(horizons, seen, depth) for depth in DEPTHS], axis=0)
+        return np.asarray(stability + (1.0 + self.matching.price) * prices)
 
-    def _prices_of(self, levels: Floats, misses: Floats, growth: float, horizons: Floats) -> Floats:
-        """Bound X for a given Q; what uncovered plays do to entropy is itself bounded by X."""
-        H, u, price = self.most_entropy, self.covering.curved, self.matching.price
-        doublings = 3.0 * math.log2(max(self.covered_from / self.first, 1.0)) + 1.0
-        few = self.covering.dearest * doublings + 1.0 / (1.0 - 2.0 ** (-2.0 / 3.0))
-        fixed = self.early_prices + few + 9.6 * (2.0 * u * H * H / price**2) ** (1.0 / 3.0)
-        found = self.prices(horizons)
+    def _stability_of(self, horizons: Floats, seen: Floats, depth: float) -> Floats:
+        """Bound E sum (1 + gain_t) z_t without weights, for a given E sum_t sum_x g (1 - max q_t) (1 + P_t)."""
+        m, share, growth = self.matching, stability_share(self.matching.c), self.growth
+        slope = 2.0 * _factor(m.least * share / growth) * growth / m.least + share
+        levels, lowest = self.classes(horizons, depth)
+        half = self.variance * stability_factor(SMALL_STEPS) * math.sqrt(self.rarity) * 2.0 * math.sqrt(self.n_arms - 1)
+        squares = np.cumsum(self._weights(np.arange(levels.max())) ** 2)[levels.astype(int) - 1]
+        in_classes = np.sqrt(squares * slope * 2.0 * half * seen)
+        rest = self._weights(levels) * np.sqrt(slope * lowest * 2.0 * self.variance * horizons)
+        return np.asarray(np.sqrt(1.0 + 0.5 * self.fades(horizons)) * (in_classes + rest))
+
+    def _weights(self, classes: Floats) -> Floats:
+        """Return the most that 1 + gain_t can be after a covered step in rounds with h_t <= H 2^-j."""
+        m = self.matching
+        return 1.0 + np.maximum(m.gain * np.minimum(1.0, self.growth * 2.0**-classes) ** 2, m.least)
+
+    def classes(self, horizons: Floats, depth: float) -> tuple[Floats, Floats]:
+        """Return J, and the entropy below which all rounds are one class: H T^-depth, but not what is rounding."""
+        lowest = np.maximum(self.most_entropy * horizons**-depth, self.sure)
+        return np.ceil(np.log2(np.maximum(self.most_entropy / lowest, 2.0))), lowest
+
+    def fades(self, horizons: Floats) -> Floats:
+        """F = a (1 + log T), at least the sum of a/t over rounds before T."""
+        return np.asarray(self.matching.recency * (1.0 + np.log(horizons)))
+
+    def prices_of(self, horizons: Floats, misses: Floats) -> Floats:
+        """Bound X without weights, for a given Q; what uncovered plays do to entropy is itself bounded by X."""
+        H, u, price, F = self.most_entropy, self.covering.curved, self.matching.price, self.fades(horizons)
+        found = faded(self.prices, horizons, self.matching.recency)
+        scale = IN_CLASS * np.cbrt((1.0 + F / math.sqrt(3.0)) ** 2 * 2.0 * u / price**2)
+        fixed = (1.0 + F) * self.early_prices + (1.0 + 2.0 * F) * DOUBLING
         for _ in range(INNER):
-            after = 8.0 * growth**2 * (self.n_arms - 1.0) * misses
+            after = 8.0 * self.growth**2 * (self.n_arms - 1.0) * misses
             after = after + 4.0 * H * H / (self.matching.c * self.covered_from) * found
-            found = np.minimum(found, fixed + 9.6 * np.cbrt(levels**2 * 2.0 * u * after / price**2))
+            for levels, lowest in (self.classes(horizons, depth) for depth in DEPTHS):
+                late = np.cbrt(lowest**2 * horizons) + np.cbrt(4.0 * levels**2 * after)
+                found = np.minimum(found, fixed + scale * late)
         return found
-
-    def regret(self, spent: Floats) -> Floats:
-        """Bound the regret by what was spent."""
-        return np.asarray(spent + 2.0 * self.most_entropy * self.first)
 
 
 def _factor(x: float) -> float:
@@ -136,38 +170,59 @@ def _factor(x: float) -> float:
     return 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * x))
 
 
+def least_rate(m: Matching) -> float:
+    """Return the least g/(h (1 + g)) over h in (0, 1], g = max{gain h^2, least}: (1 + gain_t) z_t raises beta by it.
+
+    >>> least_rate(Matching(gain=1.0, least=1.0))
+    0.5
+    """
+    turn = math.sqrt(min(m.least / m.gain, 1.0))
+    most = max(m.gain, m.least)
+    return min(m.least / (turn * (1.0 + m.least)), most / (1.0 + most))
+
+
+def weighted_rounds(horizons: Floats, recency: float, *, power: float) -> Floats:
+    """Return T_p = (T + p a)/(1 + p a), which bounds sum_t W_t^p/W_T^p for p = 1, 2, 3, W_{t+1} = W_t (t + a)/t.
+
+    >>> weighted_rounds(np.array([1.0, 10.0]), 0.5, power=2.0).tolist()
+    [1.0, 5.5]
+    """
+    return np.asarray((horizons + power * recency) / (1.0 + power * recency))
+
+
 def adversarial(rates: MatchedRates, horizons: Floats) -> Floats:
     """Bound the regret whatever the losses are."""
-    return faded(rates, horizons, lambda plain, T: plain.regret(plain.undecided(T)))
+
+    def weighted(T: Floats) -> Floats:
+        return np.asarray(rates.undecided(T) + rates.most_entropy * rates.first)
+
+    return faded(weighted, horizons, rates.matching.recency)
 
 
 def self_bounding(
     rates: MatchedRates, horizons: Floats, *, gap: float, margin: float = math.inf, corruption: float = 0.0
 ) -> Floats:
     """Bound it where gaps are at least Delta_*, or have a margin, but for a corruption C."""
-
-    def bound(plain: MatchedRates, T: Floats) -> Floats:
-        regret = plain.regret(plain.undecided(T))
-        for _ in range(ITERATIONS):
-            needed = 2.0 * (regret + corruption) / (gap * T)
-            misses = T * np.minimum(margin_mean(needed, margin), 1.0)
-            regret = np.minimum(regret, plain.regret(plain.decided(T, misses)))
-        return regret
-
-    return faded(rates, horizons, bound)
+    T = np.asarray(horizons, dtype=float)
+    regret = adversarial(rates, T)
+    start = rates.most_entropy * rates.first * (1.0 + rates.fades(T))
+    for _ in range(ITERATIONS):
+        needed = 2.0 * (regret + corruption) / (gap * T)
+        misses = T * np.minimum(margin_mean(needed, margin), 1.0)
+        regret = np.minimum(regret, rates.decided(T, misses) + start)
+    return regret
 
 
-def faded(rates: MatchedRates, horizons: Floats, bound: Bounding) -> Floats:
-    """Return Psi(T) + sum_{t < T} a/(t + a) Psi(t), Psi the bound without fading, which does not fall with t."""
-    a = rates.matching.recency
-    plain = replace(rates, matching=replace(rates.matching, recency=0.0))
-    found = bound(plain, np.asarray(horizons, dtype=float))
+def faded(bound: Callable[[Floats], Floats], horizons: Floats, recency: float) -> Floats:
+    """Return Psi(T) + sum_{t < T} a/(t + a) Psi(t), for a Psi that does not fall with t."""
+    a, T = recency, np.asarray(horizons, dtype=float)
+    found = bound(T)
     if a == 0.0:
         return found
-    rounds = np.unique(np.ceil(RATIO ** np.arange(1.0 + math.ceil(math.log(max(float(np.max(horizons)), 2.0), RATIO)))))
-    psi = bound(plain, rounds)
+    rounds = np.unique(np.ceil(RATIO ** np.arange(1.0 + math.ceil(math.log(max(float(np.max(T)), 2.0), RATIO)))))
+    psi = bound(rounds)
     weights = a * np.log((rounds[1:] - 1.0 + a) / (rounds[:-1] - 1.0 + a))
     sums = np.concatenate([[0.0], np.cumsum(weights * psi[1:])])
-    places = np.searchsorted(rounds, horizons, side="right") - 1
-    last = a * np.log((np.asarray(horizons) - 1.0 + a) / (rounds[places] - 1.0 + a))
+    places = np.searchsorted(rounds, T, side="right") - 1
+    last = a * np.log((T - 1.0 + a) / (rounds[places] - 1.0 + a))
     return np.asarray(found + sums[places] + last * found)

@@ -74,17 +74,20 @@ def tsallis_bounds(facts: Facts) -> list[Bound]:
 
 def matched_bounds(facts: Facts) -> list[Bound]:
     """Our theorem for the matched tuning."""
+    rates = matched_rates(facts)
     form = (
-        "(d sqrt(K L) log T)^((1+beta)/(2+beta)) Delta_*^(-beta/(2+beta)) T^(1/(2+beta)) without corruption; "
+        "(F d sqrt(K L) log T)^((1+beta)/(2+beta)) Delta_*^(-beta/(2+beta)) T^(1/(2+beta))) without corruption; "
         "exploration adds lower powers of T"
         if math.isfinite(facts.margin)
-        else "D + sqrt(C D) + E + (C E^2)^(1/3), D = d sqrt(K L) log(T)/Delta_*, E = sqrt(K L/(lambda Delta_*)) log T"
+        else "D + sqrt(C D) + E + (C E^2)^(1/3)), D = F d sqrt(K L) log(T)/Delta_*, "
+        "E = F sqrt(K L/(lambda Delta_*)) log T"
     )
+    fading = f"F = 1 + {rates.matching.recency:g} log T for fading"
     stated = [
         ("ours", "R_T = O(sqrt(d sqrt(K) T) + (K L T/lambda)^(1/3) + sqrt(K L/lambda))"),
-        ("ours", f"R_T = O({form})"),
+        ("ours", f"R_T = O({form}; {fading}"),
     ]
-    return _in_regimes(facts, "LC-Tsallis-INF, matched", matched, matched_rates(facts), stated, FEEDBACK)
+    return _in_regimes(facts, "LC-Tsallis-INF, matched", matched, rates, stated, FEEDBACK)
 
 
 def shannon_bounds(facts: Facts) -> list[Bound]:

@@ -11,7 +11,6 @@ from bothworlds.theory.lemmas.margin import (
 from bothworlds.theory.lemmas.matching import (
     centred,
     centring,
-    entropy_fall,
     entropy_growth,
     linear_cost,
     stability_cost,
@@ -31,7 +30,6 @@ from bothworlds.theory.lemmas.stability import (
 __all__ = [
     "centred",
     "centring",
-    "entropy_fall",
     "entropy_growth",
     "entropy_sum_bound",
     "estimate_bound",
