@@ -90,7 +90,7 @@ class Policy:
             self._refresh()
         apart_after_fork(self)
 
-    # Python finds up to 30 attributes of an object faster than more: what is seldom asked for is a property.
+    # Python finds up to 29 attributes of an object faster than more: what is seldom asked for is a property.
     @property
     def algorithm(self) -> object:
         """The algorithm in progress."""
@@ -115,7 +115,7 @@ class Policy:
         self._plan: Plan | None = None
         self._has_baseline = machine.text.has_baseline
         self._carried = machine.carried
-        self._direction, self._baseline = (np.zeros(count) for count in self._carried)
+        self._baseline = np.zeros(self._carried[1])
         self._mark = footing.mark
         self._holdout = footing.holdout_with(self._secret)
 
@@ -517,7 +517,7 @@ class Policy:
             fed = self._entries.feed(*memory, losses, *columns)
             if fed < len(batch):
                 self._accept(DAMAGED, batch[fed])
-            nothing = 0, 0, 0.0, 1.0, self._direction, self._baseline
+            nothing = 0, 0, 0.0, 1.0, np.zeros(self._carried[0]), self._baseline
             self._accept(self._entries.step(*memory, False, False, True, *nothing), batch[-1], count=len(batch))
             return
         for i, (made, loss) in enumerate(zip(batch, losses.tolist(), strict=True), start=1):
@@ -570,7 +570,7 @@ class Policy:
 
     def _refresh(self) -> None:
         """Compute the plan from what is learnt."""
-        nothing = 0, 0, 0.0, 1.0, self._direction, self._baseline
+        nothing = 0, 0, 0.0, 1.0, np.zeros(self._carried[0]), self._baseline
         self._accept(self._entries.step(*self._body, self._side, True, False, True, *nothing), count=0)
 
     def _accept(self, status: int, made: Decision | None = None, *, count: int = 1) -> None:
