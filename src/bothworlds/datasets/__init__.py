@@ -2,6 +2,6 @@
 
 from bothworlds.datasets.purchases import Order, Purchases, ketchup, tuna, yogurt
 from bothworlds.datasets.rounds import Rounds
-from bothworlds.datasets.zozo import zozo
+from bothworlds.datasets.shop import zozo
 
 __all__ = ["Order", "Purchases", "Rounds", "ketchup", "tuna", "yogurt", "zozo"]

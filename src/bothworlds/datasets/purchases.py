@@ -1,5 +1,6 @@
 """Purchases of households: which brand to recommend, where what was bought tells what any would have earned."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
@@ -16,7 +17,7 @@ from bothworlds.problem.checks import whole
 Order: TypeAlias = Literal["shuffled", "by household", "by purchase number"]
 SALE = 0.9  # of the median price: below, a brand is on sale
 NOTHING = "nothing"  # bought before
-RARE = 3  # contexts that the sample has less often are put together
+RARE = 3  # contexts that the sample has less often, or the rarest if there are none, are put together
 SOURCE = "R package Ecdat (Croissant and Graves), data set {name}, as the Python package pydataset 0.2 carries it"
 LICENCE = "Ecdat: GPL-2 or later; pydataset: MIT. Read from the installed package, never copied"
 
@@ -169,8 +170,9 @@ def _problem(sales: Bools, last: Ints, brands: tuple[str, ...], sample: int) -> 
         sale, bought = row
         return [*(float(arm == brand) for brand in brands), float(arm in sale.split("+")), float(arm == bought)]
 
+    rare = max(RARE, min(Counter(rows[:sample]).values()) + 1) / sample
     problem = Problem.from_sample(
-        rows[:sample], arms=brands, features=features, other="other", rare=RARE / sample, reward_range=(0, 1)
+        rows[:sample], arms=brands, features=features, other="other", rare=rare, reward_range=(0, 1)
     )
     return problem, np.array([problem.context_index(row) for row in rows], dtype=np.int64)
 

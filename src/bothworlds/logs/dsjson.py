@@ -46,8 +46,8 @@ def read_dsjson(
     path
         A file with one event a line.
     arm
-        Where in an arm's object its name stands, ``"i.id"`` say. Without it: ``_tag``, else ``arm``, else its number in
-        the list, from 1.
+        Where in an arm's object its name stands, ``"i.id"`` say. Without it: ``_tag``, else ``arm``, if they tell arms
+        apart, else its number in the list, from 1.
     context
         Which fields of ``c`` make the name of the context, joined by commas: ``("device", "user.hour")``. Without it
         all of them count, as a text of JSON; a field ``context`` alone is its own name.
@@ -168,13 +168,19 @@ def _arms_of(items: list[dict[str, Any]], arm: str | None) -> tuple[tuple[str, .
     """Return the names of the arms, and what else is said of each."""
     if arm is not None:
         return tuple(str(_at(item, arm)) for item in items), items
-    key = next((key for key in ("_tag", "arm") if all(isinstance(item.get(key), str) for item in items)), None)
+    key = next((key for key in ("_tag", "arm") if _tells_apart(items, key)), None)
     names = [str(number) if key is None else item[key] for number, item in enumerate(items, 1)]
     rest = [
         {name: value for name, value in item.items() if not (name in ("_tag", "arm") and value == own)}
         for item, own in zip(items, names, strict=True)
     ]
     return tuple(names), rest
+
+
+def _tells_apart(items: list[dict[str, Any]], key: str) -> bool:
+    """Tell whether each arm has a name there, and one of its own."""
+    names = [item.get(key) for item in items]
+    return all(isinstance(name, str) for name in names) and len(set(names)) == len(names)
 
 
 def _choice(event: dict[str, Any], count: int) -> tuple[int, tuple[float, ...]]:
