@@ -80,7 +80,7 @@ def centring(n_arms: int) -> float:
     |l - s| r is at most C times the largest |l| r, and attains it. A grid finds the maximum, a second one its digits.
 
     >>> round(centring(2), 3), round(centring(10), 3)
-    (1.333, 1.846)
+    (1.333, 1.849)
     """
     low, high = 0.0, 0.5
     for _ in range(3):
