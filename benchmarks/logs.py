@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import bothworlds as bw
 from bothworlds import environments as en
@@ -85,12 +86,9 @@ def measured(name: str, folder: str, count: int) -> None:
 
 def rehearsals(rounds: int = 300_000) -> None:
     world = en.stochastic(en.random_instance(contexts=10, arms=5, dimension=5, gap=0.2, seed=1))
-    algorithms = {
-        "adaptive": bw.LCTsallisINF(tuning="adaptive"),
-        "certified": bw.LCTsallisINF(tuning="certified"),
-        "LinUCB": bw.LinUCB(),
-    }
-    for label, algorithm in algorithms.items():
+    players: dict[str, Any] = {"adaptive": bw.Adaptive(), "certified": bw.Certified()}
+    algorithms = {label: bw.LCTsallisINF(tuning=tuning) for label, tuning in players.items()}
+    for label, algorithm in {**algorithms, "LinUCB": bw.LinUCB()}.items():
         bw.rehearse(world, algorithm, rounds=10)  # compiles
         began = time.process_time()
         log = bw.rehearse(world, algorithm, rounds=rounds)

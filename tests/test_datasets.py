@@ -1,7 +1,9 @@
 """Data sets: read from packages where they lie, as problems; small made-up ones stand in where a package is missing."""
 
 import csv
+import importlib
 import io
+import json
 import sys
 import tarfile
 from pathlib import Path
@@ -126,6 +128,22 @@ def test_the_real_ones(name: str, rows: int, best: int) -> None:
     found = MAKERS[name]()
     assert len(found) == rows
     assert np.bincount(found.bought).argmax() == best
+
+
+def test_the_tables_of_the_page_are_those_of_the_study() -> None:
+    study = importlib.import_module("purchases")
+    found = json.loads(study.DATA.read_text(encoding="utf-8"))
+    assert study.text(found) in study.PAGE.read_text(encoding="utf-8"), "python studies/purchases.py page"
+    assert set(found) == set(study.SETS)
+
+
+@pytest.mark.usefixtures("_made_package")
+def test_the_study_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    study = importlib.import_module("purchases")
+    monkeypatch.setattr(study, "DATA", tmp_path / "found.json")
+    monkeypatch.setattr(study, "PLAYERS", {"uniform": bw.FixedPolicy(), "always the first": bw.FixedPolicy()})
+    monkeypatch.setattr(study, "SETS", {"ketchup": lambda: datasets.ketchup(sample=150)})
+    assert "| by household | " in study.text(study.measure(["ketchup"], 2))
 
 
 def made_zozo(folder: Path) -> None:

@@ -133,7 +133,7 @@ def rehearse(
         An environment, or the rounds of a data set (`Rounds`).
     algorithm
         One with a method ``machine`` runs as compiled kernel text; anything else with ``start(problem, rng=...)`` runs
-        in Python, slowly. On `Rounds`, every algorithm does so, with some 30,000 rounds a second.
+        in Python, slowly. On `Rounds`, every algorithm does so, 10,000 to 20,000 rounds a second.
     rounds
         How many; all of them, if the world has an end.
     rng
