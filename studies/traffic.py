@@ -176,7 +176,7 @@ def chart_of(paths: dict[str, list[Seen]], rounds: int, alarm: float) -> Chart:
         found = paths[law]
         x = np.array(found[0].rounds, dtype=np.float64)
         least, largest = (np.mean([getattr(path, part) for path in found], axis=0) for part in ("least", "largest"))
-        style = Style(number, "")
+        style = Style((0, 1, 3)[number], "")
         lines.append(Line(label=law, number=number, style=style, x=x, y=(least + largest) / 2, low=least, high=largest))
     return Chart(
         name="fourfold",

@@ -270,6 +270,31 @@ def test_files_in_between_change_nothing(steps: list[str], seed: int) -> None:
         assert versions.setdefault(policy.version, policy.digest) == policy.digest  # one version, one plan
 
 
+def test_after_a_crash_decisions_are_those_of_their_own_law() -> None:
+    """Versions begin again where the file was saved; marks say which law a decision was taken under."""
+    policy = start()
+    policy.save("policy.npz")
+    play(policy, 4)
+    earlier = policy.act(1)  # version 4 under the first law, lost with its process
+    policy.change_probabilities(LAW)
+    later = policy.act(1)  # under a law that no file knows
+    policy = bw.load("policy.npz", interpreted=True)
+    policy.change_probabilities(LAW[::-1])  # version 1
+    now = policy._checked(earlier)
+    assert now is not None
+    z = policy._machine.known.z[1, earlier.arm]
+    first = start()._machine.known.z[1, earlier.arm]
+    assert z @ now.direction == pytest.approx(first @ earlier.direction)
+    policy.update(earlier, loss=0.5)
+    with pytest.raises(ValueError, match="under a law of contexts, that this policy does not know"):
+        policy.update(later, loss=0.5)
+    policy.change_probabilities(LAW)  # now it does: the same problem has the same coordinates
+    policy.update(later, loss=0.5)
+    assert policy.updates == 2
+    old = bw.Decision.from_dict({n: v for n, v in policy.act(0).to_dict().items() if n != "footing"})
+    policy.update(old, loss=0.5)
+
+
 def test_contexts_that_are_not_listed_have_no_law() -> None:
     problem = bw.SampledProblem(lambda rng: rng.uniform(), lambda x: [[1.0, x], [1.0, -x]], samples=100)
     policy: Any = bw.RealFTRL(horizon=1000, covariance="reservoir").start(problem, rng=7)

@@ -29,7 +29,7 @@ LAWS = st.sampled_from([(0.1, 0.5, 0.3, 0.1), (0.25, 0.25, 0.25, 0.25), (0.05, 0
 class Model:
     """What one owner should know: which ids were answered or closed, and what was learnt in which order.
 
-    ``learnt`` has decisions with their loss and how many laws went before them, and laws of contexts.
+    ``learnt`` has decisions with their loss, and laws of contexts.
     """
 
     over: set[str] = field(default_factory=set)
@@ -38,11 +38,7 @@ class Model:
 
     @property
     def taken(self) -> list[tuple[Any, ...]]:
-        return [event for event in self.learnt if len(event) == 3]
-
-    @property
-    def laws(self) -> int:
-        return len(self.learnt) - len(self.taken)
+        return [event for event in self.learnt if len(event) == 2]
 
 
 @dataclass
@@ -87,8 +83,7 @@ class Owners(RuleBasedStateMachine):
     @rule(owner=owners, ways=st.lists(st.sampled_from(WAYS), min_size=2, max_size=6), target=decisions)
     def decide(self, owner: Owner, ways: list[str]) -> Any:
         """In a round, by a plan, or under an id that is given, perhaps again."""
-        laws = owner.model.laws
-        return multiple(*((owner, self.decide_one(owner, i % 4, way), laws) for i, way in enumerate(ways)))
+        return multiple(*((owner, self.decide_one(owner, i % 4, way)) for i, way in enumerate(ways)))
 
     def decide_one(self, owner: Owner, x: int, way: str) -> bw.Decision:
         policy = owner.policy
@@ -113,10 +108,9 @@ class Owners(RuleBasedStateMachine):
     def reward(self, pairs: list[Any], loss: float) -> None:
         """Soon, late, twice, after a restart, or of decisions that were lost."""
         for pair in pairs:
-            owner, made, laws = pair
-            self.reward_one(owner, made, laws, loss)
+            self.reward_one(pair[0], pair[1], loss)
 
-    def reward_one(self, owner: Owner, made: bw.Decision, laws: int, loss: float) -> None:
+    def reward_one(self, owner: Owner, made: bw.Decision, loss: float) -> None:
         made = bw.Decision.from_dict(json.loads(json.dumps(made.to_dict())))
         new = made.id not in owner.model.over
         assert owner.policy.takes(made) == new
@@ -125,7 +119,7 @@ class Owners(RuleBasedStateMachine):
             owner.model.over.add(made.id)
             owner.model.answers += 1
             if not made.holdout:
-                owner.model.learnt.append((made, loss, laws))
+                owner.model.learnt.append((made, loss))
         else:
             with pytest.raises(ValueError, match="each decision takes feedback once"):
                 owner.policy.update(made, loss=loss)
@@ -177,18 +171,15 @@ class Owners(RuleBasedStateMachine):
             assert sum(tally.tables().answered.sum() for tally in tallies) == model.answers
 
     def teardown(self) -> None:
+        self.folder.cleanup()
         for owner in self.all:
-            again = ALGORITHM.start(PROBLEM, rng=1, interpreted=True)
-            began = [0]
+            again = ALGORITHM.start(PROBLEM, rng=1, interpreted=True, holdout=0.2)
             for event in owner.model.learnt:
                 if len(event) == 1:
                     again.change_probabilities(event[0])
-                    began.append(again.version)
                 else:
-                    made, loss, laws = event
-                    again.learn([made._replace(policy=again.name, version=began[laws])], loss=[loss])
+                    again.learn([event[0]._replace(policy=again.name)], loss=[event[1]])
             assert learnt_by(again) == learnt_by(owner.policy)
-        self.folder.cleanup()
 
 
 def learnt_by(policy: bw.Policy) -> dict[str, bytes]:

@@ -37,6 +37,8 @@ class Decision(NamedTuple):
     holdout
         Whether it was taken apart from the policy, uniformly among the arms offered (``start(..., holdout=...)``); its
         feedback is counted and not learnt, and it carries no direction.
+    footing
+        A mark of the problem, law and algorithm it was taken with: what it carries are numbers in their coordinates.
     """
 
     round: int
@@ -51,6 +53,7 @@ class Decision(NamedTuple):
     source: str
     version: int
     holdout: bool = False
+    footing: str = ""
 
     @property
     def id(self) -> str:
@@ -78,6 +81,7 @@ class Decision(NamedTuple):
             "policy": self.policy,
             "version": self.version,
             "holdout": self.holdout,
+            "footing": self.footing,
         }
 
     @classmethod
@@ -87,7 +91,7 @@ class Decision(NamedTuple):
         A line without an id, as it was written before there were ids, is that of its policy's first life; one without
         the mark was not held out.
         """
-        later = ("source", "version", "holdout")
+        later = ("source", "version", "holdout", "footing")
         missing = [name for name in cls._fields if name not in values and name not in later]
         if missing:
             raise ValueError(f"not a decision: {', '.join(missing)} missing in {sorted(values)}")
@@ -105,6 +109,7 @@ class Decision(NamedTuple):
             source=source_of(str(values.get("id", id_of(MADE + policy, number))), number),
             version=int(values.get("version", 0)),
             holdout=bool(values.get("holdout", False)),
+            footing=str(values.get("footing", "")),
         )
 
 

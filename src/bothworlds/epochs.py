@@ -22,7 +22,7 @@ HASH = 8  # bytes
 
 
 class Epoch(NamedTuple):
-    """A time with one problem: the version of its first plan, names, g, and what its decisions carry.
+    """A time with one problem: the version of its first plan, names, g, what its decisions carry, and their mark.
 
     ``matrix`` maps its coordinates to those of today, v -> v @ matrix; it is empty where decisions carry no vectors.
     """
@@ -33,6 +33,7 @@ class Epoch(NamedTuple):
     probabilities: Floats
     carried: tuple[int, int]
     matrix: Floats
+    footing: str
 
     def context_index(self, context: Any) -> int:
         """Return the index that a context had by its name."""
@@ -50,9 +51,15 @@ class History:
     began: int = 0
     gone: Mapping[bytes, bytes] = field(default_factory=dict)
 
-    def epoch_of(self, version: int) -> Epoch:
-        """Return the epoch that is over of a version before the present one began."""
-        return [epoch for epoch in self.epochs if epoch.began <= version][-1]
+    def epoch_of(self, version: int, footing: str) -> Epoch:
+        """Return the epoch that is over in which a decision was taken, by its mark; without one, by its version."""
+        found = [epoch for epoch in self.epochs if (epoch.footing == footing if footing else epoch.began <= version)]
+        if not found:
+            raise ValueError(
+                "a decision was taken on a problem, or under a law of contexts, that this policy does not know: it was "
+                "changed after its file was saved, and lost. Load a newer file, or close the decision with expire"
+            )
+        return found[-1]
 
     def check_names(self, problem: Problem, new: Bools) -> None:
         """Refuse a pair that comes back with other features than it went with."""
@@ -65,12 +72,20 @@ class History:
                 )
 
     def after(
-        self, old: Problem, new: Problem, change: Change, *, carried: tuple[int, int], linear: bool, began: int
+        self,
+        old: Problem,
+        new: Problem,
+        change: Change,
+        *,
+        carried: tuple[int, int],
+        linear: bool,
+        began: int,
+        footing: str,
     ) -> "History":
         """Return the history after a change of the problem, with which an epoch begins."""
         self.check_names(new, change.new)
         matrix = change.matrix if linear else np.zeros((0, 0))
-        over = Epoch(self.began, old.contexts, old.arms, old.probabilities, carried, matrix)
+        over = Epoch(self.began, old.contexts, old.arms, old.probabilities, carried, matrix, footing)
         epochs = self.epochs
         if linear and not change.is_identity:
             epochs = tuple(epoch._replace(matrix=epoch.matrix @ matrix) for epoch in self.epochs)
@@ -79,7 +94,7 @@ class History:
 
     def today(self, made: Decision, problem: Problem) -> Decision | None:
         """Return a decision of an earlier epoch as one of today's problem, or None if its pair is gone."""
-        epoch = self.epoch_of(made.version)
+        epoch = self.epoch_of(made.version, made.footing)
         if not _is_of(made, epoch):
             raise ValueError(
                 f"{word_of(made)}: damaged, or not of version {made.version}: names, direction or baseline do not fit"
@@ -99,7 +114,7 @@ class History:
 
     def header(self) -> dict[str, Any]:
         """Return what a file's header keeps."""
-        told = [[epoch.began, epoch.contexts, epoch.arms, epoch.carried] for epoch in self.epochs]
+        told = [[epoch.began, epoch.contexts, epoch.arms, epoch.carried, epoch.footing] for epoch in self.epochs]
         return {"began": self.began, "epochs": told} if told else {}
 
     def arrays(self) -> dict[str, Any]:
@@ -115,10 +130,12 @@ class History:
     def restore(cls, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> Self:
         """Rebuild from a file; one without epochs is of a policy whose problem never changed."""
         epochs = []
-        for i, (began, contexts, arms, carried) in enumerate(header.get("epochs", [])):
+        for i, (began, contexts, arms, carried, footing) in enumerate(header.get("epochs", [])):
             parts = (arrays[f"epoch.{i}.{name}"] for name in ("probabilities", "matrix"))
             length, further = carried
-            epochs.append(Epoch(began, tuple(contexts), tuple(arms), next(parts), (length, further), next(parts)))
+            epochs.append(
+                Epoch(began, tuple(contexts), tuple(arms), next(parts), (length, further), next(parts), footing)
+            )
         gone = {row[:HASH].tobytes(): row[HASH:].tobytes() for row in arrays.get("gone", ())}
         return cls(epochs=tuple(epochs), began=header.get("began", 0), gone=gone)
 

@@ -23,6 +23,7 @@ from bothworlds.problem import Problem
 from bothworlds.problem.rows import from_header, header_of
 
 FRAME = "frame"
+MARK = 12  # letters of a fingerprint, 48 bits
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -99,7 +100,12 @@ class Footing:
 
     def holdout_with(self, secret: str) -> Holdout | None:
         """Return what decides which decisions are held out, if any are."""
-        return Holdout(self.problem, self.holdout, secret) if self.holdout else None
+        return Holdout(self.problem, self.holdout, secret, self.mark) if self.holdout else None
+
+    @cached_property
+    def mark(self) -> str:
+        """What decisions carry of the fingerprint: its beginning, whatever is held out."""
+        return (replace(self, holdout=0.0) if self.holdout else self).fingerprint[:MARK]
 
     def scratch(self) -> tuple[Floats, Floats]:
         """Return scratch space, core and rows, that no other thread has."""

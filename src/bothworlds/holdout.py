@@ -31,10 +31,10 @@ class Holdout:
     0.5
     """
 
-    def __init__(self, problem: Problem, share: float, secret: str) -> None:
+    def __init__(self, problem: Problem, share: float, secret: str, footing: str = "") -> None:
         self._keyed = hashlib.blake2b(digest_size=16, key=bytes.fromhex(secret), person=b"bothworlds-hold")
         self._limit = math.ceil(share * 2**64)
-        self._problem = problem
+        self._problem, self._footing = problem, footing
         self._offered = [np.flatnonzero(row).tolist() for row in problem.available]
 
     def decided(self, policy: str, x: int, source: str, number: int, version: int) -> Decision | None:
@@ -47,7 +47,7 @@ class Holdout:
         problem, offered = self._problem, self._offered[x]
         arm = offered[((made & (2**64 - 1)) * len(offered)) >> 64]
         seen = number, x, problem.contexts[x], arm, problem.arms[arm], 1.0 / len(offered)
-        return decision_of((*seen, NOTHING, None, policy, source, version, True))
+        return decision_of((*seen, NOTHING, None, policy, source, version, True, self._footing))
 
 
 def drawn_as(source: str, number: int) -> str:

@@ -130,7 +130,7 @@ class Plan:
         arm = footing.entries.decide(*memory, x, *self._lots.drawn(id_of(source, number)), direction, baseline)
         carried = direction, baseline if footing.has_baseline else None
         seen = number, x, problem.contexts[x], arm, problem.arms[arm], self._table.item(x, arm)
-        return decision_of((*seen, *carried, self.policy, source, self.version, False))
+        return decision_of((*seen, *carried, self.policy, source, self.version, False, footing.mark))
 
     def save(self, path: str | Path, *, frame: bool = True) -> None:
         """Write the plan to an .npz file, from which any number of processes can decide (`load_plan`).

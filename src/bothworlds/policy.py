@@ -90,10 +90,19 @@ class Policy:
             self._refresh()
         apart_after_fork(self)
 
+    # Python finds up to 29 attributes of an object faster than more: what is seldom asked for is a property.
+    @property
+    def algorithm(self) -> object:
+        """The algorithm in progress."""
+        return self._footing.algorithm
+
+    @property
+    def _machine(self) -> Machine:
+        return self._footing.machine
+
     def _stand_on(self, footing: Footing) -> None:
         """Take problem, algorithm and kernel text, with both memories as they begin."""
-        self._footing, self._machine = footing, footing.machine
-        self.algorithm, self.problem = footing.algorithm, footing.problem
+        self._footing, self.problem = footing, footing.problem
         machine, problem, key = footing.machine, footing.problem, self._key
         self._entries = footing.entries
         self._body = body_of(machine, key)
@@ -106,8 +115,8 @@ class Policy:
         self._plan: Plan | None = None
         self._has_baseline = machine.text.has_baseline
         self._carried = machine.carried
-        self._direction, self._baseline = (np.zeros(count) for count in self._carried)
-        self._shapes = self._direction.shape, self._baseline.shape
+        self._baseline = np.zeros(self._carried[1])
+        self._mark = footing.mark
         self._holdout = footing.holdout_with(self._secret)
 
     @classmethod
@@ -260,7 +269,13 @@ class Policy:
             beliefs = beliefs_of(old.machine, self.algorithm)
             change = change_of(pairs_of(old.problem, old.machine), pairs_of(problem, new.machine))
             history = self._history.after(
-                old.problem, problem, change, carried=old.carried, linear=beliefs.linear, began=self._version + 1
+                old.problem,
+                problem,
+                change,
+                carried=old.carried,
+                linear=beliefs.linear,
+                began=self._version + 1,
+                footing=old.mark,
             )
             begun = carried_over(old.machine, learnt, new.machine, beliefs, change, trust=trust)
             self._stand_on(new)
@@ -315,9 +330,14 @@ class Policy:
         self.change_probabilities(seen.probabilities)
         return seen
 
-    def listing(self, version: int) -> Problem | Epoch:
-        """Return names of contexts and arms as they were when a version decided, for rows of a log."""
-        return self.problem if version >= self._history.began else self._history.epoch_of(version)
+    def _is_late(self, made: Any) -> bool:
+        """Tell whether a decision or a row was of another problem, by its mark; without one, by its version."""
+        return bool(made.footing) or made.version < self._history.began
+
+    def listing(self, row: Any) -> Problem | Epoch:
+        """Return names of contexts and arms as they were when a row of a log was decided."""
+        late = row.footing != self._mark and self._is_late(row)
+        return self._history.epoch_of(row.version, row.footing or "") if late else self.problem
 
     def __reduce__(self) -> Any:
         raise TypeError(
@@ -371,7 +391,7 @@ class Policy:
             pi = self._tables[side]
             propensity = pi.item(x // WIDTH, arm, x % WIDTH) if self._blocked else pi.item(x, arm)
             seen = number, x, self._contexts[x], arm, self._arms[arm], propensity
-            return decision_of((*seen, direction, baseline, self.name, self._life, self._version, False))
+            return decision_of((*seen, direction, baseline, self.name, self._life, self._version, False, self._mark))
         finally:
             self._lock.release()
 
@@ -435,43 +455,53 @@ class Policy:
             return
         losses = checked_losses(given, is_reward=is_reward, reward_range=self.problem.reward_range)
         with self._lock:
-            late = min(made.version for made in batch) < self._history.began
+            late = {made.footing for made in batch} != {self._mark}
             now = [self._checked(made, once=once) for made in batch] if late else batch
-            taught = [made for made in now if made is not None and not made.holdout]
+            whole = not late and True not in [made.holdout for made in batch]
+            heard = [] if whole else [made is not None and not made.holdout for made in now]
+            taught = batch if whole else [made for made in now if made is not None and not made.holdout]
             columns = self._columns(taught)
-            sure = once and columns is not None and len(taught) == len(batch)
+            sure = once and whole and columns is not None
             if not late and not (sure and {made.policy for made in batch} == {self.name}):
                 for made in batch:
                     self._checked(made, once=once)
             if not once and len({(made.source, made.round) for made in batch}) < len(batch):
                 raise ValueError("a decision stands twice in the batch; each takes feedback once")
             if taught:
-                heard = [made is not None and not made.holdout for made in now]
-                self._feed(taught, losses[np.array(heard)], columns)
-            self._close_all(batch, now, losses, once=once)
+                self._feed(taught, losses if whole else losses[np.array(heard)], columns)
+            if once:
+                self._count_all(now, losses, columns if whole else None)
+            else:
+                for made, present, loss in zip(batch, now, losses.tolist(), strict=True):
+                    self._close(made, present, loss)
 
     def _close(self, made: Decision, now: Decision | None, loss: float) -> None:
         """Note that a decision was answered, and count it as one of the present problem."""
-        strange = made.source != self._life and not self._ledger.counted(made)
         if made.source == self._life:
             self._rounds.close(made.round)
+            counted = True
         else:
+            counted = self._ledger.counted(made)
             self._ledger.close(made)
-        if now is not None:
-            x, arm, tally = now.context, now.arm, self._counts.held if now.holdout else self._counts.own
-            tally.decided[x][arm] += strange
-            tally.answered[x][arm] += 1
-            tally.losses[x][arm] += loss
-
-    def _close_all(self, batch: list[Decision], now: Sequence[Decision | None], losses: Floats, *, once: bool) -> None:
-        """Note that decisions were answered, unless that is known elsewhere, and count them."""
-        if not once:
-            for made, present, loss in zip(batch, now, losses.tolist(), strict=True):
-                self._close(made, present, loss)
+        if now is None:
             return
-        life, counted = self._life, self._ledger.counted
-        strange = [made.source != life and not counted(made) for made in batch]
-        self._counts.answer_all(now, losses, strange)
+        x, arm, tally = now.context, now.arm, self._counts.held if now.holdout else self._counts.own
+        tally.answered[x][arm] += 1
+        tally.losses[x][arm] += loss
+        if not counted:
+            tally.decided[x][arm] += 1
+
+    def _count_all(self, now: Sequence[Decision | None], losses: Floats, columns: Any) -> None:
+        """Count decisions of a batch that was answered; the columns have contexts and arms of all."""
+        counted, here = self._ledger.counted, [made for made in now if made is not None]
+        strange = None
+        if {made.source for made in here} != {self._life}:
+            strange = np.array([not counted(made) for made in here], dtype=np.float64)
+        if columns is not None:
+            self._counts.own.answer_all(columns[0], columns[1], losses, strange)
+            return
+        heard = np.array([made is not None for made in now], dtype=bool)
+        self._counts.answer_all(here, losses[heard], strange)
 
     def _columns(self, batch: list[Decision]) -> Any:
         """Return a batch as columns, or None where some do not fit, or where they are few."""
@@ -487,7 +517,7 @@ class Policy:
             fed = self._entries.feed(*memory, losses, *columns)
             if fed < len(batch):
                 self._accept(DAMAGED, batch[fed])
-            nothing = 0, 0, 0.0, 1.0, self._direction, self._baseline
+            nothing = 0, 0, 0.0, 1.0, np.zeros(self._carried[0]), self._baseline
             self._accept(self._entries.step(*memory, False, False, True, *nothing), batch[-1], count=len(batch))
             return
         for i, (made, loss) in enumerate(zip(batch, losses.tolist(), strict=True), start=1):
@@ -522,7 +552,7 @@ class Policy:
         own = made.source == self._life and made.round in self._rounds
         if not (own or once) and (refusal := self._ledger.refusal(made)):
             raise ValueError(f"{word_of(made)} {refusal}; each decision takes feedback once")
-        if made.version < self._history.began:
+        if made.footing != self._mark and self._is_late(made):
             return self._history.today(made, self.problem)
         if not (0 <= made.context < len(self._contexts) and 0 <= made.arm < len(self._arms)):
             raise ValueError(f"{word_of(made)}: no context {made.context} with an arm {made.arm}")
@@ -532,15 +562,15 @@ class Policy:
             return made
         if (made.baseline is not None) != self._has_baseline:
             raise ValueError(f"{word_of(made)}: the decision's baseline does not fit this policy")
-        direction, baseline = self._shapes
-        if made.direction.shape != direction or (made.baseline is not None and made.baseline.shape != baseline):
+        length, further = self._carried
+        if made.direction.shape != (length,) or (made.baseline is not None and made.baseline.shape != (further,)):
             counts = "{} and {}".format(*self._carried)
             raise ValueError(f"{word_of(made)}: direction or baseline damaged, they need {counts} numbers")
         return made
 
     def _refresh(self) -> None:
         """Compute the plan from what is learnt."""
-        nothing = 0, 0, 0.0, 1.0, self._direction, self._baseline
+        nothing = 0, 0, 0.0, 1.0, np.zeros(self._carried[0]), self._baseline
         self._accept(self._entries.step(*self._body, self._side, True, False, True, *nothing), count=0)
 
     def _accept(self, status: int, made: Decision | None = None, *, count: int = 1) -> None:

@@ -44,9 +44,9 @@ class Tally:
         self.answered = [[0] * shape[1] for _ in range(shape[0])]
         self.losses = [[0.0] * shape[1] for _ in range(shape[0])]
 
-    def answer_all(self, xs: Ints, arms: Ints, losses: Floats, strange: Floats) -> None:
+    def answer_all(self, xs: Ints, arms: Ints, losses: Floats, strange: Floats | None) -> None:
         """Count many answers, and as decided those of decisions that are strange: 1, or 0."""
-        if strange.any():
+        if strange is not None:
             np.add.at(self._many[0], (xs, arms), strange)
         np.add.at(self._many[1], (xs, arms), 1.0)
         np.add.at(self._many[2], (xs, arms), losses)
@@ -69,16 +69,12 @@ class Counts:
         self.since = since
         self.before: Floats = np.zeros(shape[0]) if kept is None else kept["before"]
 
-    def answer_all(self, batch: Sequence[Decision | None], losses: Floats, strange: Sequence[bool]) -> None:
-        """Count answers of a batch, and as decided those that are strange to the policy; None is gone."""
-        here = [i for i, made in enumerate(batch) if made is not None]
-        present = [made for made in batch if made is not None]
-        xs, arms = (np.array([made[field] for made in present], dtype=np.int64) for field in (CONTEXT, ARM))
-        held = np.array([made.holdout for made in present], dtype=bool)
+    def answer_all(self, batch: Sequence[Decision], losses: Floats, strange: Floats | None) -> None:
+        """Count answers of a batch, and as decided those that are strange to the policy: 1, or 0."""
+        xs, arms = (np.array([made[field] for made in batch], dtype=np.int64) for field in (CONTEXT, ARM))
+        held = np.array([made.holdout for made in batch], dtype=bool)
         for tally, mine in ((self.own, ~held), (self.held, held)):
-            if mine.any():
-                new = np.asarray(strange, dtype=np.float64)[here][mine]
-                tally.answer_all(xs[mine], arms[mine], losses[here][mine], new)
+            tally.answer_all(xs[mine], arms[mine], losses[mine], None if strange is None else strange[mine])
 
     def moved(self, old: Problem, new: Problem) -> "Counts":
         """Return the counts on another problem, of pairs that are still there by their names; a new law begins."""

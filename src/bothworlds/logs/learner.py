@@ -105,7 +105,7 @@ class Learner:
                 return
             self.offset = end
             if isinstance(record, Row) and record.policy == self.policy.name:
-                made = record.decision(self.policy.listing(record.version))
+                made = record.decision(self.policy.listing(record))
                 if self.policy.takes(made):
                     self._waiting.setdefault(record.id, made)
             elif isinstance(record, Reward) and record.id in self._waiting:

@@ -35,6 +35,8 @@ class Row:
         Which policy decided, after how many rewards, and a hash of what it had learnt from them.
     holdout
         Whether the decision was taken apart from the policy, say uniformly, to compare it with.
+    footing
+        A mark of the problem, law and algorithm it was taken with.
     direction, baseline
         What learning from it needs besides.
     reward, reward_time
@@ -53,6 +55,7 @@ class Row:
     version: int
     digest: str | None = None
     holdout: bool = False
+    footing: str | None = None
     direction: tuple[float, ...] = ()
     baseline: tuple[float, ...] | None = None
     reward: float | None = None
@@ -61,7 +64,7 @@ class Row:
     def decision(self, problem: Problem | Epoch) -> Decision:
         """Return the decision itself, for ``policy.update``, where contexts are listed.
 
-        Of a policy whose problem has changed, ``policy.listing(row.version)`` is the problem to give.
+        Of a policy whose problem has changed, ``policy.listing(row)`` is the problem to give.
         """
         if self.context is None:
             raise ValueError(f"row {self.id!r} has features and no context; its decision cannot be found in a list")
@@ -81,6 +84,7 @@ class Row:
             source=source_of(self.id, number),
             version=self.version,
             holdout=self.holdout,
+            footing=self.footing or "",
         )
 
 
@@ -147,6 +151,7 @@ def row_of(decision: Decision, plan: Plan, *, time: float | None = None, holdout
         version=decision.version,
         digest=plan.digest,
         holdout=holdout or decision.holdout,
+        footing=decision.footing or None,
         direction=tuple(decision.direction.tolist()),
         baseline=None if decision.baseline is None else tuple(decision.baseline.tolist()),
     )
