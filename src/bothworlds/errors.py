@@ -1,9 +1,11 @@
 """The error of failed arithmetic, and kernel statuses in words."""
 
+import sys
 from typing import Any
 
 from bothworlds.kernels import status as codes
 
+PACKAGE = __name__.partition(".")[0]
 SENTENCES = {
     codes.NOT_FINITE: "the cumulative estimate is no longer finite",
     codes.NOT_CONVERGED: "Newton's method for the FTRL point reached its iteration cap",
@@ -35,3 +37,11 @@ def sentence(status: int) -> str:
     'the covariance matrix is not positive definite'
     """
     return SENTENCES[status]
+
+
+def users_line() -> int:
+    """Return the ``stacklevel`` with which a warning points at the first line outside the package."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == PACKAGE:
+        frame, level = frame.f_back, level + 1
+    return level

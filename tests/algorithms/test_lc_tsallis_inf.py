@@ -119,7 +119,8 @@ def test_invariance_under_renaming_arms_and_contexts(tuning: str) -> None:
         x2, a2 = int(np.flatnonzero(contexts == x)[0]), int(np.flatnonzero(arms == made.arm)[0])
         base = two.state.baseline.copy() if tuning in ("adaptive", "matched") else None
         direction = directions(two)[x2, a2]
-        twin = two.act(x2)._replace(arm=a2, propensity=made.propensity, direction=direction, baseline=base)
+        twin = two.act(x2)._replace(arm=a2, arm_name=other.arms[a2], propensity=made.propensity)
+        twin = twin._replace(direction=direction, baseline=base)
         one.update(made, loss=loss)
         two.update(twin, loss=loss)
     assert two.probabilities() == pytest.approx(one.probabilities()[contexts][:, arms], rel=1e-8)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bothworlds.errors import users_line
 from bothworlds.kernels.arrays import Bools, Floats
 from bothworlds.problem import DegenerateProblemWarning, Problem
 from bothworlds.problem.span import RELATIVE_RANK, span_of
@@ -67,7 +68,7 @@ def _warn_of_stacking(n_contexts: int, rank: int, full: int) -> None:
     else:
         return
     sentence = f"the features depend on the arm, and stacked over the arms {what}"
-    warnings.warn(sentence, DegenerateProblemWarning, stacklevel=6)
+    warnings.warn(sentence, DegenerateProblemWarning, stacklevel=users_line())
 
 
 def armwise_frame(problem: Problem) -> dict[str, Floats]:
