@@ -104,6 +104,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=float, default=1e6)
     parser.add_argument("--folder")
+    parser.add_argument("--only", default="", help="steps with this word")
     parser.add_argument("--rehearsal", action="store_true")
     given = parser.parse_args()
     if given.rehearsal:
@@ -115,7 +116,7 @@ def main() -> None:
             f"| {count:,} rows | seconds of one core | microseconds a row | peak memory, MB |\n|---|---|---|---|",
             flush=True,
         )
-        for name in steps(Path(folder), count):
+        for name in (name for name in steps(Path(folder), count) if given.only in name):
             one = multiprocessing.get_context("spawn").Process(target=measured, args=(name, folder, count))
             one.start()
             one.join()

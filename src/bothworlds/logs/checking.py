@@ -164,7 +164,7 @@ class Ids:
     def __init__(self, source: str | Path, *, recent: int = RECENT) -> None:
         self.source, self.recent = source, recent
         self._new: dict[int, int] = {}
-        self._old = np.empty((0, 2), dtype=np.int64)  # hash and row
+        self._hashes, self._rows = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
 
     def add(self, name: str, row: int) -> None:
         """Take note of the id of a row; refuse it if it stands there already."""
@@ -177,16 +177,19 @@ class Ids:
 
     def settle(self) -> None:
         """Compare the newest with the older ones."""
-        new = np.array(list(self._new.items()), dtype=np.int64).reshape(-1, 2)
+        hashes = np.fromiter(self._new.keys(), dtype=np.int64, count=len(self._new))
+        rows = np.fromiter(self._new.values(), dtype=np.int64, count=len(self._new))
         self._new = {}
-        new = new[np.argsort(new[:, 0])]
-        places = np.searchsorted(self._old[:, 0], new[:, 0])
-        inside = places < len(self._old)
-        same = np.flatnonzero(inside)[self._old[places[inside], 0] == new[inside, 0]]
+        order = np.argsort(hashes)
+        hashes, rows = hashes[order], rows[order]
+        places = np.searchsorted(self._hashes, hashes)
+        inside = np.flatnonzero(places < len(self._hashes))
+        same = inside[self._hashes[places[inside]] == hashes[inside]]
         if len(same):
-            first, again = int(self._old[places[same[0]], 1]), int(new[same[0], 1])
+            first, again = int(self._rows[places[same[0]]]), int(rows[same[0]])
             raise LogError(self.source, again, f"it has the id of row {first}, which {TWICE}")
-        self._old = np.insert(self._old, places, new, axis=0)
+        self._hashes = np.insert(self._hashes, places, hashes)  # one after the other: half the memory of both at once
+        self._rows = np.insert(self._rows, places, rows)
 
 
 TWICE = "stands there twice; every decision has an id of its own"

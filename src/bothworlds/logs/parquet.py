@@ -13,7 +13,7 @@ from bothworlds.logs.named import Cells, Columns, named_rows
 from bothworlds.logs.schema import NAMES, SCHEMA, Row
 
 BATCH = 1 << 14  # rows in memory at once
-GROUP = 1 << 17  # rows that are compressed together
+GROUP = 1 << 15  # rows that are compressed together
 MARK = b"bothworlds"  # the key of the schema's version in a file's metadata
 TEXTS, REALS = ("id", "context", "arm", "policy", "digest", "footing"), ("time", "propensity", "reward", "reward_time")
 LISTS = ("probabilities", "direction", "baseline")
