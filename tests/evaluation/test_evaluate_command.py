@@ -114,3 +114,62 @@ class _Balanced(HTMLParser):
 
     def handle_startendtag(self, tag: str, attrs: object) -> None:
         """Nothing stays open."""
+
+
+WORDS = {"context": "device", "arm": "banner", "reward": "click", "propensity": "p"}
+
+
+def table_called(*arguments: str, **named: str) -> Result:
+    """Evaluate a CSV file whose columns are named; whole rows of probabilities stand in two of them."""
+    problem = bw.Problem.from_sample(["day", "night"], arms=["red", "blue"], reward_range=(0, 1))
+    problem.save("ads.json")
+    cells = [
+        ("day", "red", 1, 0.25, 0.25, 0.75),
+        ("night", "blue", 0, 0.5, 0.5, 0.5),
+        ("day", "blue", 1, 0.75, 0.25, 0.75),
+    ]
+    lines = ["device,banner,click,p,p_red,p_blue", *(",".join(map(str, row)) for row in cells * 20), ""]
+    Path("clicks.csv").write_text("\n".join(lines), encoding="utf-8")
+    columns = [part for field, name in named.items() for part in ("--column", f"{field}={name}")]
+    common = ["evaluate", "clicks.csv", "--problem", "ads.json", "--policy", "uniform", "--json", "--quiet"]
+    return CliRunner().invoke(main, [*common, *columns, *arguments])
+
+
+def test_a_table_with_columns_of_its_own() -> None:
+    done = table_called(**WORDS)
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert found["rows"] == 60
+    value = (0.5 / 0.25 + 0.0 + 0.5 / 0.75) / 3.0  # by hand: mean of weight times reward
+    assert found["policies"]["uniform"]["estimates"]["ips"]["value"] == pytest.approx(value, rel=1e-12)
+
+
+def test_whole_rows_in_columns_tell_what_the_log_would_earn() -> None:
+    words = {name: WORDS[name] for name in ("context", "arm", "reward")}
+    done = table_called("--against", "logging", **words, **{"probability:red": "p_red", "probability:blue": "p_blue"})
+    assert done.exit_code == 0, done.output
+    value = json.loads(done.stdout)["policies"]["logging"]["estimates"]["ips"]["value"]
+    assert value == pytest.approx(2.0 / 3.0, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("columns", "sentence"),
+    [
+        ({"colour": "banner"}, "FIELD=NAME"),
+        ({"arm:red": "banner"}, "FIELD=NAME"),
+        ({"arm": "banner", "context": "device", "reward": "click"}, "propensities"),
+        ({**WORDS, "arm": "colour"}, "colour"),
+    ],
+)
+def test_columns_that_are_not_there(columns: dict[str, str], sentence: str) -> None:
+    done = table_called(**columns)
+    assert done.exit_code != 0
+    assert sentence in done.output
+    assert "Traceback" not in done.output
+
+
+@pytest.mark.usefixtures("log")
+def test_files_with_names_of_their_own_need_no_columns() -> None:
+    done = called("--policy", "uniform", "--problem", "problem.json", "--column", "arm=banner")
+    assert done.exit_code == 2
+    assert "--column is for tables" in done.output

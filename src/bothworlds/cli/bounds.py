@@ -29,6 +29,7 @@ from bothworlds.theory.design import KINDS, Kind
 @click.option("--all", "everything", is_flag=True, help="Also rates whose constants nobody has published.")
 @json_option
 def bounds(
+    *,
     problem: Path | None,
     horizon: int,
     gap: float | None,

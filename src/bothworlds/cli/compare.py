@@ -77,6 +77,7 @@ def _complete(known: dict[str, Any], text: str) -> list[CompletionItem]:
 @quiet_option
 @json_option
 def compare(
+    *,
     algorithms: list[str] | None,
     regimes: list[str] | None,
     output: Path,

@@ -1,5 +1,6 @@
 """`bothworlds evaluate`: what policies would have earned on a log."""
 
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,13 @@ from bothworlds.cli.common import answer, json_option, quiet_option, reading, ta
 from bothworlds.evaluation import INTERVALS, Logged
 from bothworlds.evaluation import evaluate as evaluate_log
 from bothworlds.loading import load, load_plan
-from bothworlds.logs import Log
+from bothworlds.logs import Log, read
 from bothworlds.plan import FORMAT as PLAN_FORMAT
 from bothworlds.problem import Problem
 from bothworlds.problem.storage import read_arrays
 from bothworlds.report.evaluated import evaluation_data, evaluation_text, write_evaluation
+
+FIELDS = ("arm", "context", "reward", "propensity", "id", "time", "version", "holdout", "policy")
 
 
 @click.command()
@@ -34,6 +37,14 @@ from bothworlds.report.evaluated import evaluation_data, evaluation_text, write_
 @click.option("--interval", type=click.Choice(list(INTERVALS)), default="betting", show_default=True, help="Which.")
 @click.option("--alpha", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.05, show_default=True,
               help="How often an interval may be wrong.")  # fmt: skip
+@click.option(
+    "--column",
+    "columns",
+    multiple=True,
+    metavar="FIELD=NAME",
+    help="Column of a CSV or Parquet file: arm, context (again for several), reward, propensity (or a number), "
+    "probability:ARM, id, time, version, holdout; may be given again.",
+)
 @click.option("--missing", metavar="NUMBER|drop", help="What a decision without a reward means [refuse].")
 @click.option("--holdout", type=click.Choice(["all", "only", "none"]), default="all", show_default=True, help="Rows.")
 @click.option("--checkpoints", type=click.IntRange(min=1), default=200, show_default=True, help="Moments to look at.")
@@ -43,12 +54,14 @@ from bothworlds.report.evaluated import evaluation_data, evaluation_text, write_
 @quiet_option
 @json_option
 def evaluate(
+    *,
     log: Path,
     policies: tuple[str, ...],
     against: str | None,
     problem: Path | None,
     promote: str | None,
     by: float,
+    columns: tuple[str, ...],
     missing: str | None,
     holdout: str,
     output: Path,
@@ -58,14 +71,16 @@ def evaluate(
 ) -> None:
     r"""Estimate what policies would have earned on LOG, with intervals that hold at any time; end in a table and page.
 
-    LOG is a file of JSON lines as `bothworlds.logs` writes it. A value is an average over the decisions in the log, no
-    forecast.
+    LOG is a file of JSON lines (.jsonl) or Parquet as `bothworlds.logs` writes it, dsjson, or a table (.csv, .parquet)
+    whose columns --column names. A value is an average over the decisions in the log, no forecast.
 
     \b
     Examples:
       bothworlds evaluate log.jsonl --policy new=plan.npz --policy uniform --against logging
       bothworlds evaluate log.jsonl --policy new=plan.npz --against logging --promote new --by 0.01 --json
       bothworlds evaluate log.jsonl --problem ads.json --policy "always red" --missing 0 --interval bernstein
+      bothworlds evaluate clicks.csv --problem ads.json --policy "always red" --against uniform \
+          --column context=device --column arm=banner --column reward=click --column propensity=p
     """
     if promote is not None and against is None:
         raise click.UsageError("--promote needs --against: better than whom?")
@@ -76,12 +91,12 @@ def evaluate(
             raise click.UsageError("which contexts and arms? --problem FILE, or a policy with a file")
         if not log.is_file():
             raise ValueError(f"{log}: there is no such file")
-        logged = Logged.from_log(Log(log), known, missing=_missing(missing)).holdouts(holdout)  # type: ignore[arg-type]
+        logged = _logged(log, known, columns, missing).holdouts(holdout)  # type: ignore[arg-type]
     names = {*targets} if against is None else {*targets, against}
     count = len(names) + (0 if against is None else len(names) - 1)
     with working(), click.progressbar(length=count, label="evaluating", file=sys.stderr, hidden=quiet) as bar:
         found = evaluate_log(logged, targets, against=against, told=lambda _: bar.update(1), **options)
-    command = " ".join(["bothworlds", *sys.argv[1:]])
+    command = shlex.join(["bothworlds", *sys.argv[1:]])
     write_evaluation(found, output, command=command)
     said = None if promote is None or against is None else _promoted(found, promote, against, by)
     if as_json:
@@ -98,6 +113,44 @@ def _promoted(found: Any, name: str, over: str, by: float) -> Any:
         return found.promotes(name, over=over, by=by)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
+
+
+def _logged(path: Path, problem: Problem, columns: tuple[str, ...], missing: str | None) -> Logged:
+    """Return what a file of any kind says."""
+    if path.suffix in (".csv", ".parquet", ".dsjson"):
+        rows = read(path, reward_range=problem.reward_range, **_columns(columns))
+        return Logged.from_rows(rows, problem, missing=_missing(missing))
+    if columns:
+        raise click.UsageError(f"--column is for tables, .csv and .parquet; the columns of {path} have names")
+    return Logged.from_log(Log(path), problem, missing=_missing(missing))
+
+
+def _columns(given: tuple[str, ...]) -> dict[str, Any]:
+    """Return which column is what: several of a context stand together, and so do the probabilities of arms."""
+    found: dict[str, Any] = {}
+    for text in given:
+        field, equals, name = text.partition("=")
+        kind, colon, arm = field.partition(":")
+        if not equals or (kind not in FIELDS and kind != "probability") or bool(colon) != (kind == "probability"):
+            raise click.UsageError(
+                f"--column {text!r}: it is FIELD=NAME, FIELD one of {', '.join(FIELDS)} or probability:ARM"
+            )
+        if kind == "probability":
+            found.setdefault("probabilities", {})[arm] = name
+        elif kind == "context":
+            found["context"] = [*found.get("context", []), name]
+        elif kind in found:
+            raise click.UsageError(f"--column {kind} is given twice")
+        else:
+            found[kind] = _number_or_name(name) if kind == "propensity" else name
+    return found
+
+
+def _number_or_name(text: str) -> str | float:
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def _missing(given: str | None) -> Any:

@@ -53,6 +53,7 @@ def _part(_: click.Context, __: click.Parameter, value: str | None) -> tuple[int
 @quiet_option
 @json_option
 def run(
+    *,
     study: Path,
     output: Path | None,
     shard: tuple[int, int] | None,

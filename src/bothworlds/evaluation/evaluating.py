@@ -165,7 +165,10 @@ def evaluate(
     tell = told or (lambda _: None)
 
     def one(name: str) -> Evaluated:
-        made = _evaluated(logged, name, targets[name], fit, at, interval, most_weight, options)
+        kind = _kind(interval, targets[name].changes)
+        band = band_of(logged, Contrast(of=targets[name]), _fit_for(logged, fit), at, kind=kind, **options)
+        found = estimates(logged, targets[name], fit, most_weight=most_weight)
+        made = _evaluated(logged, name, targets[name], found, band, fell_back=kind != interval)
         tell(name)
         return made
 
@@ -220,22 +223,19 @@ def _evaluated(
     logged: Logged,
     name: str,
     target: Target,
-    fit: Regression | None,
-    at: Ints,
-    interval: Interval,
-    most_weight: float | None,
-    options: dict[str, Any],
+    found: Mapping[str, Estimate],
+    band: Band,
+    *,
+    fell_back: bool,
 ) -> Evaluated:
-    """Return all there is to say of one policy."""
-    kind = _kind(interval, target.changes)
-    band = band_of(logged, Contrast(of=target), _fit_for(logged, fit), at, kind=kind, **options)
-    notes = [CHANGING] if kind != interval else []
+    """Return all there is to say of one policy; ``fell_back``: to an interval that allows for change."""
+    notes = [CHANGING] if fell_back else []
     if band.contradicted:
         notes.append("no value is left in its interval: it changes with time; interval='bernstein' is for that")
     return Evaluated(
         name=name,
         about=target.about,
-        estimates=estimates(logged, target, fit, most_weight=most_weight),
+        estimates=found,
         band=band,
         diagnostics=diagnostics_of(logged, target),
         table=_mean_table(logged, target),

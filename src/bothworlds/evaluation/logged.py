@@ -116,7 +116,10 @@ class Logged:
 
     @classmethod
     def from_rows(cls, rows: Iterable[Row], problem: Problem, *, missing: Missing = "refuse") -> Self:
-        """Make it from rows of a log, as `bothworlds.logs.joined` gives them."""
+        """Make it from rows of a log, as `bothworlds.logs.read` and `joined` give them.
+
+        Where a row has no whole vector of probabilities, propensities are all that is known.
+        """
         found = list(rows)
         place = {name: a for a, name in enumerate(problem.arms)}
         table = np.zeros((len(found), problem.n_arms))
@@ -126,14 +129,15 @@ class Logged:
             unknown = [name for name in (*row.offered, row.arm) if name not in place]
             if unknown:
                 raise ValueError(f"row {row.id!r}: unknown arm {unknown[0]!r}; the arms are {', '.join(place)}")
-            table[i, [place[name] for name in row.offered]] = row.probabilities
+            if row.probabilities:
+                table[i, [place[name] for name in row.offered]] = row.probabilities
         return cls.from_columns(
             problem,
             context=np.array([problem.context_index(row.context) for row in found], dtype=np.int64),
             arm=np.array([place[row.arm] for row in found], dtype=np.int64),
             reward=[row.reward for row in found],
             propensity=[row.propensity for row in found],
-            probabilities=table,
+            probabilities=table if all(row.probabilities for row in found) else None,
             holdout=[row.holdout for row in found],
             version=[row.version for row in found],
             missing=missing,
