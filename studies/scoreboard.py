@@ -31,7 +31,7 @@ def main() -> int:
     parser.add_argument("--quiet", action="store_true")
     options = parser.parse_args()
     conditions = records.Conditions(options.instances, options.horizon, options.replications)
-    path = options.results or HERE / "board" / f"{options.instances}.csv"
+    path = options.results or HERE / "board" / f"{options.instances.replace(' ', '-')}.csv"
     everyone = {**players.ours(), **players.rivals(options.horizon)}
     everyone = {label: player for label, player in everyone.items() if label not in options.without}
     cells = list(worlds.cells(options.horizon, options.per_size, regimes=options.regimes))
