@@ -97,6 +97,10 @@ class Plan:
         table = self._table if context is None else self._table[self.problem.context_index(context)]
         return table.copy()
 
+    def chances(self, x: int) -> bytes:
+        """Return pi(. | x) of the context with index x as bytes, for those who keep it."""
+        return self._table[x].tobytes()
+
     def act(self, context: Context, *, id: str | None = None) -> Decision:
         """Choose an arm for a context, given by name, by index, or as a row (`Problem.from_sample`).
 

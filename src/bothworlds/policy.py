@@ -339,6 +339,13 @@ class Policy:
         late = row.footing != self._mark and self._is_late(row)
         return self._history.epoch_of(row.version, row.footing or "") if late else self.problem
 
+    def renumber(self, version: int) -> None:
+        """Go on with what is learnt under a higher version: for those who went back to an earlier one."""
+        with self._lock:
+            if version <= self._version:
+                raise ValueError(f"versions only rise: {version} is not above {self._version}")
+            self._version, self._plan = version, None
+
     def __reduce__(self) -> Any:
         raise TypeError(
             "a policy is not copied like data, since two owners would issue the same ids: use policy.copy() for a "

@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from bothworlds.decision import Decision
 from bothworlds.feedback import FEW
-from bothworlds.policy import Algorithm
+from bothworlds.policy import Algorithm, Policy
 from bothworlds.problem import Problem, SampledProblem
 from bothworlds.sampled import SampledPolicy
 
@@ -31,7 +32,15 @@ def warm_up(problem: Problem | SampledProblem, algorithm: Algorithm) -> float:
         context = sampled.sampler(np.random.default_rng(0))
         policy.update(policy.act(features=sampled.feature_map(context)), loss=0.0)
     else:
-        policy.update(policy.act(0), loss=0.0)
-        policy.update(policy.act([0] * FEW), loss=[0.0] * FEW)
-        policy.plan().act(0)
+        exercise(policy)
     return time.perf_counter() - began
+
+
+def exercise(policy: Policy) -> None:
+    """Let a policy that is thrown away decide and learn, alone and in a batch, and make a plan that decides."""
+    policy.plan().act(0)
+    played: list[Decision] = []
+    while len(played) <= FEW:  # those that are held out are not learnt
+        played += [made for made in policy.act([0] * FEW) if not made.holdout]
+    policy.update(played[0], loss=0.0)
+    policy.update(played[1:], loss=[0.0] * len(played[1:]))

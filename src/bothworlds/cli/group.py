@@ -22,6 +22,7 @@ from bothworlds.cli.listing import list_
 from bothworlds.cli.new import new
 from bothworlds.cli.report import report
 from bothworlds.cli.run import run
+from bothworlds.cli.serve import serve
 from bothworlds.cli.show import show
 from bothworlds.cli.warm import warm
 
@@ -92,7 +93,7 @@ def main(ctx: click.Context) -> None:
         ctx.color = False
 
 
-for command in (compare, new, run, report, show, list_, evaluate, check, design, bounds, health, warm, completion):
+for command in (compare, new, run, report, show, list_, evaluate, check, design, bounds, health, warm, serve, completion):
     main.add_command(command)
 for command in (main, *main.commands.values()):  # docstrings are raw; click wants the character itself
     command.help = (command.help or "").replace("\\b\n", "\b\n")

@@ -1,0 +1,1 @@
+"""The decision service: one command, one file, nothing lost that was acknowledged, every decision provable."""

@@ -1,0 +1,68 @@
+"""Who may ask: tokens by their hashes, scopes, and how often."""
+
+import hashlib
+import secrets
+import time
+from collections.abc import Callable, Sequence
+
+from bothworlds.service.settings import Scope, Token
+
+FORBIDDEN, UNKNOWN, TOO_MANY = 403, 401, 429
+
+
+def new_token() -> tuple[str, str]:
+    """Return a new secret of 256 random bits, and the hash that settings keep of it."""
+    made = secrets.token_urlsafe(32)
+    return made, hash_of(made)
+
+
+def hash_of(secret: str) -> str:
+    """Return what settings keep of a secret: enough to know it again, and nothing to use."""
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+class Bucket:
+    """Lets so many pass in a second, and as many at once.
+
+    >>> bucket = Bucket(2.0, clock=iter([0.0, 0.0, 0.0, 0.1, 0.6]).__next__)
+    >>> [bucket.passes(1) for _ in range(4)]
+    [True, True, False, True]
+    """
+
+    def __init__(self, rate: float, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self.rate, self.clock = rate, clock
+        self._left, self._seen = max(1.0, rate), clock()
+
+    def passes(self, count: int) -> bool:
+        """Tell whether something passes that counts for so many."""
+        now = self.clock()
+        self._left = min(max(1.0, self.rate), self._left + (now - self._seen) * self.rate)
+        self._seen = now
+        if self._left < min(count, max(1.0, self.rate)):
+            return False
+        self._left -= count
+        return True
+
+
+class Access:
+    """Knows tokens; without any, everybody may ask everything."""
+
+    def __init__(self, tokens: Sequence[Token]) -> None:
+        self._tokens = {token.sha256: token for token in tokens}
+        self._buckets = {token.sha256: Bucket(token.rate) for token in tokens if token.rate is not None}
+
+    def refusal(self, header: str | None, scope: Scope | None, count: int = 1) -> tuple[int, str] | None:
+        """Return status and sentence for someone who may not, else None. Without a scope any token will do."""
+        if not self._tokens:
+            return None
+        word, _, secret = (header or "").partition(" ")
+        hashed = hash_of(secret.strip()) if word.lower() == "bearer" else ""
+        token = self._tokens.get(hashed)
+        if token is None:
+            return UNKNOWN, "send a token that the settings know: Authorization: Bearer TOKEN"
+        if scope is not None and scope not in token.scopes:
+            return FORBIDDEN, f"token {token.name!r} may not: it lacks the scope {scope!r}"
+        bucket = self._buckets.get(hashed)
+        if bucket is not None and not bucket.passes(count):
+            return TOO_MANY, f"token {token.name!r} may ask {token.rate:g} times a second"
+        return None

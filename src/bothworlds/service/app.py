@@ -1,0 +1,186 @@
+"""The service on the network: paths, bodies and statuses (RSGI, for granian)."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, NamedTuple
+from urllib.parse import parse_qs, unquote
+
+import msgspec
+
+from bothworlds.service import messages, rules
+from bothworlds.service.access import Access
+from bothworlds.service.clerk import UNAVAILABLE, Job
+from bothworlds.service.messages import Answered, Refusal, Several, encode
+from bothworlds.service.metrics import metrics_text
+from bothworlds.service.openapi import openapi
+from bothworlds.service.page import POLICY, page
+from bothworlds.service.service import Service
+from bothworlds.service.settings import Scope
+
+JSON = [("content-type", "application/json")]
+BAD_BODY, TOO_LARGE, NOT_ALLOWED, FAILED = 400, 413, 405, 500
+
+
+class Path(NamedTuple):
+    """What is asked under a path: how its body is read, which scope it needs, and what is done."""
+
+    decoder: Any
+    scope: Scope
+    parts: Callable[[Any], list[Any]] | None
+
+
+def _read(kind: Any) -> Any:
+    return msgspec.json.Decoder(kind).decode
+
+
+POSTED = {
+    "/v1/decide": Path(_read(messages.Decide), "decide", None),
+    "/v1/reward": Path(_read(messages.Reward), "reward", None),
+    "/v1/activate": Path(_read(messages.Activate), "reward", None),
+    "/v1/decide/batch": Path(_read(messages.Decides), "decide", lambda body: body.decisions),
+    "/v1/reward/batch": Path(_read(messages.Rewards), "reward", lambda body: body.rewards),
+    "/v1/change": Path(_read(messages.Change), "admin", None),
+    "/v1/rollback": Path(_read(messages.Rollback), "admin", None),
+}
+ADMIN = (messages.Change, messages.Rollback)
+
+
+class Fault(Exception):
+    """A request that is refused: a status and a sentence."""
+
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status = status
+
+
+class App:
+    """Answers requests; deciding, storing and learning are the service's."""
+
+    def __init__(self, service: Service) -> None:
+        self.service, self.access = service, Access(service.settings.tokens)
+        self.requests, self.refusals = 0, 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def __rsgi_init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Begin to answer in a loop."""
+        self._loop = loop
+        self.service.deliver = lambda jobs: loop.call_soon_threadsafe(_deliver, jobs)
+
+    async def __rsgi__(self, scope: Any, protocol: Any) -> None:
+        """Answer one request."""
+        self.requests += 1
+        try:
+            if scope.method == "POST":
+                status, body, headers = await self._posted(scope, protocol)
+            else:
+                status, body, headers = await self._got(scope)
+        except Fault as fault:
+            status, body, headers = fault.status, encode(Refusal(str(fault))), JSON
+        except Exception as error:  # a mistake of ours: told, and not hidden in a broken connection
+            status, body, headers = FAILED, encode(Refusal(f"the service failed: {error!r}")), JSON
+        if status >= 400:
+            self.refusals += 1
+        protocol.response_bytes(status, headers, body)
+
+    async def _posted(self, scope: Any, protocol: Any) -> tuple[int, bytes, Any]:
+        path = POSTED.get(scope.path)
+        if path is None:
+            raise Fault(rules.MISSING, f"there is nothing at {scope.path[:100]}")
+        header = scope.headers.get("authorization") if self.service.settings.tokens else None
+        self._admit(header, path.scope)
+        try:
+            asked = path.decoder(await self._body(scope, protocol))
+        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+            raise Fault(BAD_BODY, f"the body is not what is asked for here: {error}") from None
+        try:
+            if isinstance(asked, ADMIN):
+                status, answer = await asyncio.to_thread(self.service.change, asked)
+                return status, encode(answer), JSON
+            if path.parts is None:
+                status, answer = (await self._stored([asked]))[0]
+                return status, encode(answer), JSON
+            parts = path.parts(asked)
+            self._admit(header, path.scope, len(parts) - 1)
+            found = await self._stored(parts)
+        except KeyError as error:
+            raise Fault(rules.MISSING, str(error.args[0])) from None
+        status = UNAVAILABLE if all(one == UNAVAILABLE for one, _ in found) else rules.OK
+        return status, encode(Several([Answered(one, answer) for one, answer in found])), JSON  # type: ignore[arg-type]
+
+    def _admit(self, header: str | None, scope: Scope | None, count: int = 1) -> None:
+        refusal = self.access.refusal(header, scope, count) if count else None
+        if refusal is not None:
+            raise Fault(*refusal)
+
+    async def _body(self, scope: Any, protocol: Any) -> bytes:
+        """Return the body of a request, unless it is too long."""
+        most = self.service.settings.most_bytes
+        told = scope.headers.get("content-length")
+        if told is not None and told.isdigit():
+            if int(told) > most:
+                raise Fault(TOO_LARGE, f"a body has at most {most:,} bytes")
+            return bytes(await protocol())
+        pieces, length = [], 0
+        async for piece in protocol:
+            length += len(piece)
+            if length > most:
+                raise Fault(TOO_LARGE, f"a body has at most {most:,} bytes")
+            pieces.append(piece)
+        return b"".join(pieces)
+
+    async def _stored(self, requests: list[Any]) -> list[tuple[int, Any]]:
+        """Have requests done in one commit."""
+        assert self._loop is not None
+        if self.service.clerk.waiting >= self.service.settings.most_waiting:
+            raise Fault(UNAVAILABLE, "too many requests wait; try again")
+        of, waiter = self.service.of, self._loop.create_future()
+        self.service.clerk.submit(Job([(of(one.experiment), one) for one in requests], waiter))
+        found: list[tuple[int, Any]] = await waiter
+        return found
+
+    async def _got(self, scope: Any) -> tuple[int, bytes, Any]:
+        if scope.method not in ("GET", "HEAD"):
+            raise Fault(NOT_ALLOWED, f"{scope.method} is not answered here")
+        path, query = scope.path, parse_qs(scope.query_string)
+        name = query["experiment"][0] if "experiment" in query else None
+        if path == "/v1/health":
+            failures = self.service.failures
+            body = {"status": "failing" if failures else "ok", "failures": failures}
+            return (UNAVAILABLE if failures else rules.OK), encode(body), JSON
+        if path == "/openapi.json":
+            return rules.OK, openapi(), JSON
+        header = scope.headers.get("authorization") if self.service.settings.tokens else None
+        try:
+            return await self._asked(path, name, header)
+        except KeyError as error:
+            raise Fault(rules.MISSING, str(error.args[0])) from None
+
+    async def _asked(self, path: str, name: str | None, header: str | None) -> tuple[int, bytes, Any]:
+        """Answer questions that need a token."""
+        if path == "/v1/plan":
+            self._admit(header, "decide")
+            return rules.OK, encode(self.service.plan(name)), JSON
+        if path.startswith("/v1/decisions/"):
+            self._admit(header, "admin")
+            identifier = unquote(path.removeprefix("/v1/decisions/"))
+            known = self.service.known(identifier, name)
+            if known is None:
+                raise Fault(rules.MISSING, f"there is no decision {identifier[:200]!r}")
+            return rules.OK, encode(known), JSON
+        if path == "/metrics":
+            self._admit(header, None)
+            return rules.OK, metrics_text(self), [("content-type", "text/plain; version=0.0.4; charset=utf-8")]
+        if path == "/":
+            self._admit(header, "admin")
+            text = await asyncio.to_thread(page, self.service, name)
+            return rules.OK, text.encode(), [("content-type", "text/html; charset=utf-8"), *POLICY]
+        if path in POSTED:
+            raise Fault(NOT_ALLOWED, f"POST to {path}")
+        raise Fault(rules.MISSING, f"there is nothing at {path[:100]}")
+
+
+def _deliver(jobs: list[Job]) -> None:
+    """Answer those who wait; some have gone."""
+    for job in jobs:
+        if not job.waiter.done():
+            job.waiter.set_result(job.outcomes)

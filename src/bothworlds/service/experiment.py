@@ -1,0 +1,230 @@
+"""One experiment as it runs: a policy that learns, the plan that decides, and how both come back from a store."""
+
+import contextlib
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bothworlds.decision import Decision
+from bothworlds.identity import MADE, source_of
+from bothworlds.loading import load
+from bothworlds.plan import Plan
+from bothworlds.policy import Policy
+from bothworlds.problem import Problem
+from bothworlds.service.records import MARKS, Drawn, Frame, Kind, Paid, Record, Snapshot, numbers, unpacked
+from bothworlds.service.settings import Experiment as Told
+from bothworlds.service.store import Store
+from bothworlds.warming import exercise
+
+
+class Lesson(NamedTuple):
+    """A reward to be learnt: its place in the log, the decision's id, what was drawn, and the reward."""
+
+    seq: int
+    id: str
+    drawn: Drawn
+    reward: float
+
+
+@dataclass(eq=False)
+class Experiment:
+    """What is played under one name. ``policy`` belongs to the learner, ``plan`` to whoever decides."""
+
+    name: str
+    number: int
+    told: Told
+    policy: Policy
+    plan: Plan
+    through: int = 0
+    waiting: list[Lesson] = field(default_factory=list)
+    unsaved: int = 0
+    expired: int = 0
+    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("decisions", "rewards", "defaults", "late"), 0))
+    failure: str | None = None
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def limits(self) -> tuple[float, float] | None:
+        """The lowest and the highest reward."""
+        return self.plan.problem.reward_range
+
+    def take(self, most: int) -> list[Lesson]:
+        """Take the rewards that wait, in the order of the log."""
+        with self.lock:
+            taken, self.waiting = self.waiting[:most], self.waiting[most:]
+        return taken
+
+    def hear(self, lessons: Iterable[Lesson]) -> None:
+        """Let rewards wait to be learnt."""
+        with self.lock:
+            self.waiting.extend(lessons)
+
+
+def decision_in(name: str, drawn: Drawn, policy: Policy) -> Decision:
+    """Return a decision as a policy takes it, from what the store kept."""
+    listing = policy.listing(drawn)
+    number = int(name.rpartition(".")[2]) if name[:1] == MADE else 0
+    return Decision(
+        number,
+        listing.context_index(drawn.context),
+        drawn.context,
+        listing.arms.index(drawn.arm),
+        drawn.arm,
+        drawn.propensity,
+        numbers(drawn.direction),
+        None if drawn.baseline is None else numbers(drawn.baseline),
+        policy.name,
+        source_of(name, number),
+        drawn.version,
+        drawn.holdout,
+        drawn.footing,
+    )
+
+
+def learn(policy: Policy, lessons: list[Lesson]) -> None:
+    """Learn from rewards, as one batch."""
+    batch = [decision_in(lesson.id, lesson.drawn, policy) for lesson in lessons]
+    policy.learn(batch, reward=[lesson.reward for lesson in lessons])
+
+
+def lessons_in(store: Store, experiment: int, *, after: int, through: int | None = None) -> Iterator[Lesson]:
+    """Yield the rewards to be learnt that stand in a store, in their order."""
+    for paid, made in store.lessons(experiment, after=after, through=through):
+        yield Lesson(paid.seq, str(made.id), unpacked(Drawn, made.body), unpacked(Paid, paid.body).reward)
+
+
+def begun(name: str, told: Told, store: Store, folder: Path, say: Callable[[str], None]) -> Experiment:
+    """Begin an experiment, or go on with it from what the store has."""
+    number = store.experiment(name)
+    problem, algorithm = told.make_problem(folder), told.make_algorithm()
+    if not store.snapshots(number):
+        say(f"{name}: beginning")
+        policy = algorithm.start(problem, holdout=told.holdout)
+        store.append([], snapshots=[snapshot_of(policy, number, 0)], frames=[frame_of(policy)])
+        exercise(policy.copy())
+        return Experiment(name, number, told, policy, ready(policy))
+    policy, through, replayed = restored(store, number)
+    say(f"{name}: version {policy.version}, {replayed:,} rewards learnt again since the newest snapshot")
+    _check_same(policy, problem, algorithm, told)
+    found = Experiment(name, number, told, policy, ready(policy), through)
+    exercise(policy.copy())
+    found.waiting = list(lessons_in(store, number, after=through))
+    return found
+
+
+def _check_same(policy: Policy, problem: Problem, algorithm: Any, told: Told) -> None:
+    """Refuse settings that say something else than what the store has begun with."""
+    footing = policy.plan().footing
+    if repr(footing.algorithm) != repr(algorithm) or footing.holdout != told.holdout:
+        raise ValueError(
+            f"the store has {footing.algorithm!r} with holdout {footing.holdout:g}, the settings say {algorithm!r} with "
+            f"{told.holdout:g}: an algorithm cannot be exchanged under way; give the experiment another name"
+        )
+    if problem.arms != policy.problem.arms or problem.contexts != policy.problem.contexts:
+        raise ValueError(
+            f"the store plays arms {', '.join(policy.problem.arms[:8])} in {policy.problem.n_contexts} contexts, the "
+            "settings say something else: arms come and go by POST /v1/change; then say the same in the settings"
+        )
+
+
+def ready(policy: Policy) -> Plan:
+    """Return the plan of now, with all that is computed when it is first asked for."""
+    plan = policy.plan()
+    plan.chances(0)
+    assert plan.digest
+    return plan
+
+
+def restored(store: Store, number: int, *, version: int | None = None) -> tuple[Policy, int, int]:
+    """Return the policy as the log has it, how far it has learnt, and how many rewards were learnt again for it.
+
+    ``version`` is the last version to go to. A snapshot that is damaged is passed over.
+    """
+    tried = [one for one in store.snapshots(number) if version is None or one.version <= version]
+    for snapshot in tried:
+        with contextlib.suppress(ValueError):
+            policy = opened(store, snapshot)
+            return replayed(store, number, policy, snapshot, version)
+    raise ValueError("no snapshot in the store can be read, or leads to the versions that stand in its log")
+
+
+def replayed(
+    store: Store, number: int, policy: Policy, snapshot: Snapshot, version: int | None = None
+) -> tuple[Policy, int, int]:
+    """Learn again what stands in the log after a snapshot; every version must be as it was, bit for bit."""
+    through, count = snapshot.through, 0
+    for mark in store.marks(number, after=through):
+        body = unpacked(MARKS[mark.kind], mark.body)
+        if body.version <= snapshot.version:
+            continue
+        if version is not None and body.version > version:
+            break
+        lessons = list(lessons_in(store, number, after=through, through=body.through))
+        policy = followed(policy, mark.kind, body, lessons, lambda to: restored(store, number, version=to)[0])
+        through, count = body.through, count + len(lessons)
+    return policy, through, count
+
+
+def followed(policy: Policy, kind: int, body: Any, lessons: list[Lesson], went_back: Callable[[int], Policy]) -> Policy:
+    """Do what a mark of the log says was done, and compare what comes of it.
+
+    ``went_back`` gives the policy of an earlier version.
+    """
+    if kind == Kind.ROLLBACK:
+        policy = went_back(body.to)
+        policy.renumber(body.version)
+    elif kind == Kind.CHANGE:
+        policy.change(problem_in(body.problem), trust=body.trust, fresh=body.fresh)
+    elif lessons:
+        learn(policy, lessons)
+    if (policy.version, policy.digest) != (body.version, body.digest):
+        raise ValueError(
+            f"the log leads to version {policy.version} with digest {policy.digest}, and says {body.version} with "
+            f"{body.digest}: it was changed, or was written by another version of the library"
+        )
+    return policy
+
+
+def snapshot_of(policy: Policy, number: int, through: int) -> Snapshot:
+    """Return a policy that has learnt the rewards up to a record as a snapshot."""
+    plan = policy.plan()
+    content = as_bytes(lambda path: policy.save(path, frame=False))
+    return Snapshot(number, policy.version, through, plan.digest, plan.footing.fingerprint, content)
+
+
+def frame_of(policy: Policy) -> Frame:
+    """Return what all snapshots of a footing share."""
+    return Frame(policy.plan().footing.fingerprint, as_bytes(lambda path: policy.save(path)))
+
+
+def opened(store: Store, snapshot: Snapshot) -> Policy:
+    """Return the policy in a snapshot; damage is a ValueError."""
+    with tempfile.TemporaryDirectory() as folder:
+        path, frame = Path(folder) / "policy.npz", Path(folder) / "frame.npz"
+        path.write_bytes(store.content(snapshot))
+        frame.write_bytes(store.frame(snapshot.footing))
+        policy = load(path, frame=frame)
+    if (policy.version, policy.digest) != (snapshot.version, snapshot.digest):
+        raise ValueError(f"the snapshot of version {snapshot.version} is damaged")
+    return policy
+
+
+def as_bytes(save: Callable[[Path], None]) -> bytes:
+    """Return what would be saved in an .npz file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "content.npz"
+        save(path)
+        return path.read_bytes()
+
+
+def problem_in(content: bytes) -> Problem:
+    """Return the problem in the bytes of its file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "problem.npz"
+        path.write_bytes(content)
+        return Problem.load(path)
+
+

@@ -1,0 +1,241 @@
+"""The one thread that learns: rewards in the order of the log, a version after every batch, snapshots now and then."""
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from bothworlds.kernels.arrays import Floats
+from bothworlds.problem import Problem
+from bothworlds.problem.transform import undo_blocks
+from bothworlds.service import messages
+from bothworlds.service.clerk import Clerk, Expire, Job, Publish
+from bothworlds.service.experiment import (
+    Experiment,
+    as_bytes,
+    frame_of,
+    learn,
+    lessons_in,
+    ready,
+    restored,
+    snapshot_of,
+)
+from bothworlds.service.records import MARKS, Changed, Kind, Record, RolledBack, Versioned, packed, unpacked
+from bothworlds.service.rules import OK
+
+PACE = 1000  # rewards in a batch, at most
+SAVED_EVERY = 10_000  # rewards
+SAVED_AFTER = 60.0  # seconds, if anything was learnt
+OVERDUE = 500  # records looked at in one go
+PAUSE = 1.0  # seconds after a failure
+
+
+class Learner:
+    """Learns in a thread of its own; what it learns is published by the clerk, in the commit of its mark in the log."""
+
+    def __init__(self, experiments: Mapping[str, Experiment], clerk: Clerk, *, refresh: float) -> None:
+        self.experiments, self.clerk, self.refresh = experiments, clerk, refresh
+        self._came = threading.Event()
+        self._errands: queue.SimpleQueue[tuple[Callable[[], Any], Callable[[Any], None]]] = queue.SimpleQueue()
+        self._stopping = False
+        self._saved = dict.fromkeys(experiments, time.monotonic())
+        self._thread = threading.Thread(target=self._work, name="learner", daemon=True)
+
+    def start(self) -> None:
+        """Begin to learn."""
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Say that rewards have come."""
+        if not self._came.is_set():
+            self._came.set()
+
+    def errand(self, work: Callable[[], Any], done: Callable[[Any], None]) -> None:
+        """Have something done between two batches; ``done`` gets what comes of it, or the error."""
+        self._errands.put((work, done))
+        self.wake()
+
+    def stop(self) -> None:
+        """Learn what has come in, save it, and end."""
+        self._stopping = True
+        self._came.set()
+        self._thread.join()
+
+    def _work(self) -> None:
+        looked = 0.0
+        while not self._stopping:
+            self._came.wait(timeout=self.refresh * 10)
+            self._came.clear()
+            began = time.monotonic()
+            while not self._errands.empty():
+                work, done = self._errands.get()
+                try:
+                    done(work())
+                except Exception as error:  # told to whoever asked
+                    done(error)
+            for experiment in self.experiments.values():
+                self._try(experiment, self.step)
+                if began - looked > self.refresh * 10:
+                    self._try(experiment, self.expire)
+            looked = began if began - looked > self.refresh * 10 else looked
+            time.sleep(max(0.0, self.refresh - (time.monotonic() - began)))
+        for experiment in self.experiments.values():
+            self._try(experiment, self.step)
+            self._try(experiment, self.save)
+
+    def _try(self, experiment: Experiment, work: Callable[[Experiment], None]) -> None:
+        """Do something; after a failure say so, and begin again from what the store has."""
+        try:
+            if experiment.failure is not None:
+                self._recover(experiment)
+            work(experiment)
+        except Exception as error:
+            experiment.failure = f"learning has stopped, and begins again: {error or repr(error)}"
+            time.sleep(PAUSE)
+
+    def _recover(self, experiment: Experiment) -> None:
+        """Learn again from the store what was learnt, and take what came since."""
+        store = self.clerk.store
+        policy, through, _ = restored(store, experiment.number)
+        with experiment.lock:
+            last = experiment.waiting[-1].seq if experiment.waiting else 0
+            experiment.waiting = list(lessons_in(store, experiment.number, after=through))
+            missed = last > (experiment.waiting[-1].seq if experiment.waiting else through)
+        if missed:
+            raise RuntimeError("the store does not have what it had acknowledged")
+        experiment.policy, experiment.through, experiment.failure = policy, through, None
+
+    def step(self, experiment: Experiment) -> None:
+        """Learn one batch and publish what comes of it."""
+        lessons = experiment.take(PACE)
+        if not lessons:
+            return
+        policy, before = experiment.policy, experiment.policy.version
+        learn(policy, lessons)
+        experiment.unsaved += len(lessons)
+        if policy.version > before:  # else all of them were held out, and there is nothing to learn again
+            experiment.through = lessons[-1].seq
+            body = Versioned(policy.version, ready(policy).digest, experiment.through)
+            self._publish(experiment, Kind.VERSION, packed(body), save=self._is_time(experiment))
+        if experiment.waiting:
+            self.wake()
+
+    def _is_time(self, experiment: Experiment) -> bool:
+        """Tell whether it is time for a snapshot."""
+        since = time.monotonic() - self._saved[experiment.name]
+        return experiment.unsaved >= SAVED_EVERY or (experiment.unsaved > 0 and since > SAVED_AFTER)
+
+    def save(self, experiment: Experiment) -> None:
+        """Save a snapshot, if anything was learnt since the last."""
+        if experiment.unsaved:
+            snapshot = snapshot_of(experiment.policy, experiment.number, experiment.through)
+            if self._stored(Publish(experiment, None, experiment.plan, [snapshot])):
+                self._saved_now(experiment)
+
+    def _saved_now(self, experiment: Experiment) -> None:
+        experiment.unsaved, self._saved[experiment.name] = 0, time.monotonic()
+
+    def _publish(self, experiment: Experiment, kind: Kind, body: bytes, *, save: bool, frame: bool = False) -> None:
+        """Have the clerk store a mark and let the plan of now decide; try again until it stands in the log."""
+        policy, plan = experiment.policy, ready(experiment.policy)
+        mark = Record(0, experiment.number, kind, None, time.time(), True, body)
+        snapshots = [snapshot_of(policy, experiment.number, experiment.through)] if save else []
+        frames = [frame_of(policy)] if frame else []
+        while not self._stored(Publish(experiment, mark, plan, snapshots, frames)):
+            time.sleep(PAUSE / 4)
+        if save:
+            self._saved_now(experiment)
+
+    def _stored(self, publish: Publish) -> bool:
+        """Tell whether the clerk could store it."""
+        done = threading.Event()
+        job = Job([publish], done)
+        self.clerk.submit(job)
+        done.wait()
+        return job.outcomes[0][0] == OK
+
+    def expire(self, experiment: Experiment) -> None:
+        """Hand decisions whose window has closed to the clerk."""
+        told = experiment.told
+        if told.default_reward is None:
+            return
+        while True:
+            before = time.time() - told.seconds
+            options = {"after": experiment.expired, "before": before, "most": OVERDUE}
+            ids, looked = self.clerk.store.overdue(experiment.number, **options)
+            if ids:
+                done = threading.Event()
+                job = Job([Expire(experiment, ids)], done)
+                self.clerk.submit(job)
+                done.wait()
+                if job.outcomes[0][0] != OK:
+                    return
+            if looked == experiment.expired:
+                return
+            experiment.expired = looked
+
+    def change(self, experiment: Experiment, asked: messages.Change) -> messages.Changed:
+        """Let arms come and go, or take another law of contexts; in the learner's thread."""
+        policy = experiment.policy
+        problem = changed_problem(policy.problem, asked)
+        before = policy.version
+        policy.change(problem, trust=asked.trust, fresh=asked.fresh)
+        if policy.version > before:
+            content = as_bytes(problem.save)
+            body = Changed(
+                policy.version, ready(policy).digest, experiment.through, content, asked.trust, asked.fresh
+            )
+            self._publish(experiment, Kind.CHANGE, packed(body), save=True, frame=True)
+        return messages.Changed(experiment.name, policy.version, policy.digest)
+
+    def roll_back(self, experiment: Experiment, asked: messages.Rollback) -> messages.Changed:
+        """Forget what was learnt after a version; in the learner's thread."""
+        store, now = self.clerk.store, experiment.policy.version
+        if asked.version >= now:
+            raise ValueError(f"version {asked.version} is not before version {now}, which plays")
+        marks = [(mark.kind, unpacked(MARKS[mark.kind], mark.body).version) for mark in store.marks(experiment.number)]
+        if any(kind == Kind.CHANGE and version > asked.version for kind, version in marks):
+            raise ValueError(f"the problem has changed since version {asked.version}; change it again instead")
+        if asked.version and asked.version not in [version for _, version in marks]:
+            near = max((version for _, version in marks if version < asked.version), default=0)
+            raise ValueError(f"no plan had version {asked.version}; the one before it is {near}")
+        policy = restored(store, experiment.number, version=asked.version)[0]
+        policy.renumber(now + 1)
+        experiment.policy = policy
+        body = RolledBack(policy.version, ready(policy).digest, experiment.through, asked.version)
+        self._publish(experiment, Kind.ROLLBACK, packed(body), save=True)
+        return messages.Changed(experiment.name, policy.version, policy.digest)
+
+
+def changed_problem(problem: Problem, asked: messages.Change) -> Problem:
+    """Return a problem with arms added and retired, and another law of contexts."""
+    own = undo_blocks(problem.features)
+    plain = [arm.name for arm in asked.add if arm.features is None]
+    featured = {arm.name: arm.features for arm in asked.add if arm.features is not None}
+    if plain and own is None:
+        raise ValueError(f"arm {plain[0]!r} needs features: arms of this experiment share columns")
+    if own is not None and not featured and (plain or asked.retire):
+        problem = _with_own_columns(problem, own, plain, asked.retire)
+    else:
+        problem = problem.without_arms(asked.retire) if asked.retire else problem
+        problem = problem.with_arms(featured) if featured else problem
+    return problem if asked.probabilities is None else problem.with_probabilities(asked.probabilities)
+
+
+def _with_own_columns(problem: Problem, features: Floats, added: list[str], retired: list[str]) -> Problem:
+    """Return a problem with other arms, each with a model of its own in features of the context."""
+    rest = problem.without_arms(retired) if retired else problem
+    offered = np.ones((problem.n_contexts, len(added)), dtype=bool)
+    return Problem.from_arm_independent(
+        features,
+        probabilities=problem.probabilities,
+        arms=[*rest.arms, *added],
+        contexts=problem.contexts,
+        available=np.concatenate([rest.available, offered], axis=1),
+        reward_range=problem.reward_range,
+        rows=problem.rows,
+        other=problem.other,
+    )

@@ -1,0 +1,164 @@
+"""What stands in a store: one log of records that is only added to, and snapshots that make restarts short.
+
+Every record has a number in the log, an experiment, a kind and a time; records about a decision have its id. What else
+a record says is packed (MessagePack), numbers bit for bit.
+"""
+
+from enum import IntEnum
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+import numpy as np
+
+from bothworlds.decision import Decision
+from bothworlds.kernels.arrays import Floats
+from bothworlds.plan import Plan
+
+FORMAT = "bothworlds-store-1"
+
+
+class Kind(IntEnum):
+    """What a record says. A decision has at most one record of each of the first four kinds."""
+
+    DECISION = 1
+    ACTIVATION = 2
+    REWARD = 3
+    LATE = 4
+    VERSION = 5
+    CHANGE = 6
+    ROLLBACK = 7
+
+
+class Record(NamedTuple):
+    """A line of the log. ``seq`` is its place, 0 until it is stored; ``flag`` is that of its kind.
+
+    The flag of a decision tells whether it is active from the start, that of a reward whether a client gave it, and did
+    not leave it to the end of the window.
+    """
+
+    seq: int
+    experiment: int
+    kind: int
+    id: str | None
+    time: float
+    flag: bool
+    body: bytes
+
+
+class Drawn(msgspec.Struct, frozen=True, array_like=True):
+    """The body of a decision: what was asked, what was answered, and what learning and checking it need.
+
+    ``asked`` is a hash of the request. Names instead of indices: they mean the same when the problem has changed.
+    """
+
+    asked: bytes
+    context: str
+    arm: str
+    propensity: float
+    version: int
+    holdout: bool
+    footing: str
+    probabilities: bytes
+    direction: bytes
+    baseline: bytes | None
+
+
+class Paid(msgspec.Struct, frozen=True, array_like=True):
+    """The body of a reward."""
+
+    reward: float
+
+
+class Versioned(msgspec.Struct, frozen=True, array_like=True):
+    """The body of a version: all rewards up to the record ``through`` are learnt, in their order."""
+
+    version: int
+    digest: str
+    through: int
+
+
+class Changed(msgspec.Struct, frozen=True, array_like=True):
+    """The body of a change: from here on another problem is played, with a plan of that version and digest."""
+
+    version: int
+    digest: str
+    through: int
+    problem: bytes
+    trust: float
+    fresh: float | None
+
+
+class RolledBack(msgspec.Struct, frozen=True, array_like=True):
+    """The body of a rollback: what was learnt after version ``to`` is forgotten, under a version of its own."""
+
+    version: int
+    digest: str
+    through: int
+    to: int
+
+
+class Snapshot(NamedTuple):
+    """A policy at a version; rewards up to the record ``through`` are learnt.
+
+    ``content`` is a file of the policy without its frame; that is kept once, under its footing.
+    """
+
+    experiment: int
+    version: int
+    through: int
+    digest: str
+    footing: str
+    content: bytes
+
+
+class Frame(NamedTuple):
+    """A file with all that policies and plans of a footing share: problem, algorithm, design."""
+
+    footing: str
+    content: bytes
+
+
+Body = TypeVar("Body", bound=msgspec.Struct)
+_encode = msgspec.msgpack.Encoder().encode
+_readers: dict[Any, Any] = {kind: msgspec.msgpack.Decoder(kind).decode for kind in (Drawn, Paid, Versioned, Changed, RolledBack)}  # fmt: skip
+MARKS: dict[int, Any] = {Kind.VERSION: Versioned, Kind.CHANGE: Changed, Kind.ROLLBACK: RolledBack}
+
+
+def packed(body: msgspec.Struct) -> bytes:
+    """Return a body as bytes."""
+    return _encode(body)
+
+
+def unpacked(kind: type[Body], body: bytes) -> Body:
+    """Return the body of a kind in some bytes; damage is told in a sentence."""
+    try:
+        made: Body = _readers[kind](body)
+    except msgspec.MsgspecError as error:
+        raise ValueError(f"a record of the store is damaged: {error}") from None
+    return made
+
+
+def drawn_from(decision: Decision, plan: Plan, asked: bytes) -> Drawn:
+    """Return what is kept of a decision that a plan has taken."""
+    if decision.holdout:
+        offered = plan.problem.available[decision.context]
+        chances = (offered * decision.propensity).tobytes()
+    else:
+        chances = plan.chances(decision.context)
+    return Drawn(
+        asked,
+        decision.context_name,
+        decision.arm_name,
+        decision.propensity,
+        decision.version,
+        decision.holdout,
+        decision.footing,
+        chances,
+        decision.direction.tobytes(),
+        None if decision.baseline is None else decision.baseline.tobytes(),
+    )
+
+
+def numbers(content: bytes) -> Floats:
+    """Return numbers that are kept as bytes."""
+    return np.frombuffer(content, dtype=np.float64)

@@ -1,0 +1,262 @@
+"""The store as an SQLite file in WAL mode: one connection writes and checkpoints, others only read."""
+
+import fcntl
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any, Literal
+
+import msgspec
+
+from bothworlds.service.records import FORMAT, Frame, Kind, Record, Snapshot
+from bothworlds.service.store import StoreFailure
+
+Durability = Literal["full", "process"]
+PATIENCE = 0.25  # seconds to wait for a lock that another program has
+CHECKPOINT = 4000  # records
+KEPT = 3  # newest snapshots
+APART = 200_000  # records between older ones
+PIECES = (256, 64, 16, 4, 1)  # rows of one statement: each is one call, and a call is a chance to wait for a thread
+SCHEMA = """
+CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE experiments (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+CREATE TABLE log (
+    seq INTEGER PRIMARY KEY, experiment INTEGER NOT NULL, kind INTEGER NOT NULL, id TEXT, time REAL NOT NULL,
+    flag INTEGER NOT NULL, body BLOB NOT NULL
+);
+CREATE UNIQUE INDEX by_id ON log (id, experiment, kind) WHERE id IS NOT NULL;
+CREATE INDEX marks ON log (experiment, seq) WHERE id IS NULL;
+CREATE TABLE snapshots (
+    experiment INTEGER NOT NULL, version INTEGER NOT NULL, through INTEGER NOT NULL,
+    digest TEXT NOT NULL, footing TEXT NOT NULL, content BLOB NOT NULL, PRIMARY KEY (experiment, version)
+);
+CREATE TABLE frames (footing TEXT PRIMARY KEY, content BLOB NOT NULL);
+"""
+
+
+class SQLiteStore:
+    """A store in one file (and its ``-wal`` and ``-shm`` beside it).
+
+    ``durability`` "full" waits for the disk with every commit; "process" leaves that to the operating system: what was
+    acknowledged survives the death of the process, not that of the machine. ``writes`` takes the store for writing,
+    which one process can at a time.
+
+    >>> store = SQLiteStore("ads.sqlite")
+    >>> store.append([Record(0, store.experiment("banners"), Kind.DECISION, "visit 9", 5.0, True, b"...")])
+    1
+    >>> [(record.seq, record.id) for record in store.read()]
+    [(1, 'visit 9')]
+    >>> store.close()
+    """
+
+    def __init__(self, path: str | Path, *, durability: Durability = "full", writes: bool = True) -> None:
+        self.path, self.writes = Path(path), writes
+        self._own = threading.local()
+        self._readers: list[sqlite3.Connection] = []
+        if not writes:
+            if not self.path.is_file():
+                raise FileNotFoundError(f"no such store: {path}")
+            self._check()
+            return
+        self._lock = _locked(self.path)
+        try:
+            self._writer = _connected(str(self.path), uri=False)
+            _asked(self._writer, "PRAGMA journal_mode = WAL")
+            _asked(self._writer, f"PRAGMA synchronous = {'FULL' if durability == 'full' else 'NORMAL'}")
+            _asked(self._writer, "PRAGMA wal_autocheckpoint = 0")  # done here, where it is seen
+            if not _asked(self._writer, "SELECT 1 FROM sqlite_master WHERE name = 'about'"):
+                self._begin()
+            self._check()
+            self._last = self._tidied = int(_asked(self._writer, "SELECT coalesce(max(seq), 0) FROM log")[0][0])
+        except BaseException:
+            self._lock.close()
+            raise
+
+    def _begin(self) -> None:
+        """Make the tables of a new store, whole or not at all."""
+        made = "\n".join(["BEGIN IMMEDIATE;", SCHEMA, f"INSERT INTO about VALUES ('format', '{FORMAT}');", "COMMIT;"])
+        self._writer.executescript(made)
+
+    def _check(self) -> None:
+        """Refuse a file that is no store, or one of another format."""
+        try:
+            found = _asked(self._reader, "SELECT value FROM about WHERE name = 'format'")
+        except (sqlite3.Error, StoreFailure) as error:
+            raise ValueError(f"{self.path} is no store of this library: {error}") from None
+        if found != [(FORMAT,)]:
+            raise ValueError(
+                f"{self.path} has format {found[0][0] if found else None!r}, and this version reads {FORMAT!r}; use the "
+                "version of the library that wrote it to export the log (bothworlds export), and begin a new store"
+            )
+
+    @property
+    def _reader(self) -> sqlite3.Connection:
+        """A connection of this thread's own that reads."""
+        made: sqlite3.Connection | None = getattr(self._own, "connection", None)
+        if made is None:
+            made = self._own.connection = _connected(f"{self.path.resolve().as_uri()}?mode=ro", uri=True)
+            self._readers.append(made)
+        return made
+
+    def experiment(self, name: str) -> int:
+        """Return the number of an experiment; a new name gets a new one."""
+        known = self.experiments()
+        if name not in known:
+            _asked(self._writer, "INSERT INTO experiments (name) VALUES (?)", (name,))
+        return known.get(name) or self.experiments()[name]
+
+    def experiments(self) -> dict[str, int]:
+        """Return all experiments and their numbers."""
+        return dict(_asked(self._reader, "SELECT name, number FROM experiments ORDER BY number"))
+
+    def append(
+        self, records: Sequence[Record], *, snapshots: Sequence[Snapshot] = (), frames: Sequence[Frame] = ()
+    ) -> int:
+        """Add records, all or none, and return once they are as durable as was asked; the place of the first."""
+        write, first = self._writer.execute, self._last + 1
+        try:
+            write("BEGIN IMMEDIATE")
+            begin = 0
+            while begin < len(records):
+                size = next(size for size in PIECES if size <= len(records) - begin)
+                values: list[Any] = []
+                for seq, record in enumerate(records[begin : begin + size], first + begin):
+                    values.append(seq)
+                    values.extend(record[1:])
+                write(f"INSERT INTO log VALUES {', '.join(['(?, ?, ?, ?, ?, ?, ?)'] * size)}", values)
+                begin += size
+            for frame in frames:
+                write("INSERT OR IGNORE INTO frames VALUES (?, ?)", frame)
+            for snapshot in snapshots:
+                write("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?, ?)", snapshot)
+                self._forget(snapshot.experiment)
+            write("COMMIT")
+        except sqlite3.Error as error:
+            if self._writer.in_transaction:
+                self._writer.rollback()
+            raise StoreFailure(f"{self.path}: {error}") from None
+        self._last += len(records)
+        return first
+
+    def _forget(self, experiment: int) -> None:
+        """Drop all but the newest snapshots, the first of each footing, and one in every so many records."""
+        kept = "SELECT min(version) FROM snapshots WHERE experiment = ? GROUP BY footing"
+        newest = "SELECT version FROM snapshots WHERE experiment = ? ORDER BY version DESC LIMIT ?"
+        self._writer.execute(
+            f"DELETE FROM snapshots WHERE experiment = ? AND version NOT IN ({kept}) AND version NOT IN "
+            f"(SELECT version FROM ({newest})) AND through / {APART} IN (SELECT s.through / {APART} FROM snapshots s WHERE "
+            "s.experiment = snapshots.experiment AND s.version < snapshots.version)",
+            (experiment, experiment, experiment, KEPT),
+        )
+
+    def tidy(self) -> None:
+        """Bring what was written into the file itself, once there is enough of it; nobody waits for that."""
+        if self._last - self._tidied >= CHECKPOINT:
+            _asked(self._writer, "PRAGMA wal_checkpoint(PASSIVE)")
+            self._tidied = self._last
+
+    def find(self, experiment: int, ids: Sequence[str]) -> list[Record]:
+        """Return all records about decisions, by their ids."""
+        chosen = "SELECT * FROM log WHERE id IN (SELECT value FROM json_each(?)) AND experiment = ?"
+        return [Record(*row) for row in _asked(self._reader, chosen, (msgspec.json.encode(ids).decode(), experiment))]
+
+    def read(self, *, after: int = 0, through: int | None = None) -> Iterator[Record]:
+        """Yield committed records in their order."""
+        end = self.last() if through is None else through
+        for row in _walked(self._reader, "SELECT * FROM log WHERE seq > ? AND seq <= ? ORDER BY seq", (after, end)):
+            yield Record(*row)
+
+    def marks(self, experiment: int, *, after: int = 0) -> Iterator[Record]:
+        """Yield versions, changes and rollbacks of an experiment in their order."""
+        chosen = "SELECT * FROM log WHERE id IS NULL AND experiment = ? AND seq > ? ORDER BY seq"
+        for row in _walked(self._reader, chosen, (experiment, after)):
+            yield Record(*row)
+
+    def lessons(self, experiment: int, *, after: int, through: int | None = None) -> Iterator[tuple[Record, Record]]:
+        """Yield rewards that are to be learnt in their order, each with its decision."""
+        chosen = (
+            "SELECT r.*, d.* FROM log r CROSS JOIN log d ON d.id = r.id AND d.experiment = r.experiment AND d.kind = ? "
+            "WHERE r.seq > ? AND r.seq <= ? AND r.kind = ? AND r.experiment = ? ORDER BY r.seq"
+        )
+        end = self.last() if through is None else through
+        width = len(Record._fields)
+        for row in _walked(self._reader, chosen, (Kind.DECISION, after, end, Kind.REWARD, experiment)):
+            yield Record(*row[:width]), Record(*row[width:])
+
+    def overdue(self, experiment: int, *, after: int, before: float, most: int) -> tuple[list[str], int]:
+        """Return ids of decisions that were active before a time and have no reward, and how far was looked."""
+        looked = _asked(
+            self._reader,
+            "SELECT seq, time, id, CASE WHEN experiment = ? AND (kind = ? OR kind = ? AND flag) AND NOT EXISTS (SELECT 1 "
+            "FROM log r WHERE r.id = log.id AND r.experiment = log.experiment AND r.kind = ?) THEN 1 ELSE 0 END "
+            "FROM log WHERE seq > ? AND time <= ? ORDER BY seq LIMIT ?",
+            (experiment, Kind.ACTIVATION, Kind.DECISION, Kind.REWARD, after, before, most),
+        )
+        return [row[2] for row in looked if row[3]], looked[-1][0] if looked else after
+
+    def last(self) -> int:
+        """Return the place of the newest record, 0 if there is none."""
+        return int(_asked(self._reader, "SELECT coalesce(max(seq), 0) FROM log")[0][0])
+
+    def snapshots(self, experiment: int) -> list[Snapshot]:
+        """Return snapshots, newest first, without their contents."""
+        chosen = (
+            "SELECT experiment, version, through, digest, footing, x'' FROM snapshots WHERE experiment = ? "
+            "ORDER BY version DESC"
+        )
+        return [Snapshot(*row) for row in _asked(self._reader, chosen, (experiment,))]
+
+    def content(self, snapshot: Snapshot) -> bytes:
+        """Return what a snapshot holds."""
+        chosen = "SELECT content FROM snapshots WHERE experiment = ? AND version = ?"
+        return bytes(_asked(self._reader, chosen, (snapshot.experiment, snapshot.version))[0][0])
+
+    def frame(self, footing: str) -> bytes:
+        """Return the frame of a footing."""
+        found = _asked(self._reader, "SELECT content FROM frames WHERE footing = ?", (footing,))
+        if not found:
+            raise ValueError(f"{self.path}: there is no frame of footing {footing}")
+        return bytes(found[0][0])
+
+    def close(self) -> None:
+        """Let go of the store."""
+        for connection in self._readers:
+            connection.close()
+        if self.writes:
+            self._writer.close()
+            self._lock.close()
+
+
+def _locked(path: Path) -> IO[bytes]:
+    """Take a store for writing, or say that another process has it."""
+    try:
+        file = path.with_name(f"{path.name}.lock").open("wb")
+    except OSError as error:
+        raise type(error)(f"cannot write {path}: {error.strerror or error}") from None
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        raise ValueError(f"{path} is in use: another service writes to it") from None
+    return file
+
+
+def _connected(path: str, *, uri: bool) -> sqlite3.Connection:
+    """Open a connection without transactions of its own; one thread at a time uses it."""
+    return sqlite3.connect(path, uri=uri, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
+
+
+def _asked(connection: sqlite3.Connection, statement: str, values: Sequence[Any] = ()) -> list[Any]:
+    """Return all rows of a statement."""
+    try:
+        return connection.execute(statement, values).fetchall()
+    except sqlite3.Error as error:
+        raise StoreFailure(str(error)) from None
+
+
+def _walked(connection: sqlite3.Connection, statement: str, values: Sequence[Any]) -> Iterator[Any]:
+    """Yield the rows of a statement, some at a time."""
+    cursor = connection.execute(statement, values)
+    while rows := cursor.fetchmany(1000):
+        yield from rows

@@ -1,0 +1,61 @@
+"""What a service needs of a store. One writer adds to it; readers, in any thread, see what is committed."""
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+from bothworlds.service.records import Frame, Record, Snapshot
+
+
+class StoreFailure(Exception):
+    """Nothing of what was to be added stands in the store: it is full, locked or gone. Trying again is safe."""
+
+
+class Store(Protocol):
+    """One log of records in the order of their commits, snapshots, and frames by their footing."""
+
+    def experiment(self, name: str) -> int:
+        """Return the number of an experiment; a new name gets a new one."""
+
+    def experiments(self) -> dict[str, int]:
+        """Return all experiments and their numbers."""
+
+    def append(
+        self, records: Sequence[Record], *, snapshots: Sequence[Snapshot] = (), frames: Sequence[Frame] = ()
+    ) -> int:
+        """Add records, all or none, and return once they are as durable as was asked; the place of the first.
+
+        Raises StoreFailure if nothing was added. A second record of one kind about one decision is such a failure.
+        """
+
+    def tidy(self) -> None:
+        """Do what keeps the store in order between two appends, if it is time; nobody waits for it."""
+
+    def find(self, experiment: int, ids: Sequence[str]) -> list[Record]:
+        """Return all records about decisions, by their ids."""
+
+    def read(self, *, after: int = 0, through: int | None = None) -> Iterator[Record]:
+        """Yield committed records in their order."""
+
+    def marks(self, experiment: int, *, after: int = 0) -> Iterator[Record]:
+        """Yield versions, changes and rollbacks of an experiment in their order."""
+
+    def lessons(self, experiment: int, *, after: int, through: int | None = None) -> Iterator[tuple[Record, Record]]:
+        """Yield rewards that are to be learnt in their order, each with its decision."""
+
+    def overdue(self, experiment: int, *, after: int, before: float, most: int) -> tuple[list[str], int]:
+        """Return ids of decisions that were active before a time and have no reward, and how far was looked."""
+
+    def last(self) -> int:
+        """Return the place of the newest record, 0 if there is none."""
+
+    def snapshots(self, experiment: int) -> list[Snapshot]:
+        """Return snapshots, newest first, without their contents."""
+
+    def content(self, snapshot: Snapshot) -> bytes:
+        """Return what a snapshot holds."""
+
+    def frame(self, footing: str) -> bytes:
+        """Return the frame of a footing."""
+
+    def close(self) -> None:
+        """Let go of the store."""
