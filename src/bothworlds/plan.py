@@ -99,7 +99,7 @@ class Plan:
 
     def chances(self, x: int) -> bytes:
         """Return pi(. | x) of the context with index x as bytes, for those who keep it."""
-        return self._table[x].tobytes()
+        return bytes(self._table[x].tobytes())
 
     def act(self, context: Context, *, id: str | None = None) -> Decision:
         """Choose an arm for a context, given by name, by index, or as a row (`Problem.from_sample`).

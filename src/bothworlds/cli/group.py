@@ -93,7 +93,8 @@ def main(ctx: click.Context) -> None:
         ctx.color = False
 
 
-for command in (compare, new, run, report, show, list_, evaluate, check, design, bounds, health, warm, serve, completion):
+COMMANDS = (compare, new, run, report, show, list_, evaluate, serve, check, design, bounds, health, warm, completion)
+for command in COMMANDS:
     main.add_command(command)
 for command in (main, *main.commands.values()):  # docstrings are raw; click wants the character itself
     command.help = (command.help or "").replace("\\b\n", "\b\n")

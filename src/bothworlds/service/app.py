@@ -45,7 +45,7 @@ POSTED = {
 ADMIN = (messages.Change, messages.Rollback)
 
 
-class Fault(Exception):
+class RefusedError(Exception):
     """A request that is refused: a status and a sentence."""
 
     def __init__(self, status: int, sentence: str) -> None:
@@ -64,7 +64,11 @@ class App:
     def __rsgi_init__(self, loop: asyncio.AbstractEventLoop) -> None:
         """Begin to answer in a loop."""
         self._loop = loop
-        self.service.deliver = lambda jobs: loop.call_soon_threadsafe(_deliver, jobs)
+
+        def deliver(jobs: list[Job]) -> None:
+            loop.call_soon_threadsafe(_deliver, jobs)
+
+        self.service.deliver = deliver
 
     async def __rsgi__(self, scope: Any, protocol: Any) -> None:
         """Answer one request."""
@@ -74,7 +78,7 @@ class App:
                 status, body, headers = await self._posted(scope, protocol)
             else:
                 status, body, headers = await self._got(scope)
-        except Fault as fault:
+        except RefusedError as fault:
             status, body, headers = fault.status, encode(Refusal(str(fault))), JSON
         except Exception as error:  # a mistake of ours: told, and not hidden in a broken connection
             status, body, headers = FAILED, encode(Refusal(f"the service failed: {error!r}")), JSON
@@ -85,13 +89,13 @@ class App:
     async def _posted(self, scope: Any, protocol: Any) -> tuple[int, bytes, Any]:
         path = POSTED.get(scope.path)
         if path is None:
-            raise Fault(rules.MISSING, f"there is nothing at {scope.path[:100]}")
+            raise RefusedError(rules.MISSING, f"there is nothing at {scope.path[:100]}")
         header = scope.headers.get("authorization") if self.service.settings.tokens else None
         self._admit(header, path.scope)
         try:
             asked = path.decoder(await self._body(scope, protocol))
         except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-            raise Fault(BAD_BODY, f"the body is not what is asked for here: {error}") from None
+            raise RefusedError(BAD_BODY, f"the body is not what is asked for here: {error}") from None
         try:
             if isinstance(asked, ADMIN):
                 status, answer = await asyncio.to_thread(self.service.change, asked)
@@ -103,14 +107,14 @@ class App:
             self._admit(header, path.scope, len(parts) - 1)
             found = await self._stored(parts)
         except KeyError as error:
-            raise Fault(rules.MISSING, str(error.args[0])) from None
+            raise RefusedError(rules.MISSING, str(error.args[0])) from None
         status = UNAVAILABLE if all(one == UNAVAILABLE for one, _ in found) else rules.OK
-        return status, encode(Several([Answered(one, answer) for one, answer in found])), JSON  # type: ignore[arg-type]
+        return status, encode(Several([Answered(one, answer) for one, answer in found])), JSON
 
     def _admit(self, header: str | None, scope: Scope | None, count: int = 1) -> None:
         refusal = self.access.refusal(header, scope, count) if count else None
         if refusal is not None:
-            raise Fault(*refusal)
+            raise RefusedError(*refusal)
 
     async def _body(self, scope: Any, protocol: Any) -> bytes:
         """Return the body of a request, unless it is too long."""
@@ -118,13 +122,13 @@ class App:
         told = scope.headers.get("content-length")
         if told is not None and told.isdigit():
             if int(told) > most:
-                raise Fault(TOO_LARGE, f"a body has at most {most:,} bytes")
+                raise RefusedError(TOO_LARGE, f"a body has at most {most:,} bytes")
             return bytes(await protocol())
         pieces, length = [], 0
         async for piece in protocol:
             length += len(piece)
             if length > most:
-                raise Fault(TOO_LARGE, f"a body has at most {most:,} bytes")
+                raise RefusedError(TOO_LARGE, f"a body has at most {most:,} bytes")
             pieces.append(piece)
         return b"".join(pieces)
 
@@ -132,7 +136,7 @@ class App:
         """Have requests done in one commit."""
         assert self._loop is not None
         if self.service.clerk.waiting >= self.service.settings.most_waiting:
-            raise Fault(UNAVAILABLE, "too many requests wait; try again")
+            raise RefusedError(UNAVAILABLE, "too many requests wait; try again")
         of, waiter = self.service.of, self._loop.create_future()
         self.service.clerk.submit(Job([(of(one.experiment), one) for one in requests], waiter))
         found: list[tuple[int, Any]] = await waiter
@@ -140,7 +144,7 @@ class App:
 
     async def _got(self, scope: Any) -> tuple[int, bytes, Any]:
         if scope.method not in ("GET", "HEAD"):
-            raise Fault(NOT_ALLOWED, f"{scope.method} is not answered here")
+            raise RefusedError(NOT_ALLOWED, f"{scope.method} is not answered here")
         path, query = scope.path, parse_qs(scope.query_string)
         name = query["experiment"][0] if "experiment" in query else None
         if path == "/v1/health":
@@ -153,7 +157,7 @@ class App:
         try:
             return await self._asked(path, name, header)
         except KeyError as error:
-            raise Fault(rules.MISSING, str(error.args[0])) from None
+            raise RefusedError(rules.MISSING, str(error.args[0])) from None
 
     async def _asked(self, path: str, name: str | None, header: str | None) -> tuple[int, bytes, Any]:
         """Answer questions that need a token."""
@@ -165,7 +169,7 @@ class App:
             identifier = unquote(path.removeprefix("/v1/decisions/"))
             known = self.service.known(identifier, name)
             if known is None:
-                raise Fault(rules.MISSING, f"there is no decision {identifier[:200]!r}")
+                raise RefusedError(rules.MISSING, f"there is no decision {identifier[:200]!r}")
             return rules.OK, encode(known), JSON
         if path == "/metrics":
             self._admit(header, None)
@@ -175,8 +179,8 @@ class App:
             text = await asyncio.to_thread(page, self.service, name)
             return rules.OK, text.encode(), [("content-type", "text/html; charset=utf-8"), *POLICY]
         if path in POSTED:
-            raise Fault(NOT_ALLOWED, f"POST to {path}")
-        raise Fault(rules.MISSING, f"there is nothing at {path[:100]}")
+            raise RefusedError(NOT_ALLOWED, f"POST to {path}")
+        raise RefusedError(rules.MISSING, f"there is nothing at {path[:100]}")
 
 
 def _deliver(jobs: list[Job]) -> None:

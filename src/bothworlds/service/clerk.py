@@ -3,7 +3,7 @@
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -13,10 +13,12 @@ from bothworlds.service.experiment import Experiment, Lesson
 from bothworlds.service.messages import Activate, Answer, Decide, Decided, Refusal, Reward
 from bothworlds.service.records import Frame, Kind, Record, Snapshot
 from bothworlds.service.rules import Outcome, Place, State
-from bothworlds.service.store import Store, StoreFailure
+from bothworlds.service.store import Store, StoreError
 
 REMEMBERED = 20_000  # decisions whose state is kept at hand
 UNAVAILABLE = 503
+COUNTED = ("decisions", "activations", "rewards", "defaults", "late")
+WORDS: dict[int, str] = {Kind.DECISION: "decisions", Kind.ACTIVATION: "activations", Kind.LATE: "late"}
 Request = Decide | Activate | Reward
 
 
@@ -63,6 +65,7 @@ class Clerk:
         self.store, self.deliver, self.tick = store, deliver, tick
         self.failure: str | None = None
         self.commits = 0
+        self.counts: dict[int, dict[str, int]] = {}
         self._jobs: deque[Job] = deque()
         self._came = threading.Event()
         self._states: OrderedDict[tuple[int, str], State] = OrderedDict()
@@ -120,7 +123,7 @@ class Clerk:
         self.deliver(jobs)
         try:
             self.store.tidy()
-        except StoreFailure as error:
+        except StoreError as error:
             self.failure = str(error)
 
     def _look_up(self, jobs: list[Job]) -> None:
@@ -193,12 +196,22 @@ class Clerk:
         if records or snapshots:
             first = self.store.append(records, snapshots=snapshots, frames=frames)
             self.commits += 1
+            for record in group.records:
+                self._count(record)
             for experiment, place, name, drawn, reward in group.heard:
                 experiment.hear([Lesson(first + place, name, drawn, reward)])
         for one in group.published:
             one.experiment.plan = one.plan
         while len(self._states) > REMEMBERED:
             self._states.popitem(last=False)
+
+    def _count(self, record: Record) -> None:
+        """Count a record that is stored."""
+        if record.kind == Kind.REWARD:
+            word = "rewards" if record.flag else "defaults"
+        else:
+            word = WORDS[record.kind]
+        self.counts.setdefault(record.experiment, dict.fromkeys(COUNTED, 0))[word] += 1
 
     def _unavailable(self, request: Any) -> tuple[int, Answer]:
         """Answer where nothing could be stored: with the safe arm if one was declared."""

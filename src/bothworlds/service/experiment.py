@@ -14,7 +14,7 @@ from bothworlds.loading import load
 from bothworlds.plan import Plan
 from bothworlds.policy import Policy
 from bothworlds.problem import Problem
-from bothworlds.service.records import MARKS, Drawn, Frame, Kind, Paid, Record, Snapshot, numbers, unpacked
+from bothworlds.service.records import MARKS, Drawn, Frame, Kind, Paid, Snapshot, numbers, unpacked
 from bothworlds.service.settings import Experiment as Told
 from bothworlds.service.store import Store
 from bothworlds.warming import exercise
@@ -42,7 +42,6 @@ class Experiment:
     waiting: list[Lesson] = field(default_factory=list)
     unsaved: int = 0
     expired: int = 0
-    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("decisions", "rewards", "defaults", "late"), 0))
     failure: str | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -120,8 +119,8 @@ def _check_same(policy: Policy, problem: Problem, algorithm: Any, told: Told) ->
     footing = policy.plan().footing
     if repr(footing.algorithm) != repr(algorithm) or footing.holdout != told.holdout:
         raise ValueError(
-            f"the store has {footing.algorithm!r} with holdout {footing.holdout:g}, the settings say {algorithm!r} with "
-            f"{told.holdout:g}: an algorithm cannot be exchanged under way; give the experiment another name"
+            f"the store has {footing.algorithm!r} with holdout {footing.holdout:g}, the settings say {algorithm!r} "
+            f"with {told.holdout:g}: an algorithm cannot be exchanged under way; give the experiment another name"
         )
     if problem.arms != policy.problem.arms or problem.contexts != policy.problem.contexts:
         raise ValueError(
@@ -226,5 +225,3 @@ def problem_in(content: bytes) -> Problem:
         path = Path(folder) / "problem.npz"
         path.write_bytes(content)
         return Problem.load(path)
-
-

@@ -93,7 +93,7 @@ class Learner:
                 self._recover(experiment)
             work(experiment)
         except Exception as error:
-            experiment.failure = f"learning has stopped, and begins again: {error or repr(error)}"
+            experiment.failure = f"learning has stopped, and begins again: {error!r}"
             time.sleep(PAUSE)
 
     def _recover(self, experiment: Experiment) -> None:
@@ -164,8 +164,9 @@ class Learner:
             return
         while True:
             before = time.time() - told.seconds
-            options = {"after": experiment.expired, "before": before, "most": OVERDUE}
-            ids, looked = self.clerk.store.overdue(experiment.number, **options)
+            ids, looked = self.clerk.store.overdue(
+                experiment.number, after=experiment.expired, before=before, most=OVERDUE
+            )
             if ids:
                 done = threading.Event()
                 job = Job([Expire(experiment, ids)], done)
@@ -185,9 +186,7 @@ class Learner:
         policy.change(problem, trust=asked.trust, fresh=asked.fresh)
         if policy.version > before:
             content = as_bytes(problem.save)
-            body = Changed(
-                policy.version, ready(policy).digest, experiment.through, content, asked.trust, asked.fresh
-            )
+            body = Changed(policy.version, ready(policy).digest, experiment.through, content, asked.trust, asked.fresh)
             self._publish(experiment, Kind.CHANGE, packed(body), save=True, frame=True)
         return messages.Changed(experiment.name, policy.version, policy.digest)
 

@@ -29,7 +29,7 @@ class _Counts:
         version = GaugeMetricFamily("bothworlds_version", "Version of the plan", labels=["experiment"])
         unlearnt = GaugeMetricFamily("bothworlds_unlearnt", "Rewards that wait to be learnt", labels=["experiment"])
         for name, experiment in service.experiments.items():
-            for kind, count in experiment.counts.items():
+            for kind, count in service.clerk.counts.get(experiment.number, {}).items():
                 counted.add_metric([name, kind], count)
             version.add_metric([name], experiment.plan.version)
             unlearnt.add_metric([name], len(experiment.waiting))

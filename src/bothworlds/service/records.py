@@ -120,7 +120,8 @@ class Frame(NamedTuple):
 
 Body = TypeVar("Body", bound=msgspec.Struct)
 _encode = msgspec.msgpack.Encoder().encode
-_readers: dict[Any, Any] = {kind: msgspec.msgpack.Decoder(kind).decode for kind in (Drawn, Paid, Versioned, Changed, RolledBack)}  # fmt: skip
+BODIES = (Drawn, Paid, Versioned, Changed, RolledBack)
+_readers: dict[Any, Any] = {kind: msgspec.msgpack.Decoder(kind).decode for kind in BODIES}
 MARKS: dict[int, Any] = {Kind.VERSION: Versioned, Kind.CHANGE: Changed, Kind.ROLLBACK: RolledBack}
 
 

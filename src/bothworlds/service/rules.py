@@ -103,9 +103,7 @@ def decide(request: Decide, state: State, plan: Plan, place: Place) -> tuple[Out
 
 def answered(name: str, drawn: Drawn, experiment: str, *, active: bool) -> Decided:
     """Return the answer that a decision has, always the same."""
-    return Decided(
-        name, experiment, drawn.context, drawn.arm, drawn.propensity, drawn.version, drawn.holdout, active
-    )
+    return Decided(name, experiment, drawn.context, drawn.arm, drawn.propensity, drawn.version, drawn.holdout, active)
 
 
 def activate(request: Activate, state: State, place: Place) -> Outcome:
@@ -139,7 +137,9 @@ def reward(request: Reward, state: State, place: Place, limits: tuple[float, flo
     else:
         state.reward, state.given = request.reward, True
     kind = Kind.LATE if late else Kind.REWARD
-    return Outcome(OK, answer, Record(0, place.number, kind, request.id, place.time, True, packed(Paid(request.reward))))
+    return Outcome(
+        OK, answer, Record(0, place.number, kind, request.id, place.time, True, packed(Paid(request.reward)))
+    )
 
 
 def expire(name: str, state: State, place: Place, default: float) -> Record | None:

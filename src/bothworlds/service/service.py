@@ -105,9 +105,7 @@ class Service:
         experiment = self.of(name)
         plan = experiment.plan
         table, problem = plan.probabilities().tolist(), plan.problem
-        return Planned(
-            experiment.name, plan.version, plan.digest, list(problem.arms), list(problem.contexts), table
-        )
+        return Planned(experiment.name, plan.version, plan.digest, list(problem.arms), list(problem.contexts), table)
 
     def known(self, identifier: str, name: str | None) -> Known | None:
         """Return all that is known of a decision; where its plan is still there, whether it decides the same again."""

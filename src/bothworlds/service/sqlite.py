@@ -10,7 +10,7 @@ from typing import IO, Any, Literal
 import msgspec
 
 from bothworlds.service.records import FORMAT, Frame, Kind, Record, Snapshot
-from bothworlds.service.store import StoreFailure
+from bothworlds.service.store import StoreError
 
 Durability = Literal["full", "process"]
 PATIENCE = 0.25  # seconds to wait for a lock that another program has
@@ -82,12 +82,12 @@ class SQLiteStore:
         """Refuse a file that is no store, or one of another format."""
         try:
             found = _asked(self._reader, "SELECT value FROM about WHERE name = 'format'")
-        except (sqlite3.Error, StoreFailure) as error:
+        except (sqlite3.Error, StoreError) as error:
             raise ValueError(f"{self.path} is no store of this library: {error}") from None
         if found != [(FORMAT,)]:
             raise ValueError(
-                f"{self.path} has format {found[0][0] if found else None!r}, and this version reads {FORMAT!r}; use the "
-                "version of the library that wrote it to export the log (bothworlds export), and begin a new store"
+                f"{self.path} has format {found[0][0] if found else None!r}, and this version reads {FORMAT!r}; use "
+                "the version of the library that wrote it to export the log (bothworlds export), and begin a new store"
             )
 
     @property
@@ -135,7 +135,7 @@ class SQLiteStore:
         except sqlite3.Error as error:
             if self._writer.in_transaction:
                 self._writer.rollback()
-            raise StoreFailure(f"{self.path}: {error}") from None
+            raise StoreError(f"{self.path}: {error}") from None
         self._last += len(records)
         return first
 
@@ -145,8 +145,8 @@ class SQLiteStore:
         newest = "SELECT version FROM snapshots WHERE experiment = ? ORDER BY version DESC LIMIT ?"
         self._writer.execute(
             f"DELETE FROM snapshots WHERE experiment = ? AND version NOT IN ({kept}) AND version NOT IN "
-            f"(SELECT version FROM ({newest})) AND through / {APART} IN (SELECT s.through / {APART} FROM snapshots s WHERE "
-            "s.experiment = snapshots.experiment AND s.version < snapshots.version)",
+            f"(SELECT version FROM ({newest})) AND through / {APART} IN (SELECT s.through / {APART} FROM snapshots s "
+            "WHERE s.experiment = snapshots.experiment AND s.version < snapshots.version)",
             (experiment, experiment, experiment, KEPT),
         )
 
@@ -188,8 +188,8 @@ class SQLiteStore:
         """Return ids of decisions that were active before a time and have no reward, and how far was looked."""
         looked = _asked(
             self._reader,
-            "SELECT seq, time, id, CASE WHEN experiment = ? AND (kind = ? OR kind = ? AND flag) AND NOT EXISTS (SELECT 1 "
-            "FROM log r WHERE r.id = log.id AND r.experiment = log.experiment AND r.kind = ?) THEN 1 ELSE 0 END "
+            "SELECT seq, time, id, CASE WHEN experiment = ? AND (kind = ? OR kind = ? AND flag) AND NOT EXISTS "
+            "(SELECT 1 FROM log r WHERE r.id = log.id AND r.experiment = log.experiment AND r.kind = ?) THEN 1 ELSE 0 END "
             "FROM log WHERE seq > ? AND time <= ? ORDER BY seq LIMIT ?",
             (experiment, Kind.ACTIVATION, Kind.DECISION, Kind.REWARD, after, before, most),
         )
@@ -252,7 +252,7 @@ def _asked(connection: sqlite3.Connection, statement: str, values: Sequence[Any]
     try:
         return connection.execute(statement, values).fetchall()
     except sqlite3.Error as error:
-        raise StoreFailure(str(error)) from None
+        raise StoreError(str(error)) from None
 
 
 def _walked(connection: sqlite3.Connection, statement: str, values: Sequence[Any]) -> Iterator[Any]:

@@ -6,7 +6,7 @@ from typing import Protocol
 from bothworlds.service.records import Frame, Record, Snapshot
 
 
-class StoreFailure(Exception):
+class StoreError(Exception):
     """Nothing of what was to be added stands in the store: it is full, locked or gone. Trying again is safe."""
 
 
@@ -24,7 +24,7 @@ class Store(Protocol):
     ) -> int:
         """Add records, all or none, and return once they are as durable as was asked; the place of the first.
 
-        Raises StoreFailure if nothing was added. A second record of one kind about one decision is such a failure.
+        Raises StoreError if nothing was added. A second record of one kind about one decision is such a failure.
         """
 
     def tidy(self) -> None:
