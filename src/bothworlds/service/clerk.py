@@ -207,10 +207,7 @@ class Clerk:
 
     def _count(self, record: Record) -> None:
         """Count a record that is stored."""
-        if record.kind == Kind.REWARD:
-            word = "rewards" if record.flag else "defaults"
-        else:
-            word = WORDS[record.kind]
+        word = WORDS.get(record.kind) or ("rewards" if record.flag else "defaults")
         self.counts.setdefault(record.experiment, dict.fromkeys(COUNTED, 0))[word] += 1
 
     def _unavailable(self, request: Any) -> tuple[int, Answer]:

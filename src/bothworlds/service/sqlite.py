@@ -188,12 +188,12 @@ class SQLiteStore:
         """Return ids of decisions that were active before a time and have no reward, and how far was looked."""
         looked = _asked(
             self._reader,
-            "SELECT seq, time, id, CASE WHEN experiment = ? AND (kind = ? OR kind = ? AND flag) AND NOT EXISTS "
-            "(SELECT 1 FROM log r WHERE r.id = log.id AND r.experiment = log.experiment AND r.kind = ?) THEN 1 ELSE 0 END "
+            "SELECT seq, id, experiment = ? AND (kind = ? OR kind = ? AND flag) AND NOT EXISTS (SELECT 1 FROM log r "
+            "WHERE r.id = log.id AND r.experiment = log.experiment AND r.kind = ?) "
             "FROM log WHERE seq > ? AND time <= ? ORDER BY seq LIMIT ?",
             (experiment, Kind.ACTIVATION, Kind.DECISION, Kind.REWARD, after, before, most),
         )
-        return [row[2] for row in looked if row[3]], looked[-1][0] if looked else after
+        return [row[1] for row in looked if row[2]], looked[-1][0] if looked else after
 
     def last(self) -> int:
         """Return the place of the newest record, 0 if there is none."""
