@@ -10,7 +10,7 @@ import numpy as np
 from bothworlds.decision import Decision, decision_of
 from bothworlds.footing import Footing
 from bothworlds.holdout import Holdout
-from bothworlds.identity import Lots, given_id, id_of
+from bothworlds.identity import MADE, Lots, given_id, id_of, source_of
 from bothworlds.kernels.arrays import Floats
 from bothworlds.problem import Problem
 from bothworlds.problem.rows import Context
@@ -111,6 +111,11 @@ class Plan:
         if id is None:
             return self._decide(x, *self.footing.desk.issue())
         return self._decide(x, given_id(id), 0)
+
+    def again(self, context: Context, id: str) -> Decision:
+        """Decide for an id that a plan of this policy has decided for already, given or made."""
+        number = int(id.rpartition(".")[2]) if id[:1] == MADE else 0
+        return self._decide(self.problem.context_index(context), source_of(id, number), number)
 
     def confirms(self, decision: Decision) -> bool:
         """Tell whether this plan decides just so for that id: arm, propensity, direction and baseline, bit for bit."""

@@ -24,6 +24,7 @@ from bothworlds.cli.report import report
 from bothworlds.cli.run import run
 from bothworlds.cli.serve import serve
 from bothworlds.cli.show import show
+from bothworlds.cli.store import export, rollback, verify
 from bothworlds.cli.warm import warm
 
 
@@ -93,7 +94,10 @@ def main(ctx: click.Context) -> None:
         ctx.color = False
 
 
-COMMANDS = (compare, new, run, report, show, list_, evaluate, serve, check, design, bounds, health, warm, completion)
+COMMANDS = (
+    *(compare, new, run, report, show, list_, evaluate, check, design, bounds, health, warm),
+    *(serve, verify, export, rollback, completion),
+)
 for command in COMMANDS:
     main.add_command(command)
 for command in (main, *main.commands.values()):  # docstrings are raw; click wants the character itself

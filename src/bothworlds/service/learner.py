@@ -23,7 +23,8 @@ from bothworlds.service.experiment import (
     restored,
     snapshot_of,
 )
-from bothworlds.service.records import MARKS, Changed, Kind, Record, RolledBack, Versioned, packed, unpacked
+from bothworlds.service.records import Changed, Kind, Record, Versioned, packed
+from bothworlds.service.rolling import mark_of, went_back
 from bothworlds.service.rules import OK
 
 PACE = 1000  # rewards in a batch, at most
@@ -193,19 +194,9 @@ class Learner:
     def roll_back(self, experiment: Experiment, asked: messages.Rollback) -> messages.Changed:
         """Forget what was learnt after a version; in the learner's thread."""
         store, now = self.clerk.store, experiment.policy.version
-        if asked.version >= now:
-            raise ValueError(f"version {asked.version} is not before version {now}, which plays")
-        marks = [(mark.kind, unpacked(MARKS[mark.kind], mark.body).version) for mark in store.marks(experiment.number)]
-        if any(kind == Kind.CHANGE and version > asked.version for kind, version in marks):
-            raise ValueError(f"the problem has changed since version {asked.version}; change it again instead")
-        if asked.version and asked.version not in [version for _, version in marks]:
-            near = max((version for _, version in marks if version < asked.version), default=0)
-            raise ValueError(f"no plan had version {asked.version}; the one before it is {near}")
-        policy = restored(store, experiment.number, version=asked.version)[0]
-        policy.renumber(now + 1)
-        experiment.policy = policy
-        body = RolledBack(policy.version, ready(policy).digest, experiment.through, asked.version)
-        self._publish(experiment, Kind.ROLLBACK, packed(body), save=True)
+        policy = experiment.policy = went_back(store, experiment.number, now=now, to=asked.version)
+        body = mark_of(policy, through=experiment.through, to=asked.version)
+        self._publish(experiment, Kind.ROLLBACK, body, save=True)
         return messages.Changed(experiment.name, policy.version, policy.digest)
 
 

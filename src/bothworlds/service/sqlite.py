@@ -195,6 +195,22 @@ class SQLiteStore:
         )
         return [row[1] for row in looked if row[2]], looked[-1][0] if looked else after
 
+    def history(self, experiment: int) -> Iterator[tuple[Record, Record | None, Record | None]]:
+        """Yield decisions that were active in their order, each with its reward and its late reward."""
+        chosen = (
+            "SELECT d.*, r.*, l.* FROM log d "
+            "LEFT JOIN log r ON r.id = d.id AND r.experiment = d.experiment AND r.kind = ? "
+            "LEFT JOIN log l ON l.id = d.id AND l.experiment = d.experiment AND l.kind = ? "
+            "WHERE d.kind = ? AND d.experiment = ? AND (d.flag OR EXISTS (SELECT 1 FROM log a WHERE a.id = d.id "
+            "AND a.experiment = d.experiment AND a.kind = ?)) ORDER BY d.seq"
+        )
+        kinds = Kind.REWARD, Kind.LATE, Kind.DECISION, experiment, Kind.ACTIVATION
+        width = len(Record._fields)
+        for row in _walked(self._reader, chosen, kinds):
+            made, *later = (row[i : i + width] for i in range(0, 3 * width, width))
+            reward, late = (None if part[0] is None else Record(*part) for part in later)
+            yield Record(*made), reward, late
+
     def last(self) -> int:
         """Return the place of the newest record, 0 if there is none."""
         return int(_asked(self._reader, "SELECT coalesce(max(seq), 0) FROM log")[0][0])

@@ -45,6 +45,9 @@ class Store(Protocol):
     def overdue(self, experiment: int, *, after: int, before: float, most: int) -> tuple[list[str], int]:
         """Return ids of decisions that were active before a time and have no reward, and how far was looked."""
 
+    def history(self, experiment: int) -> Iterator[tuple[Record, Record | None, Record | None]]:
+        """Yield decisions that were active in their order, each with its reward and its late reward."""
+
     def last(self) -> int:
         """Return the place of the newest record, 0 if there is none."""
 

@@ -1,0 +1,88 @@
+"""Commands on the store of a service: verify, roll back, export."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from bothworlds.cli.common import FAILED, answer, json_option, quiet_option, reading, talk, working
+
+store_argument = click.argument("store", type=click.Path(path_type=Path))
+experiment_option = click.option("--experiment", help="Which experiment [the only one].")
+
+
+@click.command()
+@store_argument
+@experiment_option
+@click.option("--processes", type=click.IntRange(min=1), default=2, show_default=True, help="How many at once.")
+@quiet_option
+@json_option
+def verify(*, store: Path, experiment: str | None, processes: int, quiet: bool, as_json: bool) -> None:
+    r"""Compute every decision and every version in STORE again, and compare them bit for bit.
+
+    Exit code 1 if anything is not as the log says. A service may go on writing meanwhile.
+
+    \b
+    Examples:
+      bothworlds verify bothworlds.sqlite
+      bothworlds verify bothworlds.sqlite --experiment banners --json
+    """
+    from bothworlds.service.verifying import verify as verify_store
+
+    with working(), click.progressbar(length=1, label="verifying", file=sys.stderr, hidden=quiet) as bar:
+
+        def told(_: int, count: int) -> None:
+            bar.length = count
+            bar.update(1)
+
+        found = verify_store(store, experiment, processes=processes, told=told)
+    if as_json:
+        counts = {"decisions": found.decisions, "rewards": found.rewards, "versions": found.versions}
+        answer({"verified": not found.faults, **counts, "faults": found.faults})
+    else:
+        click.echo(str(found))
+    if found.faults:
+        sys.exit(FAILED)
+
+
+@click.command()
+@store_argument
+@click.argument("output", type=click.Path(path_type=Path))
+@experiment_option
+def export(*, store: Path, output: Path, experiment: str | None) -> None:
+    r"""Write the decisions in STORE with their rewards to OUTPUT (.jsonl, .parquet, .dsjson), oldest first.
+
+    A reward that came after its window stands in place of the default one, though it was not learnt.
+
+    \b
+    Example:
+      bothworlds export bothworlds.sqlite log.parquet
+    """
+    from bothworlds.logs import write
+    from bothworlds.service.exporting import exported
+
+    with reading():
+        _, rows = exported(store, experiment)
+    with working():
+        count = write(rows, output)
+    talk(f"{count:,} rows: {output}")
+
+
+@click.command()
+@store_argument
+@click.argument("version", type=click.IntRange(min=0))
+@experiment_option
+def rollback(*, store: Path, version: int, experiment: str | None) -> None:
+    r"""Forget what was learnt after VERSION in STORE, whose service does not run; the log keeps everything.
+
+    A running service takes it by POST /v1/rollback.
+
+    \b
+    Example:
+      bothworlds rollback bothworlds.sqlite 1200
+    """
+    from bothworlds.service.rolling import rolled_back
+
+    with reading(), working():
+        made = rolled_back(store, experiment, version)
+    talk(f"{made.experiment}: version {made.version} is what version {version} was, digest {made.digest}")
