@@ -149,7 +149,8 @@ class App:
         name = query["experiment"][0] if "experiment" in query else None
         if path == "/v1/health":
             failures = self.service.failures
-            body = {"status": "failing" if failures else "ok", "failures": failures}
+            versions = {name: one.plan.version for name, one in self.service.experiments.items()}
+            body = {"status": "failing" if failures else "ok", "failures": failures, "versions": versions}
             return (UNAVAILABLE if failures else rules.OK), encode(body), JSON
         if path == "/openapi.json":
             return rules.OK, openapi(), JSON

@@ -199,7 +199,7 @@ class Clerk:
             for record in group.records:
                 self._count(record)
             for experiment, place, name, drawn, reward in group.heard:
-                experiment.hear([Lesson(first + place, name, drawn, reward)])
+                experiment.hear(Lesson(first + place, name, drawn, reward))
         for one in group.published:
             one.experiment.plan = one.plan
         while len(self._states) > REMEMBERED:

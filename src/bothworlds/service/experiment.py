@@ -3,7 +3,7 @@
 import contextlib
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -40,6 +40,7 @@ class Experiment:
     plan: Plan
     through: int = 0
     waiting: list[Lesson] = field(default_factory=list)
+    heard: int = 0
     unsaved: int = 0
     expired: int = 0
     failure: str | None = None
@@ -56,10 +57,18 @@ class Experiment:
             taken, self.waiting = self.waiting[:most], self.waiting[most:]
         return taken
 
-    def hear(self, lessons: Iterable[Lesson]) -> None:
-        """Let rewards wait to be learnt."""
+    def hear(self, lesson: Lesson) -> None:
+        """Let a reward wait to be learnt, unless it was read from the store already."""
         with self.lock:
-            self.waiting.extend(lessons)
+            if lesson.seq > self.heard:
+                self.waiting.append(lesson)
+                self.heard = lesson.seq
+
+    def hear_again(self, store: Store) -> None:
+        """Let the rewards in the store that are not learnt wait, and nothing else."""
+        with self.lock:
+            self.waiting = list(lessons_in(store, self.number, after=self.through))
+            self.heard = max(self.through, *(lesson.seq for lesson in self.waiting[-1:]), 0)
 
 
 def decision_in(name: str, drawn: Drawn, policy: Policy) -> Decision:
@@ -110,7 +119,7 @@ def begun(name: str, told: Told, store: Store, folder: Path, say: Callable[[str]
     _check_same(policy, problem, algorithm, told)
     found = Experiment(name, number, told, policy, ready(policy), through)
     exercise(policy.copy())
-    found.waiting = list(lessons_in(store, number, after=through))
+    found.hear_again(store)
     return found
 
 

@@ -18,7 +18,6 @@ from bothworlds.service.experiment import (
     as_bytes,
     frame_of,
     learn,
-    lessons_in,
     ready,
     restored,
     snapshot_of,
@@ -32,6 +31,8 @@ SAVED_EVERY = 10_000  # rewards
 SAVED_AFTER = 60.0  # seconds, if anything was learnt
 OVERDUE = 500  # records looked at in one go
 PAUSE = 1.0  # seconds after a failure
+SHARE = 15  # pauses are so many times longer than what was done before them: under load, batches grow
+LONGEST_PAUSE = 0.15  # seconds
 
 
 class Learner:
@@ -82,7 +83,8 @@ class Learner:
                 if began - looked > self.refresh * 10:
                     self._try(experiment, self.expire)
             looked = began if began - looked > self.refresh * 10 else looked
-            time.sleep(max(0.0, self.refresh - (time.monotonic() - began)))
+            took = time.monotonic() - began
+            time.sleep(min(LONGEST_PAUSE, max(self.refresh - took, took * SHARE)))
         for experiment in self.experiments.values():
             self._try(experiment, self.step)
             self._try(experiment, self.save)
@@ -100,14 +102,9 @@ class Learner:
     def _recover(self, experiment: Experiment) -> None:
         """Learn again from the store what was learnt, and take what came since."""
         store = self.clerk.store
-        policy, through, _ = restored(store, experiment.number)
-        with experiment.lock:
-            last = experiment.waiting[-1].seq if experiment.waiting else 0
-            experiment.waiting = list(lessons_in(store, experiment.number, after=through))
-            missed = last > (experiment.waiting[-1].seq if experiment.waiting else through)
-        if missed:
-            raise RuntimeError("the store does not have what it had acknowledged")
-        experiment.policy, experiment.through, experiment.failure = policy, through, None
+        policy, experiment.through, _ = restored(store, experiment.number)
+        experiment.hear_again(store)
+        experiment.policy, experiment.failure = policy, None
 
     def step(self, experiment: Experiment) -> None:
         """Learn one batch and publish what comes of it."""
@@ -146,6 +143,8 @@ class Learner:
         snapshots = [snapshot_of(policy, experiment.number, experiment.through)] if save else []
         frames = [frame_of(policy)] if frame else []
         while not self._stored(Publish(experiment, mark, plan, snapshots, frames)):
+            if self._stopping:
+                raise RuntimeError("what was learnt last could not be stored; it is learnt again at the next start")
             time.sleep(PAUSE / 4)
         if save:
             self._saved_now(experiment)
@@ -217,14 +216,17 @@ def changed_problem(problem: Problem, asked: messages.Change) -> Problem:
 
 def _with_own_columns(problem: Problem, features: Floats, added: list[str], retired: list[str]) -> Problem:
     """Return a problem with other arms, each with a model of its own in features of the context."""
-    rest = problem.without_arms(retired) if retired else problem
+    strange = [name for name in retired if name not in problem.arms]
+    if strange:
+        raise ValueError(f"there is no arm {strange[0]!r} to retire; the arms are {', '.join(problem.arms[:8])}")
+    kept = [a for a, name in enumerate(problem.arms) if name not in retired]
     offered = np.ones((problem.n_contexts, len(added)), dtype=bool)
     return Problem.from_arm_independent(
         features,
         probabilities=problem.probabilities,
-        arms=[*rest.arms, *added],
+        arms=[*(problem.arms[a] for a in kept), *added],
         contexts=problem.contexts,
-        available=np.concatenate([rest.available, offered], axis=1),
+        available=np.concatenate([problem.available[:, kept], offered], axis=1),
         reward_range=problem.reward_range,
         rows=problem.rows,
         other=problem.other,

@@ -96,6 +96,7 @@ def _health() -> dict[str, Any]:
         "properties": {
             "status": {"type": "string", "enum": ["ok", "failing"]},
             "failures": {"type": "array", "items": {"type": "string"}},
+            "versions": {"type": "object", "additionalProperties": {"type": "integer"}},
         },
-        "required": ["status", "failures"],
+        "required": ["status", "failures", "versions"],
     }

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -82,7 +82,7 @@ class Service:
         """Do one request and wait until it is stored."""
         return self.ask_all([request])[0]
 
-    def ask_all(self, requests: list[Request]) -> list[tuple[int, Answer]]:
+    def ask_all(self, requests: Sequence[Request]) -> list[tuple[int, Answer]]:
         """Do requests in one commit and wait until they are stored."""
         done: Future[list[tuple[int, Answer]]] = Future()
         self.clerk.submit(Job([(self.of(one.experiment), one) for one in requests], done))

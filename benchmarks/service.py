@@ -1,0 +1,199 @@
+"""The decision service: how many decisions and rewards, how long they take, and how soon a reward is learnt.
+
+    python benchmarks/service.py             rates, latencies, learning, memory
+    python benchmarks/service.py --whole     five runs of a minute each
+    python benchmarks/service.py --log       a log of a million decisions: ready, verified
+
+Everything runs on this machine, the load generator included. Beside the service, in the same run, the smallest handler
+that commits a row: what HTTP and the disk cost without a decision.
+"""
+
+import argparse
+import json
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import bothworlds as bw
+from service_load import Load, closed, opened
+
+SETTINGS = """
+store = "ads.sqlite"
+port = {port}
+durability = "{durability}"
+[experiments.ads]
+problem = "ads.npz"
+algorithm = "{tuning}"
+"""
+SIZES = (100, 20, 20)
+
+
+def free_port() -> int:
+    """Return a port that nobody uses."""
+    with socket.socket() as made:
+        made.bind(("127.0.0.1", 0))
+        return int(made.getsockname()[1])
+
+
+def write_settings(folder: Path, contexts: int, *, tuning: str = "adaptive", durability: str = "full") -> int:
+    """Write a problem with random features and the settings of a service; return its port."""
+    _, arms, dimension = SIZES
+    rng = np.random.default_rng(0)
+    problem = bw.Problem(
+        features=rng.normal(size=(contexts, arms, dimension)) / np.sqrt(dimension),
+        probabilities=np.full(contexts, 1 / contexts),
+        contexts=[f"c{i}" for i in range(contexts)],
+        reward_range=(0, 1),
+    )
+    problem.save(folder / "ads.npz")
+    port = free_port()
+    (folder / "ads.toml").write_text(SETTINGS.format(port=port, tuning=tuning, durability=durability))
+    return port
+
+
+@contextmanager
+def running(command: list[str], port: int) -> Any:
+    """Run a server until the end of the block; it is there once its port is."""
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    try:
+        for _ in range(1200):
+            try:
+                socket.create_connection(("127.0.0.1", port)).close()
+                break
+            except OSError:
+                time.sleep(0.05)
+        yield process
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def serving(folder: Path, port: int) -> Any:
+    """Run the service."""
+    return running([sys.executable, "-m", "bothworlds", "serve", str(folder / "ads.toml")], port)
+
+
+def smallest(folder: Path, port: int) -> Any:
+    """Run the smallest handler that commits a row."""
+    beside = Path(__file__).with_name("service_smallest.py")
+    return running([sys.executable, str(beside), str(folder / "rows.sqlite"), str(port)], port)
+
+
+def memory(process: subprocess.Popen[bytes]) -> float:
+    """Return the resident memory of a process in MB."""
+    pages = int(Path(f"/proc/{process.pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def got(port: int, path: str) -> Any:
+    """Return what a GET answers."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}") as answer:
+        return json.loads(answer.read())
+
+
+def told(port: int, path: str, body: dict[str, Any]) -> Any:
+    """Return what a POST answers."""
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", data=json.dumps(body).encode(), method="POST")
+    with urllib.request.urlopen(request) as answer:
+        return json.loads(answer.read())
+
+
+def until_visible(port: int, times: int, run: str) -> Load:
+    """Measure from a reward that is sent to a plan that knows of it."""
+    load = Load(1.0)
+    for i in range(times):
+        told(port, "/v1/decide", {"id": f"{run}-{i}", "context": "c0"})
+        version = got(port, "/v1/health")["versions"]["ads"]
+        began = time.perf_counter()
+        told(port, "/v1/reward", {"id": f"{run}-{i}", "reward": 1})
+        while got(port, "/v1/health")["versions"]["ads"] == version:
+            time.sleep(0.001)
+        load.latencies.append(time.perf_counter() - began)
+        time.sleep(0.05)
+    return load
+
+
+def rates(contexts: int, *, seconds: float, runs: int, loop: float) -> None:
+    """Print rates and latencies of the service, and the smallest handler's beside them."""
+    shares = []
+    for run in range(runs):
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            options: dict[str, Any] = {"seconds": seconds, "connections": 128, "contexts": contexts}
+            port = free_port()
+            with smallest(folder, port):
+                least = closed(port, **options, run="a")
+            port = write_settings(folder, contexts)
+            with serving(folder, port) as process:
+                closed(port, seconds=2.0, connections=16, contexts=contexts, run="warm")
+                before = memory(process)
+                most = closed(port, **options, run="b")
+                shares.append(most.rate / least.rate)
+                print(f"run {run + 1}: smallest handler, closed loop: {least}")
+                print(f"       service, closed loop: {most}; {most.rate / 2:,.0f} pairs/s, {shares[-1]:.0%} of it")
+                steady = opened(port, rate=loop, **options, run="c")
+                print(f"       open loop, {loop:,.0f} decisions/s and as many rewards: {steady}")
+                idle = until_visible(port, 50, "d")
+                print(f"       reward to visible plan, idle: {idle}")
+                print(f"       memory {before:.0f} MB at first, {memory(process):.0f} MB after", flush=True)
+    print(f"S = {contexts}: {statistics.median(shares):.0%} of the smallest handler's rate, median of {runs}")
+
+
+def long_log(decisions: int) -> None:
+    """Write a log of so many decisions, then time restart and verification."""
+    from bothworlds.service import messages
+    from bothworlds.service.service import Service
+    from bothworlds.service.settings import read_settings
+    from bothworlds.service.verifying import verify
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_settings(folder, SIZES[0], durability="process")
+        service = Service(read_settings(folder / "ads.toml"))
+        began, rng, size = time.perf_counter(), np.random.default_rng(0), 100
+        for first in range(0, decisions, size):
+            contexts = rng.integers(SIZES[0], size=size).tolist()
+            asked = [messages.Decide(context=x, id=f"{first + i}") for i, x in enumerate(contexts)]
+            service.ask_all(asked)
+            clicks = (rng.random(size) < 0.1).astype(float).tolist()
+            service.ask_all([messages.Reward(id=f"{first + i}", reward=click) for i, click in enumerate(clicks)])
+            while len(service.experiments["ads"].waiting) > 0:
+                time.sleep(0.0002)
+        service.close()
+        size_mb = (folder / "ads.sqlite").stat().st_size / 1e6
+        print(f"{decisions:,} decisions and rewards written in {time.perf_counter() - began:.0f} s, {size_mb:,.0f} MB")
+        began = time.perf_counter()
+        port = int((folder / "ads.toml").read_text().split("port = ")[1].split()[0])
+        with serving(folder, port) as process:
+            got(port, "/v1/health")
+            print(f"ready {time.perf_counter() - began:.1f} s after the command, {memory(process):.0f} MB")
+        began = time.perf_counter()
+        print(f"{verify(folder / 'ads.sqlite')}\nin {time.perf_counter() - began:.1f} s with two processes")
+
+
+def main() -> None:
+    """Measure what was asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--whole", action="store_true", help="five runs of a minute each")
+    parser.add_argument("--log", type=int, nargs="?", const=1_000_000, help="a log of so many decisions")
+    chosen = parser.parse_args()
+    if chosen.log:
+        long_log(chosen.log)
+        return
+    runs, seconds = (5, 60.0) if chosen.whole else (2, 8.0)
+    rates(SIZES[0], seconds=seconds, runs=runs, loop=2000.0)
+    rates(500, seconds=seconds, runs=runs, loop=2000.0)
+
+
+if __name__ == "__main__":
+    main()

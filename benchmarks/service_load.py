@@ -1,0 +1,137 @@
+"""A load generator for the service, in one process: raw sockets, ids made beforehand, every answer looked at.
+
+Closed loop: every connection sends a decision, then its reward, then the next. Open loop: requests are due at fixed
+times, whatever the service does; how long one took counts from when it was due.
+"""
+
+import select
+import socket
+import time
+from collections import deque
+from dataclasses import dataclass, field
+
+NEVER = 1e9
+
+
+@dataclass
+class Load:
+    """What came of it: latencies in seconds and how many were refused or failed."""
+
+    seconds: float
+    latencies: list[float] = field(default_factory=list)
+    errors: int = 0
+
+    @property
+    def rate(self) -> float:
+        """Requests a second."""
+        return len(self.latencies) / self.seconds
+
+    def quantile(self, share: float) -> float:
+        """Return a quantile of the latencies in milliseconds."""
+        found = sorted(self.latencies)
+        return found[min(len(found) - 1, int(share * len(found)))] * 1e3
+
+    def __str__(self) -> str:
+        told = f"p50 {self.quantile(0.5):.1f} ms, p99 {self.quantile(0.99):.1f} ms"
+        return f"{self.rate:,.0f} requests/s, {told}, {self.errors} errors"
+
+
+def post(path: str, body: str) -> bytes:
+    """Return a request as bytes."""
+    content = body.encode()
+    return f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(content)}\r\n\r\n".encode() + content
+
+
+def pair(i: int, contexts: int, run: str) -> tuple[bytes, bytes]:
+    """Return a decision and its reward."""
+    name = f"{run}-{i}"
+    decide = post("/v1/decide", f'{{"experiment":"ads","id":"{name}","context":"c{i * 7919 % contexts}"}}')
+    return decide, post("/v1/reward", f'{{"experiment":"ads","id":"{name}","reward":{int(i % 9 == 0)}}}')
+
+
+class Connections:
+    """Sockets that are kept open, and answers as they come."""
+
+    def __init__(self, port: int, count: int) -> None:
+        self.sockets: dict[int, socket.socket] = {}
+        self.poll = select.epoll()
+        for _ in range(count):
+            made = socket.create_connection(("127.0.0.1", port))
+            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            made.setblocking(False)
+            self.sockets[made.fileno()] = made
+            self.poll.register(made.fileno(), select.EPOLLIN)
+
+    def answers(self, timeout: float) -> list[tuple[int, bytes]]:
+        """Return connections that were answered, with what they got."""
+        return [(number, self.sockets[number].recv(1 << 16)) for number, _ in self.poll.poll(timeout)]
+
+    def close(self) -> None:
+        """Hang up."""
+        for one in self.sockets.values():
+            one.close()
+        self.poll.close()
+
+
+def closed(port: int, *, seconds: float, connections: int, contexts: int, run: str) -> Load:
+    """Play pairs as fast as the service answers."""
+    load, lines, number = Load(seconds), Connections(port, connections), 0
+    sent: dict[int, tuple[float, bytes | None]] = {}
+    for line, one in lines.sockets.items():
+        decide, reward = pair(number, contexts, run)
+        number += 1
+        one.send(decide)
+        sent[line] = time.perf_counter(), reward
+    end = time.perf_counter() + seconds
+    while (now := time.perf_counter()) < end:
+        for line, answer in lines.answers(1.0):
+            now = time.perf_counter()
+            began, open_reward = sent[line]
+            load.latencies.append(now - began)
+            load.errors += answer[9:12] != b"200"
+            if open_reward is not None:
+                lines.sockets[line].send(open_reward)
+                sent[line] = now, None
+            else:
+                decide, reward = pair(number, contexts, run)
+                number += 1
+                lines.sockets[line].send(decide)
+                sent[line] = now, reward
+    lines.close()
+    return load
+
+
+def opened(port: int, *, rate: float, seconds: float, connections: int, contexts: int, run: str) -> Load:
+    """Play so many decisions a second, each with its reward half a second later, whatever the service does."""
+    load, lines = Load(seconds), Connections(port, connections)
+    free = deque(lines.sockets)
+    sent: dict[int, float] = {}
+    rewards: deque[tuple[float, bytes]] = deque()
+    begin, number, count = time.perf_counter() + 0.1, 0, int(rate * seconds)
+    while number < count or rewards or sent:
+        now = time.perf_counter()
+        while free:
+            decision_due = begin + number / rate if number < count else NEVER
+            reward_due = rewards[0][0] if rewards else NEVER
+            due = min(decision_due, reward_due)
+            if due > now:
+                break
+            line = free.popleft()
+            if due == reward_due:
+                content = rewards.popleft()[1]
+            else:
+                content, reward = pair(number, contexts, run)
+                rewards.append((due + 0.5, reward))
+                number += 1
+            lines.sockets[line].send(content)
+            sent[line] = due
+        for line, answer in lines.answers(0.0005):
+            now = time.perf_counter()
+            load.latencies.append(now - sent.pop(line))
+            load.errors += answer[9:12] != b"200"
+            free.append(line)
+        if now > begin + seconds + 60:
+            load.errors += len(sent) + len(rewards) + count - number
+            break
+    lines.close()
+    return load
