@@ -151,7 +151,7 @@ def rates(contexts: int, *, seconds: float, runs: int, loop: float) -> None:
 
 def long_log(decisions: int) -> None:
     """Write a log of so many decisions, then time restart and verification."""
-    from bothworlds.service import messages
+    from bothworlds.service import learner, messages
     from bothworlds.service.service import Service
     from bothworlds.service.settings import read_settings
     from bothworlds.service.verifying import verify
@@ -159,7 +159,9 @@ def long_log(decisions: int) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_settings(folder, SIZES[0], durability="process")
+        learner.SHARE = 0  # learns without a pause, so that the log is written soon
         service = Service(read_settings(folder / "ads.toml"))
+        service.learner.refresh, service.clerk.tick = 0.0, 0.0
         began, rng, size = time.perf_counter(), np.random.default_rng(0), 100
         for first in range(0, decisions, size):
             contexts = rng.integers(SIZES[0], size=size).tolist()
