@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from bothworlds.feedback import FEW
 from bothworlds.policy import Algorithm
 from bothworlds.problem import Problem, SampledProblem
+from bothworlds.problem.feedback import FEW
 from bothworlds.sampled import SampledPolicy
 
 

@@ -323,7 +323,7 @@ def test_a_plan_that_is_sure_but_for_rounding() -> None:
     """Its entropy counts as 1e-13, and nothing overflows."""
     policy = PLAIN.start(random_problem(5, S=4, K=3, d=3), rng=3)
     policy.state.theta[...] = 1e20
-    policy._refresh()
+    policy._mind.refresh()
     assert 0.0 <= policy.state.entropy[0] <= 1e-13
     for _ in range(500):
         policy.update(policy.act(0), loss=0.5)

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from bothworlds.decision import Decision
 from bothworlds.kernels.arrays import Floats
 from bothworlds.logs.files import Log
 from bothworlds.logs.schema import Batch, Law, Reward, Row
-from bothworlds.plan import Plan
 from bothworlds.policy import Policy
+from bothworlds.policy.decision import Decision
+from bothworlds.policy.plan import Plan
 
 
 class Learner:

@@ -8,10 +8,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from bothworlds.decision import Decision
-from bothworlds.epochs import Epoch
-from bothworlds.identity import MADE, source_of
-from bothworlds.plan import Plan
+from bothworlds.policy.decision import Decision
+from bothworlds.policy.epochs import Epoch
+from bothworlds.policy.identity import MADE, source_of
+from bothworlds.policy.plan import Plan
 from bothworlds.problem import Problem
 
 SCHEMA = "bothworlds-log-1"

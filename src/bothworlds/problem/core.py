@@ -10,9 +10,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from bothworlds.feedback import loss_of
 from bothworlds.kernels.arrays import Bools, Floats
 from bothworlds.problem import checks, storage, transform
+from bothworlds.problem.feedback import loss_of
 from bothworlds.problem.finding import find_all, find_unlisted
 from bothworlds.problem.rows import ContextRows, from_header, header_of
 from bothworlds.problem.sample import FeatureMap
