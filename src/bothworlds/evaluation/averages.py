@@ -14,9 +14,6 @@ averages, so nothing is intersected.
 """
 
 import math
-from collections.abc import Callable
-from functools import partial
-from typing import TypeAlias
 
 import numpy as np
 
@@ -30,7 +27,6 @@ from bothworlds.kernels.arrays import Floats, Ints
 SHARE, PEAK = 0.25, 1.0
 PSI = -math.log1p(-SHARE) - SHARE
 HALVINGS = 50
-Found: TypeAlias = Callable[[slice], Rows]  # the rows of one contrast, piece by piece
 
 
 def both_averages(
@@ -53,15 +49,22 @@ def both_averages(
     make, depth = _planned if planned else _mixed, math.log(2.0 / alpha)
     sides = (contrast, b, a), (contrast.negative(), a, b)
     ladders = [(one, Ladder(b=low, a=high, share=SHARE, peak=PEAK)) for one, low, high in sides]
-    low, high = (make(partial(rows_of, logged, one, regression), checkpoints, ladder, depth) for one, ladder in ladders)
+    low, high = (make(logged, one, regression, checkpoints, ladder, depth) for one, ladder in ladders)
     return low, high
 
 
-def _mixed(found: Found, checkpoints: Ints, ladder: Ladder, depth: float) -> Floats:
+def _mixed(
+    logged: Logged,
+    contrast: Contrast,
+    regression: Regression | None,
+    checkpoints: Ints,
+    ladder: Ladder,
+    depth: float,
+) -> Floats:
     """Return the bounds of the mixture."""
     steps = np.arange(COMPONENTS)
     bets, widths = ladder.bet(steps), ladder.cut(steps) + ladder.reach
-    sums, squares = _sums(found, checkpoints, ladder)
+    sums, squares = _sums(logged, contrast, regression, checkpoints, ladder)
     fixed = ladder.log_prior + bets * sums - PSI * squares / widths**2  # (checkpoints, components)
     return _roots(fixed, bets * checkpoints[:, None].astype(np.float64), ladder, depth)
 
@@ -82,13 +85,15 @@ def _mixture(logs: Floats) -> Floats:
     return np.asarray(most + np.log(np.exp(logs - most[:, None]).sum(axis=1)))
 
 
-def _sums(found: Found, checkpoints: Ints, ladder: Ladder) -> tuple[Floats, Floats]:
+def _sums(
+    logged: Logged, contrast: Contrast, regression: Regression | None, checkpoints: Ints, ladder: Ladder
+) -> tuple[Floats, Floats]:
     """Return sum X and sum (X - m)^2 up to each checkpoint for every cut, shapes (checkpoints, components)."""
     C = len(checkpoints)
     sums, squares = np.zeros((C, COMPONENTS)), np.zeros((C, COMPONENTS))
     seen, total = 0, 0.0
     for where in pieces(int(checkpoints[-1])):
-        rows = found(where)
+        rows = rows_of(logged, contrast, regression, where)
         segment = np.searchsorted(checkpoints, np.arange(where.start, where.stop), side="right")
         trimmed = np.clip(rows.whole, -ladder.b - ladder.reach, ladder.a + ladder.reach)
         guess = _guesses(trimmed, seen, total, ladder)
@@ -117,9 +122,16 @@ def _cut_at(rows: Rows, step: Ints, whole_from: Ints, ladder: Ladder) -> Floats:
     return x
 
 
-def _planned(found: Found, checkpoints: Ints, ladder: Ladder, depth: float) -> Floats:
+def _planned(
+    logged: Logged,
+    contrast: Contrast,
+    regression: Regression | None,
+    checkpoints: Ints,
+    ladder: Ladder,
+    depth: float,
+) -> Floats:
     """Return the bound at the last checkpoint, with a bet for each row; -b at the others."""
-    rows = found(slice(0, int(checkpoints[-1])))
+    rows = rows_of(logged, contrast, regression, slice(0, int(checkpoints[-1])))
     step = planned_steps(rows.whole, ladder, depth)
     x, bet = _cut_at(rows, step, ladder.step_without_cut(rows.need), ladder), ladder.bet(step)
     trimmed = np.clip(rows.whole, -ladder.b - ladder.reach, ladder.a + ladder.reach)
