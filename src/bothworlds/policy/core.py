@@ -16,7 +16,6 @@ from bothworlds.policy.changing import changed, check_range, check_shares
 from bothworlds.policy.decision import Decision, decision_of
 from bothworlds.policy.epochs import Epoch, History
 from bothworlds.policy.feeding import batch_of, one_of
-from bothworlds.policy.footing import aligned_copy
 from bothworlds.policy.health import Health
 from bothworlds.policy.identity import apart_after_fork, new_name, new_source, secret_of, stream_of
 from bothworlds.policy.ledger import Ledger
@@ -115,15 +114,7 @@ class Policy:
         """Return what the policy would do now: immutable, for any number of threads and processes."""
         with self._lock:
             if self._plan is None:
-                core, rows = self._mind.memory
-                self._plan = Plan(
-                    footing=self._footing,
-                    policy=self.name,
-                    version=self._version,
-                    secret=self._secret,
-                    _core=core.copy(),
-                    _rows=aligned_copy(rows),
-                )
+                self._plan = self._mind.plan(policy=self.name, version=self._version, secret=self._secret)
             return self._plan
 
     def copy(self) -> "Policy":

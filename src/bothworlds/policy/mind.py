@@ -17,7 +17,8 @@ from bothworlds.kernels.jit.compile import explained
 from bothworlds.kernels.status import DAMAGED, OK
 from bothworlds.policy.decision import Decision
 from bothworlds.policy.feeding import Columns, damaged, failed
-from bothworlds.policy.footing import Footing
+from bothworlds.policy.footing import Footing, aligned_copy
+from bothworlds.policy.plan import Plan
 
 empty = np.empty  # looked up once: a third of what a small array costs
 
@@ -64,10 +65,10 @@ class Mind:
         """The fields of the current memory by name, as they lie there."""
         return self._sides[self.side]
 
-    @property
-    def memory(self) -> tuple[Floats, Floats]:
-        """Core and rows of the current memory."""
-        return self._memories[self.side]
+    def plan(self, **said: Any) -> Plan:
+        """Return what it would do now, with the name of the policy, version and secret."""
+        core, rows = self._memories[self.side]
+        return Plan(footing=self.footing, _core=core.copy(), _rows=aligned_copy(rows), **said)
 
     @property
     def updates(self) -> int:
@@ -85,7 +86,7 @@ class Mind:
 
     def learnt(self) -> dict[str, Floats]:
         """Return what is learnt, by name, as copies."""
-        return self.footing.learnt(*self.memory)
+        return self.footing.learnt(*self._memories[self.side])
 
     def act(self, x: int, key: int, number: int) -> tuple[int, float, Floats, Floats | None]:
         """Draw an arm; return it with its propensity, direction and baseline."""

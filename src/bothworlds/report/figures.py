@@ -85,14 +85,8 @@ def strip_chart(summary: Summary) -> Chart:
 def linear_chart(panel: Panel) -> Chart:
     """Return mean regret with 95 % intervals against log t: logarithmic regret is a straight line."""
     lines = [_curve(entry, entry.run.regret, entry.half_width, entry.half_width) for entry in panel.entries]
-    return Chart(
-        name=f"{panel.ident}-log-x",
-        title=f"Regret, {panel.name}: logarithmic time",
-        description=f"Mean cumulative regret with 95 % intervals against the round. {_ranking(panel)}",
-        y_label="regret",
-        lines=lines,
-        marks=corruption_marks(panel),
-    )
+    told = "Mean cumulative regret with 95 % intervals against the round."
+    return _regret_chart(panel, lines, "log-x", "logarithmic time", told)
 
 
 def double_log_chart(panel: Panel, bounds: Bounds = NO_BOUNDS) -> Chart:
@@ -104,13 +98,19 @@ def double_log_chart(panel: Panel, bounds: Bounds = NO_BOUNDS) -> Chart:
         lines.append(_curve(entry, mean, mean - low, high - mean))
         proved = bound_curve(panel, entry, bounds)
         lines += [] if proved is None or vacuous(proved, entry.rounds).all() else [_bound_line(entry, proved)]
+    told = "Mean cumulative regret and the 10 % to 90 % quantiles of replications."
+    return _regret_chart(panel, lines, "log-log", "both axes logarithmic", told, y_log=True)
+
+
+def _regret_chart(panel: Panel, lines: list[Line], name: str, axes: str, told: str, *, y_log: bool = False) -> Chart:
+    """Return a chart of the regret in one regime."""
     return Chart(
-        name=f"{panel.ident}-log-log",
-        title=f"Regret, {panel.name}: both axes logarithmic",
-        description=f"Mean cumulative regret and the 10 % to 90 % quantiles of replications. {_ranking(panel)}",
+        name=f"{panel.ident}-{name}",
+        title=f"Regret, {panel.name}: {axes}",
+        description=f"{told} {_ranking(panel)}",
         y_label="regret",
         lines=lines,
-        y_log=True,
+        y_log=y_log,
         marks=corruption_marks(panel),
     )
 
