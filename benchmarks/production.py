@@ -41,7 +41,7 @@ def rewards(policy: bw.Policy, count: int, repeats: int) -> tuple[float, float, 
 
     update = least(lambda made, losses: policy.update(made, loss=losses), batch, repeats)
     learn = least(lambda made, losses: policy.learn(made, loss=losses), batch, repeats)
-    return update / count, learn / count, least(policy._refresh, tuple, repeats) / count
+    return update / count, learn / count, least(policy._mind.refresh, tuple, repeats) / count
 
 
 def acts(call: Callable[[], Any], repeats: int, count: int = 2000) -> float:
@@ -61,7 +61,7 @@ def memory_per_open_decision(policy: bw.Policy, count: int = 20_000) -> tuple[fl
     before = tracemalloc.take_snapshot()
     for _ in range(count):
         policy.act(0)
-        policy._rounds.close(policy._rounds.add())
+        policy._books.rounds.close(policy._books.rounds.add())
     inside = sum(line.size_diff for line in tracemalloc.take_snapshot().compare_to(before, "filename"))
     held = [policy.act(0) for _ in range(count)]
     both = sum(line.size_diff for line in tracemalloc.take_snapshot().compare_to(before, "filename"))

@@ -33,23 +33,23 @@ QUICK_PART, QUICK_REPLICATIONS, LONGEST_QUICK = 20, 8, 25_000
 
 def smaller(study: Study, horizon: int, replications: int) -> Study:
     """Return a study with a shorter horizon; algorithms tuned to the horizon, delay and batch follow."""
-    numbers = study.numbers
-    part = min(1.0, horizon / numbers["horizon"])
+    settings = study.settings
+    part = min(1.0, horizon / settings["horizon"])
 
     def shorter(options: dict[str, Any]) -> dict[str, Any]:
-        tuned = options.get("horizon") == numbers["horizon"]
+        tuned = options.get("horizon") == settings["horizon"]
         return {**options, "horizon": horizon} if tuned else options
 
-    new = {"horizon": horizon, "replications": replications, "delay": int(part * numbers["delay"])}
-    new["batch"] = max(1, int(part * numbers["batch"]))
+    new = {"horizon": horizon, "replications": replications, "delay": int(part * settings["delay"])}
+    new["batch"] = max(1, int(part * settings["batch"]))
     algorithms = {name: shorter(options) for name, options in study.algorithms.items()}
-    return replace(study, numbers={**numbers, **new}, algorithms=algorithms)
+    return replace(study, settings={**settings, **new}, algorithms=algorithms)
 
 
 def quick_size(study: Study) -> tuple[int, int]:
     """Return horizon and replications of the quick size."""
-    horizon = max(1000, min(study.numbers["horizon"] // QUICK_PART, LONGEST_QUICK))
-    return horizon, min(QUICK_REPLICATIONS, study.numbers["replications"])
+    horizon = max(1000, min(study.settings["horizon"] // QUICK_PART, LONGEST_QUICK))
+    return horizon, min(QUICK_REPLICATIONS, study.settings["replications"])
 
 
 def run(name: str, folder: Path, size: tuple[int, int] | None, *, quiet: bool) -> Finished:

@@ -8,14 +8,16 @@ from typing import Any, Literal, overload
 
 from bothworlds.algorithms.fixed import FixedPolicy
 from bothworlds.algorithms.registry import public_parts
-from bothworlds.epochs import History
-from bothworlds.footing import Footing, problem_of, section
-from bothworlds.identity import new_source, secret_of, stream_of
-from bothworlds.ledger import Ledger
 from bothworlds.plain import from_plain
-from bothworlds.plan import FORMAT as PLAN_FORMAT
-from bothworlds.plan import Plan, plan_from
 from bothworlds.policy import FORMAT, Policy
+from bothworlds.policy.books import Books
+from bothworlds.policy.epochs import History
+from bothworlds.policy.footing import Footing, problem_of, section
+from bothworlds.policy.identity import new_source, secret_of, stream_of
+from bothworlds.policy.ledger import Ledger
+from bothworlds.policy.mind import Mind
+from bothworlds.policy.plan import FORMAT as PLAN_FORMAT
+from bothworlds.policy.plan import Plan, plan_from
 from bothworlds.problem import SampledProblem
 from bothworlds.problem.frame import Frame
 from bothworlds.problem.storage import checked_format, read_arrays
@@ -77,26 +79,12 @@ def load(
         if stream == "new":
             key = stream_of(header["key"], new_source())
             header = {"secret": secret_of(header["key"]), **header, "key": key}
-        counts = section(arrays, "counts")
-        lives = {"same_stream": stream == "same", "counted": bool(counts)}
+        lives = {"same_stream": stream == "same", "counted": bool(section(arrays, "counts"))}
         ledger = Ledger.restore(header, arrays).next_life(header["key"], **lives)
         if problem is not None:
             return _rebuild_sampled(header, arrays, problem, ledger, interpreted=interpreted)
         footing = _footing(*_with_frame(header, arrays, frame, path), interpreted=interpreted)
-        policy = Policy(footing, key=header["key"])
-        learnt, secret = section(arrays, "learnt"), header.get("secret")
-        known = {"since": header["counted_since"], **counts} if counts else None
-        policy.restore(
-            name=header["name"],
-            ledger=ledger,
-            learnt=learnt,
-            secret=secret,
-            history=History.restore(header, arrays),
-            updates=header.get("updates"),
-            version=header.get("version"),
-            counts=known,
-        )
-        return policy
+        return _rebuilt(footing, header, arrays, ledger)
 
 
 def load_plan(path: str | Path, *, frame: str | Path | None = None, interpreted: bool = False) -> Plan:
@@ -154,6 +142,20 @@ def _footing(header: dict[str, Any], arrays: dict[str, Any], *, interpreted: boo
         interpreted=interpreted,
         holdout=header.get("holdout", 0.0),
     )
+
+
+def _rebuilt(footing: Footing, header: dict[str, Any], arrays: dict[str, Any], ledger: Ledger) -> Policy:
+    """Build a policy from the parts of its file; without counts, counting begins now."""
+    learnt, counts = section(arrays, "learnt"), section(arrays, "counts")
+    mind = Mind.begun(footing, header["key"])
+    # What an older version of the rule did not learn yet is as at the start.
+    kept = {part: learnt[part] for part in footing.machine.text.memory.learnt if part in learnt}
+    mind.begin_with(kept, updates=header.get("updates"))
+    since = header["counted_since"] if counts else mind.updates
+    history = History.restore(header, arrays)
+    books = Books(header["name"], footing, ledger, history=history, since=since, kept=counts or None)
+    secret, version = header.get("secret"), header.get("version", mind.updates)
+    return Policy(mind, books, key=header["key"], secret=secret, version=version)
 
 
 def _rebuild_sampled(

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from bothworlds.decision import Decision
-from bothworlds.feedback import FEW
 from bothworlds.policy import Algorithm, Policy
+from bothworlds.policy.decision import Decision
 from bothworlds.problem import Problem, SampledProblem
+from bothworlds.problem.feedback import FEW
 from bothworlds.sampled import SampledPolicy
 
 

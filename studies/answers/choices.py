@@ -125,7 +125,7 @@ def designs(finished: Mapping[str, Finished]) -> Answer:
         )
     pairs = list(zip(finals["paper, joint-g"], finals["paper, uniform"], strict=True))
     better = [joint.value + joint.half < even.value - even.half for joint, even in pairs]
-    T, first = study.study.numbers["horizon"], min(t0_of(run_of(study, draw, "paper, joint-g")[0]) for draw in draws)
+    T, first = study.study.settings["horizon"], min(t0_of(run_of(study, draw, "paper, joint-g")[0]) for draw in draws)
     early = " T is below 10 t0 for `paper`: this is the price of exploration, not a rate." if 10.0 * first > T else ""
     words = (
         f"With `paper`, the joint G-optimal design has clearly less regret than uniform exploration in {sum(better)} "
@@ -144,12 +144,12 @@ def feedback(finished: Mapping[str, Finished]) -> Answer:
             runs = [run_of(finished[name], environment, algorithm)[2] for name in names]
             more = [mean_of(run.paths[:, -1] - runs[0].paths[:, -1]) for run in runs[1:]]
             rows.append((environment, algorithm, *(interval(v) for v in [final(runs[0]), *more])))
-    numbers = {
-        key: finished[name].study.numbers[key]
+    settings = {
+        key: finished[name].study.settings[key]
         for name, key in (("feedback-late", "delay"), ("feedback-batches", "batch"))
     }
     words = (
-        f"Delay {number(numbers['delay'])}, batches of {number(numbers['batch'])}; differences are paired. No "
+        f"Delay {number(settings['delay'])}, batches of {number(settings['batch'])}; differences are paired. No "
         "theorem of the paper covers either; 'certified for batches' takes a batch for one round, and for batches its "
         "theorems hold with T/batch rounds, times batch."
     )

@@ -143,7 +143,7 @@ def caption(chart: Chart) -> str:
 
 def _what(study: Finished) -> str:
     """Say the sizes of a study in a few words."""
-    numbers = study.study.numbers
+    settings = study.study.settings
     sizes = ", ".join(
         f"{key} {' / '.join(str(v) for v in values)}" for key, values in study.study.sizes.items() if values != [None]
     )
@@ -153,9 +153,9 @@ def _what(study: Finished) -> str:
         for name, found in own.items()
         if found
     )
-    late = "".join(f", {key} {numbers[key]}" for key, usual in (("delay", 0), ("batch", 1)) if numbers[key] != usual)
+    late = "".join(f", {key} {settings[key]}" for key, usual in (("delay", 0), ("batch", 1)) if settings[key] != usual)
     return (
-        f"T = {numbers['horizon']:,}, {numbers['replications']} replications, seed {numbers['seed']}{late}, "
+        f"T = {settings['horizon']:,}, {settings['replications']} replications, seed {settings['seed']}{late}, "
         f"{sizes}{apart} ({len(study.cells)} cells)"
     )
 

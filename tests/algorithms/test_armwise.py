@@ -48,7 +48,7 @@ def test_every_arm_is_estimated_without_bias_and_steps_are_bounded(algorithm: An
     play(policy, 12, each=check)
     for seed in range(6):  # policies that leave nearly all to exploration
         policy.state.theta[...] = 1e5 * np.random.default_rng(seed).normal(size=policy.state.theta.shape)
-        policy._refresh()
+        policy._mind.refresh()
         check(policy)
     assert 0.3 < max(largest) <= 1.0 + 1e-9
 

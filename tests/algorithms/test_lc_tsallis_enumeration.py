@@ -140,7 +140,7 @@ def test_the_stability_condition_holds_in_every_round(
     for t in (1e3, 1e5, 1e7):  # later rounds: move the clock, and Theta to where it would be
         policy.state.t[0] = t
         policy.state.theta[...] = t * parameters(problem)[:2]
-        policy._refresh()
+        policy._mind.refresh()
         check(policy)
         play(policy, 10, each=check)
 
@@ -156,7 +156,7 @@ def test_certified_explores_no_more_than_it_must() -> None:
     for t, theta in itertools.product((1e2, 1e4, 1e5, 1e6, 1e7, 1e8), directions_tried):
         policy.state.t[0] = t
         policy.state.theta[...] = 0.4 * t * theta
-        policy._refresh()
+        policy._mind.refresh()
         eta, gamma = policy.state.rates
         assert eta == pytest.approx(rates.learning_rate(t), rel=1e-14)
         assert gamma <= rates.exploration_rate(t) * (1 + 1e-12)
@@ -260,7 +260,7 @@ def test_a_batch_is_one_round_with_the_mean_of_its_estimates(batch: int) -> None
     policy = algorithm.start(problem, rng=2)
     for n in (1, 2, 10, 1000, 10**5):
         policy.state.t[...] = 1.0 + (n - 1) * batch
-        policy._refresh()
+        policy._mind.refresh()
         of_the_mean = batch * float(policy.state.rates[0])
         assert of_the_mean >= min(gain / math.sqrt(n), cap) * (1 - 1e-12)
         assert of_the_mean <= min(gain / math.sqrt(max(n - 1, 1e-9)), cap) * (1 + 1e-12)

@@ -21,7 +21,7 @@ def test_the_paper_tuning_is_equation_4_to_the_letter(finite: bool, coverage: st
         assert lam == pytest.approx(1.0 / (d * L))
     for t in (1, 10, 10_000, 10**8):
         policy.state.t[0] = t
-        policy._refresh()
+        policy._mind.refresh()
         eta_tilde = K**0.25 / math.sqrt(d * t)
         eta = min(eta_tilde, math.sqrt(lam / L) / 16 if finite else lam / 16)
         gamma = 128 * L * eta**2 / lam if finite else 8 * eta / lam
@@ -47,7 +47,7 @@ def test_one_context_with_unit_features_is_tsallis_inf(alpha: float) -> None:
     explore = bw.Design.of(problem, np.full((1, K), 1 / K))
     policy = bw.LCTsallisINF(alpha=alpha, tuning="paper", design=explore).start(problem, rng=3)
     policy.state.t[0] = 10_000
-    policy._refresh()
+    policy._mind.refresh()
     total = np.zeros(K)
     rng = np.random.default_rng(1)
     for time in range(1, 301):
@@ -68,7 +68,7 @@ def test_unit_features_per_context_are_separate_learners_weighted_by_probability
     problem = bw.Problem(features=np.eye(S * K).reshape(S, K, S * K), probabilities=g)
     policy = bw.LCTsallisINF(tuning="certified", design="uniform").start(problem, rng=4)
     policy.state.t[0] = 1e6
-    policy._refresh()
+    policy._mind.refresh()
     totals = np.zeros((S, K))
     rng = np.random.default_rng(1)
     for _ in range(200):
@@ -137,7 +137,7 @@ def test_a_constant_added_to_all_losses_changes_no_probability(tuning: str) -> N
     z = coordinates(policy).reshape(9, 3)
     constant = np.linalg.lstsq(z, np.ones(9), rcond=None)[0]
     policy.state.theta[...] += 37.0 * constant
-    policy._refresh()
+    policy._mind.refresh()
     assert policy.probabilities() == pytest.approx(before, rel=1e-10)
 
 

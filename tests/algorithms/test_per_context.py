@@ -101,15 +101,15 @@ def test_estimates_are_unbiased_by_enumeration_even_late(algorithm: Algorithm, l
             decision = policy.act(x)
             made.setdefault(decision.arm, decision)
         play(policy, late, seed=100 + repeat, theta=np.zeros(2))
-        mean, before, side = np.zeros(4), [part.copy() for part in policy._body[:2]], policy._side
+        mean, before, side = np.zeros(4), [part.copy() for part in policy._mind.body[:2]], policy._mind.side
         sums = policy.state.losses[x].copy()
         for arm, decision in made.items():
             assert decision.propensity == pi[arm]
             policy.update(decision, loss=losses[arm])
             mean += pi[arm] * (policy.state.losses[x] - sums)
-            for part, old in zip(policy._body[:2], before, strict=True):
+            for part, old in zip(policy._mind.body[:2], before, strict=True):
                 part[...] = old  # the other arms are answered in the same state
-            policy._side = side
+            policy._mind.side = side
         assert mean[available[x]] == pytest.approx((1.0 + losses[available[x]]) / 2.0, abs=1e-9)
         checked += 1
         with_baseline += 0 if decision.baseline is None else int(decision.baseline.any())
@@ -129,7 +129,7 @@ def test_every_context_has_its_own_clock_and_learns_alone(algorithm: Algorithm) 
     assert np.abs(policy.probabilities(1) - before[1]).max() > 0.01
     alone = algorithm.start(bw.Problem(features=np.eye(3)[None], probabilities=[1.0]), rng=9)
     alone.state.losses[0], alone.state.clocks[0] = policy.state.losses[1], 11.0
-    alone._refresh()
+    alone._mind.refresh()
     assert alone.probabilities(0).tolist() == policy.probabilities(1).tolist()
 
 

@@ -55,30 +55,6 @@ def test_the_reference_is_not_stale() -> None:
     assert path.read_text(encoding="utf-8") == reference(), "python -m bothworlds.cli.reference > docs/command-line.md"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["comapre"], "Did you mean 'compare'?"),
-        (["xyzzy"], "There are "),
-        (["compare", "--algorithms", "adaptve"], "did you mean 'adaptive'?"),
-        (["compare", "--algorithms", "LinUBC"], "did you mean 'LinUCB'?"),
-        (["compare", "--regimes", "stochastik"], "did you mean 'stochastic'?"),
-        (["compare", "--horizn", "5"], "--horizon"),
-        (["compare", "--horizon", "0"], "0 is not in the range"),
-        (["compare", "--gap", "7"], "gap must lie"),
-        (["bounds", "--gap", "7"], "gap must lie"),
-        (["bounds", "--corruption", "-1"], "corruption is a total"),
-        (["bounds", "--name", "Tsalis"], "there are"),
-        (["list", "algorithm"], "algorithms"),
-        (["completion", "tcsh"], "bash"),
-    ],
-)
-def test_mistakes_in_usage_get_a_suggestion(arguments: list[str], words: str) -> None:
-    done = called(*arguments)
-    assert done.exit_code == 2
-    assert words in done.output
-
-
 def test_compare_ends_in_a_table_and_a_page(results: Path) -> None:
     done = called("compare", *TINY, *FEW, "--output", str(results))
     assert done.exit_code == 0

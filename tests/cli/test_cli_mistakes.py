@@ -33,6 +33,30 @@ def called(*arguments: str, env: dict[str, str] | None = None) -> Result:
     return CliRunner().invoke(main, list(arguments), env=env)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["comapre"], "Did you mean 'compare'?"),
+        (["xyzzy"], "There are "),
+        (["compare", "--algorithms", "adaptve"], "did you mean 'adaptive'?"),
+        (["compare", "--algorithms", "LinUBC"], "did you mean 'LinUCB'?"),
+        (["compare", "--regimes", "stochastik"], "did you mean 'stochastic'?"),
+        (["compare", "--horizn", "5"], "--horizon"),
+        (["compare", "--horizon", "0"], "0 is not in the range"),
+        (["compare", "--gap", "7"], "gap must lie"),
+        (["bounds", "--gap", "7"], "gap must lie"),
+        (["bounds", "--corruption", "-1"], "corruption is a total"),
+        (["bounds", "--name", "Tsalis"], "there are"),
+        (["list", "algorithm"], "algorithms"),
+        (["completion", "tcsh"], "bash"),
+    ],
+)
+def test_mistakes_in_usage_get_a_suggestion(arguments: list[str], words: str) -> None:
+    done = called(*arguments)
+    assert done.exit_code == 2
+    assert words in done.output
+
+
 @pytest.mark.skipif(gpu.is_available(), reason="there is a GPU")
 def test_without_a_card_a_sentence_and_exit_code_three(tmp_path: Path) -> None:
     study = tmp_path / "study.toml"

@@ -1,14 +1,19 @@
 """Rows as readers accept them, for property tests of formats."""
 
+import importlib
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import strategies as st
 
 from bothworlds.logs import Row
 
 WORDS = ("red", "blue", "grün", 'a "quoted" name', "with, comma", "line\nfeed", "")
 REALS = st.floats(-1e9, 1e9)
+DIGITS = ("0", "1", "2")
+ROW = Row(id="a", context="day", offered=("0", "1"), probabilities=(0.25, 0.75), arm="1", propensity=0.75, reward=1.0)
 TIMES = st.integers(-(2**40), 2**40).map(lambda step: step / 64)  # microseconds, exactly
 
 
@@ -56,3 +61,18 @@ def kept(row: Row, lost: tuple[str, ...]) -> Row:
     """Return a row without what a format cannot express."""
     plain = Row(id="", arm="", propensity=1.0)
     return replace(row, **{name: getattr(plain, name) for name in lost})
+
+
+def package(name: str, why: str) -> Any:
+    """Return a package, or skip the test where it is not installed."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        pytest.skip(f"{name} is not installed; {why}")
+
+
+def shared_only(rows: Iterable[Row]) -> list[Row]:
+    """Return rows with rewards, and features that all arms share, if any."""
+    made = [replace(row, reward=row.reward or 0.5) for row in rows]
+    described = any(row.features is not None for row in made)
+    return [replace(row, features=((1.0, -0.5),) if described else None) for row in made]

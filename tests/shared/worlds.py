@@ -99,15 +99,15 @@ def facts_of(policy: bw.Policy) -> list[float]:
 
 def living(policy: bw.Policy) -> Any:
     """The state of a policy as it lies in memory, to write into: contexts in blocks of eight where the text is wide."""
-    return policy._sides[policy._side]
+    return policy._mind.state
 
 
 def set_options(policy: bw.Policy, **values: float) -> None:
     """Change hyper-parameters of a policy that has begun, by their names."""
     for name, value in values.items():
         start, _ = policy._machine.text.outside.leaves[name].place(policy._machine.block_sizes)
-        policy._body.numbers[start] = value
-    policy._refresh()
+        policy._mind.body.common[start] = value
+    policy._mind.refresh()
 
 
 def set_plan(policy: bw.Policy, pi: Floats) -> None:

@@ -29,9 +29,9 @@ def test_every_study_belongs_to_a_question() -> None:
 def test_smaller_studies_keep_what_is_tuned_to_the_horizon() -> None:
     study = Study.from_toml(ROOT / "studies" / "growth.toml")
     small = hold.smaller(study, 1000, 2)
-    assert small.algorithms["Shannon"]["horizon"] == small.numbers["horizon"] == 1000
+    assert small.algorithms["Shannon"]["horizon"] == small.settings["horizon"] == 1000
     late = hold.smaller(Study.from_toml(ROOT / "studies" / "feedback-late.toml"), 1000, 2)
-    assert late.numbers["delay"] == 6  # 300 of 50,000 rounds
+    assert late.settings["delay"] == 6  # 300 of 50,000 rounds
 
 
 def test_stacked_features_hide_what_arms_share_and_keep_the_losses() -> None:

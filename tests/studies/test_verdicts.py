@@ -96,10 +96,10 @@ def test_bounds_are_held_where_they_say_something() -> None:
     assert math.isnan(empty.ratio)
 
 
-def cell(algorithm: dict[str, object], environment: dict[str, object], **numbers: int) -> Cell:
+def cell(algorithm: dict[str, object], environment: dict[str, object], **settings: int) -> Cell:
     content = {
         "horizon": 5000,
-        **numbers,
+        **settings,
         "sizes": {"contexts": 2, "arms": 3, "dimension": 3, "gap": 0.5},
         "environments": {"world": environment},
         "algorithms": {"learner": algorithm},

@@ -4,8 +4,7 @@ from abc import abstractmethod
 from typing import overload
 
 from bothworlds.kernels.random import Seed
-from bothworlds.policy import Algorithm, Policy
-from bothworlds.prior import Prior
+from bothworlds.policy import Algorithm, Policy, Prior
 from bothworlds.problem import Problem, SampledProblem
 from bothworlds.sampled import Rule, SampledPolicy, refuse_holdout
 

@@ -7,7 +7,7 @@ import click
 
 from bothworlds.cli.common import WHOLE, Whole, answer, json_option, reading, working
 from bothworlds.problem import Problem
-from bothworlds.simulation.comparison import NUMBERS, SIZES
+from bothworlds.simulation.comparison import SETTINGS, SIZES
 from bothworlds.simulation.study import make_environment
 from bothworlds.theory.bounds import bounds as make_bounds
 from bothworlds.theory.design import KINDS, Kind
@@ -15,7 +15,7 @@ from bothworlds.theory.design import KINDS, Kind
 
 @click.command()
 @click.argument("problem", type=click.Path(path_type=Path), required=False)
-@click.option("--horizon", type=WHOLE, default=NUMBERS["horizon"], show_default=True, help="Rounds T.")
+@click.option("--horizon", type=WHOLE, default=SETTINGS["horizon"], show_default=True, help="Rounds T.")
 @click.option("--gap", type=float, help="Delta_*, the smallest gap [0.2 without PROBLEM, else not assumed].")
 @click.option("--margin", type=float, help="beta of the margin condition [every gap is at least Delta_*].")
 @click.option("--corruption", type=float, help="C, the total corruption [none].")
@@ -23,7 +23,7 @@ from bothworlds.theory.design import KINDS, Kind
 @click.option("--arms", type=Whole(min=2), help=f"Its arms K [{SIZES['arms']}].")
 @click.option("--dimension", type=WHOLE, help=f"Its features d [{SIZES['dimension']}].")
 @click.option("--rarity", type=float, help="Its L, one over the probability of the rarest context [uniform contexts].")
-@click.option("--seed", type=Whole(min=0), help=f"Its seed [{NUMBERS['seed']}].")
+@click.option("--seed", type=Whole(min=0), help=f"Its seed [{SETTINGS['seed']}].")
 @click.option("--design", type=click.Choice(KINDS), default="joint-g", show_default=True, help="Exploration policy.")
 @click.option("--name", default="", help="Only bounds whose name contains this.")
 @click.option("--all", "everything", is_flag=True, help="Also rates whose constants nobody has published.")
@@ -80,7 +80,7 @@ def bounds(
 
 def _random(given: dict[str, Any], gap: float, margin: float | None) -> Problem:
     """Return the problem of a random instance, drawn as a study draws it."""
-    seed = given.pop("seed", NUMBERS["seed"])
+    seed = given.pop("seed", SETTINGS["seed"])
     sizes = {**SIZES, **given, "gap": gap, "margin": margin}
     try:
         return make_environment({"kind": "stochastic"}, sizes, {"seed": seed}).problem

@@ -27,7 +27,7 @@ from bothworlds.report.data import headline_data
 from bothworlds.report.panels import summary_of
 from bothworlds.report.terminal import finding_text, table_text
 from bothworlds.report.theorems import theorem_bounds
-from bothworlds.simulation.comparison import NUMBERS, SIZES, comparison, known_algorithms, known_regimes
+from bothworlds.simulation.comparison import SETTINGS, SIZES, comparison, known_algorithms, known_regimes
 from bothworlds.simulation.engine import Device
 from bothworlds.simulation.folder import Finished, has_another_study
 from bothworlds.simulation.runner import run_study
@@ -55,9 +55,9 @@ def _complete(known: dict[str, Any], text: str) -> list[CompletionItem]:
     help="Which [stochastic, adversarial, corrupted, margin, ad fatigue, rare clicks]; `list regimes` has more. Your "
     "own: FILE.py:NAME.",
 )
-@click.option("--horizon", type=Whole(min=2), default=NUMBERS["horizon"], show_default=True, help="Rounds T.")
-@click.option("--replications", type=WHOLE, default=NUMBERS["replications"], show_default=True, help="Replications R.")
-@click.option("--seed", type=Whole(min=0), default=NUMBERS["seed"], show_default=True, help="Seed of all.")
+@click.option("--horizon", type=Whole(min=2), default=SETTINGS["horizon"], show_default=True, help="Rounds T.")
+@click.option("--replications", type=WHOLE, default=SETTINGS["replications"], show_default=True, help="Replications R.")
+@click.option("--seed", type=Whole(min=0), default=SETTINGS["seed"], show_default=True, help="Seed of all.")
 @click.option("--contexts", type=WHOLE, default=SIZES["contexts"], show_default=True, help="Contexts S.")
 @click.option("--arms", type=Whole(min=2), default=SIZES["arms"], show_default=True, help="Arms K.")
 @click.option("--dimension", type=WHOLE, default=SIZES["dimension"], show_default=True, help="Features d.")
@@ -87,7 +87,7 @@ def compare(
     device: Device,
     quiet: bool,
     as_json: bool,
-    **numbers: Any,
+    **settings: Any,
 ) -> None:
     r"""Compare the paper's algorithm with its rivals, regime by regime; end in a table and a page.
 
@@ -107,9 +107,9 @@ def compare(
       bothworlds compare --contexts 10 --arms 6 --rarity 100 --output rare --json > rare.json
       bothworlds compare --horizon 1000000 --replications 10000 --device gpu --output large
     """
-    sizes = {key: numbers.pop(key) for key in (*SIZES, "rarity")}
+    sizes = {key: settings.pop(key) for key in (*SIZES, "rarity")}
     try:
-        study = comparison(algorithms=algorithms, regimes=regimes, sizes=sizes, **numbers)
+        study = comparison(algorithms=algorithms, regimes=regimes, sizes=sizes, **settings)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     page = output / "report.html"

@@ -12,7 +12,7 @@ from bothworlds.evaluation import INTERVALS, Logged
 from bothworlds.evaluation import evaluate as evaluate_log
 from bothworlds.loading import load, load_plan
 from bothworlds.logs import Log, read
-from bothworlds.plan import FORMAT as PLAN_FORMAT
+from bothworlds.policy.plan import FORMAT as PLAN_FORMAT
 from bothworlds.problem import Problem
 from bothworlds.problem.storage import read_arrays
 from bothworlds.report.evaluated import evaluation_data, evaluation_text, write_evaluation

@@ -8,10 +8,10 @@ from typing import Any
 import click
 
 from bothworlds.cli.common import answer, json_option, reading
-from bothworlds.health import Health
 from bothworlds.loading import load
 from bothworlds.logs import Log
 from bothworlds.logs import health as health_of_log
+from bothworlds.policy.health import Health
 
 
 @click.command()

@@ -8,8 +8,8 @@ import numpy as np
 from bothworlds.algorithms.fixed import FixedPolicy
 from bothworlds.evaluation.logged import Logged
 from bothworlds.kernels.arrays import Floats
-from bothworlds.plan import Plan
 from bothworlds.policy import Policy
+from bothworlds.policy.plan import Plan
 from bothworlds.problem import Problem
 
 ALWAYS = "always "

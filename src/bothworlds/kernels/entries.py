@@ -3,8 +3,8 @@
 Numba unpacks a plain array in about 150 ns and a named tuple of arrays in microseconds, so everything a policy has lies
 in two arrays, and the records are made inside:
 
-    numbers   options | core | core
-    packs     what is known | rows | rows         eight contexts side by side, where the text can take them
+    common   options | core | core                what no context has of its own
+    packs    what is known | rows | rows          eight contexts side by side, where the text can take them
 
 There are two memories: an update fills the spare one, which becomes current if all went well. ``side`` is the current.
 A plan has one memory, which nobody writes to, and every thread has scratch space of its own. For the same reason the
@@ -42,7 +42,7 @@ class Entries(NamedTuple):
 class Body(NamedTuple):
     """All the numbers of a policy, and its sizes."""
 
-    numbers: Floats
+    common: Floats
     packs: Floats
     sizes: Ints
 
@@ -52,10 +52,10 @@ def body_of(machine: Machine, key: int) -> Body:
     sizes = machine.block_sizes
     count = machine.text.memory.counts(sizes)
     options, known = machine.flat_options, flat_known(machine.known, wide=machine.text.wide)
-    numbers = aligned(len(options) + 2 * count["core"])
+    common = aligned(len(options) + 2 * count["core"])
     packs = aligned(len(known) + 2 * count["rows"], *known.shape[1:])
-    numbers[: len(options)], packs[: len(known)] = options, known
-    body = Body(numbers, packs, np.array(sizes))
+    common[: len(options)], packs[: len(known)] = options, known
+    body = Body(common, packs, np.array(sizes))
     for side in (0, 1):
         for name, value in {"t": 1.0, **machine.begin, **machine.seeded(key)}.items():
             put(machine, body, side, name, value)
@@ -66,7 +66,7 @@ def memory_of(machine: Machine, body: Body, side: int) -> tuple[Floats, Floats]:
     """Return core and rows of one of the two memories."""
     count, outside = machine.text.memory.counts(machine.block_sizes), machine.text.outside.counts(machine.block_sizes)
     core, rows = (outside[before] + side * count[array] for before, array in (("options", "core"), ("known", "rows")))
-    return body.numbers[core : core + count["core"]], body.packs[rows : rows + count["rows"]]
+    return body.common[core : core + count["core"]], body.packs[rows : rows + count["rows"]]
 
 
 def part_of(machine: Machine, body: Body, side: int, name: str) -> Floats:
@@ -95,10 +95,10 @@ def room_of(text: KernelText) -> Callable[..., Any]:
     known_of, options_of, state_of, work_of = text.known_of, text.options_of, text.state_of, text.work_of
     view, counts = contexts if text.wide else alone, counts_of(text)
 
-    def room(numbers: Floats, packs: Floats, sizes: Any, side: int) -> Any:
+    def room(common: Floats, packs: Floats, sizes: Any, side: int) -> Any:
         n, c, k, r = counts(sizes)
-        core, rows = row_of(numbers, n + side * c, c), row_of(view(packs), k + side * r, r)
-        known, options = known_of(view(packs), sizes), options_of(numbers, sizes)
+        core, rows = row_of(common, n + side * c, c), row_of(view(packs), k + side * r, r)
+        known, options = known_of(view(packs), sizes), options_of(common, sizes)
         return known, options, state_of(core, rows, sizes), work_of(core, rows, sizes)
 
     return kernel(room)
@@ -109,12 +109,12 @@ def copy_of(text: KernelText) -> Callable[..., None]:
     view, counts = contexts if text.wide else alone, counts_of(text)
     kept = counter(*(text.memory.extent(array, "learnt", "recalled") for array in ("core", "rows")))
 
-    def copy(numbers: Floats, packs: Floats, sizes: Any, side: int) -> None:
+    def copy(common: Floats, packs: Floats, sizes: Any, side: int) -> None:
         n, c, k, r = counts(sizes)
         in_core, in_rows = kept(sizes)
         before, after = n + side * c, n + (1 - side) * c
         for i in range(in_core):
-            numbers[after + i] = numbers[before + i]
+            common[after + i] = common[before + i]
         seen = view(packs)
         before, after = k + side * r, k + (1 - side) * r
         for i in range(in_rows):
@@ -162,11 +162,11 @@ def acting(text: KernelText) -> Callable[..., int]:
     room, choose, carried_of = room_of(text), text.choose, text.carried_of
 
     def act(
-        numbers: Floats, packs: Floats, whole: Ints, side: int, x: int, key: int, time: int, direction: Floats,
+        common: Floats, packs: Floats, whole: Ints, side: int, x: int, key: int, time: int, direction: Floats,
         baseline: Floats,
     ) -> int:  # fmt: skip
         sizes = (whole[0], whole[1], whole[2], whole[3])
-        known, options, state, work = room(numbers, packs, sizes, side)
+        known, options, state, work = room(common, packs, sizes, side)
         draw = Draw(two_uniforms(key, time, ARM, 0), key, time)
         return choose(known, options, state, work, x, draw, carried_of(direction, baseline, sizes))
 
@@ -181,13 +181,13 @@ def stepping(text: KernelText) -> Callable[..., int]:
     room, copy, taught, refresh = room_of(text), copy_of(text), taught_by(text), text.refresh
 
     def step(
-        numbers: Floats, packs: Floats, whole: Ints, side: int, begins: bool, feeds: bool, ends: bool, x: int, a: int,
+        common: Floats, packs: Floats, whole: Ints, side: int, begins: bool, feeds: bool, ends: bool, x: int, a: int,
         loss: float, propensity: float, direction: Floats, baseline: Floats,
     ) -> int:  # fmt: skip
         sizes = (whole[0], whole[1], whole[2], whole[3])
         if begins:
-            copy(numbers, packs, sizes, side)
-        known, options, state, work = room(numbers, packs, sizes, 1 - side)
+            copy(common, packs, sizes, side)
+        known, options, state, work = room(common, packs, sizes, 1 - side)
         one = Answered(Play(x, a, loss), propensity, direction, baseline)
         if feeds and not taught(known, options, state, sizes, one):
             return DAMAGED
@@ -206,12 +206,12 @@ def feeding(text: KernelText) -> Callable[..., int]:
     room, copy, taught = room_of(text), copy_of(text), taught_by(text)
 
     def feed(
-        numbers: Floats, packs: Floats, whole: Ints, side: int, losses: Floats, xs: Ints, arms: Ints,
+        common: Floats, packs: Floats, whole: Ints, side: int, losses: Floats, xs: Ints, arms: Ints,
         propensities: Floats, directions: Floats, baselines: Floats,
     ) -> int:  # fmt: skip
         sizes = (whole[0], whole[1], whole[2], whole[3])
-        copy(numbers, packs, sizes, side)
-        known, options, state, _ = room(numbers, packs, sizes, 1 - side)
+        copy(common, packs, sizes, side)
+        known, options, state, _ = room(common, packs, sizes, 1 - side)
         for i in range(len(xs)):
             play = Play(xs[i], arms[i], losses[i])
             if not taught(known, options, state, sizes, Answered(play, propensities[i], directions[i], baselines[i])):
@@ -228,13 +228,13 @@ def deciding(text: KernelText) -> Callable[..., int]:
     view, counts = contexts if text.wide else alone, counts_of(text)
 
     def decide(
-        numbers: Floats, packs: Floats, rows: Floats, spare: Floats, spare_rows: Floats, whole: Ints, x: int, key: int,
+        common: Floats, packs: Floats, rows: Floats, spare: Floats, spare_rows: Floats, whole: Ints, x: int, key: int,
         time: int, direction: Floats, baseline: Floats,
     ) -> int:  # fmt: skip
         sizes = (whole[0], whole[1], whole[2], whole[3])
         n, c, _, r = counts(sizes)
-        known, options = known_of(view(packs), sizes), options_of(numbers, sizes)
-        state = state_of(row_of(numbers, n, c), row_of(view(rows), 0, r), sizes)
+        known, options = known_of(view(packs), sizes), options_of(common, sizes)
+        state = state_of(row_of(common, n, c), row_of(view(rows), 0, r), sizes)
         work = work_of(row_of(spare, 0, c), row_of(view(spare_rows), 0, r), sizes)
         draw = Draw(two_uniforms(key, time, ARM, 0), key, time)
         return choose(known, options, state, work, x, draw, carried_of(direction, baseline, sizes))

@@ -113,11 +113,19 @@ def tell(master: Master, option: int, told: Told) -> None:
 
 
 @kernel
-def hear(master: Master, loss: float, told: Told) -> None:
-    """Add z_i = (loss + 1) 1{i played}/q_i - 1 to the losses, 1/q_2 to the bonus, and one round to the epoch."""
+def hear(state: Any, loss: float, told: Told) -> bool:
+    """Add z_i = (loss + 1) 1{i played}/q_i - 1 to the losses, 1/q_2 to the bonus, and one round to the epoch.
+
+    Every update counts; it returns False, and adds nothing, where the decision was of an earlier epoch.
+    """
+    state.t[0] += 1.0
+    master = state.master
+    if told.epoch[0] != master.epoch[0]:
+        return False
     master.losses[0] -= 1.0
     master.losses[1] -= 1.0
     master.losses[int(told.option[0])] += (loss + 1.0) * told.inverse[0]
     master.total[0] += told.base_inverse[0]
     master.worst[0] = max(master.worst[0], told.base_inverse[0])
     master.clock[0] += 1.0
+    return True

@@ -1,8 +1,8 @@
 """Decisions and rewards as rows: one schema, for files and whatever reads them.
 
 A log is only ever added to. A `Row` is a decision, with all that later analysis and learning need; its reward comes as
-a line of its own (`Reward`), and a learner notes where its batches end (`Batch`) and when the law of contexts changed
-(`Law`), for what is learnt depends on that.
+a line of its own (`Reward`), and a learner notes where its batches end (`Batch`) and when the law of contexts (`Law`)
+or the problem changed (`Change`), for what is learnt depends on that.
 
 `read` and `write` take files of this schema, JSON lines and Parquet; other readers take those of other libraries. All
 of them go through a file row by row, and refuse what cannot be relied on in a sentence with the row's number
@@ -22,12 +22,13 @@ from bothworlds.logs.named import from_records
 from bothworlds.logs.obp import from_obp, to_obp
 from bothworlds.logs.open_bandit import read_open_bandit, write_open_bandit
 from bothworlds.logs.parquet import read_parquet, write_parquet
-from bothworlds.logs.schema import SCHEMA, Batch, Law, Record, Reward, Row, joined, row_of
+from bothworlds.logs.schema import SCHEMA, Batch, Change, Law, Record, Reward, Row, joined, row_of
 from bothworlds.logs.suffixes import read, write
 
 __all__ = [
     "SCHEMA",
     "Batch",
+    "Change",
     "Law",
     "Learner",
     "Log",

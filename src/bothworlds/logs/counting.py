@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from bothworlds.health import Health, health_of
 from bothworlds.kernels.arrays import Floats
 from bothworlds.logs.files import Log
 from bothworlds.logs.schema import Record, Row, joined
+from bothworlds.policy.health import Health, health_of
 from bothworlds.problem import Problem
 
 

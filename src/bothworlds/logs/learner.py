@@ -1,17 +1,14 @@
 """One learner that follows a log: every reward once, and the same bits again after a restart."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
-import numpy as np
-
-from bothworlds.decision import Decision
-from bothworlds.kernels.arrays import Floats
 from bothworlds.logs.files import Log
-from bothworlds.logs.schema import Batch, Law, Reward, Row
-from bothworlds.plan import Plan
-from bothworlds.policy import Policy
+from bothworlds.logs.schema import Batch, Change, Law, Record, Reward, Row
+from bothworlds.policy import Decision, Plan, Policy
+from bothworlds.problem import Problem
 
 
 class Learner:
@@ -42,7 +39,7 @@ class Learner:
         self.offset = 0
         self._waiting: dict[str, Decision] = {}
         self._new: list[tuple[Decision, float]] = []
-        self._law: Floats = policy.problem.probabilities
+        self._problem = policy.problem
         self._replayed = False
 
     @property
@@ -51,22 +48,22 @@ class Learner:
         return len(self._waiting)
 
     def replay(self) -> Iterator[Plan]:
-        """Yield the plan at the start, and that after each batch or law in the log that is not learnt yet."""
+        """Yield the plan at the start, and that after each batch, law or change in the log that is not learnt yet."""
         yield self.policy.plan()
-        for record in [record for record, _ in self.log.read() if isinstance(record, Batch | Law)]:
+        for record in [record for record, _ in self.log.read() if isinstance(record, Batch | Law | Change)]:
             if record.version > self.policy.version:
                 yield self._follow(record)
-        self._law, self._replayed = self.policy.problem.probabilities, True
+        self._problem, self._replayed = self.policy.problem, True
 
-    def _follow(self, record: Batch | Law) -> Plan:
-        """Learn a batch again, or take a law, that stands in the log."""
-        if isinstance(record, Law):
-            self.policy.change_probabilities(record.probabilities)
-            what = "the law of contexts"
-        else:
+    def _follow(self, record: Batch | Law | Change) -> Plan:
+        """Learn a batch again, or take a law or a problem, that stands in the log."""
+        if isinstance(record, Batch):
             self._read(record.through)
             self._learn()
             what = f"the batch that ends at byte {record.through}"
+        else:
+            record.repeat(self.policy)
+            what = "the law of contexts" if isinstance(record, Law) else "the change of the problem"
         plan = self.policy.plan()
         if (plan.version, plan.digest) != (record.version, record.digest):
             raise ValueError(
@@ -81,21 +78,33 @@ class Learner:
         self._begin()
         before = self.policy.version
         self.policy.change_probabilities(probabilities)
+        law = tuple(self.policy.problem.probabilities.tolist())
+        self._note(before, partial(Law, probabilities=law))
+
+    def change(self, problem: Problem, *, trust: float = 1.0, fresh: float | None = None) -> None:
+        """Let the policy go on with another problem (`bothworlds.Policy.change`), and note it in the log, whole."""
+        self._begin()
+        before = self.policy.version
+        self.policy.change(problem, trust=trust, fresh=fresh)
+        self._note(before, partial(Change, problem=problem.to_dict(), trust=trust, fresh=fresh))
+
+    def _note(self, before: int, record: Callable[..., Record]) -> None:
+        """Add to the log that the policy goes on with another version than before, if it does."""
         plan = self.policy.plan()
-        self._law = plan.problem.probabilities
+        self._problem = plan.problem
         if plan.version > before:
-            law = tuple(self._law.tolist())
-            self.log.append(Law(version=plan.version, digest=plan.digest, probabilities=law, time=time.time()))
+            self.log.append(record(version=plan.version, digest=plan.digest, time=time.time()))
 
     def _begin(self) -> None:
-        """Learn what stands in the log, the first time; refuse a law that it does not know."""
+        """Learn what stands in the log, the first time; refuse a problem or law that it does not know."""
         if not self._replayed:
             for _ in self.replay():
                 pass
-        if not np.array_equal(self._law, self.policy.problem.probabilities):
+        if self._problem != self.policy.problem:
             raise ValueError(
-                "the policy was given another law of contexts, and the log does not say so: give it by way of the "
-                "learner, learner.change_probabilities(...), so that the same versions can be found again"
+                "the policy was given another problem or law of contexts, and the log does not say so: give it by way "
+                "of the learner, learner.change(...) or learner.change_probabilities(...), so that the same versions "
+                "can be found again"
             )
 
     def _read(self, through: int | None = None) -> None:

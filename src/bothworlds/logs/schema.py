@@ -1,4 +1,4 @@
-"""What stands in a log: decisions, rewards, where batches of learning end, and new laws of contexts."""
+"""What stands in a log: decisions, rewards, where batches of learning end, and changes of the problem."""
 
 import json
 import time as clock
@@ -8,10 +8,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from bothworlds.decision import Decision
-from bothworlds.epochs import Epoch
-from bothworlds.identity import MADE, source_of
-from bothworlds.plan import Plan
+from bothworlds.policy import Decision, Plan, Policy
+from bothworlds.policy.epochs import Epoch
+from bothworlds.policy.identity import MADE, source_of
 from bothworlds.problem import Problem
 
 SCHEMA = "bothworlds-log-1"
@@ -120,10 +119,34 @@ class Law:
     probabilities: tuple[float, ...]
     time: float
 
+    def repeat(self, policy: Policy) -> None:
+        """Give a policy this law."""
+        policy.change_probabilities(self.probabilities)
 
-Record: TypeAlias = Row | Reward | Batch | Law
-Kind: TypeAlias = type[Row] | type[Reward] | type[Batch] | type[Law]
-KINDS: dict[str, Kind] = {"decision": Row, "reward": Reward, "batch": Batch, "law": Law}
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """The policy goes on with another problem, with a plan of that version and digest.
+
+    ``problem`` has all of it as plain values (`bothworlds.Problem.to_dict`); ``trust`` and ``fresh`` are what
+    `bothworlds.Policy.change` was told. So whoever has the policy of before can repeat it.
+    """
+
+    version: int
+    digest: str
+    problem: Mapping[str, Any]
+    trust: float = 1.0
+    fresh: float | None = None
+    time: float
+
+    def repeat(self, policy: Policy) -> None:
+        """Give a policy this problem."""
+        policy.change(Problem.from_dict(self.problem), trust=self.trust, fresh=self.fresh)
+
+
+Record: TypeAlias = Row | Reward | Batch | Law | Change
+Kind: TypeAlias = type[Row] | type[Reward] | type[Batch] | type[Law] | type[Change]
+KINDS: dict[str, Kind] = {"decision": Row, "reward": Reward, "batch": Batch, "law": Law, "change": Change}
 WORDS = {kind: word for word, kind in KINDS.items()}
 NAMES = {kind: tuple(part.name for part in fields(kind)) for kind in WORDS}
 KNOWN = {kind: frozenset(names) for kind, names in NAMES.items()}

@@ -10,9 +10,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from bothworlds.feedback import loss_of
 from bothworlds.kernels.arrays import Bools, Floats
 from bothworlds.problem import checks, storage, transform
+from bothworlds.problem.feedback import loss_of
 from bothworlds.problem.finding import find_all, find_unlisted
 from bothworlds.problem.rows import ContextRows, from_header, header_of
 from bothworlds.problem.sample import FeatureMap
@@ -300,25 +300,42 @@ class Problem:
 
     def save(self, path: str | Path) -> None:
         """Write the problem to a .json or .npz file."""
-        header = {
-            "format": storage.FORMAT,
-            "contexts": self.contexts,
-            "arms": self.arms,
-            "reward_range": self.reward_range,
-            **header_of(self.rows, self.other),
-        }
-        arrays = {
-            "features": self.features,
-            "probabilities": self.probabilities,
-            "available": self.available,
-        }
         if Path(path).suffix == ".npz":
-            storage.write_arrays(path, header, arrays)
+            header, arrays = self._kept()
+            storage.write_arrays(path, {"format": storage.FORMAT, **header}, arrays)
         elif Path(path).suffix == ".json":
-            content = {**header, **{name: array.tolist() for name, array in arrays.items()}}
+            content = {"format": storage.FORMAT, **self.to_dict()}
             storage.write_bytes(path, json.dumps(content, indent=1).encode())
         else:
             raise ValueError(f"{path}: a problem is saved as .json or .npz")
+
+    def _kept(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return what a file's header and what its arrays keep."""
+        names = {"contexts": self.contexts, "arms": self.arms, "reward_range": self.reward_range}
+        arrays = {"features": self.features, "probabilities": self.probabilities, "available": self.available}
+        return {**names, **header_of(self.rows, self.other)}, arrays
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the problem as plain values that survive JSON without losing a bit.
+
+        >>> p = Problem(features=[[[1, 0], [0, 1]]], probabilities=[1], contexts=["always"])
+        >>> Problem.from_dict(json.loads(json.dumps(p.to_dict()))) == p
+        True
+        """
+        header, arrays = self._kept()
+        return {**header, **{name: array.tolist() for name, array in arrays.items()}}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Rebuild a problem from `to_dict`, for instance from a line of a JSON log."""
+        return cls._from(values, "the dictionary")
+
+    @classmethod
+    def _from(cls, values: Mapping[str, Any], word: str) -> Self:
+        try:
+            return cls(**{**values, **from_header(values)})
+        except TypeError as error:
+            raise ValueError(f"{word} is not a complete problem: {error}") from None
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -328,11 +345,7 @@ class Problem:
             header, arrays = storage.read_arrays(path)
         else:
             header = storage.read_json(path)
-        options = {**storage.checked_format(header, storage.FORMAT, path), **arrays}
-        try:
-            return cls(**{**options, **from_header(options)})
-        except TypeError as error:
-            raise ValueError(f"{path} is not a complete problem: {error}") from None
+        return cls._from({**storage.checked_format(header, storage.FORMAT, path), **arrays}, str(path))
 
     @cached_property
     def fingerprint(self) -> str:

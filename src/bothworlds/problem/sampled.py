@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from bothworlds.feedback import loss_of
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.random import Seed, key_from
 from bothworlds.problem import checks
+from bothworlds.problem.feedback import loss_of
 from bothworlds.problem.frame import Frame, frame_of_sample
 from bothworlds.problem.span import contains_constant
 

@@ -69,15 +69,21 @@ def write_bytes(path: str | Path, content: bytes) -> None:
         partial.unlink(missing_ok=True)
 
 
-def read_json(path: str | Path) -> dict[str, Any]:
-    """Return the object in a JSON file; anything else is refused in a sentence."""
+def read_text(path: str | Path, word: str) -> str:
+    """Return the text in a file; say in a sentence that there is none, or that it is a folder."""
     try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
+        return Path(path).read_text(encoding="utf-8")
     except FileNotFoundError:
         raise FileNotFoundError(f"no such file: {path}") from None
     except IsADirectoryError:
-        raise ValueError(f"{path} is a folder, not a file") from None
-    except ValueError as error:
+        raise ValueError(f"{path} is a folder, not {word}") from None
+
+
+def read_json(path: str | Path) -> dict[str, Any]:
+    """Return the object in a JSON file; anything else is refused in a sentence."""
+    try:
+        content = json.loads(read_text(path, "a file"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is not valid JSON: {error}") from None
     if not isinstance(content, dict):
         raise ValueError(f"{path} holds a {type(content).__name__}, not a problem")

@@ -26,7 +26,7 @@ def study_as_dict(study: Study) -> dict[str, Any]:
     """Return a study as plain values."""
     return {
         "name": study.name,
-        **study.numbers,
+        **study.settings,
         "sizes": study.sizes,
         "environments": study.environments,
         "algorithms": study.algorithms,

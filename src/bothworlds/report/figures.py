@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -85,14 +86,9 @@ def strip_chart(summary: Summary) -> Chart:
 def linear_chart(panel: Panel) -> Chart:
     """Return mean regret with 95 % intervals against log t: logarithmic regret is a straight line."""
     lines = [_curve(entry, entry.run.regret, entry.half_width, entry.half_width) for entry in panel.entries]
-    return Chart(
-        name=f"{panel.ident}-log-x",
-        title=f"Regret, {panel.name}: logarithmic time",
-        description=f"Mean cumulative regret with 95 % intervals against the round. {_ranking(panel)}",
-        y_label="regret",
-        lines=lines,
-        marks=corruption_marks(panel),
-    )
+    told = "Mean cumulative regret with 95 % intervals against the round."
+    ranked, marks = f"{told} {_ranking(panel)}", corruption_marks(panel)
+    return _chart_of(panel, lines, "log-x", "regret", ranked, axes=": logarithmic time", marks=marks)
 
 
 def double_log_chart(panel: Panel, bounds: Bounds = NO_BOUNDS) -> Chart:
@@ -104,15 +100,17 @@ def double_log_chart(panel: Panel, bounds: Bounds = NO_BOUNDS) -> Chart:
         lines.append(_curve(entry, mean, mean - low, high - mean))
         proved = bound_curve(panel, entry, bounds)
         lines += [] if proved is None or vacuous(proved, entry.rounds).all() else [_bound_line(entry, proved)]
-    return Chart(
-        name=f"{panel.ident}-log-log",
-        title=f"Regret, {panel.name}: both axes logarithmic",
-        description=f"Mean cumulative regret and the 10 % to 90 % quantiles of replications. {_ranking(panel)}",
-        y_label="regret",
-        lines=lines,
-        y_log=True,
-        marks=corruption_marks(panel),
-    )
+    told = "Mean cumulative regret and the 10 % to 90 % quantiles of replications."
+    ranked, marks = f"{told} {_ranking(panel)}", corruption_marks(panel)
+    return _chart_of(panel, lines, "log-log", "regret", ranked, axes=": both axes logarithmic", y_log=True, marks=marks)
+
+
+def _chart_of(
+    panel: Panel, lines: list[Line], name: str, what: str, told: str, *, axes: str = "", **options: Any
+) -> Chart:
+    """Return a chart of what one regime has, against the round."""
+    title = f"{what.capitalize()}, {panel.name}{axes}"
+    return Chart(name=f"{panel.ident}-{name}", title=title, description=told, y_label=what, lines=lines, **options)
 
 
 def _curve(entry: Entry, mean: Floats, below: Floats, above: Floats) -> Line:
@@ -195,14 +193,8 @@ def exponent_chart(panel: Panel) -> Chart:
         value, half = slopes[:, 0], np.nan_to_num(slopes[:, 1])
         low, high = value - half, value + half
         lines.append(Line(label=entry.label, number=entry.number, style=entry.style, x=t, y=value, low=low, high=high))
-    return Chart(
-        name=f"{panel.ident}-exponent",
-        title=f"Growth exponent, {panel.name}",
-        description="Slope of log regret against log t over the decade before t, with 95 % intervals.",
-        y_label="growth exponent",
-        lines=lines,
-        y_limits=(-0.25, 1.5),
-    )
+    told = "Slope of log regret against log t over the decade before t, with 95 % intervals."
+    return _chart_of(panel, lines, "exponent", "growth exponent", told, y_limits=(-0.25, 1.5))
 
 
 def exploration_chart(panel: Panel) -> Chart:
@@ -216,16 +208,9 @@ def exploration_chart(panel: Panel) -> Chart:
         if 1.0 < part.t0 < panel.horizon:
             marks.append(Mark(start=part.t0, end=part.t0, text=f"t0 = {part.t0:,.0f}", colour=entry.style.colour))
     unique = {mark.text: mark for mark in reversed(marks)}
-    return Chart(
-        name=f"{panel.ident}-exploration",
-        title=f"Exploration rate, {panel.name}",
-        description="Exploration rate gamma against the round; dotted rules mark t0, until which half is exploration.",
-        y_label="exploration rate",
-        lines=lines,
-        y_log=True,
-        marks=list(unique.values()),
-        low=True,
-    )
+    told = "Exploration rate gamma against the round; dotted rules mark t0, until which half is exploration."
+    kept = list(unique.values())
+    return _chart_of(panel, lines, "exploration", "exploration rate", told, y_log=True, marks=kept, low=True)
 
 
 def _ranking(panel: Panel) -> str:

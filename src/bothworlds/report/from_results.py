@@ -16,8 +16,8 @@ def summary_from(results: Results) -> Summary:
         raise ValueError("results from a file do not know their world any more: a page needs those of bw.simulate")
     given, name = results.manifest, results.environment
     options = {label: options_of(given["algorithms"].get(label)) for label in results.runs}
-    numbers = {key: int(given[key]) for key in ("horizon", "replications", "seed", "delay", "batch")}
-    study = Study(name=name, numbers=numbers, sizes={}, environments={name: {}}, algorithms=options)
+    settings = {key: int(given[key]) for key in ("horizon", "replications", "seed", "delay", "batch")}
+    study = Study(name=name, settings=settings, sizes={}, environments={name: {}}, algorithms=options)
     found = dict(zip(options, styles(options.values()), strict=True))
     entries = [
         Entry(
@@ -49,7 +49,7 @@ def _cell(study: Study, label: str) -> Cell:
         sizes={},
         environment_options={},
         algorithm_options=study.algorithms[label],
-        numbers=study.numbers,
+        settings=study.settings,
     )
 
 

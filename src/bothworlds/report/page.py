@@ -75,7 +75,7 @@ def page(summary: Summary | Results, *, bounds: Bounds = NO_BOUNDS) -> str:
 
 def _head(summary: Summary, figure: Figure) -> str:
     """Return title, the picture, what it says, and the headline table."""
-    numbers = summary.study.numbers
+    settings = summary.study.settings
     links = [f'<a href="#regime-{panel.ident}">{escape(panel.name)}</a>' for panel in summary.panels]
     links += ['<a href="#cost">cost</a>', '<a href="#numbers">numbers</a>', '<a href="#again">run it again</a>']
     missing = ""
@@ -85,8 +85,8 @@ def _head(summary: Summary, figure: Figure) -> str:
         )
     return f"""<header><h1>{escape(summary.study.name)}</h1>
 {_finding(summary)}
-<p class="soft">{len(summary.labels)} algorithms, {len(summary.panels)} regimes, T = {numbers["horizon"]:,} rounds,
-{numbers["replications"]:,} replications, seed {numbers["seed"]}. All algorithms meet the same contexts and the same
+<p class="soft">{len(summary.labels)} algorithms, {len(summary.panels)} regimes, T = {settings["horizon"]:,} rounds,
+{settings["replications"]:,} replications, seed {settings["seed"]}. All algorithms meet the same contexts and the same
 noise.</p>
 {_strip(summary, figure)}
 <nav aria-label="Sections">{" ".join(links)}</nav></header>{missing}
@@ -252,7 +252,7 @@ def _again(summary: Summary) -> str:
     today = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     return f"""<section><h2 id="again">Run it again</h2>
 {_call(summary) if summary.from_python else _study(summary, same)}
-<p class="small soft">Seed {summary.study.numbers["seed"]}; made with {made} on {escape(machine)}
+<p class="small soft">Seed {summary.study.settings["seed"]}; made with {made} on {escape(machine)}
 by <code>{escape(command)}</code>; page written {today}.</p>
 <p class="small soft">The algorithm: Kato and Ito, <cite>LC-Tsallis-INF: Generalized Best-of-Both-Worlds Linear
 Contextual Bandits</cite>, AISTATS 2025.</p></section>"""
@@ -272,9 +272,9 @@ def _study(summary: Summary, same: str) -> str:
 
 def _call(summary: Summary) -> str:
     """Return the call that was made from Python, as far as it is known."""
-    numbers = summary.study.numbers
-    told = [f"{key}={numbers[key]}" for key in ("horizon", "replications", "delay", "batch")]
-    call = f"bw.simulate(world, algorithms, {', '.join(told)}, rng={numbers['seed']})"
+    settings = summary.study.settings
+    told = [f"{key}={settings[key]}" for key in ("horizon", "replications", "delay", "batch")]
+    call = f"bw.simulate(world, algorithms, {', '.join(told)}, rng={settings['seed']})"
     players = json.dumps(summary.manifest.get("algorithms", {}), indent=1)
     return (
         f"<p>Made from Python, in the world {escape(summary.study.name)!r}:</p><pre>{escape(call)}</pre>"

@@ -53,15 +53,15 @@ def proved_bound(cell: Cell) -> Bound | None:
     LC-Tsallis-INF with alpha = 1/2, exact covariance and the tunings "paper", "certified" (c = 1/4) and "matched"
     (c = 0.4), BoBW-RealFTRL tuned to the horizon; both with feedback after every decision.
     """
-    name, numbers = _name(cell), cell.numbers
-    if name is None or numbers["delay"] > 0 or numbers["batch"] > 1:
+    name, settings = _name(cell), cell.settings
+    if name is None or settings["delay"] > 0 or settings["batch"] > 1:
         return None
     environment = cell.make_environment()
     if environment.reacts:
         return None
     *_, known = known_of(environment, cell)  # the one that says most comes last
     design = cell.algorithm_options.get("design", "joint-g")
-    table = bounds(environment.problem, horizon=numbers["horizon"], design=design, **known)
+    table = bounds(environment.problem, horizon=settings["horizon"], design=design, **known)
     return next(bound for bound in reversed(table.bounds) if bound.name == name)  # that of the regime comes last
 
 
@@ -77,6 +77,6 @@ def check_cell(cell: Cell, results: Results) -> tuple[Bound, Check] | None:
 def _name(cell: Cell) -> str | None:
     """Return the name that the table of bounds has for an algorithm, if there is one."""
     algorithm: Any = cell.make_algorithm()
-    if isinstance(algorithm, RealFTRL) and algorithm.horizon != cell.numbers["horizon"]:
+    if isinstance(algorithm, RealFTRL) and algorithm.horizon != cell.settings["horizon"]:
         return None
     return covered_as(algorithm)

@@ -26,7 +26,7 @@ def theorem_bounds(summary: Summary) -> Bounds:
     It is the smallest of what the theorems that hold there say, and of 2 t, which is always true. Nothing is said of
     late or batched feedback, nor where nature reacts to the plays: there regret is not what counts.
     """
-    if summary.study.numbers["delay"] > 0 or summary.study.numbers["batch"] > 1:
+    if summary.study.settings["delay"] > 0 or summary.study.settings["batch"] > 1:
         return {}
     cells = {panel.environment: panel.entries[0].cell for panel in summary.panels}
     tables = cache(partial(_tables, cells))  # a design takes seconds where there are many features
@@ -35,7 +35,7 @@ def theorem_bounds(summary: Summary) -> Bounds:
     for label, algorithm in players.items():
         name = covered_as(algorithm)
         if name is not None:
-            tuned_to = algorithm.horizon if isinstance(algorithm, RealFTRL) else summary.study.numbers["horizon"]
+            tuned_to = algorithm.horizon if isinstance(algorithm, RealFTRL) else summary.study.settings["horizon"]
             found[label] = partial(_line, partial(tables, design=algorithm.design, horizon=tuned_to), name)
     return found
 

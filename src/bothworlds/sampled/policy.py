@@ -2,26 +2,26 @@
 
 import math
 import threading
-import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, Self
 
 import numpy as np
 
-from bothworlds.decision import Decision
 from bothworlds.errors import NumericalError, sentence
-from bothworlds.feedback import checked_loss
-from bothworlds.identity import apart_after_fork, new_source, stream_of
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.entries import LARGEST, SURE
 from bothworlds.kernels.random import ARM, Seed, draw, key_from, two_uniforms
 from bothworlds.kernels.sampled import Pieces, pieces
 from bothworlds.kernels.status import NOT_FINITE, OK
-from bothworlds.ledger import Ledger
 from bothworlds.plain import to_plain
+from bothworlds.policy.decision import Decision
+from bothworlds.policy.feeding import batch_of, one_of
+from bothworlds.policy.identity import apart_after_fork, new_name, new_source, stream_of
+from bothworlds.policy.ledger import Ledger
 from bothworlds.problem import SampledProblem
+from bothworlds.problem.feedback import Feedback, checked_loss
 from bothworlds.problem.storage import write_arrays
 from bothworlds.sampled.covariance import Covariance, Plan
 
@@ -87,7 +87,7 @@ class SampledPolicy:
     ) -> None:
         self.algorithm = algorithm
         self.problem = problem
-        self.name = uuid.uuid4().hex[:12]
+        self.name = new_name()
         self.beyond_coverage = 0
         self._rule = rule
         self._key = key
@@ -230,25 +230,13 @@ class SampledPolicy:
         )
 
     def update(
-        self,
-        decision: Decision | Sequence[Decision],
-        *,
-        loss: float | Sequence[float] | Floats | None = None,
-        reward: float | Sequence[float] | Floats | None = None,
+        self, decision: Decision | Sequence[Decision], *, loss: Feedback = None, reward: Feedback = None
     ) -> None:
         """Learn from the loss, or the reward, of one decision or of a batch. On any error nothing has changed."""
-        if (loss is None) == (reward is None):
-            raise ValueError("give either loss= or reward=, one of the two")
-        if isinstance(decision, Mapping):
-            raise ValueError("this is a decision's dictionary; make it a decision again with Decision.from_dict")
-        given: Any = reward if loss is None else loss
-        single = isinstance(decision, Decision)
-        batch = [decision] if isinstance(decision, Decision) else list(decision)
-        if not single and (not hasattr(given, "__len__") or len(given) != len(batch)):
-            raise ValueError(f"a batch of {len(batch)} decisions needs as many values, in their order; got {given!r}")
+        given, is_reward = one_of(loss, reward)
+        batch, values = ([decision], [given]) if isinstance(decision, Decision) else (batch_of(decision, given), given)
         limits = self.problem.reward_range
-        values = [given] if single else given
-        losses = [checked_loss(value, is_reward=loss is None, reward_range=limits) for value in values]
+        losses = [checked_loss(value, is_reward=is_reward, reward_range=limits) for value in values]
         with self._lock:
             for made in batch:
                 self._check(made)
@@ -289,11 +277,8 @@ class SampledPolicy:
 
     def expire(self, *, before: int) -> int:
         """Close all decisions of rounds before the given one that were never answered; return how many."""
-        number: Any = before
-        if not isinstance(number, int | np.integer):
-            raise ValueError(f"before must be the number of a round, a whole number; got {before!r}")
         with self._lock:
-            return self._ledger.expire(before=int(number))
+            return self._ledger.expire(before=before)
 
     def learnt(self) -> dict[str, Floats]:
         """Return what was learnt, by name, as copies; Theta in the coordinates of ``problem.frame``."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from bothworlds.plan import Plan
+from bothworlds.policy.plan import Plan
 from bothworlds.service import rules
 from bothworlds.service.experiment import Experiment, Lesson
 from bothworlds.service.messages import Activate, Answer, Decide, Decided, Refusal, Reward

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bothworlds.decision import Decision
-from bothworlds.identity import MADE, source_of
 from bothworlds.loading import load
-from bothworlds.plan import Plan
 from bothworlds.policy import Policy
+from bothworlds.policy.decision import Decision
+from bothworlds.policy.identity import MADE, source_of
+from bothworlds.policy.plan import Plan
 from bothworlds.problem import Problem
 from bothworlds.service.records import MARKS, Drawn, Frame, Kind, Paid, Snapshot, numbers, unpacked
 from bothworlds.service.settings import Experiment as Told

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from bothworlds.identity import LONGEST
+from bothworlds.policy.identity import LONGEST
 
 MOST = 1000  # decisions or rewards in one request
 

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 import numpy as np
 
-from bothworlds.decision import Decision
 from bothworlds.kernels.arrays import Floats
-from bothworlds.plan import Plan
+from bothworlds.policy.decision import Decision
+from bothworlds.policy.plan import Plan
 
 FORMAT = "bothworlds-store-1"
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from bothworlds.plan import Plan
+from bothworlds.policy.plan import Plan
 from bothworlds.service.messages import (
     Activate,
     Activated,

@@ -10,7 +10,7 @@ from bothworlds.algorithms.registry import takes_horizon
 from bothworlds.simulation.own import is_own, loaded
 from bothworlds.simulation.study import WORLDS, Study
 
-NUMBERS = {"horizon": 40_000, "replications": 20, "seed": 7, "checkpoints": 120}
+SETTINGS = {"horizon": 40_000, "replications": 20, "seed": 7, "checkpoints": 120}
 REGIMES: dict[str, dict[str, Any]] = {
     "stochastic": {"kind": "stochastic"},
     "adversarial": {"kind": "adaptive-adversary"},
@@ -20,7 +20,7 @@ REGIMES: dict[str, dict[str, Any]] = {
     "rare clicks": {"kind": "clicks", "attributes": [3, 4], "arms": 3},
 }
 ON_REQUEST: dict[str, dict[str, Any]] = {  # known by name; not played unless asked for
-    "changing clicks": {"kind": "clicks", "attributes": [3, 4], "arms": 3, "changes": [NUMBERS["horizon"] // 4]},
+    "changing clicks": {"kind": "clicks", "attributes": [3, 4], "arms": 3, "changes": [SETTINGS["horizon"] // 4]},
 }
 OURS: dict[str, dict[str, Any]] = {
     f"LC-Tsallis-INF {tuning}": {"kind": "LCTsallisINF", "tuning": tuning} for tuning in TUNINGS
@@ -39,7 +39,7 @@ def comparison(
     algorithms: Iterable[str] | None = None,
     regimes: Iterable[str] | None = None,
     sizes: dict[str, Any] | None = None,
-    **numbers: int | None,
+    **settings: int | None,
 ) -> Study:
     """Return the study of a comparison; what is left out has the values of `bothworlds compare`.
 
@@ -52,14 +52,14 @@ def comparison(
         FILE.py:NAME.
     regimes
         Names of `REGIMES` and `ON_REQUEST`, kinds of environments, or your own: FILE.py:NAME.
-    sizes, numbers
+    sizes, settings
         As in a study: contexts, arms, ...; horizon, replications, seed, ...
 
     >>> study = comparison(algorithms=["adaptive", "LinUCB"], regimes=["stochastic"], horizon=100)
-    >>> list(study.algorithms), study.numbers["horizon"]
+    >>> list(study.algorithms), study.settings["horizon"]
     (['LC-Tsallis-INF adaptive', 'LinUCB'], 100)
     """
-    given = {**NUMBERS, **{key: value for key, value in numbers.items() if value is not None}}
+    given = {**SETTINGS, **{key: value for key, value in settings.items() if value is not None}}
     chosen = _chosen(algorithms, {**OURS, **RIVALS}, known_algorithms(), "algorithm")
     worlds = _chosen(regimes, REGIMES, known_regimes(), "regime")
     return Study.from_dict(

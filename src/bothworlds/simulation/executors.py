@@ -47,7 +47,7 @@ def run_on(executor: Executor, cells: list[Cell], *, threads: int | None, progre
                 yield cells[n], error
                 continue
             ready = [part for part in parts[n].values() if part is not None]
-            progress(cells[n].numbers["horizon"] * len(task.result()[0]))
+            progress(cells[n].settings["horizon"] * len(task.result()[0]))
             if len(ready) == len(parts[n]):
                 del parts[n]
                 yield cells[n], _put_together(cells[n], ready, time.time() - began)
@@ -62,14 +62,14 @@ def _cancel(tasks: list[Future[Any]]) -> None:
 
 def slices(cell: Cell) -> list[range]:
     """Return the replications of a cell in slices of about `TASK_ROUNDS` rounds, at least one replication each."""
-    step = max(1, TASK_ROUNDS // cell.numbers["horizon"])
-    count = cell.numbers["replications"]
+    step = max(1, TASK_ROUNDS // cell.settings["horizon"])
+    count = cell.settings["replications"]
     return [range(first, min(first + step, count)) for first in range(0, count, step)]
 
 
 def setting_of(cell: Cell) -> Setting:
     """Make the setting of a cell's run."""
-    given = (cell.numbers[name] for name in ("horizon", "seed", "checkpoints", "delay", "batch"))
+    given = (cell.settings[name] for name in ("horizon", "seed", "checkpoints", "delay", "batch"))
     return make_setting(cell.make_environment(), *given)
 
 

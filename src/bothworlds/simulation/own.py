@@ -136,7 +136,7 @@ def own_algorithm(options: dict[str, Any]) -> Any:
     return algorithm
 
 
-def own_environment(options: dict[str, Any], instance: Callable[[], Instance], numbers: dict[str, int]) -> Environment:
+def own_environment(options: dict[str, Any], instance: Callable[[], Instance], settings: dict[str, int]) -> Environment:
     """Make a world from a table of a study whose kind is one of the user's own.
 
     A function is called with the options; with the instance of the study's sizes if it has a parameter ``instance``,
@@ -147,7 +147,7 @@ def own_environment(options: dict[str, Any], instance: Callable[[], Instance], n
     found = loaded(kind)
     if not isinstance(found, Environment):
         wanted = inspect.signature(found).parameters if callable(found) else {}
-        given: dict[str, Any] = {name: numbers[name] for name in ("horizon", "seed") if name in wanted}
+        given: dict[str, Any] = {name: settings[name] for name in ("horizon", "seed") if name in wanted}
         given |= {"instance": instance()} if "instance" in wanted else {}
         found = made(kind, {**given, **options})
     elif options:

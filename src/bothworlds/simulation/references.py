@@ -24,7 +24,7 @@ def references_of(cell: Cell) -> dict[str, Cell]:
     """
     found = {}
     for label, options in REFERENCES.items():
-        told = {"horizon": cell.numbers["horizon"]} if options["kind"] == "RealFTRL" else {}
+        told = {"horizon": cell.settings["horizon"]} if options["kind"] == "RealFTRL" else {}
         found[label] = replace(cell, algorithm=label, algorithm_options={**options, **told})
     return found
 

@@ -150,8 +150,8 @@ def _failure(failures: list[tuple[Cell, Exception]], tried: int) -> str:
     """Say which cells failed, with all that is needed to run them alone."""
     lines = [f"{len(failures)} of {tried} cells failed; the others are finished and kept"]
     for cell, error in failures:
-        options = {"environment": cell.environment_options, "algorithm": cell.algorithm_options, **cell.numbers}
-        lines.append(f"{cell.name}, seed {cell.numbers['seed']}: {type(error).__name__}: {error}")
+        options = {"environment": cell.environment_options, "algorithm": cell.algorithm_options, **cell.settings}
+        lines.append(f"{cell.name}, seed {cell.settings['seed']}: {type(error).__name__}: {error}")
         lines.append(f"  {json.dumps(options)}")
     return "\n".join(lines)
 
@@ -167,7 +167,7 @@ def _is_replayed(cell: Cell) -> bool:
 
 
 def _rounds(cell: Cell) -> int:
-    return int(cell.numbers["horizon"] * cell.numbers["replications"])
+    return int(cell.settings["horizon"] * cell.settings["replications"])
 
 
 def _work(cell: Cell) -> float:
@@ -191,6 +191,6 @@ def check_device(device: Device, executor: Executor | None = None) -> None:
 def _run(cell: Cell, **how: Any) -> Results:
     """Run one cell, with ``how`` for `simulate`; what comes out depends on nothing outside the cell."""
     environment = cell.make_environment()
-    given: dict[str, Any] = dict(cell.numbers)
+    given: dict[str, Any] = dict(cell.settings)
     algorithms = fixed_policies(environment) if _is_replayed(cell) else {"cell": cell.make_algorithm()}
     return simulate(environment, algorithms, rng=given.pop("seed"), **given, **how)

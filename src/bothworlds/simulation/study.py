@@ -20,11 +20,12 @@ from bothworlds.algorithms.registry import algorithms
 from bothworlds.environments import Environment, Instance
 from bothworlds.environments.clicks import ATTRIBUTES
 from bothworlds.problem.checks import whole
+from bothworlds.problem.storage import read_text
 from bothworlds.simulation.engine import check_feedback
 from bothworlds.simulation.grids import spread
 from bothworlds.simulation.own import by_content, is_own, own_algorithm, own_environment
 
-NUMBERS = {"horizon": 10_000, "replications": 10, "seed": 0, "delay": 0, "batch": 1, "checkpoints": 200}
+SETTINGS = {"horizon": 10_000, "replications": 10, "seed": 0, "delay": 0, "batch": 1, "checkpoints": 200}
 LEAST = {"horizon": 1, "replications": 1, "seed": 0, "delay": 0, "batch": 1, "checkpoints": 2}
 SIZES: dict[str, Any] = {"contexts": 10, "arms": 5, "dimension": 5, "gap": 0.2, "rarity": None, "margin": None}
 
@@ -38,7 +39,7 @@ class Cell:
     sizes: dict[str, Any]
     environment_options: dict[str, Any]
     algorithm_options: dict[str, Any]
-    numbers: dict[str, int]
+    settings: dict[str, int]
 
     @property
     def name(self) -> str:
@@ -51,12 +52,12 @@ class Cell:
         """A hash of everything that determines the numbers, and of nothing else."""
         made_by = version("bothworlds")
         worded = [by_content(self.environment_options), by_content(self.algorithm_options)]
-        parts = [made_by, self.sizes, *worded, self.numbers]
+        parts = [made_by, self.sizes, *worded, self.settings]
         return hashlib.blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=10).hexdigest()
 
     def make_environment(self) -> Environment:
         """Draw the instance and make the environment."""
-        return make_environment(self.environment_options, self.sizes, self.numbers)
+        return make_environment(self.environment_options, self.sizes, self.settings)
 
     def make_algorithm(self) -> Any:
         """Make the algorithm."""
@@ -72,7 +73,7 @@ class Study:
     """
 
     name: str
-    numbers: dict[str, int]
+    settings: dict[str, int]
     sizes: dict[str, list[Any]]
     environments: dict[str, dict[str, Any]]
     algorithms: dict[str, dict[str, Any]]
@@ -82,11 +83,7 @@ class Study:
     def from_toml(cls, path: str | Path) -> "Study":
         """Read and check a study; mistakes are named, with the nearest right word."""
         try:
-            content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise FileNotFoundError(f"no such file: {path}") from None
-        except IsADirectoryError:
-            raise ValueError(f"{path} is a folder, not a study (a TOML file)") from None
+            content = tomllib.loads(read_text(path, "a study (a TOML file)"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise ValueError(f"{path} is not valid TOML: {error}") from None
         try:
@@ -100,7 +97,7 @@ class Study:
 
         A list in place of an option makes a grid. Files of parts of your own are looked for in ``folder``, too.
         """
-        _known(content, [*NUMBERS, "name", "references", "sizes", "environments", "algorithms"], "entry")
+        _known(content, [*SETTINGS, "name", "references", "sizes", "environments", "algorithms"], "entry")
         sizes = content.get("sizes", {})
         if not isinstance(sizes, dict):
             raise ValueError(f"sizes must be a table [sizes]; got {sizes!r}")
@@ -114,13 +111,13 @@ class Study:
                 raise ValueError(f"{part}.{wrong[0]} must be a table with a kind; got {tables[wrong[0]]!r}")
         study = cls(
             name=str(content.get("name", name)),
-            numbers={key: whole(content.get(key, default), LEAST[key], key) for key, default in NUMBERS.items()},
+            settings={key: whole(content.get(key, default), LEAST[key], key) for key, default in SETTINGS.items()},
             sizes={key: _sizes(sizes.get(key, default), key) for key, default in SIZES.items()},
             environments=spread(content["environments"], "environment", folder),
             algorithms=spread(content["algorithms"], "algorithm", folder),
             references=_switch(content.get("references", False), "references"),
         )
-        check_feedback(study.numbers["horizon"], study.numbers["delay"], study.numbers["batch"])
+        check_feedback(study.settings["horizon"], study.settings["delay"], study.settings["batch"])
         for cell in study.cells():  # every mistake shows before any work starts
             environment, algorithm = cell.make_environment(), cell.make_algorithm()
             if hasattr(algorithm, "machine"):
@@ -139,7 +136,7 @@ class Study:
                         sizes=sizes,
                         environment_options=environment_options,
                         algorithm_options=algorithm_options,
-                        numbers=self.numbers,
+                        settings=self.settings,
                     )
 
 
@@ -203,24 +200,24 @@ def _call(make: Callable[..., Any], options: dict[str, Any], word: str) -> Any:
         raise ValueError(f"{word}: {str(error).split(') ', 1)[-1]}") from None
 
 
-def make_environment(options: dict[str, Any], sizes: dict[str, Any], numbers: dict[str, int]) -> Environment:
+def make_environment(options: dict[str, Any], sizes: dict[str, Any], settings: dict[str, int]) -> Environment:
     """Make an environment from a table of a study; adversaries go between theta_0 and minus theta_0.
 
     An environment may have sizes of its own, say ``margin = 1.0``; they go before those of the study. ``draw = 2``
     draws another instance of the same sizes: it is the seed of the instance, in place of the study's.
     """
     options = dict(options)
-    draw = whole(options.pop("draw", numbers["seed"]), 0, "draw")
+    draw = whole(options.pop("draw", settings["seed"]), 0, "draw")
     own = {key: _sizes(options.pop(key), key) for key in SIZES if key in options}
     for key, values in own.items():
         if len(values) != 1:
             raise ValueError(f"an environment has one {key}; a list of sizes belongs into [sizes]")
     sizes = {**sizes, **{key: values[0] for key, values in own.items()}}
     if is_own(options.get("kind")):
-        return own_environment(options, lambda: _instance(sizes, draw), numbers)
+        return own_environment(options, lambda: _instance(sizes, draw), settings)
     kind = _kind(options, list(WORLDS), "environment")
     try:
-        return WORLDS[kind](_instance(sizes, draw), options, numbers)
+        return WORLDS[kind](_instance(sizes, draw), options, settings)
     except (TypeError, OverflowError) as error:
         raise ValueError(f"environment {kind}: {str(error).split(') ', 1)[-1]}") from None
 
@@ -249,17 +246,17 @@ def _moving_level(instance: Instance, options: dict[str, Any], _: dict[str, int]
     return en.moving_level(Instance(wider, theta), **{"level": min(0.3, 1.0 - float(half)), **options})
 
 
-def _fatigue(instance: Instance, options: dict[str, Any], numbers: dict[str, int]) -> Environment:
+def _fatigue(instance: Instance, options: dict[str, Any], settings: dict[str, int]) -> Environment:
     """Draw click rates for the sizes of the instance."""
     shape = instance.problem.available.shape
-    rates = np.random.default_rng(numbers["seed"]).uniform(0.2, 0.6, size=shape)
+    rates = np.random.default_rng(settings["seed"]).uniform(0.2, 0.6, size=shape)
     return en.ad_fatigue(click_rates=rates, probabilities=instance.problem.probabilities, **options)
 
 
-def _clicks(instance: Instance, options: dict[str, Any], numbers: dict[str, int]) -> Environment:
+def _clicks(instance: Instance, options: dict[str, Any], settings: dict[str, int]) -> Environment:
     """Make rare clicks with the arms of the study and its rarity, if it has one: even contexts if that is too low."""
     g = instance.problem.probabilities
-    options = {"arms": instance.problem.n_arms, "seed": numbers["seed"], "attributes": ATTRIBUTES, **options}
+    options = {"arms": instance.problem.n_arms, "seed": settings["seed"], "attributes": ATTRIBUTES, **options}
     if g.min() < g.max():
         options["rarity"] = max(1.0 / float(g.min()), np.prod(options["attributes"]))
     return en.clicks(**options)

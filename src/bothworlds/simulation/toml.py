@@ -4,7 +4,7 @@ import json
 import math
 from typing import Any
 
-from bothworlds.simulation.study import NUMBERS, Study
+from bothworlds.simulation.study import SETTINGS, Study
 
 
 def to_toml(study: Study) -> str:
@@ -16,7 +16,7 @@ def to_toml(study: Study) -> str:
     horizon = 50
     """
     lines = [f"name = {_value(study.name)}"]
-    lines += [f"{key} = {_value(study.numbers[key])}" for key in NUMBERS]
+    lines += [f"{key} = {_value(study.settings[key])}" for key in SETTINGS]
     lines += ["references = true"] if study.references else []
     sizes = {key: values[0] if len(values) == 1 else values for key, values in study.sizes.items() if values != [None]}
     lines += _table("[sizes]", sizes)

@@ -53,7 +53,9 @@ class State(NamedTuple):
 
 @kernel
 def begin_epoch(known: Known, options: Options, state: State, work: Work) -> int:
-    """Compute what the candidate fixes: J, lambda of even play of the base's arms, and the constants c1 and c2."""
+    """If an epoch begins, compute what its candidate fixes: J, lambda of even play of the base's arms, c1 and c2."""
+    if state.facts.fixed_in[0] == state.master.epoch[0]:
+        return OK
     for x in range(state.excluded.shape[0]):
         state.excluded[x] = -1.0 if options.maps > 0.0 else state.candidate[x]
     most = play_evenly(known, state)
@@ -81,10 +83,9 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
     """Compute the plan: pi_t = q_1 candidate + q_2 base; where the candidate is not offered both play the base."""
     if not all_finite(state.theta) or not all_finite(state.master.losses):
         return NOT_FINITE
-    if state.facts.fixed_in[0] != state.master.epoch[0]:
-        status = begin_epoch(known, options, state, work)
-        if status != OK:
-            return status
+    status = begin_epoch(known, options, state, work)
+    if status != OK:
+        return status
     plan_master(state)
     status = plan_base(known, options, state, work)
     mix_options(state)
@@ -106,11 +107,9 @@ def choose(known: Known, options: Options, state: State, work: Work, x: int, dra
 @kernel
 def learn(known: Known, options: Options, state: State, play: Play, carried: Carried) -> None:
     """Tell the master, and the base if it played; what an earlier epoch decided is counted and not learnt from."""
-    state.t[0] += 1.0
-    if carried.told.epoch[0] != state.master.epoch[0]:
+    if not hear(state, play.loss, carried.told):
         return
     add_theta_hat(play.loss, carried.direction, state.theta)
-    hear(state.master, play.loss, carried.told)
     state.counts[play.x, play.a] += 1.0
     end_epoch(known, state, options.maps > 0.0)
 

@@ -88,7 +88,9 @@ def most_arms(state: State) -> float:
 
 @kernel
 def begin_epoch(known: Known, options: Options, state: State, work: Work) -> int:
-    """Compute what the candidate fixes: N, and J and lambda of an even draw of the others; c1 and c2."""
+    """If an epoch begins, compute what its candidate fixes: N, J and lambda of an even draw of the others, c1, c2."""
+    if state.facts.fixed_in[0] == state.master.epoch[0]:
+        return OK
     size = others(state)
     for p in range(state.weights.shape[0]):
         state.weights[p] = 1.0 / size if in_base(state, p) else 0.0
@@ -152,10 +154,9 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
     for x in range(S):
         if not all_finite(state.table[x]):
             return NOT_FINITE
-    if state.facts.fixed_in[0] != state.master.epoch[0]:
-        status = begin_epoch(known, options, state, work)
-        if status != OK:
-            return status
+    status = begin_epoch(known, options, state, work)
+    if status != OK:
+        return status
     plan_master(state)
     status = plan_base(known, options, state, work)
     for x in range(S):
@@ -190,14 +191,12 @@ def choose(known: Known, options: Options, state: State, work: Work, x: int, dra
 @kernel
 def learn(known: Known, options: Options, state: State, play: Play, carried: Carried) -> None:
     """Tell the master, and the base if it played; what an earlier epoch decided is counted and not learnt from."""
-    state.t[0] += 1.0
-    if carried.told.epoch[0] != state.master.epoch[0]:
+    if not hear(state, play.loss, carried.told):
         return
     if options.linear == 0.0:
         state.table[play.x, play.a] += (play.loss + 1.0) * carried.direction[0]
     else:
         add_theta_hat(play.loss, carried.direction, state.theta)
-    hear(state.master, play.loss, carried.told)
     state.counts[int(carried.drawn[0])] += 1.0
     end_epoch_of_policies(state)
     if state.master.clock[0] == 1.0:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any
 
+from bothworlds.kernels.jit.lean import entries_only
+
 PATIENCE = 1.0  # seconds
 _UNTOLD: ContextVar[bool] = ContextVar("untold", default=False)
 
@@ -52,7 +54,7 @@ def _telling(compile_: Callable[..., Any], what: str) -> Callable[..., Any]:
 
     @functools.wraps(compile_)
     def telling(*arguments: Any) -> Any:
-        with told(what):
+        with told(what), entries_only():
             return compile_(*arguments)
 
     return telling

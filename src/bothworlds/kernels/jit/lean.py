@@ -1,0 +1,95 @@
+"""Machine code for what Python calls, and for nothing else: compiling takes two thirds of the time.
+
+Kernel text is always inlined, so that a piece of it is never called by itself. Numba would still optimise each of the
+pieces of an entry, some eighty, make machine code of it and wrap that for C. Here a piece gets as far as LLVM's text,
+which is all that whoever inlines it needs; the entry is optimised as a whole. No bit changes: floating-point operations
+are never reordered. It reaches into numba; where a version of numba has other insides, everything is compiled as usual.
+"""
+
+import contextlib
+import gc
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from numba.core import codegen, cpu
+
+_made: Any = getattr(vars(cpu).get("_dynfunc"), "make_function", None)
+TEXT = "bothworlds_text_only"  # mark of a library whose text is inlined elsewhere
+Method = Callable[..., Any]
+
+
+def _without_wrapper(plain: Method) -> Method:
+    """Wrap for C what is not inlined."""
+
+    def create_cfunc_wrapper(self: Any, library: Any, fndesc: Any, *rest: Any) -> None:
+        if not fndesc.inline:
+            plain(self, library, fndesc, *rest)
+
+    return create_cfunc_wrapper
+
+
+def _without_code(plain: Method) -> Method:
+    """Make machine code of what is not inlined; else only a name, which numba knows the text by."""
+
+    def get_executable(self: Any, library: Any, fndesc: Any, env: Any) -> Any:
+        if not fndesc.inline:
+            return plain(self, library, fndesc, env)
+        setattr(library, TEXT, True)
+        name = fndesc.qualname.split(".")[-1]
+        return _made(fndesc.lookup_module(), name, "kernel text", 0, env, (library,))
+
+    return get_executable
+
+
+def _unless_text(plain: Method) -> Method:
+    """Do something to libraries, but not to those whose text is inlined."""
+
+    def done(self: Any) -> None:
+        if not getattr(self, TEXT, False):
+            plain(self)
+
+    return done
+
+
+def _ended(plain: Method) -> Method:
+    """End a library; one whose text is inlined goes to no machine."""
+
+    def finalize(self: Any) -> None:
+        if not getattr(self, TEXT, False):
+            plain(self)
+            return
+        self._finalize_dynamic_globals()
+        self._verify_declare_only_symbols()
+        self._finalized = True
+
+    return finalize
+
+
+REPLACED: dict[str, tuple[Any, Callable[[Method], Method]]] = {
+    "create_cfunc_wrapper": (cpu.CPUContext, _without_wrapper),
+    "get_executable": (cpu.CPUContext, _without_code),
+    "_optimize_final_module": (codegen.CPUCodeLibrary, _unless_text),
+    "_finalize_final_module": (codegen.CPUCodeLibrary, _ended),
+}
+USED = ("_finalize_dynamic_globals", "_verify_declare_only_symbols")
+
+
+@contextlib.contextmanager
+def entries_only() -> Iterator[None]:
+    """Make machine code for entries only, as long as this lasts. Whoever compiles holds numba's lock for it."""
+    known = all(name in vars(owner) for name, (owner, _) in REPLACED.items())
+    if _made is None or not known or not all(hasattr(codegen.CPUCodeLibrary, name) for name in USED):
+        yield
+        return
+    before = {name: vars(owner)[name] for name, (owner, _) in REPLACED.items()}
+    collected = gc.isenabled()
+    gc.disable()  # a compiler makes many objects, and keeps most
+    try:
+        for name, (owner, make) in REPLACED.items():
+            setattr(owner, name, make(before[name]))
+        yield
+    finally:
+        for name, (owner, _) in REPLACED.items():
+            setattr(owner, name, before[name])
+        if collected:
+            gc.enable()

@@ -1,0 +1,90 @@
+"""Feedback on its way into a policy: which was given, batches as columns, and sentences where it fails."""
+
+import math
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from bothworlds.errors import sentence
+from bothworlds.kernels.arrays import Floats, Ints
+from bothworlds.policy.decision import Decision
+from bothworlds.policy.identity import MADE
+from bothworlds.problem import Problem
+
+Columns: TypeAlias = tuple[Ints, Ints, Floats, Floats, Floats]
+
+
+def word_of(made: Decision) -> str:
+    """Return how to call a decision in a sentence: by its round, or by the id that was given."""
+    return f"round {made.round}" if made.source[:1] == MADE else f"decision {made.source!r}"
+
+
+def columns_of(
+    batch: list[Decision], listed: tuple[int, int], carried: tuple[int, int], *, has_baseline: bool
+) -> Columns | None:
+    """Return a batch as columns: contexts, arms, propensities, directions and baselines; None if they do not fit.
+
+    ``listed`` is how many contexts and arms there are, ``carried`` how long directions and baselines are.
+    """
+    n, (length, further) = len(batch), carried
+    directions = [made.direction for made in batch]
+    baselines = [made.baseline for made in batch if made.baseline is not None]
+    if {part.shape for part in directions} != {(length,)} or len(baselines) != n * has_baseline:
+        return None
+    if baselines and {part.shape for part in baselines} != {(further,)}:
+        return None
+    xs, arms = [made.context for made in batch], [made.arm for made in batch]
+    if min(xs) < 0 or max(xs) >= listed[0] or min(arms) < 0 or max(arms) >= listed[1]:
+        return None
+    return (
+        np.array(xs),
+        np.array(arms),
+        np.array([made.propensity for made in batch], dtype=np.float64),
+        np.concatenate(directions).reshape(n, length),
+        np.concatenate(baselines).reshape(n, further) if baselines else np.zeros((n, further)),
+    )
+
+
+def one_of(loss: Any, reward: Any) -> tuple[Any, bool]:
+    """Return what was given, and whether it is a reward."""
+    if (loss is None) == (reward is None):
+        raise ValueError("give either loss= or reward=, one of the two")
+    return (reward, True) if loss is None else (loss, False)
+
+
+def batch_of(decisions: Any, given: Any) -> list[Decision]:
+    """Return a batch of decisions, for as many values as were given; refuse what is none."""
+    if isinstance(decisions, Mapping):
+        raise ValueError("this is a decision's dictionary; make it a decision again with Decision.from_dict")
+    batch = list(decisions)
+    if not hasattr(given, "__len__") or len(given) != len(batch):
+        raise ValueError(f"a batch of {len(batch)} decisions needs as many values, in their order; got {given!r}")
+    return batch
+
+
+def damaged(made: Decision) -> str:
+    """Say of a decision that it is damaged."""
+    return (
+        f"{word_of(made)}: propensity, direction or baseline damaged: no plan of this policy plays arm {made.arm} in "
+        f"context {made.context} with such numbers. Nothing was learnt; if the decision was read from a log, read that "
+        "line again, or close the round with expire"
+    )
+
+
+def failed(status: int, state: Any, problem: Problem) -> str:
+    """Say why an update was not applied, with the state that it led to."""
+    rarest = int(problem.probabilities.argmin())
+    condition = condition_of(state.sigma) if hasattr(state, "sigma") else math.nan
+    return (
+        f"{sentence(status)} at t = {int(state.t[0])} (condition number {condition:.3g}, rarest context "
+        f"{problem.contexts[rarest]!r} with probability {problem.probabilities[rarest]:.3g}). "
+        "The update was not applied; more exploration or better scaled features avoid this"
+    )
+
+
+def condition_of(sigma: Floats) -> float:
+    """Return the condition number of a matrix of which the lower triangle is at hand."""
+    with np.errstate(all="ignore"):
+        whole = np.tril(sigma) + np.tril(sigma, -1).T
+        return float(np.linalg.cond(whole)) if np.isfinite(whole).all() else math.inf

@@ -1,0 +1,111 @@
+"""Changes of the problem in a log: whoever has the rows performs them again, bit for bit."""
+
+import dataclasses
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bothworlds as bw
+from bothworlds.logs import Change, Law, Learner, Log, Reward, row_of
+from bothworlds.logs.schema import line_of, record_of
+from worlds import random_problem
+
+WHOLE = random_problem(3, S=3, K=5, d=3)
+ALGORITHM = bw.LCTsallisINF(tuning="adaptive")
+
+
+def part(arms: list[int], **options: Any) -> bw.Problem:
+    """Some arms of a problem, whose contexts have rows and a catch-all."""
+    named = {"contexts": ["mobile", "desktop", "rest"], "arms": [f"a{a}" for a in arms], "other": "rest"}
+    return bw.Problem(features=WHOLE.features[:, arms], probabilities=WHOLE.probabilities, **{**named, **options})
+
+
+def answer(learner: Learner, turn: int, count: int = 5) -> None:
+    """Let a plan decide, and the learner hear of it."""
+    plan, log = learner.policy.plan(), learner.log
+    made = [plan.act(i % 3, id=f"{turn}, {i}") for i in range(count)]
+    log.append(*(row_of(one, plan) for one in made))
+    log.append(*(Reward(id=one.id, time=1.0, reward=0.1 * one.arm) for one in made))
+    learner.step()
+
+
+def test_a_problem_is_plain_data_and_comes_back_bit_for_bit() -> None:
+    available = np.ones((3, 3), dtype=bool)
+    available[1, 2] = False
+    sampled = bw.Problem.from_sample([("mobile", 3), ("desktop", 4)], arms=["red", "blue"], reward_range=(0, 1))
+    for problem in (part([0, 1, 4], available=available, reward_range=(0.0, 2.0)), part([2, 0]), sampled):
+        again = bw.Problem.from_dict(json.loads(json.dumps(problem.to_dict())))
+        assert again == problem
+        assert (again.rows, again.other) == (problem.rows, problem.other)
+        assert again.context_index(problem.contexts[1]) == 1
+    with pytest.raises(ValueError, match="the dictionary is not a complete problem"):
+        bw.Problem.from_dict({"features": [[[1.0]]]})
+
+
+@pytest.mark.parametrize("fresh", [None, 0.5])
+def test_a_row_of_a_change_is_read_as_it_was_written(fresh: float | None) -> None:
+    change = Change(version=4, digest="d", problem=part([0, 1]).to_dict(), trust=0.5, fresh=fresh, time=2.0)
+    again = record_of(line_of(change))
+    assert isinstance(again, Change)
+    assert bw.Problem.from_dict(again.problem) == part([0, 1])
+    assert dataclasses.replace(again, problem={}) == dataclasses.replace(change, problem={})
+    with pytest.raises(ValueError, match="not a whole change"):
+        record_of(line_of(change).replace(b'"problem"', b'"trouble"'))
+
+
+def test_a_learner_notes_changes_and_finds_the_same_versions_again() -> None:
+    policy, log = ALGORITHM.start(part([0, 1, 2]), rng=7, interpreted=True), Log("log.jsonl")
+    policy.save("start.npz")
+    learner, digests = Learner(policy, log), {0: policy.digest}
+    changes: list[dict[str, Any]] = [{"problem": part([1, 2, 3])}, {"problem": part([1, 3, 4, 0]), "fresh": 0.0}]
+    changes += [{"problem": part([1, 3, 4, 0]), "trust": 0.5}]
+    for turn in range(4):
+        answer(learner, turn)
+        digests[policy.version] = policy.digest
+        if turn < 3:
+            late = policy.plan()
+            waits = late.act("mobile", id=f"late {turn}")
+            log.append(row_of(waits, late))
+            learner.change(**changes[turn])
+            digests[policy.version] = policy.digest
+            log.append(Reward(id=waits.id, time=3.0, reward=0.5))  # of a decision on the problem before
+        if turn == 1:
+            learner.change_probabilities([0.5, 0.25, 0.25])
+            digests[policy.version] = policy.digest
+            policy.save("middle.npz")
+    kinds = [type(record) for record, _ in log.read() if isinstance(record, Change | Law)]
+    assert kinds == [Change, Change, Law, Change]
+    for file in ("start.npz", "middle.npz"):
+        again = Learner(bw.load(file, interpreted=True), log)
+        found = {plan.version: plan.digest for plan in again.replay()}
+        assert found.items() <= digests.items()
+        assert max(found) == policy.version
+        assert again.policy.digest == policy.digest
+        assert again.policy.problem == policy.problem
+
+
+def test_what_is_no_change_is_not_noted_and_what_the_log_does_not_know_is_refused() -> None:
+    policy, log = ALGORITHM.start(part([0, 1, 2]), rng=7, interpreted=True), Log("log.jsonl")
+    learner = Learner(policy, log)
+    answer(learner, 0)
+    learner.change(part([0, 1, 2]))
+    assert not any(isinstance(record, Change) for record, _ in log.read())
+    policy.change(part([0, 1, 3]))
+    with pytest.raises(ValueError, match=r"learner\.change"):
+        learner.step()
+
+
+def test_a_change_that_leads_elsewhere_is_said() -> None:
+    policy, log = ALGORITHM.start(part([0, 1, 2]), rng=7, interpreted=True), Log("log.jsonl")
+    policy.save("start.npz")
+    learner = Learner(policy, log)
+    answer(learner, 0)
+    learner.change(part([0, 1, 3]))
+    found = [record for record, _ in log.read()]
+    other = Log("other.jsonl")
+    for record in found:
+        other.append(dataclasses.replace(record, trust=0.5) if isinstance(record, Change) else record)
+    with pytest.raises(ValueError, match="the change of the problem leads to version 6"):
+        list(Learner(bw.load("start.npz", interpreted=True), other).replay())

@@ -1,0 +1,122 @@
+"""Policies as files: they go on bit for bit, keep their options, and other files are refused."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bothworlds as bw
+from named_policies import make, snapshot
+from worlds import TUNINGS, play, random_problem
+
+
+def test_late_feedback_of_a_file_and_of_what_it_has_lost(tmp_path: Path) -> None:
+    """Saved at 50, decided to 100, loaded: nobody's feedback is taken for another's, and none is refused."""
+    policy = make("adaptive")
+    first = policy.act([i % 4 for i in range(50)])
+    policy.save(tmp_path / "p.npz")
+    lost = policy.act([i % 4 for i in range(50)])
+    again, fresh = bw.load(tmp_path / "p.npz"), bw.load(tmp_path / "p.npz", stream="new")
+    new = again.act([i % 4 for i in range(50)])
+    assert [made.arm for made in new] == [made.arm for made in lost]  # bit for bit as they would have been
+    assert [made.arm for made in fresh.act([i % 4 for i in range(50)])] != [made.arm for made in lost]
+    assert not {made.id for made in new} & {made.id for made in (*first, *lost)}
+    again.update([*lost, *first, *new], loss=[0.5] * 150)
+    assert (again.updates, again.open_rounds) == (150, 0)
+    for made in (lost[0], first[0], new[0]):
+        with pytest.raises(ValueError, match="each decision takes feedback once"):
+            again.update(made, loss=0.5)
+    with pytest.raises(ValueError, match="stream must be 'same' or 'new'"):
+        bw.load(tmp_path / "p.npz", stream="other")  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("tuning", TUNINGS)
+def test_a_saved_policy_continues_bit_for_bit(tuning: str, tmp_path: Path) -> None:
+    policy = make(tuning)
+    play(policy, 37)
+    waiting = policy.act("noon")
+    path = tmp_path / "ads.npz"
+    policy.save(path)
+    line = json.dumps(waiting.to_dict())
+    again = bw.load(path)
+    assert snapshot(again) == snapshot(policy)
+    assert again.algorithm == policy.algorithm
+    assert again.problem == policy.problem
+    for continued in (policy, again):
+        continued.update(bw.Decision.from_dict(json.loads(line)), loss=0.125)
+    assert play(policy, 50, seed=5) == play(again, 50, seed=5)
+    assert snapshot(again) == snapshot(policy)
+
+
+def test_saving_keeps_own_designs_resampling_and_options(tmp_path: Path) -> None:
+    problem = random_problem(3)
+    explore = bw.Design.of(problem, np.tile([0.5, 0.3, 0.2], (4, 1)))
+    algorithm = bw.LCTsallisINF(alpha=0.4, tuning="paper", covariance=bw.MGR(samples=9), design=explore)
+    policy = algorithm.start(problem, rng=1)
+    play(policy, 5)
+    policy.save(tmp_path / "p.npz")
+    again = bw.load(tmp_path / "p.npz")
+    assert play(policy, 20) == play(again, 20)
+    assert isinstance(again.algorithm, bw.LCTsallisINF)
+    assert again.algorithm.covariance == bw.MGR(samples=9)
+
+
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        bw.LCTsallisINF(alpha=np.float32(0.25), tuning=bw.Certified(c=np.float32(0.1), batch=np.int64(2))),  # type: ignore[arg-type]
+        bw.LCTsallisINF(tuning="paper", covariance=bw.MGR(samples=np.int64(5))),  # type: ignore[arg-type]
+    ],
+    ids=str,
+)
+def test_numpy_numbers_as_options_survive_a_file(algorithm: bw.LCTsallisINF, tmp_path: Path) -> None:
+    policy = algorithm.start(random_problem(3), rng=1)
+    policy.save(tmp_path / "p.npz")
+    assert bw.load(tmp_path / "p.npz").algorithm == algorithm
+
+
+def test_badly_conditioned_features_with_rewards_survive_a_file(tmp_path: Path) -> None:
+    phi = random_problem(6, S=8, K=4, d=3).features
+    for off in (1e-8, 3e-10):
+        wide = np.concatenate([phi, phi[:, :, :1] + off * np.random.default_rng(1).normal(size=(8, 4, 1))], axis=2)
+        problem = bw.Problem(features=wide, probabilities=np.full(8, 1 / 8), reward_range=(0, 1))
+        assert problem.with_probabilities(problem.probabilities) == problem
+        policy = bw.LCTsallisINF().start(problem, rng=1)
+        policy.save(tmp_path / "p.npz")
+        assert bw.load(tmp_path / "p.npz").problem == problem
+
+
+def test_files_that_are_not_policies_are_refused(tmp_path: Path) -> None:
+    policy = make()
+    good = tmp_path / "good.npz"
+    policy.save(good)
+    cut = tmp_path / "cut.npz"
+    cut.write_bytes(good.read_bytes()[:200])
+    text = tmp_path / "text.npz"
+    text.write_text("hello")
+    problem = tmp_path / "problem.npz"
+    policy.problem.save(problem)
+    for path in (cut, text, problem):
+        with pytest.raises(ValueError, match=str(path.name)):
+            bw.load(path)
+    with pytest.raises(FileNotFoundError, match="no such file"):
+        bw.load(tmp_path / "none.npz")
+    with pytest.raises(ValueError, match=r"saved as \.npz"):
+        policy.save(tmp_path / "policy.pkl")
+
+
+def test_files_of_another_kind_are_called_by_their_name(tmp_path: Path) -> None:
+    policy = make()
+    policy.save(tmp_path / "policy.npz")
+    for name in ("ads.json", "ads.npz"):
+        policy.problem.save(tmp_path / name)
+        with pytest.raises(ValueError, match=rf"{name} holds a problem: read it with Problem\.load"):
+            bw.load(tmp_path / name)
+        with pytest.raises(ValueError, match="holds a problem"):
+            bw.load_results(tmp_path / name)
+    with pytest.raises(ValueError, match=r"holds a policy: read it with bothworlds\.load"):
+        bw.Problem.load(tmp_path / "policy.npz")
+    (tmp_path / "other.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(ValueError, match="not a file written by this library"):
+        bw.load(tmp_path / "other.json")

@@ -1,0 +1,67 @@
+"""Ids: made ones are never issued twice, draws follow from them, and forks issue their own."""
+
+import os
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bothworlds.policy.identity import Desk, Lots, given_id, id_of, new_source, secret_of, source_of, stream_of
+
+
+@given(st.text(min_size=1, max_size=200).filter(lambda text: text[0] != "@"), st.integers(1, 2**62))
+def test_ids_and_sources_belong_together(name: str, number: int) -> None:
+    assert source_of(id_of(name, 0), 0) == name
+    source = new_source()
+    assert source_of(id_of(source, number), number) == source
+    with pytest.raises(ValueError, match="damaged"):
+        source_of(id_of(source, number), number + 1)
+
+
+@pytest.mark.parametrize("name", ["", "@mine.1", "x" * 201, 7, None])
+def test_ids_that_cannot_be_given(name: object) -> None:
+    with pytest.raises(ValueError, match="an id is a text of 1 to 200 characters"):
+        given_id(name)
+
+
+def test_draws_follow_from_id_and_secret_alone() -> None:
+    lots = Lots(secret_of(7))
+    drawn = {lots.drawn(f"visit {i}") for i in range(10_000)}
+    assert len(drawn) == 10_000
+    assert all(0 <= part < 2**63 for pair in drawn for part in pair)
+    assert Lots(secret_of(7)).drawn("visit 3") == lots.drawn("visit 3") != Lots(secret_of(8)).drawn("visit 3")
+
+
+def test_streams_of_others_are_their_own() -> None:
+    keys = {stream_of(key, source) for key in (7, 8) for source in ("@a", "@b")}
+    assert len(keys | {7, 8}) == 6
+
+
+def test_a_desk_gives_each_number_once_to_any_thread() -> None:
+    desk, found = Desk(), [list[tuple[str, int]]() for _ in range(8)]
+
+    def take(into: list[tuple[str, int]]) -> None:
+        into.extend(desk.issue() for _ in range(5000))
+
+    threads = [threading.Thread(target=take, args=(into,)) for into in found]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({pair for into in found for pair in into}) == 40_000
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_a_forked_desk_is_another() -> None:
+    desk = Desk()
+    mine, (reading, writing) = desk.issue()[0], os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(writing, desk.issue()[0].encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(reading, 100).decode() != mine == desk.issue()[0]
+    os.close(reading)
+    os.close(writing)

@@ -1,0 +1,107 @@
+"""Ledgers: every id once, whoever issued it, over lives, files, losses and expiry."""
+
+import numpy as np
+
+from bothworlds.policy.decision import Decision
+from bothworlds.policy.ledger import Ledger
+
+
+def made(source: str, number: int) -> Decision:
+    return Decision(number, 0, "x", 0, "a", 1.0, np.zeros(1), None, "p", source, 0)
+
+
+def again(ledger: Ledger) -> Ledger:
+    """The same, by way of a file."""
+    return Ledger.restore({"name": "p", **ledger.header()}, ledger.arrays())
+
+
+def answered(ledger: Ledger, decision: Decision) -> str:
+    said = ledger.refusal(decision)
+    if not said:
+        ledger.close(decision)
+    return said
+
+
+def decided(ledger: Ledger, count: int) -> list[Decision]:
+    return [made(ledger.life, ledger.rounds.add()) for _ in range(count)]
+
+
+def test_after_a_file_lost_decisions_are_taken_once_and_not_drawn_again() -> None:
+    ledger = Ledger.begin(7)
+    kept = decided(ledger, 5)
+    file = again(ledger)
+    lost = decided(ledger, 5)  # 6 to 10, and nobody saves them
+    loaded = file.next_life(7)
+    assert (loaded.rounds.last, len(loaded)) == (5, 5)
+    first = decided(loaded, 1)[0]
+    assert (first.round, lost[0].round) == (6, 6)
+    assert first.id != lost[0].id
+    assert answered(loaded, lost[3]) == ""  # round 9
+    assert decided(loaded, 1)[0].round == 10  # 7 to 9 are over
+    for decision in (*kept, *lost[:3], lost[4], first):
+        assert answered(again(loaded), decision) == answered(loaded, decision) == ""
+    for decision in (*kept, *lost, first):
+        assert answered(again(loaded), decision) == "was answered or has expired"
+
+
+def test_a_new_stream_need_not_jump() -> None:
+    ledger = Ledger.begin(7)
+    file = again(ledger)
+    lost = decided(ledger, 9)
+    loaded = file.next_life(8, same_stream=False)
+    assert answered(loaded, lost[8]) == ""
+    assert decided(loaded, 1)[0].round == 1
+
+
+def test_a_life_that_the_file_never_knew() -> None:
+    file = again(Ledger.begin(7))
+    lost = decided(file.next_life(7), 3)  # began and ended after the file was saved
+    loaded = again(file.next_life(7))
+    assert answered(loaded, lost[1]) == ""
+    assert decided(loaded, 1)[0].round == 3  # 1 and 2 were drawn from the same stream
+    assert len(loaded) == 2
+    assert loaded.refusal(lost[1]._replace(round=0)) == "was answered or has expired"
+    assert loaded.expire(before=loaded.rounds.last + 1) == 2
+    more = decided(file.next_life(7), 2)
+    assert [loaded.refusal(d) for d in (*lost, *more)] == ["was answered or has expired"] * 5
+    assert loaded.next_life(7).refusal(more[0]) == "was answered or has expired"
+    assert loaded.next_life(7).refusal(decided(loaded.next_life(7), 1)[0]) == ""
+    assert file.next_life(7).refusal(made(loaded.life, 0)) == "was never decided"
+
+
+def test_expiry_goes_by_age_over_lives() -> None:
+    ledger = Ledger.begin(7)
+    kept = decided(ledger, 5)
+    file = again(ledger)
+    lost = decided(ledger, 5)
+    loaded = file.next_life(7)
+    assert loaded.expire(before=3) == 2
+    assert [loaded.refusal(d) == "" for d in (*kept, *lost)] == [False] * 2 + [True] * 8
+    assert again(loaded).expire(before=6) == loaded.expire(before=6) == 3
+    assert all(loaded.refusal(d) for d in (*kept, *lost))
+    assert len(loaded) == 0
+
+
+def test_plans_and_given_ids() -> None:
+    ledger = Ledger.begin(7)
+    for decision in (made("@server", 1000), made("@server", 3), made("visit", 0)):
+        assert answered(ledger, decision) == ""
+        assert answered(again(ledger), decision).startswith("was answered")
+    assert ledger.refusal(made("@server", 4)) == ledger.refusal(made("other", 0)) == ""
+    assert ledger.refusal(made("@another", 0)) == ledger.refusal(made(ledger.life, 1)) == "was never decided"
+    assert len(ledger) == 0
+    assert ledger.expire(before=10**6) == 0
+
+
+def test_a_ledger_of_before_there_were_lives() -> None:
+    ledger = Ledger.restore({"name": "p", "rounds": 7}, {"open": np.array([[2, 3]])}).next_life(7)
+    assert [ledger.refusal(made("@p", number)) == "" for number in (1, 2, 3, 4, 8)] == [False, True, True, False, True]
+
+
+def test_what_it_takes() -> None:
+    """Ids of a server lie in intervals: a million answered ones take no more than one."""
+    ledger = Ledger.begin(7)
+    for number in range(1, 10_001):
+        ledger.close(made("@server", number))
+    assert ledger.arrays()["open_elsewhere"].shape == (0, 3)
+    assert ledger.arrays()["answered"].shape == (0, 16)

@@ -1,0 +1,150 @@
+"""Priors: from rows, with and without propensities, from expected rewards, and from policies."""
+
+import itertools
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bothworlds as bw
+from bothworlds.policy.prior import Plays, doubly_robust
+from worlds import TUNINGS, play, random_problem
+
+
+def rows_of(problem: bw.Problem, n: int, seed: int = 0) -> list[Any]:
+    """Rows of uniform play with linear losses."""
+    rng = np.random.default_rng(seed)
+    theta = rng.normal(size=problem.features.shape[2])
+    theta *= 0.8 / np.abs(problem.features @ theta).max()
+    rows = []
+    for _ in range(n):
+        x, a = int(rng.choice(problem.n_contexts, p=problem.probabilities)), int(rng.integers(problem.n_arms))
+        loss = 1.0 if rng.random() < (1.0 + problem.features[x, a] @ theta) / 2.0 else -1.0
+        names = {"context": problem.contexts[x], "arm": problem.arms[a]}
+        rows.append(SimpleNamespace(**names, reward=-loss, propensity=1.0 / problem.n_arms))
+    return rows
+
+
+PROBLEM = random_problem(2, S=3, K=4, d=3)
+
+
+@pytest.mark.parametrize("tuning", ["adaptive", "matched"])
+def test_a_start_from_rows_has_the_ridge_regression_of_numpy(tuning: Any) -> None:
+    rows = rows_of(PROBLEM, 50)
+    policy = bw.LCTsallisINF(tuning=tuning).start(
+        PROBLEM, rng=1, interpreted=True, prior=bw.Prior.from_rows(PROBLEM, rows)
+    )
+    z = policy._machine.known.z
+    used = np.array([z[PROBLEM.contexts.index(row.context), PROBLEM.arms.index(row.arm)] for row in rows])
+    losses = np.array([-row.reward for row in rows])
+    expected = np.linalg.solve(np.eye(3) + used.T @ used, used.T @ losses)
+    state = policy.state
+    assert np.allclose(state.ridge, np.eye(3) + used.T @ used)
+    assert np.allclose(np.linalg.solve(state.ridge, state.response), expected)
+    assert np.allclose(state.baseline, expected / max(1.0, np.abs(z @ expected).max()))
+    assert state.t[0] == 51.0
+    assert policy.updates == policy.version == 0
+
+
+def test_regressions_start_as_if_the_rows_were_their_own() -> None:
+    rows = rows_of(PROBLEM, 40)
+    for algorithm in (bw.LinUCB(), bw.OFUL(), bw.LinTS(draws=1)):
+        warm = algorithm.start(PROBLEM, rng=1, interpreted=True, prior=bw.Prior.from_rows(PROBLEM, rows)).state
+        own = algorithm.start(PROBLEM, rng=1, interpreted=True)
+        for row in rows:
+            x, a = PROBLEM.contexts.index(row.context), PROBLEM.arms.index(row.arm)
+            made = own.act(x)
+            own.update(made._replace(arm=a, arm_name=PROBLEM.arms[a]), reward=row.reward)
+        assert np.allclose(warm.sigma, own.state.sigma)
+        assert np.allclose(warm.response, own.state.response)
+        assert np.allclose(warm.theta, own.state.theta)
+
+
+@pytest.mark.parametrize("tuning", TUNINGS)
+def test_ftrl_begins_with_rounds_times_theta(tuning: Any) -> None:
+    prior = bw.Prior.from_rewards(PROBLEM, {"1": 0.5, "2": -0.5}, rounds=30)
+    policy = bw.LCTsallisINF(tuning=tuning).start(PROBLEM, rng=1, interpreted=True, prior=prior)
+    sums = policy._machine.known.z @ policy.state.theta
+    assert np.allclose(sums, 30 * PROBLEM.features @ prior.theta)
+    play(policy, 3)
+    assert policy.updates == 3
+
+
+def test_the_weighted_estimate_is_unbiased_whatever_the_losses() -> None:
+    """By enumeration of all rows of two rounds; losses are not linear, and the second propensities see the first."""
+    rng = np.random.default_rng(3)
+    problem = random_problem(4, S=2, K=3, d=2)
+    losses = rng.uniform(-1, 1, size=(2, 3))
+    g, z = problem.probabilities, problem.span.coordinates
+    even = np.full((2, 3), 1 / 3)
+    sigma = np.einsum("x,xa,xai,xaj->ij", g, even, z, z)
+    best = problem.span.basis @ np.linalg.solve(sigma, np.einsum("x,xa,xai,xa->i", g, even, z, losses))
+    first = rng.dirichlet(np.ones(3), size=2)
+    later = rng.dirichlet(np.ones(3), size=(2, 3, 2))
+    total, mass = np.zeros(2), 0.0
+    for (x, a), (y, b) in itertools.product(itertools.product(range(2), range(3)), repeat=2):
+        p, q = first[x, a], later[x, a, y, b]
+        plays = Plays(np.array([x, y]), np.array([a, b]), losses[[x, y], [a, b]], np.array([p, q]))
+        total += g[x] * p * g[y] * q * doubly_robust(problem, plays)[0]
+        mass += g[x] * p * g[y] * q
+    assert np.isclose(mass, 1.0)
+    assert np.allclose(total, best)
+
+
+def test_both_methods_agree_on_many_linear_rows() -> None:
+    rows = rows_of(PROBLEM, 20_000)
+    one = bw.Prior.from_rows(PROBLEM, rows)
+    two = bw.Prior.from_rows(PROBLEM, rows, method="propensities")
+    assert np.abs(PROBLEM.features @ (one.theta - two.theta)).max() < 0.04  # 0.016 measured
+    assert np.isclose(two.rounds, 20_000)
+    assert one.rounds == 20_000
+
+
+def test_what_is_left_out_is_said() -> None:
+    rows = rows_of(PROBLEM, 10)
+    rows[0].arm, rows[1].context, rows[2].reward = "gone", "gone", None
+    prior = bw.Prior.from_rows(PROBLEM, rows)
+    assert prior.rounds == 7
+    assert prior.notes == (
+        "2 rows have a context or an arm that the problem has not, and were left out",
+        "1 rows have no reward yet, and were left out",
+    )
+    with pytest.raises(ValueError, match="no row can be used"):
+        bw.Prior.from_rows(PROBLEM, rows[:3])
+    del rows[5].propensity
+    with pytest.raises(ValueError, match="take method='regression'"):
+        bw.Prior.from_rows(PROBLEM, rows, method="propensities")
+
+
+@pytest.mark.parametrize("algorithm", [bw.LCTsallisINF(), bw.LCTsallisINF(tuning="matched"), bw.LinUCB()], ids=str)
+def test_what_a_policy_has_learnt_starts_another(algorithm: bw.Algorithm) -> None:
+    policy = algorithm.start(PROBLEM, rng=1, interpreted=True)
+    play(policy, 30)
+    again = algorithm.start(PROBLEM, rng=2, interpreted=True, prior=policy.prior())
+    for name in ("theta", "ridge", "response", "sigma"):
+        if name in policy.learnt():
+            assert np.allclose(again.learnt()[name], policy.learnt()[name])
+    other = bw.LinUCB().start(PROBLEM, rng=2, interpreted=True, prior=policy.prior())
+    assert np.isfinite(other.state.theta).all()
+
+
+def test_mistakes_are_answered_with_a_sentence() -> None:
+    prior = bw.Prior(theta=[0.1, 0.2], information=np.eye(2), rounds=10)
+    with pytest.raises(ValueError, match="2 features and the problem has 3"):
+        bw.LCTsallisINF().start(PROBLEM, prior=prior, interpreted=True)
+    with pytest.raises(ValueError, match="no place"):
+        bw.PerContextExp3().start(PROBLEM, prior=prior, interpreted=True)
+    for options, match in (
+        ({"theta": [[1.0]]}, "a number for each feature"),
+        ({"information": -np.eye(2)}, "negative eigenvalue"),
+        ({"information": np.array([[1.0, 2.0], [0.0, 1.0]])}, "symmetric"),
+        ({"rounds": -1}, "not negative"),
+        ({"theta": [np.nan, 0.0]}, "finite"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            bw.Prior(**{"theta": [0.1, 0.2], "information": np.eye(2), "rounds": 10, **options})  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="names of arms"):
+        bw.Prior.from_rewards(PROBLEM, {"nobody": 1.0}, rounds=3)
+    with pytest.raises(ValueError, match="table of shape"):
+        bw.Prior.from_rewards(PROBLEM, [[1.0]], rounds=3)

@@ -1,0 +1,51 @@
+"""Policies saved before the memory was declared: they load, and go on bit for bit as they would have then.
+
+tests/shared/saved has them half way through a path of 40 decisions, a quarter of them not answered; rest.json has the
+arms of the rest and the probabilities at its end.
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bothworlds as bw
+from goldens import comparable
+from worlds import parameters
+
+SAVED = Path(__file__).parents[1] / "shared" / "saved"
+REST = json.loads((SAVED / "rest.json").read_text())
+FIRST = 20
+
+
+@pytest.mark.skipif(not comparable(), reason="another C library, with other last bits")
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("name", [name for name in REST if name != "matched"])
+def test_a_policy_of_before_goes_on(name: str) -> None:
+    policy = bw.load(SAVED / f"{name}.npz", interpreted=True)
+    problem, rng = policy.problem, np.random.default_rng(5)
+    theta = parameters(problem)
+    for _ in range(FIRST):
+        rng.integers(9), rng.random()
+    arms = []
+    for t in range(len(REST[name]["arms"])):
+        decision = policy.act(int(rng.integers(9)))
+        mean = float(problem.features[decision.context, decision.arm] @ theta)
+        loss = 1.0 if rng.random() < (1 + mean) / 2 else -1.0
+        if t % 4 != 3:
+            policy.update(decision, loss=loss)
+        arms.append(decision.arm)
+    assert arms == REST[name]["arms"]
+    assert [[value.hex() for value in row] for row in policy.probabilities().tolist()] == REST[name]["probabilities"]
+
+
+def test_a_policy_of_the_former_matched_rule_goes_on_with_the_present_one() -> None:
+    """What it had learnt stays: Theta and the learning rate; the regression begins with the next answer."""
+    policy = bw.load(SAVED / "matched.npz", interpreted=True)
+    theta, updates = policy.state.theta.copy(), policy.updates
+    assert updates > 0
+    assert np.abs(theta).max() > 0.0
+    policy.update(policy.act(0), loss=0.5)
+    assert policy.updates == updates + 1
+    assert not np.array_equal(policy.state.theta, theta)

@@ -1,0 +1,151 @@
+"""The inequalities that the theorem of the matched tuning rests on, at random points and where they are attained."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize_scalar
+
+import bothworlds as bw
+from bothworlds.theory import lemmas
+from bothworlds.theory.lemmas.matching import SHARE
+
+constants = st.floats(0.02, 0.49)
+seeds = st.integers(0, 10**6)
+
+
+def drawn(seed: int, arms: int, c: float) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return q, from near uniform to near sure, losses whose centred steps are on the edge of c, and beta."""
+    rng = np.random.default_rng(seed)
+    q = rng.dirichlet(np.full(arms, 10.0 ** rng.uniform(-2.0, 1.0)))
+    q = q + 10.0 ** rng.uniform(-12.0, -2.0)
+    q /= q.sum()
+    beta = 10.0 ** rng.uniform(-1.0, 3.0)
+    share = rng.uniform(-1.0, 1.0, size=arms) if rng.random() < 0.5 else rng.choice([-1.0, 1.0], size=arms)
+    losses = share / np.sqrt(q)
+    largest = np.abs(lemmas.centred(q, losses) * np.sqrt(q)).max()
+    return q, losses * (c * beta / largest if largest > 0.0 else 0.0), beta
+
+
+def entropy(q: np.ndarray) -> float:
+    """Return h."""
+    return float(lemmas.tsallis_entropy(q))
+
+
+@given(seeds, st.integers(2, 12), constants)
+def test_covered_steps_cost_at_most_what_is_computed(seed: int, arms: int, c: float) -> None:
+    q, losses, beta = drawn(seed, arms, c * (1 - 1e-9))
+    cost = lemmas.stability_cost(q, losses, beta=beta, c=c)
+    assert lemmas.stability_value(q, losses, 1.0 / beta) <= cost * (1 + 1e-9) + 1e-9 * beta
+    squares = (q**1.5 * lemmas.centred(q, losses) ** 2).sum()
+    assert cost <= squares / ((1.0 - c) * beta) * (1 + 1e-9)
+    assert squares <= min((q**1.5 * losses**2).sum(), (q**1.5 * (losses - losses[q.argmax()]) ** 2).sum()) * (1 + 1e-9)
+    small = np.delete(q, q.argmax()).sum()
+    assert squares <= lemmas.stability_factor(1e-9) * math.sqrt(small) * (q * losses**2).sum() * (1 + 1e-6)
+    assert cost <= lemmas.stability_share(c) * beta * entropy(q) * (1 + 1e-9) + 1e-9 * beta
+
+
+def test_steps_beyond_are_not_taken_for_covered() -> None:
+    q, losses, beta = drawn(1, 4, 0.3)
+    assert lemmas.stability_cost(q, 1.01 * losses, beta=beta, c=0.3) == math.inf
+
+
+@given(seeds, st.integers(2, 12), st.floats(0.1, 1e3))
+def test_the_linear_cost_bounds_stability_without_a_condition(seed: int, arms: int, c: float) -> None:
+    q, losses, beta = drawn(seed, arms, c)
+    for sign in (-1.0, 1.0):
+        value = lemmas.stability_value(q, sign * losses, 1.0 / beta)
+        assert value <= lemmas.linear_cost(q, losses) * (1 + 1e-9) + 1e-9 * beta
+    widest = np.abs(lemmas.centred(q, losses) * np.sqrt(q)).max()
+    assert lemmas.linear_cost(q, losses) >= 0.5 * widest * (
+        1 - 1e-9
+    )  # so that uncovered contexts cost c beta/2 or more
+
+
+@given(seeds, st.integers(2, 30))
+def test_centring_multiplies_steps_by_its_constant_at_most(seed: int, arms: int) -> None:
+    q, losses, _ = drawn(seed, arms, 1.0)
+    largest = np.abs(losses * np.sqrt(q)).max()
+    assert np.abs(lemmas.centred(q, losses) * np.sqrt(q)).max() <= lemmas.centring(arms) * largest * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("arms", [2, 3, 10, 40])
+def test_the_centring_constant_is_attained(arms: int) -> None:
+    """By one arm of the probability p that makes it largest, the others equal, with losses of the other sign."""
+
+    def centred_by(p: float) -> float:
+        q = np.array([p] + [(1.0 - p) / (arms - 1)] * (arms - 1))
+        losses = np.array([1.0] + [-1.0] * (arms - 1)) / np.sqrt(q)
+        return float(np.abs(lemmas.centred(q, losses) * np.sqrt(q))[0])
+
+    found = minimize_scalar(lambda p: -centred_by(p), bounds=(1e-9, 0.5), method="bounded", options={"xatol": 1e-12})
+    assert lemmas.centring(arms) == pytest.approx(-found.fun, rel=1e-9)
+    assert lemmas.centring(arms) >= -found.fun * (1 - 1e-12)
+
+
+@given(seeds, st.integers(2, 12), constants)
+def test_calm_contexts_cost_less_than_their_range(seed: int, arms: int, c: float) -> None:
+    """So that the price of a play is at most rho times the mean range of d, covered or not."""
+    q, losses, beta = drawn(seed, arms, c * (1 - 1e-9))
+    squares = (q**1.5 * lemmas.centred(q, losses) ** 2).sum() / ((1.0 - c) * beta)
+    assert squares <= (losses.max() - losses.min()) * (1 + 1e-9)
+    assert lemmas.linear_cost(q, losses) <= (losses.max() - losses.min()) * (1 + 1e-9)
+
+
+@given(seeds, st.integers(2, 12))
+def test_entropy_and_the_roots_of_the_others(seed: int, arms: int) -> None:
+    q, _, _ = drawn(seed, arms, 1.0)
+    others = np.sqrt(np.delete(q, q.argmax())).sum()
+    assert 2.0 * SHARE * others * (1 - 1e-9) - 1e-12 <= entropy(q) <= 2.0 * others * (1 + 1e-9) + 1e-12
+
+
+def test_the_others_attain_their_share_of_entropy() -> None:
+    """Two equal arms: so the constant of the inequality is the best there is."""
+    assert entropy(np.array([0.5, 0.5])) == pytest.approx(2.0 * SHARE * math.sqrt(0.5))
+
+
+@settings(max_examples=300)
+@given(seeds, st.integers(2, 40), constants)
+def test_entropy_cannot_jump(seed: int, arms: int, c: float) -> None:
+    """After a covered step no root is more than 1/(1 - c) times, and entropy at most B(c) times, what it was."""
+    q, losses, beta = drawn(seed, arms, c)
+    p = bw.ftrl_point(1.0 / np.sqrt(q) + losses / beta)
+    assert (np.sqrt(p) <= np.sqrt(q) / (1.0 - c) * (1 + 1e-6)).all()
+    shift = (1.0 / np.sqrt(p) - 1.0 / np.sqrt(q) - lemmas.centred(q, losses) / beta).min()
+    assert shift >= -1e-6 / np.sqrt(q.min())  # tau, the same for all arms
+    assert entropy(p) <= lemmas.entropy_growth(c) * entropy(q) * (1 + 1e-9) + 1e-12
+
+
+@given(seeds, st.integers(2, 20), st.floats(1.0, 20.0))
+def test_bounded_losses_move_roots_by_a_bounded_factor(seed: int, arms: int, beta: float) -> None:
+    q, _, _ = drawn(seed, arms, 1.0)
+    losses = np.random.default_rng(seed).uniform(-1.0, 1.0, size=arms)
+    ratio = np.sqrt(bw.ftrl_point(1.0 / np.sqrt(q) + losses / beta) / q)
+    assert max(ratio.max(), 1.0 / ratio.min()) <= (1.0 + 2.0 / beta) * (1 + 1e-6)
+
+
+@given(seeds, st.integers(2, 20), st.floats(1.0, 10.0))
+def test_entropy_grows_no_faster_than_beta(seed: int, arms: int, factor: float) -> None:
+    losses = 10.0 ** np.random.default_rng(seed).uniform(-3.0, 5.0, size=arms)
+    points = [bw.ftrl_point(losses / f) for f in (1.0, factor)]
+    before, after = (entropy(q) for q in points)
+    assert before * (1 - 1e-9) - 1e-12 <= after <= factor * before * (1 + 1e-9) + 1e-12
+    assert (np.sqrt(points[1]) <= factor * np.sqrt(points[0]) * (1 + 1e-6)).all()
+
+
+@given(st.floats(1e-6, 1e6), st.floats(1e-6, 1e6))
+def test_what_is_due_raises_beta_and_its_cube(beta: float, due: float) -> None:
+    """With due = (beta' - beta) (beta'/beta) h' and h' = 1: beta'^3 - beta^3 >= 3 beta^2 due."""
+    after = 0.5 * beta * (1.0 + math.sqrt(1.0 + 4.0 * due / beta))
+    assert (after - beta) * (after / beta) == pytest.approx(due, rel=1e-5)
+    assert after**3 >= (beta**3 + 3.0 * beta**2 * due) * (1 - 1e-9)
+    assert after <= (beta + math.sqrt(beta * due)) * (1 + 1e-9)
+    assert due <= (after - beta) * (1.0 + math.sqrt(due / beta)) * (1 + 1e-5)
+
+
+def test_entropy_does_jump_without_the_condition() -> None:
+    q = np.array([1.0 - 1e-8, 1e-8])
+    p = bw.ftrl_point(1.0 / np.sqrt(q) - np.array([0.0, 1e4]))
+    assert entropy(p) > 1000 * entropy(q)

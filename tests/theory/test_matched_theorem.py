@@ -1,0 +1,194 @@
+"""The theorem of the matched tuning: its constants by hand, its sums, and regret below it."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import bothworlds as bw
+from bothworlds import environments as en
+from bothworlds.theory import lemmas
+from bothworlds.theory.bounds import matched
+from bothworlds.theory.bounds.facts import facts_of
+from bothworlds.theory.bounds.own import matched_rates
+from bothworlds.theory.schedules import Matching
+from worlds import random_problem
+
+MATCHED = bw.LCTsallisINF(tuning="matched")
+seeds = st.integers(0, 10**6)
+
+
+def by_hand(**options: float) -> matched.MatchedRates:
+    """K = 4 (H = 2), d = 2, L = 12, lambda = 0.3."""
+    return matched.MatchedRates(
+        n_arms=4, dimension=2, rarity=12.0, coverage=0.3, matching=Matching(**{"recency": 0.0, **options})
+    )
+
+
+def test_the_constants_of_the_theorem_by_hand() -> None:
+    """The adversarial display, written out with gain = least = 1 and c = 1/4."""
+    rates, T = by_hand(gain=1.0, least=1.0, price=0.5, c=0.25), np.array([1e8])
+    assert rates.most_entropy == 2.0
+    assert rates.first == pytest.approx(1.0)
+    assert rates.variance == pytest.approx(4.0 * 2.0 / 0.75)
+    u = 2.0 * lemmas.centring(4) ** 2 * 12.0 / (0.0625 * 0.3)
+    assert rates.covering.curved == pytest.approx(u)
+    assert rates.covering.dearest == pytest.approx(1.0 + 4.0 * math.sqrt(4.0 / 0.3))
+    share = 0.0625 / 0.75 * (1.0 + math.sqrt(0.5))
+    f = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * share))  # the same for all three: least_rate is 1/2, the weight 2
+    assert rates.undecided_scale == pytest.approx(min(4.0 * (2.0 * f + share), 8.0 * f + 4.0 * share))
+    X = rates.prices(T)[0]
+    late = 3.0 * (2.0 / 1.5) ** (2 / 3) * (2.0 * u * 1e8) ** (1 / 3)
+    assert rates.early_prices + late <= X <= rates.early_prices + 1.1 * late
+    spent = math.sqrt(rates.variance * (1e8 + X) * 2.0 * (8.0 * f + 4.0 * share)) + 1.5 * X
+    assert matched.adversarial(rates, T)[0] == pytest.approx(spent + 2.0)
+
+
+def test_price_may_be_dear_where_covering_is_cheap() -> None:
+    """The step in front of the first covered round is price/(H b), also above 1."""
+    rates = by_hand(price=1e6)
+    H, b, price = 2.0, rates.covered_from, 1e6
+    late = 3.0 * ((1.0 + 3.0 * price / (H * b)) * H / (3.0 * price)) ** (2 / 3) * (b * b * 1e8) ** (1 / 3)
+    assert rates.prices(np.array([1e8]))[0] == pytest.approx(rates.early_prices + late)
+
+
+@given(st.floats(0.01, 10.0), st.floats(0.01, 10.0))
+def test_the_rate_of_both_sums_is_the_least(gain: float, least: float) -> None:
+    h = np.linspace(1e-6, 1.0, 20_001)
+    g = np.maximum(gain * h**2, least)
+    rate = matched.least_rate(Matching(gain=gain, least=least))
+    assert rate <= (g / (h * (1.0 + g))).min() * (1 + 1e-12)
+    assert rate == pytest.approx((g / (h * (1.0 + g))).min(), rel=1e-3)
+
+
+@pytest.mark.parametrize("a", [0.0, 0.1, 0.2, 1.0, 3.0])
+@pytest.mark.parametrize("power", [1.0, 2.0, 3.0])
+def test_sums_of_powers_of_the_weights(a: float, power: float) -> None:
+    t = np.arange(1.0, 3001.0)
+    weights = np.concatenate([[1.0], np.cumprod((t[:-1] + a) / t[:-1])]) ** power
+    bound = matched.weighted_rounds(t, a, power=power)
+    assert (np.cumsum(weights) / weights <= bound * (1 + 1e-12)).all()
+    assert bound[-1] == pytest.approx(np.cumsum(weights)[-1] / weights[-1], rel=0.01)
+
+
+@given(seeds, st.floats(0.01, 3.0))
+def test_sums_of_what_fades(seed: int, a: float) -> None:
+    """Sums of z_t by a_t z_t, a_t the faded sum before; sums of growths of x_t by those of x_t^3."""
+    rng = np.random.default_rng(seed)
+    T = int(rng.integers(2, 200))
+    z = rng.random(T) ** rng.uniform(0.1, 20.0) * (rng.random(T) < rng.random())
+    F = a / np.arange(1.0, T)
+    squares = cubes = sums = before = x = 0.0
+    for t in range(1, T + 1):
+        squares += 2.0 * before * z[t - 1] + z[t - 1] ** 2
+        before = t / (t + a) * (before + z[t - 1])
+        grown = np.cbrt(x**3 + z[t - 1])
+        sums, cubes, x = sums + grown - x, cubes + z[t - 1], t / (t + a) * grown
+    assert z.sum() <= math.sqrt((1.0 + F.sum() / 2.0) * squares) * (1 + 1e-9) + 1e-12
+    assert sums <= (1.0 + F.sum() / math.sqrt(3.0)) ** (2 / 3) * np.cbrt(cubes) * (1 + 1e-9) + 1e-12
+    assert F.sum() <= by_hand(recency=a).fades(np.array([float(T)]))[0]
+
+
+@given(seeds, st.floats(0.0, 3.0))
+def test_prices_of_rounds_in_which_the_cube_of_beta_doubles(seed: int, a: float) -> None:
+    """At most 1/beta^2 each, beta in units of b, from 1 on; between them beta fades or grows."""
+    rng = np.random.default_rng(seed)
+    beta, total, F = rng.uniform(0.5, 1.5), 0.0, 0.0
+    for t in range(1, 300):
+        if beta >= 1.0 and rng.random() < 0.7:
+            total += beta**-2.0
+            beta *= 2.0 ** (1 / 3)
+        beta = max(beta * t / (t + a), rng.uniform(0.5, 1.0))
+        F += a / t
+    assert total <= (1.0 + 2.0 * F) * matched.DOUBLING * (1 + 1e-9)
+
+
+def test_fading_sums_by_parts() -> None:
+    """For Psi = sqrt T the factor is 1 + 2a, for a constant 1 + a log T; the weighted sum has sqrt(1 + 2a) less."""
+    T = np.array([1e3, 1e6, 1e9])
+    grown = matched.faded(np.sqrt, T, 0.1) / np.sqrt(T)
+    assert grown == pytest.approx(1.2, rel=0.03)
+    assert (grown >= 1.2 * (1 - 1e-2)).all()
+    flat = matched.faded(np.ones_like, T, 0.1)
+    assert flat == pytest.approx(1.0 + 0.1 * (np.log(T / 0.1)), rel=0.03)
+    late = np.array([1e14])
+    plain, faded = by_hand(), by_hand(recency=0.1)
+    assert matched.adversarial(faded, late) / matched.adversarial(plain, late) == pytest.approx(
+        math.sqrt(1.2), rel=0.03
+    )
+
+
+@pytest.mark.parametrize(
+    ("sizes", "rarity"), [((2, 3, 3), None), ((5, 4, 4), None), ((10, 5, 5), None), ((20, 10, 5), 100.0)]
+)
+def test_the_adversarial_bound_is_at_most_three_times_that_of_certified(
+    sizes: tuple[int, int, int], rarity: float | None
+) -> None:
+    """2.55, 2.37, 2.25, 1.58 times, and 1.97, 1.77, 1.64, 1.02 times without fading; with gaps less at long last."""
+    S, K, d = sizes
+    instance = en.random_instance(contexts=S, arms=K, dimension=d, gap=0.3, rarity=rarity, seed=1)
+    problem = instance.problem
+    values = {bound.name: bound.value for bound in bw.bounds(problem, horizon=10**6)}
+    known = matched_rates(facts_of(problem, horizon=1, gap=None, margin=None, corruption=None, design="joint-g"))
+    plain = matched.MatchedRates(**{**vars(known), "matching": Matching(recency=0.0)})
+    assert matched.adversarial(plain, np.array([1e6]))[0] <= 2.0 * values["LC-Tsallis-INF, certified"]
+    assert values["LC-Tsallis-INF, matched"] <= 2.6 * values["LC-Tsallis-INF, certified"]  # with fading
+    late = np.array([1e12, 1e15])
+    gapped = [
+        matched.self_bounding(rates, late, gap=0.3) / matched.adversarial(rates, late) for rates in (plain, known)
+    ]
+    assert gapped[0][0] <= 0.75 or S == 20
+    assert max(found[1] for found in gapped) <= 0.5
+
+
+@pytest.mark.parametrize("recency", [0.0, 0.5])
+def test_the_inequality_of_optimistic_ftrl_holds_on_every_path(recency: float) -> None:
+    """`diagnose` checks it for every context and arm; the account of the path is finite and not below the estimates."""
+    instance = en.random_instance(contexts=3, arms=3, dimension=2, gap=0.3, seed=4)
+    world = en.alternating(instance.problem, en.opposite(instance.theta), every=20)
+    algorithm = bw.LCTsallisINF(tuning=bw.Matched(recency=recency))
+    found = bw.diagnose(world, algorithm, horizon=300, checkpoints=20)
+    assert (found.slack >= -1e-9 * (1.0 + found.bound)).all()
+    assert (found.bound >= found.estimated_regret).all()
+
+
+def test_the_regret_is_below_the_theorem() -> None:
+    """In the mean, with 3 standard errors."""
+    instance = en.random_instance(contexts=3, arms=3, dimension=2, gap=0.3, seed=4)
+    world = en.stochastic(instance)
+    run = bw.simulate(world, {"matched": MATCHED}, horizon=400, replications=200, rng=0, checkpoints=[400])["matched"]
+    rates = matched_rates(
+        facts_of(instance.problem, horizon=400, gap=None, margin=None, corruption=None, design="joint-g")
+    )
+    assert run.regret[-1] + 3.0 * run.standard_error[-1] <= matched.adversarial(rates, np.array([400.0]))[0]
+
+
+def test_growth_of_the_theorem() -> None:
+    """Square root of T at first; with a gap logarithmic in the end, and the square root of L where the paper has L."""
+    rates = {}
+    for rarity in (6.0, 600.0):
+        problem = random_problem(1, S=5, K=4, d=3, rarity=rarity)
+        stated = matched_rates(facts_of(problem, horizon=1, gap=None, margin=None, corruption=None, design="joint-g"))
+        rates[rarity] = matched.MatchedRates(**{**vars(stated), "matching": Matching(recency=0.0), "sure": 0.0})
+    T = np.array([1e30, 1e60, 1e120])
+    late = matched.adversarial(rates[6.0], T)
+    assert late[1:] / late[:-1] == pytest.approx(np.sqrt(T[1:] / T[:-1]), rel=0.05)
+    known = matched.self_bounding(rates[6.0], T, gap=0.5)
+    assert (known < late).all()
+    assert known[1:] / known[:-1] == pytest.approx(2.0, rel=0.1)
+    rare = matched.self_bounding(rates[600.0], T, gap=0.5)
+    assert rare[-1] / known[-1] < 12.0  # about sqrt(100)
+    corrupted = matched.self_bounding(rates[6.0], T, gap=0.5, corruption=1e15)
+    assert (known < corrupted).all()
+    assert (corrupted < late).all()
+    assert matched.self_bounding(rates[6.0], T, gap=0.5, margin=1e6) == pytest.approx(known, rel=1e-3)
+    faded = matched.MatchedRates(**{**vars(rates[6.0]), "matching": Matching()})
+    longer = matched.self_bounding(faded, T, gap=0.5)
+    assert (known < longer).all()
+    assert (longer < known * (1.0 + 0.2 * (1.0 + np.log(T)))).all()
+    rounded = matched.MatchedRates(**{**vars(rates[6.0]), "sure": 1e-13})
+    assert matched.self_bounding(rounded, np.array([1e12]), gap=0.5) == pytest.approx(
+        matched.self_bounding(rates[6.0], np.array([1e12]), gap=0.5)
+    )
