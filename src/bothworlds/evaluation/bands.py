@@ -123,13 +123,10 @@ def _means(
 
 def plain_summand(logged: Logged, contrast: Contrast, regression: Regression | None, where: slice) -> Floats:
     """Return sum_a q(a) r^(a) + q(a_t)/h(a_t) (y - r^(a_t)), with r^ = 0 where there are no predictions."""
-    q, arm = contrast.rows(logged, where), logged.arm[where]
-    each = np.arange(len(arm))
-    weight = q[arm, each] / logged.propensity[where]
+    weight, y = contrast.chosen(logged, where) / logged.propensity[where], logged.scaled[where]
     if regression is None:
-        return np.asarray(weight * logged.scaled[where])
-    r = regression.rows(logged, where)
-    return np.asarray((q * r).sum(axis=0) + weight * (logged.scaled[where] - r[arm, each]))
+        return np.asarray(weight * y)
+    return np.asarray(contrast.predicted(logged, regression, where) + weight * (y - regression.chosen(logged, where)))
 
 
 def _in_units(logged: Logged, contrast: Contrast, band: Band) -> Band:

@@ -30,14 +30,25 @@ class Regression:
 
     def rows(self, logged: Logged, where: slice) -> Floats:
         """Return the predictions for all arms in some rows, shape (arms, rows)."""
+        parts = [np.take(table.T, logged.context[part], axis=1) for table, part in self._blocks(logged, where)]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+
+    def chosen(self, logged: Logged, where: slice) -> Floats:
+        """Return the predictions for the arms logged in some rows, shape (rows,)."""
+        blocks_here = self._blocks(logged, where)
+        return np.concatenate([table[logged.context[part], logged.arm[part]] for table, part in blocks_here])
+
+    def under(self, q: Floats, logged: Logged, where: slice) -> Floats:
+        """Return sum_a q(a | x) r^(a) in some rows, shape (rows,), for one table q (contexts, arms)."""
+        blocks_here = self._blocks(logged, where)
+        return np.concatenate([(q * table).sum(axis=1)[logged.context[part]] for table, part in blocks_here])
+
+    def _blocks(self, logged: Logged, where: slice) -> list[tuple[Floats, slice]]:
+        """Return the tables that hold in some rows, each with its rows."""
         start, stop, _ = where.indices(logged.rows)
         first, last = (int(b) for b in np.searchsorted(self.starts, [start, max(start, stop - 1)], side="right") - 1)
         cuts = [start, *self.starts[first + 1 : last + 1].tolist(), stop]
-        parts = [
-            np.take(self.tables[first + i].T, logged.context[begin:end], axis=1)
-            for i, (begin, end) in enumerate(itertools.pairwise(cuts))
-        ]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+        return [(self.tables[first + i], slice(*ends)) for i, ends in enumerate(itertools.pairwise(cuts))]
 
     @property
     def fitted_from(self) -> int:
