@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bothworlds.evaluation.logged import Logged
-from bothworlds.evaluation.summands import pieces
+from bothworlds.evaluation.logged import Logged, pieces
 from bothworlds.evaluation.targets import Target
 from bothworlds.kernels.arrays import Floats
 from bothworlds.theory.confidence import drift_of

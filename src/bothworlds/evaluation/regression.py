@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bothworlds.evaluation.logged import Logged
+from bothworlds.evaluation.logged import Logged, pieces
 from bothworlds.kernels.arrays import Floats, Ints
 
 FIRST, GROWTH = 20, 1.25
@@ -67,14 +67,14 @@ def ridge(logged: Logged, *, penalty: float = 1.0) -> Regression:
     S, K, d = logged.problem.features.shape
     phi = logged.problem.features.reshape(S * K, d)
     small = penalty * max(float((phi**2).sum(axis=1).mean()) / d, 1e-12)
-    cell, y = logged.context * K + logged.arm, logged.scaled - NOT_KNOWN
     starts = blocks(logged.rows)
     tables = np.full((len(starts), S, K), NOT_KNOWN)
     counts, sums = np.zeros(S * K), np.zeros(S * K)
     for b in range(1, len(starts)):
-        new = slice(int(starts[b - 1]), int(starts[b]))
-        counts += np.bincount(cell[new], minlength=S * K)
-        sums += np.bincount(cell[new], weights=y[new], minlength=S * K)
+        for new in pieces(int(starts[b]), start=int(starts[b - 1])):
+            cell, y = logged.context[new] * K + logged.arm[new], logged.scaled(new) - NOT_KNOWN
+            counts += np.bincount(cell, minlength=S * K)
+            sums += np.bincount(cell, weights=y, minlength=S * K)
         theta = np.linalg.solve((phi * counts[:, None]).T @ phi + small * np.eye(d), phi.T @ sums)
         tables[b] = np.clip(NOT_KNOWN + phi @ theta, 0.0, 1.0).reshape(S, K)
     return Regression(starts=starts, tables=tables)

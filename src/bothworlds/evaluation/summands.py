@@ -142,7 +142,7 @@ def rows_of(logged: Logged, contrast: Contrast, regression: Regression | None, w
     q, arm = contrast.rows(logged, where), logged.arm[where]
     h = None if regression is None or logged.probabilities is None else logged.probabilities[where].T.copy()
     predicted = None if regression is None or h is None else q * regression.rows(logged, where)
-    drawn = Drawn(arm, logged.propensity[where], logged.scaled[where], q[arm, np.arange(len(arm))])
+    drawn = Drawn(arm, logged.propensity[where], logged.scaled(where), q[arm, np.arange(len(arm))])
     return _rows(drawn, h, q, predicted)
 
 
@@ -158,20 +158,18 @@ def _rows(drawn: Drawn, h: Floats | None, q: Floats, predicted: Floats | None) -
     return Rows(drawn, h, q, least, predicted, need, drawn.summand(predicted))
 
 
-def spread_of(logged: Logged, contrast: Contrast, where: slice) -> tuple[Floats, float]:
-    """Return sum_a q(a)^2/h(a) over arms with support, E[weight^2] given the context, and the largest weight.
+def largest_weight(logged: Logged, contrast: Contrast, where: slice) -> float:
+    """Return the largest |q(a_t)|/h(a_t) in some rows."""
+    return float((np.abs(contrast.chosen(logged, where)) / logged.propensity[where]).max())
+
+
+def spread_of(logged: Logged, contrast: Contrast, where: slice) -> Floats:
+    """Return sum_a q(a)^2/h(a) over arms with support in some rows, which is E[weight^2] given the context.
 
     Where only propensities are known it is the square of the weight itself.
     """
-    weight = np.abs(contrast.chosen(logged, where)) / logged.propensity[where]
     if logged.probabilities is None:
-        return weight**2, float(weight.max())
+        return np.asarray((contrast.chosen(logged, where) / logged.propensity[where]) ** 2)
     q, h = contrast.rows(logged, where), logged.probabilities[where].T
     q *= q
-    squares = np.divide(q, h, out=np.zeros_like(q), where=h > 0.0)
-    return np.asarray(squares.sum(axis=0)), float(weight.max())
-
-
-def pieces(rows: int, size: int = 1 << 15) -> list[slice]:
-    """Return the rows cut into pieces that fit into fast memory."""
-    return [slice(start, min(start + size, rows)) for start in range(0, rows, size)]
+    return np.asarray(np.divide(q, h, out=np.zeros_like(q), where=h > 0.0).sum(axis=0))
