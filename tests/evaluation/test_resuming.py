@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 import bothworlds as bw
 from bothworlds.cli import main
-from bothworlds.evaluation import Evaluation, Logged, evaluate, evaluating
+from bothworlds.evaluation import Evaluation, Logged, evaluate
 from bothworlds.evaluation.keeping import done_from, plain
 from bothworlds.evaluation.work import Piece, Work
 from bothworlds.logs import Row
@@ -101,7 +101,7 @@ def test_every_piece_survives_as_text() -> None:
     log = small_log(1, 300)
     policies = {"new": some_table(log), "logging": "logging"}
     for interval in ("betting", "bernstein"):
-        found = evaluate(log, policies, against="logging", interval=interval)  # type: ignore[arg-type]
+        found = evaluate(log, policies, against="logging", interval=interval)
         for done in (*found.policies.values(), *found.differences.values(), found.calibration, None):
             text = json.dumps(plain(done))
             assert json.dumps(plain(done_from(json.loads(text)))) == text
@@ -125,7 +125,7 @@ def test_what_is_finished_is_not_done_again(tmp_path: Path, monkeypatch: pytest.
         again.append(piece)
         return done(work, piece)
 
-    monkeypatch.setattr(evaluating.Work, "done", watched)
+    monkeypatch.setattr(Work, "done", watched)
     assert figures(evaluate(log, POLICIES, against="logging", state=tmp_path)) == whole
     assert len(again) == 8 - before
     assert 3 <= before < 8
