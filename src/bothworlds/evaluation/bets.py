@@ -126,7 +126,7 @@ def planned_steps(x: Floats, ladder: Ladder, depth: float) -> Steps:
 
 def _tables(setting: Setting, ladders: list[Ladder], most: float) -> list[Table]:
     """Gather the summands of all rows, of the contrast and of its negative, cumulated over checkpoints."""
-    steps = np.flatnonzero(np.bincount(setting.down))
+    steps = np.unique(setting.down).astype(np.int64)
     C, components = len(setting.checkpoints), setting.components
     places = [places_for(ladder, most) for ladder in ladders]
     counts = [np.zeros((components, len(steps), C, one.count)) for one in places]
