@@ -134,7 +134,7 @@ def test_the_tables_of_the_page_are_those_of_the_study() -> None:
     study = importlib.import_module("purchases")
     found = json.loads(study.DATA.read_text(encoding="utf-8"))
     assert study.text(found) in study.PAGE.read_text(encoding="utf-8"), "python studies/purchases.py page"
-    assert set(found) == set(study.SETS)
+    assert set(found) == {*study.SETS, study.RETURNING}
 
 
 @pytest.mark.usefixtures("_made_package")
@@ -144,6 +144,24 @@ def test_the_study_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
     monkeypatch.setattr(study, "PLAYERS", {"uniform": bw.FixedPolicy(), "always the first": bw.FixedPolicy()})
     monkeypatch.setattr(study, "SETS", {"ketchup": lambda: datasets.ketchup(sample=150)})
     assert "| by household | " in study.text(study.measure(["ketchup"], 2))
+
+
+@pytest.mark.usefixtures("_made_package")
+def test_returning_households_only() -> None:
+    study, whole = importlib.import_module("purchases"), datasets.ketchup(sample=150)
+    found = study.returning(whole, least=3)
+    counts = {name: int((whole.contexts[: whole.sample] == x).sum()) for x, name in enumerate(whole.problem.contexts)}
+    kept = [
+        name
+        for name in whole.problem.contexts
+        if counts[name] >= 3 and not name.endswith("nothing") and name != "other"
+    ]
+    assert list(found.problem.contexts) == kept
+    assert (found.numbers > 1).all()
+    old = [whole.problem.contexts[x] for x in whole.contexts]
+    assert [found.problem.contexts[x] for x in found.contexts] == [name for name in old if name in kept]
+    assert found.bought.tolist() == [a for a, name in zip(whole.bought, old, strict=True) if name in kept]
+    assert len(found.rounds("shuffled")) == len(found)
 
 
 def made_zozo(folder: Path) -> None:

@@ -95,7 +95,7 @@ def slow_bound(log: Logged, contrast: Floats, fit: Regression, ladder: Ladder, r
     terms = []
     for t in range(rows):
         block = max(i for i, start in enumerate(starts) if start <= t)
-        x, y = int(log.context[t]), float(log.scaled[t])
+        x, y = int(log.context[t]), float(log.scaled(slice(t, t + 1))[0])
         for j in range(COMPONENTS):
             step = j + down[t]
             bet, k = ladder.share * 0.5**step / ladder.reach, ladder.reach * (2.0**step - 1.0)

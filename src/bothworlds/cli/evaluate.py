@@ -1,6 +1,7 @@
 """`bothworlds evaluate`: what policies would have earned on a log."""
 
 import shlex
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -8,16 +9,15 @@ from typing import Any
 import click
 
 from bothworlds.cli.common import answer, json_option, quiet_option, reading, talk, working
-from bothworlds.evaluation import INTERVALS, Logged
+from bothworlds.cli.evaluated_log import Source
+from bothworlds.evaluation import INTERVALS
 from bothworlds.evaluation import evaluate as evaluate_log
 from bothworlds.loading import load, load_plan
-from bothworlds.logs import Log, read
 from bothworlds.policy.plan import FORMAT as PLAN_FORMAT
 from bothworlds.problem import Problem
 from bothworlds.problem.storage import read_arrays
 from bothworlds.report.evaluated import evaluation_data, evaluation_text, write_evaluation
-
-FIELDS = ("arm", "context", "reward", "propensity", "id", "time", "version", "holdout", "policy")
+from bothworlds.simulation import cluster
 
 
 @click.command()
@@ -51,6 +51,12 @@ FIELDS = ("arm", "context", "reward", "propensity", "id", "time", "version", "ho
 @click.option("--output", type=click.Path(path_type=Path), default=Path("evaluation.html"), show_default=True,
               help="Page to write.")  # fmt: skip
 @click.option("--threads", type=click.IntRange(min=1), default=2, show_default=True, help="Policies at once.")
+@click.option(
+    "--engine",
+    metavar="ADDRESS",
+    help="dask (processes on this machine) or dask://HOST:PORT, which must see the folder of the page: policies and "
+    "differences are worked on apart; nothing is drawn, so there is no bootstrap to divide [threads of this process].",
+)
 @quiet_option
 @json_option
 def evaluate(
@@ -65,6 +71,7 @@ def evaluate(
     missing: str | None,
     holdout: str,
     output: Path,
+    engine: str | None,
     quiet: bool,
     as_json: bool,
     **options: Any,
@@ -74,11 +81,16 @@ def evaluate(
     LOG is a file of JSON lines (.jsonl) or Parquet as `bothworlds.logs` writes it, dsjson, or a table (.csv, .parquet)
     whose columns --column names. A value is an average over the decisions in the log, no forecast.
 
+    Until the page is there, its folder has the log as columns and all that is finished (PAGE.state): the same command,
+    started again after it was stopped, goes on and finds the same figures, bit for bit. What was stopped while it read
+    the log reads it again.
+
     \b
     Examples:
       bothworlds evaluate log.jsonl --policy new=plan.npz --policy uniform --against logging
       bothworlds evaluate log.jsonl --policy new=plan.npz --against logging --promote new --by 0.01 --json
       bothworlds evaluate log.jsonl --problem ads.json --policy "always red" --missing 0 --interval bernstein
+      bothworlds evaluate log.parquet --policy new=plan.npz --policy uniform --against logging --engine dask
       bothworlds evaluate clicks.csv --problem ads.json --policy "always red" --against uniform \
           --column context=device --column arm=banner --column reward=click --column propensity=p
     """
@@ -91,11 +103,20 @@ def evaluate(
             raise click.UsageError("which contexts and arms? --problem FILE, or a policy with a file")
         if not log.is_file():
             raise ValueError(f"{log}: there is no such file")
-        logged = _logged(log, known, columns, missing).holdouts(holdout)  # type: ignore[arg-type]
-    names = {*targets} if against is None else {*targets, against}
-    count = len(names) + (0 if against is None else len(names) - 1)
-    with working(), click.progressbar(length=count, label="evaluating", file=sys.stderr, hidden=quiet) as bar:
-        found = evaluate_log(logged, targets, against=against, told=lambda _: bar.update(1), **options)
+    state = output.with_name(f"{output.name}.state").absolute()
+    source = Source(path=log, columns=columns, missing=missing, holdout=holdout)
+    with working(lambda: f"interrupted; what is done is in {state}, the same command goes on"):
+        logged = source.logged(known, state / "columns", quiet=quiet)
+        with cluster.engine(engine) as executor, _bar(targets, against, quiet) as bar:
+            found = evaluate_log(
+                logged,
+                targets,
+                against=against,
+                executor=executor,
+                state=state,
+                told=lambda _: bar.update(1),
+                **options,
+            )
     command = shlex.join(["bothworlds", *sys.argv[1:]])
     write_evaluation(found, output, command=command)
     said = None if promote is None or against is None else _promoted(found, promote, against, by)
@@ -104,7 +125,15 @@ def evaluate(
         answer({**evaluation_data(found), **gate, "page": str(output)})
     else:
         click.echo("\n\n".join([evaluation_text(found), *([] if said is None else [said.sentence])]))
+    shutil.rmtree(state, ignore_errors=True)
     talk(f"page: {output}")
+
+
+def _bar(targets: dict[str, Any], against: str | None, quiet: bool) -> Any:
+    """Return a bar with a step for each policy and each difference."""
+    names = {*targets} if against is None else {*targets, against}
+    count = len(names) + (0 if against is None else len(names) - 1)
+    return click.progressbar(length=count, label="evaluating", file=sys.stderr, hidden=quiet)
 
 
 def _promoted(found: Any, name: str, over: str, by: float) -> Any:
@@ -113,54 +142,6 @@ def _promoted(found: Any, name: str, over: str, by: float) -> Any:
         return found.promotes(name, over=over, by=by)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
-
-
-def _logged(path: Path, problem: Problem, columns: tuple[str, ...], missing: str | None) -> Logged:
-    """Return what a file of any kind says."""
-    if path.suffix in (".csv", ".parquet", ".dsjson"):
-        rows = read(path, reward_range=problem.reward_range, **_columns(columns))
-        return Logged.from_rows(rows, problem, missing=_missing(missing))
-    if columns:
-        raise click.UsageError(f"--column is for tables, .csv and .parquet; the columns of {path} have names")
-    return Logged.from_log(Log(path), problem, missing=_missing(missing))
-
-
-def _columns(given: tuple[str, ...]) -> dict[str, Any]:
-    """Return which column is what: several of a context stand together, and so do the probabilities of arms."""
-    found: dict[str, Any] = {}
-    for text in given:
-        field, equals, name = text.partition("=")
-        kind, colon, arm = field.partition(":")
-        if not equals or (kind not in FIELDS and kind != "probability") or bool(colon) != (kind == "probability"):
-            raise click.UsageError(
-                f"--column {text!r}: it is FIELD=NAME, FIELD one of {', '.join(FIELDS)} or probability:ARM"
-            )
-        if kind == "probability":
-            found.setdefault("probabilities", {})[arm] = name
-        elif kind == "context":
-            found["context"] = [*found.get("context", []), name]
-        elif kind in found:
-            raise click.UsageError(f"--column {kind} is given twice")
-        else:
-            found[kind] = _number_or_name(name) if kind == "propensity" else name
-    return found
-
-
-def _number_or_name(text: str) -> str | float:
-    try:
-        return float(text)
-    except ValueError:
-        return text
-
-
-def _missing(given: str | None) -> Any:
-    """Return what a missing reward means."""
-    if given in (None, "drop"):
-        return given or "refuse"
-    try:
-        return float(given or "")
-    except ValueError:
-        raise click.UsageError(f"--missing is a number or 'drop'; got {given!r}") from None
 
 
 def _targets(given: tuple[str, ...]) -> tuple[dict[str, Any], Problem | None]:

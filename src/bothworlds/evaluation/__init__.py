@@ -3,11 +3,12 @@
 from bothworlds.evaluation.bands import INTERVALS, Band, NormalIntervalWarning
 from bothworlds.evaluation.diagnostics import Calibration, Diagnostics, calibration_of, diagnostics_of
 from bothworlds.evaluation.estimators import ESTIMATORS, Estimate, Replayed, estimates, replay
-from bothworlds.evaluation.evaluating import Evaluated, Evaluation, evaluate
+from bothworlds.evaluation.evaluating import evaluate
 from bothworlds.evaluation.gate import Difference, Verdict
 from bothworlds.evaluation.learning import learning
 from bothworlds.evaluation.logged import Logged
 from bothworlds.evaluation.regression import Regression, constant, ridge
+from bothworlds.evaluation.results import Evaluated, Evaluation
 from bothworlds.evaluation.targets import Target, target_of
 
 __all__ = [

@@ -19,9 +19,9 @@ import numpy as np
 
 from bothworlds.evaluation.bets import planned_steps
 from bothworlds.evaluation.ladder import COMPONENTS, Ladder
-from bothworlds.evaluation.logged import Logged
+from bothworlds.evaluation.logged import Logged, pieces
 from bothworlds.evaluation.regression import Regression
-from bothworlds.evaluation.summands import Contrast, Rows, pieces, rows_of
+from bothworlds.evaluation.summands import Contrast, Rows, rows_of
 from bothworlds.kernels.arrays import Floats, Ints
 
 SHARE, PEAK = 0.25, 1.0
@@ -132,7 +132,7 @@ def _planned(
 ) -> Floats:
     """Return the bound at the last checkpoint, with a bet for each row; -b at the others."""
     rows = rows_of(logged, contrast, regression, slice(0, int(checkpoints[-1])))
-    step = planned_steps(rows.whole, ladder, depth)
+    step = planned_steps(rows.whole, ladder, depth).astype(np.int64)
     x, bet = _cut_at(rows, step, ladder.step_without_cut(rows.need), ladder), ladder.bet(step)
     trimmed = np.clip(rows.whole, -ladder.b - ladder.reach, ladder.a + ladder.reach)
     guess = _guesses(trimmed, 0, 0.0, ladder)

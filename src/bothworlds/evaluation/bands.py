@@ -10,9 +10,9 @@ import numpy as np
 
 from bothworlds.evaluation.averages import both_averages
 from bothworlds.evaluation.bets import both_bounds
-from bothworlds.evaluation.logged import Logged
+from bothworlds.evaluation.logged import Logged, pieces
 from bothworlds.evaluation.regression import Regression
-from bothworlds.evaluation.summands import Contrast, pieces
+from bothworlds.evaluation.summands import Contrast
 from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.theory.confidence.checks import checked_alpha
 
@@ -123,13 +123,10 @@ def _means(
 
 def plain_summand(logged: Logged, contrast: Contrast, regression: Regression | None, where: slice) -> Floats:
     """Return sum_a q(a) r^(a) + q(a_t)/h(a_t) (y - r^(a_t)), with r^ = 0 where there are no predictions."""
-    q, arm = contrast.rows(logged, where), logged.arm[where]
-    each = np.arange(len(arm))
-    weight = q[arm, each] / logged.propensity[where]
+    weight, y = contrast.chosen(logged, where) / logged.propensity[where], logged.scaled(where)
     if regression is None:
-        return np.asarray(weight * logged.scaled[where])
-    r = regression.rows(logged, where)
-    return np.asarray((q * r).sum(axis=0) + weight * (logged.scaled[where] - r[arm, each]))
+        return np.asarray(weight * y)
+    return np.asarray(contrast.predicted(logged, regression, where) + weight * (y - regression.chosen(logged, where)))
 
 
 def _in_units(logged: Logged, contrast: Contrast, band: Band) -> Band:

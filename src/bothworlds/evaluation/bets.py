@@ -25,10 +25,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from bothworlds.evaluation.histogram import Places, gathered, places_for
-from bothworlds.evaluation.ladder import COMPONENTS, Ladder, steps_down
-from bothworlds.evaluation.logged import Logged
+from bothworlds.evaluation.ladder import COMPONENTS, Ladder, Steps, steps_down
+from bothworlds.evaluation.logged import Logged, pieces
 from bothworlds.evaluation.regression import Regression
-from bothworlds.evaluation.summands import Contrast, Rows, pieces, rows_of, spread_of
+from bothworlds.evaluation.summands import Contrast, Rows, largest_weight, rows_of, spread_of
 from bothworlds.kernels.arrays import Floats, Ints
 
 SHARE, PEAK = 0.9, 3.0
@@ -83,14 +83,13 @@ def both_bounds(
     if a + b == 0.0:
         return np.zeros(len(checkpoints)), np.zeros(len(checkpoints))
     depth, parts = math.log(2.0 / alpha), pieces(logged.rows)
+    most = max(largest_weight(logged, contrast, where) for where in parts)
     ladders = [Ladder(b=one, a=other, share=SHARE, peak=PEAK) for one, other in ((b, a), (a, b))]
-    found = [spread_of(logged, contrast, where) for where in parts]
-    most = max(largest for _, largest in found)
     if planned:
         x = np.concatenate([rows_of(logged, contrast, regression, where).whole for where in parts])
         down, at, components = planned_steps(x, ladders[0], depth), checkpoints[-1:], 1
     else:
-        down = steps_down(np.concatenate([spread for spread, _ in found]), a + b)
+        down = steps_down(lambda where: spread_of(logged, contrast, where), logged.rows, a + b)
         at, components = checkpoints, COMPONENTS
     setting = Setting(logged, contrast, regression, at, down, components)
     low, high = (np.maximum.accumulate(_roots(table, depth)) for table in _tables(setting, ladders, most))
@@ -107,11 +106,11 @@ class Setting:
     contrast: Contrast
     regression: Regression | None
     checkpoints: Ints
-    down: Ints
+    down: Steps
     components: int
 
 
-def planned_steps(x: Floats, ladder: Ladder, depth: float) -> Ints:
+def planned_steps(x: Floats, ladder: Ladder, depth: float) -> Steps:
     """Return the step for each row whose bet is the nearest to sqrt(2 log(2/alpha)/(N s^2)), s from earlier rows.
 
     Waudby-Smith and Ramdas 2024, section 4: bets for an interval at one time N.
@@ -122,12 +121,12 @@ def planned_steps(x: Floats, ladder: Ladder, depth: float) -> Ints:
     around = np.maximum(squares - sums**2 / np.maximum(seen, 1), 0.0)
     variance = (FEW * ladder.reach**2 / 4.0 + around) / (FEW + seen)
     bet = np.sqrt(2.0 * depth / (n * variance))
-    return np.asarray(np.clip(np.rint(np.log2(ladder.share / (ladder.reach * bet))), 0, 40), dtype=np.int64)
+    return np.asarray(np.clip(np.rint(np.log2(ladder.share / (ladder.reach * bet))), 0, 40), dtype=np.int8)
 
 
 def _tables(setting: Setting, ladders: list[Ladder], most: float) -> list[Table]:
     """Gather the summands of all rows, of the contrast and of its negative, cumulated over checkpoints."""
-    steps, index = np.unique(setting.down, return_inverse=True)
+    steps = np.unique(setting.down).astype(np.int64)
     C, components = len(setting.checkpoints), setting.components
     places = [places_for(ladder, most) for ladder in ladders]
     counts = [np.zeros((components, len(steps), C, one.count)) for one in places]
@@ -135,9 +134,10 @@ def _tables(setting: Setting, ladders: list[Ladder], most: float) -> list[Table]
         rows = rows_of(setting.logged, setting.contrast, setting.regression, where)
         segment = np.searchsorted(setting.checkpoints, np.arange(where.start, where.stop), side="right")
         first, segments = int(segment[0]), int(segment[-1] - segment[0]) + 1
-        key, keys = index[where] * segments + segment - first, len(steps) * segments
+        down = setting.down[where].astype(np.int64)
+        key, keys = np.searchsorted(steps, down) * segments + segment - first, len(steps) * segments
         for side, one in enumerate((rows, rows.negative())):
-            found = _gather(one, setting.down[where], key, keys, places[side], components)
+            found = _gather(one, down, key, keys, places[side], components)
             counts[side][:, :, first : first + segments] += found.reshape(components, len(steps), segments, -1)
     return [_cumulated(one, steps, many) for one, many in zip(places, counts, strict=True)]
 

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bothworlds.evaluation.logged import Logged
-from bothworlds.evaluation.summands import pieces
+from bothworlds.evaluation.logged import Logged, pieces
 from bothworlds.evaluation.targets import Target
 from bothworlds.kernels.arrays import Floats
 from bothworlds.theory.confidence import drift_of
 
 BETS = (0.5, 0.1, 0.02, 0.004)  # shares of what may be bet, on more and on less
 LOOK = 1 << 13  # rows between looks at the tests
+AT_ONCE = 8  # factors, each below 1e38, whose product has one logarithm
 FEW = 100.0  # effective rows
 TINY = 1e-12
 SURE = 0.01  # p-values below are told
@@ -95,9 +95,19 @@ def diagnostics_of(logged: Logged, target: Target) -> Diagnostics:
 
 
 def _bet_on(off: Floats, down: Floats | float, up: Floats | float) -> Floats:
-    """Bet on ``off``, of mean 0 in [-down, up], in both directions; return the logarithms of what each bet is worth."""
+    """Bet on ``off``, of mean 0 in [-down, up], in both directions; return the logarithms of what each bet is worth.
+
+    Rows come first; where ``off`` has columns each is bet on by itself, and they come last in what is returned.
+    """
     more, less = off / np.maximum(down, TINY), off / np.maximum(up, TINY)
-    return np.array([[np.log1p(share * more).sum(), np.log1p(-share * less).sum()] for share in BETS])
+    return np.array([[_log_product(1.0 + share * more), _log_product(1.0 - share * less)] for share in BETS])
+
+
+def _log_product(factors: Floats) -> Floats:
+    """Return the logarithm of the product of all rows; few are multiplied before one is taken, so none overflows."""
+    whole = len(factors) // AT_ONCE * AT_ONCE
+    some = factors[:whole].reshape(AT_ONCE, -1, *factors.shape[1:]).prod(axis=0)
+    return np.asarray(np.log(some).sum(axis=0) + np.log(factors[whole:]).sum(axis=0))
 
 
 def _evidence(logs: Floats) -> float:
@@ -147,13 +157,13 @@ def calibration_of(logged: Logged) -> Calibration | None:
     if logged.probabilities is None:
         return None
     K = logged.problem.n_arms
-    logs, best = np.zeros((K, len(BETS), 2)), 0.0
+    logs, best = np.zeros((len(BETS), 2, K)), 0.0
     observed, expected = np.zeros(K), np.zeros(K)
     for where in pieces(logged.rows, LOOK):
         h = logged.probabilities[where]
         came = logged.arm[where][:, None] == np.arange(K)
         observed, expected = observed + came.sum(axis=0), expected + h.sum(axis=0)
-        logs += np.array([_bet_on(came[:, a] - h[:, a], 1.0, 1.0) for a in range(K)])
+        logs += _bet_on(came - h, 1.0, 1.0)
         best = max(best, _evidence(logs))
     counts = np.bincount(logged.context, minlength=logged.problem.n_contexts)
     drift = drift_of(counts, logged.problem.probabilities / logged.problem.probabilities.sum())

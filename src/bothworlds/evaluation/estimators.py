@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bothworlds.evaluation.logged import Logged
+from bothworlds.evaluation.logged import Logged, pieces
 from bothworlds.evaluation.regression import Regression
-from bothworlds.evaluation.summands import pieces
 from bothworlds.evaluation.targets import Target, target_of
 from bothworlds.kernels.arrays import Floats
 

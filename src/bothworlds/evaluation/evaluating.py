@@ -1,103 +1,26 @@
 """What policies would have earned on a log, with intervals, differences, and a gate."""
 
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from bothworlds.evaluation.bands import Band, Interval, band_of, checkpoints_for
-from bothworlds.evaluation.diagnostics import Calibration, Diagnostics, calibration_of, diagnostics_of
-from bothworlds.evaluation.estimators import Estimate, estimates
-from bothworlds.evaluation.gate import Difference, Verdict, verdict
+from bothworlds.evaluation.bands import Interval, checkpoints_for
+from bothworlds.evaluation.keeping import Kept
 from bothworlds.evaluation.logged import Logged
 from bothworlds.evaluation.regression import Regression, ridge
-from bothworlds.evaluation.summands import Contrast
+from bothworlds.evaluation.results import Evaluation
 from bothworlds.evaluation.targets import Target, target_of
-from bothworlds.kernels.arrays import Floats, Ints
+from bothworlds.evaluation.work import Done, Piece, Work
+from bothworlds.kernels.arrays import Ints
 
-AVERAGE: Interval = "bernstein"
 MEANING = (
     "a value is what the policy would have earned per decision, on average over the rows of the log: with the "
     "contexts, and the world, of that time. It is no forecast: where the world changes, tomorrow's value is another one"
 )
-CHANGING = "does not do the same in all rows, so its interval is that for averages of values that change (bernstein)"
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Evaluated:
-    """One policy: estimates by name, its band, its weights, and its table (contexts, arms), averaged over rows."""
-
-    name: str
-    about: str
-    estimates: Mapping[str, Estimate]
-    band: Band
-    diagnostics: Diagnostics
-    table: Floats
-    notes: tuple[str, ...] = ()
-
-    @property
-    def value(self) -> float:
-        """The doubly robust estimate, or inverse propensity weighting where there are no predictions."""
-        return self.estimates["dr" if "dr" in self.estimates else "ips"].value
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """The interval after the last row."""
-        return self.band.interval
-
-
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Evaluation:
-    """What `evaluate` returns: policies by name, differences by pairs of names, and what is to be known of the log.
-
-    ``evaluation["new"]`` is one policy, ``evaluation.difference("new", "old")`` a difference with its own interval,
-    ``evaluation.promotes("new", over="old", by=0.01)`` a decision with its reason.
-    """
-
-    logged: Logged
-    policies: Mapping[str, Evaluated]
-    differences: Mapping[tuple[str, str], Difference]
-    calibration: Calibration | None
-    notes: tuple[str, ...]
-
-    def __getitem__(self, name: str) -> Evaluated:
-        if name not in self.policies:
-            raise ValueError(f"no policy {name!r} was evaluated; there are {', '.join(map(repr, self.policies))}")
-        return self.policies[name]
-
-    def difference(self, name: str, over: str) -> Difference:
-        """Return the difference of two policies' values, with its interval."""
-        if (name, over) not in self.differences:
-            known = ", ".join(f"{a!r} over {b!r}" for a, b in self.differences) or "none"
-            raise ValueError(f"{name!r} was not compared with {over!r}; say against= when evaluating. Known: {known}")
-        return self.differences[name, over]
-
-    def promotes(self, name: str, *, over: str, by: float = 0.0) -> Verdict:
-        """Decide whether a policy is better than another by more than ``by``, at the level of the intervals.
-
-        It is if the lower bound of the difference exceeds ``by``. With an interval that holds at any time one may ask
-        again after every row, and promote at the first yes: that is wrong with probability alpha/2 at most.
-        """
-        return verdict(self.difference(name, over), by=by, calibration=self.calibration)
-
-    @property
-    def sentences(self) -> tuple[str, ...]:
-        """What to know before using the numbers, in plain words."""
-        own = [
-            f"{name}: {text}"
-            for name, one in self.policies.items()
-            for text in (*one.notes, *one.diagnostics.sentences)
-        ]
-        return (*(self.calibration.sentences if self.calibration else ()), *own, *self.notes)
-
-    def __repr__(self) -> str:
-        parts = []
-        for name, one in self.policies.items():
-            low, high = one.interval
-            parts.append(f"{name}: {one.value:.4g} in [{low:.4g}, {high:.4g}]")
-        return f"Evaluation({self.logged.rows:,} rows; {'; '.join(parts)})"
 
 
 def evaluate(
@@ -111,6 +34,8 @@ def evaluate(
     checkpoints: int | Sequence[int] = 200,
     most_weight: float | None = None,
     threads: int = 2,
+    executor: Executor | None = None,
+    state: str | Path | None = None,
     told: Callable[[str], None] | None = None,
 ) -> Evaluation:
     """Estimate what policies would have earned on a log.
@@ -137,9 +62,15 @@ def evaluate(
     most_weight
         Where "clipped" and "switch" cut.
     threads
-        How many policies to work on at once.
+        How many pieces of work to do at once, a policy or a difference each.
+    executor
+        Does the pieces in place of threads: a pool of processes, or a Dask client's `get_executor`. What it takes to
+        them is the whole log, or the name of its folder where the columns are in files.
+    state
+        A folder in which finished pieces are kept: an evaluation that was stopped and is called again goes on from
+        there, and gives the same figures bit for bit. It may serve for any number of logs.
     told
-        Called with the name of each piece of work that is done.
+        Called with each piece of work that is done: a name, or "NAME over NAME".
 
     >>> import numpy as np
     >>> from bothworlds import Problem
@@ -158,35 +89,70 @@ def evaluate(
     """
     if not logged.rows:
         raise ValueError("the log has no rows; there is nothing to evaluate")
-    targets = {name: target_of(given, logged) for name, given in _named(policies, against).items()}
-    at = _checkpoints(checkpoints, logged.rows)
-    fit = ridge(logged) if isinstance(regression, str) else regression
-    options: dict[str, Any] = {"alpha": alpha}
-    tell = told or (lambda _: None)
-
-    def one(name: str) -> Evaluated:
-        kind = _kind(interval, targets[name].changes)
-        band = band_of(logged, Contrast(of=targets[name]), _fit_for(logged, fit), at, kind=kind, **options)
-        found = estimates(logged, targets[name], fit, most_weight=most_weight)
-        made = _evaluated(logged, name, targets[name], found, band, fell_back=kind != interval)
-        tell(name)
-        return made
-
-    def two(pair: tuple[str, str]) -> Difference:
-        contrast = Contrast(of=targets[pair[0]], against=targets[pair[1]])
-        band = band_of(logged, contrast, _fit_for(logged, fit), at, kind=_kind(interval, contrast.changes), **options)
-        tell(f"{pair[0]} over {pair[1]}")
-        return Difference(name=pair[0], over=pair[1], band=band)
-
-    pairs = [(name, against) for name in targets if against is not None and name != against]
-    with ThreadPoolExecutor(max_workers=max(1, threads)) as pool:
-        ones, twos, arms = pool.map(one, targets), pool.map(two, pairs), pool.submit(calibration_of, logged)
-        found = dict(zip(targets, ones, strict=True))
-        differences = dict(zip(pairs, twos, strict=True))
-        calibration = arms.result()
-    return Evaluation(
-        logged=logged, policies=found, differences=differences, calibration=calibration, notes=_notes(logged, fit)
+    given = {name: _word_or_target(one, logged) for name, one in _named(policies, against).items()}
+    work = Work(
+        logged=logged,
+        policies=given,
+        against=against,
+        regression=ridge(logged) if isinstance(regression, str) else regression,
+        checkpoints=_checkpoints(checkpoints, logged.rows),
+        interval=interval,
+        alpha=alpha,
+        most_weight=most_weight,
     )
+    kept = None if state is None else Kept(state, work)
+    with _pool(executor, threads) as pool:
+        done: dict[Piece, Any] = dict(_finished(work, kept, pool, told or (lambda _: None)))
+    return Evaluation(
+        logged=logged,
+        policies={name: done[name,] for name in given},
+        differences={piece: done[piece] for piece in work.pieces if len(piece) == 2},
+        calibration=done[()],
+        notes=_notes(work),
+    )
+
+
+def _finished(
+    work: Work, kept: Kept | None, pool: Executor, told: Callable[[str], None]
+) -> Iterator[tuple[Piece, Done]]:
+    """Yield the pieces of an evaluation, those that are kept first, and keep the others; stopped, begin no more."""
+    known = [piece for piece in work.pieces if kept is not None and kept.has(piece)]
+    futures = {pool.submit(work.done, piece): piece for piece in work.pieces if piece not in known}
+    try:
+        for piece in known:
+            assert kept is not None
+            yield piece, kept.read(piece)
+            _tell(told, piece)
+        for future in as_completed(futures):
+            piece, done = futures[future], future.result()
+            if kept is not None:
+                kept.write(piece, done)
+            yield piece, done
+            _tell(told, piece)
+    finally:
+        for future in futures:
+            future.cancel()
+
+
+def _tell(told: Callable[[str], None], piece: Piece) -> None:
+    if piece:
+        told(" over ".join(piece))
+
+
+@contextlib.contextmanager
+def _pool(executor: Executor | None, threads: int) -> Iterator[Executor]:
+    """Open threads where there is no executor."""
+    if executor is not None:
+        yield executor
+        return
+    with ThreadPoolExecutor(max_workers=max(1, threads)) as pool:
+        yield pool
+
+
+def _word_or_target(given: Any, logged: Logged) -> str | Target:
+    """Return a policy as a word where it is one; refuse what does not fit the log."""
+    target = target_of(given, logged)
+    return given if isinstance(given, str) else target
 
 
 def _named(policies: Mapping[str, Any] | Sequence[str], against: str | None) -> dict[str, Any]:
@@ -209,52 +175,7 @@ def _checkpoints(given: int | Sequence[int], rows: int) -> Ints:
     return at if at[-1] == rows else np.append(at, rows)
 
 
-def _kind(interval: Interval, changes: bool) -> Interval:
-    """Return the interval that suits a contrast."""
-    return AVERAGE if changes and interval.startswith("betting") else interval
-
-
-def _fit_for(logged: Logged, fit: Regression | None) -> Regression | None:
-    """Return the predictions that intervals may use: none without whole rows of probabilities."""
-    return None if logged.probabilities is None else fit
-
-
-def _evaluated(
-    logged: Logged,
-    name: str,
-    target: Target,
-    found: Mapping[str, Estimate],
-    band: Band,
-    *,
-    fell_back: bool,
-) -> Evaluated:
-    """Return all there is to say of one policy; ``fell_back``: to an interval that allows for change."""
-    notes = [CHANGING] if fell_back else []
-    if band.contradicted:
-        notes.append("no value is left in its interval: it changes with time; interval='bernstein' is for that")
-    return Evaluated(
-        name=name,
-        about=target.about,
-        estimates=found,
-        band=band,
-        diagnostics=diagnostics_of(logged, target),
-        table=_mean_table(logged, target),
-        notes=tuple(notes),
-    )
-
-
-def _mean_table(logged: Logged, target: Target) -> Floats:
-    """Return what a target does in each context, averaged over the rows where that changes."""
-    if target.table is not None:
-        return target.table
-    assert target.by_row is not None
-    S, K = logged.problem.n_contexts, logged.problem.n_arms
-    counts = np.bincount(logged.context, minlength=S)
-    sums = np.stack([np.bincount(logged.context, weights=target.by_row[:, a], minlength=S) for a in range(K)], axis=1)
-    return np.asarray(sums / np.maximum(counts, 1)[:, None])
-
-
-def _notes(logged: Logged, fit: Regression | None) -> tuple[str, ...]:
+def _notes(work: Work) -> tuple[str, ...]:
     """Return what holds for all policies."""
     bare = "the log has propensities only, not whole rows of probabilities: intervals are those of ips, support unknown"
-    return (*((bare,) if logged.probabilities is None and fit is not None else ()), MEANING)
+    return (*((bare,) if work.logged.probabilities is None and work.regression is not None else ()), MEANING)

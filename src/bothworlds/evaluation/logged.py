@@ -1,18 +1,18 @@
 """A log as columns: all that evaluation looks at, whatever the format of the file it comes from."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
 
+from bothworlds.evaluation.columns import Columns, Missing, answered, columns_of, from_files, in_files, in_memory
 from bothworlds.kernels.arrays import Bools, Floats, Ints
-from bothworlds.logs import Log, Row, joined
+from bothworlds.logs import Log, Row, read_jsonl
 from bothworlds.problem import Problem
 
 CLOSE = 1e-6  # how far probabilities of a row may be from 1, and a propensity from its place in the row
-Missing = float | Literal["refuse", "drop"]
 Holdouts = Literal["all", "only", "none"]
 
 
@@ -35,6 +35,8 @@ class Logged:
         propensity is known. Doubly robust intervals, support and calibration need it.
     holdout, version
         Whether the row was decided apart from the policy, and after how many rewards.
+    folder
+        Where the columns are, if they are in files.
 
     >>> problem = Problem(features=[[[1, 0], [0, 1]]], probabilities=[1], arms=["a", "b"], reward_range=(0, 1))
     >>> Logged.from_columns(problem, context=["0", "0"], arm=["a", "b"], reward=[1, 0], propensity=[0.5, 0.5])
@@ -49,6 +51,7 @@ class Logged:
     probabilities: Floats | None = None
     holdout: Bools
     version: Ints
+    folder: Path | None = None
 
     def __post_init__(self) -> None:
         _check_lengths(self)
@@ -88,65 +91,62 @@ class Logged:
         """
         contexts, arms = _contexts(problem, context), _arms(problem, arm)
         n = len(contexts)
-        rewards = np.array([np.nan if r is None else r for r in _listed(reward)], dtype=np.float64)
         rows = None if probabilities is None else np.asarray(probabilities, dtype=np.float64)
         if propensity is None:
             if rows is None:
                 raise ValueError("give propensity=, or probabilities= with the whole row for every decision")
             propensity = rows[np.arange(n), arms]
-        columns: dict[str, Any] = {
+        columns: Columns = {
             "context": contexts,
             "arm": arms,
             "propensity": np.asarray(propensity, dtype=np.float64),
+            "reward": np.array([np.nan if r is None else r for r in _listed(reward)], dtype=np.float64),
+            "probabilities": rows,
             "holdout": np.zeros(n, dtype=bool) if holdout is None else np.asarray(holdout, dtype=bool),
             "version": np.zeros(n, dtype=np.int64) if version is None else np.asarray(version, dtype=np.int64),
         }
-        known = ~np.isnan(rewards)
-        if not known.all() and missing == "refuse":
-            raise ValueError(
-                f"{int((~known).sum())} of {n} rows have no reward; say what that means: missing=0 where silence is a "
-                "reward of 0, missing='drop' to leave them out"
-            )
-        if missing == "drop":
-            columns = {name: column[known] for name, column in columns.items()}
-            rewards, rows = rewards[known], None if rows is None else rows[known]
-        elif missing != "refuse":
-            rewards = np.where(known, rewards, float(missing))
-        return cls(problem=problem, reward=rewards, probabilities=rows, **columns)
+        (found,) = answered([columns], missing)
+        return cls(problem=problem, **found)
 
     @classmethod
-    def from_rows(cls, rows: Iterable[Row], problem: Problem, *, missing: Missing = "refuse") -> Self:
-        """Make it from rows of a log, as `bothworlds.logs.read` and `joined` give them.
+    def from_rows(
+        cls,
+        rows: Iterable[Row],
+        problem: Problem,
+        *,
+        missing: Missing = "refuse",
+        folder: str | Path | None = None,
+    ) -> Self:
+        """Make it from rows of a log in their order, as `bothworlds.logs.read` and `joined` give them.
 
-        Where a row has no whole vector of probabilities, propensities are all that is known.
+        Where a row has no whole vector of probabilities, propensities are all that is known. ``rows`` may be any
+        iterator: some rows are in memory at a time. With ``folder`` the columns are, too: they are written to files
+        there and read where they are looked at (`from_folder` finds them again), so that memory does not grow with
+        the number of rows.
         """
-        found = list(rows)
-        place = {name: a for a, name in enumerate(problem.arms)}
-        table = np.zeros((len(found), problem.n_arms))
-        for i, row in enumerate(found):
-            if row.context is None:
-                raise ValueError(f"row {row.id!r} has features and no context; evaluation needs listed contexts")
-            unknown = [name for name in (*row.offered, row.arm) if name not in place]
-            if unknown:
-                raise ValueError(f"row {row.id!r}: unknown arm {unknown[0]!r}; the arms are {', '.join(place)}")
-            if row.probabilities:
-                table[i, [place[name] for name in row.offered]] = row.probabilities
-        return cls.from_columns(
-            problem,
-            context=np.array([problem.context_index(row.context) for row in found], dtype=np.int64),
-            arm=np.array([place[row.arm] for row in found], dtype=np.int64),
-            reward=[row.reward for row in found],
-            propensity=[row.propensity for row in found],
-            probabilities=table if all(row.probabilities for row in found) else None,
-            holdout=[row.holdout for row in found],
-            version=[row.version for row in found],
-            missing=missing,
-        )
+        parts = answered(columns_of(rows, problem), missing)
+        if folder is None:
+            return cls(problem=problem, **in_memory(parts, problem))
+        in_files(parts, problem, Path(folder))
+        return cls.from_folder(folder, problem)
 
     @classmethod
-    def from_log(cls, log: Log, problem: Problem, *, missing: Missing = "refuse") -> Self:
+    def from_folder(cls, folder: str | Path, problem: Problem) -> Self:
+        """Make it from the files that `from_rows` has left in a folder."""
+        return cls(problem=problem, folder=Path(folder), **from_files(Path(folder), problem))
+
+    @classmethod
+    def from_log(
+        cls, log: Log, problem: Problem, *, missing: Missing = "refuse", folder: str | Path | None = None
+    ) -> Self:
         """Make it from a log: every decision once, with its first reward."""
-        return cls.from_rows(joined(record for record, _ in log.read()), problem, missing=missing)
+        return cls.from_rows(decisions(log), problem, missing=missing, folder=folder)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Go to another process: by the name of the folder where there is one."""
+        if self.folder is not None:
+            return type(self).from_folder, (self.folder, self.problem)
+        return super().__reduce__()  # type: ignore[return-value]
 
     @property
     def rows(self) -> int:
@@ -158,11 +158,10 @@ class Logged:
         """(lowest, highest) reward: the problem's, or (-1, 1)."""
         return self.problem.reward_range or (-1.0, 1.0)
 
-    @cached_property
-    def scaled(self) -> Floats:
-        """Rewards scaled to [0, 1]."""
+    def scaled(self, where: slice) -> Floats:
+        """Return the rewards of some rows, scaled to [0, 1]."""
         low, high = self.reward_range
-        return (self.reward - low) / (high - low)
+        return (self.reward[where] - low) / (high - low)
 
     def part(self, where: Any) -> Self:
         """Return some of the rows: a slice, or a column of truth values."""
@@ -180,6 +179,11 @@ class Logged:
     def __repr__(self) -> str:
         what = "propensities only" if self.probabilities is None else "whole rows of probabilities"
         return f"Logged({self.rows:,} rows, {self.problem.n_contexts} contexts, {self.problem.n_arms} arms, {what})"
+
+
+def decisions(log: Log) -> Iterator[Row]:
+    """Yield every decision of a log once, with its first reward, in the order decided."""
+    return read_jsonl(log.path, rewards="first", strict=False) if log.path.exists() else iter(())
 
 
 def _listed(values: Any) -> Any:
@@ -219,31 +223,51 @@ def _check_lengths(log: Logged) -> None:
 def _check_values(log: Logged) -> None:
     """Refuse indices, propensities and rewards that cannot be."""
     low, high = log.reward_range
-    for name, good, what in (
-        ("context", (log.context >= 0) & (log.context < log.problem.n_contexts), "is no context of the problem"),
-        ("arm", (log.arm >= 0) & (log.arm < log.problem.n_arms), "is no arm of the problem"),
-        ("propensity", (log.propensity > 0.0) & (log.propensity <= 1.0 + CLOSE), "is not in (0, 1]"),
-        ("reward", (log.reward >= low) & (log.reward <= high), f"is not in [{low:g}, {high:g}], the range of rewards"),
-    ):
-        if not good.all():
-            i = int(np.flatnonzero(~good)[0])
-            raise ValueError(f"row {i}: {name} {getattr(log, name)[i]!r} {what}; {int((~good).sum())} such rows")
+    limits = {
+        "context": (0, log.problem.n_contexts - 1, "is no context of the problem"),
+        "arm": (0, log.problem.n_arms - 1, "is no arm of the problem"),
+        "propensity": (np.nextafter(0.0, 1.0), 1.0 + CLOSE, "is not in (0, 1]"),
+        "reward": (low, high, f"is not in [{low:g}, {high:g}], the range of rewards"),
+    }
+    for name, (least, most, what) in limits.items():
+        _check_column(getattr(log, name), name, least, most, what)
+
+
+def _check_column(column: Any, name: str, least: float, most: float, what: str) -> None:
+    def wrong(part: slice) -> Bools:
+        return np.asarray(~((column[part] >= least) & (column[part] <= most)))
+
+    _refuse(len(column), wrong, lambda i: f"{name} {column[i]!r} {what}")
 
 
 def _check_probabilities(log: Logged) -> None:
     """Refuse rows of probabilities that are none, or have another place for the propensity."""
     table = log.probabilities
     assert table is not None
-    wrong = ~((table >= 0.0).all(axis=1) & (np.abs(table.sum(axis=1) - 1.0) <= CLOSE))
-    if wrong.any():
-        i = int(np.flatnonzero(wrong)[0])
-        raise ValueError(
-            f"row {i}: probabilities {table[i].tolist()} are no distribution; {int(wrong.sum())} such rows"
-        )
-    other = np.abs(table[np.arange(len(table)), log.arm] - log.propensity) > CLOSE * log.propensity
-    if other.any():
-        i = int(np.flatnonzero(other)[0])
-        raise ValueError(
-            f"row {i}: propensity {log.propensity[i]!r} is not the probability {table[i, log.arm[i]]!r} of the arm "
-            f"chosen; {int(other.sum())} such rows"
-        )
+
+    def wrong(part: slice) -> Bools:
+        return np.asarray(~((table[part] >= 0.0).all(axis=1) & (np.abs(table[part].sum(axis=1) - 1.0) <= CLOSE)))
+
+    def other(part: slice) -> Bools:
+        own, p = np.take_along_axis(table[part], log.arm[part, None], axis=1)[:, 0], log.propensity[part]
+        return np.asarray(np.abs(own - p) > CLOSE * p)
+
+    _refuse(log.rows, wrong, lambda i: f"probabilities {table[i].tolist()} are no distribution")
+    _refuse(
+        log.rows,
+        other,
+        lambda i: f"propensity {log.propensity[i]!r} is not the probability {table[i, log.arm[i]]!r} of the arm chosen",
+    )
+
+
+def _refuse(rows: int, wrong: Callable[[slice], Bools], said: Callable[[int], str]) -> None:
+    """Refuse a log some rows of which are wrong: say what is with the first, and how many there are."""
+    found = [part.start + np.flatnonzero(wrong(part)) for part in pieces(rows)]
+    if count := sum(map(len, found)):
+        first = int(next(places[0] for places in found if len(places)))
+        raise ValueError(f"row {first}: {said(first)}; {count} such rows")
+
+
+def pieces(stop: int, size: int = 1 << 15, *, start: int = 0) -> list[slice]:
+    """Return the rows from one to another cut into pieces that fit into fast memory."""
+    return [slice(begin, min(begin + size, stop)) for begin in range(start, stop, size)]

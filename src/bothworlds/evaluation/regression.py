@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bothworlds.evaluation.logged import Logged
+from bothworlds.evaluation.logged import Logged, pieces
 from bothworlds.kernels.arrays import Floats, Ints
 
 FIRST, GROWTH = 20, 1.25
@@ -30,14 +30,25 @@ class Regression:
 
     def rows(self, logged: Logged, where: slice) -> Floats:
         """Return the predictions for all arms in some rows, shape (arms, rows)."""
+        parts = [np.take(table.T, logged.context[part], axis=1) for table, part in self._blocks(logged, where)]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+
+    def chosen(self, logged: Logged, where: slice) -> Floats:
+        """Return the predictions for the arms logged in some rows, shape (rows,)."""
+        blocks_here = self._blocks(logged, where)
+        return np.concatenate([table[logged.context[part], logged.arm[part]] for table, part in blocks_here])
+
+    def under(self, q: Floats, logged: Logged, where: slice) -> Floats:
+        """Return sum_a q(a | x) r^(a) in some rows, shape (rows,), for one table q (contexts, arms)."""
+        blocks_here = self._blocks(logged, where)
+        return np.concatenate([(q * table).sum(axis=1)[logged.context[part]] for table, part in blocks_here])
+
+    def _blocks(self, logged: Logged, where: slice) -> list[tuple[Floats, slice]]:
+        """Return the tables that hold in some rows, each with its rows."""
         start, stop, _ = where.indices(logged.rows)
         first, last = (int(b) for b in np.searchsorted(self.starts, [start, max(start, stop - 1)], side="right") - 1)
         cuts = [start, *self.starts[first + 1 : last + 1].tolist(), stop]
-        parts = [
-            np.take(self.tables[first + i].T, logged.context[begin:end], axis=1)
-            for i, (begin, end) in enumerate(itertools.pairwise(cuts))
-        ]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+        return [(self.tables[first + i], slice(*ends)) for i, ends in enumerate(itertools.pairwise(cuts))]
 
     @property
     def fitted_from(self) -> int:
@@ -56,14 +67,14 @@ def ridge(logged: Logged, *, penalty: float = 1.0) -> Regression:
     S, K, d = logged.problem.features.shape
     phi = logged.problem.features.reshape(S * K, d)
     small = penalty * max(float((phi**2).sum(axis=1).mean()) / d, 1e-12)
-    cell, y = logged.context * K + logged.arm, logged.scaled - NOT_KNOWN
     starts = blocks(logged.rows)
     tables = np.full((len(starts), S, K), NOT_KNOWN)
     counts, sums = np.zeros(S * K), np.zeros(S * K)
     for b in range(1, len(starts)):
-        new = slice(int(starts[b - 1]), int(starts[b]))
-        counts += np.bincount(cell[new], minlength=S * K)
-        sums += np.bincount(cell[new], weights=y[new], minlength=S * K)
+        for new in pieces(int(starts[b]), start=int(starts[b - 1])):
+            cell, y = logged.context[new] * K + logged.arm[new], logged.scaled(new) - NOT_KNOWN
+            counts += np.bincount(cell, minlength=S * K)
+            sums += np.bincount(cell, weights=y, minlength=S * K)
         theta = np.linalg.solve((phi * counts[:, None]).T @ phi + small * np.eye(d), phi.T @ sums)
         tables[b] = np.clip(NOT_KNOWN + phi @ theta, 0.0, 1.0).reshape(S, K)
     return Regression(starts=starts, tables=tables)

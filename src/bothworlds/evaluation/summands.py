@@ -42,6 +42,25 @@ class Contrast:
         q = q if self.against is None else q - self.against.rows(logged, where)
         return q if self.sign > 0.0 else -q
 
+    def chosen(self, logged: Logged, where: slice) -> Floats:
+        """Return q of the arm logged in some rows, shape (rows,)."""
+        q = self.of.chosen(logged, where)
+        q = q if self.against is None else q - self.against.chosen(logged, where)
+        return q if self.sign > 0.0 else -q
+
+    def predicted(self, logged: Logged, regression: Regression, where: slice) -> Floats:
+        """Return sum_a q(a) r^(a) in some rows, shape (rows,)."""
+        q = self.table
+        if q is not None:
+            return regression.under(q, logged, where)
+        return np.asarray((self.rows(logged, where) * regression.rows(logged, where)).sum(axis=0))
+
+    @property
+    def table(self) -> Floats | None:
+        """The table (contexts, arms) of q, None where it changes."""
+        of, off = self.of.table, np.zeros(1) if self.against is None else self.against.table
+        return None if of is None or off is None else np.asarray(self.sign * (of - off))
+
     def negative(self) -> Self:
         """Return the contrast with the other sign."""
         return replace(self, sign=-self.sign)
@@ -49,21 +68,17 @@ class Contrast:
     @property
     def changes(self) -> bool:
         """Whether q is not the same in all rows."""
-        return self.of.changes or (self.against is not None and self.against.changes)
+        return self.table is None
 
     @property
     def reach(self) -> tuple[float, float]:
         """(b, a): the value lies in [-b, a], known before any row."""
         if self.against is None:
-            most = 0.0, 1.0
-        elif self.changes:
-            most = 1.0, 1.0
-        else:
-            assert self.of.table is not None
-            assert self.against.table is not None
-            off = self.of.table - self.against.table
-            most = float(np.maximum(-off, 0.0).sum(axis=1).max()), float(np.maximum(off, 0.0).sum(axis=1).max())
-        return most if self.sign > 0.0 else most[::-1]
+            return (0.0, 1.0) if self.sign > 0.0 else (1.0, 0.0)
+        q = self.table
+        if q is None:
+            return 1.0, 1.0
+        return float(np.maximum(-q, 0.0).sum(axis=1).max()), float(np.maximum(q, 0.0).sum(axis=1).max())
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,11 +89,10 @@ class Rows:
     no predictions, or no whole rows of probabilities, k = 0 and nothing is left to be cut.
     """
 
-    arm: Ints
-    propensity: Floats
-    y: Floats
+    drawn: "Drawn"
     h: Floats | None
     q: Floats
+    least: Floats | None  # q^-, None where q is nowhere negative
     predicted: Floats | None  # q r^
     need: Floats
     whole: Floats  # X without a cut; with k = 0 where there is no other
@@ -87,58 +101,75 @@ class Rows:
         """Return X with r~ cut at k, a number for each of the rows asked for."""
         assert self.predicted is not None
         assert self.h is not None
-        q, parts, least = (np.take(one, where, axis=1) for one in (self.q, self.predicted, self.h))
-        least *= k
-        least += np.minimum(q, 0.0)
-        np.minimum(parts, least, out=parts)
-        return _summand(q, parts, self.arm[where], self.propensity[where], self.y[where])
+        parts, most = np.take(self.predicted, where, axis=1), np.take(self.h, where, axis=1)
+        most *= k
+        if self.least is not None:
+            most += np.take(self.least, where, axis=1)
+        np.minimum(parts, most, out=parts)
+        return self.drawn.some(where).summand(parts)
 
     def negative(self) -> "Rows":
         """Return what the negative of the contrast makes of the same rows."""
-        return _rows(
-            self.arm, self.propensity, self.y, self.h, -self.q, None if self.predicted is None else -self.predicted
-        )
+        return _rows(self.drawn.negative(), self.h, -self.q, None if self.predicted is None else -self.predicted)
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """The arms that were drawn, with their propensities, rewards, and q; shape (rows,)."""
+
+    arm: Ints
+    propensity: Floats
+    y: Floats
+    q: Floats
+
+    def some(self, where: Ints) -> "Drawn":
+        """Return some of them."""
+        return Drawn(self.arm[where], self.propensity[where], self.y[where], self.q[where])
+
+    def negative(self) -> "Drawn":
+        """Return them for the negative of the contrast."""
+        return replace(self, q=-self.q)
+
+    def summand(self, parts: Floats) -> Floats:
+        """Return X from q r~ of all arms, shape (arms, rows)."""
+        n = len(self.arm)
+        own = parts.ravel()[self.arm * n + np.arange(n)]
+        return np.asarray(parts.sum(axis=0) + (self.q * self.y - own) / self.propensity)
 
 
 def rows_of(logged: Logged, contrast: Contrast, regression: Regression | None, where: slice) -> Rows:
     """Return what a contrast makes of some rows."""
-    q = contrast.rows(logged, where)
+    q, arm = contrast.rows(logged, where), logged.arm[where]
     h = None if regression is None or logged.probabilities is None else logged.probabilities[where].T.copy()
     predicted = None if regression is None or h is None else q * regression.rows(logged, where)
-    return _rows(logged.arm[where], logged.propensity[where], logged.scaled[where], h, q, predicted)
+    drawn = Drawn(arm, logged.propensity[where], logged.scaled(where), q[arm, np.arange(len(arm))])
+    return _rows(drawn, h, q, predicted)
 
 
-def _rows(arm: Ints, propensity: Floats, y: Floats, h: Floats | None, q: Floats, predicted: Floats | None) -> Rows:
+def _rows(drawn: Drawn, h: Floats | None, q: Floats, predicted: Floats | None) -> Rows:
     """Return rows with X, and with the k that X needs."""
-    least = np.minimum(q, 0.0)
+    least = np.minimum(q, 0.0) if q.min() < 0.0 else None
     if predicted is None or h is None:
-        whole = _summand(q, least, arm, propensity, y)
-        return Rows(arm, propensity, y, None, q, None, np.zeros(len(arm)), whole)
+        whole = drawn.summand(np.zeros_like(q) if least is None else least)
+        return Rows(drawn, None, q, least, None, np.zeros(len(drawn.arm)), whole)
     with np.errstate(divide="ignore", invalid="ignore"):
-        need = np.fmax.reduce((predicted - least) / h, axis=0)  # 0/0, an arm that neither plays, does not count
-    return Rows(arm, propensity, y, h, q, predicted, need, _summand(q, predicted, arm, propensity, y))
+        above = (predicted if least is None else predicted - least) / h
+    need = np.fmax.reduce(above, axis=0)  # 0/0, an arm that neither plays, does not count
+    return Rows(drawn, h, q, least, predicted, need, drawn.summand(predicted))
 
 
-def _summand(q: Floats, parts: Floats, arm: Ints, propensity: Floats, y: Floats) -> Floats:
-    """Return X from q r~ of all arms."""
-    each = np.arange(len(arm))
-    return np.asarray(parts.sum(axis=0) + (q[arm, each] * y - parts[arm, each]) / propensity)
+def largest_weight(logged: Logged, contrast: Contrast, where: slice) -> float:
+    """Return the largest |q(a_t)|/h(a_t) in some rows."""
+    return float((np.abs(contrast.chosen(logged, where)) / logged.propensity[where]).max())
 
 
-def spread_of(logged: Logged, contrast: Contrast, where: slice) -> tuple[Floats, float]:
-    """Return sum_a q(a)^2/h(a) over arms with support, E[weight^2] given the context, and the largest weight.
+def spread_of(logged: Logged, contrast: Contrast, where: slice) -> Floats:
+    """Return sum_a q(a)^2/h(a) over arms with support in some rows, which is E[weight^2] given the context.
 
     Where only propensities are known it is the square of the weight itself.
     """
-    q, arm = contrast.rows(logged, where), logged.arm[where]
-    weight = np.abs(q[arm, np.arange(len(arm))]) / logged.propensity[where]
     if logged.probabilities is None:
-        return weight**2, float(weight.max())
-    h = logged.probabilities[where].T
-    squares = np.divide(q * q, h, out=np.zeros_like(q), where=h > 0.0)
-    return np.asarray(squares.sum(axis=0)), float(weight.max())
-
-
-def pieces(rows: int, size: int = 1 << 15) -> list[slice]:
-    """Return the rows cut into pieces that fit into fast memory."""
-    return [slice(start, min(start + size, rows)) for start in range(0, rows, size)]
+        return np.asarray((contrast.chosen(logged, where) / logged.propensity[where]) ** 2)
+    q, h = contrast.rows(logged, where), logged.probabilities[where].T
+    q *= q
+    return np.asarray(np.divide(q, h, out=np.zeros_like(q), where=h > 0.0).sum(axis=0))

@@ -47,6 +47,13 @@ class Target:
         assert self.by_row is not None
         return self.by_row[where].T.copy()
 
+    def chosen(self, logged: Logged, where: slice) -> Floats:
+        """Return its probability of the arm logged in some rows, shape (rows,)."""
+        if self.table is not None:
+            return self.table[logged.context[where], logged.arm[where]]
+        assert self.by_row is not None
+        return np.take_along_axis(self.by_row[where], logged.arm[where, None], axis=1)[:, 0]
+
 
 def target_of(given: Given, logged: Logged) -> Target:
     """Return what was meant as a target that fits the log.

@@ -1,0 +1,112 @@
+"""The log that `bothworlds evaluate` is given, as columns in files beside the page until that is written."""
+
+import contextlib
+import json
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from bothworlds.cli.common import talk
+from bothworlds.evaluation import Logged
+from bothworlds.evaluation.columns import WRITTEN
+from bothworlds.evaluation.logged import decisions
+from bothworlds.logs import Log, Row, read
+from bothworlds.problem import Problem
+from bothworlds.problem.storage import write_bytes
+
+FIELDS = ("arm", "context", "reward", "propensity", "id", "time", "version", "holdout", "policy")
+SOURCE = "source.json"
+SHOWN = 1000  # rows between two moves of the bar
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """A file and how to read it."""
+
+    path: Path
+    columns: tuple[str, ...]
+    missing: str | None
+    holdout: str
+
+    def logged(self, problem: Problem, folder: Path, *, quiet: bool) -> Logged:
+        """Return its columns, in files of a folder; if they are there, of the same file read alike, it is not read."""
+        now = {**self._identity(), "problem": problem.fingerprint}
+        if (folder / WRITTEN).exists() and json.loads((folder / SOURCE).read_text(encoding="utf-8")) == now:
+            talk(f"goes on from {folder}")
+            return Logged.from_folder(folder, problem)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / WRITTEN).unlink(missing_ok=True)
+        write_bytes(folder / SOURCE, json.dumps(now).encode())
+        try:
+            return self._read(problem, folder, quiet=quiet)
+        except BaseException:  # half a log is of no use
+            shutil.rmtree(folder)
+            with contextlib.suppress(OSError):
+                folder.parent.rmdir()
+            raise
+
+    def _read(self, problem: Problem, folder: Path, *, quiet: bool) -> Logged:
+        bar = click.progressbar(
+            self._rows(problem), label="reading", file=sys.stderr, hidden=quiet, show_pos=True, update_min_steps=SHOWN
+        )
+        with bar as rows:
+            return Logged.from_rows(rows, problem, missing=_missing(self.missing), folder=folder)
+
+    def _identity(self) -> dict[str, Any]:
+        """Return what tells whether it is the same file, read in the same way."""
+        found = self.path.stat()
+        how = {"columns": list(self.columns), "missing": self.missing, "holdout": self.holdout}
+        return {**how, "size": found.st_size, "changed": found.st_mtime_ns}
+
+    def _rows(self, problem: Problem) -> Iterator[Row]:
+        """Yield the rows that count."""
+        if self.path.suffix in (".csv", ".parquet", ".dsjson"):
+            rows = read(self.path, reward_range=problem.reward_range, **_columns(self.columns))
+        elif self.columns:
+            raise click.UsageError(f"--column is for tables, .csv and .parquet; the columns of {self.path} have names")
+        else:
+            rows = decisions(Log(self.path))
+        return (row for row in rows if self.holdout == "all" or row.holdout == (self.holdout == "only"))
+
+
+def _columns(given: tuple[str, ...]) -> dict[str, Any]:
+    """Return which column is what: several of a context stand together, and so do the probabilities of arms."""
+    found: dict[str, Any] = {}
+    for text in given:
+        field, equals, name = text.partition("=")
+        kind, colon, arm = field.partition(":")
+        if not equals or (kind not in FIELDS and kind != "probability") or bool(colon) != (kind == "probability"):
+            raise click.UsageError(
+                f"--column {text!r}: it is FIELD=NAME, FIELD one of {', '.join(FIELDS)} or probability:ARM"
+            )
+        if kind == "probability":
+            found.setdefault("probabilities", {})[arm] = name
+        elif kind == "context":
+            found["context"] = [*found.get("context", []), name]
+        elif kind in found:
+            raise click.UsageError(f"--column {kind} is given twice")
+        else:
+            found[kind] = _number_or_name(name) if kind == "propensity" else name
+    return found
+
+
+def _number_or_name(text: str) -> str | float:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _missing(given: str | None) -> Any:
+    """Return what a missing reward means."""
+    if given in (None, "drop"):
+        return given or "refuse"
+    try:
+        return float(given or "")
+    except ValueError:
+        raise click.UsageError(f"--missing is a number or 'drop'; got {given!r}") from None
