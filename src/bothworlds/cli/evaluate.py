@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from bothworlds.cli.common import answer, json_option, quiet_option, reading, talk, working
-from bothworlds.cli.evaluated_log import Source
+from bothworlds.cli.evaluated_log import STORE, Source
 from bothworlds.evaluation import INTERVALS
 from bothworlds.evaluation import evaluate as evaluate_log
 from bothworlds.loading import load, load_plan
@@ -31,6 +31,7 @@ from bothworlds.simulation import cluster
     help="uniform, logging, 'always ARM', or a name and the .npz file of a plan or policy; may be given again.",
 )
 @click.option("--against", metavar="NAME", help="Compare all others with this policy.")
+@click.option("--experiment", help="Which one, in the store of a service [the only one].")
 @click.option("--problem", type=click.Path(path_type=Path), help="Problem file [that of the first plan or policy].")
 @click.option("--promote", metavar="NAME", help="Say whether NAME is better than --against by more than --by.")
 @click.option("--by", type=float, default=0.0, show_default=True, help="By how much it must be better.")
@@ -72,14 +73,16 @@ def evaluate(
     holdout: str,
     output: Path,
     engine: str | None,
+    experiment: str | None,
     quiet: bool,
     as_json: bool,
     **options: Any,
 ) -> None:
     r"""Estimate what policies would have earned on LOG, with intervals that hold at any time; end in a table and page.
 
-    LOG is a file of JSON lines (.jsonl) or Parquet as `bothworlds.logs` writes it, dsjson, or a table (.csv, .parquet)
-    whose columns --column names. A value is an average over the decisions in the log, no forecast.
+    LOG is a file of JSON lines (.jsonl) or Parquet as `bothworlds.logs` writes it, dsjson, a table (.csv, .parquet)
+    whose columns --column names, or the store of a service (.sqlite), of which decisions since the
+    problem was last changed count. A value is an average over the decisions in the log, no forecast.
 
     Until the page is there, its folder has the log as columns and all that is finished (PAGE.state): the same command,
     started again after it was stopped, goes on and finds the same figures, bit for bit. What was stopped while it read
@@ -91,6 +94,7 @@ def evaluate(
       bothworlds evaluate log.jsonl --policy new=plan.npz --against logging --promote new --by 0.01 --json
       bothworlds evaluate log.jsonl --problem ads.json --policy "always red" --missing 0 --interval bernstein
       bothworlds evaluate log.parquet --policy new=plan.npz --policy uniform --against logging --engine dask
+      bothworlds evaluate ads.sqlite --policy uniform --policy "always red" --against logging
       bothworlds evaluate clicks.csv --problem ads.json --policy "always red" --against uniform \
           --column context=device --column arm=banner --column reward=click --column propensity=p
     """
@@ -98,13 +102,15 @@ def evaluate(
         raise click.UsageError("--promote needs --against: better than whom?")
     with reading():
         targets, own = _targets(policies)
+        source = Source(path=log, columns=columns, missing=missing, holdout=holdout, experiment=experiment)
         known = Problem.load(problem) if problem is not None else own
+        if known is None and log.suffix == STORE:
+            known = source.stored()[0]
         if known is None:
             raise click.UsageError("which contexts and arms? --problem FILE, or a policy with a file")
         if not log.is_file():
             raise ValueError(f"{log}: there is no such file")
     state = output.with_name(f"{output.name}.state").absolute()
-    source = Source(path=log, columns=columns, missing=missing, holdout=holdout)
     with working(lambda: f"interrupted; what is done is in {state}, the same command goes on"):
         logged = source.logged(known, state / "columns", quiet=quiet)
         with cluster.engine(engine) as executor, _bar(targets, against, quiet) as bar:

@@ -22,6 +22,7 @@ from bothworlds.problem.storage import write_bytes
 FIELDS = ("arm", "context", "reward", "propensity", "id", "time", "version", "holdout", "policy")
 SOURCE = "source.json"
 SHOWN = 1000  # rows between two moves of the bar
+STORE = ".sqlite"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +33,7 @@ class Source:
     columns: tuple[str, ...]
     missing: str | None
     holdout: str
+    experiment: str | None = None
 
     def logged(self, problem: Problem, folder: Path, *, quiet: bool) -> Logged:
         """Return its columns, in files of a folder; if they are there, of the same file read alike, it is not read."""
@@ -61,7 +63,14 @@ class Source:
         """Return what tells whether it is the same file, read in the same way."""
         found = self.path.stat()
         how = {"columns": list(self.columns), "missing": self.missing, "holdout": self.holdout}
+        how |= {"experiment": self.experiment}
         return {**how, "size": found.st_size, "changed": found.st_mtime_ns}
+
+    def stored(self) -> tuple[Problem, Iterator[Row]]:
+        """Return the problem in the store of a service, and what was decided since it was last changed."""
+        from bothworlds.service.exporting import exported
+
+        return exported(self.path, self.experiment, of_now=True)
 
     def _rows(self, problem: Problem) -> Iterator[Row]:
         """Yield the rows that count."""
@@ -69,6 +78,8 @@ class Source:
             rows = read(self.path, reward_range=problem.reward_range, **_columns(self.columns))
         elif self.columns:
             raise click.UsageError(f"--column is for tables, .csv and .parquet; the columns of {self.path} have names")
+        elif self.path.suffix == STORE:
+            rows = self.stored()[1]
         else:
             rows = decisions(Log(self.path))
         return (row for row in rows if self.holdout == "all" or row.holdout == (self.holdout == "only"))

@@ -35,6 +35,11 @@ class Epochs:
         """The problem of now."""
         return self._problems[-1]
 
+    @property
+    def began(self) -> int:
+        """The first version of the problem of now."""
+        return self._began[-1]
+
     def offered(self, version: int, context: str) -> tuple[tuple[str, ...], list[int]]:
         """Return names and places of the arms that were offered."""
         place = bisect_right(self._began, version) - 1
@@ -82,9 +87,13 @@ def number_in(store: Store, name: str | None, path: Path) -> int:
     return known[name]
 
 
-def exported(path: str | Path, name: str | None = None) -> tuple[Problem, Iterator[Row]]:
-    """Return the problem of an experiment as it is now, and its rows, from the file of a store."""
+def exported(path: str | Path, name: str | None = None, *, of_now: bool = False) -> tuple[Problem, Iterator[Row]]:
+    """Return the problem of an experiment as it is now, and its rows, from the file of a store.
+
+    ``of_now`` leaves out what was decided before the problem was last changed.
+    """
     store = SQLiteStore(path, writes=False)
     number = number_in(store, name, Path(path))
     epochs = Epochs(store, number)
-    return epochs.problem, rows_in(store, number, epochs)
+    rows = rows_in(store, number, epochs)
+    return epochs.problem, (row for row in rows if row.version >= epochs.began) if of_now else rows
