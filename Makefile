@@ -35,9 +35,9 @@ bench: $(SETUP)  ## speed against NumPy, start-up time, designs, the adaptive tu
 	$(BIN)/python benchmarks/click_costs.py
 	$(BIN)/python benchmarks/evaluation.py
 
-docs: $(DOCS)  ## the documentation site, in build/site; nothing in it is fetched from elsewhere
+docs: $(DOCS) build/sample/report.html  ## the documentation site, in build/site; nothing in it is fetched from elsewhere
 	NO_MKDOCS_2_WARNING=1 build/docs-venv/bin/mkdocs build --quiet --clean
-	@echo "build/site/index.html; with search: $(PYTHON) -m http.server --directory build/site"
+	@echo "build/site/index.html"
 
 hold: $(SETUP)  ## does the paper hold? all studies, resumable, and docs/does-the-paper-hold.md
 	$(BIN)/python studies/hold.py
@@ -57,6 +57,9 @@ $(SETUP): requirements-dev.txt pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	touch $@
+
+build/sample/report.html: $(SETUP)
+	$(BIN)/bothworlds compare --output build/sample --force
 
 $(DOCS): pyproject.toml
 	test -x build/docs-venv/bin/python || $(PYTHON) -m venv build/docs-venv

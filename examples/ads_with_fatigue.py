@@ -10,6 +10,7 @@ import numpy as np
 
 import bothworlds as bw
 from bothworlds import environments as en
+from bothworlds.kernels.arrays import Floats
 from bothworlds.simulation.replayed import best_mixture
 
 ROUNDS, REPLICATIONS = 300_000, 20  # small rates need many visits
@@ -21,8 +22,8 @@ def world() -> en.Environment:
     return en.ad_fatigue(click_rates=CLICK_RATES, probabilities=[0.6, 0.4], wear=0.02, memory=200)
 
 
-def main() -> None:
-    """Let learners and fixed plans play, and count clicks."""
+def played() -> bw.Results:
+    """Let learners and fixed plans play."""
     audience = world()
     fresh = np.argmax(CLICK_RATES, axis=1)
     players = {
@@ -33,11 +34,20 @@ def main() -> None:
         "LC-Tsallis-INF, certified": bw.LCTsallisINF(),
         "LC-Tsallis-INF, adaptive": bw.LCTsallisINF(tuning="adaptive"),
     }
-    results = bw.simulate(audience, players, horizon=ROUNDS, replications=REPLICATIONS, rng=7)
+    return bw.simulate(audience, players, horizon=ROUNDS, replications=REPLICATIONS, rng=7)
+
+
+def clicks(results: bw.Results, name: str) -> Floats:
+    """Return the mean clicks of a player up to each checkpoint: a click is loss -1, none is +1."""
+    return np.asarray((results.checkpoints - results[name].expected.mean(axis=0)) / 2.0)
+
+
+def main() -> None:
+    """Count clicks."""
+    results = played()
     print(f"clicks in {ROUNDS:,} rounds, mean of {REPLICATIONS} replications")
-    for name in players:
-        losses = results[name].expected[:, -1]  # a click is loss -1, none is +1
-        print(f"{(ROUNDS - losses.mean()) / 2.0:>10,.0f}  {name}")
+    for name in results.runs:
+        print(f"{clicks(results, name)[-1]:>10,.0f}  {name}")
 
 
 if __name__ == "__main__":

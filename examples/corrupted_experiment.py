@@ -10,6 +10,7 @@ import numpy as np
 
 import bothworlds as bw
 from bothworlds import environments as en
+from bothworlds.kernels.arrays import Floats
 
 ROUNDS, REPLICATIONS, INSTANCES = 20_000, 4, 6
 BUDGETS = (0, 500, 1000, 2000)
@@ -30,13 +31,17 @@ def regrets(budget: float, seed: int) -> list[float]:
     return [float(results[name].regret[-1]) for name in ALGORITHMS]
 
 
+def means(budget: float) -> Floats:
+    """Return the regret of every algorithm, mean over all instances."""
+    return np.asarray(np.mean([regrets(budget, seed) for seed in range(1, INSTANCES + 1)], axis=0))
+
+
 def main() -> None:
     """Print regret against corruption."""
     print(f"regret after {ROUNDS:,} rounds, mean over {INSTANCES} instances with {REPLICATIONS} replications each")
     print(f"{'C':>6}" + "".join(f"{name:>11}" for name in ALGORITHMS))
     for budget in BUDGETS:
-        means = np.mean([regrets(budget, seed) for seed in range(1, INSTANCES + 1)], axis=0)
-        print(f"{budget:>6,}" + "".join(f"{mean:>11,.0f}" for mean in means))
+        print(f"{budget:>6,}" + "".join(f"{mean:>11,.0f}" for mean in means(budget)))
 
 
 if __name__ == "__main__":

@@ -16,19 +16,19 @@ BANNERS = ["red", "blue", "green"]
 CLICK_RATES = {"morning": [0.05, 0.20, 0.10], "evening": [0.25, 0.10, 0.05]}
 SHARE_OF_MORNINGS = 0.4
 VISITORS = 20_000
-TUNINGS: tuple[TuningName, ...] = ("paper", "certified", "adaptive")
+TUNINGS: tuple[TuningName, ...] = ("paper", "certified", "matched", "adaptive")
 
 
-def play(policy: bw.Policy, seed: int = 1) -> int:
-    """Show banners to all visitors; return how many clicked."""
+def play(policy: bw.Policy, seed: int = 1) -> list[int]:
+    """Show banners to all visitors; return who clicked, 1 or 0 each."""
     visitors = np.random.default_rng(seed)
-    clicks = 0
+    clicks = []
     for _ in range(VISITORS):
         moment = "morning" if visitors.random() < SHARE_OF_MORNINGS else "evening"
         decision = policy.act(moment)
         click = int(visitors.random() < CLICK_RATES[moment][decision.arm])
         policy.update(decision, reward=click)  # no click is reward=0, not "no update"
-        clicks += click
+        clicks.append(click)
     return clicks
 
 
@@ -39,19 +39,23 @@ def expected(choose: str) -> float:
     return VISITORS * sum(share * of(CLICK_RATES[moment]) for moment, share in shares.items())
 
 
-def main() -> None:
-    """Play the world with every tuning and show what was learnt."""
-    problem = bw.Problem.from_sample(
+def stated() -> bw.Problem:
+    """Return what is known beforehand."""
+    return bw.Problem.from_sample(
         ["morning", "evening"], weights=[SHARE_OF_MORNINGS, 1.0 - SHARE_OF_MORNINGS], arms=BANNERS, reward_range=(0, 1)
     )
+
+
+def main() -> None:
+    """Play the world with every tuning and show what was learnt."""
+    problem = stated()
     print(problem.describe(), end="\n\n")
     print("compiling on the first run takes about 15 seconds ...", flush=True)
     print(f"{VISITORS:,} visitors; banners at random would get about {expected('random'):,.0f} clicks,")
     print(f"always the best banner about {expected('best'):,.0f}\n")
     for tuning in TUNINGS:
         policy = bw.LCTsallisINF(tuning=tuning).start(problem, rng=7)
-        clicks = play(policy)
-        print(f"{tuning}: {clicks:,} clicks; now shown")
+        print(f"{tuning}: {sum(play(policy)):,} clicks; now shown")
         for name in problem.contexts:
             shares = zip(BANNERS, policy.probabilities(name), strict=True)
             print(f"  {name}: " + ", ".join(f"{banner} {share:.1%}" for banner, share in shares))

@@ -32,34 +32,45 @@ def chance(who: tuple[float, float]) -> Floats:
     return np.asarray(features(who) @ np.array([0.5, 0.02, -0.2, -0.2]))
 
 
-def main() -> None:
-    """Learn from an archive of past visitors whom to offer what."""
+def stated() -> bw.SampledProblem:
+    """Return what is known beforehand: an archive of past visitors."""
     past = np.random.default_rng(0)
     archive = [visitor(past) for _ in range(ARCHIVE)]
-    problem = bw.SampledProblem(
+    return bw.SampledProblem(
         lambda rng: archive[rng.integers(len(archive))], features, arms=list(DISCOUNTS), reward_range=(0, 1)
     )
-    print(problem.describe(), end="\n\n")
-    algorithms: dict[str, bw.LCTsallisINF | bw.RealFTRL] = {
+
+
+def learners() -> dict[str, bw.LCTsallisINF | bw.RealFTRL]:
+    """Return who learns."""
+    return {
         "LC-Tsallis-INF": bw.LCTsallisINF(tuning="paper", covariance=bw.Reservoir(size=300)),
         "RealFTRL": bw.RealFTRL(horizon=VISITORS, covariance=bw.Reservoir(size=300)),
     }
-    best = evenly = 0.0
-    sales = dict.fromkeys(algorithms, 0)
+
+
+def play(policy: bw.SampledPolicy) -> Floats:
+    """Serve the same visitors; return for each: sold or not, the chance at random, the best chance."""
+    rng = np.random.default_rng(1)
+    gained = np.empty((VISITORS, 3))
+    for row in gained:
+        who = visitor(rng)
+        decision = policy.act(features=features(who))
+        sale = int(rng.random() < chance(who)[decision.arm])
+        policy.update(decision, reward=sale)
+        row[:] = sale, chance(who).mean(), chance(who).max()
+    return gained
+
+
+def main() -> None:
+    """Learn whom to offer what."""
+    problem = stated()
+    print(problem.describe(), end="\n\n")
+    algorithms = learners()
     for name, algorithm in algorithms.items():
-        policy = algorithm.start(problem, rng=7)
-        rng = np.random.default_rng(1)  # the same visitors for all
-        best = evenly = 0.0
-        for _ in range(VISITORS):
-            who = visitor(rng)
-            decision = policy.act(features=features(who))
-            sale = int(rng.random() < chance(who)[decision.arm])
-            policy.update(decision, reward=sale)
-            sales[name] += sale
-            best += float(chance(who).max())
-            evenly += float(chance(who).mean())
-    for name, count in sales.items():
-        print(f"{name + ':':16}{count:7,} sales")
+        gained = play(algorithm.start(problem, rng=7))
+        print(f"{name + ':':16}{gained[:, 0].sum():7,.0f} sales")
+    _, evenly, best = gained.sum(axis=0)
     print(f"{'at random:':16}{evenly:7,.0f} expected\n{'always the best:':16}{best:7,.0f} expected")
 
 

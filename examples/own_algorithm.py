@@ -79,15 +79,22 @@ class EpsilonGreedy(bw.Algorithm):
         return k.Machine(text=TEXT, known=known, options=Options(self.epsilon))
 
 
-def main() -> None:
-    """Check the algorithm, then compare it in a calm and in a hostile world."""
-    for sentence in bw.check_algorithm(EpsilonGreedy()) or ["the algorithm conforms"]:
-        print(sentence)
+def played() -> list[bw.Results]:
+    """Compare it in a calm and in a hostile world."""
     instance = en.random_instance(contexts=5, arms=4, dimension=4, gap=0.2, seed=7)
     hostile = en.adaptive_adversary(instance.problem, en.opposite(instance.theta))
     algorithms = {"epsilon-greedy": EpsilonGreedy(), "adaptive": bw.LCTsallisINF(tuning="adaptive")}
-    for world in (en.stochastic(instance), hostile):
-        results = bw.simulate(world, algorithms, horizon=ROUNDS, replications=REPLICATIONS, rng=7)
+    return [
+        bw.simulate(world, algorithms, horizon=ROUNDS, replications=REPLICATIONS, rng=7)
+        for world in (en.stochastic(instance), hostile)
+    ]
+
+
+def main() -> None:
+    """Check the algorithm, then compare it."""
+    for sentence in bw.check_algorithm(EpsilonGreedy()) or ["the algorithm conforms"]:
+        print(sentence)
+    for results in played():
         print(results.summary())
 
 

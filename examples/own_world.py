@@ -44,13 +44,22 @@ def world() -> en.Environment:
     )
 
 
+def played() -> bw.Results:
+    """Let algorithms play in it."""
+    algorithms = {
+        "LinUCB": bw.LinUCB(),
+        "LC-Tsallis-INF matched": bw.LCTsallisINF(tuning="matched"),
+        "LC-Tsallis-INF adaptive": bw.LCTsallisINF(tuning="adaptive"),
+        "uniform": bw.FixedPolicy(),
+    }
+    return bw.simulate(world(), algorithms, horizon=ROUNDS, replications=20, rng=7)
+
+
 def main() -> None:
-    """Check the world, then let algorithms play in it."""
-    market = world()
-    for sentence in bw.check_environment(market) or ["the world conforms"]:
+    """Check the world, then play in it."""
+    for sentence in bw.check_environment(world()) or ["the world conforms"]:
         print(sentence)
-    algorithms = {"LinUCB": bw.LinUCB(), "adaptive": bw.LCTsallisINF(tuning="adaptive"), "uniform": bw.FixedPolicy()}
-    print(bw.simulate(market, algorithms, horizon=ROUNDS, replications=20, rng=7).summary())
+    print(played().summary())
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ import json
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -202,27 +201,6 @@ def test_files_outside_the_pages_are_copied_to_the_site(monkeypatch: pytest.Monk
     inside = re.findall(r"\]\(([^)]+)\)", made["files/studies.md"])
     assert inside
     assert all(f"files/{place}" in made for place in inside)
-
-
-@pytest.mark.skipif(not (ROOT / "build" / "docs-venv" / ".done").exists(), reason="needs `make docs` before")
-def test_the_site_fetches_nothing(tmp_path: Path) -> None:
-    builder = ROOT / "build" / "docs-venv" / "bin" / "mkdocs"
-    command: list[str | Path] = [
-        builder,
-        "build",
-        "--quiet",
-        "--strict",
-        "--config-file",
-        ROOT / "mkdocs.yml",
-        "--site-dir",
-        tmp_path,
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    for page in tmp_path.glob("*.html"):
-        text = page.read_text(encoding="utf-8")
-        assert not re.findall(r"<(?:script|link|img|iframe)[^>]*(?:src|href)=\"?(?:https?:)?//", text), page
-    assert "<math" in (tmp_path / "index.html").read_text(encoding="utf-8")
 
 
 def example(name: str, monkeypatch: pytest.MonkeyPatch, **smaller: Any) -> str:

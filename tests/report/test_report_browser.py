@@ -23,7 +23,9 @@ from click.testing import CliRunner
 import bothworlds as bw
 from bothworlds.cli import main
 from bothworlds.report import page
+from bothworlds.report.evaluated import evaluation_page
 from bothworlds.simulation.results import load_results
+from evaluated import small_log, some_table
 from report_pages import CONTENT, made_page, made_summary, summary_from
 
 pytestmark = [
@@ -303,9 +305,23 @@ say({open: [...document.querySelectorAll("details")].every(part => part.open)});
 
 def test_printing_opens_everything_and_makes_pages(tmp_path: Path) -> None:
     assert asked(made_page(), PRINTED, tmp_path)["open"]
-    target, source = tmp_path / "page.pdf", tmp_path / "page.html"
+    assert printed(tmp_path) >= 4
+
+
+def printed(folder: Path) -> int:
+    """Print the page that was asked last; return how many sheets it takes."""
+    target, source = folder / "page.pdf", folder / "page.html"
     printing = ["chromium", "--headless=new", "--no-sandbox", "--disable-gpu", f"--print-to-pdf={target}"]
     subprocess.run([*printing, source.as_uri()], capture_output=True, timeout=120, check=True)
     content = target.read_bytes()
     assert content.startswith(b"%PDF")
-    assert len(re.findall(rb"/Type\s*/Page\b", content)) >= 4
+    return len(re.findall(rb"/Type\s*/Page\b", content))
+
+
+def test_the_page_of_an_evaluation_fits_a_phone_and_prints(tmp_path: Path) -> None:
+    """It has no script of its own: nothing to hover or to sort, and all of it is there on paper."""
+    log = small_log(3, 500)
+    text = evaluation_page(bw.evaluation.evaluate(log, {"one": some_table(log)}, against="uniform"))
+    found = asked(text, LOOKS, tmp_path, "--window-size=500,900")
+    assert (found["wide"], found["narrow"]) == (False, True)
+    assert printed(tmp_path) >= 1

@@ -96,6 +96,12 @@ def test_curves_from_elsewhere_are_laid_over(summary: Summary, tmp_path: Path) -
         assert lines[-2].low is None
         assert lines[-1].low is not None
     assert len(charts["hit-log-x"].lines) == 3
+    text = page(summary, overlays=overlays)
+    numbers = {line.label: line.number for line in charts["calm-log-x"].lines}
+    for label in ("mine", "even (other)"):  # a button in that regime, and lines in both of its charts
+        assert len(re.findall(rf'<button [^>]*data-algorithm="{numbers[label]}">', text)) == 1
+        assert len(re.findall(rf'<g [^>]*data-algorithm="{numbers[label]}"', text)) == 2
+    Nesting.of(text)
     again = of_csv(saved)["calm"]
     assert [curve.label for curve in again] == summary.labels
     assert again[0].regret == pytest.approx(summary.panels[0].entries[0].run.regret, rel=1e-6)

@@ -15,6 +15,7 @@ TEMPLATE = """\
 #     bothworlds run {file}         run it; the same command goes on after an interruption
 #     bothworlds report FOLDER      a page of the results
 
+format = 1               # of this file: docs/versions.md
 name = "my study"
 horizon = 10_000         # rounds T
 replications = 10        # R; intervals need at least 2

@@ -30,7 +30,7 @@ from bothworlds.simulation.folder import read_folder
     "others",
     type=click.Path(path_type=Path),
     multiple=True,
-    help="Lay curves over the figures: another folder of results, or a CSV (regime, algorithm, t, regret).",
+    help="Lay curves over page and figures: another folder of results, or a CSV (regime, algorithm, t, regret).",
 )
 @click.option("--width", metavar="INCHES", help="Of the figures: inches, column (3.25) or page (6.75) [4.6].")
 @click.option("--font-size", type=float, metavar="POINTS", help="Of the figures [9].")
@@ -51,9 +51,10 @@ def report(
       bothworlds report comparison
       bothworlds report first-results --output first.html --figures figures
       bothworlds report comparison --figures paper --width column --font-size 8 --grey
+      bothworlds report comparison --with mine.csv --output both.html
       bothworlds report comparison --figures paper --with mine.csv --label "LC-Tsallis-INF matched=ours"
     """
-    if figures is None and (others or any(look.values())):
+    if figures is None and any(look.values()):
         raise click.UsageError("how figures look is said, but not where they go: add --figures FOLDER")
     with reading():
         summary = summary_of(read_folder(folder))
@@ -108,4 +109,4 @@ def written(
     if figures is not None:
         files, note = write_figures(all_charts(summary, bounds, overlays), figures, look=look)
         talk(f"{len(files)} figures in {figures}" + (f" ({note})" if note else ""))
-    return write_report(summary, path, bounds=bounds)
+    return write_report(summary, path, bounds=bounds, overlays=overlays)

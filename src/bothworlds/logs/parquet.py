@@ -11,6 +11,7 @@ from bothworlds.logs.checking import TOLERANCE, Limits, Numbered, checked_rows, 
 from bothworlds.logs.faults import LogError, shown
 from bothworlds.logs.named import Cells, Columns, named_rows
 from bothworlds.logs.schema import NAMES, SCHEMA, Row
+from bothworlds.problem.storage import migration
 
 BATCH = 1 << 14  # rows in memory at once
 GROUP = 1 << 15  # rows that are compressed together
@@ -112,11 +113,8 @@ def _check_own(file: Any, path: str | Path) -> None:
     """Refuse a file that is not of this schema."""
     found = (file.schema_arrow.metadata or {}).get(MARK, b"none").decode(errors="replace")
     if found != SCHEMA:
-        raise LogError(
-            path,
-            None,
-            f"its schema is {found}, not {SCHEMA}; of a file from elsewhere say which column is what: arm=..., ...",
-        )
+        advice = migration(found, SCHEMA) or "; of a file from elsewhere say which column is what: arm=..., ..."
+        raise LogError(path, None, f"its schema is {found}, not {SCHEMA}{advice}")
     missing = [name for name in ("id", "arm", "propensity") if name not in file.schema_arrow.names]
     if missing:
         raise LogError(path, None, f"there is no column {missing[0]!r}, which every log has")

@@ -12,6 +12,7 @@ from bothworlds.policy import Decision, Plan, Policy
 from bothworlds.policy.epochs import Epoch
 from bothworlds.policy.identity import MADE, source_of
 from bothworlds.problem import Problem
+from bothworlds.problem.storage import migration
 
 SCHEMA = "bothworlds-log-1"
 
@@ -201,7 +202,8 @@ def record_of(line: bytes | str) -> Record:
     values = json.loads(line)
     kind = values.get("kind") if isinstance(values, dict) and values.get("schema") == SCHEMA else None
     if not isinstance(kind, str) or kind not in KINDS:
-        raise ValueError(f"not a line of a log with schema {SCHEMA}: {line[:80]!r}")
+        advice = migration(values.get("schema") if isinstance(values, dict) else None, SCHEMA)
+        raise ValueError(f"not a line of a log with schema {SCHEMA}: {line[:80]!r}{advice}")
     return record_from(KINDS[kind], values)
 
 

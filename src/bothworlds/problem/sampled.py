@@ -152,7 +152,7 @@ class SampledProblem:
 
     @property
     def coverage(self) -> float:
-        """Lambda, as given or as estimated."""
+        """The coverage lambda, as given or as estimated."""
         return self.frame.coverage
 
     @property

@@ -15,6 +15,7 @@ WORDS = {
     FORMAT: "a problem: read it with Problem.load",
     "bothworlds-policy-1": "a policy: read it with bothworlds.load",
     "bothworlds-sampled-policy-1": "a policy on a SampledProblem: read it with bothworlds.load(path, problem=...)",
+    "bothworlds-plan-1": "a plan: read it with bothworlds.load_plan",
     "bothworlds-results-2": "results: read them with bothworlds.load_results",
     "bothworlds-unfinished-1": "an unfinished run: the command that began it goes on with it",
 }
@@ -90,11 +91,26 @@ def read_json(path: str | Path) -> dict[str, Any]:
     return content
 
 
+def migration(found: object, expected: str) -> str:
+    """Return what to do about another version of a format, or nothing if it is no version of it.
+
+    >>> migration("bothworlds-log-2", "bothworlds-log-1")
+    ': it was written by a newer bothworlds, which this one cannot read; install that version'
+    """
+    name, _, known = expected.rpartition("-")
+    given, _, version = str(found).rpartition("-")
+    if given != name or not version.isdecimal():
+        return ""
+    if int(version) > int(known):
+        return ": it was written by a newer bothworlds, which this one cannot read; install that version"
+    return ": it was written by an older bothworlds; the changelog says which one reads it and how to bring it over"
+
+
 def checked_format(header: dict[str, Any], expected: str, path: str | Path) -> dict[str, Any]:
     """Return the header without its format mark; refuse another kind of file."""
     found = header.get("format")
     if found != expected and found in WORDS:
         raise ValueError(f"{path} holds {WORDS[found]}")
     if found != expected:
-        raise ValueError(f"{path} has format {found!r}; expected {expected!r}")
+        raise ValueError(f"{path} has format {found!r}; expected {expected!r}{migration(found, expected)}")
     return {key: value for key, value in header.items() if key != "format"}

@@ -10,7 +10,7 @@ from bothworlds.environments import Environment
 from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.report.chart import Chart, Line, Mark
 from bothworlds.report.overlays import NO_OVERLAYS, Curve, Overlays
-from bothworlds.report.palette import bound_style, styles
+from bothworlds.report.palette import Style, bound_style, styles
 from bothworlds.report.panels import Entry, Panel, Summary
 from bothworlds.report.statistics import local_exponents
 
@@ -25,20 +25,32 @@ def all_charts(summary: Summary, bounds: Bounds = NO_BOUNDS, overlays: Overlays 
     """Return every chart of a report; curves from elsewhere are laid over those of regret."""
     found = [strip_chart(summary)] if summary.scores else []
     for panel in summary.panels:
-        curves = overlays.get(panel.name, [])
-        pair = [linear_chart(panel), double_log_chart(panel, bounds)]
-        found += [replace(one, lines=[*one.lines, *laid_over(summary, curves, log=one.y_log)]) for one in pair]
-        found += [exponent_chart(panel)]
+        found += [*regret_charts(summary, panel, bounds, overlays), exponent_chart(panel)]
         found += [exploration_chart(panel)] if panel.exploration else []
     return found
 
 
-def laid_over(summary: Summary, curves: Sequence[Curve], *, log: bool) -> list[Line]:
+def regret_charts(summary: Summary, panel: Panel, bounds: Bounds, overlays: Overlays) -> list[Chart]:
+    """Return the two charts of regret of a regime, curves from elsewhere laid over."""
+    pair = [linear_chart(panel), double_log_chart(panel, bounds)]
+    places = overlay_places(summary, overlays)
+    curves = overlays.get(panel.name, [])
+    return [replace(one, lines=[*one.lines, *laid_over(places, curves, log=one.y_log)]) for one in pair]
+
+
+def overlay_places(summary: Summary, overlays: Overlays) -> dict[str, tuple[int, Style]]:
+    """Return number and style of every curve from elsewhere by its label, the same in all regimes."""
+    labels = list(dict.fromkeys(curve.label for curves in overlays.values() for curve in curves))
+    mine = list(summary.study.algorithms.values())
+    free = styles([*mine, *({"kind": f"overlay {label}"} for label in labels)])[len(mine) :]
+    return {label: (len(summary.labels) + n, style) for n, (label, style) in enumerate(zip(labels, free, strict=True))}
+
+
+def laid_over(places: Mapping[str, tuple[int, Style]], curves: Sequence[Curve], *, log: bool) -> list[Line]:
     """Return curves from elsewhere as lines: with intervals on a linear axis, with the middle 80 % on a logarithmic."""
-    mine = [*summary.study.algorithms.values(), *({"kind": f"overlay {place}"} for place in range(len(curves)))]
-    free, count = styles(mine)[-len(curves) :] if curves else [], len(summary.labels)
     found = []
-    for place, curve in enumerate(curves):
+    for curve in curves:
+        number, style = places[curve.label]
         low, high = curve.low, curve.high
         if not log:
             low, high = (None, None) if curve.half is None else (curve.regret - curve.half, curve.regret + curve.half)
@@ -46,8 +58,8 @@ def laid_over(summary: Summary, curves: Sequence[Curve], *, log: bool) -> list[L
         found.append(
             Line(
                 label=curve.label,
-                number=count + place,
-                style=free[place],
+                number=number,
+                style=style,
                 x=curve.t[kept],
                 y=curve.regret[kept],
                 low=None if low is None else low[kept],

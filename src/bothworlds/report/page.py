@@ -15,13 +15,15 @@ from bothworlds.report.figures import (
     NO_BOUNDS,
     Bounds,
     bounds_at_end,
-    double_log_chart,
     exploration_chart,
     exponent_chart,
-    linear_chart,
+    overlay_places,
+    regret_charts,
     strip_chart,
 )
 from bothworlds.report.from_results import summary_from
+from bothworlds.report.overlays import NO_OVERLAYS, Overlays
+from bothworlds.report.palette import Style
 from bothworlds.report.panels import Panel, Summary
 from bothworlds.report.script import script
 from bothworlds.report.style import stylesheet
@@ -32,24 +34,28 @@ from bothworlds.simulation.results import Results
 from bothworlds.simulation.toml import to_toml
 
 Figure = Callable[..., str]  # (chart, caption, kind) -> HTML, and remembers the chart for the script
+Player = tuple[str, int, Style]  # label, number on the page, look
 NOT_POLICY_REGRET = (
     "Nature reacts to the plays here: a fixed policy would have met other losses, so regret is not policy regret. "
     "What counts is the total reward, beside that of fixed policies replayed."
 )
 
 
-def write_report(summary: Summary | Results, path: str | Path, *, bounds: Bounds = NO_BOUNDS) -> Path:
+def write_report(
+    summary: Summary | Results, path: str | Path, *, bounds: Bounds = NO_BOUNDS, overlays: Overlays = NO_OVERLAYS
+) -> Path:
     """Write the report of a study, or of what `simulate` returns; the file is there whole or not at all."""
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    write_bytes(target, page(summary, bounds=bounds).encode())
+    write_bytes(target, page(summary, bounds=bounds, overlays=overlays).encode())
     return target
 
 
-def page(summary: Summary | Results, *, bounds: Bounds = NO_BOUNDS) -> str:
+def page(summary: Summary | Results, *, bounds: Bounds = NO_BOUNDS, overlays: Overlays = NO_OVERLAYS) -> str:
     """Return the report of a study, or of what `simulate` returns, as HTML.
 
-    ``bounds`` maps labels of algorithms to functions (environment, rounds) -> bound, drawn as thin lines.
+    ``bounds`` maps labels of algorithms to functions (environment, rounds) -> bound, drawn as thin lines; ``overlays``
+    are curves from elsewhere by regime, laid over those of regret.
     """
     summary = summary_from(summary) if isinstance(summary, Results) else summary
     title = escape(summary.study.name)
@@ -59,7 +65,13 @@ def page(summary: Summary | Results, *, bounds: Bounds = NO_BOUNDS) -> str:
         charts[chart.name] = chart
         return parts.figure(chart, caption, kind)
 
-    sections = [_regime(panel, bounds, figure) for panel in summary.panels]
+    places = overlay_places(summary, overlays)
+
+    def regime(panel: Panel) -> str:
+        pair = regret_charts(summary, panel, bounds, overlays)
+        return _regime(panel, bounds, figure, pair, [(c.label, *places[c.label]) for c in overlays.get(panel.name, [])])
+
+    sections = [regime(panel) for panel in summary.panels]
     whole = [_head(summary, figure), *sections, _cost(summary), _numbers(summary, bounds), _again(summary)]
     data = json.dumps({name: chart_data(chart) for name, chart in charts.items()}, separators=(",", ":"))
     safe = data.replace("<", "\\u003c")  # a name may hold the end of a script
@@ -139,7 +151,7 @@ def _about_scores(summary: Summary) -> str:
     )
 
 
-def _regime(panel: Panel, bounds: Bounds, figure: Figure) -> str:
+def _regime(panel: Panel, bounds: Bounds, figure: Figure, pair: list[Chart], others: list[Player]) -> str:
     """Return the section of one regime."""
     environment, ident = panel.environment, f"regime-{panel.ident}"
     problem = environment.problem
@@ -149,14 +161,18 @@ def _regime(panel: Panel, bounds: Bounds, figure: Figure) -> str:
     spent = max(float(entry.run.corruption.mean()) for entry in panel.entries)
     facts += [f"corruption up to C = {spent:,.4g} (marked)"] if spent > 0.0 else []
     at_end = bounds_at_end(panel, bounds)
-    first, second = linear_chart(panel), double_log_chart(panel, bounds)
+    first, second = pair
     charts = [figure(first, _linear_caption(first)), figure(second, _double_log_caption(second))]
     blocks = [f'<h2 id="{ident}">{escape(panel.name)}</h2><p class="plainly">{escape(_sentence(panel))}</p>']
     blocks += [f'<p class="soft">{"; ".join(facts)}.</p>']
     if environment.reacts:
         blocks += [f'<p class="warn c1">{NOT_POLICY_REGRET}</p>', parts.rewards(panel)]
     players = [(entry.label, entry.number, entry.style) for entry in panel.entries]
-    blocks += [parts.legend(players), f'<div class="charts">{"".join(charts)}</div>', parts.growth(panel, at_end)]
+    blocks += [
+        parts.legend([*players, *others]),
+        f'<div class="charts">{"".join(charts)}</div>',
+        parts.growth(panel, at_end),
+    ]
     blocks += [_exponents(panel, figure), _exploration(panel, figure)]
     blocks += [f"<details><summary>Which arm where: final policies</summary>{parts.policies(panel)}</details>"]
     return f'<section aria-labelledby="{ident}">{"".join(blocks)}</section>'

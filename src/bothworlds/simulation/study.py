@@ -20,11 +20,12 @@ from bothworlds.algorithms.registry import algorithms
 from bothworlds.environments import Environment, Instance
 from bothworlds.environments.clicks import ATTRIBUTES
 from bothworlds.problem.checks import whole
-from bothworlds.problem.storage import read_text
+from bothworlds.problem.storage import migration, read_text
 from bothworlds.simulation.engine import check_feedback
 from bothworlds.simulation.grids import spread
 from bothworlds.simulation.own import by_content, is_own, own_algorithm, own_environment
 
+FORMAT = 1  # of the file; a change that makes old studies mean something else raises it
 SETTINGS = {"horizon": 10_000, "replications": 10, "seed": 0, "delay": 0, "batch": 1, "checkpoints": 200}
 LEAST = {"horizon": 1, "replications": 1, "seed": 0, "delay": 0, "batch": 1, "checkpoints": 2}
 SIZES: dict[str, Any] = {"contexts": 10, "arms": 5, "dimension": 5, "gap": 0.2, "rarity": None, "margin": None}
@@ -97,7 +98,8 @@ class Study:
 
         A list in place of an option makes a grid. Files of parts of your own are looked for in ``folder``, too.
         """
-        _known(content, [*SETTINGS, "name", "references", "sizes", "environments", "algorithms"], "entry")
+        _check_format(content.get("format", FORMAT))
+        _known(content, [*SETTINGS, "format", "name", "references", "sizes", "environments", "algorithms"], "entry")
         sizes = content.get("sizes", {})
         if not isinstance(sizes, dict):
             raise ValueError(f"sizes must be a table [sizes]; got {sizes!r}")
@@ -158,6 +160,13 @@ def _sizes(value: Any, name: str) -> list[Any]:
         elif one is not None and (isinstance(one, bool) or not isinstance(one, int | float)):
             raise ValueError(f"{name} must be a number; got {one!r}")
     return values
+
+
+def _check_format(found: object) -> None:
+    """Refuse a study that is written for another version."""
+    if found != FORMAT or isinstance(found, bool):
+        advice = migration(f"study-{found}", f"study-{FORMAT}")
+        raise ValueError(f"format must be {FORMAT}; got {found!r}{advice.replace('written by', 'written for')}")
 
 
 def _known(given: dict[str, Any], known: list[str], word: str) -> None:

@@ -4,7 +4,7 @@ import json
 import math
 from typing import Any
 
-from bothworlds.simulation.study import SETTINGS, Study
+from bothworlds.simulation.study import FORMAT, SETTINGS, Study
 
 
 def to_toml(study: Study) -> str:
@@ -12,10 +12,10 @@ def to_toml(study: Study) -> str:
 
     >>> parts = {"environments": {"calm": {"kind": "stochastic"}}, "algorithms": {"all": {"kind": "uniform"}}}
     >>> study = Study.from_dict({"horizon": 50, **parts})
-    >>> print(to_toml(study).splitlines()[1])
+    >>> print(to_toml(study).splitlines()[2])
     horizon = 50
     """
-    lines = [f"name = {_value(study.name)}"]
+    lines = [f"format = {FORMAT}", f"name = {_value(study.name)}"]
     lines += [f"{key} = {_value(study.settings[key])}" for key in SETTINGS]
     lines += ["references = true"] if study.references else []
     sizes = {key: values[0] if len(values) == 1 else values for key, values in study.sizes.items() if values != [None]}
