@@ -34,7 +34,8 @@ def served(folder: Path, *arguments: str) -> Iterator[str]:
         yield said[-1].split()[-1]
         service.send_signal(signal.SIGINT)
         rest = service.communicate(timeout=60)[1]
-        assert (service.returncode, rest) == (0, "")
+        if service.returncode or rest:
+            raise RuntimeError(f"it ended with {service.returncode}: {rest}")
     finally:
         if service.poll() is None:
             service.kill()

@@ -56,7 +56,7 @@ def export(*, store: Path, output: Path, experiment: str | None) -> None:
     A reward that came after its window stands in place of the default one, though it was not learnt.
 
     \b
-    Example:
+    Examples:
       bothworlds export bothworlds.sqlite log.parquet
     """
     with serving():
@@ -80,7 +80,7 @@ def rollback(*, store: Path, version: int, experiment: str | None) -> None:
     A running service takes it by POST /v1/rollback.
 
     \b
-    Example:
+    Examples:
       bothworlds rollback bothworlds.sqlite 1200
     """
     with serving():

@@ -4,10 +4,10 @@ import threading
 import time
 from typing import NamedTuple
 
-from bothworlds.health import Health
-from bothworlds.identity import Lots
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.random import ARM, draw, two_uniforms
+from bothworlds.policy.health import Health
+from bothworlds.policy.identity import Lots
 from bothworlds.service.clerk import COUNTED, word_of
 from bothworlds.service.experiment import Experiment
 from bothworlds.service.pulse import Pulse
@@ -95,7 +95,7 @@ def lot_of(identifier: str, secret: str, probabilities: Floats, arm: int) -> flo
 
     >>> import numpy as np
     >>> lot_of("visit 9", "00" * 32, np.array([0.5, 0.5]), 0), lot_of("visit 9", "00" * 32, np.array([0.5, 0.5]), 1)
-    (0.3, None)
+    (None, 0.5660368394352473)
     """
     lot = two_uniforms(*Lots(secret).drawn(identifier), ARM, 0)[0]
     return float(lot) if draw(probabilities, lot) == arm else None

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 import numpy as np
 
-from bothworlds.health import Health, Rate, Reading
+from bothworlds.policy.health import Health, Rate, Reading
 from bothworlds.report.chart import Chart, Line
 from bothworlds.report.palette import Style
 from bothworlds.report.parts import MOST_SHOWN, table
@@ -188,7 +188,7 @@ def _percent(p: float) -> str:
     """Return a probability in percent; small ones with a digit.
 
     >>> [_percent(p) for p in (0.5, 0.034, 0.004, 0.0001, 1.0)]
-    ['50', '3.4', '0.4', '<0.1', '100']
+    ['50', '3.4', '0.4', '&lt;0.1', '100']
     """
     if 0.0 < p < 0.0005:
         return "&lt;0.1"
