@@ -4,6 +4,7 @@ import contextlib
 import importlib
 import importlib.util
 import io
+import itertools
 import json
 import re
 import shlex
@@ -16,12 +17,14 @@ from typing import Any
 from unittest.mock import MagicMock
 
 import click
+import msgspec
 import pytest
 from click.testing import CliRunner
 
 import bothworlds as bw
 from bothworlds.algorithms.registry import algorithms
 from bothworlds.cli import main
+from bothworlds.service.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -91,9 +94,13 @@ def test_python_blocks_are_examples_that_run(page: Path) -> None:
 
 
 @each_page
-def test_toml_blocks_are_studies(page: Path) -> None:
+def test_toml_blocks_are_studies_or_settings(page: Path) -> None:
     for block in blocks(page, "toml"):
-        assert list(bw.Study.from_dict(tomllib.loads(block)).cells())
+        content = tomllib.loads(block)
+        if "experiments" in content:
+            msgspec.convert(content, Settings).check()
+        else:
+            assert list(bw.Study.from_dict(content).cells())
 
 
 def commands(page: Path) -> list[list[str]]:
@@ -103,7 +110,7 @@ def commands(page: Path) -> list[list[str]]:
         for line in re.findall(r"^\$ (.*)$", block, flags=re.MULTILINE):
             for part in line.split("&&"):
                 words = shlex.split(part, comments=True)
-                found.append(words[: words.index(">")] if ">" in words else words)
+                found.append(list(itertools.takewhile(lambda word: word not in (">", ">>"), words)))
     return found
 
 
@@ -125,6 +132,8 @@ def test_command_lines_are_right(page: Path) -> None:
                 assert CliRunner().invoke(main, words).exit_code == 0, words
         elif program == "make":
             assert set(words) <= set(targets), words
+        elif program == "curl":
+            assert page.name == "service.md"  # where they are run: tests/service/test_service_docs.py
         elif program == "python":
             assert (ROOT / words[0]).exists(), words
         else:
@@ -236,6 +245,14 @@ def test_a_corrupted_experiment(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_four_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     out = example("four_processes", monkeypatch, VISITS=300, KILLS=1)
     assert re.search(r"60\d decisions, 600 answered, .* computed again: all the same", out)
+
+
+@pytest.mark.soak
+def test_service_visits(monkeypatch: pytest.MonkeyPatch) -> None:
+    out = example("service_visits", monkeypatch, VISITS=100)
+    assert re.search(
+        r"after a kill, visit 0 is still shown \w+, from version 0\n.*100 visits, \d+ clicks", out, flags=re.DOTALL
+    )
 
 
 def test_own_algorithm(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ from bothworlds.errors import NumericalError, StudyError
 
 FAILED, USAGE, BAD_INPUT, INTERRUPTED = 1, 2, 3, 130
 NARROWEST = 30
+SERVING = ("granian", "msgspec", "prometheus_client")
 
 
 class Whole(click.IntRange):
@@ -79,6 +80,18 @@ def working(interrupted: Callable[[], str] = lambda: "interrupted") -> Iterator[
         leave(str(error), BAD_INPUT)
     except (NumericalError, StudyError, OSError) as error:
         leave(str(error), FAILED)
+
+
+@contextlib.contextmanager
+def serving() -> Iterator[None]:
+    """Say what to install where the packages of the decision service are missing."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in SERVING:
+            raise
+        leave(f"the decision service needs {package}, which is not installed: pip install 'bothworlds[serve]'", FAILED)
 
 
 def strong(text: str) -> str:

@@ -22,7 +22,7 @@ from bothworlds.cli.listing import list_
 from bothworlds.cli.new import new
 from bothworlds.cli.report import report
 from bothworlds.cli.run import run
-from bothworlds.cli.serve import serve
+from bothworlds.cli.serve import serve, token
 from bothworlds.cli.show import show
 from bothworlds.cli.store import export, rollback, verify
 from bothworlds.cli.warm import warm
@@ -83,6 +83,7 @@ def main(ctx: click.Context) -> None:
       bothworlds run my.toml              run it; the same command resumes
       bothworlds report my-results        one page to send to a colleague
       bothworlds evaluate log.jsonl --policy new=plan.npz --against logging
+      bothworlds serve --demo             decisions over HTTP, with a page to look at
 
     Data goes to stdout, talk to stderr. Exit codes: 0 done, 1 the work failed, 2 usage, 3 bad input file,
     130 interrupted. NO_COLOR is honoured; `bothworlds completion bash` prints a completion script.
@@ -96,7 +97,7 @@ def main(ctx: click.Context) -> None:
 
 COMMANDS = (
     *(compare, new, run, report, show, list_, evaluate, check, design, bounds, health, warm),
-    *(serve, verify, export, rollback, completion),
+    *(serve, token, verify, export, rollback, completion),
 )
 for command in COMMANDS:
     main.add_command(command)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from bothworlds.cli.common import FAILED, answer, json_option, quiet_option, reading, talk, working
+from bothworlds.cli.common import FAILED, answer, json_option, quiet_option, reading, serving, talk, working
 
 store_argument = click.argument("store", type=click.Path(path_type=Path))
 experiment_option = click.option("--experiment", help="Which experiment [the only one].")
@@ -27,7 +27,8 @@ def verify(*, store: Path, experiment: str | None, processes: int, quiet: bool, 
       bothworlds verify bothworlds.sqlite
       bothworlds verify bothworlds.sqlite --experiment banners --json
     """
-    from bothworlds.service.verifying import verify as verify_store
+    with serving():
+        from bothworlds.service.verifying import verify as verify_store
 
     with working(), click.progressbar(length=1, label="verifying", file=sys.stderr, hidden=quiet) as bar:
 
@@ -55,11 +56,12 @@ def export(*, store: Path, output: Path, experiment: str | None) -> None:
     A reward that came after its window stands in place of the default one, though it was not learnt.
 
     \b
-    Example:
+    Examples:
       bothworlds export bothworlds.sqlite log.parquet
     """
-    from bothworlds.logs import write
-    from bothworlds.service.exporting import exported
+    with serving():
+        from bothworlds.logs import write
+        from bothworlds.service.exporting import exported
 
     with reading():
         _, rows = exported(store, experiment)
@@ -78,10 +80,11 @@ def rollback(*, store: Path, version: int, experiment: str | None) -> None:
     A running service takes it by POST /v1/rollback.
 
     \b
-    Example:
+    Examples:
       bothworlds rollback bothworlds.sqlite 1200
     """
-    from bothworlds.service.rolling import rolled_back
+    with serving():
+        from bothworlds.service.rolling import rolled_back
 
     with reading(), working():
         made = rolled_back(store, experiment, version)

@@ -1,11 +1,13 @@
 """Who may ask: tokens by their hashes, scopes, and how often."""
 
+import base64
+import binascii
 import hashlib
 import secrets
 import time
 from collections.abc import Callable, Sequence
 
-from bothworlds.service.settings import Scope, Token
+from bothworlds.service.settings import LOCAL, Scope, Token
 
 FORBIDDEN, UNKNOWN, TOO_MANY = 403, 401, 429
 
@@ -44,6 +46,24 @@ class Bucket:
         return True
 
 
+def strange(host: str | None, origin: str | None) -> str | None:
+    """Return why a service without tokens, which everybody on its machine may ask, refuses a browser; else None.
+
+    A page of another site may make a browser post to this machine, or take the name of this machine for its own.
+
+    >>> strange("localhost:8080", None), strange("[::1]:8080", None), strange(None, None)
+    (None, None, None)
+    >>> strange("evil.example:8080", None)
+    "this service has no tokens, and answers at this machine's own names, not as 'evil.example'"
+    """
+    if origin is not None:
+        return "this service has no tokens, and takes nothing from pages of a browser: give it tokens"
+    name = (host or LOCAL[0]).rpartition("]")[0].strip("[") or (host or LOCAL[0]).partition(":")[0]
+    if name.lower() not in LOCAL:
+        return f"this service has no tokens, and answers at this machine's own names, not as {name[:60]!r}"
+    return None
+
+
 class Access:
     """Knows tokens; without any, everybody may ask everything."""
 
@@ -51,12 +71,17 @@ class Access:
         self._tokens = {token.sha256: token for token in tokens}
         self._buckets = {token.sha256: Bucket(token.rate) for token in tokens if token.rate is not None}
 
-    def refusal(self, header: str | None, scope: Scope | None, count: int = 1) -> tuple[int, str] | None:
-        """Return status and sentence for someone who may not, else None. Without a scope any token will do."""
+    def refusal(
+        self, header: str | None, scope: Scope | None, count: int = 1, *, browser: bool = False
+    ) -> tuple[int, str] | None:
+        """Return status and sentence for someone who may not, else None. Without a scope any token will do.
+
+        A ``browser`` may send the token as a password. It sends that along with whatever other sites make it ask for,
+        so that this is for pages that are only looked at.
+        """
         if not self._tokens:
             return None
-        word, _, secret = (header or "").partition(" ")
-        hashed = hash_of(secret.strip()) if word.lower() == "bearer" else ""
+        hashed = hash_of(secret_in(header or "", browser=browser))
         token = self._tokens.get(hashed)
         if token is None:
             return UNKNOWN, "send a token that the settings know: Authorization: Bearer TOKEN"
@@ -66,3 +91,20 @@ class Access:
         if bucket is not None and not bucket.passes(count):
             return TOO_MANY, f"token {token.name!r} may ask {token.rate:g} times a second"
         return None
+
+
+def secret_in(header: str, *, browser: bool) -> str:
+    """Return the token in a header ``Authorization``, or in the password that a browser sends.
+
+    >>> secret_in("Bearer a9x", browser=False), secret_in("Basic bWU6YTl4", browser=True)
+    ('a9x', 'a9x')
+    """
+    word, _, sent = header.partition(" ")
+    if word.lower() == "bearer":
+        return sent.strip()
+    if browser and word.lower() == "basic":
+        try:
+            return base64.b64decode(sent.strip(), validate=True).decode().partition(":")[2]
+        except (binascii.Error, UnicodeDecodeError):
+            return ""
+    return ""

@@ -3,21 +3,24 @@
 import asyncio
 from collections.abc import Callable
 from typing import Any, NamedTuple
-from urllib.parse import parse_qs, unquote
+from urllib.parse import parse_qs
 
 import msgspec
 
 from bothworlds.service import messages, rules
-from bothworlds.service.access import Access
+from bothworlds.service.access import FORBIDDEN, UNKNOWN, Access, strange
 from bothworlds.service.clerk import UNAVAILABLE, Job
+from bothworlds.service.glance import Watch
 from bothworlds.service.messages import Answered, Refusal, Several, encode
 from bothworlds.service.metrics import metrics_text
 from bothworlds.service.openapi import openapi
-from bothworlds.service.page import POLICY, page
+from bothworlds.service.page import headers, page
 from bothworlds.service.service import Service
 from bothworlds.service.settings import Scope
 
 JSON = [("content-type", "application/json")]
+BEARER = [("www-authenticate", "Bearer")]
+BROWSER = [("www-authenticate", 'Basic realm="bothworlds: a token as the password", charset="UTF-8"')]
 BAD_BODY, TOO_LARGE, NOT_ALLOWED, FAILED = 400, 413, 405, 500
 
 
@@ -58,8 +61,10 @@ class App:
 
     def __init__(self, service: Service) -> None:
         self.service, self.access = service, Access(service.settings.tokens)
+        self.watch = Watch(service)
         self.requests, self.refusals = 0, 0
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._near: str | None = None
 
     def __rsgi_init__(self, loop: asyncio.AbstractEventLoop) -> None:
         """Begin to answer in a loop."""
@@ -74,17 +79,20 @@ class App:
         """Answer one request."""
         self.requests += 1
         try:
+            if not self.service.settings.tokens:
+                self._check_nearness(scope)
             if scope.method == "POST":
-                status, body, headers = await self._posted(scope, protocol)
+                status, body, told = await self._posted(scope, protocol)
             else:
-                status, body, headers = await self._got(scope)
+                status, body, told = await self._got(scope)
         except RefusedError as fault:
-            status, body, headers = fault.status, encode(Refusal(str(fault))), JSON
+            asks = [] if fault.status != UNKNOWN else BEARER if scope.method == "POST" else BROWSER
+            status, body, told = fault.status, encode(Refusal(str(fault))), [*JSON, *asks]
         except Exception as error:  # a mistake of ours: told, and not hidden in a broken connection
-            status, body, headers = FAILED, encode(Refusal(f"the service failed: {error!r}")), JSON
+            status, body, told = FAILED, encode(Refusal(f"the service failed: {error!r}")), JSON
         if status >= 400:
             self.refusals += 1
-        protocol.response_bytes(status, headers, body)
+        protocol.response_bytes(status, told, body)
 
     async def _posted(self, scope: Any, protocol: Any) -> tuple[int, bytes, Any]:
         path = POSTED.get(scope.path)
@@ -111,10 +119,20 @@ class App:
         status = UNAVAILABLE if all(one == UNAVAILABLE for one, _ in found) else rules.OK
         return status, encode(Several([Answered(one, answer) for one, answer in found])), JSON
 
-    def _admit(self, header: str | None, scope: Scope | None, count: int = 1) -> None:
-        refusal = self.access.refusal(header, scope, count) if count else None
+    def _admit(self, header: str | None, scope: Scope | None, count: int = 1, *, looks: bool = False) -> None:
+        refusal = self.access.refusal(header, scope, count, browser=looks) if count else None
         if refusal is not None:
             raise RefusedError(*refusal)
+
+    def _check_nearness(self, scope: Any) -> None:
+        """Refuse what a page of another site makes a browser ask."""
+        told = scope.headers.get
+        host, origin = told("host"), told("origin") if scope.method == "POST" else None
+        if host != self._near or origin is not None:
+            refusal = strange(host, origin)
+            if refusal is not None:
+                raise RefusedError(FORBIDDEN, refusal)
+            self._near = host
 
     async def _body(self, scope: Any, protocol: Any) -> bytes:
         """Return the body of a request, unless it is too long."""
@@ -156,29 +174,29 @@ class App:
             return rules.OK, openapi(), JSON
         header = scope.headers.get("authorization") if self.service.settings.tokens else None
         try:
-            return await self._asked(path, name, header)
+            if path == "/":
+                self._admit(header, "admin", looks=True)
+                text = await asyncio.to_thread(page, self.watch, name, query.get("decision", [None])[0])
+                return rules.OK, text.encode(), headers()
+            return self._asked(path, name, header)
         except KeyError as error:
             raise RefusedError(rules.MISSING, str(error.args[0])) from None
 
-    async def _asked(self, path: str, name: str | None, header: str | None) -> tuple[int, bytes, Any]:
+    def _asked(self, path: str, name: str | None, header: str | None) -> tuple[int, bytes, Any]:
         """Answer questions that need a token."""
         if path == "/v1/plan":
-            self._admit(header, "decide")
+            self._admit(header, "decide", looks=True)
             return rules.OK, encode(self.service.plan(name)), JSON
         if path.startswith("/v1/decisions/"):
-            self._admit(header, "admin")
-            identifier = unquote(path.removeprefix("/v1/decisions/"))
+            self._admit(header, "admin", looks=True)
+            identifier = path.removeprefix("/v1/decisions/")
             known = self.service.known(identifier, name)
             if known is None:
                 raise RefusedError(rules.MISSING, f"there is no decision {identifier[:200]!r}")
             return rules.OK, encode(known), JSON
         if path == "/metrics":
-            self._admit(header, None)
+            self._admit(header, None, looks=True)
             return rules.OK, metrics_text(self), [("content-type", "text/plain; version=0.0.4; charset=utf-8")]
-        if path == "/":
-            self._admit(header, "admin")
-            text = await asyncio.to_thread(page, self.service, name)
-            return rules.OK, text.encode(), [("content-type", "text/html; charset=utf-8"), *POLICY]
         if path in POSTED:
             raise RefusedError(NOT_ALLOWED, f"POST to {path}")
         raise RefusedError(rules.MISSING, f"there is nothing at {path[:100]}")

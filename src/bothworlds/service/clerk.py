@@ -200,6 +200,7 @@ class Clerk:
                 self._count(record)
             for experiment, place, name, drawn, reward in group.heard:
                 experiment.hear(Lesson(first + place, name, drawn, reward))
+                experiment.pulse.note(group.records[place].time, reward, holdout=drawn.holdout)
         for one in group.published:
             one.experiment.plan = one.plan
         while len(self._states) > REMEMBERED:
@@ -207,8 +208,8 @@ class Clerk:
 
     def _count(self, record: Record) -> None:
         """Count a record that is stored."""
-        word = WORDS.get(record.kind) or ("rewards" if record.flag else "defaults")
-        self.counts.setdefault(record.experiment, dict.fromkeys(COUNTED, 0))[word] += 1
+        counts = self.counts.setdefault(record.experiment, dict.fromkeys(COUNTED, 0))
+        counts[word_of(record.kind, flag=record.flag)] += 1
 
     def _unavailable(self, request: Any) -> tuple[int, Answer]:
         """Answer where nothing could be stored: with the safe arm if one was declared."""
@@ -225,6 +226,11 @@ class Clerk:
 
 
 NOTHING = State()
+
+
+def word_of(kind: int, *, flag: bool) -> str:
+    """Return under which word a record is counted."""
+    return WORDS.get(kind) or ("rewards" if flag else "defaults")
 
 
 def _keys(request: Any) -> list[tuple[int, str]]:

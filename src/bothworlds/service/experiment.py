@@ -14,6 +14,7 @@ from bothworlds.policy.decision import Decision
 from bothworlds.policy.identity import MADE, source_of
 from bothworlds.policy.plan import Plan
 from bothworlds.problem import Problem
+from bothworlds.service.pulse import Pulse
 from bothworlds.service.records import MARKS, Drawn, Frame, Kind, Paid, Snapshot, numbers, unpacked
 from bothworlds.service.settings import Experiment as Told
 from bothworlds.service.store import Store
@@ -44,6 +45,7 @@ class Experiment:
     unsaved: int = 0
     expired: int = 0
     failure: str | None = None
+    pulse: Pulse = field(default_factory=Pulse)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property

@@ -1,18 +1,43 @@
 """A service listening on the network, until it is told to stop."""
 
 import asyncio
+import contextlib
+import errno
 import signal
+import socket
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 from granian.constants import Interfaces
 from granian.http import HTTP1Settings
 from granian.server.embed import Server
 
 from bothworlds.service.app import App
 from bothworlds.service.service import Service
+from bothworlds.service.settings import Settings
 
 BACKLOG = 1024
+
+
+def address(told: Settings) -> str:
+    """Return where a service is found."""
+    host = f"[{told.host}]" if ":" in told.host else told.host
+    return f"{'http' if told.certificate is None else 'https'}://{host}:{told.port}"
+
+
+def placed(told: Settings, port: int | None) -> Settings:
+    """Return settings with a port, a free one for 0; refuse one that another program listens on."""
+    asked = told.port if port is None else port
+    kind = socket.AF_INET6 if ":" in told.host else socket.AF_INET
+    with socket.socket(kind) as tried:
+        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            tried.bind((told.host, asked))
+        except OSError as error:
+            why = "another program listens there" if error.errno == errno.EADDRINUSE else error.strerror or str(error)
+            raise OSError(f"cannot listen on {told.host}, port {asked}: {why}") from None
+        return msgspec.structs.replace(told, port=tried.getsockname()[1])
 
 
 def serve(service: Service, *, say: Callable[[str], None]) -> None:
@@ -41,6 +66,20 @@ async def _serve(service: Service, say: Callable[[str], None]) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, server.stop)
-    scheme = "http" if told.certificate is None else "https"
-    say(f"listening on {scheme}://{told.host}:{told.port}")
-    await server.serve()
+    told_when_ready = loop.create_task(_tell(told, say))
+    try:
+        await server.serve()
+    finally:
+        told_when_ready.cancel()
+
+
+async def _tell(told: Settings, say: Callable[[str], None]) -> None:
+    """Say where the service listens, once it does."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(told.host, told.host)
+    while True:
+        with contextlib.suppress(OSError):
+            _, writer = await asyncio.open_connection(host, told.port)
+            writer.close()
+            break
+        await asyncio.sleep(0.01)
+    say(f"listening on {address(told)}")

@@ -49,7 +49,7 @@ class Service:
             self.store.close()
             raise
         self.names = {one.number: name for name, one in self.experiments.items()}
-        self.began = time.time()
+        self.began, self.start = time.time(), self.store.last()
         self.deliver: Deliver = _answered
         self.clerk = Clerk(self.store, self._stored)
         self.learner = Learner(self.experiments, self.clerk, refresh=settings.refresh)

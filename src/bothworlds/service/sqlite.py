@@ -17,6 +17,7 @@ PATIENCE = 0.25  # seconds to wait for a lock that another program has
 CHECKPOINT = 4000  # records
 KEPT = 3  # newest snapshots
 APART = 200_000  # records between older ones
+NEAR = 20_000  # records from the end of the log that are looked at for the newest ones
 PIECES = (256, 64, 16, 4, 1)  # rows of one statement: each is one call, and a call is a chance to wait for a thread
 SCHEMA = """
 CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -160,6 +161,18 @@ class SQLiteStore:
         """Return all records about decisions, by their ids."""
         chosen = "SELECT * FROM log WHERE id IN (SELECT value FROM json_each(?)) AND experiment = ?"
         return [Record(*row) for row in _asked(self._reader, chosen, (msgspec.json.encode(ids).decode(), experiment))]
+
+    def newest(self, experiment: int, kind: int, *, most: int) -> list[Record]:
+        """Return the newest records of a kind, the newest first, of those not far from the end of the log."""
+        chosen = "SELECT * FROM log WHERE seq > ? AND experiment = ? AND kind = ? ORDER BY seq DESC LIMIT ?"
+        return [Record(*row) for row in _asked(self._reader, chosen, (self.last() - NEAR, experiment, kind, most))]
+
+    def counts(self, experiment: int, *, through: int) -> dict[tuple[int, bool], int]:
+        """Return how many records about decisions there are up to a place, by kind and flag; that takes its time."""
+        asked = [(kind, flag) for kind in (Kind.DECISION, Kind.ACTIVATION, Kind.REWARD, Kind.LATE) for flag in (0, 1)]
+        each = ", ".join(f"count(*) FILTER (WHERE kind = {kind:d} AND flag = {flag})" for kind, flag in asked)
+        found = _asked(self._reader, f"SELECT {each} FROM log WHERE experiment = ? AND seq <= ?", (experiment, through))
+        return {(kind, bool(flag)): count for (kind, flag), count in zip(asked, found[0], strict=True)}
 
     def read(self, *, after: int = 0, through: int | None = None) -> Iterator[Record]:
         """Yield committed records in their order."""

@@ -33,6 +33,12 @@ class Store(Protocol):
     def find(self, experiment: int, ids: Sequence[str]) -> list[Record]:
         """Return all records about decisions, by their ids."""
 
+    def newest(self, experiment: int, kind: int, *, most: int) -> list[Record]:
+        """Return the newest records of a kind, the newest first, of those not far from the end of the log."""
+
+    def counts(self, experiment: int, *, through: int) -> dict[tuple[int, bool], int]:
+        """Return how many records about decisions there are up to a place, by kind and flag; that takes its time."""
+
     def read(self, *, after: int = 0, through: int | None = None) -> Iterator[Record]:
         """Yield committed records in their order."""
 

@@ -1,0 +1,183 @@
+"""`bothworlds serve` and `bothworlds token`: settings, tokens, what is refused, and who may look with a browser."""
+
+import base64
+import hashlib
+import json
+import socket
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from click.testing import CliRunner, Result
+
+from bothworlds.cli import main
+from bothworlds.service.access import strange
+from bothworlds.service.demo import TASTES, demo_settings
+from bothworlds.service.network import address, placed
+from bothworlds.service.settings import Settings, read_settings
+from served import UNIFORM, got, posted, served
+
+
+def called(*arguments: str) -> Result:
+    return CliRunner().invoke(main, list(arguments))
+
+
+def written(text: str) -> str:
+    Path("ads.toml").write_text(text, encoding="utf-8")
+    return "ads.toml"
+
+
+def test_the_example_is_right_with_all_that_it_comments_out() -> None:
+    text = called("serve", "--example").output
+    assert called("serve", "--check", written(text)).output == "ads.toml: ok, with banners\n"
+    for line in ("most_bytes", "safe_arm", "other"):
+        assert f"# {line} = " in text
+        text = text.replace(f"# {line} = ", f"{line} = ")
+    told = read_settings(written(text))
+    assert told.most_bytes == 1_000_000
+    assert told.experiments["banners"].safe_arm == "loyalty card"
+    assert read_settings(written(text.replace("default_reward", "# "))).experiments["banners"].default_reward == 0.0
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "experiments"),
+        ("[experiments", "not valid TOML"),
+        (UNIFORM.replace("arms", "arm"), "arm"),
+        (UNIFORM.replace('"blue"', ""), "at least two arms"),
+        (f'host = "0.0.0.0"\n{UNIFORM}', "bothworlds token NAME"),
+        (f"{UNIFORM}\nwindow = '3 fortnights'", "a time is a number and a unit"),
+        (f"{UNIFORM}\nsafe_arm = 'green'", "'green' is no arm"),
+    ],
+)
+def test_what_is_wrong_with_settings_is_said(text: str, words: str) -> None:
+    done = called("serve", "--check", written(text))
+    assert done.exit_code == 3
+    assert words in done.output
+    assert called("serve", written(text)).exit_code == 3
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["--check"], ["ads.toml", "--demo"], ["--demo", "--example"], ["ads.toml", "--folder", "here"]]
+)
+def test_one_thing_is_served_at_a_time(arguments: list[str]) -> None:
+    assert called("serve", *arguments).exit_code == 2
+
+
+def test_a_port_that_is_taken_is_named_before_anything_starts() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = called("serve", written(UNIFORM), "--port", str(port))
+    assert (done.exit_code, done.output) == (
+        1,
+        f"cannot listen on 127.0.0.1, port {port}: another program listens there\n",
+    )
+    assert not Path("bothworlds.sqlite").exists()
+
+
+def test_a_free_port_is_found() -> None:
+    told = placed(read_settings(written(UNIFORM)), 0)
+    assert told.port > 0
+    assert address(told) == f"http://127.0.0.1:{told.port}"
+    assert address(msgspec.structs.replace(told, host="::1", certificate="c", key="k")) == f"https://[::1]:{told.port}"
+
+
+@pytest.mark.parametrize("command", [["serve", "ads.toml"], ["serve", "--demo"], ["token", "me", "--scope", "admin"],
+                                     ["verify", "ads.sqlite"]], ids=lambda words: words[0])  # fmt: skip
+def test_missing_packages_are_named(command: list[str]) -> None:
+    written(UNIFORM)
+    program = f"import sys; sys.modules['msgspec'] = None; from bothworlds.cli import main; main({command})"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.endswith("needs msgspec, which is not installed: pip install 'bothworlds[serve]'\n")
+
+
+def test_a_token_is_shown_once_and_kept_as_a_hash() -> None:
+    done = called("token", 'the "shop"', "--scope", "decide", "--scope", "decide", "--scope", "reward", "--rate", "5")
+    secret = done.stderr.split()[-1]
+    (made,) = tomllib.loads(done.stdout)["tokens"]
+    hashed = hashlib.sha256(secret.encode()).hexdigest()
+    assert made == {"name": 'the "shop"', "sha256": hashed, "scopes": ["decide", "reward"], "rate": 5.0}
+    assert secret not in done.stdout
+    assert len(secret) >= 43
+    assert called("serve", "--check", written(UNIFORM + done.stdout)).exit_code == 0
+    told = json.loads(called("token", "me", "--scope", "admin", "--json").stdout)
+    assert told["sha256"] == hashlib.sha256(told["secret"].encode()).hexdigest()
+    assert called("token", "me").exit_code == 2
+    assert called("token", "me\n", "--scope", "admin").exit_code == 2
+
+
+SECRETS = {"shop": "shop-secret", "me": "my-secret"}
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A service with a token that decides, and one of an admin."""
+    folder = tmp_path_factory.mktemp("tokens")
+    lines = [
+        f'[[tokens]]\nname = "{name}"\nscopes = ["{scope}"]\nsha256 = "{hashlib.sha256(secret.encode()).hexdigest()}"'
+        for (name, secret), scope in zip(SECRETS.items(), ("decide", "admin"), strict=True)
+    ]
+    (folder / "ads.toml").write_text("\n".join([UNIFORM, *lines]), encoding="utf-8")
+    with served(folder, "ads.toml") as found:
+        yield found
+
+
+def basic(secret: str) -> str:
+    return f"Basic {base64.b64encode(f'whoever:{secret}'.encode()).decode()}"
+
+
+def test_a_browser_is_asked_for_a_password_which_is_the_token(guarded: str) -> None:
+    status, told, _ = got(guarded, "/")
+    assert status == 401
+    assert told["www-authenticate"].startswith("Basic realm=")
+    status, told, text = got(guarded, "/", authorization=basic("my-secret"))
+    assert status == 200
+    assert told["content-type"] == "text/html; charset=utf-8"
+    assert told["content-security-policy"].startswith("default-src 'none'; style-src 'sha256-")
+    assert "<h1>banners</h1>" in text
+    assert got(guarded, "/", authorization="Bearer my-secret")[0] == 200
+    assert got(guarded, "/", authorization=basic("shop-secret"))[0] == 403
+    for wrong in (basic("wrong"), "Basic !!!", "Basic", "Bearer", "Digest x", basic("")):
+        assert got(guarded, "/", authorization=wrong)[0] == 401
+
+
+def test_a_password_that_a_browser_sends_along_changes_nothing(guarded: str) -> None:
+    body = '{"context": "mobile"}'
+    assert posted(guarded, "/v1/decide", body, authorization=basic("shop-secret"))[0] == 401
+    assert posted(guarded, "/v1/decide", body, authorization="Bearer shop-secret")[0] == 200
+    assert posted(guarded, "/v1/change", "{}", authorization=basic("my-secret"))[0] == 401
+
+
+def test_with_tokens_any_name_and_any_page_may_ask(guarded: str) -> None:
+    assert got(guarded, "/v1/plan", host="ads.example", authorization="Bearer shop-secret")[0] == 200
+    told = {"origin": "https://ads.example", "authorization": "Bearer shop-secret"}
+    assert posted(guarded, "/v1/decide", '{"context": "mobile"}', **told)[0] == 200
+
+
+@pytest.mark.parametrize("host", [None, "localhost", "LOCALHOST:80", "127.0.0.1:8080", "[::1]", "[::1]:8080"])
+def test_names_of_this_machine(host: str | None) -> None:
+    assert strange(host, None) is None
+    assert strange(host, "http://evil.example") is not None
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "127.0.0.1.evil.example:80", "[2001:db8::1]:80", "localhost.evil", ":80"]
+)
+def test_names_of_other_machines(host: str) -> None:
+    assert strange(host, None) is not None
+
+
+def test_the_demonstration_is_the_example_and_its_visitors_know_it(tmp_path: Path) -> None:
+    told = demo_settings(tmp_path, port=0)
+    told.check()
+    assert isinstance(told, Settings)
+    banners = told.experiments["banners"]
+    for tastes in TASTES:
+        assert list(tastes) == list(banners.contexts)
+        assert {len(rates) for rates in tastes.values()} == {len(banners.arms)}
