@@ -3,6 +3,7 @@
 import fcntl
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -156,6 +157,10 @@ class SQLiteStore:
         if self._last - self._tidied >= CHECKPOINT:
             _asked(self._writer, "PRAGMA wal_checkpoint(PASSIVE)")
             self._tidied = self._last
+
+    def probe(self) -> None:
+        """Write something that is no record, to see whether the store takes it again."""
+        _asked(self._writer, "INSERT OR REPLACE INTO about VALUES ('probed', ?)", (str(time.time()),))
 
     def find(self, experiment: int, ids: Sequence[str]) -> list[Record]:
         """Return all records about decisions, by their ids."""

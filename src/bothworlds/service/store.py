@@ -30,6 +30,9 @@ class Store(Protocol):
     def tidy(self) -> None:
         """Do what keeps the store in order between two appends, if it is time; nobody waits for it."""
 
+    def probe(self) -> None:
+        """Write something that is no record, to see whether the store takes it again; raises StoreError if not."""
+
     def find(self, experiment: int, ids: Sequence[str]) -> list[Record]:
         """Return all records about decisions, by their ids."""
 
