@@ -1,6 +1,7 @@
 """The store as an SQLite file in WAL mode: one connection writes and checkpoints, others only read."""
 
 import fcntl
+import itertools
 import sqlite3
 import threading
 import time
@@ -134,10 +135,10 @@ class SQLiteStore:
                 write("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?, ?)", snapshot)
                 self._forget(snapshot.experiment)
             write("COMMIT")
-        except sqlite3.Error as error:
+        except Exception as error:
             if self._writer.in_transaction:
                 self._writer.rollback()
-            raise StoreError(f"{self.path}: {error}") from None
+            raise StoreError(f"{self.path}: {error}") from error
         self._last += len(records)
         return first
 
@@ -206,12 +207,13 @@ class SQLiteStore:
         """Return ids of decisions that were active before a time and have no reward, and how far was looked."""
         looked = _asked(
             self._reader,
-            "SELECT seq, id, experiment = ? AND (kind = ? OR kind = ? AND flag) AND NOT EXISTS (SELECT 1 FROM log r "
-            "WHERE r.id = log.id AND r.experiment = log.experiment AND r.kind = ?) "
-            "FROM log WHERE seq > ? AND time <= ? ORDER BY seq LIMIT ?",
-            (experiment, Kind.ACTIVATION, Kind.DECISION, Kind.REWARD, after, before, most),
+            "SELECT seq, id, time <= ?, experiment = ? AND (kind = ? OR kind = ? AND flag) AND NOT EXISTS (SELECT 1 "
+            "FROM log r WHERE r.id = log.id AND r.experiment = log.experiment AND r.kind = ?) "
+            "FROM log WHERE seq > ? ORDER BY seq LIMIT ?",
+            (before, experiment, Kind.ACTIVATION, Kind.DECISION, Kind.REWARD, after, most),
         )
-        return [row[1] for row in looked if row[2]], looked[-1][0] if looked else after
+        old = list(itertools.takewhile(lambda row: row[2], looked))  # clocks may go back; none is passed over
+        return [row[1] for row in old if row[3]], old[-1][0] if old else after
 
     def history(self, experiment: int) -> Iterator[tuple[Record, Record | None, Record | None]]:
         """Yield decisions that were active in their order, each with its reward and its late reward."""
@@ -291,6 +293,9 @@ def _asked(connection: sqlite3.Connection, statement: str, values: Sequence[Any]
 
 def _walked(connection: sqlite3.Connection, statement: str, values: Sequence[Any]) -> Iterator[Any]:
     """Yield the rows of a statement, some at a time."""
-    cursor = connection.execute(statement, values)
-    while rows := cursor.fetchmany(1000):
-        yield from rows
+    try:
+        cursor = connection.execute(statement, values)
+        while rows := cursor.fetchmany(1000):
+            yield from rows
+    except sqlite3.Error as error:
+        raise StoreError(str(error)) from None
