@@ -207,9 +207,9 @@ class SQLiteStore:
         """Return ids of decisions that were active before a time and have no reward, and how far was looked."""
         looked = _asked(
             self._reader,
-            "SELECT seq, id, time <= ?, experiment = ? AND (kind = ? OR kind = ? AND flag) AND NOT EXISTS (SELECT 1 "
-            "FROM log r WHERE r.id = log.id AND r.experiment = log.experiment AND r.kind = ?) "
-            "FROM log WHERE seq > ? ORDER BY seq LIMIT ?",
+            "SELECT seq, id, time <= ?1, time <= ?1 AND experiment = ?2 AND (kind = ?3 OR kind = ?4 AND flag) AND NOT "
+            "EXISTS (SELECT 1 FROM log r WHERE r.id = log.id AND r.experiment = log.experiment AND r.kind = ?5) "
+            "FROM log WHERE seq > ?6 ORDER BY seq LIMIT ?7",
             (before, experiment, Kind.ACTIVATION, Kind.DECISION, Kind.REWARD, after, most),
         )
         old = list(itertools.takewhile(lambda row: row[2], looked))  # clocks may go back; none is passed over
