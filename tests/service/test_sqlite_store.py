@@ -4,9 +4,9 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from stores import decision
 
 from bothworlds.service.sqlite import CHECKPOINT, SQLiteStore
+from stores import decision
 
 
 def test_a_file_that_is_no_store_is_refused_in_a_sentence(tmp_path: Path) -> None:

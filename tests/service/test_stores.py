@@ -1,14 +1,15 @@
 """What every store must do: one suite for all of them."""
 
+import itertools
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from stores import MAKERS, Maker, about, decision, mark, snapshot
 
 from bothworlds.service.records import Frame, Kind, Record
 from bothworlds.service.store import Store, StoreError
+from stores import MAKERS, Maker, about, decision, mark, snapshot
 
 ODD_IDS = [
     "a",
@@ -203,7 +204,7 @@ def test_the_newest_snapshots_the_first_of_each_footing_and_some_between_are_kep
         store.append([], snapshots=[snapshot(version, experiment=2)])
     kept = [one.version for one in reversed(store.snapshots(1))]
     assert {0, 30, 97, 98, 99} <= set(kept), "the first of all, the first after a change, the newest"
-    gaps = [after - before for before, after in zip(kept, kept[1:], strict=False)]
+    gaps = [after - before for before, after in itertools.pairwise(kept)]
     assert max(gaps) <= 8, "never more than 200,000 records to learn again"
     assert len(kept) <= 18
     assert [one.version for one in store.snapshots(2)] == [99, 98, 97, 0], "one experiment's do not touch another's"
