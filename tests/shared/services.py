@@ -34,9 +34,10 @@ def until(holds: Callable[[], Any], *, seconds: float = 20.0) -> None:
 
 
 def learnt(service: Service) -> None:
-    """Wait until all rewards are learnt."""
+    """Wait until all rewards are learnt, and plans with them decide."""
     for one in service.experiments.values():
-        until(lambda one=one: not one.waiting and one.plan.version == one.policy.version)  # type: ignore[misc]
+        until(lambda one=one: not list(service.store.lessons(one.number, after=one.through)))  # type: ignore[misc]
+        until(lambda one=one: one.plan.version == one.policy.version)  # type: ignore[misc]
 
 
 def close_windows(service: Service, ids: list[str]) -> tuple[int, Answer]:
