@@ -71,7 +71,7 @@ def test_every_path_answers(web: Web) -> None:
 
 def test_arms_come_and_versions_go_over_the_network(web: Web) -> None:
     before = web.ask("GET", "/v1/plan").said
-    assert web.post("/v1/change", {"add": [{"name": "violet"}]}).said["version"] == before["version"] + 1
+    assert web.post("/v1/change", {"add": [{"name": "violet"}]}).said["version"] > before["version"]
     assert web.ask("GET", "/v1/plan").said["arms"] == [*before["arms"], "violet"]
     assert web.post("/v1/change", {"retire": ["violet"]}).status == 200
     assert web.post("/v1/rollback", {"version": 10**6}).status == 422

@@ -294,7 +294,7 @@ class AdaptiveMachine(Machine):
     algorithm, safe = "adaptive", "blue"
 
 
-@pytest.mark.parametrize(("machine", "few"), [(Machine, 12), (AdaptiveMachine, 4)])
+@pytest.mark.parametrize(("machine", "few"), [(Machine, 6), (AdaptiveMachine, 3)])
 def test_a_service_is_what_the_model_says(machine: type[Machine], few: int) -> None:
     chosen = hypothesis_settings(max_examples=few, stateful_step_count=25)
     run_state_machine_as_test(machine, settings=chosen)  # type: ignore[no-untyped-call]

@@ -62,7 +62,7 @@ class Web(NamedTuple):
 
     def raw(self, content: bytes) -> bytes:
         """Send bytes as they are, and return all that comes until the other side closes or is silent."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=2.0) as connection:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=0.5) as connection:
             with contextlib.suppress(OSError):
                 connection.sendall(content)
             pieces = []
