@@ -4,15 +4,16 @@ import contextlib
 import sqlite3
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bothworlds.errors import NumericalError
 from bothworlds.policy import Policy
 from bothworlds.service import clerk, learner
-from bothworlds.service.messages import Arm, Change, Decide, Reward, Rollback
+from bothworlds.service.messages import Arm, Change, Decide, Refusal, Reward, Rollback
 from bothworlds.service.records import Kind
 from bothworlds.service.service import Service
 from bothworlds.service.verifying import verify
@@ -182,7 +183,7 @@ def test_a_store_that_cannot_be_read_for_a_moment_forgets_nothing(tmp_path: Path
     def broken(*_: Any) -> Any:
         raise sqlite3.OperationalError("disk I/O error")
 
-    service.store.find = broken  # type: ignore[method-assign]
+    service.store.find = broken  # type: ignore[method-assign,assignment]
     assert service.ask(Reward("a", 1.0))[0] == 503
     assert service.ask(Decide("mobile", "a"))[0] == 503
     service.store.find = find  # type: ignore[method-assign]
@@ -290,3 +291,65 @@ def test_a_service_that_is_closed_answers_what_waits(tmp_path: Path) -> None:
     for thread in asking:
         thread.join(5)
     assert [status for status, _ in answers] == [200] * 8
+
+
+def test_a_change_that_arithmetic_refuses_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    service = Service(settings(tmp_path))
+    before = service.plan(None)
+
+    def broken(*_: Any, **__: Any) -> None:
+        raise NumericalError("the covariance matrix is not positive definite")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Policy, "change", broken)
+        assert service.change(Change(add=[Arm("violet")])) == (
+            422,
+            Refusal("the covariance matrix is not positive definite"),
+        )
+    assert service.plan(None) == before
+    service.close()
+
+
+def test_a_service_starts_again_after_a_change_with_its_settings_of_before_and_of_after(tmp_path: Path) -> None:
+    Service(settings(tmp_path)).close()
+    service = Service(settings(tmp_path))
+    assert service.change(Change(add=[Arm("violet")], retire=["red"]))[0] == 200
+    plan = service.plan(None)
+    service.close()
+    for arms in (None, plan.arms):
+        again = Service(settings(tmp_path, told=None if arms is None else {"arms": arms}))
+        assert again.plan(None) == plan
+        again.close()
+    with pytest.raises(ValueError, match="arms come and go by POST /v1/change"):
+        Service(settings(tmp_path, told={"arms": ["red", "yellow"]}))
+    with pytest.raises(ValueError, match="an algorithm cannot be exchanged under way"):
+        Service(settings(tmp_path, told={"holdout": 0.5}))
+
+
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "empty": lambda _: b"",
+    "cut": lambda content: content[: len(content) // 2],
+    "not a file of ours": lambda _: b"something else",
+    "one byte": lambda content: content[: len(content) // 2] + b"?" + content[len(content) // 2 + 1 :],
+    "zeros": lambda content: bytes(len(content)),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_snapshot_that_is_damaged_is_passed_over(tmp_path: Path, damage: str) -> None:
+    service = Service(settings(tmp_path))
+    for number in range(30):
+        service.ask(Decide("mobile", f"{number}"))
+        service.ask(Reward(f"{number}", 1.0))
+    learnt(service)
+    plan = service.plan(None)
+    service.close()
+    connection = sqlite3.connect(tmp_path / "bothworlds.sqlite")
+    with connection:
+        newest = "(SELECT max(version) FROM snapshots)"
+        content = connection.execute(f"SELECT content FROM snapshots WHERE version = {newest}").fetchone()[0]
+        connection.execute(f"UPDATE snapshots SET content = ? WHERE version = {newest}", (DAMAGES[damage](content),))
+    connection.close()
+    again = Service(settings(tmp_path))
+    assert again.plan(None) == plan
+    again.close()

@@ -297,11 +297,11 @@ class AdaptiveMachine(Machine):
 @pytest.mark.parametrize(("machine", "few"), [(Machine, 6), (AdaptiveMachine, 3)])
 def test_a_service_is_what_the_model_says(machine: type[Machine], few: int) -> None:
     chosen = hypothesis_settings(max_examples=few, stateful_step_count=25)
-    run_state_machine_as_test(machine, settings=chosen)  # type: ignore[no-untyped-call]
+    run_state_machine_as_test(machine, settings=chosen)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("machine", [Machine, AdaptiveMachine])
 def test_a_service_is_what_the_model_says_for_long(machine: type[Machine]) -> None:
     chosen = hypothesis_settings(max_examples=size(3, 150), stateful_step_count=60, derandomize=False)
-    run_state_machine_as_test(machine, settings=chosen)  # type: ignore[no-untyped-call]
+    run_state_machine_as_test(machine, settings=chosen)

@@ -30,7 +30,7 @@ from bothworlds.service.store import StoreError
 PACE = 1000  # rewards in a batch, at most
 SAVED_EVERY = 10_000  # rewards
 SAVED_AFTER = 60.0  # seconds, if anything was learnt
-OVERDUE = 500  # records looked at in one go
+OVERDUE, GOES = 500, 20  # records looked at in one go, and goes before learning has its turn
 PAUSE = 1.0  # seconds after a failure
 SHARE = 15  # pauses are so many times longer than what was done before them: under load, batches grow
 LONGEST_PAUSE = 0.15  # seconds
@@ -174,7 +174,7 @@ class Learner:
         told = experiment.told
         if told.default_reward is None:
             return
-        while True:
+        for _ in range(GOES):
             before = time.time() - told.seconds
             ids, looked = self.clerk.store.overdue(
                 experiment.number, after=experiment.expired, before=before, most=OVERDUE
