@@ -1,6 +1,7 @@
 """Who may ask: tokens, scopes and rates; certificates; and what a service refuses to begin with."""
 
 import shutil
+import socket
 import ssl
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pytest
 
 from bothworlds.service.access import Access, hash_of, new_token
 from bothworlds.service.app import POSTED
+from bothworlds.service.network import check_address
 from bothworlds.service.settings import Token, read_settings
 from serving import Web, served
 
@@ -141,6 +143,7 @@ def test_only_hashes_of_tokens_are_kept() -> None:
         ('host = "example.org"', "needs tokens"),
         ('certificate = "c.pem"', "give certificate and key"),
         ('key = "k.pem"', "give certificate and key"),
+        ('certificate = "c.pem"\nkey = "k.pem"', "there is no file .*c.pem"),
         ('[[tokens]]\nname = "a"\nsha256 = "my secret"\nscopes = ["decide"]', "sha256"),
         ('[[tokens]]\nname = "a"\nsha256 = "' + "0" * 64 + '"\nscopes = ["all"]', "scopes"),
         ("port = 99999", "port"),
@@ -170,3 +173,13 @@ def test_the_command_refuses_in_a_sentence(tmp_path: Path) -> None:
     assert done.returncode == 3
     assert "needs tokens" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_an_address_that_is_taken_is_told() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(OSError, match=f"cannot listen on 127.0.0.1:{port}: .*in use"):
+            check_address("127.0.0.1", port)
+    check_address("127.0.0.1", port)
+    with pytest.raises(OSError, match="cannot listen on"):
+        check_address("no-such-host.invalid", port)
