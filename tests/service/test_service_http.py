@@ -221,7 +221,7 @@ LIKELY = st.sampled_from(["fuzz", "mobile", "ads", "red", 0, 1, -1, 2**63, 10**3
 ARM = st.fixed_dictionaries(
     {"name": st.text(max_size=5) | LIKELY}, optional={"features": st.lists(st.floats(-9, 9) | ANYTHING, max_size=4)}
 )
-fuzzed = hypothesis_settings(max_examples=size(20, 1500), suppress_health_check=[HealthCheck.function_scoped_fixture])
+fuzzed = hypothesis_settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def answered(answer: Answer) -> None:
@@ -232,8 +232,9 @@ def answered(answer: Answer) -> None:
 
 
 @pytest.mark.parametrize("path", FIELDS)
-def test_every_field_takes_anything(web: Web, path: str) -> None:
-    @fuzzed
+@pytest.mark.parametrize("count", [20, pytest.param(size(40, 1500), marks=pytest.mark.soak)], ids=["some", "many"])
+def test_every_field_takes_anything(web: Web, path: str, count: int) -> None:
+    @hypothesis_settings(fuzzed, max_examples=count, derandomize=count == 20)
     @given(st.sampled_from(FIELDS[path]), ANYTHING | LIKELY | st.lists(ARM | LIKELY | st.just(DECIDE), max_size=3))
     def one_field(field: str, value: Any) -> None:
         answered(web.post(path, {**VALID[path], field: value}))
