@@ -1,7 +1,7 @@
 """The service on the network: paths, bodies and statuses (RSGI, for granian)."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs
 
@@ -17,6 +17,7 @@ from bothworlds.service.openapi import openapi
 from bothworlds.service.page import headers, page
 from bothworlds.service.service import Service
 from bothworlds.service.settings import Scope
+from bothworlds.service.store import StoreError
 
 JSON = [("content-type", "application/json")]
 BEARER = [("www-authenticate", "Bearer")]
@@ -45,15 +46,17 @@ POSTED = {
     "/v1/change": Path(_read(messages.Change), "admin", None),
     "/v1/rollback": Path(_read(messages.Rollback), "admin", None),
 }
+DECISIONS = "/v1/decisions/"
+GOT = ("/", "/metrics", "/openapi.json", "/v1/health", "/v1/plan")
 ADMIN = (messages.Change, messages.Rollback)
 
 
 class RefusedError(Exception):
-    """A request that is refused: a status and a sentence."""
+    """A request that is refused: a status and a sentence, and further headers."""
 
-    def __init__(self, status: int, sentence: str) -> None:
+    def __init__(self, status: int, sentence: str, headers: Sequence[tuple[str, str]] = ()) -> None:
         super().__init__(sentence)
-        self.status = status
+        self.status, self.headers = status, headers
 
 
 class App:
@@ -87,7 +90,9 @@ class App:
                 status, body, told = await self._got(scope)
         except RefusedError as fault:
             asks = [] if fault.status != UNKNOWN else BEARER if scope.method == "POST" else BROWSER
-            status, body, told = fault.status, encode(Refusal(str(fault))), [*JSON, *asks]
+            status, body, told = fault.status, encode(Refusal(str(fault))), [*JSON, *asks, *fault.headers]
+        except (StoreError, OSError) as error:
+            status, body, told = UNAVAILABLE, encode(Refusal(f"the store does not answer: {error}")), JSON
         except Exception as error:  # a mistake of ours: told, and not hidden in a broken connection
             status, body, told = FAILED, encode(Refusal(f"the service failed: {error!r}")), JSON
         if status >= 400:
@@ -97,7 +102,7 @@ class App:
     async def _posted(self, scope: Any, protocol: Any) -> tuple[int, bytes, Any]:
         path = POSTED.get(scope.path)
         if path is None:
-            raise RefusedError(rules.MISSING, f"there is nothing at {scope.path[:100]}")
+            raise _wrong_way(scope.path, "POST")
         header = scope.headers.get("authorization") if self.service.settings.tokens else None
         self._admit(header, path.scope)
         try:
@@ -162,7 +167,7 @@ class App:
 
     async def _got(self, scope: Any) -> tuple[int, bytes, Any]:
         if scope.method not in ("GET", "HEAD"):
-            raise RefusedError(NOT_ALLOWED, f"{scope.method} is not answered here")
+            raise _wrong_way(scope.path, scope.method)
         path, query = scope.path, parse_qs(scope.query_string)
         name = query["experiment"][0] if "experiment" in query else None
         if path == "/v1/health":
@@ -187,9 +192,9 @@ class App:
         if path == "/v1/plan":
             self._admit(header, "decide", looks=True)
             return rules.OK, encode(self.service.plan(name)), JSON
-        if path.startswith("/v1/decisions/"):
+        if path.startswith(DECISIONS):
             self._admit(header, "admin", looks=True)
-            identifier = path.removeprefix("/v1/decisions/")
+            identifier = path.removeprefix(DECISIONS)
             known = self.service.known(identifier, name)
             if known is None:
                 raise RefusedError(rules.MISSING, f"there is no decision {identifier[:200]!r}")
@@ -197,9 +202,15 @@ class App:
         if path == "/metrics":
             self._admit(header, None, looks=True)
             return rules.OK, metrics_text(self), [("content-type", "text/plain; version=0.0.4; charset=utf-8")]
-        if path in POSTED:
-            raise RefusedError(NOT_ALLOWED, f"POST to {path}")
-        raise RefusedError(rules.MISSING, f"there is nothing at {path[:100]}")
+        raise _wrong_way(path, "GET")
+
+
+def _wrong_way(path: str, method: str) -> RefusedError:
+    """Return why a path is not answered: it is none, or one for other methods."""
+    allowed = "POST" if path in POSTED else "GET, HEAD" if path in GOT or path.startswith(DECISIONS) else None
+    if allowed is None:
+        return RefusedError(rules.MISSING, f"there is nothing at {path[:100]}")
+    return RefusedError(NOT_ALLOWED, f"{method[:20]} is not answered here, but {allowed}", [("allow", allowed)])
 
 
 def _deliver(jobs: list[Job]) -> None:

@@ -13,9 +13,10 @@ from bothworlds.service.experiment import Experiment, Lesson
 from bothworlds.service.messages import Activate, Answer, Decide, Decided, Refusal, Reward
 from bothworlds.service.records import Frame, Kind, Record, Snapshot
 from bothworlds.service.rules import Outcome, Place, State
-from bothworlds.service.store import Store, StoreError
+from bothworlds.service.store import Store
 
 REMEMBERED = 20_000  # decisions whose state is kept at hand
+PROBED = 1.0  # seconds between two looks at a store that failed, when nobody asks
 UNAVAILABLE = 503
 COUNTED = ("decisions", "activations", "rewards", "defaults", "late")
 WORDS: dict[int, str] = {Kind.DECISION: "decisions", Kind.ACTIVATION: "activations", Kind.LATE: "late"}
@@ -94,16 +95,24 @@ class Clerk:
         self._thread.join()
 
     def _work(self) -> None:
-        while True:
-            self._came.wait()
+        while not self._stopping or self._jobs:
+            self._came.wait(PROBED if self.failure else None)
             if self.tick and not self._stopping:
                 time.sleep(self.tick)  # more of them in one commit
             self._came.clear()
             jobs = [self._jobs.popleft() for _ in range(len(self._jobs))]
             if jobs:
                 self._do(jobs)
-            elif self._stopping:
-                return
+            elif self.failure:
+                self._try_store(self.store.probe)
+
+    def _try_store(self, work: Callable[[], None]) -> None:
+        """Do something with the store that nobody waits for, and note whether it works."""
+        try:
+            work()
+            self.failure = None
+        except Exception as error:
+            self.failure = str(error) or repr(error)
 
     def _do(self, jobs: list[Job]) -> None:
         """Do jobs in one commit, and answer: what was stored, or that nothing could be."""
@@ -120,11 +129,14 @@ class Clerk:
             self.failure = str(error) or repr(error)
             for job in jobs:
                 job.outcomes = [self._unavailable(request) for request in job.requests]
-        self.deliver(jobs)
+        while len(self._states) > REMEMBERED:
+            self._states.popitem(last=False)
         try:
-            self.store.tidy()
-        except StoreError as error:
-            self.failure = str(error)
+            self.deliver(jobs)
+        except Exception as error:  # who waited has gone; the others, and the next, are served
+            self.failure = f"answers could not be given: {error!r}"
+        if not self.failure:
+            self._try_store(self.store.tidy)
 
     def _look_up(self, jobs: list[Job]) -> None:
         """Bring what is known of the decisions that are asked about into memory."""
@@ -137,10 +149,10 @@ class Clerk:
                     else:
                         unknown.setdefault(key[0], set()).add(key[1])
         for number, ids in unknown.items():
-            for name in ids:
-                self._states[number, name] = State()
+            found = {name: State() for name in ids}
             for record in self.store.find(number, sorted(ids)):
-                self._states[number, str(record.id)].learn_of(record)
+                found[str(record.id)].learn_of(record)
+            self._states.update(((number, name), state) for name, state in found.items())
 
     def _done(self, request: Any, group: Group) -> tuple[int, Answer]:
         """Do one request in memory; what is to be stored goes to the group."""
@@ -203,8 +215,6 @@ class Clerk:
                 experiment.pulse.note(group.records[place].time, reward, holdout=drawn.holdout)
         for one in group.published:
             one.experiment.plan = one.plan
-        while len(self._states) > REMEMBERED:
-            self._states.popitem(last=False)
 
     def _count(self, record: Record) -> None:
         """Count a record that is stored."""

@@ -118,26 +118,36 @@ def begun(name: str, told: Told, store: Store, folder: Path, say: Callable[[str]
         return Experiment(name, number, told, policy, ready(policy))
     policy, through, replayed = restored(store, number)
     say(f"{name}: version {policy.version}, {replayed:,} rewards learnt again since the newest snapshot")
-    _check_same(policy, problem, algorithm, told)
+    _check_same(policy, algorithm, told)
+    _check_names(store, number, policy, problem)
     found = Experiment(name, number, told, policy, ready(policy), through)
     exercise(policy.copy())
     found.hear_again(store)
     return found
 
 
-def _check_same(policy: Policy, problem: Problem, algorithm: Any, told: Told) -> None:
-    """Refuse settings that say something else than what the store has begun with."""
+def _check_same(policy: Policy, algorithm: Any, told: Told) -> None:
+    """Refuse another algorithm than the one that the store has begun with."""
     footing = policy.plan().footing
     if repr(footing.algorithm) != repr(algorithm) or footing.holdout != told.holdout:
         raise ValueError(
             f"the store has {footing.algorithm!r} with holdout {footing.holdout:g}, the settings say {algorithm!r} "
             f"with {told.holdout:g}: an algorithm cannot be exchanged under way; give the experiment another name"
         )
-    if problem.arms != policy.problem.arms or problem.contexts != policy.problem.contexts:
+
+
+def _check_names(store: Store, number: int, policy: Policy, problem: Problem) -> None:
+    """Refuse settings with a problem that is neither what the store began with nor what is played now."""
+    told = _named(problem)
+    if told != _named(policy.problem) and told != _named(opened(store, store.snapshots(number)[-1]).problem):
         raise ValueError(
             f"the store plays arms {', '.join(policy.problem.arms[:8])} in {policy.problem.n_contexts} contexts, the "
-            "settings say something else: arms come and go by POST /v1/change; then say the same in the settings"
+            "settings say something else, and not what it began with either: arms come and go by POST /v1/change"
         )
+
+
+def _named(problem: Problem) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    return tuple(problem.arms), tuple(problem.contexts)
 
 
 def ready(policy: Policy) -> Plan:

@@ -25,11 +25,12 @@ from bothworlds.service.experiment import (
 from bothworlds.service.records import Changed, Kind, Record, Versioned, packed
 from bothworlds.service.rolling import mark_of, went_back
 from bothworlds.service.rules import OK
+from bothworlds.service.store import StoreError
 
 PACE = 1000  # rewards in a batch, at most
 SAVED_EVERY = 10_000  # rewards
 SAVED_AFTER = 60.0  # seconds, if anything was learnt
-OVERDUE = 500  # records looked at in one go
+OVERDUE, GOES = 500, 20  # records looked at in one go, and goes before learning has its turn
 PAUSE = 1.0  # seconds after a failure
 SHARE = 15  # pauses are so many times longer than what was done before them: under load, batches grow
 LONGEST_PAUSE = 0.15  # seconds
@@ -96,8 +97,9 @@ class Learner:
                 self._recover(experiment)
             work(experiment)
         except Exception as error:
-            experiment.failure = f"learning has stopped, and begins again: {error!r}"
-            time.sleep(PAUSE)
+            experiment.failure = _told(error)
+            if not self._stopping:
+                time.sleep(PAUSE)
 
     def _recover(self, experiment: Experiment) -> None:
         """Learn again from the store what was learnt, and take what came since."""
@@ -114,8 +116,8 @@ class Learner:
         policy, before = experiment.policy, experiment.policy.version
         learn(policy, lessons)
         experiment.unsaved += len(lessons)
+        experiment.through = lessons[-1].seq
         if policy.version > before:  # else all of them were held out, and there is nothing to learn again
-            experiment.through = lessons[-1].seq
             body = Versioned(policy.version, ready(policy).digest, experiment.through)
             self._publish(experiment, Kind.VERSION, packed(body), save=self._is_time(experiment))
         if experiment.waiting:
@@ -137,14 +139,24 @@ class Learner:
         experiment.unsaved, self._saved[experiment.name] = 0, time.monotonic()
 
     def _publish(self, experiment: Experiment, kind: Kind, body: bytes, *, save: bool, frame: bool = False) -> None:
-        """Have the clerk store a mark and let the plan of now decide; try again until it stands in the log."""
+        """Have the clerk store a mark and let the plan of now decide; try again until it stands in the log.
+
+        A policy whose mark does not get there is not gone on with: it would be one that the log does not lead to.
+        """
+        try:
+            self._publish_once(experiment, kind, body, save=save, frame=frame)
+        except Exception as error:
+            experiment.failure = _told(error)
+            raise
+
+    def _publish_once(self, experiment: Experiment, kind: Kind, body: bytes, *, save: bool, frame: bool) -> None:
         policy, plan = experiment.policy, ready(experiment.policy)
         mark = Record(0, experiment.number, kind, None, time.time(), True, body)
         snapshots = [snapshot_of(policy, experiment.number, experiment.through)] if save else []
         frames = [frame_of(policy)] if frame else []
         while not self._stored(Publish(experiment, mark, plan, snapshots, frames)):
             if self._stopping:
-                raise RuntimeError("what was learnt last could not be stored; it is learnt again at the next start")
+                raise StoreError("what was learnt last could not be stored; it is learnt again at the next start")
             time.sleep(PAUSE / 4)
         if save:
             self._saved_now(experiment)
@@ -162,7 +174,7 @@ class Learner:
         told = experiment.told
         if told.default_reward is None:
             return
-        while True:
+        for _ in range(GOES):
             before = time.time() - told.seconds
             ids, looked = self.clerk.store.overdue(
                 experiment.number, after=experiment.expired, before=before, most=OVERDUE
@@ -182,10 +194,9 @@ class Learner:
         """Let arms come and go, or take another law of contexts; in the learner's thread."""
         policy = experiment.policy
         problem = changed_problem(policy.problem, asked)
-        before = policy.version
+        before, content = policy.version, as_bytes(problem.save)
         policy.change(problem, trust=asked.trust, fresh=asked.fresh)
         if policy.version > before:
-            content = as_bytes(problem.save)
             body = Changed(policy.version, ready(policy).digest, experiment.through, content, asked.trust, asked.fresh)
             self._publish(experiment, Kind.CHANGE, packed(body), save=True, frame=True)
         return messages.Changed(experiment.name, policy.version, policy.digest)
@@ -197,6 +208,10 @@ class Learner:
         body = mark_of(policy, through=experiment.through, to=asked.version)
         self._publish(experiment, Kind.ROLLBACK, body, save=True)
         return messages.Changed(experiment.name, policy.version, policy.digest)
+
+
+def _told(error: Exception) -> str:
+    return f"learning has stopped, and begins again: {error!r}"
 
 
 def changed_problem(problem: Problem, asked: messages.Change) -> Problem:

@@ -1,6 +1,6 @@
 """What clients say and hear: the bodies of requests and answers. The OpenAPI document is made of them."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -169,11 +169,14 @@ class Several(Struct, frozen=True):
     answers: list["Answered"]
 
 
+_ONE = [{"$ref": f"#/components/schemas/{kind.__name__}"} for kind in (Decided, Rewarded, Refusal)]
+
+
 class Answered(Struct, frozen=True):
     """One answer of several."""
 
     status: int
-    body: Decided | Rewarded | Refusal
+    body: Annotated[Any, Meta(extra_json_schema={"anyOf": _ONE})]
 
 
 Answer = Decided | Rewarded | Activated | Changed | Refusal | Several

@@ -43,9 +43,18 @@ def placed(told: Settings, port: int | None) -> Settings:
 def serve(service: Service, *, say: Callable[[str], None]) -> None:
     """Answer requests until a signal comes, then do what has come in and close the service."""
     try:
+        check_address(service.settings.host, service.settings.port)
         asyncio.run(_serve(service, say))
     finally:
         service.close()
+
+
+def check_address(host: str, port: int) -> None:
+    """Refuse an address that cannot be listened on, in a sentence."""
+    try:
+        socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
+    except OSError as error:
+        raise OSError(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
 
 
 async def _serve(service: Service, say: Callable[[str], None]) -> None:

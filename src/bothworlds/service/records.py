@@ -162,4 +162,4 @@ def drawn_from(decision: Decision, plan: Plan, asked: bytes) -> Drawn:
 
 def numbers(content: bytes) -> Floats:
     """Return numbers that are kept as bytes."""
-    return np.frombuffer(content, dtype=np.float64)
+    return np.frombuffer(bytearray(content), dtype=np.float64)  # can be written to: compiled code is for such arrays

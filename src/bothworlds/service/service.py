@@ -7,6 +7,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
+from bothworlds.errors import NumericalError
 from bothworlds.service import messages, rules
 from bothworlds.service.clerk import Clerk, Job, Request
 from bothworlds.service.experiment import Experiment, begun, decision_in
@@ -94,7 +95,7 @@ class Service:
         work = self.learner.change if isinstance(asked, messages.Change) else self.learner.roll_back
         self.learner.errand(lambda: work(experiment, asked), done.set_result)  # type: ignore[arg-type]
         made = done.result()
-        if isinstance(made, ValueError):
+        if isinstance(made, ValueError | NumericalError):
             return rules.BAD, Refusal(str(made))
         if isinstance(made, Exception):
             raise made

@@ -100,6 +100,9 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
             )
         if (self.certificate is None) != (self.key is None):
             raise ValueError("give certificate and key, two files, or none of them")
+        for file in (self.certificate, self.key):
+            if file is not None and not (Path(self.folder) / file).is_file():
+                raise ValueError(f"there is no file {Path(self.folder) / file}")
         for name, experiment in self.experiments.items():
             try:
                 seconds_of(experiment.window)

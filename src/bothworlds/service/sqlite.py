@@ -1,13 +1,13 @@
 """The store as an SQLite file in WAL mode: one connection writes and checkpoints, others only read."""
 
 import fcntl
+import itertools
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, Literal
-
-import msgspec
 
 from bothworlds.service.records import FORMAT, Frame, Kind, Record, Snapshot
 from bothworlds.service.store import StoreError
@@ -54,15 +54,16 @@ class SQLiteStore:
     def __init__(self, path: str | Path, *, durability: Durability = "full", writes: bool = True) -> None:
         self.path, self.writes = Path(path), writes
         self._own = threading.local()
-        self._readers: list[sqlite3.Connection] = []
+        self._held: list[IO[bytes] | sqlite3.Connection] = []
         if not writes:
             if not self.path.is_file():
                 raise FileNotFoundError(f"no such store: {path}")
             self._check()
             return
-        self._lock = _locked(self.path)
+        self._held.append(_locked(self.path))
         try:
             self._writer = _connected(str(self.path), uri=False)
+            self._held.append(self._writer)
             _asked(self._writer, "PRAGMA journal_mode = WAL")
             _asked(self._writer, f"PRAGMA synchronous = {'FULL' if durability == 'full' else 'NORMAL'}")
             _asked(self._writer, "PRAGMA wal_autocheckpoint = 0")  # done here, where it is seen
@@ -70,8 +71,10 @@ class SQLiteStore:
                 self._begin()
             self._check()
             self._last = self._tidied = int(_asked(self._writer, "SELECT coalesce(max(seq), 0) FROM log")[0][0])
-        except BaseException:
-            self._lock.close()
+        except BaseException as error:
+            self.close()
+            if isinstance(error, sqlite3.Error | StoreError):
+                raise ValueError(f"{self.path} is no store of this library, or cannot be used: {error}") from None
             raise
 
     def _begin(self) -> None:
@@ -97,7 +100,7 @@ class SQLiteStore:
         made: sqlite3.Connection | None = getattr(self._own, "connection", None)
         if made is None:
             made = self._own.connection = _connected(f"{self.path.resolve().as_uri()}?mode=ro", uri=True)
-            self._readers.append(made)
+            self._held.append(made)
         return made
 
     def experiment(self, name: str) -> int:
@@ -118,25 +121,22 @@ class SQLiteStore:
         write, first = self._writer.execute, self._last + 1
         try:
             write("BEGIN IMMEDIATE")
-            begin = 0
-            while begin < len(records):
-                size = next(size for size in PIECES if size <= len(records) - begin)
+            for begin, size in _pieces(len(records)):
                 values: list[Any] = []
                 for seq, record in enumerate(records[begin : begin + size], first + begin):
                     values.append(seq)
                     values.extend(record[1:])
                 write(f"INSERT INTO log VALUES {', '.join(['(?, ?, ?, ?, ?, ?, ?)'] * size)}", values)
-                begin += size
             for frame in frames:
                 write("INSERT OR IGNORE INTO frames VALUES (?, ?)", frame)
             for snapshot in snapshots:
                 write("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?, ?)", snapshot)
                 self._forget(snapshot.experiment)
             write("COMMIT")
-        except sqlite3.Error as error:
+        except Exception as error:
             if self._writer.in_transaction:
                 self._writer.rollback()
-            raise StoreError(f"{self.path}: {error}") from None
+            raise StoreError(f"{self.path}: {error}") from error
         self._last += len(records)
         return first
 
@@ -157,10 +157,17 @@ class SQLiteStore:
             _asked(self._writer, "PRAGMA wal_checkpoint(PASSIVE)")
             self._tidied = self._last
 
+    def probe(self) -> None:
+        """Write something that is no record, to see whether the store takes it again."""
+        _asked(self._writer, "INSERT OR REPLACE INTO about VALUES ('probed', ?)", (str(time.time()),))
+
     def find(self, experiment: int, ids: Sequence[str]) -> list[Record]:
         """Return all records about decisions, by their ids."""
-        chosen = "SELECT * FROM log WHERE id IN (SELECT value FROM json_each(?)) AND experiment = ?"
-        return [Record(*row) for row in _asked(self._reader, chosen, (msgspec.json.encode(ids).decode(), experiment))]
+        found: list[Record] = []
+        for begin, size in _pieces(len(ids)):
+            chosen = f"SELECT * FROM log WHERE experiment = ? AND id IN ({', '.join(['?'] * size)})"
+            found += [Record(*row) for row in _asked(self._reader, chosen, (experiment, *ids[begin : begin + size]))]
+        return found
 
     def newest(self, experiment: int, kind: int, *, most: int) -> list[Record]:
         """Return the newest records of a kind, the newest first, of those not far from the end of the log."""
@@ -201,12 +208,13 @@ class SQLiteStore:
         """Return ids of decisions that were active before a time and have no reward, and how far was looked."""
         looked = _asked(
             self._reader,
-            "SELECT seq, id, experiment = ? AND (kind = ? OR kind = ? AND flag) AND NOT EXISTS (SELECT 1 FROM log r "
-            "WHERE r.id = log.id AND r.experiment = log.experiment AND r.kind = ?) "
-            "FROM log WHERE seq > ? AND time <= ? ORDER BY seq LIMIT ?",
-            (experiment, Kind.ACTIVATION, Kind.DECISION, Kind.REWARD, after, before, most),
+            "SELECT seq, id, time <= ?1, time <= ?1 AND experiment = ?2 AND (kind = ?3 OR kind = ?4 AND flag) AND NOT "
+            "EXISTS (SELECT 1 FROM log r WHERE r.id = log.id AND r.experiment = log.experiment AND r.kind = ?5) "
+            "FROM log WHERE seq > ?6 ORDER BY seq LIMIT ?7",
+            (before, experiment, Kind.ACTIVATION, Kind.DECISION, Kind.REWARD, after, most),
         )
-        return [row[1] for row in looked if row[2]], looked[-1][0] if looked else after
+        old = list(itertools.takewhile(lambda row: row[2], looked))  # clocks may go back; none is passed over
+        return [row[1] for row in old if row[3]], old[-1][0] if old else after
 
     def history(self, experiment: int) -> Iterator[tuple[Record, Record | None, Record | None]]:
         """Yield decisions that were active in their order, each with its reward and its late reward."""
@@ -250,11 +258,21 @@ class SQLiteStore:
 
     def close(self) -> None:
         """Let go of the store."""
-        for connection in self._readers:
-            connection.close()
-        if self.writes:
-            self._writer.close()
-            self._lock.close()
+        for held in reversed(self._held):  # the lock at last
+            held.close()
+
+
+def _pieces(count: int) -> Iterator[tuple[int, int]]:
+    """Yield beginnings and sizes of the pieces that so many rows are written or asked for in.
+
+    >>> list(_pieces(70))
+    [(0, 64), (64, 4), (68, 1), (69, 1)]
+    """
+    begin = 0
+    while begin < count:
+        size = next(size for size in PIECES if size <= count - begin)
+        yield begin, size
+        begin += size
 
 
 def _locked(path: Path) -> IO[bytes]:
@@ -286,6 +304,9 @@ def _asked(connection: sqlite3.Connection, statement: str, values: Sequence[Any]
 
 def _walked(connection: sqlite3.Connection, statement: str, values: Sequence[Any]) -> Iterator[Any]:
     """Yield the rows of a statement, some at a time."""
-    cursor = connection.execute(statement, values)
-    while rows := cursor.fetchmany(1000):
-        yield from rows
+    try:
+        cursor = connection.execute(statement, values)
+        while rows := cursor.fetchmany(1000):
+            yield from rows
+    except sqlite3.Error as error:
+        raise StoreError(str(error)) from None

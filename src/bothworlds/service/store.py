@@ -30,6 +30,9 @@ class Store(Protocol):
     def tidy(self) -> None:
         """Do what keeps the store in order between two appends, if it is time; nobody waits for it."""
 
+    def probe(self) -> None:
+        """Write something that is no record, to see whether the store takes it again; raises StoreError if not."""
+
     def find(self, experiment: int, ids: Sequence[str]) -> list[Record]:
         """Return all records about decisions, by their ids."""
 
@@ -49,7 +52,10 @@ class Store(Protocol):
         """Yield rewards that are to be learnt in their order, each with its decision."""
 
     def overdue(self, experiment: int, *, after: int, before: float, most: int) -> tuple[list[str], int]:
-        """Return ids of decisions that were active before a time and have no reward, and how far was looked."""
+        """Return ids of decisions that were active before a time and have no reward, and how far was looked.
+
+        At most so many records are looked at, up to the first that is younger.
+        """
 
     def history(self, experiment: int) -> Iterator[tuple[Record, Record | None, Record | None]]:
         """Yield decisions that were active in their order, each with its reward and its late reward."""

@@ -127,7 +127,7 @@ class _Walk:
         try:
             self.policy = opened(self.store, piece.begin)
             self.plan = ready(self.policy)
-            for record in self.store.read(after=piece.begin.through, through=piece.last):
+            for record in self.store.read(after=min(piece.begin.through, piece.first), through=piece.last):
                 if record.experiment == piece.experiment:
                     self._take(record)
             if piece.end is not None and (self.policy.version, self.policy.digest) != piece.end[1:4:2]:

@@ -1,0 +1,185 @@
+"""Who may ask: tokens, scopes and rates; certificates; and what a service refuses to begin with."""
+
+import shutil
+import socket
+import ssl
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bothworlds.service.access import Access, hash_of, new_token
+from bothworlds.service.app import POSTED
+from bothworlds.service.network import check_address
+from bothworlds.service.settings import Token, read_settings
+from serving import Web, served
+
+EXPERIMENT = """
+[experiments.ads]
+arms = ["red", "blue"]
+contexts = ["mobile", "desktop"]
+algorithm = {kind = "LinUCB"}
+"""
+SCOPES = {"all": ["decide", "reward", "admin"], "decider": ["decide"], "rewarder": ["reward"], "keeper": ["admin"]}
+SECRETS = {name: f"secret of {name}" for name in (*SCOPES, "slow")}
+GETS = {"/v1/plan": "decide", "/v1/decisions/a": "admin", "/": "admin", "/metrics": None}
+BODIES = {
+    "/v1/decide": {"context": 0},
+    "/v1/reward": {"id": "a", "reward": 1},
+    "/v1/activate": {"id": "a"},
+    "/v1/decide/batch": {"decisions": [{"context": 0}]},
+    "/v1/reward/batch": {"rewards": [{"id": "a", "reward": 1}]},
+    "/v1/change": {},
+    "/v1/rollback": {"version": 9},
+}
+
+
+def token(name: str, scopes: list[str], rate: str = "") -> str:
+    return f'[[tokens]]\nname = "{name}"\nsha256 = "{hash_of(SECRETS[name])}"\nscopes = {scopes}\n{rate}\n'
+
+
+@pytest.fixture(scope="module")
+def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
+    """Serve with tokens, and with a certificate where openssl can make one."""
+    folder = tmp_path_factory.mktemp("access")
+    tokens = "".join(token(name, scopes) for name, scopes in SCOPES.items())
+    tokens += token("slow", ["decide"], "rate = 3")
+    files, context = "", None
+    if shutil.which("openssl"):
+        made = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost"
+        made += " -addext subjectAltName=DNS:localhost -keyout key.pem -out certificate.pem"
+        subprocess.run(made.split(), cwd=folder, check=True, capture_output=True)
+        files = 'certificate = "certificate.pem"\nkey = "key.pem"\n'
+        context = ssl.create_default_context(cafile=str(folder / "certificate.pem"))
+    with served(folder, f'durability = "process"\n{files}{tokens}{EXPERIMENT}', context=context) as started:
+        yield started
+
+
+def bearer(name: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {SECRETS[name]}"}
+
+
+def test_certificates_are_those_of_the_files(web: Web) -> None:
+    if web.context is None:
+        pytest.skip("there is no openssl to make a certificate with")
+    assert web.ask("GET", "/v1/health").status == 200
+    with pytest.raises(ssl.SSLCertVerificationError):
+        web._replace(context=ssl.create_default_context()).ask("GET", "/v1/health")
+    assert b"200" not in web.raw(b"GET /v1/health HTTP/1.1\r\nhost: x\r\n\r\n"), "nothing is said in clear"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"authorization": ""},
+        {"authorization": "Bearer"},
+        {"authorization": "Bearer "},
+        {"authorization": "Bearer wrong"},
+        {"authorization": f"Basic {SECRETS['all']}"},
+        {"authorization": SECRETS["all"]},
+        {"authorization": f"Bearer {hash_of(SECRETS['all'])}"},
+        {"authorization": "Bearer \xe4\xf6"},
+    ],
+    ids=repr,
+)
+def test_nobody_is_answered_without_a_token(web: Web, headers: dict[str, str]) -> None:
+    for path in POSTED:
+        assert web.ask("POST", path, BODIES[path], headers).status == 401
+    for path in GETS:
+        assert web.ask("GET", path, headers=headers).status == 401
+    assert web.ask("GET", "/v1/health").status == 200
+    assert web.ask("GET", "/openapi.json").status == 200
+
+
+@pytest.mark.parametrize("name", SCOPES)
+def test_a_token_may_what_its_scopes_say(web: Web, name: str) -> None:
+    for path, what in POSTED.items():
+        status = web.ask("POST", path, BODIES[path], bearer(name)).status
+        assert (status == 403) == (what.scope not in SCOPES[name]), (path, status)
+        assert status != 401
+    for path, scope in GETS.items():
+        status = web.ask("GET", path, headers=bearer(name)).status
+        assert (status == 403) == (scope is not None and scope not in SCOPES[name]), (path, status)
+    assert web.ask("GET", "/v1/health").said["status"] == "ok"
+
+
+def test_a_body_is_not_read_for_those_who_may_not(web: Web) -> None:
+    assert web.ask("POST", "/v1/decide", b"{" * 100, {}).status == 401
+    assert web.ask("POST", "/v1/decide", b"{" * 100, bearer("keeper")).status == 403
+
+
+def test_a_rate_is_kept_to_and_forgives(web: Web) -> None:
+    many = [web.ask("POST", "/v1/decide", {"context": 0}, bearer("slow")).status for _ in range(12)]
+    assert many[:3] == [200] * 3
+    assert 429 in many
+    assert set(many) == {200, 429}
+    body = {"decisions": [{"context": 0}] * 50}
+    assert web.ask("POST", "/v1/decide/batch", body, bearer("slow")).status == 429
+    assert web.ask("POST", "/v1/decide", {"context": 0}, bearer("all")).status == 200, "others are not kept waiting"
+
+
+def test_a_batch_counts_for_as_many_as_it_has() -> None:
+    access = Access([Token("slow", hash_of("x"), ["decide"], 10.0)])
+    answers = [access.refusal("Bearer x", "decide", count) for count in (1, 9, 1)]
+    assert [None if answer is None else answer[0] for answer in answers] == [None, None, 429]
+
+
+def test_only_hashes_of_tokens_are_kept() -> None:
+    secret, hashed = new_token()
+    assert len(secret) >= 43
+    assert secret not in hashed
+    assert hash_of(secret) == hashed
+    assert new_token()[0] != secret
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ('host = "0.0.0.0"', "can be reached from elsewhere, and needs tokens"),
+        ('host = "::"', "needs tokens"),
+        ('host = "example.org"', "needs tokens"),
+        ('certificate = "c.pem"', "give certificate and key"),
+        ('key = "k.pem"', "give certificate and key"),
+        ('certificate = "c.pem"\nkey = "k.pem"', "there is no file .*c.pem"),
+        ('[[tokens]]\nname = "a"\nsha256 = "my secret"\nscopes = ["decide"]', "sha256"),
+        ('[[tokens]]\nname = "a"\nsha256 = "' + "0" * 64 + '"\nscopes = ["all"]', "scopes"),
+        ("port = 99999", "port"),
+        ("colour = 1", "colour"),
+        ('durability = "none"', "durability"),
+    ],
+)
+def test_what_a_service_refuses_to_begin_with(tmp_path: Path, text: str, sentence: str) -> None:
+    path = tmp_path / "ads.toml"
+    path.write_text(text + EXPERIMENT)
+    with pytest.raises(ValueError, match=sentence):
+        read_settings(path)
+
+
+def test_with_tokens_a_service_may_be_reached_from_elsewhere(tmp_path: Path) -> None:
+    path = tmp_path / "ads.toml"
+    path.write_text('host = "0.0.0.0"\n' + token("all", SCOPES["all"]) + EXPERIMENT)
+    assert read_settings(path).host == "0.0.0.0"
+
+
+def test_the_command_refuses_in_a_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "ads.toml"
+    path.write_text('host = "0.0.0.0"' + EXPERIMENT)
+    done = subprocess.run(
+        [sys.executable, "-m", "bothworlds", "serve", str(path)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 3
+    assert "needs tokens" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_address_that_is_taken_is_told() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(OSError, match=f"cannot listen on 127.0.0.1:{port}: .*in use"):
+            check_address("127.0.0.1", port)
+    check_address("127.0.0.1", port)
+    with pytest.raises(OSError, match="cannot listen on"):
+        check_address("no-such-host.invalid", port)

@@ -1,0 +1,207 @@
+"""Services that are killed at any moment and at named points: nothing that was acknowledged is lost or changed."""
+
+import asyncio
+import contextlib
+import itertools
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+import dying
+from bothworlds.service import rules
+from bothworlds.service.experiment import opened, replayed
+from bothworlds.service.messages import Rewarded
+from bothworlds.service.records import MARKS, Drawn, Kind, Paid, Record, unpacked
+from bothworlds.service.sqlite import SQLiteStore
+from bothworlds.service.verifying import verify
+from soak import size
+from visitors import Notes, text_of, visit
+
+VISITORS = 4
+LIFE = 1.0  # seconds of load, at most, before a kill from outside
+SETTINGS = """
+port = {port}
+store = "log.sqlite"
+durability = "{durability}"
+refresh = 0.005
+[experiments.ads]
+arms = ["red", "blue", "green"]
+contexts = ["mobile", "desktop"]
+window = "2 seconds"
+holdout = 0.1
+"""
+
+
+class Lives:
+    """Services one after the other on one store, and how each ended."""
+
+    def __init__(self, folder: Path, durability: str) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.settings = folder / "ads.toml"
+        self.settings.write_text(SETTINGS.format(port=self.port, durability=durability))
+        command = [sys.executable, dying.__file__]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert self.read() == "ready"
+        self.ready: list[float] = []
+
+    def read(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().strip()
+
+    def begin(self, kill: str | None) -> int:
+        """Begin a life, and return its process once it listens."""
+        assert self.process.stdin is not None
+        began = time.monotonic()
+        self.process.stdin.write(json.dumps({"settings": str(self.settings), "kill": kill}) + "\n")
+        self.process.stdin.flush()
+        number = int(self.read())
+        while time.monotonic() < began + 60:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1):
+                break
+            if Path(f"/proc/{number}").exists() and "Z" in Path(f"/proc/{number}/stat").read_text().split(")")[1][:3]:
+                break  # killed before it listened
+            time.sleep(0.005)
+        self.ready.append(time.monotonic() - began)
+        return number
+
+    def end(self) -> str:
+        """Return how a life ended, once it has."""
+        return self.read()
+
+    def close(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait(20)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+
+@pytest.fixture
+def lives(tmp_path: Path) -> Iterator[Lives]:
+    made = Lives(tmp_path, "full")
+    yield made
+    made.close()
+
+
+def killings(count: int, chance: random.Random) -> Iterator[str | None]:
+    """Yield where to die: a third at any moment, the others at each of the named points in turn."""
+    points = itertools.cycle(dying.POINTS)
+    for number in range(count):
+        if number % 3 == 0:
+            yield None
+            continue
+        point = next(points)
+        most = {"before-commit": 120, "after-commit": 120, "in-snapshot": 6, "in-checkpoint": 2}[point]
+        yield f"{point}:{chance.randint(1, most)}"
+
+
+async def visited(notes: Notes, port: int, process: int, kill: str | None) -> bool:
+    """Let visitors come until the service dies; tell whether it did so at the point that was named."""
+    visitors = [asyncio.create_task(visit(notes, port)) for _ in range(VISITORS)]
+    _, left = await asyncio.wait(visitors, timeout=notes.random.random() * LIFE if kill is None else LIFE * 5)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(process, signal.SIGKILL)
+    for ended in await asyncio.gather(*visitors, return_exceptions=True):
+        if isinstance(ended, BaseException) and not isinstance(ended, OSError):
+            raise ended
+    return not left
+
+
+def answers_in(records: list[Record]) -> Iterator[tuple[int, str, Any]]:
+    """Yield kind, id and answer of what stands in a store."""
+    drawn: dict[str, Drawn] = {}
+    by_default: set[str] = set()
+    for record in records:
+        name = str(record.id)
+        match record.kind:
+            case Kind.DECISION:
+                drawn[name] = unpacked(Drawn, record.body)
+                yield record.kind, name, rules.answered(name, drawn[name], "ads", active=bool(record.flag))
+            case Kind.ACTIVATION:
+                yield record.kind, name, None
+            case Kind.REWARD if not record.flag:
+                by_default.add(name)
+            case Kind.REWARD | Kind.LATE:
+                late = record.kind == Kind.LATE
+                reason = rules.CLOSED if late else rules.HELD_OUT if drawn[name].holdout else None
+                paid = unpacked(Paid, record.body).reward
+                yield Kind.REWARD, name, Rewarded(name, "ads", paid, reason is None, reason)
+                assert late == (name in by_default)
+
+
+def faults_in(path: Path, notes: Notes) -> list[str]:
+    """Return what was acknowledged and does not stand in the store just so, and what stands there unasked."""
+    store = SQLiteStore(path, writes=False)
+    found = list(answers_in([record for record in store.read() if record.kind not in MARKS]))
+    store.close()
+    stands = {(kind, name): answer for kind, name, answer in found}
+    faults = [f"doubled: {key}" for key, count in Counter((kind, name) for kind, name, _ in found).items() if count > 1]
+    for kind, kept in ((Kind.DECISION, notes.decided), (Kind.REWARD, notes.rewarded)):
+        for name, answer in kept.items():
+            there = stands.get((kind, name))
+            if there is None:
+                faults.append(f"lost: {kind.name} {name}")
+            elif text_of(msgspec.to_builtins(there)) != answer:
+                faults.append(f"changed: {kind.name} {name}: {answer!r} is {there}")
+    faults += [f"lost: activation of {name}" for name in notes.activated if (Kind.ACTIVATION, name) not in stands]
+    return faults + [f"made up: {name}" for _, name in stands if name not in notes.asked]
+
+
+def versions_from_the_first(path: Path) -> int:
+    """Learn everything again from the first snapshot; every version must have its digest."""
+    store = SQLiteStore(path, writes=False)
+    first = store.snapshots(1)[-1]
+    assert first.version == 0
+    policy = replayed(store, 1, opened(store, first), first)[0]
+    marks = [unpacked(MARKS[mark.kind], mark.body) for mark in store.marks(1)]
+    if marks:
+        assert (policy.version, policy.digest) == (marks[-1].version, marks[-1].digest)
+    store.close()
+    return len(marks)
+
+
+@pytest.mark.soak
+def test_kills_lose_nothing(lives: Lives, tmp_path: Path) -> None:
+    kills, wanted = size(6, 200), size(1_000, 200_000)
+    chance = random.Random(7)
+    notes, ends, path = Notes(chance), Counter[str](), tmp_path / "log.sqlite"
+    began, count = time.monotonic(), 0
+    every = iter(killings(10 * kills, chance))
+    while count < kills or notes.acknowledged < wanted:
+        kill = next(every)
+        process = lives.begin(kill)
+        alone = asyncio.run(visited(notes, lives.port, process, kill))
+        end = lives.end()
+        assert end.startswith("-9 "), end
+        count += 1
+        ends[kill.partition(":")[0] if kill is not None and alone else "any moment"] += 1
+        assert notes.faults == []
+        if count % size(2, 20) == 0:
+            assert faults_in(path, notes) == []
+            versions_from_the_first(path)
+    assert set(ends) == {"any moment", *dying.POINTS}
+    assert faults_in(path, notes) == []
+    versions = versions_from_the_first(path)
+    found = verify(path, processes=1)
+    assert found.faults == []
+    print(
+        f"\n{count} kills ({', '.join(f'{number} at {name}' for name, number in ends.items())}), "
+        f"{len(notes.decided):,} decisions, {len(notes.rewarded):,} rewards and {len(notes.activated):,} activations "
+        f"acknowledged ({notes.repeated:,} asked again), none lost, changed or doubled; {versions:,} versions learnt "
+        f"again from the first snapshot, {found.decisions:,} decisions drawn again; a life listens after "
+        f"{sorted(lives.ready)[count // 2]:.2f} s (median); {time.monotonic() - began:.0f} s in all"
+    )

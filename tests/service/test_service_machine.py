@@ -1,0 +1,307 @@
+"""Whatever happens in whatever order: a service answers as a small model does, and comes back as it was."""
+
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from bothworlds.service import rules
+from bothworlds.service.messages import Activate, Arm, Change, Decide, Reward, Rollback
+from bothworlds.service.records import Kind
+from bothworlds.service.service import Service
+from bothworlds.service.store import StoreError
+from bothworlds.service.verifying import verify
+from services import ARMS, CONTEXTS, QUICK, close_windows, learnt, settings
+from soak import size
+
+IDS = st.sampled_from(["a", "b", "c", "ä\0", "E" * 200, "6"])
+CONTEXT = st.sampled_from([*CONTEXTS, 0, 1])
+REWARDS = st.sampled_from([0.0, 0.25, 1.0])
+
+
+@dataclass
+class Said:
+    """What the model knows of a decision."""
+
+    body: tuple[Any, bool]
+    answer: bytes
+    holdout: bool
+    active: bool
+    reward: float | None = None
+    by_default: bool = False
+    late: float | None = None
+
+    @property
+    def kinds(self) -> set[Kind]:
+        """The records that must stand in the store."""
+        first = self.body[1]
+        return (
+            {Kind.DECISION}
+            | ({Kind.ACTIVATION} if self.active and not first else set())
+            | ({Kind.REWARD} if self.reward is not None else set())
+            | ({Kind.LATE} if self.late is not None else set())
+        )
+
+
+class Machine(RuleBasedStateMachine):
+    """A service, and a dictionary that says what it must answer."""
+
+    algorithm: Any = QUICK
+    safe: str | None = None
+
+    @initialize()
+    def begin(self) -> None:
+        self.folder = Path(tempfile.mkdtemp())
+        self.said: dict[str, Said] = {}
+        self.arms, self.added = list(ARMS), 0
+        self.failing = False
+        self.service = self.opened(self.folder)
+        self.versions = {0: self.plan()}
+
+    def opened(self, folder: Path) -> Service:
+        told = {"algorithm": self.algorithm, "holdout": 0.2, "safe_arm": self.safe}
+        service = Service(settings(folder, told=told))
+        append = service.store.append
+
+        def sometimes(*records: Any, **more: Any) -> int:
+            if self.failing:
+                self.failing = False
+                raise StoreError("the disk is full")
+            return append(*records, **more)
+
+        service.store.append = sometimes  # type: ignore[method-assign]
+        return service
+
+    def plan(self) -> tuple[str, list[list[float]]]:
+        made = self.service.plan(None)
+        return made.digest, made.probabilities
+
+    def rest(self) -> None:
+        """Wait until nothing is left to learn, and note the version."""
+        learnt(self.service)
+        self.versions[self.service.plan(None).version] = self.plan()
+
+    @rule(name=IDS, context=CONTEXT, active=st.booleans())
+    def decide(self, name: str, context: str | int, active: bool) -> None:
+        status, answer = self.service.ask(Decide(context, name, active=active))
+        known = self.said.get(name)
+        if known is None:
+            assert status == 200
+            made: Any = answer
+            assert made.arm in self.arms
+            assert made.context == (context if isinstance(context, str) else CONTEXTS[context])
+            self.said[name] = Said((context, active), msgspec.json.encode(answer), made.holdout, active)
+        elif known.body == (context, active):
+            assert (status, msgspec.json.encode(answer)) == (200, known.answer)
+        else:
+            assert status == 409
+
+    @precondition(lambda self: self.said)
+    @rule(place=st.integers(0, 9))
+    def repeat(self, place: int) -> None:
+        name = sorted(self.said)[place % len(self.said)]
+        self.decide(name, *self.said[name].body)
+
+    @rule(name=IDS, reward=REWARDS)
+    def reward(self, name: str, reward: float) -> None:
+        status, answer = self.service.ask(Reward(name, reward))
+        known = self.said.get(name)
+        if known is None:
+            assert status == 404
+            return
+        told = known.late if known.by_default else known.reward
+        if not known.active or told not in (None, reward):
+            assert status == 409
+            return
+        reason = rules.CLOSED if known.by_default else rules.HELD_OUT if known.holdout else None
+        assert status == 200
+        assert msgspec.to_builtins(answer) == {
+            "id": name,
+            "experiment": "ads",
+            "reward": reward,
+            "learned": reason is None,
+            **({} if reason is None else {"reason": reason}),
+        }
+        if known.by_default:
+            known.late = reward
+        else:
+            known.reward = reward
+
+    @rule(name=IDS, reward=st.sampled_from([-0.5, 1.5, float("nan"), float("inf")]))
+    def reward_outside(self, name: str, reward: float) -> None:
+        assert self.service.ask(Reward(name, reward))[0] == (422 if name in self.said else 404)
+
+    @rule(name=IDS)
+    def activate(self, name: str) -> None:
+        assert self.service.ask(Activate(name))[0] == (200 if name in self.said else 404)
+        if name in self.said:
+            self.said[name].active = True
+
+    @rule()
+    def close_windows(self) -> None:
+        ids = [name for name, known in self.said.items() if known.active]
+        assert close_windows(self.service, ids)[0] == 200
+        for name in ids:
+            known = self.said[name]
+            if known.reward is None:
+                known.reward, known.by_default = 0.0, True
+
+    @rule(batch=st.lists(st.tuples(IDS, REWARDS), min_size=2, max_size=5))
+    def forget_states(self, batch: list[tuple[str, float]]) -> None:
+        """What is not at hand is looked up."""
+        self.rest()
+        self.service.clerk._states.clear()
+        for name, reward in batch:
+            self.reward(name, reward)
+
+    @rule(name=IDS, context=CONTEXT, reward=REWARDS)
+    def fail(self, name: str, context: str | int, reward: float) -> None:
+        """A commit that fails: nobody hears that it was done, and it was not."""
+        self.rest()
+        before = self.service.store.last()
+        new, known = name not in self.said, self.said.get(name)
+        self.failing = True
+        if new:
+            status, answer = self.service.ask(Decide(context, name))
+            made: Any = answer
+            assert status == (503 if self.safe is None else 200)
+            assert self.safe is None or (made.arm, made.propensity, made.stored) == (self.safe, None, False)
+            assert self.service.failures
+        elif known is not None and known.active and known.reward is None:
+            assert self.service.ask(Reward(name, reward))[0] == 503
+            assert self.service.failures
+        self.failing = False
+        assert self.service.store.last() == before
+        self.repeat_all()
+        if new:
+            self.decide(name, context, True)
+            assert not self.service.failures
+
+    def repeat_all(self) -> None:
+        for name, known in self.said.items():
+            self.decide(name, *known.body)
+
+    @precondition(lambda self: self.added < 3)
+    @rule(retire=st.booleans())
+    def change_arms(self, retire: bool) -> None:
+        self.rest()
+        before = self.service.plan(None).version
+        gone = [self.arms[0]] if retire and len(self.arms) > 2 else []
+        self.added += 1
+        name = f"new {self.added}"
+        status, answer = self.service.change(Change(add=[Arm(name)], retire=gone))
+        made: Any = answer
+        assert (status, made.version) == (200, before + 1)
+        self.arms = [arm for arm in self.arms if arm not in gone] + [name]
+        assert self.service.plan(None).arms == self.arms
+        self.versions = {made.version: self.plan()}
+
+    @rule()
+    def change_nothing(self) -> None:
+        self.rest()
+        before = self.plan()
+        assert self.service.change(Change(retire=["no such arm"]))[0] == 422
+        assert self.service.change(Change(probabilities=[0.5, 0.5]))[0] == 200
+        assert self.plan() == before
+
+    @rule(place=st.integers(0, 9))  # not one of the versions: they depend on how fast the service learns
+    def roll_back(self, place: int) -> None:
+        self.rest()
+        now = self.service.plan(None).version
+        earlier = sorted(version for version in self.versions if version < now)
+        if not earlier:
+            return
+        version = earlier[place % len(earlier)]
+        status, answer = self.service.change(Rollback(version))
+        made: Any = answer
+        assert (status, made.version) == (200, now + 1)
+        assert self.plan() == self.versions[version]
+        self.versions[made.version] = self.plan()
+
+    @rule(ahead=st.integers(0, 3))
+    def roll_forward(self, ahead: int) -> None:
+        self.rest()
+        before = self.plan()
+        assert self.service.change(Rollback(self.service.plan(None).version + ahead))[0] == 422
+        assert self.plan() == before
+
+    @rule()
+    def restart(self) -> None:
+        self.rest()
+        before = self.service.plan(None)
+        self.service.close()
+        self.service = self.opened(self.folder)
+        assert self.service.plan(None) == before
+        self.repeat_all()
+
+    @rule(rested=st.booleans())
+    def crash(self, rested: bool) -> None:
+        """Go on from the files as they are at some moment, as if the machine had stopped there."""
+        if rested:
+            self.rest()
+        before = self.service.plan(None)
+        copy = Path(tempfile.mkdtemp())
+        for ending in ("", "-wal"):
+            shutil.copy(self.folder / f"bothworlds.sqlite{ending}", copy)
+        self.service.close()
+        shutil.rmtree(self.folder)
+        self.folder, self.service = copy, self.opened(copy)
+        if rested:
+            assert self.service.plan(None) == before
+        self.repeat_all()
+
+    @invariant()
+    def stands_in_the_store(self) -> None:
+        """Nothing is lost, and nothing stands there twice."""
+        if not hasattr(self, "service"):
+            return
+        for name, known in self.said.items():
+            records = self.service.store.find(1, [name])
+            assert sorted(record.kind for record in records) == sorted(known.kinds)
+            told = self.service.known(name, None)
+            assert told is not None
+            assert (told.reward, told.by_default, told.late_reward) == (known.reward, known.by_default, known.late)
+            assert told.active == known.active
+        assert not self.service.failures
+
+    def teardown(self) -> None:
+        if hasattr(self, "service"):
+            self.rest()
+            self.service.close()
+            found = verify(self.folder / "bothworlds.sqlite", processes=1)
+            assert found.faults == []
+            assert found.decisions == len(self.said)
+            shutil.rmtree(self.folder)
+
+
+class AdaptiveMachine(Machine):
+    """The same with the tuning whose bits depend on the order of rewards and on the ends of batches."""
+
+    algorithm, safe = "adaptive", "blue"
+
+
+@pytest.mark.parametrize(("machine", "few"), [(Machine, 6), (AdaptiveMachine, 3)])
+def test_a_service_is_what_the_model_says(machine: type[Machine], few: int) -> None:
+    chosen = hypothesis_settings(max_examples=few, stateful_step_count=25)
+    run_state_machine_as_test(machine, settings=chosen)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("machine", [Machine, AdaptiveMachine])
+def test_a_service_is_what_the_model_says_for_long(machine: type[Machine]) -> None:
+    chosen = hypothesis_settings(max_examples=size(3, 150), stateful_step_count=60, derandomize=False)
+    run_state_machine_as_test(machine, settings=chosen)

@@ -1,0 +1,293 @@
+"""What every store must do: one suite for all of them."""
+
+import itertools
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bothworlds.service.records import Frame, Kind, Record
+from bothworlds.service.store import Store, StoreError
+from stores import MAKERS, Maker, about, decision, mark, snapshot
+
+ODD_IDS = [
+    "a",
+    "A",
+    "a ",
+    " a",
+    "%",
+    "'; DROP TABLE log; --",
+    "null\0inside",
+    "ä",
+    "a\u0308",
+    "🙂" * 50,
+    "x" * 200,
+    '"',
+]
+
+
+@pytest.fixture(params=MAKERS, ids=lambda maker: maker.name)
+def maker(request: pytest.FixtureRequest) -> Maker:
+    made: Maker = request.param
+    return made
+
+
+@pytest.fixture
+def store(maker: Maker, tmp_path: Path) -> Iterator[Store]:
+    opened = maker.write(tmp_path)
+    yield opened
+    opened.close()
+
+
+def names(records: list[Record]) -> list[tuple[int, str | None]]:
+    return [(record.kind, record.id) for record in records]
+
+
+def test_a_new_store_is_empty(store: Store) -> None:
+    assert (store.last(), list(store.read()), store.experiments(), store.snapshots(1)) == (0, [], {}, [])
+    assert (store.find(1, ["a"]), list(store.marks(1)), list(store.lessons(1, after=0))) == ([], [], [])
+    assert store.overdue(1, after=0, before=1e12, most=10) == ([], 0)
+
+
+def test_experiments_have_numbers_of_their_own_for_ever(maker: Maker, store: Store, tmp_path: Path) -> None:
+    first, second = store.experiment("one"), store.experiment("two")
+    assert first != second
+    assert (store.experiment("one"), store.experiments()) == (first, {"one": first, "two": second})
+    store.close()
+    again = maker.write(tmp_path)
+    assert (again.experiment("two"), again.experiment("three")) == (second, max(first, second) + 1)
+    again.close()
+
+
+def test_records_come_back_as_they_were_in_the_order_of_their_commits(store: Store) -> None:
+    every = [decision(name, time=1.5 + place, active=bool(place % 2)) for place, name in enumerate(ODD_IDS)]
+    every += [mark(body=bytes(range(256))), about(Kind.REWARD, "a", flag=False)]
+    assert store.append(every[:5]) == 1
+    assert store.append(every[5:]) == 6
+    assert list(store.read()) == [record._replace(seq=place) for place, record in enumerate(every, 1)]
+    assert [record.seq for record in store.read(after=2, through=5)] == [3, 4, 5]
+    assert store.last() == len(every)
+    assert store.append([]) == len(every) + 1
+    assert store.last() == len(every)
+
+
+@pytest.mark.parametrize("count", [1, 3, 4, 5, 255, 256, 257, 1000, 2500])
+def test_a_commit_has_any_number_of_records(store: Store, count: int) -> None:
+    store.append([decision(f"{place}") for place in range(count)])
+    assert [(record.seq, record.id) for record in store.read()] == [(place + 1, f"{place}") for place in range(count)]
+
+
+@pytest.mark.parametrize("kind", [Kind.DECISION, Kind.ACTIVATION, Kind.REWARD, Kind.LATE])
+@pytest.mark.parametrize("together", [True, False])
+def test_nothing_is_said_twice_of_a_decision_and_a_commit_is_all_or_nothing(
+    store: Store, kind: Kind, together: bool
+) -> None:
+    store.append([decision("before")])
+    said = about(kind, "twice")
+    if not together:
+        store.append([said])
+    stands = list(store.read())
+    with pytest.raises(StoreError):
+        store.append(
+            [decision("lost"), said, *([said] if together else [])],
+            snapshots=[snapshot(7)],
+            frames=[Frame("f", b"lost")],
+        )
+    assert (list(store.read()), store.snapshots(1), store.find(1, ["lost"])) == (stands, [], [])
+    with pytest.raises(ValueError, match="no frame"):
+        store.frame("f")
+    assert store.append([decision("after")]) == len(stands) + 1, "a failure leaves no gap"
+
+
+def test_the_same_id_may_stand_in_two_experiments_and_under_every_kind(store: Store) -> None:
+    kinds = [Kind.DECISION, Kind.ACTIVATION, Kind.REWARD, Kind.LATE]
+    store.append([about(kind, "a", experiment=number) for number in (1, 2) for kind in kinds])
+    assert names(store.find(1, ["a"])) == [(kind, "a") for kind in kinds]
+    assert {record.experiment for record in store.find(2, ["a"])} == {2}
+    store.append([mark(), mark(), mark(experiment=2)])  # what is no decision's may stand there again and again
+    assert len(list(store.marks(1))) == 2
+
+
+@pytest.mark.parametrize("value", [Record(0, 1, 1, "\ud800", 0.0, True, b""), Record(0, 2**70, 1, "a", 0.0, True, b"")])
+def test_what_cannot_be_stored_is_a_failure_like_others(store: Store, value: Record) -> None:
+    with pytest.raises(StoreError):
+        store.append([decision("lost"), value])
+    assert store.append([decision("kept")]) == 1
+    assert [record.id for record in store.read()] == ["kept"]
+
+
+def test_decisions_are_found_by_their_ids(store: Store) -> None:
+    store.append([decision(name) for name in ODD_IDS] + [decision("elsewhere", experiment=2)])
+    store.append([about(Kind.REWARD, ODD_IDS[0])])
+    for name in ODD_IDS[1:]:
+        assert names(store.find(1, [name])) == [(Kind.DECISION, name)]
+    assert sorted(names(store.find(1, [ODD_IDS[0], "unknown", "elsewhere"]))) == [
+        (Kind.DECISION, ODD_IDS[0]),
+        (Kind.REWARD, ODD_IDS[0]),
+    ]
+    assert len(store.find(1, ODD_IDS)) == len(ODD_IDS) + 1
+    assert store.find(1, []) == []
+
+
+def test_lessons_are_rewards_in_their_order_with_their_decisions(store: Store) -> None:
+    store.append([decision(name, body=name.encode()) for name in "abcd"])
+    store.append([decision("b", experiment=2)])
+    store.append([about(Kind.REWARD, "c"), mark(), about(Kind.REWARD, "a", flag=False)])
+    store.append([about(Kind.REWARD, "b", experiment=2), about(Kind.LATE, "a"), about(Kind.ACTIVATION, "d")])
+    store.append([about(Kind.REWARD, "b")])
+    pairs = list(store.lessons(1, after=0))
+    assert [(paid.seq, paid.id, paid.flag, made.body) for paid, made in pairs] == [
+        (6, "c", True, b"c"),
+        (8, "a", False, b"a"),
+        (12, "b", True, b"b"),
+    ]
+    assert [paid.seq for paid, _ in store.lessons(1, after=6)] == [8, 12]
+    assert [paid.seq for paid, _ in store.lessons(1, after=6, through=11)] == [8]
+    assert [paid.seq for paid, _ in store.lessons(2, after=0)] == [9]
+
+
+def test_marks_are_those_of_one_experiment_in_their_order(store: Store) -> None:
+    kinds = [Kind.VERSION, Kind.CHANGE, Kind.ROLLBACK, Kind.VERSION]
+    store.append([decision("a"), *(mark(kind) for kind in kinds), mark(experiment=2), about(Kind.REWARD, "a")])
+    assert [(record.seq, record.kind) for record in store.marks(1)] == list(enumerate(kinds, 2))
+    assert [record.seq for record in store.marks(1, after=3)] == [4, 5]
+
+
+def test_overdue_are_active_decisions_without_a_reward_from_before_a_time(store: Store) -> None:
+    store.append([decision(name, time=10.0, active=name != "inactive") for name in ("rewarded", "inactive", "open")])
+    store.append([decision("other", experiment=2, time=10.0), decision("activated", time=10.0, active=False)])
+    store.append([about(Kind.REWARD, "rewarded", time=11.0), about(Kind.ACTIVATION, "activated", time=20.0)])
+    store.append([decision("young", time=30.0)])
+    assert store.overdue(1, after=0, before=9.0, most=100) == ([], 0)
+    assert store.overdue(1, after=0, before=10.0, most=100) == (["open"], 5)
+    assert store.overdue(1, after=0, before=25.0, most=100) == (["open", "activated"], 7)
+    assert store.overdue(1, after=5, before=25.0, most=100) == (["activated"], 7)
+    assert store.overdue(2, after=0, before=25.0, most=100) == (["other"], 7)
+    assert store.overdue(1, after=0, before=25.0, most=2) == ([], 2), "how far was looked, though none was found"
+    store.append([about(Kind.REWARD, name, time=26.0, flag=False) for name in ("open", "activated")])
+    assert store.overdue(1, after=0, before=25.0, most=100) == ([], 7), "a default reward is a reward"
+    assert store.overdue(1, after=7, before=99.0, most=100) == (["young"], 10)
+
+
+def test_a_clock_that_goes_back_passes_no_decision_over(store: Store) -> None:
+    store.append([decision("early", time=100.0), decision("after the clock went back", time=50.0)])
+    assert store.overdue(1, after=0, before=60.0, most=100) == ([], 0)
+    assert store.overdue(1, after=0, before=100.0, most=100) == (["early", "after the clock went back"], 2)
+
+
+def test_frames_are_kept_once_under_their_footing(store: Store) -> None:
+    store.append([], snapshots=[snapshot(0)], frames=[Frame("f", b"first"), Frame("g", b"other")])
+    store.append([], snapshots=[snapshot(1)], frames=[Frame("f", b"again")])
+    assert (store.frame("f"), store.frame("g")) == (b"first", b"other")
+    with pytest.raises(ValueError, match="no frame of footing h"):
+        store.frame("h")
+
+
+def test_snapshots_come_newest_first_and_their_contents_when_asked_for(store: Store) -> None:
+    store.append([], snapshots=[snapshot(2, through=9), snapshot(5, through=20, footing="g")])
+    store.append([], snapshots=[snapshot(3, experiment=2)])
+    listed = store.snapshots(1)
+    assert [(one.version, one.through, one.digest, one.footing, one.content) for one in listed] == [
+        (5, 20, "digest 5", "g", b""),
+        (2, 9, "digest 2", "f", b""),
+    ]
+    assert [store.content(one) for one in listed] == [b"content 5", b"content 2"]
+    store.append([], snapshots=[snapshot(5, through=21, footing="g")])
+    assert [(one.version, one.through) for one in store.snapshots(1)] == [(5, 21), (2, 9)], "the same version again"
+
+
+def test_the_newest_snapshots_the_first_of_each_footing_and_some_between_are_kept(store: Store) -> None:
+    for version in range(100):
+        footing = "f" if version < 30 else "g"
+        store.append([], snapshots=[snapshot(version, through=version * 25_000, footing=footing)])
+        store.append([], snapshots=[snapshot(version, experiment=2)])
+    kept = [one.version for one in reversed(store.snapshots(1))]
+    assert {0, 30, 97, 98, 99} <= set(kept), "the first of all, the first after a change, the newest"
+    gaps = [after - before for before, after in itertools.pairwise(kept)]
+    assert max(gaps) <= 8, "never more than 200,000 records to learn again"
+    assert len(kept) <= 18
+    assert [one.version for one in store.snapshots(2)] == [99, 98, 97, 0], "one experiment's do not touch another's"
+
+
+def test_one_writer_at_a_time(maker: Maker, store: Store, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="is in use: another service writes to it"):
+        maker.write(tmp_path)
+    store.append([decision("a")])
+    store.close()
+    again = maker.write(tmp_path)
+    assert again.append([decision("b")]) == 2
+    again.close()
+
+
+def test_readers_see_what_is_committed_and_nothing_else(maker: Maker, store: Store, tmp_path: Path) -> None:
+    reader = maker.read(tmp_path)
+    assert list(reader.read()) == []
+    store.append([decision("a")])
+    assert [record.id for record in reader.read()] == ["a"]
+    with pytest.raises(StoreError):
+        store.append([decision("b"), decision("a")])
+    assert [record.id for record in reader.read()] == ["a"]
+    walk = reader.read()
+    next(walk)
+    store.append([decision(f"later {place}") for place in range(2000)])
+    assert list(walk) == [], "a walk ends where the log ended when it began"
+    store.close()
+    assert reader.last() == 2001, "what was open for reading stays so"
+    reader.close()
+
+
+def test_any_thread_may_read_while_one_writes(store: Store) -> None:
+    store.append([decision("0")])
+    wrong: list[object] = []
+    done = threading.Event()
+
+    def look() -> None:
+        while not done.is_set():
+            seen = [int(str(record.id)) for record in store.read()]
+            if seen != list(range(len(seen))) or (len(seen) - 1) % 7:
+                wrong.append(seen)
+
+    threads = [threading.Thread(target=look) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for group in range(40):
+        store.append([decision(f"{1 + group * 7 + place}") for place in range(7)])
+    done.set()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert store.last() == 281
+
+
+def test_a_store_for_reading_only(maker: Maker, store: Store, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="no such store"):
+        maker.read(tmp_path / "elsewhere")
+    store.append([decision("a")])
+    reader = maker.read(tmp_path)
+    with pytest.raises(Exception, match=r"read|writ"):
+        reader.append([decision("b")])
+    reader.close()
+
+
+def test_tidying_and_probing_change_no_record(maker: Maker, store: Store, tmp_path: Path) -> None:
+    for group in range(5):
+        store.append([decision(f"{group} {place}") for place in range(1500)])
+        store.tidy()
+        store.probe()
+    assert store.last() == len(list(store.read())) == 7500
+    store.close()
+    again = maker.write(tmp_path)
+    assert again.last() == 7500
+    again.close()
+
+
+@pytest.mark.parametrize("found", ["bothworlds-store-2", "something else"])
+def test_another_format_is_refused_with_a_way_out(maker: Maker, store: Store, tmp_path: Path, found: str) -> None:
+    store.close()
+    maker.set_format(tmp_path, found)
+    for opening in (maker.write, maker.read):
+        with pytest.raises(ValueError, match=rf"has format '{found}'.*export"):
+            opening(tmp_path)
+    maker.set_format(tmp_path, "bothworlds-store-1")
+    maker.write(tmp_path).close()

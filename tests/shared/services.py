@@ -1,0 +1,49 @@
+"""Services for tests: small problems, quick algorithms, and what can be done to them from within."""
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from bothworlds.service.clerk import Expire, Job
+from bothworlds.service.messages import Answer
+from bothworlds.service.service import Service
+from bothworlds.service.settings import Experiment as Told
+from bothworlds.service.settings import Settings
+
+QUICK: dict[str, Any] = {"kind": "LinUCB"}
+ARMS, CONTEXTS = ["red", "blue", "green"], ["mobile", "desktop"]
+
+
+def settings(folder: Path, *, experiments: dict[str, Told] | None = None, told: Any = None, **options: Any) -> Settings:
+    """Return settings with one small experiment, "ads"; ``told`` has what it is told beside arms and contexts."""
+    one = {"arms": ARMS, "contexts": CONTEXTS, "algorithm": QUICK, **(told or {})}
+    made = experiments or {"ads": Told(**one)}
+    return Settings(
+        **{"experiments": made, "folder": str(folder), "durability": "process", "refresh": 0.001, **options}
+    )
+
+
+def until(holds: Callable[[], Any], *, seconds: float = 20.0) -> None:
+    """Wait until something holds."""
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, "it did not come to hold"
+        time.sleep(0.002)
+
+
+def learnt(service: Service) -> None:
+    """Wait until all rewards are learnt, and plans with them decide."""
+    for one in service.experiments.values():
+        until(lambda one=one: not list(service.store.lessons(one.number, after=one.through)))  # type: ignore[misc]
+        until(lambda one=one: one.plan.version == one.policy.version)  # type: ignore[misc]
+
+
+def close_windows(service: Service, ids: list[str]) -> tuple[int, Answer]:
+    """Let the windows of decisions close now."""
+    done = threading.Event()
+    job = Job([Expire(service.of(None), ids)], done)
+    service.clerk.submit(job)
+    done.wait()
+    return job.outcomes[0]
