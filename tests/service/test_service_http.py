@@ -155,13 +155,13 @@ def test_bodies_that_are_refused(web: Web, path: str, body: Any, status: int) ->
 def test_long_bodies_are_not_read(web: Web) -> None:
     assert web.post("/v1/decide", b" " * 60_001).status == 413
     assert web.post("/v1/decide", b" " * 59_980 + b'{"context": 0}').status == 200
-    head = b"POST /v1/decide HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n"
+    head = b"POST /v1/decide HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n"
     piece = b"1000\r\n" + b" " * 4096 + b"\r\n"
     assert b" 413 " in web.raw(head + piece * 20 + b"0\r\n\r\n")
     assert b" 413 " in web.raw(head + piece * 20), "before it has ended"
     text = b'{"context": 0}'
     assert b" 200 " in web.raw(head + piece + f"{len(text):x}\r\n".encode() + text + b"\r\n0\r\n\r\n")
-    assert b" 413 " in web.raw(b"POST /v1/decide HTTP/1.1\r\nhost: x\r\ncontent-length: 99999999999\r\n\r\n")
+    assert b" 413 " in web.raw(b"POST /v1/decide HTTP/1.1\r\nhost: localhost\r\ncontent-length: 99999999999\r\n\r\n")
 
 
 def test_what_is_not_even_http_does_no_harm(web: Web) -> None:
@@ -172,8 +172,8 @@ def test_what_is_not_even_http_does_no_harm(web: Web) -> None:
         b"GET / HT",
     ]:
         web.raw(content)
-    web.raw(b"POST /v1/decide HTTP/1.1\r\nhost: x\r\ncontent-length: 14\r\n\r\n{")  # and gone
-    web.raw(b"GET /v1/plan?experiment=%ff%00&&&= HTTP/1.1\r\nhost: x\r\n\r\n")
+    web.raw(b"POST /v1/decide HTTP/1.1\r\nhost: localhost\r\ncontent-length: 14\r\n\r\n{")  # and gone
+    web.raw(b"GET /v1/plan?experiment=%ff%00&&&= HTTP/1.1\r\nhost: localhost\r\n\r\n")
 
 
 @pytest.mark.parametrize("path", [*POSTED, *GOT, "/v1/decisions/a"])
