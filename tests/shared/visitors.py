@@ -14,7 +14,7 @@ async def ask(streams: tuple[asyncio.StreamReader, asyncio.StreamWriter], path: 
     reader, writer = streams
     text = json.dumps(body).encode()
     head = (
-        f"POST {path} HTTP/1.1\r\nhost: here\r\ncontent-type: application/json\r\ncontent-length: {len(text)}\r\n\r\n"
+        f"POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {len(text)}\r\n\r\n"
     )
     writer.write(head.encode() + text)
     try:
