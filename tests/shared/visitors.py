@@ -13,9 +13,7 @@ async def ask(streams: tuple[asyncio.StreamReader, asyncio.StreamWriter], path: 
     """Post a body on a connection; one that breaks is a ConnectionError."""
     reader, writer = streams
     text = json.dumps(body).encode()
-    head = (
-        f"POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {len(text)}\r\n\r\n"
-    )
+    head = f"POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: {len(text)}\r\n\r\n"
     writer.write(head.encode() + text)
     try:
         answer = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
