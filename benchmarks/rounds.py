@@ -3,7 +3,7 @@
     python benchmarks/rounds.py [--rounds 300] [--repeats 7] [--sizes 10,5,5 30,6,48,one-hot]
 
 Both play the same problems with the tuning "paper"; the other tunings are timed beside it. Times are the least of the
-repeats, in microseconds per round, since the machine may be shared; the ratios are what to read.
+repeats, in microseconds of the processor per round: what others do on a shared machine does not count.
 """
 
 import argparse
@@ -65,9 +65,9 @@ def measure(loops: dict[str, Callable[[], None]], rounds: int, repeats: int) -> 
         loop()
     for _ in range(repeats):
         for name, loop in loops.items():
-            start = time.perf_counter()
+            start = time.process_time()
             loop()
-            times[name].append((time.perf_counter() - start) / rounds * 1e6)
+            times[name].append((time.process_time() - start) / rounds * 1e6)
     return {name: min(values) for name, values in times.items()}
 
 

@@ -27,9 +27,9 @@ def driver_time(world: bw.environments.Environment, machine: Machine, rounds: in
     """Microseconds per round and replication in one thread, ``lanes`` replications at once."""
     some = Replications(machine, make_setting(world, rounds + 1, 0, 200, 0, 1), range(lanes))
     some.advance(1)
-    start = time.perf_counter()
+    start = time.process_time()
     some.advance(rounds)
-    return (time.perf_counter() - start) / (rounds * lanes) * 1e6
+    return (time.process_time() - start) / (rounds * lanes) * 1e6
 
 
 def numpy_time(world: bw.environments.Environment, rounds: int, *, tuned: bool) -> float:
@@ -41,11 +41,11 @@ def numpy_time(world: bw.environments.Environment, rounds: int, *, tuned: bool) 
     )
     rng = np.random.default_rng(0)
     contexts = rng.integers(problem.n_contexts, size=rounds).tolist()
-    start = time.perf_counter()
+    start = time.process_time()
     for x in contexts:
         arm, _, direction = learner.act(x)
         learner.update(direction, 1.0 if rng.random() < 0.5 * (1.0 + world.tables[0, x, arm]) else -1.0)
-    return (time.perf_counter() - start) / rounds * 1e6
+    return (time.process_time() - start) / rounds * 1e6
 
 
 def compare(rounds: int, repeats: int) -> None:
