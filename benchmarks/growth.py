@@ -44,7 +44,7 @@ def loops_of(world: en.Environment, rounds: int) -> dict[str, Callable[[], float
     losses = rng.uniform(-1.0, 1.0, size=rounds).tolist()
     known = problem.features, problem.probabilities, explore.exploration, explore.coverage
     learner = NumpyTsallis(*known, seed=7, tuned=True)
-    loops = {"tuned": partial(timed, baseline_loop(learner, contexts, losses), rounds)}
+    loops: dict[str, Callable[[], float]] = {"tuned": partial(timed, baseline_loop(learner, contexts, losses), rounds)}
     for name in TUNINGS:
         algorithm = bw.LCTsallisINF(tuning=name, design=explore)
         loops[name] = partial(timed, library_loop(algorithm.start(problem, rng=7), contexts, losses), rounds)
