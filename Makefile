@@ -25,6 +25,7 @@ demo: $(SETUP)  ## the paper's algorithm and its rivals in every regime: a table
 bench: $(SETUP)  ## speed against NumPy, start-up time, designs, the adaptive tuning, all algorithms
 	$(BIN)/python benchmarks/rounds.py
 	$(BIN)/python benchmarks/simulation.py
+	$(BIN)/python benchmarks/growth.py
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/adaptive.py
 	$(BIN)/python benchmarks/designs.py

@@ -18,7 +18,7 @@ import numpy as np
 import bothworlds as bw
 from rounds import make_problem
 
-SIZES = (100, 20, 20)
+CONTEXTS, SIZE = 100, "100,20,20"
 
 
 def least(call: Callable[..., Any], prepare: Callable[[], tuple[Any, ...]], repeats: int) -> float:
@@ -37,7 +37,7 @@ def rewards(policy: bw.Policy, count: int, repeats: int) -> tuple[float, float, 
     rng = np.random.default_rng(1)
 
     def batch() -> tuple[Any, ...]:
-        return policy.act(rng.integers(SIZES[0], size=count).tolist()), rng.uniform(-1.0, 1.0, size=count).tolist()
+        return policy.act(rng.integers(CONTEXTS, size=count).tolist()), rng.uniform(-1.0, 1.0, size=count).tolist()
 
     update = least(lambda made, losses: policy.update(made, loss=losses), batch, repeats)
     learn = least(lambda made, losses: policy.learn(made, loss=losses), batch, repeats)
@@ -73,7 +73,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=9)
     repeats = parser.parse_args().repeats
-    policy = bw.LCTsallisINF(tuning="adaptive").start(make_problem(*SIZES), rng=7)
+    policy = bw.LCTsallisINF(tuning="adaptive").start(make_problem(SIZE), rng=7)
     print("rewards a batch: microseconds a reward with update, with learn, and the plan's share of both")
     for count in (1, 10, 100, 1000):
         print(f"{count:>6} " + "".join(f"{figure:>9.2f}" for figure in rewards(policy, count, repeats)))

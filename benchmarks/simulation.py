@@ -1,6 +1,6 @@
-"""Simulated rounds on one core: the compiled driver against NumPy, and how its cost grows with the sizes.
+"""Simulated rounds on one core: the compiled driver against NumPy.
 
-    python benchmarks/simulation.py [--rounds 2000] [--repeats 15] [--no-growth]
+    python benchmarks/simulation.py [--rounds 2000] [--repeats 15]
 
 NumPy is the plain baseline of `numpy_baseline.py`, playing the same problem; both alternate in one process.
 """
@@ -16,23 +16,20 @@ import numpy as np
 
 import bothworlds as bw
 from bothworlds import environments as en
-from bothworlds.algorithms.lc_tsallis.lc_tsallis_inf import TuningName
 from bothworlds.kernels.contract import Machine
 from bothworlds.simulation.engine import make_setting
 from bothworlds.simulation.replication import Replications, most_at_once
 from numpy_baseline import NumpyTsallis
-
-TUNINGS: tuple[TuningName, ...] = ("paper", "certified", "matched", "adaptive")
-LENGTHS = (5, 10, 20, 50, 100, 200)
+from rounds import TUNINGS
 
 
 def driver_time(world: bw.environments.Environment, machine: Machine, rounds: int, *, lanes: int) -> float:
     """Microseconds per round and replication in one thread, ``lanes`` replications at once."""
     some = Replications(machine, make_setting(world, rounds + 1, 0, 200, 0, 1), range(lanes))
     some.advance(1)
-    start = time.perf_counter()
+    start = time.process_time()
     some.advance(rounds)
-    return (time.perf_counter() - start) / (rounds * lanes) * 1e6
+    return (time.process_time() - start) / (rounds * lanes) * 1e6
 
 
 def numpy_time(world: bw.environments.Environment, rounds: int, *, tuned: bool) -> float:
@@ -44,11 +41,11 @@ def numpy_time(world: bw.environments.Environment, rounds: int, *, tuned: bool) 
     )
     rng = np.random.default_rng(0)
     contexts = rng.integers(problem.n_contexts, size=rounds).tolist()
-    start = time.perf_counter()
+    start = time.process_time()
     for x in contexts:
         arm, _, direction = learner.act(x)
         learner.update(direction, 1.0 if rng.random() < 0.5 * (1.0 + world.tables[0, x, arm]) else -1.0)
-    return (time.perf_counter() - start) / rounds * 1e6
+    return (time.process_time() - start) / rounds * 1e6
 
 
 def compare(rounds: int, repeats: int) -> None:
@@ -74,34 +71,12 @@ def compare(rounds: int, repeats: int) -> None:
         print(f"  {label:>14} {value:>8.2f} {least['numpy'] / value:>7.1f} ({least['tuned numpy'] / value:.1f})")
 
 
-def growth() -> None:
-    print("\nmicroseconds per round of `paper` as one size grows, the others 5, contexts 40 where d grows; ratio to")
-    print("S K d^2 + d^3, in thousands")
-    for varied in ("contexts", "arms", "dimension"):
-        print(f"  {varied}:", end="")
-        for length in LENGTHS:
-            sizes = {"contexts": 40 if varied == "dimension" else 5, "arms": 5, "dimension": 5, varied: length}
-            instance = en.random_instance(**sizes, gap=0.2, seed=1)
-            world = en.stochastic(instance)
-            S, K, d = sizes["contexts"], sizes["arms"], world.problem.dimension
-            rounds = max(50, int(2e7 / (S * K * d**2 + d**3) ** 0.9))
-            algorithm = bw.LCTsallisINF(tuning="paper", design="uniform")
-            machine = algorithm.machine(world.problem)
-            lanes = most_at_once(machine)
-            spent = min(driver_time(world, machine, min(rounds, 2_000), lanes=lanes) for _ in range(3))
-            print(f"  {length} ({d}): {spent:.1f} ({spent / (S * K * d**2 + d**3) * 1e3:.2f})", end="", flush=True)
-        print()
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=2_000)
     parser.add_argument("--repeats", type=int, default=15)
-    parser.add_argument("--no-growth", action="store_true")
     options = parser.parse_args()
     compare(options.rounds, options.repeats)
-    if not options.no_growth:
-        growth()
 
 
 if __name__ == "__main__":

@@ -15,11 +15,19 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 import bothworlds
-from bothworlds.kernels import matrix, plan, random, resampling
-from bothworlds.kernels.arithmetic import WIDTH
-from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels import arithmetic, matrix, plan, random, resampling
+from bothworlds.kernels.arithmetic import WIDTH, contexts
+from bothworlds.kernels.arrays import Floats, aligned
 from bothworlds.kernels.contract import Draw, Known, flat_known, in_blocks
-from bothworlds.kernels.jit.compile import CACHE_NAME, ROOMS, _drop_old_caches, _folder_for, compiled, source_hash
+from bothworlds.kernels.jit.compile import (
+    CACHE_NAME,
+    ROOMS,
+    _drop_old_caches,
+    _folder_for,
+    compiled,
+    kernel,
+    source_hash,
+)
 from bothworlds.kernels.layout import Layout
 from bothworlds.kernels.random import MASK
 
@@ -94,12 +102,12 @@ def test_cholesky_solves_trace_and_leverages_against_numpy(d: int) -> None:
     factor, out, work = np.zeros((d, d)), np.empty(d), np.empty(d)
     assert matrix.cholesky(sigma, factor)
     lower = np.linalg.cholesky(sigma)
-    assert factor == pytest.approx(np.tril(lower, -1) + np.diag(1.0 / np.diag(lower)), abs=1e-12)
+    assert factor == pytest.approx(np.triu(lower.T, 1) + np.diag(1.0 / np.diag(lower)), abs=1e-12)
     b = np.arange(1.0, d + 1.0)
     matrix.solve(factor, b, out)
     assert out == pytest.approx(np.linalg.solve(sigma, b), rel=1e-9)
     matrix.invert_lower(factor)
-    assert factor == pytest.approx(np.linalg.inv(np.linalg.cholesky(sigma)), rel=1e-9, abs=1e-12)
+    assert np.tril(factor) == pytest.approx(np.linalg.inv(np.linalg.cholesky(sigma)), rel=1e-9, abs=1e-12)
     matrix.apply_inverse(factor, b, work, out)
     assert out == pytest.approx(np.linalg.solve(sigma, b), rel=1e-9)
     assert work == pytest.approx(np.linalg.solve(np.linalg.cholesky(sigma), b), rel=1e-9)
@@ -120,22 +128,73 @@ def test_cholesky_refuses_what_is_not_positive_definite() -> None:
         assert not matrix.cholesky(sigma, np.zeros((2, 2)))
 
 
-@pytest.mark.parametrize(("S", "K", "d"), [(1, 2, 1), (11, 3, 5), (24, 4, 9)])
+READ = Layout(Known).reader(Known, "known")
+
+
+@kernel
+def whole_covariance(known: Known, q: Floats, sums: Floats, sigma: Floats) -> None:
+    """The three steps of a covariance, after one another."""
+    plan.begin_covariance(sums)
+    for x in range(q.shape[0]):
+        plan.add_context(known, x, q[x], sums)
+    plan.covariance(known, q, sums, sigma)
+
+
+def blocks_of_contexts(known: Floats, q: Floats, sums: Floats, sigma: Floats, sizes: tuple[int, ...]) -> None:
+    whole_covariance(READ(contexts(known), sizes), contexts(q), contexts(sums), sigma)
+
+
+compiled_blocks = compiled(blocks_of_contexts)
+
+
+@pytest.mark.parametrize(("S", "K", "d"), [(1, 2, 1), (11, 3, 5), (24, 4, 9), (9, 5, 29), (17, 3, 33), (8, 9, 40)])
 def test_covariance_of_one_and_of_eight_contexts_at_a_time(S: int, K: int, d: int) -> None:
+    """With few coordinates and with many, whose columns stand side by side; interpreted and compiled to the bit."""
     rng = np.random.default_rng(5)
     z, g, q = rng.normal(size=(S, K, d)), rng.random(S), rng.random((S, K))
-    known, read = Known(z, g, np.zeros((S, K)), np.zeros((S, K))), Layout(Known).reader(Known, "known")
-    expected = np.einsum("x,xa,xai,xaj->ij", g, q, z, z)
-    for wide in (False, True):
-        blocks = -(-S // WIDTH) if wide else S
-        sums = np.zeros((d, d, WIDTH) if wide else (d, d))
-        table = in_blocks(q) if wide else q
-        parts = read(flat_known(known, wide=wide), (blocks, K, d, 0))
-        for x in range(blocks):
-            plan.add_context(parts, x, table[x], sums)
-        sigma = np.zeros((d, d))
-        plan.collect(sums, sigma)
-        assert sigma == pytest.approx(np.tril(expected), rel=1e-12, abs=1e-12)
+    known = Known(z, g, np.zeros((S, K)), np.zeros((S, K)))
+    expected = np.tril(np.einsum("x,xa,xai,xaj->ij", g, q, z, z))
+    alone, block, machine = np.zeros((d, d)), np.zeros((d, d)), np.zeros((d, d))
+    whole_covariance(READ(flat_known(known), (S, K, d, 0)), q, np.full((d, d), np.nan), alone)
+    assert alone == pytest.approx(expected, rel=1e-12, abs=1e-12)
+    sizes, packs = (-(-S // WIDTH), K, d, 0), flat_known(known, wide=True)
+    table, sums = aligned(sizes[0], K, WIDTH), aligned(d, d, WIDTH)
+    table[...], sums[...] = in_blocks(q), np.nan
+    blocks_of_contexts(packs, table, sums, block, sizes)
+    assert block == pytest.approx(expected, rel=1e-12, abs=1e-12)
+    sums[...] = np.nan
+    compiled_blocks(packs, table, sums, machine, sizes)
+    np.testing.assert_array_equal(machine, block)
+
+
+def exactly(left: float, right: float, more: float) -> float:
+    """left * right + more as rational numbers, rounded once."""
+    return float(Fraction(left) * Fraction(right) + Fraction(more))
+
+
+def fused_packs(left: Floats, right: Floats, more: Floats, out: Floats) -> None:
+    ours, theirs, others, found = contexts(left), contexts(right), contexts(more), contexts(out)
+    for k in range(found.shape[0]):
+        found[k] = arithmetic.fused(ours[k], theirs[k], others[k])
+
+
+def fused_numbers(left: Floats, right: Floats, more: Floats, out: Floats) -> None:
+    for k in range(out.shape[0]):
+        out[k] = arithmetic.fused(left[k], right[k], more[k])
+
+
+def test_fused_products_are_rounded_once_however_they_are_computed() -> None:
+    rng = np.random.default_rng(3)
+    left, right, more = aligned(50, WIDTH), aligned(50, WIDTH), aligned(50, WIDTH)
+    left[...], right[...] = rng.normal(size=(2, 50, WIDTH))
+    more[...] = -left * right * (1.0 + rng.integers(-3, 4, size=left.shape) * 2.0**-52)  # where it shows
+    exact = np.array([exactly(*numbers) for numbers in zip(left.flat, right.flat, more.flat, strict=True)])
+    assert (exact != (left * right + more).ravel()).mean() > 0.5
+    for function, shape in ((fused_packs, (50, WIDTH)), (fused_numbers, (50 * WIDTH,))):
+        for make in (function, compiled(function)):
+            out = aligned(*shape)
+            make(left.reshape(shape), right.reshape(shape), more.reshape(shape), out)
+            np.testing.assert_array_equal(out.ravel(), exact)
 
 
 def test_resampling_averages_to_the_geometric_series_by_enumeration() -> None:
@@ -246,9 +305,7 @@ def test_an_edited_kernel_is_seen_by_compiled_callers(tmp_path: Path) -> None:
     assert run() == ["3.0", "0"]
     assert run() == ["3.0", "1"]
     edited = package / "kernels" / "matrix.py"
-    edited.write_text(
-        edited.read_text().replace("total = total + inverse[i, j]", "total = total + 2.0 * inverse[i, j]")
-    )
+    edited.write_text(edited.read_text().replace("total = fused(row[j],", "total = fused(2.0 * row[j],"))
     assert run() == ["6.0", "0"]
 
 

@@ -16,14 +16,17 @@ from bothworlds.kernels import exploration, matrix, plan
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Known
 from bothworlds.kernels.jit.compile import compiled
-from bothworlds.simulation.gpu import in_tiles
+from bothworlds.simulation.gpu import in_place, in_tiles
 
 SIZES = [(3, 12, 20), (4, 10, 13), (2, 13, 14), (3, 5, 16), (3, 11, 4)]  # tiles that fit, and that do not
 REPLACED = [
-    (plan.add_context, in_tiles.add_context_later),
-    (plan.covariance, in_tiles.covariance_by_tiles),
-    (exploration.largest, in_tiles.largest_by_strips),
-    (matrix.lower_bounds, in_tiles.lower_bounds_by_strips),
+    (plan.add_context, in_tiles.add_context_later, plan.add_arms),
+    (plan.covariance, in_tiles.covariance_by_tiles, plan.collect_all),
+    (exploration.largest, in_tiles.largest_by_strips, exploration.largest),
+    (matrix.lower_bounds, in_tiles.lower_bounds_by_strips, matrix.lower_bounds),
+    (matrix.cholesky, in_place.cholesky_in_place, matrix.cholesky),
+    (matrix.solve, in_place.solve_in_place, matrix.solve),
+    (matrix.invert_lower, in_place.invert_in_place, matrix.invert_lower),
 ]
 
 
@@ -72,19 +75,42 @@ def test_strips_give_the_same_leverages(S: int, K: int, d: int, make: Callable[.
     np.testing.assert_array_equal(ours, plain)
     assert ours == pytest.approx(np.einsum("ai,ij,aj->a", known.z[0], np.linalg.inv(sigma), known.z[0]), rel=1e-10)
     for weighted in (False, True):
-        trial = exploration.Trial(sigma, known.z, q, 0.5, weighted, np.zeros((d, d)), inverse, np.zeros(K))
-        assert make(in_tiles.largest_by_strips)(trial) == exploration.largest(trial)
+        trial = exploration.Trial(sigma, known.z, q, 0.5, weighted, np.zeros((d, d)), inverse, np.zeros((S, K)))
+        unbounded = exploration.bounds_at(exploration.nothing_seen(0.0), 0.1)
+        assert make(in_tiles.largest_by_strips)(trial, unbounded) == exploration.largest(trial, unbounded)
     matrix.lower_bounds(known.z[1, 0], inverse, 0.7, known.z[0], known.blocked[0], plain)
     make(in_tiles.lower_bounds_by_strips)(known.z[1, 0], inverse, 0.7, known.z[0], known.blocked[0], ours)
     np.testing.assert_array_equal(ours, plain)
 
 
-@pytest.mark.parametrize(("plain", "ours"), REPLACED)
-def test_only_a_gpu_takes_the_other_order(plain: Callable[..., None], ours: Callable[..., None]) -> None:
+@pytest.mark.parametrize("make", [as_they_are, compiled])
+@pytest.mark.parametrize("d", [1, 2, 5, 8, 13])
+def test_factors_in_place_are_those_beside_each_other(d: int, make: Callable[..., Any]) -> None:
+    rng = np.random.default_rng(d)
+    half, b = rng.normal(size=(d, d + 2)), rng.normal(size=d)
+    sigma = half @ half.T
+    upper, lower = np.full((d, d), np.nan), np.full((d, d), np.nan)
+    assert matrix.cholesky(sigma, upper)
+    assert make(in_place.cholesky_in_place)(sigma, lower)
+    np.testing.assert_array_equal(np.tril(lower), np.triu(upper).T)
+    plain, ours = np.full(d, np.nan), np.full(d, np.nan)
+    matrix.solve(upper, b, plain)
+    make(in_place.solve_in_place)(lower, b, ours)
+    np.testing.assert_array_equal(ours, plain)
+    assert ours == pytest.approx(np.linalg.solve(sigma, b), rel=1e-6)
+    matrix.invert_lower(upper)
+    make(in_place.invert_in_place)(lower)
+    np.testing.assert_array_equal(np.tril(lower), np.tril(upper))
+
+
+@pytest.mark.parametrize(("called", "ours", "plain"), REPLACED)
+def test_only_a_gpu_takes_the_other_order(
+    called: Callable[..., None], ours: Callable[..., None], plain: Callable[..., None]
+) -> None:
     """The compiler asks these templates in turn: the GPU's own first, and a processor never sees it."""
     cpu_target.target_context.refresh()
     cpu_target.typing_context.refresh()
-    kind: Any = cpu_target.typing_context.resolve_value_type(plain)
+    kind: Any = cpu_target.typing_context.resolve_value_type(called)
     asked = {name: order_by_target_specificity(target_registry[name], kind.templates) for name in ("cuda", "cpu")}
     chosen = {name: [template._overload_func() for template in order] for name, order in asked.items()}
     assert chosen["cuda"][0] is ours

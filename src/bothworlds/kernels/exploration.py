@@ -13,6 +13,9 @@ a typical step below c^2.
 The logarithm of either left side is convex in gamma (1/lev is concave in Sigma), so the feasible rates form an
 interval. It contains the rate of the schedule; its lower end is what we are after. The search starts at the rate of
 the round before, which with a schedule is nearly always within a few percent, so that two trials are the rule.
+
+Only the first trial computes all leverages. For rates s < t, (s/t) Sigma_t <= Sigma_s <= (1 - s)/(1 - t) Sigma_t, so a
+leverage at one rate bounds that at another from both sides, and what cannot be the largest is left out.
 """
 
 import math
@@ -40,6 +43,10 @@ FIRST = 1e-2  # the share of it that is tried where zero is not enough
 AIM = 1.02  # how far above the foreseen edge a rate is tried
 FORESEEN = 6  # so many trials follow the foreseen edge, then the middle is taken
 ROUNDING = 1e-12
+CHOOSY = 12  # dimensions: below, leverages cost less than bounds on them
+SURE = 1e-9  # at smaller rates leverages say nothing of others: they may be rounding alone
+NONE = -1.0  # below every leverage
+SLACK = 1e-4  # of a bound: far above the rounding of leverages at such rates
 MAX_TRIALS = 200
 TINY = 1e-300
 
@@ -47,7 +54,8 @@ TINY = 1e-300
 class Trial(NamedTuple):
     """What a trial of gamma reads (Sigma(q), features, q, alpha) and the space it writes to.
 
-    ``weighted`` is false for the weaker condition, which does not look at q. ``lev`` has space for a number per arm.
+    ``weighted`` is false for the weaker condition, which does not look at q. ``lev`` has a number per arm and context:
+    bounds on the leverages at the rate that was tried last.
     """
 
     sigma: Floats
@@ -60,6 +68,41 @@ class Trial(NamedTuple):
     lev: Floats
 
 
+class Seen(NamedTuple):
+    """The rate that was tried last, 0 for none, with max[lev] and max[q^(2 (1-alpha)) lev]."""
+
+    rate: Number
+    highest: Number
+    weighted: Number
+
+
+class Bounds(NamedTuple):
+    """How many times larger a leverage may be than at the rate before, and the least that the largest ones are."""
+
+    more: Number
+    highest: Number
+    weighted: Number
+
+
+@kernel
+def nothing_seen(rate: Number) -> Seen:
+    """Return what is known before the first trial."""
+    zero = 0.0 * rate
+    return Seen(zero, zero, zero)
+
+
+@kernel
+def bounds_at(seen: Seen, gamma: Number) -> Bounds:
+    """Return what the trial before says of another rate: nothing where one of them is next to zero."""
+    sure = both(seen.rate >= SURE, gamma >= SURE)
+    inner = (1.0 - seen.rate) / (1.0 - gamma)
+    outer = seen.rate / larger(gamma, SURE)
+    falls = gamma < seen.rate
+    more, less = where(falls, outer, inner), where(falls, inner, outer)
+    highest, weighted = where(sure, less * seen.highest, NONE), where(sure, less * seen.weighted, NONE)
+    return Bounds(more * (1.0 + SLACK), highest, weighted)
+
+
 @kernel
 def emphasis(q: Number, alpha: float) -> Number:
     """Return q^(2 (1-alpha)), which is 0 for q = 0."""
@@ -69,27 +112,36 @@ def emphasis(q: Number, alpha: float) -> Number:
 
 
 @kernel
-def largest_in_turn(trial: Trial) -> tuple[Number, Number]:
+def largest_in_turn(trial: Trial, bounds: Bounds) -> tuple[Number, Number]:
     """Return max[lev] and, if it is asked for, max[q^(2 (1-alpha)) lev] of the contexts of each block."""
     highest = 0.0
     highest_weighted = 0.0
+    choosy = trial.factor.shape[0] >= CHOOSY
     for x in range(trial.q.shape[0]):
         for a in range(trial.q.shape[1]):
+            weight = emphasis(trial.q[x, a], trial.alpha) if trial.weighted else 0.0
+            if choosy:
+                bound = bounds.more * trial.lev[x, a]
+                small = both(bound < bounds.highest, either(weight * bound < bounds.weighted, weight <= 0.0))
+                if every(small):
+                    trial.lev[x, a] = bound
+                    continue
             lev = leverage(trial.factor, trial.z[x, a])
             highest = larger(highest, lev)
-            if trial.weighted:
-                highest_weighted = larger(highest_weighted, emphasis(trial.q[x, a], trial.alpha) * lev)
+            highest_weighted = larger(highest_weighted, weight * lev)
+            if choosy:
+                trial.lev[x, a] = lev
     return highest, highest_weighted
 
 
 @kernel
-def largest(trial: Trial) -> tuple[Number, Number]:
+def largest(trial: Trial, bounds: Bounds) -> tuple[Number, Number]:
     """Return the same; a GPU has its own."""
-    return largest_in_turn(trial)
+    return largest_in_turn(trial, bounds)
 
 
 @kernel
-def condition(trial: Trial, gamma: Number) -> Number:
+def condition(trial: Trial, gamma: Number, seen: Seen) -> tuple[Number, Seen]:
     """Return max[q^(2 (1-alpha)) lev] max[lev], or max[lev]; infinity where Sigma_t is not positive definite."""
     d = trial.factor.shape[0]
     for i in range(d):
@@ -98,11 +150,13 @@ def condition(trial: Trial, gamma: Number) -> Number:
         trial.mixed[i, i] = trial.mixed[i, i] + gamma
     sound = cholesky(trial.mixed, trial.factor)
     invert_lower(trial.factor)
-    highest, highest_weighted = largest(trial)
+    highest, highest_weighted = largest(trial, bounds_at(seen, gamma))
     result = highest_of_contexts(highest)
+    weighted = highest_of_contexts(highest_weighted)
+    now = Seen(where(sound, gamma, 0.0), result, weighted)
     if trial.weighted:
-        result = result * highest_of_contexts(highest_weighted)
-    return where(sound, result, math.inf)
+        result = result * weighted
+    return where(sound, result, math.inf), now
 
 
 @kernel
@@ -142,11 +196,12 @@ def next_rate(
 
 
 @kernel
-def smallest_rate(trial: Trial, limit: Number, start: Number, upper: Number) -> Number:
+def smallest_rate(trial: Trial, limit: Number, start: Number, upper: Number, seen: Seen) -> Number:
     """Return the smallest gamma in [0, upper] with condition(gamma) <= limit, to 5 % from above.
 
-    ``start`` is a guess. ``upper`` is feasible by Lemma A.3, or the most that may be explored; it is what comes back
-    if nothing smaller is feasible. The room, limit/condition, is nearly linear in gamma: two trials foresee the edge.
+    ``start`` is a guess, ``seen`` what was tried before. ``upper`` is feasible by Lemma A.3, or the most that may be
+    explored; it is what comes back if nothing smaller is feasible. The room, limit/condition, is nearly linear in
+    gamma: two trials foresee the edge.
     """
     low = 0.0 * upper
     high = upper
@@ -158,7 +213,8 @@ def smallest_rate(trial: Trial, limit: Number, start: Number, upper: Number) -> 
             break
         before, room_before = rate, room
         rate = where(done, high, next_rate(number, start, upper, low, high, edge, zero_open))
-        room = limit / condition(trial, rate)
+        found, seen = condition(trial, rate, seen)
+        room = limit / found
         edge = foreseen(rate, room, before, room_before)
         feasible = either(done, room >= 1.0)
         zero_open = where(rate <= 0.0, 0.0, zero_open)

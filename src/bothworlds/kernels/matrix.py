@@ -1,14 +1,16 @@
 """Small dense matrices in kernel text: Cholesky, inverse factors, solves.
 
 On matrices of 5 x 5 these loops beat LAPACK's call overhead, and they run on a GPU as they stand. Of symmetric
-matrices only the lower triangle is read and written.
+matrices only the lower triangle is read.
 """
 
 from typing import Any
 
-from bothworlds.kernels.arithmetic import Number, both, root, where
+from bothworlds.kernels.arithmetic import Number, both, fused, root, row_of, value, where
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.jit.compile import kernel
+
+Four = tuple[Number, Number, Number, Number]
 
 
 @kernel
@@ -19,24 +21,55 @@ def erase(values: Floats) -> None:
 
 
 @kernel
+def add_row(weight: Number, row: Floats, first: int, last: int, out: Floats) -> None:
+    """Add weight times a row to another one, from a first entry on and before a last one."""
+    seen, own = row_of(row, first, last - first), row_of(out, first, last - first)
+    for j in range(last - first):
+        own[j] = fused(weight, seen[j], own[j])
+
+
+@kernel
+def add_four_rows(matrix: Floats, weights: Four, k: int, first: int, last: int, out: Floats) -> None:
+    """Add rows k to k + 3, each with its weight, one after the other; each entry of out is read and written once."""
+    w0, w1, w2, w3 = weights
+    count = last - first
+    r0, r1 = row_of(matrix[k], first, count), row_of(matrix[k + 1], first, count)
+    r2, r3 = row_of(matrix[k + 2], first, count), row_of(matrix[k + 3], first, count)
+    own = row_of(out, first, count)
+    for j in range(count):
+        own[j] = fused(w3, r3[j], fused(w2, r2[j], fused(w1, r1[j], fused(w0, r0[j], own[j]))))
+
+
+@kernel
+def four_of(matrix: Floats, k: int, i: int, sign: float) -> Four:
+    """Return four entries of column i, times a sign."""
+    return sign * matrix[k, i], sign * matrix[k + 1, i], sign * matrix[k + 2, i], sign * matrix[k + 3, i]
+
+
+@kernel
 def cholesky(sigma: Floats, factor: Floats) -> Any:
-    """Write the lower Cholesky factor, its diagonal inverted; return where sigma is positive definite.
+    """Write U = L^T, L the Cholesky factor, its diagonal inverted; return where sigma is positive definite.
 
     A division takes as long as many products, and every use of the factor divides by its diagonal. Where sigma is not
-    positive definite the factor means nothing.
+    positive definite the factor means nothing. Row by row: what stands side by side in memory is computed side by side.
     """
     d = factor.shape[0]
     sound = sigma[0, 0] > 0.0
     for i in range(d):
-        for j in range(i + 1):
-            rest = sigma[i, j]
-            for k in range(j):
-                rest = rest - factor[i, k] * factor[j, k]
-            if i == j:
-                sound = both(sound, rest > 0.0)
-                factor[i, i] = 1.0 / root(where(rest > 0.0, rest, 1.0))
-            else:
-                factor[i, j] = rest * factor[j, j]
+        row = factor[i]
+        for j in range(i, d):
+            row[j] = sigma[j, i]
+        fours = i - i % 4
+        for k in range(0, fours, 4):
+            add_four_rows(factor, four_of(factor, k, i, -1.0), k, i, d, row)
+        for k in range(fours, i):
+            add_row(0.0 - factor[k, i], factor[k], i, d, row)
+        rest = value(row[i])
+        sound = both(sound, rest > 0.0)
+        pivot = 1.0 / root(where(rest > 0.0, rest, 1.0))
+        for j in range(i + 1, d):
+            row[j] = row[j] * pivot
+        row[i] = pivot
     return sound
 
 
@@ -45,66 +78,95 @@ def solve(factor: Floats, b: Floats, out: Floats) -> None:
     """Write the solution of (L L^T) out = b for the factor that `cholesky` writes."""
     d = factor.shape[0]
     for i in range(d):
-        rest = b[i]
-        for k in range(i):
-            rest = rest - factor[i, k] * out[k]
-        out[i] = rest * factor[i, i]
+        out[i] = b[i]
+    for k in range(d):
+        out[k] = out[k] * factor[k, k]
+        add_row(0.0 - out[k], factor[k], k + 1, d, out)
     for i in range(d - 1, -1, -1):
         rest = out[i]
         for k in range(i + 1, d):
-            rest = rest - factor[k, i] * out[k]
+            rest = fused(0.0 - factor[i, k], out[k], rest)
         out[i] = rest * factor[i, i]
 
 
 @kernel
 def invert_lower(factor: Floats) -> None:
-    """Replace the factor that `cholesky` writes by the inverse G of L, so that (L L^T)^-1 = G^T G."""
-    d = factor.shape[0]
-    for i in range(d):
-        pivot = factor[i, i]
+    """Write the inverse G of L below and on the diagonal of what `cholesky` writes: (L L^T)^-1 = G^T G."""
+    for i in range(factor.shape[0]):
+        row = factor[i]
         for j in range(i):
-            total = factor[i, j] * factor[j, j]
-            for k in range(j + 1, i):
-                total = total + factor[i, k] * factor[k, j]
-            factor[i, j] = total * (0.0 - pivot)
+            row[j] = 0.0
+        fours = i - i % 4
+        for k in range(0, fours, 4):
+            weights = four_of(factor, k, i, 1.0)
+            add_four_rows(factor, weights, k, 0, k + 1, row)
+            for n in range(1, 4):
+                add_row(weights[n], factor[k + n], k + 1, k + n + 1, row)
+        for k in range(fours, i):
+            add_row(factor[k, i], factor[k], 0, k + 1, row)
+        for j in range(i):
+            row[j] = row[j] * (0.0 - row[i])
 
 
 @kernel
 def apply_inverse(inverse: Floats, b: Floats, half: Floats, out: Floats) -> None:
     """Write Sigma^-1 b = G^T (G b) into out, and G b into half."""
+    apply_half(inverse, b, half)
+    for i in range(inverse.shape[0]):
+        out[i] = inverse[i, i] * half[i]
+        add_row(half[i], inverse[i], 0, i, out)
+
+
+@kernel
+def product_of_row(row: Floats, last: int, z: Floats) -> Number:
+    """Return sum_k row_k z_k up to the last k."""
+    total = row[0] * z[0]
+    for k in range(1, last + 1):
+        total = fused(row[k], z[k], total)
+    return total
+
+
+@kernel
+def leverage_beside(inverse: Floats, z: Floats, half: Floats) -> tuple[Number, Number]:
+    """Return z^T Sigma^-1 z = |G z|^2 and <G z, half>, four rows of G at a time: z is read once for all of them."""
     d = inverse.shape[0]
-    for i in range(d):
-        total = inverse[i, 0] * b[0]
-        for k in range(1, i + 1):
-            total = total + inverse[i, k] * b[k]
-        half[i] = total
-    for i in range(d):
-        total = inverse[i, i] * half[i]
-        for k in range(i + 1, d):
-            total = total + inverse[k, i] * half[k]
-        out[i] = total
+    fours = d - d % 4
+    zero = 0.0 * z[0]
+    result, cross = zero, zero
+    for i in range(0, fours, 4):
+        g0, g1, g2, g3 = inverse[i], inverse[i + 1], inverse[i + 2], inverse[i + 3]
+        t0, t1, t2, t3 = zero, zero, zero, zero
+        for k in range(i + 1):
+            t0, t1 = fused(g0[k], z[k], t0), fused(g1[k], z[k], t1)
+            t2, t3 = fused(g2[k], z[k], t2), fused(g3[k], z[k], t3)
+        t1 = fused(g1[i + 1], z[i + 1], t1)
+        t2 = fused(g2[i + 2], z[i + 2], fused(g2[i + 1], z[i + 1], t2))
+        t3 = fused(g3[i + 3], z[i + 3], fused(g3[i + 2], z[i + 2], fused(g3[i + 1], z[i + 1], t3)))
+        result = fused(t3, t3, fused(t2, t2, fused(t1, t1, fused(t0, t0, result))))
+        cross = fused(t3, half[i + 3], fused(t2, half[i + 2], fused(t1, half[i + 1], fused(t0, half[i], cross))))
+    for i in range(fours, d):
+        total = product_of_row(inverse[i], i, z)
+        result, cross = fused(total, total, result), fused(total, half[i], cross)
+    return result, cross
 
 
 @kernel
 def leverage(inverse: Floats, z: Floats) -> Number:
     """Return z^T Sigma^-1 z = |G z|^2."""
-    first = inverse[0, 0] * z[0]
-    result = first * first
-    for i in range(1, inverse.shape[0]):
-        total = inverse[i, 0] * z[0]
-        for k in range(1, i + 1):
-            total = total + inverse[i, k] * z[k]
-        result = result + total * total
-    return result
+    return leverage_beside(inverse, z, z)[0]
+
+
+@kernel
+def apply_half(inverse: Floats, b: Floats, half: Floats) -> None:
+    """Write G b."""
+    for i in range(inverse.shape[0]):
+        half[i] = product_of_row(inverse[i], i, b)
 
 
 @kernel
 def product(theta: Floats, z: Floats) -> Number:
     """Return <theta, z>."""
-    total = theta[0] * z[0]
-    for i in range(1, theta.shape[0]):
-        total = total + theta[i] * z[i]
-    return total
+    return product_of_row(theta, theta.shape[0] - 1, z)
 
 
 @kernel
@@ -112,16 +174,24 @@ def trace_of_ratio(inverse: Floats, sigma: Floats) -> Number:
     """Return tr(Sigma^-1 Sigma) = sum_i G_i Sigma G_i^T: d, but for rounding.
 
     By linearity this is sum_x g(x) sum_a pi(a|x) lev(a,x), the identity behind E[lev] = d; it drifts from d as
-    soon as Sigma is too ill-conditioned for the estimate to mean anything.
+    soon as Sigma is too ill-conditioned for the estimate to mean anything. Each pair of columns is looked at once.
     """
     total = 0.0
     for i in range(inverse.shape[0]):
+        row = inverse[i]
         for j in range(i + 1):
-            inner = 0.0
-            for k in range(i + 1):
-                inner = inner + (sigma[j, k] if k <= j else sigma[k, j]) * inverse[i, k]
-            total = total + inverse[i, j] * inner
-    return total
+            other = sigma[j]
+            s0 = 0.5 * other[j] * row[j]
+            s1 = 0.0 * s0
+            s2, s3 = s1, s1
+            fours = j - j % 4
+            for k in range(0, fours, 4):
+                s0, s1 = fused(other[k], row[k], s0), fused(other[k + 1], row[k + 1], s1)
+                s2, s3 = fused(other[k + 2], row[k + 2], s2), fused(other[k + 3], row[k + 3], s3)
+            for k in range(fours, j):
+                s0 = fused(other[k], row[k], s0)
+            total = fused(row[j], (s0 + s1) + (s2 + s3), total)
+    return 2.0 * total
 
 
 @kernel

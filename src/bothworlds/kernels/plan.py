@@ -16,12 +16,14 @@ from bothworlds.kernels.arithmetic import (
     count_of,
     every,
     feature,
+    fused,
     matrix_of,
     over_contexts,
 )
 from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.columns import FEWEST, add_by_columns, clear_totals, collect_totals
 from bothworlds.kernels.contract import Draw, Known, Play
-from bothworlds.kernels.jit.compile import kernel
+from bothworlds.kernels.jit.compile import kernel, on_contexts
 from bothworlds.kernels.layout import carries
 from bothworlds.kernels.matrix import apply_inverse, cholesky, invert_lower, product, trace_of_ratio
 from bothworlds.kernels.random import Two, drawn_so_far
@@ -60,7 +62,7 @@ def add_arm(weight: Number, z: Floats, sums: Floats) -> None:
     for i in range(sums.shape[0]):
         left = weight * z[i]
         for j in range(i + 1):
-            sums[i, j] = sums[i, j] + left * z[j]
+            sums[i, j] = fused(left, z[j], sums[i, j])
 
 
 @kernel
@@ -69,7 +71,7 @@ def add_two_arms(weight: Number, z: Floats, other_weight: Number, other_z: Float
     for i in range(sums.shape[0]):
         left, other = weight * z[i], other_weight * other_z[i]
         for j in range(i + 1):
-            sums[i, j] = (sums[i, j] + left * z[j]) + other * other_z[j]
+            sums[i, j] = fused(other, other_z[j], fused(left, z[j], sums[i, j]))
 
 
 @kernel
@@ -83,12 +85,6 @@ def add_arms(known: Known, x: int, q: Floats, sums: Floats) -> None:
 
 
 @kernel
-def add_context(known: Known, x: int, q: Floats, sums: Floats) -> None:
-    """Add a block of contexts to the sums while its q_t is at hand; a GPU has its own."""
-    add_arms(known, x, q, sums)
-
-
-@kernel
 def collect(sums: Floats, sigma: Floats) -> None:
     """Write Sigma(q_t), the sums over all contexts, into the lower triangle of sigma."""
     for i in range(sigma.shape[0]):
@@ -97,9 +93,43 @@ def collect(sums: Floats, sigma: Floats) -> None:
 
 
 @kernel
-def covariance(known: Known, q: Floats, sums: Floats, sigma: Floats) -> None:
-    """Write Sigma(q_t) into the lower triangle of sigma, after `add_context` of every context; a GPU has its own."""
+def collect_all(known: Known, q: Floats, sums: Floats, sigma: Floats) -> None:
+    """Write Sigma(q_t) from the sums alone; some need the rest to begin anew."""
     collect(sums, sigma)
+
+
+@kernel
+def clear_block(sums: Floats) -> None:
+    """Begin a covariance of packs of contexts."""
+    if sums.shape[0] < FEWEST:
+        clear(sums)
+    else:
+        clear_totals(sums)
+
+
+@kernel
+def add_block(known: Known, x: int, q: Floats, sums: Floats) -> None:
+    """Add a pack of contexts, by columns if there are many."""
+    if sums.shape[0] < FEWEST:
+        add_arms(known, x, q, sums)
+    else:
+        add_by_columns(known, x, q, sums)
+
+
+@kernel
+def collect_blocks(known: Known, q: Floats, sums: Floats, sigma: Floats) -> None:
+    """Write Sigma(q_t) after `add_block` of every block."""
+    if sums.shape[0] < FEWEST:
+        collect(sums, sigma)
+    else:
+        collect_totals(sums, sigma)
+
+
+# A covariance is begun, then every context (or block of them) adds its part while its q_t is at hand, then it is
+# written into the lower triangle of sigma. Packs of contexts have their own text, and so has a GPU.
+begin_covariance = on_contexts(clear, clear_block)  # (sums)
+add_context = on_contexts(add_arms, add_block)  # (known, x, q, sums)
+covariance = on_contexts(collect_all, collect_blocks)  # (known, q, sums, sigma)
 
 
 @kernel

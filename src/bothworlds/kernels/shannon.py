@@ -7,7 +7,7 @@ from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Known
 from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.layout import learnt, planned, scratch
-from bothworlds.kernels.plan import add_context, clear, covariance, estimate, explore
+from bothworlds.kernels.plan import add_context, begin_covariance, covariance, estimate, explore
 from bothworlds.kernels.simplex import shannon_point
 
 TINY = 1e-300
@@ -54,7 +54,7 @@ def expected_entropy(g: Floats, q: Floats) -> Number:
 @kernel
 def shannon_plan(known: Known, state: Any, work: Any, eta: Number, gamma: Number) -> int:
     """Compute q_t by softmax, pi_t = (1 - gamma) q_t + gamma e*, Sigma_t and its inverse factor; return a status."""
-    clear(work.sums)
+    begin_covariance(work.sums)
     for x in range(state.q.shape[0]):
         q = state.q[x]
         estimate(known, state.theta, x, q)

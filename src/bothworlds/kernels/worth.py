@@ -39,7 +39,7 @@ from bothworlds.kernels.arithmetic import (
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Known
 from bothworlds.kernels.jit.compile import kernel
-from bothworlds.kernels.matrix import apply_inverse, cholesky, invert_lower, leverage, product
+from bothworlds.kernels.matrix import apply_half, apply_inverse, cholesky, invert_lower, leverage_beside, product
 from bothworlds.kernels.rates import MOST_EXPLORATION
 
 FACTOR = 1.5  # from one rate that is tried to the next
@@ -66,7 +66,7 @@ class Case(NamedTuple):
     inverse: Floats
     centre: Floats
     reach: Floats
-    middles: Floats  # two vectors, of a block of contexts
+    middle: Floats  # a vector of a block of contexts
     play: Floats  # three vectors, of one play
 
 
@@ -99,13 +99,12 @@ def reaches(known: Known, case: Case) -> tuple[Number, Number, Number]:
     farthest = 0.0 * case.q[0, 0]
     widest, total = farthest, farthest
     for x in range(case.q.shape[0]):
-        apply_inverse(case.inverse, case.centre[x], case.middles[0], case.middles[1])
-        own = product(case.middles[1], case.centre[x])
+        apply_half(case.inverse, case.centre[x], case.middle)
+        own = product(case.middle, case.middle)
         highest = 0.0 * case.q[0, 0]
         for a in range(case.q.shape[1]):
-            z = known.z[x, a]
-            lev = leverage(case.inverse, z)
-            apart = larger(lev - 2.0 * product(case.middles[1], z) + own, 0.0) + ROUNDING * (lev + own)
+            lev, cross = leverage_beside(case.inverse, known.z[x, a], case.middle)
+            apart = larger(lev - 2.0 * cross + own, 0.0) + ROUNDING * (lev + own)
             case.reach[x, a] = case.rho[x, a] * case.rho[x, a] * lev
             farthest = larger(farthest, case.reach[x, a])
             widest = larger(widest, case.q[x, a] * apart)

@@ -19,8 +19,8 @@ from bothworlds.kernels.plan import (
     add_context,
     add_estimate,
     all_finite,
+    begin_covariance,
     choose_exactly,
-    clear,
     covariance,
     estimate,
     explore,
@@ -77,7 +77,7 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
         weigh_policies(options.arms, options.eta, work.losses, state.q)
     else:
         multiply_out(known, options, state)
-    clear(work.sums)
+    begin_covariance(work.sums)
     for x in range(state.q.shape[0]):
         add_context(known, x, state.q[x], work.sums)
     covariance(known, state.q, work.sums, state.sigma)

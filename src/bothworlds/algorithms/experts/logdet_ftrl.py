@@ -19,8 +19,8 @@ from bothworlds.kernels.plan import (
     add_context,
     add_estimate,
     all_finite,
+    begin_covariance,
     choose_exactly,
-    clear,
     covariance,
     estimate,
     explore,
@@ -62,7 +62,7 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
     if not all_finite(state.theta):
         return NOT_FINITE
     eta = min(math.sqrt(options.pace / state.t[0]), options.cap)
-    clear(work.sums)
+    begin_covariance(work.sums)
     for x in range(state.q.shape[0]):
         estimate(known, state.theta, x, work.losses)
         status = logdet_point(eta, options.psi[x], int(options.ranks[x]), state.q[x], work)

@@ -26,7 +26,7 @@ from bothworlds.kernels.arithmetic import (
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Beliefs, Earlier, Known, Play, kernel_text
 from bothworlds.kernels.entropy import mean_entropy
-from bothworlds.kernels.exploration import condition, smallest_rate
+from bothworlds.kernels.exploration import condition, nothing_seen, smallest_rate
 from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.layout import learnt, planned, recalled
 from bothworlds.kernels.plan import all_finite, explore
@@ -105,11 +105,12 @@ def exploration_rate(known: Known, options: Options, state: State, work: Work) -
         return floor
     trial = trial_of(known, options.alpha, False, state, work)
     limit = allowed_leverage(options, state)
-    enough = condition(trial, floor) <= limit
+    found, seen = condition(trial, floor, nothing_seen(floor))
+    enough = found <= limit
     if every(enough):
         return floor
     upper = smaller(options.leverage / limit, MOST_EXPLORATION)
-    return where(enough, floor, larger(floor, smallest_rate(trial, limit, state.start_rate[0], upper)))
+    return where(enough, floor, larger(floor, smallest_rate(trial, limit, state.start_rate[0], upper, seen)))
 
 
 @kernel

@@ -29,8 +29,8 @@ from bothworlds.kernels.matrix import erase
 from bothworlds.kernels.plan import (
     add_context,
     all_finite,
+    begin_covariance,
     checked_inverse,
-    clear,
     covariance,
     estimate,
     invert,
@@ -102,7 +102,7 @@ class Work(NamedTuple):
     sums: Annotated[Floats, scratch("d", "d", packed=True)]
     powers: Annotated[Floats, scratch("K", packed=True)]
     losses: Annotated[Floats, scratch("K", packed=True)]
-    middles: Annotated[Floats, scratch(2, "d", packed=True)]
+    middle: Annotated[Floats, scratch("d", packed=True)]
     centre: Annotated[Floats, scratch("S", "d")]
     reach: Annotated[Floats, scratch("S", "K")]
     table: Annotated[Floats, scratch("S", "K")]
@@ -195,7 +195,7 @@ def case_of(options: Options, state: State, work: Work) -> Case:
         state.inverse,
         work.centre,
         work.reach,
-        work.middles,
+        work.middle,
         work.play,
     )
 
@@ -219,7 +219,7 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
         status = optimistic_points(known, state, work)
     if status != OK:
         return status
-    clear(work.sums)
+    begin_covariance(work.sums)
     for x in range(state.q.shape[0]):
         for a in range(state.q.shape[1]):
             state.roots[x, a] = root(state.q[x, a])

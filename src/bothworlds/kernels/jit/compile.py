@@ -17,12 +17,15 @@ from typing import Any, TypeVar
 
 import numba
 import numba.core.config
+import numpy as np
+from numba import types
 from numba.core.errors import NumbaError
 from numba.extending import overload, register_jitable
 
 from bothworlds.kernels.jit import views as views  # memory as packs, to the compiler
 from bothworlds.kernels.jit import wide as wide  # numbers of eight, to the compiler
 from bothworlds.kernels.jit.fingerprint import foreign_hash, identity
+from bothworlds.kernels.jit.packs import CONTEXTS
 from bothworlds.kernels.jit.telling import tell_of
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -59,6 +62,21 @@ def on_gpu(plain: Callable[..., Any]) -> Callable[[F], F]:
         return kernel(function)
 
     return mark
+
+
+def on_contexts(plain: F, ours: F) -> F:
+    """Return a function that runs one text on floats and lanes, and another one on packs of eight contexts."""
+
+    def either(*args: Any) -> Any:
+        tables = [arg for arg in args if isinstance(arg, np.ndarray)]
+        return (ours if any(table.ndim > 2 for table in tables) else plain)(*args)
+
+    @overload(either, jit_options={"forceinline": True}, strict=False)
+    def choose(*args: Any) -> F:
+        return ours if any(isinstance(arg, types.Array) and arg.dtype == CONTEXTS for arg in args) else plain
+
+    found: Any = either
+    return found  # type: ignore[no-any-return]
 
 
 def compiled(function: F) -> F:

@@ -24,6 +24,7 @@ from bothworlds.kernels.jit.packs import (
     PackType,
     PlacesType,
     is_whole,
+    positions,
     vector,
     widened,
 )
@@ -111,6 +112,44 @@ def _build_lane(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     return _array(context, builder, one, old, data, sizes, strides)
 
 
+def _typed_flat(matrix: Any) -> Any:
+    return types.Array(matrix.dtype, 1, "C") if isinstance(matrix, types.Array) and matrix.layout == "C" else None
+
+
+def _build_flat(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    old = cgutils.create_struct_proxy(sig.args[0])(context, builder, value=args[0])
+    return _array(context, builder, sig.return_type, old, old.data, [old.nitems], [old.itemsize])
+
+
+def _exchanged(builder: Any, rows: list[Any], half: int) -> list[Any]:
+    """Return a square of numbers with the two blocks of a size beside the diagonal exchanged, in all its blocks."""
+    lower = positions([k ^ half ^ WIDTH if k & half else k for k in range(WIDTH)])
+    upper = positions([k ^ WIDTH if k & half else k ^ half for k in range(WIDTH)])
+    new = list(rows)
+    for k in (k for k in range(WIDTH) if not k & half):
+        pair = rows[k], rows[k | half]
+        new[k], new[k | half] = (builder.shuffle_vector(*pair, chosen) for chosen in (lower, upper))
+    return new
+
+
+def _build_turned(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    z, out = (cgutils.create_struct_proxy(sig.args[n])(context, builder, value=args[n]) for n in (1, 3))
+    weight = widened(context, builder, args[0], sig.args[0], CONTEXTS)
+    j, start = (context.cast(builder, args[n], sig.args[n], types.intp) for n in (2, 4))
+    [count] = cgutils.unpack_tuple(builder, z.shape)
+    last, rows = builder.sub(count, count.type(1)), []
+    for i in (builder.add(builder.mul(j, j.type(WIDTH)), j.type(k)) for k in range(WIDTH)):
+        inside = builder.icmp_signed("<=", i, last)
+        read = builder.fmul(weight, builder.load(builder.gep(z.data, [builder.select(inside, i, last)])))
+        rows.append(builder.select(inside, read, ir.Constant(vector(CONTEXTS), None)))
+    for half in (WIDTH // 2, WIDTH // 4, 1):
+        rows = _exchanged(builder, rows, half)
+    first = builder.add(builder.mul(j, cgutils.unpack_tuple(builder, out.shape)[1]), start)
+    for k, row in enumerate(rows):
+        builder.store(row, builder.gep(out.data, [builder.add(first, first.type(k))]))
+    return context.get_dummy_value()
+
+
 lower_function(arithmetic.contexts, _typed_view(CONTEXTS), _build_view)
 lower_function(arithmetic.lanes, _typed_view(LANES), _build_view)
 lower_function(arithmetic.more_lanes, _typed_view(MORE_LANES), _build_view)
@@ -118,6 +157,8 @@ lower_function(arithmetic.alone, first, build_first)
 lower_function(arithmetic.row_of, _typed_part, _build_part)
 lower_function(arithmetic.matrix_of, _typed_part, _build_part)
 lower_function(arithmetic.cube_of, _typed_part, _build_part)
+lower_function(arithmetic.flat_of, _typed_flat, _build_flat)
+lower_function(arithmetic.write_turned, types.none, _build_turned)
 lower_function(arithmetic.lane_of, _typed_lane, _build_lane)
 
 

@@ -15,6 +15,7 @@ from numba.extending import lower_builtin, type_callable
 
 from bothworlds.kernels import arithmetic
 from bothworlds.kernels.arithmetic import WIDTH
+from bothworlds.kernels.jit.fma import build_fma
 from bothworlds.kernels.jit.packs import (
     CONTEXTS,
     INDEX,
@@ -174,6 +175,7 @@ lower_function(arithmetic.where, _typed_where, _build_where)
 lower_function(arithmetic.every, _typed_every, _build_every)
 lower_function(arithmetic.either, _typed_masks, _build_bits("or_"))
 lower_function(arithmetic.both, _typed_masks, _build_bits("and_"))
+lower_function(arithmetic.fused, joined, _of_alike(build_fma))
 lower_function(arithmetic.smaller, joined, _of_alike(_choose("<")))
 lower_function(arithmetic.larger, joined, _of_alike(_choose(">")))
 lower_function(arithmetic.absolute, joined, _of_math(math.fabs, "fabs"))

@@ -7,7 +7,7 @@ Each function marked here takes the place of another one with the same arguments
 from bothworlds.kernels.arithmetic import larger, root
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Known
-from bothworlds.kernels.exploration import Trial, emphasis, largest, largest_in_turn
+from bothworlds.kernels.exploration import Bounds, Trial, emphasis, largest, largest_in_turn
 from bothworlds.kernels.jit.compile import kernel, on_gpu
 from bothworlds.kernels.matrix import leverage, lower_bounds, lower_bounds_in_turn, product
 from bothworlds.kernels.plan import add_arms, add_context, collect, covariance
@@ -109,18 +109,18 @@ def leverages_by_strips(inverse: Floats, z: Floats, out: Floats) -> None:
 
 
 @on_gpu(largest)
-def largest_by_strips(trial: Trial) -> tuple[float, float]:
+def largest_by_strips(trial: Trial, bounds: Bounds) -> tuple[float, float]:
     """Return max[lev] and max[q^(2 (1-alpha)) lev]."""
     if trial.factor.shape[0] < TILED_FROM:
-        return largest_in_turn(trial)
+        return largest_in_turn(trial, bounds)
     highest = 0.0
     highest_weighted = 0.0
     for x in range(trial.q.shape[0]):
-        leverages_by_strips(trial.factor, trial.z[x], trial.lev)
+        leverages_by_strips(trial.factor, trial.z[x], trial.lev[x])
         for a in range(trial.q.shape[1]):
-            highest = larger(highest, trial.lev[a])
+            highest = larger(highest, trial.lev[x, a])
             if trial.weighted:
-                highest_weighted = larger(highest_weighted, emphasis(trial.q[x, a], trial.alpha) * trial.lev[a])
+                highest_weighted = larger(highest_weighted, emphasis(trial.q[x, a], trial.alpha) * trial.lev[x, a])
     return highest, highest_weighted
 
 

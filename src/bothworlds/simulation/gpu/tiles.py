@@ -12,7 +12,9 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 
+from bothworlds.kernels.arithmetic import fused
 from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.jit.fma import build_fma
 from bothworlds.kernels.jit.wide import first, lower_function
 
 SIDE = 5  # measured on an H200 against 4, 7 and 10
@@ -51,13 +53,13 @@ def row_of(values: Floats, start: int) -> Row:
 def add_outer(tile: Tile, weight: float, u: Few, v: Few) -> Tile:
     """Return a tile or a strip plus weight u v^T."""
     left = [weight * entry for entry in u]
-    return tuple(entry + left[n // len(v)] * v[n % len(v)] for n, entry in enumerate(tile))
+    return tuple(fused(left[n // len(v)], v[n % len(v)], entry) for n, entry in enumerate(tile))
 
 
 def add_squares(row: Row, strip: Strip) -> Row:
     """Return the row plus the squares of each row of the strip, one row after the other."""
     for n in range(0, SIDE * LENGTH, LENGTH):
-        row = tuple(total + strip[n + k] * strip[n + k] for k, total in enumerate(row))
+        row = tuple(fused(strip[n + k], strip[n + k], total) for k, total in enumerate(row))
     return row
 
 
@@ -89,7 +91,7 @@ def _pointer(context: Any, builder: Any, kind: Any, array: Any, *place: Any) -> 
 
 
 def _sum(builder: Any, total: Any, left: Any, right: Any) -> Any:
-    return builder.fadd(total, builder.fmul(left, right))
+    return build_fma(builder, left, right, total)
 
 
 def _build_zeros(context: Any, builder: Any, sig: Any, args: Any) -> Any:

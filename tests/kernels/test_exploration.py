@@ -1,0 +1,68 @@
+"""The search for the smallest rate: leaving out what cannot be largest changes nothing."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bothworlds.kernels import exploration
+from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.matrix import leverage
+
+RATES = (0.3, 0.285, 0.31, 0.0, 1e-3, 9.5e-4, 5e-10, 2e-4, 2e-4)
+
+
+def whitened(S: int, K: int, d: int, seed: int) -> tuple[Floats, Floats, Floats]:
+    """Features in coordinates where even play has the identity, plans that are nearly sure, and their covariance."""
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=(S, K, d))
+    values, vectors = np.linalg.eigh(np.einsum("xai,xaj->ij", z, z) / (S * K))
+    z = z @ (vectors / np.sqrt(values))
+    q = rng.dirichlet(np.full(K, 0.1), size=S)
+    return z, q, np.einsum("xa,xai,xaj->ij", q, z, z) / S
+
+
+def trial_of(z: Floats, q: Floats, sigma: Floats, weighted: bool) -> Any:
+    d = len(sigma)
+    space = np.full((d, d), np.nan), np.full((d, d), np.nan), np.ones(q.shape)
+    return exploration.Trial(sigma, z, q, 0.5, weighted, *space)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+def test_conditions_are_the_same_whatever_was_tried_before(
+    seed: int, weighted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    z, q, sigma = whitened(6, 5, 14, seed)
+    trial, computed = trial_of(z, q, sigma, weighted), []
+
+    def counted(*args: Any) -> Any:
+        computed.append(1)
+        return leverage(*args)
+
+    monkeypatch.setattr(exploration, "leverage", counted)
+    seen = exploration.nothing_seen(0.0)
+    for rate in RATES:
+        found, seen = exploration.condition(trial, rate, seen)
+        fresh, _ = exploration.condition(trial_of(z, q, sigma, weighted), rate, exploration.nothing_seen(0.0))
+        assert found == fresh
+        inverse = np.linalg.inv((1.0 - rate) * sigma + rate * np.eye(14))
+        lev = np.einsum("xai,ij,xaj->xa", z, inverse, z)
+        assert fresh == pytest.approx(lev.max() * ((q * lev).max() if weighted else 1.0), rel=1e-6)
+    everything = len(RATES) * q.size
+    assert everything < len(computed) < 2 * everything - 3 * q.size
+
+
+def test_bounds_hold_between_any_two_rates() -> None:
+    z, q, sigma = whitened(6, 5, 14, 9)
+    for rate in RATES[:3]:
+        for other in (1e-4, 0.1, 0.29, 0.3, 0.5):
+            before, after = (
+                np.einsum("xai,ij,xaj->xa", z, np.linalg.inv((1.0 - g) * sigma + g * np.eye(14)), z)
+                for g in (rate, other)
+            )
+            seen = exploration.Seen(rate, before.max(), (q * before).max())
+            bounds = exploration.bounds_at(seen, other)
+            assert (after <= bounds.more * before).all()
+            assert bounds.highest <= after.max() * (1.0 + 1e-12)
+            assert bounds.weighted <= (q * after).max() * (1.0 + 1e-12)
