@@ -75,7 +75,7 @@ def test_a_port_that_is_taken_is_named_before_anything_starts() -> None:
         done = called("serve", written(UNIFORM), "--port", str(port))
     assert (done.exit_code, done.output) == (
         1,
-        f"cannot listen on 127.0.0.1, port {port}: another program listens there\n",
+        f"cannot listen on 127.0.0.1:{port}: another program listens there\n",
     )
     assert not Path("bothworlds.sqlite").exists()
 

@@ -1,18 +1,18 @@
 """Who may ask: tokens, scopes and rates; certificates; and what a service refuses to begin with."""
 
 import shutil
-import socket
 import ssl
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from bothworlds.service.access import Access, hash_of, new_token
 from bothworlds.service.app import POSTED
-from bothworlds.service.network import check_address
+from bothworlds.service.network import placed
 from bothworlds.service.settings import Token, read_settings
 from serving import Web, served
 
@@ -175,11 +175,9 @@ def test_the_command_refuses_in_a_sentence(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_an_address_that_is_taken_is_told() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        with pytest.raises(OSError, match=f"cannot listen on 127.0.0.1:{port}: .*in use"):
-            check_address("127.0.0.1", port)
-    check_address("127.0.0.1", port)
-    with pytest.raises(OSError, match="cannot listen on"):
-        check_address("no-such-host.invalid", port)
+def test_an_address_that_is_not_there_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "ads.toml"
+    path.write_text("port = 0" + EXPERIMENT)
+    told = msgspec.structs.replace(read_settings(path), host="no-such-host.invalid")
+    with pytest.raises(OSError, match="cannot listen on no-such-host.invalid:0"):
+        placed(told, None)

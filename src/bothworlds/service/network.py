@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import errno
+import gc
 import signal
 import socket
 from collections.abc import Callable
@@ -36,25 +37,20 @@ def placed(told: Settings, port: int | None) -> Settings:
             tried.bind((told.host, asked))
         except OSError as error:
             why = "another program listens there" if error.errno == errno.EADDRINUSE else error.strerror or str(error)
-            raise OSError(f"cannot listen on {told.host}, port {asked}: {why}") from None
+            raise OSError(f"cannot listen on {told.host}:{asked}: {why}") from None
         return msgspec.structs.replace(told, port=tried.getsockname()[1])
 
 
 def serve(service: Service, *, say: Callable[[str], None]) -> None:
     """Answer requests until a signal comes, then do what has come in and close the service."""
     try:
-        check_address(service.settings.host, service.settings.port)
+        placed(service.settings, None)
+        gc.collect()
+        gc.freeze()  # what is there stays: to look at it again would hold up everybody for a tenth of a second
         asyncio.run(_serve(service, say))
     finally:
+        gc.unfreeze()
         service.close()
-
-
-def check_address(host: str, port: int) -> None:
-    """Refuse an address that cannot be listened on, in a sentence."""
-    try:
-        socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
-    except OSError as error:
-        raise OSError(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
 
 
 async def _serve(service: Service, say: Callable[[str], None]) -> None:
