@@ -179,5 +179,5 @@ def test_an_address_that_is_not_there_is_told(tmp_path: Path) -> None:
     path = tmp_path / "ads.toml"
     path.write_text("port = 0" + EXPERIMENT)
     told = msgspec.structs.replace(read_settings(path), host="no-such-host.invalid")
-    with pytest.raises(OSError, match="cannot listen on no-such-host.invalid:0"):
+    with pytest.raises(OSError, match=r"cannot listen on no-such-host\.invalid:0"):
         placed(told, None)
