@@ -17,7 +17,7 @@ port = 8080
 
 [experiments.banners]      # as many experiments as you like, each with a name
 arms = ["summer sale", "free shipping", "new arrivals", "loyalty card"]
-algorithm = "adaptive"     # a tuning of LCTsallisINF, or a table as in studies: { kind = "LinUCB" }
+algorithm = "matched"      # a tuning of LCTsallisINF, or a table as in studies: { kind = "LinUCB" }
 reward_range = [0.0, 1.0]
 window = "10 minutes"      # without a reward within this time,
 default_reward = 0.0       # a decision gets this one; leave the line out for 0

@@ -38,7 +38,7 @@ class Experiment(Struct, frozen=True, forbid_unknown_fields=True):
     problem: str | None = None
     reward_range: tuple[float, float] = (0.0, 1.0)
     other: str | None = None
-    algorithm: str | dict[str, Any] = "adaptive"
+    algorithm: str | dict[str, Any] = "matched"
     window: str = "1 hour"
     default_reward: float | None = 0.0
     holdout: Annotated[float, Meta(ge=0, lt=1)] = 0.0
