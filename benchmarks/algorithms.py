@@ -21,7 +21,7 @@ from bothworlds.algorithms import registry
 from bothworlds.simulation.study import make_algorithm
 
 SIZES = ((10, 5, 5), (20, 10, 10))
-BASE = "LCTsallisINF"
+BASE = "LCTsallisINF, certified"
 
 
 def registered(horizon: int) -> dict[str, Any]:
@@ -32,7 +32,8 @@ def registered(horizon: int) -> dict[str, Any]:
         required = any(f.name == "horizon" and f.default is MISSING for f in fields(made))
         found[kind] = make_algorithm({"kind": kind, **({"horizon": horizon} if required else {})})
     found |= {
-        f"{BASE}, {name}": make_algorithm({"kind": BASE, "tuning": name}) for name in ("paper", "matched", "adaptive")
+        f"LCTsallisINF, {name}": make_algorithm({"kind": "LCTsallisINF", "tuning": name})
+        for name in ("certified", "paper", "adaptive")
     }
     return found | {"LinTS, draws=1": bw.LinTS(draws=1)}
 

@@ -18,7 +18,7 @@ CONSTANT = 0.25  # the c of Certified()
 
 def players(batch: int) -> dict[str, object]:
     return {
-        "batch=1": bw.LCTsallisINF(),
+        "batch=1": bw.LCTsallisINF(tuning="certified"),
         "batch=b": bw.LCTsallisINF(tuning=bw.Certified(batch=batch)),
         "c/b alone": bw.LCTsallisINF(tuning=bw.Certified(c=CONSTANT / batch)),
         "uniform": bw.FixedPolicy(),
@@ -37,7 +37,7 @@ def regrets(world: en.Environment, horizon: int, batch: int) -> str:
 def broken(instance: en.Instance, batch: int, rounds: int) -> str:
     """Play `Certified()` in batches: how often eta |sum of the estimates| sqrt q exceeds 1/2, and how far."""
     problem, rng = instance.problem, np.random.default_rng(0)
-    policy = bw.LCTsallisINF().start(problem, rng=1)
+    policy = bw.LCTsallisINF(tuning="certified").start(problem, rng=1)
     steps = []
     for _ in range(rounds // batch):
         q, eta = policy.state.q.copy(), float(policy.state.rates[0])

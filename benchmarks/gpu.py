@@ -24,7 +24,7 @@ CHECKED = 16
 def algorithms(rounds: int) -> dict[str, Any]:
     return {
         "paper": bw.LCTsallisINF(tuning="paper"),
-        "certified": bw.LCTsallisINF(),
+        "certified": bw.LCTsallisINF(tuning="certified"),
         "matched": bw.LCTsallisINF(tuning="matched"),
         "adaptive": bw.LCTsallisINF(tuning="adaptive"),
         "RealFTRL": bw.RealFTRL(),

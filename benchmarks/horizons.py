@@ -28,7 +28,7 @@ def main() -> None:
     players = {
         "adaptive": bw.LCTsallisINF(tuning="adaptive"),
         "adaptive, slope 0.5, scale 0.75": bw.LCTsallisINF(tuning=bw.Adaptive(slope=0.5, scale=0.75)),
-        "certified": bw.LCTsallisINF(),
+        "certified": bw.LCTsallisINF(tuning="certified"),
     }
     marks = [T // 16, T // 4, T]
     for regime in REGIMES:

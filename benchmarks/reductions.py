@@ -90,7 +90,7 @@ def main() -> None:
         "uniform": bw.FixedPolicy(),
         "base: RealLinExp3": bw.RealLinExp3(horizon=HORIZON, features="arm-dependent", design="uniform"),
         **(unseen() if without else reductions()),
-        "LC-Tsallis-INF, certified": bw.LCTsallisINF(),
+        "LC-Tsallis-INF, certified": bw.LCTsallisINF(tuning="certified"),
     }
     for name, world in worlds.items():
         print(name)

@@ -75,7 +75,7 @@ def speed(rounds: int) -> None:
         own = en.stochastic(independent_instance(S, K, d))
         dependent = en.stochastic(en.random_instance(contexts=S, arms=K, dimension=d, gap=0.2, seed=1))
         cases: dict[str, tuple[en.Environment, Any, int]] = {
-            "LC-Tsallis-INF certified": (dependent, bw.LCTsallisINF(), rounds),
+            "LC-Tsallis-INF certified": (dependent, bw.LCTsallisINF(tuning="certified"), rounds),
             "LC-Tsallis-INF paper": (dependent, bw.LCTsallisINF(tuning="paper"), rounds),
             "LC-Tsallis-INF paper, d K": (own, bw.LCTsallisINF(tuning="paper"), rounds // 4),
             "RealLinExp3 arm-dependent": (dependent, bw.RealLinExp3(horizon=20_000, features="arm-dependent"), rounds),
@@ -101,7 +101,12 @@ def regret(horizon: int, replications: int) -> None:
         "adaptive adversary": en.adaptive_adversary(instance.problem, en.opposite(instance.theta)),
     }
     same = {"RealLinExp3 exact at MGR's": ExactAt(horizon)}
-    algorithms = {**rivals(horizon), **same, "LC-Tsallis-INF certified": bw.LCTsallisINF(), "uniform": bw.FixedPolicy()}
+    algorithms = {
+        **rivals(horizon),
+        **same,
+        "LC-Tsallis-INF certified": bw.LCTsallisINF(tuning="certified"),
+        "uniform": bw.FixedPolicy(),
+    }
     print(f"\n(5, 3, 2), T = {horizon:,}, {replications} replications: regret (standard error) and seconds")
     for name, world in worlds.items():
         print(f"  {name}")

@@ -31,7 +31,7 @@ def played() -> bw.Results:
         "best fixed mixture": bw.FixedPolicy(best_mixture(audience)),
         "ads at random": bw.FixedPolicy(),
         "LinUCB": bw.LinUCB(),
-        "LC-Tsallis-INF, certified": bw.LCTsallisINF(),
+        "LC-Tsallis-INF, certified": bw.LCTsallisINF(tuning="certified"),
         "LC-Tsallis-INF, adaptive": bw.LCTsallisINF(tuning="adaptive"),
     }
     return bw.simulate(audience, players, horizon=ROUNDS, replications=REPLICATIONS, rng=7)

@@ -16,7 +16,7 @@ ROUNDS, REPLICATIONS, INSTANCES = 20_000, 4, 6
 BUDGETS = (0, 500, 1000, 2000)
 ALGORITHMS = {
     "LinUCB": bw.LinUCB(),
-    "certified": bw.LCTsallisINF(),
+    "certified": bw.LCTsallisINF(tuning="certified"),
     "matched": bw.LCTsallisINF(tuning="matched"),
     "adaptive": bw.LCTsallisINF(tuning="adaptive"),
     "uniform": bw.FixedPolicy(),

@@ -29,7 +29,7 @@ print(problem.describe())
 # A decision carries everything that its feedback will need. The log line may wait for hours, in another process.
 
 # %%
-policy = bw.LCTsallisINF(tuning="adaptive").start(problem, rng=7)
+policy = bw.LCTsallisINF().start(problem, rng=7)
 decision = policy.act("mobile, new")
 line = json.dumps(decision.to_dict())
 print(decision.arm_name, "with probability", round(decision.propensity, 3))
@@ -75,7 +75,7 @@ print(again.updates, "updates are still there")
 # %%
 instance = en.random_instance(contexts=5, arms=4, dimension=4, gap=0.2, seed=7)
 hostile = en.adaptive_adversary(instance.problem, en.opposite(instance.theta))
-algorithms = {"LinUCB": bw.LinUCB(), "adaptive": bw.LCTsallisINF(tuning="adaptive"), "uniform": bw.FixedPolicy()}
+algorithms = {"LinUCB": bw.LinUCB(), "matched": bw.LCTsallisINF(), "uniform": bw.FixedPolicy()}
 for world in (en.stochastic(instance), hostile):
     print(bw.simulate(world, algorithms, horizon=5000, replications=5, rng=7).summary(), end="\n\n")
 

@@ -234,6 +234,7 @@ def test_a_design_of_another_problem_is_refused() -> None:
         ({"alpha": "x"}, "alpha"),
         ({"alpha": 0.0}, "alpha"),
         ({"alpha": 1.0}, "alpha"),
+        ({"alpha": 0.3}, "alpha = 1/2; got 0.3: give tuning='certified' or tuning='paper'"),
         ({"tuning": "papper"}, "paper, certified, matched, adaptive"),
         ({"tuning": 3}, "tuning"),
         ({"covariance": "mgr"}, "covariance"),
@@ -244,6 +245,10 @@ def test_a_design_of_another_problem_is_refused() -> None:
 def test_wrong_options_are_refused_with_the_right_ones(options: dict[str, object], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         bw.LCTsallisINF(**options)  # type: ignore[arg-type]
+
+
+def test_without_a_tuning_it_is_the_matched_one() -> None:
+    assert bw.LCTsallisINF() == bw.LCTsallisINF(tuning=bw.Matched()) != bw.LCTsallisINF(tuning="certified")
 
 
 @pytest.mark.parametrize(

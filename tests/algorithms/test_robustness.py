@@ -29,6 +29,7 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
         {"features": "arm-independent", "constants": "printed", "candidate": "per-context"},
     ],
     "LCTsallisINF": [
+        {"tuning": "certified"},
         {"tuning": "paper"},
         {"tuning": "adaptive"},
         {"tuning": "paper", "covariance": {"kind": "mgr", "samples": 20}},

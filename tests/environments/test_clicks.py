@@ -59,9 +59,9 @@ def test_an_arm_passes_its_rates_on_to_the_next_at_every_change() -> None:
 
 def test_many_at_once_give_the_same_as_one_by_one() -> None:
     world = en.clicks(attributes=[2, 3], arms=3, rates=(0.05, 0.5), rarity=30, changes=[20, 45])
-    run = bw.simulate(world, {"own": bw.LCTsallisINF()}, horizon=70, replications=5, rng=9)["own"]
+    run = bw.simulate(world, {"own": bw.LCTsallisINF(tuning="certified")}, horizon=70, replications=5, rng=9)["own"]
     for number in range(5):
-        path = bw.replay(world, bw.LCTsallisINF(), horizon=70, replication=number, rng=9)
+        path = bw.replay(world, bw.LCTsallisINF(tuning="certified"), horizon=70, replication=number, rng=9)
         assert path.expected[-1] == run.expected[number, -1]
         assert path.sums[-1].tolist() == [20.0, 25.0, 25.0]
 

@@ -235,7 +235,7 @@ def test_open_decisions_are_learnt_after_two_changes(algorithm: bw.Algorithm, tm
 def test_late_estimates_are_the_old_ones_in_new_coordinates() -> None:
     """<z, theta_hat> of every kept pair is what it would have been without the change."""
     old, new = named(WHOLE, [0, 1, 2, 3]), named(WHOLE, [3, 2, 1, 5])
-    policy = bw.LCTsallisINF().start(old, rng=4, interpreted=True)
+    policy = bw.LCTsallisINF(tuning="certified").start(old, rng=4, interpreted=True)
     play(policy, 10)
     z_old = policy._machine.known.z
     made = next(made for made in (policy.act(0) for _ in range(50)) if made.arm_name != "a0")
@@ -249,7 +249,7 @@ def test_late_estimates_are_the_old_ones_in_new_coordinates() -> None:
 
 def test_a_batch_of_late_and_new_decisions() -> None:
     problems = [named(WHOLE, [0, 1, 2]), named(WHOLE, [2, 1, 3])]
-    one = bw.LCTsallisINF().start(problems[0], rng=4, interpreted=True)
+    one = bw.LCTsallisINF(tuning="certified").start(problems[0], rng=4, interpreted=True)
     late = [one.act(x) for x in range(4) for _ in range(5)]
     one.change(problems[1])
     both = [*late, *(one.act(x) for x in range(4))]
@@ -260,7 +260,7 @@ def test_a_batch_of_late_and_new_decisions() -> None:
 
 
 def test_versions_grow_and_old_plans_cannot_be_renewed(tmp_path: Path) -> None:
-    policy = bw.LCTsallisINF().start(named(WHOLE, [0, 1, 2]), rng=4, interpreted=True)
+    policy = bw.LCTsallisINF(tuning="certified").start(named(WHOLE, [0, 1, 2]), rng=4, interpreted=True)
     play(policy, 5)
     plan = policy.plan()
     policy.change(named(WHOLE, [1, 2, 3]))
@@ -273,7 +273,7 @@ def test_versions_grow_and_old_plans_cannot_be_renewed(tmp_path: Path) -> None:
 
 
 def test_a_name_is_never_given_to_another_arm(tmp_path: Path) -> None:
-    policy = bw.LCTsallisINF().start(named(WHOLE, [0, 1, 2]), rng=4, interpreted=True)
+    policy = bw.LCTsallisINF(tuning="certified").start(named(WHOLE, [0, 1, 2]), rng=4, interpreted=True)
     policy.change(named(WHOLE, [1, 2, 3]))
     policy.save(tmp_path / "p.npz")
     policy = bw.load(tmp_path / "p.npz", interpreted=True)
@@ -287,7 +287,7 @@ def test_a_name_is_never_given_to_another_arm(tmp_path: Path) -> None:
 
 
 def test_refusals_leave_the_policy_as_it_was() -> None:
-    policy = bw.LCTsallisINF().start(named(WHOLE, [0, 1, 2]), rng=4, interpreted=True)
+    policy = bw.LCTsallisINF(tuning="certified").start(named(WHOLE, [0, 1, 2]), rng=4, interpreted=True)
     play(policy, 5)
     digest = policy.digest
     other = random_problem(9, S=4, K=3, d=3)
@@ -308,7 +308,7 @@ def test_refusals_leave_the_policy_as_it_was() -> None:
 
 
 def test_a_decision_of_a_change_that_was_lost_is_refused_by_its_names(tmp_path: Path) -> None:
-    policy = bw.LCTsallisINF().start(named(WHOLE, [0, 1, 2]), rng=4, interpreted=True)
+    policy = bw.LCTsallisINF(tuning="certified").start(named(WHOLE, [0, 1, 2]), rng=4, interpreted=True)
     policy.save(tmp_path / "p.npz")
     policy.change(named(WHOLE, [3, 4, 2]))
     lost = next(made for made in (policy.act(0) for _ in range(50)) if made.arm_name != "a2")
@@ -339,7 +339,7 @@ def test_more_probable_contexts_do_not_make_late_directions_impossible() -> None
     features = random_problem(1, S=3, K=3, d=3).features
     rare = bw.Problem(features=features, probabilities=g)
     often = bw.Problem(features=features, probabilities=g[::-1].copy())
-    policy = bw.LCTsallisINF().start(rare, rng=1, interpreted=True)
+    policy = bw.LCTsallisINF(tuning="certified").start(rare, rng=1, interpreted=True)
     made = policy.act(0)
     policy.change(often)
     policy.update(made, loss=1.0)

@@ -82,7 +82,7 @@ def test_badly_conditioned_features_with_rewards_survive_a_file(tmp_path: Path) 
         wide = np.concatenate([phi, phi[:, :, :1] + off * np.random.default_rng(1).normal(size=(8, 4, 1))], axis=2)
         problem = bw.Problem(features=wide, probabilities=np.full(8, 1 / 8), reward_range=(0, 1))
         assert problem.with_probabilities(problem.probabilities) == problem
-        policy = bw.LCTsallisINF().start(problem, rng=1)
+        policy = bw.LCTsallisINF(tuning="certified").start(problem, rng=1)
         policy.save(tmp_path / "p.npz")
         assert bw.load(tmp_path / "p.npz").problem == problem
 

@@ -117,7 +117,9 @@ def test_what_is_left_out_is_said() -> None:
         bw.Prior.from_rows(PROBLEM, rows, method="propensities")
 
 
-@pytest.mark.parametrize("algorithm", [bw.LCTsallisINF(), bw.LCTsallisINF(tuning="matched"), bw.LinUCB()], ids=str)
+@pytest.mark.parametrize(
+    "algorithm", [bw.LCTsallisINF(tuning="certified"), bw.LCTsallisINF(tuning="matched"), bw.LinUCB()], ids=str
+)
 def test_what_a_policy_has_learnt_starts_another(algorithm: bw.Algorithm) -> None:
     policy = algorithm.start(PROBLEM, rng=1, interpreted=True)
     play(policy, 30)
@@ -132,7 +134,7 @@ def test_what_a_policy_has_learnt_starts_another(algorithm: bw.Algorithm) -> Non
 def test_mistakes_are_answered_with_a_sentence() -> None:
     prior = bw.Prior(theta=[0.1, 0.2], information=np.eye(2), rounds=10)
     with pytest.raises(ValueError, match="2 features and the problem has 3"):
-        bw.LCTsallisINF().start(PROBLEM, prior=prior, interpreted=True)
+        bw.LCTsallisINF(tuning="certified").start(PROBLEM, prior=prior, interpreted=True)
     with pytest.raises(ValueError, match="no place"):
         bw.PerContextExp3().start(PROBLEM, prior=prior, interpreted=True)
     for options, match in (

@@ -61,7 +61,10 @@ def test_a_bound_knows_gap_margin_and_corruption(tmp_path: Path) -> None:
             "margin": {"kind": "stochastic", "margin": 1.0},
             "hostile": {"kind": "adaptive-adversary"},
         },
-        "algorithms": {"certified": {"kind": "LCTsallisINF"}, "Shannon": {"kind": "RealFTRL", "horizon": T}},
+        "algorithms": {
+            "certified": {"kind": "LCTsallisINF", "tuning": "certified"},
+            "Shannon": {"kind": "RealFTRL", "horizon": T},
+        },
     }
     summary = summary_from(content, tmp_path)
     lines, t = theorem_bounds(summary), np.array([1000, T])
@@ -86,7 +89,7 @@ def test_a_bound_knows_gap_margin_and_corruption(tmp_path: Path) -> None:
 
 def test_what_no_theorem_covers() -> None:
     nothing = [
-        bw.LCTsallisINF(alpha=0.3),
+        bw.LCTsallisINF(tuning="certified", alpha=0.3),
         bw.LCTsallisINF(tuning="adaptive"),
         bw.LCTsallisINF(tuning=bw.Certified(batch=2)),
         bw.LCTsallisINF(tuning=bw.Certified(c=0.3)),
@@ -100,6 +103,6 @@ def test_what_no_theorem_covers() -> None:
 
 
 def test_late_feedback_has_no_bound(tmp_path: Path) -> None:
-    algorithms = {"certified": {"kind": "LCTsallisINF"}}
+    algorithms = {"certified": {"kind": "LCTsallisINF", "tuning": "certified"}}
     summary = summary_from({**CONTENT, "algorithms": algorithms, "delay": 3}, tmp_path)
     assert theorem_bounds(summary) == {}

@@ -41,7 +41,7 @@ def test_the_parts_add_up_to_the_regret(costs: Any, tuning: str) -> None:
 
 
 def test_a_plan_that_looks_ahead_is_recognised_and_a_strange_one_refused(costs: Any) -> None:
-    algorithm = bw.LCTsallisINF()
+    algorithm = bw.LCTsallisINF(tuning="certified")
     z = algorithm.machine(WORLD.problem).known.z
     account = costs.Account(algorithm.start(WORLD.problem), WORLD, z)
     guess = np.linspace(-1.0, 1.0, z.shape[2])

@@ -14,9 +14,9 @@ INSTANCE = en.random_instance(contexts=3, arms=3, dimension=2, gap=0.3, seed=4)
 WORLD = en.growing_phases(INSTANCE.problem, en.opposite(INSTANCE.theta), first=20)
 ALGORITHMS: list[Any] = [
     bw.LCTsallisINF(tuning="paper"),
-    bw.LCTsallisINF(),
+    bw.LCTsallisINF(tuning="certified"),
     bw.LCTsallisINF(tuning="adaptive"),
-    bw.LCTsallisINF(alpha=0.7),
+    bw.LCTsallisINF(tuning="certified", alpha=0.7),
     bw.RealFTRL(horizon=300),
 ]
 
@@ -95,7 +95,7 @@ def test_a_plan_that_is_not_of_ftrl_is_refused(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr("bothworlds.simulation.diagnostics.path_terms", backwards)
     with pytest.raises(bw.NumericalError, match="FTRL inequality fails in round"):
-        bw.diagnose(WORLD, bw.LCTsallisINF(), horizon=300, checkpoints=12)
+        bw.diagnose(WORLD, bw.LCTsallisINF(tuning="certified"), horizon=300, checkpoints=12)
 
 
 def test_others_are_refused() -> None:

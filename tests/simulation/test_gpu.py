@@ -22,7 +22,7 @@ gpu.FIRST_SLICE, gpu.SLICE_SECONDS, gpu.free_memory = 3, 0.0, lambda: 40_000
 instance = en.random_instance(contexts=3, arms=2, dimension=2, gap=0.2, seed=1)
 algorithms = {
     "paper": bw.LCTsallisINF(tuning="paper"),
-    "certified": bw.LCTsallisINF(),
+    "certified": bw.LCTsallisINF(tuning="certified"),
     "adaptive": bw.LCTsallisINF(tuning="adaptive"),
     "matched": bw.LCTsallisINF(tuning="matched"),
     "shannon": bw.RealFTRL(),
@@ -91,19 +91,19 @@ def stop(rounds):
     if played > 30:
         raise KeyboardInterrupt
 
-whole = bw.simulate(world, bw.LCTsallisINF(), **options)
+whole = bw.simulate(world, bw.LCTsallisINF(tuning="certified"), **options)
 try:
-    bw.simulate(world, bw.LCTsallisINF(), **options, progress=stop, unfinished=file)
+    bw.simulate(world, bw.LCTsallisINF(tuning="certified"), **options, progress=stop, unfinished=file)
 except KeyboardInterrupt:
     print("stopped")
 kept = sorted(file.parent.iterdir())
 assert len(kept) == 2, kept  # the first part is done, the second is not
 try:
-    bw.simulate(world, bw.LCTsallisINF(), **{**options, "rng": 6}, unfinished=file)
+    bw.simulate(world, bw.LCTsallisINF(tuning="certified"), **{**options, "rng": 6}, unfinished=file)
 except ValueError as error:
     print("belongs to another run" in str(error))
 seen = []
-rest = bw.simulate(world, bw.LCTsallisINF(), **options, progress=seen.append, unfinished=file)
+rest = bw.simulate(world, bw.LCTsallisINF(tuning="certified"), **options, progress=seen.append, unfinished=file)
 [one], [two] = whole.runs.values(), rest.runs.values()
 for name in ("expected", "realised", "own_best", "corruption", "policy"):
     np.testing.assert_array_equal(getattr(one, name), getattr(two, name), err_msg=name)

@@ -12,7 +12,7 @@ from bothworlds.simulation.replication import Replications
 
 ALGORITHMS = [
     *(bw.LCTsallisINF(tuning=name) for name in ("paper", "certified", "matched", "adaptive")),
-    bw.LCTsallisINF(alpha=0.3),
+    bw.LCTsallisINF(tuning="certified", alpha=0.3),
     bw.RealFTRL(),
     bw.RealLinExp3(horizon=300, features="arm-dependent"),
     bw.OFUL(),

@@ -29,7 +29,7 @@ def exponents(algorithms: dict[str, object]) -> dict[str, tuple[float, float]]:
 def test_optimists_grow_linearly_and_the_robust_do_not() -> None:
     optimists = {"LinUCB": bw.LinUCB(width=0.5), "OFUL": bw.OFUL(), "LinTS": bw.LinTS(spread="theory", draws=10)}
     robust = {
-        "certified": bw.LCTsallisINF(),
+        "certified": bw.LCTsallisINF(tuning="certified"),
         "adaptive": bw.LCTsallisINF(tuning="adaptive"),
         "copies": bw.PerContextTsallisINF(),
     }

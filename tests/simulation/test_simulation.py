@@ -203,11 +203,14 @@ def test_progress_counts_every_round() -> None:
         ({"horizon": 10**18, "delay": 10**15}, "GiB of open decisions"),
         ({"horizon": 10, "algorithms": []}, "no algorithm"),
         ({"horizon": 10, "algorithms": {"x": 3}}, "not an algorithm"),
-        ({"horizon": 10, "algorithms": [bw.LCTsallisINF(), bw.LCTsallisINF()]}, "same description"),
+        (
+            {"horizon": 10, "algorithms": [bw.LCTsallisINF(tuning="certified"), bw.LCTsallisINF(tuning="certified")]},
+            "same description",
+        ),
     ],
 )
 def test_impossible_runs_are_refused(options: dict[str, Any], words: str) -> None:
-    options = {"algorithms": bw.LCTsallisINF(), **options}
+    options = {"algorithms": bw.LCTsallisINF(tuning="certified"), **options}
     with pytest.raises(ValueError, match=words):
         simulate(WORLDS["stochastic"], **options)
 
@@ -236,7 +239,7 @@ def test_a_policy_played_in_python_leaves_what_it_learnt_and_no_path() -> None:
 
 
 def test_a_summary_is_a_table_of_all_runs() -> None:
-    algorithms = {"certified": bw.LCTsallisINF(), "adaptive": bw.LCTsallisINF(tuning="adaptive")}
+    algorithms = {"certified": bw.LCTsallisINF(tuning="certified"), "adaptive": bw.LCTsallisINF(tuning="adaptive")}
     results = simulate(WORLDS["adaptive"], algorithms, horizon=500, replications=5, checkpoints=[100])
     title, head, *rows = results.summary().splitlines()
     assert title == "adaptive adversary, round 500, 5 replications"
@@ -260,8 +263,8 @@ def test_an_array_of_parameters_must_last_for_the_horizon() -> None:
     problem = random_problem(1)
     environment = en.given(problem, np.tile(parameters(problem), (20, 1)))
     with pytest.raises(ValueError, match="for 20 rounds, not for 30"):
-        simulate(environment, bw.LCTsallisINF(), horizon=30)
-    results = simulate(environment, bw.LCTsallisINF(), horizon=20)
+        simulate(environment, bw.LCTsallisINF(tuning="certified"), horizon=30)
+    results = simulate(environment, bw.LCTsallisINF(tuning="certified"), horizon=20)
     assert next(iter(results.runs.values())).regret[-1] > 0.0
 
 

@@ -111,9 +111,9 @@ def cell(algorithm: dict[str, object], environment: dict[str, object], **setting
     ("algorithm", "environment", "source"),
     [
         ({"kind": "LCTsallisINF", "tuning": "paper"}, {"kind": "stochastic"}, "Theorem 4.4"),
-        ({"kind": "LCTsallisINF"}, {"kind": "corrupted", "budget": 50}, "Theorem 4.4"),
-        ({"kind": "LCTsallisINF"}, {"kind": "stochastic", "margin": 1.0}, "Theorem 4.3"),
-        ({"kind": "LCTsallisINF"}, {"kind": "growing-phases"}, "Theorem 4.2"),
+        ({"kind": "LCTsallisINF", "tuning": "certified"}, {"kind": "corrupted", "budget": 50}, "Theorem 4.4"),
+        ({"kind": "LCTsallisINF", "tuning": "certified"}, {"kind": "stochastic", "margin": 1.0}, "Theorem 4.3"),
+        ({"kind": "LCTsallisINF", "tuning": "certified"}, {"kind": "growing-phases"}, "Theorem 4.2"),
         ({"kind": "RealFTRL", "horizon": 5000}, {"kind": "stochastic"}, "Theorem D.4"),
     ],
 )
@@ -127,7 +127,7 @@ def test_the_theorem_of_a_cell(algorithm: dict[str, object], environment: dict[s
     "algorithm",
     [
         {"kind": "LCTsallisINF", "tuning": "adaptive"},
-        {"kind": "LCTsallisINF", "alpha": 0.6},
+        {"kind": "LCTsallisINF", "tuning": "certified", "alpha": 0.6},
         {"kind": "LCTsallisINF", "tuning": {"kind": "certified", "batch": 5}},
         {"kind": "LCTsallisINF", "tuning": "paper", "covariance": {"kind": "mgr"}},
         {"kind": "RealFTRL", "horizon": 6000},
@@ -136,7 +136,7 @@ def test_the_theorem_of_a_cell(algorithm: dict[str, object], environment: dict[s
 )
 def test_nothing_is_proved_for_others(algorithm: dict[str, object]) -> None:
     assert proved_bound(cell(algorithm, {"kind": "stochastic"})) is None
-    assert proved_bound(cell({"kind": "LCTsallisINF"}, {"kind": "stochastic"}, delay=3)) is None
+    assert proved_bound(cell({"kind": "LCTsallisINF", "tuning": "certified"}, {"kind": "stochastic"}, delay=3)) is None
 
 
 def test_the_envelope_of_regret_that_comes_and_goes() -> None:

@@ -19,7 +19,7 @@ from worlds import random_problem
 NOTHING = {"gap": None, "margin": None, "corruption": None, "design": "joint-g"}
 ALGORITHMS = {
     "paper": bw.LCTsallisINF(tuning="paper"),
-    "certified": bw.LCTsallisINF(),
+    "certified": bw.LCTsallisINF(tuning="certified"),
     "paper, any support": bw.LCTsallisINF(tuning=bw.Paper(finite_support=False)),
 }
 

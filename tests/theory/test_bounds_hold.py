@@ -14,7 +14,7 @@ from bothworlds import environments as en
 T = 50_000
 ALGORITHMS: dict[str, Any] = {
     "LC-Tsallis-INF, paper": bw.LCTsallisINF(tuning="paper"),
-    "LC-Tsallis-INF, certified": bw.LCTsallisINF(),
+    "LC-Tsallis-INF, certified": bw.LCTsallisINF(tuning="certified"),
     "LC-Tsallis-INF, matched": bw.LCTsallisINF(tuning="matched"),
     "LC-Tsallis-INF, paper, any support": bw.LCTsallisINF(tuning=bw.Paper(finite_support=False)),
     "BoBW-RealFTRL": bw.RealFTRL(horizon=T),

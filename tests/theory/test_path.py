@@ -72,7 +72,7 @@ def switching(problem: bw.Problem, T: int, seed: int) -> Floats:
 ALGORITHMS = [
     (bw.LCTsallisINF(tuning="paper"), 0.5),
     (bw.LCTsallisINF(tuning="certified"), 0.5),
-    (bw.LCTsallisINF(alpha=0.3), 0.3),
+    (bw.LCTsallisINF(tuning="certified", alpha=0.3), 0.3),
     (bw.LCTsallisINF(alpha=0.8, tuning="adaptive"), 0.8),
     (bw.RealFTRL(horizon=200), 1.0),
 ]
@@ -126,7 +126,7 @@ def test_the_regret_obeys_it_with_a_prior_by_enumeration() -> None:
     totals = dict.fromkeys(itertools.product(range(2), repeat=2), 0.0)
     pairs = list(itertools.product(range(2), range(2)))
     for plays in itertools.product(pairs, repeat=3):
-        policy = bw.LCTsallisINF().start(problem, rng=0, interpreted=True, prior=prior)
+        policy = bw.LCTsallisINF(tuning="certified").start(problem, rng=0, interpreted=True, prior=prior)
         z, state = policy._machine.known.z, policy.state
         believed, weight, points, rates, estimates = z @ state.theta, 1.0, [], [], []
         regret = dict.fromkeys(totals, 0.0)

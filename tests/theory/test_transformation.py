@@ -111,7 +111,9 @@ def test_the_reverse_plays_the_block_problem_whatever_coordinates_it_comes_in(al
     assert one.probabilities() == pytest.approx(two.probabilities(), abs=1e-4)
 
 
-@pytest.mark.parametrize("algorithm", [bw.LCTsallisINF(), bw.RealFTRL(horizon=1000), bw.LinearEXP4(horizon=50_000)])
+@pytest.mark.parametrize(
+    "algorithm", [bw.LCTsallisINF(tuning="certified"), bw.RealFTRL(horizon=1000), bw.LinearEXP4(horizon=50_000)]
+)
 def test_on_the_block_problem_every_arms_theta_is_estimated_without_bias(algorithm: Any) -> None:
     problem = independent_problem(1, S=4, K=2, d=2)
     thetas = np.random.default_rng(4).normal(size=(2, 2))

@@ -51,9 +51,9 @@ budget = 200             # C, spent in the first rounds; or placement = "random"
 {algorithms}
 # `bothworlds list algorithms` shows their options.
 
-[algorithms.certified]
+[algorithms.matched]
 kind = "LCTsallisINF"
-tuning = "certified"     # "paper", "certified", "matched" or "adaptive"
+tuning = "matched"       # the default; or "certified", "paper", "adaptive"
 
 [algorithms.adaptive]
 kind = "LCTsallisINF"

@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from bothworlds.algorithms.lc_tsallis.lc_tsallis_inf import LCTsallisINF
+
 LIGHT = ("#0072b2", "#d55e00", "#2596cf", "#00805e", "#a9558a", "#b07a0a", "#767676", "#222222")
 DARK = ("#4ea6e6", "#ff8a4c", "#9bd5f7", "#2cc79a", "#e39cc6", "#f0b840", "#a5a5a5", "#f0f0f0")
 DASHES = ("", "7 4", "2 3", "9 3 2 3", "5 2")
@@ -47,9 +49,11 @@ def identity(options: dict[str, Any]) -> str:
 
     >>> identity({"kind": "LCTsallisINF", "tuning": {"kind": "paper"}})
     'LCTsallisINF paper'
+    >>> identity({"kind": "LCTsallisINF"})
+    'LCTsallisINF matched'
     """
     kind = str(options.get("kind", ""))
-    tuning = options.get("tuning", "certified" if kind == "LCTsallisINF" else "")
+    tuning = options.get("tuning", LCTsallisINF.tuning if kind == "LCTsallisINF" else "")
     word = tuning.get("kind", "") if isinstance(tuning, dict) else tuning
     return f"{kind} {word}".strip()
 

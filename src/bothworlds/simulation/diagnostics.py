@@ -112,7 +112,7 @@ def diagnose(
 
     >>> from bothworlds import environments as en
     >>> world = en.stochastic(en.random_instance(contexts=2, arms=2, dimension=2, gap=0.5, seed=1))
-    >>> found = diagnose(world, LCTsallisINF(), horizon=100, checkpoints=3, interpreted=True)
+    >>> found = diagnose(world, LCTsallisINF(tuning="certified"), horizon=100, checkpoints=3, interpreted=True)
     >>> found.rounds.tolist(), bool((found.slack >= 0).all()), bool((found.margin >= -1e-9).all())
     ([1, 10, 100], True, True)
     """

@@ -16,7 +16,7 @@ SEQUENCES = ("list", "Sequence", "tuple", "Iterable", "ndarray", "Floats", "Ints
 def spread(tables: dict[str, dict[str, Any]], word: str, folder: Any = None) -> dict[str, dict[str, Any]]:
     """Return tables by label, with one for every choice of the options that are lists.
 
-    >>> list(spread({"LC": {"kind": "LCTsallisINF", "alpha": [0.3, 0.5]}}, "algorithm"))
+    >>> list(spread({"LC": {"kind": "LCTsallisINF", "tuning": "certified", "alpha": [0.3, 0.5]}}, "algorithm"))
     ['LC, alpha 0.3', 'LC, alpha 0.5']
     """
     found: dict[str, dict[str, Any]] = {}

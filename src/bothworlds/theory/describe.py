@@ -28,7 +28,7 @@ def describe(problem: Problem) -> str:
         f"(the worst-case bound 1/(d L) is {1 / (problem.dimension * problem.rarity):.2g})",
         f"t0 = {t0:,.0f}: with the paper's constants half of the first t0 rounds are exploration,",
         f"which costs at most {t0 * problem.reward_per_loss:,.4g} {unit}; "
-        "'certified' explores far less, 'adaptive' learns far sooner",
+        "'certified' explores far less, 'matched', the default, learns far sooner",
     ]
     if offered < problem.available.size:
         lines.append(f"{offered} of {problem.available.size} pairs of context and arm are offered")

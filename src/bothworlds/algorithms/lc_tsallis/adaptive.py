@@ -189,7 +189,7 @@ class Adaptive:
     changed. A sqrt(T) bound for weighted losses is one for plain losses, times 1 + 2 recency (docs/scoreboard.md).
 
     Feedback counts as new when it comes, so its order matters: estimates fade from then on. (With `Matched` it matters
-    a little, its rates following the plan of that moment; with `Paper` and `Certified` not, but for rounding.)
+    as much; with `Paper` and `Certified` not, but for rounding.)
 
     How the defaults were found, and what else was tried: docs/scoreboard.md.
 

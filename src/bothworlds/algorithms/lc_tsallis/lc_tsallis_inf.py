@@ -59,8 +59,9 @@ class LCTsallisINF(OnSamples):
     alpha
         Tsallis index in (0, 1).
     tuning
-        "paper", "certified", "matched" or "adaptive", or an object `Paper`, `Certified`, `Matched`, `Adaptive` with
-        its options.
+        "matched", near the best in all regimes of docs/scoreboard.md but rare clicks; "certified", with the paper's
+        guarantee; "paper", its constants to the letter; "adaptive", a heuristic; or an object `Matched`, `Certified`,
+        `Paper`, `Adaptive` with its options.
     covariance
         "exact", or `MGR` (tuning "paper" only: the others need exact leverages). On a `SampledProblem` `MGR`, or
         "reservoir", that is `Reservoir`, with tuning "paper": eta_t = min{eta~_t, lambda/16} and gamma_t =
@@ -74,12 +75,12 @@ class LCTsallisINF(OnSamples):
     >>> policy = LCTsallisINF().start(problem, rng=7)
     >>> decision = policy.act("0")
     >>> policy.update(decision, loss=0.5)
-    >>> policy
-    Policy(LCTsallisINF(alpha=0.5, tuning=Certified(c=None, batch=1)), 1 rounds, 1 updates)
+    >>> policy.updates, policy.algorithm.tuning
+    (1, Matched(gain=2.5, least=0.5, price=0.3, c=0.4, recency=0.2, forgetting=3.0))
     """
 
     alpha: float = 0.5
-    tuning: TuningName | Tuning = "certified"
+    tuning: TuningName | Tuning = "matched"
     covariance: CovarianceChoice = "exact"
     design: Kind | Design = "joint-g"
 
@@ -100,7 +101,10 @@ class LCTsallisINF(OnSamples):
                 f"covariance must be 'exact', 'reservoir', Reservoir(...) or MGR(...); got {self.covariance!r}"
             )
         if isinstance(self.tuning, Matched) and self.alpha != 0.5:
-            raise ValueError(f"the matched tuning is for alpha = 1/2; got {self.alpha!r}")
+            raise ValueError(
+                f"the matched tuning, which is the default, is for alpha = 1/2; got {self.alpha!r}: "
+                "give tuning='certified' or tuning='paper' with it"
+            )
         if self.covariance != "exact" and not isinstance(self.tuning, Paper):
             word = type(self.covariance).__name__
             raise ValueError(

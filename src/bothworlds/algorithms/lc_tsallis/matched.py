@@ -287,7 +287,7 @@ BELIEFS = Beliefs(total="theta", gram="ridge", moment="response", paced=paced, k
 class Matched:
     """Learning rates matched to what they cost, exploration by what it is worth. Not the paper's; alpha = 1/2.
 
-    A theorem of our own, and the tuning to begin with: near the best in every regime of docs/scoreboard.md.
+    The default: it has a theorem of our own, and is near the best in all regimes of docs/scoreboard.md but rare clicks.
 
     *Predictions.* A ridge regression m_t foresees the losses, q_t is the FTRL point of Theta + m_t, and the estimate is
     m_t + Sigma_t^-1 phi (loss - <phi, m_t>): exactly unbiased, and stability is paid for the residual alone.
@@ -353,7 +353,10 @@ class Matched:
 
     def schedule(self, facts: Facts) -> Schedule:
         """Refuse: the rates are not known beforehand."""
-        raise ValueError("the matched tuning has no schedule: its rates follow from what is played")
+        raise ValueError(
+            "the matched tuning has no schedule: its rates follow from what is played; tuning='certified' and "
+            "tuning='paper' have one"
+        )
 
     def learner(self, facts: Facts, resampling: Resampling) -> Learner:
         """Return text, options and the state at the start."""
