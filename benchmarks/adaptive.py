@@ -37,7 +37,7 @@ def main() -> None:
     parser.add_argument("--replications", type=int, default=12)
     options = parser.parse_args()
     algorithms = {str(tuning): bw.LCTsallisINF(tuning=tuning) for tuning in TUNINGS}
-    algorithms |= {"Certified()": bw.LCTsallisINF(), "Paper()": bw.LCTsallisINF(tuning="paper")}
+    algorithms |= {"Certified()": bw.LCTsallisINF(tuning="certified"), "Paper()": bw.LCTsallisINF(tuning="paper")}
     for name, world in worlds(options.horizon).items():
         results = bw.simulate(world, algorithms, horizon=options.horizon, replications=options.replications, rng=1)
         print(name)

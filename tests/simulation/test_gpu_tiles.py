@@ -129,7 +129,7 @@ from bothworlds.simulation.gpu import replications as gpu
 
 gpu.free_memory = lambda: 10_000_000
 world = en.stochastic(en.random_instance(contexts=3, arms=10, dimension=13, gap=0.2, seed=1))
-algorithms = {"paper": bw.LCTsallisINF(tuning="paper"), "certified": bw.LCTsallisINF(), "ucb": bw.LinUCB()}
+algorithms = {name: bw.LCTsallisINF(tuning=name) for name in ("paper", "certified")} | {"ucb": bw.LinUCB()}
 options = dict(horizon=4, replications=2, rng=5)
 plain = bw.simulate(world, algorithms, **options)
 algorithm_1.add_context, algorithm_1.covariance = in_tiles.add_context_later, in_tiles.covariance_by_tiles

@@ -44,7 +44,7 @@ def covered_as(algorithm: Any) -> str | None:
     """Return the name under which `bounds` lists an algorithm, None if no theorem is about it.
 
     >>> covered_as(LCTsallisINF()), covered_as(LCTsallisINF(tuning="adaptive")), covered_as(RealFTRL(horizon=100))
-    ('LC-Tsallis-INF, certified', None, 'BoBW-RealFTRL')
+    ('LC-Tsallis-INF, matched', None, 'BoBW-RealFTRL')
     """
     match algorithm:
         case LCTsallisINF(alpha=0.5, covariance="exact", tuning=Paper(finite_support=finite)):
