@@ -121,8 +121,8 @@ def coordinates(policy: bw.Policy) -> Floats:
 
 
 def lower_triangle(factor: Floats) -> Floats:
-    """The Cholesky factor, of which `matrix.cholesky` keeps the inverted diagonal."""
-    return np.tril(factor, -1) + np.diag(1.0 / np.diag(factor))
+    """L, of which `matrix.cholesky` keeps the transpose with an inverted diagonal."""
+    return np.triu(factor, 1).T + np.diag(1.0 / np.diag(factor))
 
 
 def directions(policy: bw.Policy) -> Floats:

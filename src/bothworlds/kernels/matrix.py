@@ -91,8 +91,9 @@ def solve(factor: Floats, b: Floats, out: Floats) -> None:
 
 @kernel
 def invert_lower(factor: Floats) -> None:
-    """Write the inverse G of L below and on the diagonal of what `cholesky` writes: (L L^T)^-1 = G^T G."""
-    for i in range(factor.shape[0]):
+    """Write the inverse G of L in the place of what `cholesky` writes: (L L^T)^-1 = G^T G."""
+    d = factor.shape[0]
+    for i in range(d):
         row = factor[i]
         for j in range(i):
             row[j] = 0.0
@@ -106,6 +107,8 @@ def invert_lower(factor: Floats) -> None:
             add_row(factor[k, i], factor[k], 0, k + 1, row)
         for j in range(i):
             row[j] = row[j] * (0.0 - row[i])
+    for i in range(d):
+        erase(row_of(factor[i], i + 1, d - i - 1))
 
 
 @kernel
