@@ -32,7 +32,7 @@ SAVED_EVERY = 10_000  # rewards
 SAVED_AFTER = 60.0  # seconds, if anything was learnt
 OVERDUE, GOES = 500, 20  # records looked at in one go, and goes before learning has its turn
 PAUSE = 1.0  # seconds after a failure
-SHARE = 15  # pauses are so many times longer than what was done before them: under load, batches grow
+SHARE = 15  # where rewards wait already, pauses are so many times longer than what was done: batches grow
 LONGEST_PAUSE = 0.15  # seconds
 
 
@@ -85,7 +85,8 @@ class Learner:
                     self._try(experiment, self.expire)
             looked = began if began - looked > self.refresh * 10 else looked
             took = time.monotonic() - began
-            time.sleep(min(LONGEST_PAUSE, max(self.refresh - took, took * SHARE)))
+            busy = any(one.waiting for one in self.experiments.values())
+            time.sleep(min(LONGEST_PAUSE, max(self.refresh - took, took * SHARE if busy else 0.0)))
         for experiment in self.experiments.values():
             self._try(experiment, self.step)
             self._try(experiment, self.save)
