@@ -174,6 +174,7 @@ def test_what_is_not_even_http_does_no_harm(web: Web) -> None:
         web.raw(content)
     web.raw(b"POST /v1/decide HTTP/1.1\r\nhost: localhost\r\ncontent-length: 14\r\n\r\n{")  # and gone
     web.raw(b"GET /v1/plan?experiment=%ff%00&&&= HTTP/1.1\r\nhost: localhost\r\n\r\n")
+    assert web.ask("GET", "/v1/health").status == 200
 
 
 @pytest.mark.parametrize("path", [*POSTED, *GOT, "/v1/decisions/a"])

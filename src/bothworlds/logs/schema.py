@@ -10,7 +10,7 @@ import numpy as np
 
 from bothworlds.policy import Decision, Plan, Policy
 from bothworlds.policy.epochs import Epoch
-from bothworlds.policy.identity import MADE, source_of
+from bothworlds.policy.identity import parts_of
 from bothworlds.problem import Problem
 from bothworlds.problem.storage import migration
 
@@ -72,7 +72,7 @@ class Row:
             raise ValueError(f"row {self.id!r} has features and no context; its decision cannot be found in a list")
         if self.arm not in problem.arms:
             raise ValueError(f"row {self.id!r}: unknown arm {self.arm!r}; the arms are {', '.join(problem.arms[:8])}")
-        number = int(self.id.rpartition(".")[2]) if self.id[:1] == MADE else 0
+        source, number = parts_of(self.id)
         return Decision(
             round=number,
             context=problem.context_index(self.context),
@@ -83,7 +83,7 @@ class Row:
             direction=np.array(self.direction, dtype=np.float64),
             baseline=None if self.baseline is None else np.array(self.baseline, dtype=np.float64),
             policy=self.policy,
-            source=source_of(self.id, number),
+            source=source,
             version=self.version,
             holdout=self.holdout,
             footing=self.footing or "",

@@ -102,6 +102,16 @@ def source_of(name: str, number: int) -> str:
     return source
 
 
+def parts_of(name: str) -> tuple[str, int]:
+    """Return source and number of an id.
+
+    >>> parts_of("@5e.17"), parts_of("visit 9")
+    (('@5e', 17), ('visit 9', 0))
+    """
+    number = int(name.rpartition(".")[2]) if name[:1] == MADE else 0
+    return source_of(name, number), number
+
+
 def given_id(name: Any) -> str:
     """Return an id that a caller gave, or refuse it in a sentence."""
     if not isinstance(name, str) or not 0 < len(name) <= LONGEST or name[0] == MADE:

@@ -11,7 +11,7 @@ from bothworlds.kernels.arrays import Floats
 from bothworlds.policy.decision import Decision, decision_of
 from bothworlds.policy.footing import Footing
 from bothworlds.policy.holdout import Holdout
-from bothworlds.policy.identity import MADE, Lots, given_id, id_of, source_of
+from bothworlds.policy.identity import Lots, given_id, id_of, parts_of
 from bothworlds.problem import Problem
 from bothworlds.problem.rows import Context
 from bothworlds.problem.storage import checked_format, read_arrays, write_arrays
@@ -114,8 +114,7 @@ class Plan:
 
     def again(self, context: Context, id: str) -> Decision:
         """Decide for an id that a plan of this policy has decided for already, given or made."""
-        number = int(id.rpartition(".")[2]) if id[:1] == MADE else 0
-        return self._decide(self.problem.context_index(context), source_of(id, number), number)
+        return self._decide(self.problem.context_index(context), *parts_of(id))
 
     def confirms(self, decision: Decision) -> bool:
         """Tell whether this plan decides just so for that id: arm, propensity, direction and baseline, bit for bit."""

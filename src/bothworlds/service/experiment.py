@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from bothworlds.loading import load
 from bothworlds.policy import Policy
 from bothworlds.policy.decision import Decision
-from bothworlds.policy.identity import MADE, source_of
+from bothworlds.policy.identity import parts_of
 from bothworlds.policy.plan import Plan
 from bothworlds.problem import Problem
 from bothworlds.service.pulse import Pulse
@@ -76,7 +76,7 @@ class Experiment:
 def decision_in(name: str, drawn: Drawn, policy: Policy) -> Decision:
     """Return a decision as a policy takes it, from what the store kept."""
     listing = policy.listing(drawn)
-    number = int(name.rpartition(".")[2]) if name[:1] == MADE else 0
+    source, number = parts_of(name)
     return Decision(
         number,
         listing.context_index(drawn.context),
@@ -87,7 +87,7 @@ def decision_in(name: str, drawn: Drawn, policy: Policy) -> Decision:
         numbers(drawn.direction),
         None if drawn.baseline is None else numbers(drawn.baseline),
         policy.name,
-        source_of(name, number),
+        source,
         drawn.version,
         drawn.holdout,
         drawn.footing,

@@ -162,10 +162,10 @@ class Learner:
         if save:
             self._saved_now(experiment)
 
-    def _stored(self, publish: Publish) -> bool:
+    def _stored(self, request: Publish | Expire) -> bool:
         """Tell whether the clerk could store it."""
         done = threading.Event()
-        job = Job([publish], done)
+        job = Job([request], done)
         self.clerk.submit(job)
         done.wait()
         return job.outcomes[0][0] == OK
@@ -180,14 +180,7 @@ class Learner:
             ids, looked = self.clerk.store.overdue(
                 experiment.number, after=experiment.expired, before=before, most=OVERDUE
             )
-            if ids:
-                done = threading.Event()
-                job = Job([Expire(experiment, ids)], done)
-                self.clerk.submit(job)
-                done.wait()
-                if job.outcomes[0][0] != OK:
-                    return
-            if looked == experiment.expired:
+            if looked == experiment.expired or (ids and not self._stored(Expire(experiment, ids))):
                 return
             experiment.expired = looked
 
