@@ -19,8 +19,8 @@ class Books:
     """The books of a policy, by its name; they hold no lock. ``counted`` is what `Counts` go on with."""
 
     __slots__ = (
-        "_arms", "_has_baseline", "_n_arms", "_n_contexts", "_own", "_shapes", "counts", "decided", "history", "ledger",
-        "life", "mark", "name", "problem", "rounds",
+        "_arms", "_baseline", "_direction", "_has_baseline", "_n_arms", "_n_contexts", "_own", "counts", "decided",
+        "history", "ledger", "life", "mark", "name", "problem", "rounds",
     )  # fmt: skip
 
     def __init__(
@@ -37,7 +37,7 @@ class Books:
         self._arms = footing.problem.arms
         self._n_contexts, self._n_arms = footing.problem.available.shape
         length, further = footing.carried
-        self._shapes, self._has_baseline = ((length,), (further,)), footing.has_baseline
+        self._direction, self._baseline, self._has_baseline = (length,), (further,), footing.has_baseline
 
     def begin_life(self, ledger: Ledger) -> None:
         """Issue ids of another life from now on."""
@@ -75,8 +75,8 @@ class Books:
             return made
         if (baseline is not None) != self._has_baseline:
             raise ValueError(f"{word_of(made)}: the decision's baseline does not fit this policy")
-        if direction.shape != self._shapes[0] or (baseline is not None and baseline.shape != self._shapes[1]):
-            counts = "{} and {}".format(*(length for (length,) in self._shapes))
+        if direction.shape != self._direction or (baseline is not None and baseline.shape != self._baseline):
+            counts = "{} and {}".format(*self._direction, *self._baseline)
             raise ValueError(f"{word_of(made)}: direction or baseline damaged, they need {counts} numbers")
         return made
 
@@ -91,15 +91,17 @@ class Books:
 
     def close(self, made: Decision, now: Decision | None, loss: float) -> None:
         """Note that a decision was answered, and count it as one of the present problem."""
-        if made.source == self.life:
-            self.rounds.close(made.round)
+        number, x, _, arm, _, _, _, _, _, source, _, holdout, _ = made
+        if source == self.life:
+            self.rounds.close(number)
             counted = True
         else:
             counted = self.ledger.counted(made)
             self.ledger.close(made)
         if now is None:
             return
-        _, x, _, arm, _, _, _, _, _, _, _, holdout, _ = now
+        if now is not made:
+            x, arm = now.context, now.arm
         tally = self.counts.held if holdout else self._own
         tally.answered[x][arm] += 1
         tally.losses[x][arm] += loss

@@ -15,7 +15,7 @@ from bothworlds.policy.carrying import beliefs_of, prior_from
 from bothworlds.policy.changing import changed, check_range, check_shares
 from bothworlds.policy.decision import Decision, decision_of
 from bothworlds.policy.epochs import Epoch, History
-from bothworlds.policy.feeding import batch_of, one_of
+from bothworlds.policy.feeding import batch_of, loss_from, one_of
 from bothworlds.policy.health import Health
 from bothworlds.policy.identity import apart_after_fork, new_name, new_source, secret_of, stream_of
 from bothworlds.policy.ledger import Ledger
@@ -23,7 +23,7 @@ from bothworlds.policy.mind import Mind
 from bothworlds.policy.plan import Plan
 from bothworlds.policy.prior import Prior
 from bothworlds.problem import Problem, TrafficMix
-from bothworlds.problem.feedback import Feedback, checked_loss, checked_losses
+from bothworlds.problem.feedback import Feedback, checked_losses
 from bothworlds.problem.rows import Context, Labelled
 from bothworlds.problem.storage import write_arrays
 
@@ -297,9 +297,8 @@ class Policy:
         ``reward=0`` (with ``reward_range=(0, 1)``), not "no update": leaving it out would teach the policy that every
         arm is clicked always. On any error nothing has changed.
         """
-        given, is_reward = one_of(loss, reward)
         if isinstance(decision, Decision):
-            value = checked_loss(given, is_reward=is_reward, reward_range=self.problem.reward_range)
+            value = loss_from(loss, reward, self.problem.reward_range)
             self._lock.acquire()
             try:
                 books = self._books
@@ -312,6 +311,7 @@ class Policy:
             finally:
                 self._lock.release()
         else:
+            given, is_reward = one_of(loss, reward)
             self._update_batch(batch_of(decision, given), given, is_reward=is_reward, once=False)
 
     def learn(self, decisions: Sequence[Decision], *, loss: Feedback = None, reward: Feedback = None) -> None:

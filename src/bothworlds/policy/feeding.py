@@ -11,6 +11,7 @@ from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.policy.decision import Decision
 from bothworlds.policy.identity import MADE
 from bothworlds.problem import Problem
+from bothworlds.problem.feedback import checked_loss
 
 Columns: TypeAlias = tuple[Ints, Ints, Floats, Floats, Floats]
 
@@ -51,6 +52,14 @@ def one_of(loss: Any, reward: Any) -> tuple[Any, bool]:
     if (loss is None) == (reward is None):
         raise ValueError("give either loss= or reward=, one of the two")
     return (reward, True) if loss is None else (loss, False)
+
+
+def loss_from(loss: Any, reward: Any, reward_range: tuple[float, float] | None) -> float:
+    """Return the loss that one of the two means; a loss in its range, the quickest, is taken as it is."""
+    if reward is None and type(loss) is float and -1.0 <= loss <= 1.0:
+        return loss
+    given, is_reward = one_of(loss, reward)
+    return checked_loss(given, is_reward=is_reward, reward_range=reward_range)
 
 
 def batch_of(decisions: Any, given: Any) -> list[Decision]:
