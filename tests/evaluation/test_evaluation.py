@@ -31,7 +31,7 @@ from bothworlds.evaluation.bets import SHARE, both_bounds
 from bothworlds.evaluation.histogram import gathered, places_for
 from bothworlds.evaluation.ladder import Ladder
 from bothworlds.evaluation.regression import blocks
-from bothworlds.evaluation.summands import Contrast, rows_of
+from bothworlds.evaluation.summands import Contrast, Question
 from bothworlds.logs import Log, Reward, row_of
 from evaluated import ORACLES, slow_bound, slow_ridge, slow_sum, small_log, some_table, written_log
 from worlds import random_problem
@@ -100,7 +100,7 @@ def test_dr_is_unbiased_by_enumeration_whatever_is_predicted() -> None:
                 probabilities=np.tile(h, (6, 1)),
             )  # fmt: skip
             contrast = _Fixed(q)
-            rows = rows_of(log, contrast, constant(log, predicted[None]), slice(0, 6))  # type: ignore[arg-type]
+            rows = Question(log, contrast, constant(log, predicted[None])).rows(slice(0, 6))  # type: ignore[arg-type]
             fast = np.where(rows.need > k, rows.cut(np.full(6, k), np.arange(6)), rows.whole)
             assert fast == pytest.approx(list(values.values()))
 
@@ -134,7 +134,7 @@ def test_replay_has_the_mean_of_snips() -> None:
 def test_bounds_are_just_below_the_slow_ones(sign: float, spread: float) -> None:
     log = small_log(4, 350, spread=spread)
     table, fit, at = some_table(log), ridge(log), np.array([40, 120, 350])
-    low, high = both_bounds(log, Contrast(of=Target(table=table)), fit, at, alpha=0.1)
+    low, high = both_bounds(Question(log, Contrast(of=Target(table=table)), fit), at, alpha=0.1)
     found = np.array(low if sign > 0.0 else high)
     slow = np.maximum.accumulate([slow_bound(log, sign * table, fit, LADDERS[sign], int(t), 0.1) for t in at])
     assert (found <= slow + 1e-9).all()
@@ -478,9 +478,9 @@ def test_what_comes_later_does_not_change_what_was_known(seed: int, cut: int) ->
     log = small_log(seed, 200)
     table, at = Contrast(of=Target(table=some_table(log))), np.unique([cut, 200])
     for make in (both_bounds, both_averages):
-        whole = make(log, table, ridge(log), at, alpha=0.05)
+        whole = make(Question(log, table, ridge(log)), at, alpha=0.05)
         part = log.part(slice(0, cut))
-        early = make(part, table, ridge(part), np.array([cut]), alpha=0.05)
+        early = make(Question(part, table, ridge(part)), np.array([cut]), alpha=0.05)
         for one, other in zip(whole, early, strict=True):
             assert one[0] == pytest.approx(other[0], abs=2e-5)
 
@@ -496,6 +496,6 @@ def test_bands_end_where_values_can_be() -> None:
     log = small_log(1, 100)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        band = band_of(log, Contrast(of=target_of("uniform", log)), ridge(log), checkpoints_for(100))
+        band = band_of(Question(log, Contrast(of=target_of("uniform", log)), ridge(log)), checkpoints_for(100))
     assert ((band.low >= 0.0) & (band.high <= 1.0) & (np.diff(band.low, prepend=0.0) >= 0.0)).all()
     assert "same in all rows" in band.about

@@ -19,9 +19,8 @@ import numpy as np
 
 from bothworlds.evaluation.bets import planned_steps
 from bothworlds.evaluation.ladder import COMPONENTS, Ladder
-from bothworlds.evaluation.logged import Logged, pieces
-from bothworlds.evaluation.regression import Regression
-from bothworlds.evaluation.summands import Contrast, Rows, rows_of
+from bothworlds.evaluation.logged import pieces
+from bothworlds.evaluation.summands import Question, Rows
 from bothworlds.kernels.arrays import Floats, Ints
 
 SHARE, PEAK = 0.25, 1.0
@@ -30,41 +29,28 @@ HALVINGS = 50
 
 
 def both_averages(
-    logged: Logged,
-    contrast: Contrast,
-    regression: Regression | None,
-    checkpoints: Ints,
-    *,
-    alpha: float,
-    planned: bool = False,
+    question: Question, checkpoints: Ints, *, alpha: float, planned: bool = False
 ) -> tuple[Floats, Floats]:
     """Return lower bounds for the average value so far, and for its negative, at checkpoints.
 
     Each is valid with alpha/2 at all times together. With ``planned`` one bet for each row is chosen for the last
     checkpoint; the bounds hold there alone, and for a value that is the same in all rows.
     """
-    b, a = contrast.reach
+    b, a = question.contrast.reach
     if a + b == 0.0:
         return np.zeros(len(checkpoints)), np.zeros(len(checkpoints))
     make, depth = _planned if planned else _mixed, math.log(2.0 / alpha)
-    sides = (contrast, b, a), (contrast.negative(), a, b)
+    sides = (question, b, a), (question.negative(), a, b)
     ladders = [(one, Ladder(b=low, a=high, share=SHARE, peak=PEAK)) for one, low, high in sides]
-    low, high = (make(logged, one, regression, checkpoints, ladder, depth) for one, ladder in ladders)
+    low, high = (make(one, checkpoints, ladder, depth) for one, ladder in ladders)
     return low, high
 
 
-def _mixed(
-    logged: Logged,
-    contrast: Contrast,
-    regression: Regression | None,
-    checkpoints: Ints,
-    ladder: Ladder,
-    depth: float,
-) -> Floats:
+def _mixed(question: Question, checkpoints: Ints, ladder: Ladder, depth: float) -> Floats:
     """Return the bounds of the mixture."""
     steps = np.arange(COMPONENTS)
     bets, widths = ladder.bet(steps), ladder.cut(steps) + ladder.reach
-    sums, squares = _sums(logged, contrast, regression, checkpoints, ladder)
+    sums, squares = _sums(question, checkpoints, ladder)
     fixed = ladder.log_prior + bets * sums - PSI * squares / widths**2  # (checkpoints, components)
     return _roots(fixed, bets * checkpoints[:, None].astype(np.float64), ladder, depth)
 
@@ -85,15 +71,13 @@ def _mixture(logs: Floats) -> Floats:
     return np.asarray(most + np.log(np.exp(logs - most[:, None]).sum(axis=1)))
 
 
-def _sums(
-    logged: Logged, contrast: Contrast, regression: Regression | None, checkpoints: Ints, ladder: Ladder
-) -> tuple[Floats, Floats]:
+def _sums(question: Question, checkpoints: Ints, ladder: Ladder) -> tuple[Floats, Floats]:
     """Return sum X and sum (X - m)^2 up to each checkpoint for every cut, shapes (checkpoints, components)."""
     C = len(checkpoints)
     sums, squares = np.zeros((C, COMPONENTS)), np.zeros((C, COMPONENTS))
     seen, total = 0, 0.0
     for where in pieces(int(checkpoints[-1])):
-        rows = rows_of(logged, contrast, regression, where)
+        rows = question.rows(where)
         segment = np.searchsorted(checkpoints, np.arange(where.start, where.stop), side="right")
         trimmed = np.clip(rows.whole, -ladder.b - ladder.reach, ladder.a + ladder.reach)
         guess = _guesses(trimmed, seen, total, ladder)
@@ -122,16 +106,9 @@ def _cut_at(rows: Rows, step: Ints, whole_from: Ints, ladder: Ladder) -> Floats:
     return x
 
 
-def _planned(
-    logged: Logged,
-    contrast: Contrast,
-    regression: Regression | None,
-    checkpoints: Ints,
-    ladder: Ladder,
-    depth: float,
-) -> Floats:
+def _planned(question: Question, checkpoints: Ints, ladder: Ladder, depth: float) -> Floats:
     """Return the bound at the last checkpoint, with a bet for each row; -b at the others."""
-    rows = rows_of(logged, contrast, regression, slice(0, int(checkpoints[-1])))
+    rows = question.rows(slice(0, int(checkpoints[-1])))
     step = planned_steps(rows.whole, ladder, depth).astype(np.int64)
     x, bet = _cut_at(rows, step, ladder.step_without_cut(rows.need), ladder), ladder.bet(step)
     trimmed = np.clip(rows.whole, -ladder.b - ladder.reach, ladder.a + ladder.reach)

@@ -11,8 +11,7 @@ import numpy as np
 from bothworlds.evaluation.averages import both_averages
 from bothworlds.evaluation.bets import both_bounds
 from bothworlds.evaluation.logged import Logged, pieces
-from bothworlds.evaluation.regression import Regression
-from bothworlds.evaluation.summands import Contrast
+from bothworlds.evaluation.summands import Contrast, Question
 from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.theory.confidence.checks import checked_alpha
 
@@ -62,35 +61,24 @@ class Band:
         return INTERVALS[self.kind]
 
 
-def band_of(
-    logged: Logged,
-    contrast: Contrast,
-    regression: Regression | None,
-    checkpoints: Ints,
-    *,
-    kind: Interval = "betting",
-    alpha: float = 0.05,
-) -> Band:
+def band_of(question: Question, checkpoints: Ints, *, kind: Interval = "betting", alpha: float = 0.05) -> Band:
     """Return the band of a contrast, in the problem's units."""
     checked_alpha(alpha)
     if kind not in INTERVALS:
         raise ValueError(f"intervals are {', '.join(map(repr, INTERVALS))}; got {kind!r}")
-    mean, error = _means(logged, contrast, regression, checkpoints)
+    mean, error = _means(question, checkpoints)
     if kind == "normal":
         low, high = _normal(mean, error, alpha)
     else:
-        low, high = _ends(logged, contrast, regression, checkpoints, kind, alpha)
-    return _in_units(
-        logged, contrast, Band(kind=kind, alpha=alpha, rows=checkpoints, estimate=mean, low=low, high=high)
-    )
+        low, high = _ends(question, checkpoints, kind, alpha)
+    band = Band(kind=kind, alpha=alpha, rows=checkpoints, estimate=mean, low=low, high=high)
+    return _in_units(question.logged, question.contrast, band)
 
 
-def _ends(
-    logged: Logged, contrast: Contrast, regression: Regression | None, checkpoints: Ints, kind: str, alpha: float
-) -> tuple[Floats, Floats]:
+def _ends(question: Question, checkpoints: Ints, kind: str, alpha: float) -> tuple[Floats, Floats]:
     """Return both ends: the lower bound, and minus that of the negative."""
     make: Callable[..., tuple[Floats, Floats]] = both_bounds if kind.startswith("betting") else both_averages
-    low, high = make(logged, contrast, regression, checkpoints, alpha=alpha, planned=kind.endswith("at the end"))
+    low, high = make(question, checkpoints, alpha=alpha, planned=kind.endswith("at the end"))
     return low, -high
 
 
@@ -105,28 +93,18 @@ def _normal(mean: Floats, error: Floats, alpha: float) -> tuple[Floats, Floats]:
     return mean - z * error, mean + z * error
 
 
-def _means(
-    logged: Logged, contrast: Contrast, regression: Regression | None, checkpoints: Ints
-) -> tuple[Floats, Floats]:
+def _means(question: Question, checkpoints: Ints) -> tuple[Floats, Floats]:
     """Return the mean of the summands without a cut, and its standard error, up to each checkpoint."""
     C = len(checkpoints)
     sums, squares = np.zeros(C), np.zeros(C)
     for where in pieces(int(checkpoints[-1])):
-        x = plain_summand(logged, contrast, regression, where)
+        x = question.plain(where)
         segment = np.searchsorted(checkpoints, np.arange(where.start, where.stop), side="right")
         sums += np.bincount(segment, weights=x, minlength=C)
         squares += np.bincount(segment, weights=x * x, minlength=C)
     mean = np.cumsum(sums) / checkpoints
     variance = np.maximum(np.cumsum(squares) / checkpoints - mean**2, 0.0)
     return mean, np.sqrt(variance / np.maximum(checkpoints - 1, 1))
-
-
-def plain_summand(logged: Logged, contrast: Contrast, regression: Regression | None, where: slice) -> Floats:
-    """Return sum_a q(a) r^(a) + q(a_t)/h(a_t) (y - r^(a_t)), with r^ = 0 where there are no predictions."""
-    weight, y = contrast.chosen(logged, where) / logged.propensity[where], logged.scaled(where)
-    if regression is None:
-        return np.asarray(weight * y)
-    return np.asarray(contrast.predicted(logged, regression, where) + weight * (y - regression.chosen(logged, where)))
 
 
 def _in_units(logged: Logged, contrast: Contrast, band: Band) -> Band:

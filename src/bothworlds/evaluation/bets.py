@@ -26,9 +26,8 @@ import numpy as np
 
 from bothworlds.evaluation.histogram import Places, gathered, places_for
 from bothworlds.evaluation.ladder import COMPONENTS, Ladder, Steps, steps_down
-from bothworlds.evaluation.logged import Logged, pieces
-from bothworlds.evaluation.regression import Regression
-from bothworlds.evaluation.summands import Contrast, Rows, largest_weight, rows_of, spread_of
+from bothworlds.evaluation.logged import pieces
+from bothworlds.evaluation.summands import Question, Rows
 from bothworlds.kernels.arrays import Floats, Ints
 
 SHARE, PEAK = 0.9, 3.0
@@ -65,33 +64,26 @@ class Table:
         return np.asarray(most + np.log(np.exp(found - most).sum(axis=0)))
 
 
-def both_bounds(
-    logged: Logged,
-    contrast: Contrast,
-    regression: Regression | None,
-    checkpoints: Ints,
-    *,
-    alpha: float,
-    planned: bool = False,
-) -> tuple[Floats, Floats]:
+def both_bounds(question: Question, checkpoints: Ints, *, alpha: float, planned: bool = False) -> tuple[Floats, Floats]:
     """Return lower bounds for the value of a contrast, and for its negative, at checkpoints.
 
     Each is valid with alpha/2 at all times together. With ``planned`` the bets are chosen for the last checkpoint,
     and the bounds hold there alone.
     """
-    b, a = contrast.reach
+    b, a = question.contrast.reach
     if a + b == 0.0:
         return np.zeros(len(checkpoints)), np.zeros(len(checkpoints))
-    depth, parts = math.log(2.0 / alpha), pieces(logged.rows)
-    most = max(largest_weight(logged, contrast, where) for where in parts)
+    depth, n = math.log(2.0 / alpha), question.logged.rows
+    parts = pieces(n)
+    most = max(float(np.abs(question.weights(where)).max()) for where in parts)
     ladders = [Ladder(b=one, a=other, share=SHARE, peak=PEAK) for one, other in ((b, a), (a, b))]
     if planned:
-        x = np.concatenate([rows_of(logged, contrast, regression, where).whole for where in parts])
+        x = np.concatenate([question.rows(where).whole for where in parts])
         down, at, components = planned_steps(x, ladders[0], depth), checkpoints[-1:], 1
     else:
-        down = steps_down(lambda where: spread_of(logged, contrast, where), logged.rows, a + b)
+        down = steps_down(question.spread, n, a + b)
         at, components = checkpoints, COMPONENTS
-    setting = Setting(logged, contrast, regression, at, down, components)
+    setting = Setting(question, at, down, components)
     low, high = (np.maximum.accumulate(_roots(table, depth)) for table in _tables(setting, ladders, most))
     if planned:
         low, high = (np.append(np.full(len(checkpoints) - 1, -end), bound) for end, bound in ((b, low), (a, high)))
@@ -100,11 +92,9 @@ def both_bounds(
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """Which rows, which contrast, where to look, and how many steps down each row is bet on by how many components."""
+    """What is asked, where to look, and how many steps down each row is bet on by how many components."""
 
-    logged: Logged
-    contrast: Contrast
-    regression: Regression | None
+    question: Question
     checkpoints: Ints
     down: Steps
     components: int
@@ -130,8 +120,8 @@ def _tables(setting: Setting, ladders: list[Ladder], most: float) -> list[Table]
     C, components = len(setting.checkpoints), setting.components
     places = [places_for(ladder, most) for ladder in ladders]
     counts = [np.zeros((components, len(steps), C, one.count)) for one in places]
-    for where in pieces(setting.logged.rows):
-        rows = rows_of(setting.logged, setting.contrast, setting.regression, where)
+    for where in pieces(setting.question.logged.rows):
+        rows = setting.question.rows(where)
         segment = np.searchsorted(setting.checkpoints, np.arange(where.start, where.stop), side="right")
         first, segments = int(segment[0]), int(segment[-1] - segment[0]) + 1
         down = setting.down[where].astype(np.int64)

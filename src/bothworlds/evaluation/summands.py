@@ -137,15 +137,6 @@ class Drawn:
         return np.asarray(parts.sum(axis=0) + (self.q * self.y - own) / self.propensity)
 
 
-def rows_of(logged: Logged, contrast: Contrast, regression: Regression | None, where: slice) -> Rows:
-    """Return what a contrast makes of some rows."""
-    q, arm = contrast.rows(logged, where), logged.arm[where]
-    h = None if regression is None or logged.probabilities is None else logged.probabilities[where].T.copy()
-    predicted = None if regression is None or h is None else q * regression.rows(logged, where)
-    drawn = Drawn(arm, logged.propensity[where], logged.scaled(where), q[arm, np.arange(len(arm))])
-    return _rows(drawn, h, q, predicted)
-
-
 def _rows(drawn: Drawn, h: Floats | None, q: Floats, predicted: Floats | None) -> Rows:
     """Return rows with X, and with the k that X needs."""
     least = np.minimum(q, 0.0) if q.min() < 0.0 else None
@@ -158,18 +149,47 @@ def _rows(drawn: Drawn, h: Floats | None, q: Floats, predicted: Floats | None) -
     return Rows(drawn, h, q, least, predicted, need, drawn.summand(predicted))
 
 
-def largest_weight(logged: Logged, contrast: Contrast, where: slice) -> float:
-    """Return the largest |q(a_t)|/h(a_t) in some rows."""
-    return float((np.abs(contrast.chosen(logged, where)) / logged.propensity[where]).max())
+@dataclass(frozen=True, eq=False)
+class Question:
+    """The value of a contrast, asked of a log, with predictions of rewards or without."""
 
+    logged: Logged
+    contrast: Contrast
+    regression: Regression | None
 
-def spread_of(logged: Logged, contrast: Contrast, where: slice) -> Floats:
-    """Return sum_a q(a)^2/h(a) over arms with support in some rows, which is E[weight^2] given the context.
+    def negative(self) -> "Question":
+        """Return the question for the negative of the contrast."""
+        return replace(self, contrast=self.contrast.negative())
 
-    Where only propensities are known it is the square of the weight itself.
-    """
-    if logged.probabilities is None:
-        return np.asarray((contrast.chosen(logged, where) / logged.propensity[where]) ** 2)
-    q, h = contrast.rows(logged, where), logged.probabilities[where].T
-    q *= q
-    return np.asarray(np.divide(q, h, out=np.zeros_like(q), where=h > 0.0).sum(axis=0))
+    def rows(self, where: slice) -> Rows:
+        """Return what the contrast makes of some rows."""
+        logged, regression = self.logged, self.regression
+        q, arm = self.contrast.rows(logged, where), logged.arm[where]
+        h = None if regression is None or logged.probabilities is None else logged.probabilities[where].T.copy()
+        predicted = None if regression is None or h is None else q * regression.rows(logged, where)
+        drawn = Drawn(arm, logged.propensity[where], logged.scaled(where), q[arm, np.arange(len(arm))])
+        return _rows(drawn, h, q, predicted)
+
+    def plain(self, where: slice) -> Floats:
+        """Return sum_a q(a) r^(a) + q(a_t)/h(a_t) (y - r^(a_t)), with r^ = 0 where there are no predictions."""
+        logged, regression = self.logged, self.regression
+        weight, y = self.weights(where), logged.scaled(where)
+        if regression is None:
+            return np.asarray(weight * y)
+        predicted = self.contrast.predicted(logged, regression, where)
+        return np.asarray(predicted + weight * (y - regression.chosen(logged, where)))
+
+    def weights(self, where: slice) -> Floats:
+        """Return q(a_t)/h(a_t) in some rows."""
+        return self.contrast.chosen(self.logged, where) / self.logged.propensity[where]
+
+    def spread(self, where: slice) -> Floats:
+        """Return sum_a q(a)^2/h(a) over arms with support in some rows, which is E[weight^2] given the context.
+
+        Where only propensities are known it is the square of the weight itself.
+        """
+        if self.logged.probabilities is None:
+            return np.asarray(self.weights(where) ** 2)
+        q, h = self.contrast.rows(self.logged, where), self.logged.probabilities[where].T
+        q *= q
+        return np.asarray(np.divide(q, h, out=np.zeros_like(q), where=h > 0.0).sum(axis=0))

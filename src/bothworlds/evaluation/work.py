@@ -13,7 +13,7 @@ from bothworlds.evaluation.gate import Difference
 from bothworlds.evaluation.logged import Logged, pieces
 from bothworlds.evaluation.regression import Regression
 from bothworlds.evaluation.results import Evaluated
-from bothworlds.evaluation.summands import Contrast
+from bothworlds.evaluation.summands import Contrast, Question
 from bothworlds.evaluation.targets import Target, target_of
 from bothworlds.kernels.arrays import Floats, Ints
 
@@ -74,7 +74,7 @@ class Work:
         """Return the band that suits a contrast; without whole rows of probabilities it uses no predictions."""
         kind = AVERAGE if contrast.changes and self.interval.startswith("betting") else self.interval
         fit = None if self.logged.probabilities is None else self.regression
-        return band_of(self.logged, contrast, fit, self.checkpoints, kind=kind, alpha=self.alpha)
+        return band_of(Question(self.logged, contrast, fit), self.checkpoints, kind=kind, alpha=self.alpha)
 
 
 def _mean_table(logged: Logged, target: Target) -> Floats:
