@@ -208,20 +208,23 @@ def cheapest_rate(known: Known, case: Case, search: Search, covering: Number, de
 
     The search goes on from the rate of the round before, in one direction a round, as long as prices fall.
     """
-    rate = smaller(search.start, MOST_EXPLORATION)
-    cost = price(known, case, rate, math.inf)
+    rate = smaller(search.start, MOST_EXPLORATION) + 0.0 * covering
     bound = where(covering <= MOST_EXPLORATION, 2.0 * covering, dearest)
-    last = rate
-    rate, cost = where(bound < cost, smaller(covering, MOST_EXPLORATION), rate), smaller(cost, bound)
-    going = where(search.rest >= 1.0, 0.0, 1.0) + 0.0 * cost
-    for _ in range(MOST_TRIALS):
-        trial = next_trial(search.turn, rate, cost)
-        useless = either(2.0 * trial >= cost, either(going <= 0.0, absolute(trial - rate) <= 0.0))
+    going, cost = where(search.rest >= 1.0, 0.0, 1.0) + 0.0 * rate, math.inf + 0.0 * rate
+    last, trial, useless = rate, rate, rate < 0.0
+    for turn in range(1 + MOST_TRIALS):
+        if turn > 0:
+            trial = next_trial(search.turn, rate, cost)
+            useless = either(2.0 * trial >= cost, either(going <= 0.0, absolute(trial - rate) <= 0.0))
         if every(useless):
             break
         last = trial
         found = price(known, case, trial, cost)
-        worse = either(useless, found >= cost)
-        going = where(worse, 0.0, 1.0)
-        rate, cost = where(worse, rate, trial), where(worse, cost, found)
+        if turn > 0:
+            worse = either(useless, found >= cost)
+            going = where(worse, 0.0, 1.0)
+            rate, cost = where(worse, rate, trial), where(worse, cost, found)
+        else:
+            rate = where(bound < found, smaller(covering, MOST_EXPLORATION), rate)
+            cost = smaller(found, bound)
     return Found(rate, cost, absolute(last - rate) <= 0.0)

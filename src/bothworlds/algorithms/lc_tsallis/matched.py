@@ -213,10 +213,11 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
     status = predict(known, state, work)
     if status == OK:
         foreseen_losses(known, state, work)
-        status = optimistic_points(known, state, work)
-    if status == OK and news:
-        grow(options, state, z)
-        status = optimistic_points(known, state, work)
+    for turn in range(2):  # at the rate of the round before, then at that of this one
+        if status == OK and (news or turn == 0):
+            if turn == 1:
+                grow(options, state, z)
+            status = optimistic_points(known, state, work)
     if status != OK:
         return status
     begin_covariance(work.sums)

@@ -3,7 +3,9 @@
 Kernel text is always inlined, so that a piece of it is never called by itself. Numba would still optimise each of the
 pieces of an entry, some eighty, make machine code of it and wrap that for C. Here a piece gets as far as LLVM's text,
 which is all that whoever inlines it needs; the entry is optimised as a whole. No bit changes: floating-point operations
-are never reordered. It reaches into numba; where a version of numba has other insides, everything is compiled as usual.
+are never reordered. Two things that numba asks a million times, what a set of flags hashes to and which variables an
+instruction has, are answered sooner. It reaches into numba; where a version of numba has other insides, everything is
+compiled as usual.
 """
 
 import contextlib
@@ -11,7 +13,7 @@ import gc
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from numba.core import codegen, cpu
+from numba.core import codegen, cpu, ir, targetconfig
 
 _made: Any = getattr(vars(cpu).get("_dynfunc"), "make_function", None)
 TEXT = "bothworlds_text_only"  # mark of a library whose text is inlined elsewhere
@@ -65,11 +67,57 @@ def _ended(plain: Method) -> Method:
     return finalize
 
 
+def _hashed_by_kind(plain: Method) -> Method:
+    """Hash flags once for each kind of them: numba hashes the names of all options, which are the same for all."""
+    known: dict[type, int] = {}
+
+    def hashed(self: Any) -> int:
+        kind = type(self)
+        if kind not in known:
+            known[kind] = plain(self)
+        return known[kind]
+
+    return hashed
+
+
+def _equal_as_set(plain: Method) -> Method:
+    """Take flags for equal if the same ones were set, before all are looked at."""
+
+    def equal(self: Any, other: Any) -> Any:
+        same = self is other or (type(self) is type(other) and self._values == other._values)
+        return True if same else plain(self, other)
+
+    return equal
+
+
+def _listed_sooner(plain: Method) -> Method:
+    """List variables, most often of a dictionary of names, places, numbers and variables."""
+
+    def _rec_list_vars(self: Any, value: Any) -> list[Any]:
+        if type(value) is not dict:
+            found: list[Any] = plain(self, value)
+            return found
+        out: list[Any] = []
+        for part in value.values():
+            kind = type(part)
+            if kind is ir.Var:
+                out.append(part)
+            elif kind not in NO_VARIABLES:
+                out.extend(plain(self, part))
+        return out
+
+    return _rec_list_vars
+
+
+NO_VARIABLES = frozenset([ir.Loc, str, int, type(None)])
 REPLACED: dict[str, tuple[Any, Callable[[Method], Method]]] = {
     "create_cfunc_wrapper": (cpu.CPUContext, _without_wrapper),
     "get_executable": (cpu.CPUContext, _without_code),
     "_optimize_final_module": (codegen.CPUCodeLibrary, _unless_text),
     "_finalize_final_module": (codegen.CPUCodeLibrary, _ended),
+    "__hash__": (targetconfig.TargetConfig, _hashed_by_kind),
+    "__eq__": (targetconfig.TargetConfig, _equal_as_set),
+    "_rec_list_vars": (ir.Inst, _listed_sooner),
 }
 USED = ("_finalize_dynamic_globals", "_verify_declare_only_symbols")
 
