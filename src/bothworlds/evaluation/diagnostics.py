@@ -79,7 +79,7 @@ def diagnostics_of(logged: Logged, target: Target) -> Diagnostics:
         if logged.probabilities is not None:
             h = logged.probabilities[where].T
             supported = np.where(h > 0.0, pi, 0.0).sum(axis=0)
-            missing += float((1.0 - supported).sum())
+            missing += float(np.where(h > 0.0, 0.0, pi).sum())
             most = np.divide(pi, h, out=np.zeros_like(pi), where=h > 0.0).max(axis=0)
             logs += _bet_on(w - supported, supported, most - supported)
             best = max(best, _evidence(logs))
@@ -88,7 +88,7 @@ def diagnostics_of(logged: Logged, target: Target) -> Diagnostics:
         rows=n,
         effective_rows=total * total / squares if squares > 0.0 else 0.0,
         largest_weight=largest,
-        without_support=max(0.0, missing / n) if logged.probabilities is not None else math.nan,
+        without_support=missing / n if logged.probabilities is not None else math.nan,
         mean_weight=total / n,
         weight_p_value=min(1.0, math.exp(-best)) if logged.probabilities is not None else math.nan,
     )
