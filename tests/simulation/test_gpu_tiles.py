@@ -27,6 +27,9 @@ REPLACED = [
     (matrix.cholesky, in_place.cholesky_in_place, matrix.cholesky),
     (matrix.solve, in_place.solve_in_place, matrix.solve),
     (matrix.invert_lower, in_place.invert_in_place, matrix.invert_lower),
+    (matrix.apply_inverse, in_place.apply_in_turn, matrix.apply_inverse),
+    (matrix.leverage, in_place.leverage_in_turn, matrix.leverage),
+    (matrix.trace_of_ratio, in_place.trace_in_turn, matrix.trace_of_ratio),
 ]
 
 
@@ -101,6 +104,13 @@ def test_factors_in_place_are_those_beside_each_other(d: int, make: Callable[...
     matrix.invert_lower(upper)
     make(in_place.invert_in_place)(lower)
     np.testing.assert_array_equal(np.tril(lower), np.tril(upper))
+    for apply, out in ((matrix.apply_inverse, plain), (make(in_place.apply_in_turn), ours)):
+        apply(upper, b, np.full(d, np.nan), out)
+    np.testing.assert_array_equal(ours, plain)
+    assert ours == pytest.approx(np.linalg.solve(sigma, b), rel=1e-6)
+    assert make(in_place.leverage_in_turn)(upper, b) == matrix.leverage(upper, b)
+    for trace in (make(in_place.trace_in_turn), matrix.trace_of_ratio):
+        assert trace(upper, sigma) == pytest.approx(d, rel=1e-9)
 
 
 @pytest.mark.parametrize(("called", "ours", "plain"), REPLACED)
