@@ -92,7 +92,7 @@ class App:
             asks = [] if fault.status != UNKNOWN else BEARER if scope.method == "POST" else BROWSER
             status, body, told = fault.status, encode(Refusal(str(fault))), [*JSON, *asks, *fault.headers]
         except (StoreError, OSError) as error:
-            status, body, told = UNAVAILABLE, encode(Refusal(f"the store does not answer: {error}")), JSON
+            status, body, told = UNAVAILABLE, encode(Refusal(f"the store does not answer: {_told(error)}")), JSON
         except Exception as error:  # a mistake of ours: told, and not hidden in a broken connection
             status, body, told = FAILED, encode(Refusal(f"the service failed: {error!r}")), JSON
         if status >= 400:
@@ -160,9 +160,19 @@ class App:
         assert self._loop is not None
         if self.service.clerk.waiting >= self.service.settings.most_waiting:
             raise RefusedError(UNAVAILABLE, "too many requests wait; try again")
-        of, waiter = self.service.of, self._loop.create_future()
-        self.service.clerk.submit(Job([(of(one.experiment), one) for one in requests], waiter))
+        waiter, known, refused = self._loop.create_future(), [], {}
+        for place, one in enumerate(requests):
+            try:
+                known.append((self.service.of(one.experiment), one))
+            except KeyError as error:
+                refused[place] = rules.MISSING, Refusal(str(error.args[0]))
+        if not known:
+            return list(refused.values())
+        self.service.clerk.submit(Job(known, waiter))
         found: list[tuple[int, Any]] = await waiter
+        if refused:
+            each = iter(found)
+            return [refused.get(place) or next(each) for place in range(len(requests))]
         return found
 
     async def _got(self, scope: Any) -> tuple[int, bytes, Any]:
@@ -203,6 +213,11 @@ class App:
             self._admit(header, None, looks=True)
             return rules.OK, metrics_text(self), [("content-type", "text/plain; version=0.0.4; charset=utf-8")]
         raise _wrong_way(path, "GET")
+
+
+def _told(error: StoreError | OSError) -> str:
+    """Return what went wrong, without the places of files on this machine."""
+    return (error.strerror if isinstance(error, OSError) else str(error)) or type(error).__name__
 
 
 def _wrong_way(path: str, method: str) -> RefusedError:
