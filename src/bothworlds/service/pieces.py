@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from bothworlds.service.records import MARKS, Snapshot, unpacked
-from bothworlds.service.store import Store
+from bothworlds.service.store import Store, sealed_in
 
 MOST_FAULTS = 20
 
@@ -28,6 +28,7 @@ class Found:
     rewards: int = 0
     versions: int = 0
     pieces: int = 0
+    sealed: int = 0
     faults: list[str] = field(default_factory=list)
 
     def add(self, other: "Found") -> None:
@@ -40,6 +41,8 @@ class Found:
 
     def __str__(self) -> str:
         told = f"{self.decisions:,} decisions, {self.rewards:,} rewards, {self.versions:,} versions"
+        if self.sealed:
+            told += f" after version {self.sealed}, up to which rewarded decisions were erased"
         if not self.faults:
             return f"verified: {told}, all as the log says, bit for bit"
         return "\n".join([f"not verified: {told}, and", *self.faults[:MOST_FAULTS]])
@@ -47,10 +50,13 @@ class Found:
 
 def pieces_of(store: Store, number: int, path: str) -> list[Piece]:
     """Return the pieces of a log, in their order."""
-    places = {0: 0}
+    places, digests, sealed = {0: 0}, {}, store.noted(sealed_in(number))
     for mark in store.marks(number):
-        places[unpacked(MARKS[mark.kind], mark.body).version] = mark.seq
-    snapshots = [one for one in reversed(store.snapshots(number)) if one.version in places]
+        body = unpacked(MARKS[mark.kind], mark.body)
+        places[body.version], digests[body.version] = mark.seq, body.digest
+    snapshots = [one for one in reversed(store.snapshots(number)) if one.version in places and one.version >= sealed]
+    if sealed and (not snapshots or (snapshots[0].version, snapshots[0].digest) != (sealed, digests.get(sealed))):
+        raise ValueError(f"{path}: the snapshot of version {sealed}, with which it begins, is gone or another")
     if not snapshots:
         raise ValueError(f"{path}: there is no snapshot to begin with")
     ends = [*snapshots[1:], None]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 from bothworlds.service.records import FORMAT, Frame, Kind, Record, Snapshot
-from bothworlds.service.store import NO_NOTES, Row, StoreError
+from bothworlds.service.store import NO_NOTES, Row, StoreError, sealed_in
 
 Durability = Literal["full", "process"]
 PATIENCE = 0.25  # seconds to wait for a lock that another program has
@@ -33,6 +33,9 @@ CREATE TABLE snapshots (
 );
 CREATE TABLE frames (footing TEXT PRIMARY KEY, content BLOB NOT NULL);
 """
+
+
+SEALED = "coalesce((SELECT value FROM about WHERE name = 'sealed ' || snapshots.experiment), -1) + 0"
 
 
 class SQLiteStore:
@@ -151,11 +154,34 @@ class SQLiteStore:
         kept = "SELECT min(version) FROM snapshots WHERE experiment = ? GROUP BY footing"
         newest = "SELECT version FROM snapshots WHERE experiment = ? ORDER BY version DESC LIMIT ?"
         self._writer.execute(
-            f"DELETE FROM snapshots WHERE experiment = ? AND version NOT IN ({kept}) AND version NOT IN "
-            f"(SELECT version FROM ({newest})) AND through / {APART} IN (SELECT s.through / {APART} FROM snapshots s "
+            f"DELETE FROM snapshots WHERE experiment = ? AND version NOT IN ({kept}) AND version != {SEALED} AND "
+            f"version NOT IN (SELECT version FROM ({newest})) AND through / {APART} IN "
+            f"(SELECT s.through / {APART} FROM snapshots s "
             "WHERE s.experiment = snapshots.experiment AND s.version < snapshots.version)",
             (experiment, experiment, experiment, KEPT),
         )
+
+    def erase(self, snapshot: Snapshot) -> int:
+        """Erase the records of decisions whose rewards a snapshot has learnt, and older snapshots but the first."""
+        number, version = snapshot.experiment, snapshot.version
+        learnt = "SELECT id FROM log WHERE experiment = ? AND kind = ? AND seq <= ?"
+        write = self._writer.execute
+        write("PRAGMA secure_delete = ON")
+        write("BEGIN IMMEDIATE")
+        gone = write(
+            f"DELETE FROM log WHERE id IN ({learnt}) AND experiment = ?",
+            (number, Kind.REWARD, snapshot.through, number),
+        ).rowcount
+        first = "SELECT min(version) FROM snapshots WHERE experiment = ?"
+        write(
+            f"DELETE FROM snapshots WHERE experiment = ? AND version < ? AND version != ({first})",
+            (number, version, number),
+        )
+        write("INSERT OR REPLACE INTO about VALUES (?, ?)", (sealed_in(number), version))
+        write("COMMIT")
+        write("VACUUM")
+        _asked(self._writer, "PRAGMA wal_checkpoint(TRUNCATE)")
+        return gone
 
     def tidy(self) -> None:
         """Bring what was written into the file itself, once there is enough of it; nobody waits for that."""

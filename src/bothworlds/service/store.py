@@ -16,6 +16,11 @@ class StoreError(Exception):
     """Nothing of what was to be added stands in the store: it is full, locked or gone. Trying again is safe."""
 
 
+def sealed_in(experiment: int) -> str:
+    """Return under which name the version of the snapshot is noted that an experiment's log begins with."""
+    return f"sealed {experiment}"
+
+
 class Store(Protocol):
     """One log of records in the order of their commits, snapshots, and frames by their footing."""
 
@@ -36,6 +41,12 @@ class Store(Protocol):
         """Add records, all or none, and return once they are as durable as was asked; the place of the first.
 
         Raises StoreError if nothing was added. A second record of one kind about one decision is such a failure.
+        """
+
+    def erase(self, snapshot: Snapshot) -> int:
+        """Erase the records of decisions whose rewards a snapshot has learnt, and older snapshots but the first.
+
+        The snapshot is kept for ever, and its version noted under `sealed_in`. Returns how many records are gone.
         """
 
     def noted(self, name: str) -> int:

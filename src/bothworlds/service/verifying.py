@@ -16,6 +16,7 @@ from pathlib import Path
 from bothworlds.service.exporting import number_in
 from bothworlds.service.pieces import Found, Piece, pieces_of
 from bothworlds.service.sqlite import SQLiteStore
+from bothworlds.service.store import sealed_in
 from bothworlds.service.walking import Walk
 
 
@@ -29,10 +30,11 @@ def verify(
     """Compute every decision and version of an experiment again; ``told`` hears of every piece that is done."""
     store = SQLiteStore(path, writes=False)
     try:
-        pieces = pieces_of(store, number_in(store, name, Path(path)), str(path))
+        number = number_in(store, name, Path(path))
+        pieces, sealed = pieces_of(store, number, str(path)), store.noted(sealed_in(number))
     finally:
         store.close()
-    whole = Found()
+    whole = Found(sealed=sealed)
     for count, found in enumerate(_checked_all(pieces, processes), 1):
         whole.add(found)
         told(count, len(pieces))
