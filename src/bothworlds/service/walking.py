@@ -56,7 +56,9 @@ class Walk:
         for row in rows:
             _, kind, name, body = row
             if kind == decision:
-                made[name] = body  # type: ignore[index]  # decisions have an id
+                if name is None or name in made:
+                    raise ValueError(f"decision {name!r} has no id, or stands in the log twice")
+                made[name] = body
             elif kind == reward:
                 self.paid.append(row)
                 self.found.rewards += 1
