@@ -147,7 +147,7 @@ def test_windows_are_closed_from_where_they_were_before_a_restart(
     service = Service(settings(tmp_path, told=told))
     for place in range(20):
         service.ask(Decide("mobile", f"{place}"))
-    until(lambda: service.experiments["ads"].expired >= 20)
+    until(lambda: service.clerk.counts[1]["defaults"] == 20)
     service.close()
     begun: list[int] = []
     overdue = SQLiteStore.overdue

@@ -138,30 +138,43 @@ def test_what_was_asked_is_the_clients_and_not_computed(played: Path, tmp_path: 
     assert not verify(altered(played, tmp_path, "57", asked=b"\0" * 16), processes=1).faults
 
 
+def rewarded(path: Path) -> tuple[str, str]:
+    """Return two decisions in a row that are not held out and were rewarded at once."""
+    store = SQLiteStore(path, writes=False)
+    made = [(int(str(one.id)), unpacked(Drawn, one.body)) for one in store.read() if one.kind == Kind.DECISION]
+    store.close()
+    good = {name for name, drawn in made if not drawn.holdout and name % 4 and name < 190}
+    return next((str(name), str(name + 1)) for name in sorted(good) if name > 40 and name + 1 in good and name % 10 < 9)
+
+
 @pytest.mark.parametrize(
     ("statement", "told"),
     [
-        ("DELETE FROM log WHERE id = '57' AND kind = 1", "a reward of decision '57', and no such decision"),
-        ("UPDATE log SET id = 'another' WHERE id = '57' AND kind = 1", "a reward of decision '57', and no such"),
-        ("UPDATE log SET id = 'another' WHERE id = '57' AND kind = 3", "no such decision"),
-        ("DELETE FROM log WHERE id = '57' AND kind = 3", "the log leads to version"),
+        ("DELETE FROM log WHERE id = '{name}' AND kind = 1", "a reward of decision '{name}', and no such decision"),
+        (
+            "UPDATE log SET id = 'another' WHERE id = '{name}' AND kind = 1",
+            "a reward of decision '{name}', and no such",
+        ),
+        ("UPDATE log SET id = 'another' WHERE id = '{name}' AND kind = 3", "no such decision"),
+        ("DELETE FROM log WHERE id = '{name}' AND kind = 3", "the log leads to version"),
         ("DELETE FROM log WHERE seq = (SELECT seq FROM log WHERE kind = 5 LIMIT 1 OFFSET 3)", "is not what"),
-        ("UPDATE log SET body = x'91' WHERE id = '57' AND kind = 1", "is damaged"),
-        ("UPDATE log SET body = x'91' WHERE id = '57' AND kind = 3", "is damaged"),
+        ("UPDATE log SET body = x'91' WHERE id = '{name}' AND kind = 1", "is damaged"),
+        ("UPDATE log SET body = x'91' WHERE id = '{name}' AND kind = 3", "is damaged"),
         ("UPDATE snapshots SET digest = 'other' WHERE version > 0", "damaged"),
-        ("DROP INDEX by_id; UPDATE log SET id = '57' WHERE id = '58' AND kind = 1", "stands in the log twice"),
+        ("DROP INDEX by_id; UPDATE log SET id = '{name}' WHERE id = '{other}' AND kind = 1", "stands in the log twice"),
     ],
 )
 def test_records_that_are_gone_or_others_are_found(played: Path, tmp_path: Path, statement: str, told: str) -> None:
     copy = tmp_path / "copy.sqlite"
     copy.write_bytes(played.read_bytes())
     store = sqlite3.connect(copy)
-    for part in statement.split("; "):
+    name, other = rewarded(played)
+    for part in statement.format(name=name, other=other).split("; "):
         done = store.execute(part)
     assert done.rowcount >= 1
     store.commit()
     store.close()
-    assert told in str(verify(copy, processes=1))
+    assert told.format(name=name) in str(verify(copy, processes=1))
 
 
 def test_a_version_with_another_digest_is_found(played: Path, tmp_path: Path) -> None:

@@ -112,6 +112,10 @@ def learn(policy: Policy, lessons: list[Lesson]) -> None:
         policy.learn(batch, reward=[lesson.reward for lesson in lessons])
         return
     taught = [lesson for lesson in lessons if not lesson.drawn.holdout]
+    held = [lesson for lesson in lessons if lesson.drawn.holdout]
+    if held:  # are counted, and nothing else
+        batch = [decision_in(lesson.id, lesson.drawn, policy) for lesson in held]
+        policy.learn(batch, reward=[lesson.reward for lesson in held])
     if taught:
         columns = columns_in([lesson.drawn for lesson in taught], footing)
         policy.learn(columns, reward=[lesson.reward for lesson in taught])
