@@ -10,6 +10,7 @@ that commits a row: what HTTP and the disk cost without a decision.
 
 import argparse
 import gc
+import http.client
 import json
 import os
 import socket
@@ -102,25 +103,58 @@ def got(port: int, path: str) -> Any:
         return json.loads(answer.read())
 
 
-def told(port: int, path: str, body: dict[str, Any]) -> Any:
-    """Return what a POST answers."""
-    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", data=json.dumps(body).encode(), method="POST")
-    with urllib.request.urlopen(request) as answer:
-        return json.loads(answer.read())
+def until_visible(port: int, times: int, run: str, *, loaded: bool = False) -> Load:
+    """Measure from a reward that is sent to a plan that has learnt it, on one connection that is kept.
 
+    Under load versions come without us: the second new one has learnt ours, for a version has all rewards that were
+    stored before it was begun.
+    """
+    load, line = Load(1.0), http.client.HTTPConnection("127.0.0.1", port)
 
-def until_visible(port: int, times: int, run: str) -> Load:
-    """Measure from a reward that is sent to a plan that knows of it."""
-    load = Load(1.0)
+    def asked(method: str, path: str, body: Any = None) -> Any:
+        line.request(method, path, None if body is None else json.dumps(body))
+        return json.loads(line.getresponse().read())
+
+    def version() -> int:
+        return int(asked("GET", "/v1/health")["versions"]["ads"])
+
     for i in range(times):
-        told(port, "/v1/decide", {"id": f"{run}-{i}", "context": "c0"})
-        version = got(port, "/v1/health")["versions"]["ads"]
-        began = time.perf_counter()
-        told(port, "/v1/reward", {"id": f"{run}-{i}", "reward": 1})
-        while got(port, "/v1/health")["versions"]["ads"] == version:
+        asked("POST", "/v1/decide", {"id": f"{run}-{i}", "context": "c0"})
+        seen, began = {version()}, time.perf_counter()
+        asked("POST", "/v1/reward", {"id": f"{run}-{i}", "reward": 1})
+        if loaded:
+            seen = {version()}
+        while len(seen) < 2 + loaded:
+            seen.add(version())
             time.sleep(0.001)
         load.latencies.append(time.perf_counter() - began)
         time.sleep(0.05)
+    line.close()
+    return load
+
+
+def disk(folder: Path, times: int) -> Load:
+    """Measure what the disk alone takes to keep a page."""
+    load = Load(1.0)
+    with (folder / "page").open("wb") as file:
+        for _ in range(times):
+            began = time.perf_counter()
+            file.write(bytes(4096))
+            file.flush()
+            os.fdatasync(file.fileno())
+            load.latencies.append(time.perf_counter() - began)
+            time.sleep(0.01)
+    return load
+
+
+def page(port: int, times: int) -> Load:
+    """Measure the page."""
+    load = Load(1.0)
+    for _ in range(times):
+        began = time.perf_counter()
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/") as answer:
+            load.errors += len(answer.read()) < 1000
+        load.latencies.append(time.perf_counter() - began)
     return load
 
 
@@ -144,8 +178,14 @@ def rates(contexts: int, *, seconds: float, runs: int, loop: float) -> None:
                 print(f"       service, closed loop: {most}; {most.rate / 2:,.0f} pairs/s, {shares[-1]:.0%} of it")
                 steady = opened(port, rate=loop, **options, run="c")
                 print(f"       open loop, {loop:,.0f} decisions/s and as many rewards: {steady}")
-                idle = until_visible(port, 50, "d")
-                print(f"       reward to visible plan, idle: {idle}")
+                with subprocess.Popen(
+                    [sys.executable, __file__, "--visit", str(port)], stdout=subprocess.PIPE
+                ) as visitor:
+                    opened(port, rate=loop, **options, run="e")
+                    under = visitor.communicate()[0].decode().strip()
+                print(f"       reward to visible plan under that load, a generator more on the same cores: {under}")
+                print(f"       reward to visible plan, idle: {until_visible(port, 200, 'd').spread}")
+                print(f"       a page to the disk alone: {disk(folder, 200).spread}; page /: {page(port, 20).spread}")
                 print(f"       memory {before:.0f} MB at first, {memory(process):.0f} MB after", flush=True)
     print(f"S = {contexts}: {statistics.median(shares):.0%} of the smallest handler's rate, median of {runs}")
 
@@ -189,7 +229,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--whole", action="store_true", help="five runs of a minute each")
     parser.add_argument("--log", type=int, nargs="?", const=1_000_000, help="a log of so many decisions")
+    parser.add_argument("--visit", type=int, metavar="PORT", help="only time rewards at a service under load")
     chosen = parser.parse_args()
+    if chosen.visit:
+        print(until_visible(chosen.visit, 60, f"v{os.getpid()}", loaded=True).spread)
+        return
     if chosen.log:
         long_log(chosen.log)
         return

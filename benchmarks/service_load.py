@@ -31,6 +31,12 @@ class Load:
         found = sorted(self.latencies)
         return found[min(len(found) - 1, int(share * len(found)))] * 1e3
 
+    @property
+    def spread(self) -> str:
+        """Median, 99th percentile and the longest, in words."""
+        middle, late, longest = (self.quantile(share) for share in (0.5, 0.99, 1.0))
+        return f"p50 {middle:.1f} ms, p99 {late:.1f} ms, longest {longest:.1f} ms of {len(self.latencies)}"
+
     def __str__(self) -> str:
         told = f"p50 {self.quantile(0.5):.1f} ms, p99 {self.quantile(0.99):.1f} ms"
         return f"{self.rate:,.0f} requests/s, {told}, {self.errors} errors"

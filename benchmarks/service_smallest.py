@@ -13,6 +13,8 @@ from typing import Any
 from granian.constants import Interfaces
 from granian.server.embed import Server
 
+from bothworlds.service.network import quick_loop
+
 
 class Handler:
     """Puts bodies into a table, many in one commit, and answers."""
@@ -60,4 +62,6 @@ def answer(rows: list[tuple[bytes, Any]]) -> None:
 
 if __name__ == "__main__":
     handler = Handler(sys.argv[1])
-    asyncio.run(Server(handler, port=int(sys.argv[2]), interface=Interfaces.RSGI, log_enabled=False).serve())
+    server = Server(handler, port=int(sys.argv[2]), interface=Interfaces.RSGI, log_enabled=False)
+    with asyncio.Runner(loop_factory=quick_loop) as runner:
+        runner.run(server.serve())

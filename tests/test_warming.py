@@ -17,8 +17,9 @@ def test_nothing_is_left_to_compile() -> None:
     policy.update(policy.act([0, 3]), loss=[0.5, -0.5])
     policy.learn(policy.act([0, 3] * 50), loss=[0.5, -0.5] * 50)
     policy.update(policy.plan().act(6, id="visit"), loss=0.5)
+    policy.plan().again_all([0, 3, 6], ["a", "b", "c"])
     assert before == [len(entry.signatures) for entry in entries]  # type: ignore[attr-defined]
-    assert before == [1, 1, 1, 1]  # act, step, feed, decide
+    assert before == [1, 1, 1, 1, 1]  # act, step, feed, decide, decide_all
 
 
 def test_sampled_problems_are_warmed_up_too() -> None:

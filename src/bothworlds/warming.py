@@ -33,6 +33,7 @@ def warm_up(problem: Problem | SampledProblem, algorithm: Algorithm) -> float:
         policy.update(policy.act(features=sampled.feature_map(context)), loss=0.0)
     else:
         exercise(policy)
+        policy.plan().again_all([0], ["visit"])
     return time.perf_counter() - began
 
 

@@ -53,8 +53,34 @@ def test_a_plan_decides_what_its_policy_would(algorithm: Any, tmp_path: Path) ->
         assert made.baseline is None or made.baseline.tobytes() == baseline.tobytes()
         assert made.propensity == policy.probabilities(i % 9)[made.arm]
         assert read.confirms(made)
+    columns = plan.again_all([i % 9 for i in range(20)], [made.id for made in decisions])
+    assert [columns.arms.tolist(), columns.propensities.tolist()] == [
+        [made.arm for made in decisions],
+        [made.propensity for made in decisions],
+    ]
+    assert columns.directions.tobytes() == b"".join(made.direction.tobytes() for made in decisions)
+    assert not policy._footing.has_baseline or columns.baselines.tobytes() == b"".join(
+        made.baseline.tobytes() for made in decisions if made.baseline is not None
+    )
     policy.update(decisions, loss=[0.5] * 20)
     assert not any(policy.takes(made) for made in decisions)
+
+
+@pytest.mark.parametrize("count", [1, 5, 40])
+def test_columns_are_learnt_as_decisions_are(count: int, tmp_path: Path) -> None:
+    policy = make()
+    policy.save(tmp_path / "policy.npz")
+    other = bw.load(tmp_path / "policy.npz")
+    plan, ids = policy.plan(), [f"visit {i}" for i in range(count)]
+    losses = np.linspace(-1.0, 1.0, count).tolist()
+    policy.learn([plan.act(i % 4, id=name) for i, name in enumerate(ids)], loss=losses)
+    columns = plan.again_all([i % 4 for i in range(count)], ids)
+    damaged = columns._replace(propensities=np.full(count, 2.0))
+    with pytest.raises(ValueError, match="of decision 0 of the batch damaged; nothing was learnt"):
+        other.learn(damaged, loss=losses)
+    other.learn(columns, loss=losses)
+    assert (other.version, other.digest) == (policy.version, policy.digest)
+    assert str(other.health()) == str(policy.health())
 
 
 def test_the_draw_is_that_of_the_id() -> None:

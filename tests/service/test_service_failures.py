@@ -16,6 +16,8 @@ from bothworlds.service import clerk, learner
 from bothworlds.service.messages import Arm, Change, Decide, Refusal, Reward, Rollback
 from bothworlds.service.records import Kind
 from bothworlds.service.service import Service
+from bothworlds.service.sqlite import SQLiteStore
+from bothworlds.service.store import StoreError
 from bothworlds.service.verifying import verify
 from services import learnt, settings, until
 
@@ -62,6 +64,7 @@ def test_a_full_disk_is_told_and_what_was_acknowledged_stays(tmp_path: Path, saf
         assert (status, said.arm, said.propensity, said.stored, said.context) == (200, "blue", None, False, "desktop")
     assert service.ask(Reward(next(iter(kept)), 1.0))[0] == 503, "there is no safe answer to a reward"
     assert "full" in " ".join(service.failures)
+    assert str(tmp_path) not in " ".join([*service.failures, getattr(said, "error", "")]), "files are nobody's business"
     for name, before in kept.items():
         assert service.store.find(1, [name]), f"{before} is lost"
     assert service.store.find(1, ["lost"]) == []
@@ -98,6 +101,68 @@ def test_a_disk_that_fills_while_it_learns_loses_no_reward(tmp_path: Path) -> No
     learnt(service)
     assert service.plan(None).version == len(ids), "each was learnt once"
     service.close()
+    verified(tmp_path)
+
+
+@pytest.mark.parametrize("safe", [None, "blue"])
+def test_a_service_that_has_ended_says_so(tmp_path: Path, safe: str | None) -> None:
+    service = Service(settings(tmp_path, told={"safe_arm": safe}))
+    service.close()
+    status, answer = service.ask(Decide("mobile", "late"))
+    assert (status, getattr(answer, "stored", None)) == ((503, None) if safe is None else (200, False))
+    status, said = service.ask(Reward("late", 1.0))
+    assert (status, said) == (503, Refusal("nothing was stored, try again: the service has ended"))
+    for asked in (Change(add=[Arm("violet")]), Rollback(version=0)):
+        with pytest.raises(StoreError, match="the service has ended"):
+            service.change(asked)
+
+
+def test_nobody_waits_for_ever_while_a_service_ends(tmp_path: Path) -> None:
+    service = Service(settings(tmp_path))
+    statuses: list[int] = []
+
+    def ask(visitor: int) -> None:
+        for number in range(10_000):
+            statuses.append(service.ask(Decide("mobile", f"{visitor} {number}"))[0])
+            if statuses[-1] == 503:
+                return
+
+    visitors = [threading.Thread(target=ask, args=(visitor,)) for visitor in range(8)]
+    for visitor in visitors:
+        visitor.start()
+    until(lambda: len(statuses) > 50)
+    service.close()
+    for visitor in visitors:
+        visitor.join(timeout=20)
+    assert not any(visitor.is_alive() for visitor in visitors)
+    store = SQLiteStore(tmp_path / "bothworlds.sqlite", writes=False)
+    assert len(list(store.read())) == statuses.count(200)
+    store.close()
+
+
+def test_windows_are_closed_from_where_they_were_before_a_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = {"window": "0.001 seconds", "default_reward": 0.0}
+    service = Service(settings(tmp_path, told=told))
+    for place in range(20):
+        service.ask(Decide("mobile", f"{place}"))
+    until(lambda: service.clerk.counts[1]["defaults"] == 20)
+    service.close()
+    begun: list[int] = []
+    overdue = SQLiteStore.overdue
+
+    def seen(store: SQLiteStore, experiment: int, **how: Any) -> tuple[list[str], int]:
+        begun.append(how["after"])
+        return overdue(store, experiment, **how)
+
+    monkeypatch.setattr(SQLiteStore, "overdue", seen)
+    service = Service(settings(tmp_path, told=told))
+    until(lambda: begun)
+    service.ask(Decide("mobile", "new"))
+    until(lambda: service.clerk.counts[1]["defaults"] == 1)
+    service.close()
+    assert min(begun) >= 20
     verified(tmp_path)
 
 

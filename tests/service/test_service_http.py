@@ -57,6 +57,10 @@ def test_every_path_answers(web: Web) -> None:
     assert several.said["answers"][0]["body"] == decided.said
     several = web.post("/v1/reward/batch", {"rewards": [{"id": "b", "reward": 0.5}, {"id": "c", "reward": 0.5}]})
     assert [part["status"] for part in several.said["answers"]] == [200, 404]
+    mixed = [{"context": 0, "experiment": name} for name in ("none", "ads", "none")]
+    several = web.post("/v1/decide/batch", {"decisions": mixed})
+    assert [part["status"] for part in several.said["answers"]] == [404, 200, 404]
+    assert several.said["answers"][0]["body"] == web.post("/v1/decide", mixed[0]).said
     plan = web.ask("GET", "/v1/plan?experiment=ads").said
     assert [len(row) for row in plan["probabilities"]] == [len(plan["arms"])] * len(plan["contexts"])
     known = web.ask("GET", "/v1/decisions/a").said

@@ -154,6 +154,28 @@ def test_marks_are_those_of_one_experiment_in_their_order(store: Store) -> None:
     assert [record.seq for record in store.marks(1, after=3)] == [4, 5]
 
 
+def test_blocks_are_the_records_of_one_experiment_in_their_order(store: Store) -> None:
+    store.append([decision(f"{i}", experiment=1 + i % 2) for i in range(3000)])
+    store.append([mark(), mark(experiment=2)])
+    every = [(one.seq, one.kind, one.id, one.body) for one in store.read() if one.experiment == 1]
+    blocks = list(store.blocks(1, after=0, through=store.last()))
+    assert [tuple(row) for block in blocks for row in block] == every
+    assert len(blocks) > 1
+    assert [row[0] for block in store.blocks(1, after=3, through=9) for row in block] == [5, 7, 9]
+
+
+def test_numbers_are_noted_with_records_or_not_at_all(maker: Maker, store: Store, tmp_path: Path) -> None:
+    store.append([decision("a")], notes={"expired 1": 7, "expired 2": 9})
+    store.append([], notes={"expired 1": 8})
+    with pytest.raises(StoreError):
+        store.append([decision("a")], notes={"expired 1": 99})
+    assert [store.noted(f"expired {number}") for number in (1, 2, 3)] == [8, 9, 0]
+    store.close()
+    again = maker.read(tmp_path)
+    assert again.noted("expired 1") == 8
+    again.close()
+
+
 def test_overdue_are_active_decisions_without_a_reward_from_before_a_time(store: Store) -> None:
     store.append([decision(name, time=10.0, active=name != "inactive") for name in ("rewarded", "inactive", "open")])
     store.append([decision("other", experiment=2, time=10.0), decision("activated", time=10.0, active=False)])

@@ -1,17 +1,21 @@
 """A store proves itself: every decision and version is computed again; what was changed is found."""
 
 import sqlite3
+from functools import partial
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from bothworlds.logs import read, write
-from bothworlds.service import messages
+from bothworlds.service import messages, walking
 from bothworlds.service.exporting import exported
-from bothworlds.service.records import Drawn, Kind, packed, unpacked
+from bothworlds.service.records import Drawn, Kind, Versioned, packed, unpacked
 from bothworlds.service.rolling import rolled_back
 from bothworlds.service.service import Service
 from bothworlds.service.settings import Experiment, Settings
+from bothworlds.service.shelf import Shelf
+from bothworlds.service.sqlite import SQLiteStore
 from bothworlds.service.verifying import verify
 
 
@@ -73,22 +77,125 @@ def test_pieces_can_be_checked_in_processes(played: Path) -> None:
     assert str(verify(played, processes=2)) == str(whole)
 
 
-@pytest.mark.parametrize("part", ["arm", "propensity", "probabilities"])
-def test_a_decision_that_was_changed_is_found(played: Path, tmp_path: Path, part: str) -> None:
+CHANGES = {
+    "context": "mobile",
+    "arm": "blue",
+    "propensity": 0.25,
+    "version": 10**6,
+    "holdout": True,
+    "footing": "000000000000",
+    "probabilities": b"\0" * 16,
+    "direction": b"\0" * 16,
+    "baseline": b"\0" * 16,
+}
+
+
+def altered(path: Path, folder: Path, name: str, **changes: object) -> Path:
+    """Return a copy of a store in which the body of a decision says something else."""
+    copy = folder / "copy.sqlite"
+    copy.write_bytes(path.read_bytes())
+    store = sqlite3.connect(copy)
+    seq, body = store.execute("SELECT seq, body FROM log WHERE id = ? AND kind = 1", (name,)).fetchone()
+    before = unpacked(Drawn, body)
+    after = msgspec.structs.replace(before, **changes)
+    assert after != before
+    store.execute("UPDATE log SET body = ? WHERE seq = ?", (packed(after), seq))
+    store.commit()
+    store.close()
+    return copy
+
+
+def found_in(path: Path, *, held: bool, **values: object) -> str:
+    """Return the id of a decision that is held out, or is not, and that says something else than some values."""
+    store = SQLiteStore(path, writes=False)
+    made = [(str(one.id), unpacked(Drawn, one.body)) for one in store.read() if one.kind == Kind.DECISION]
+    store.close()
+    return next(
+        name
+        for name, drawn in made[40:]
+        if drawn.holdout == held and all(getattr(drawn, part) != value for part, value in values.items())
+    )
+
+
+@pytest.mark.parametrize("held", [False, True])
+@pytest.mark.parametrize("part", CHANGES)
+def test_a_decision_that_was_changed_is_found(played: Path, tmp_path: Path, part: str, held: bool) -> None:
+    if held and part == "context":
+        return  # uniform in every context, and which one is not computed but asked
+    value = not held if part == "holdout" else CHANGES[part]
+    name = found_in(played, held=held, **{part: value})
+    found = verify(altered(played, tmp_path, name, **{part: value}), processes=1)
+    assert repr(name) in str(found)
+
+
+def test_what_is_found_in_another_process_is_told(played: Path, tmp_path: Path) -> None:
+    copy = altered(played, tmp_path, "17", propensity=0.25)
+    assert str(verify(copy, processes=2)) == str(verify(copy, processes=1))
+    assert "decision '17' is not what plan" in str(verify(copy, processes=2))
+
+
+def test_what_was_asked_is_the_clients_and_not_computed(played: Path, tmp_path: Path) -> None:
+    assert not verify(altered(played, tmp_path, "57", asked=b"\0" * 16), processes=1).faults
+
+
+def rewarded(path: Path) -> tuple[str, str]:
+    """Return two decisions in a row that are not held out and were rewarded at once."""
+    store = SQLiteStore(path, writes=False)
+    made = [(int(str(one.id)), unpacked(Drawn, one.body)) for one in store.read() if one.kind == Kind.DECISION]
+    store.close()
+    good = {name for name, drawn in made if not drawn.holdout and name % 4 and name < 190}
+    return next((str(name), str(name + 1)) for name in sorted(good) if name > 40 and name + 1 in good and name % 10 < 9)
+
+
+@pytest.mark.parametrize(
+    ("statement", "told"),
+    [
+        ("DELETE FROM log WHERE id = '{name}' AND kind = 1", "a reward of decision '{name}', and no such decision"),
+        (
+            "UPDATE log SET id = 'another' WHERE id = '{name}' AND kind = 1",
+            "a reward of decision '{name}', and no such",
+        ),
+        ("UPDATE log SET id = 'another' WHERE id = '{name}' AND kind = 3", "no such decision"),
+        ("DELETE FROM log WHERE id = '{name}' AND kind = 3", "the log leads to version"),
+        ("DELETE FROM log WHERE seq = (SELECT seq FROM log WHERE kind = 5 LIMIT 1 OFFSET 3)", "is not what"),
+        ("UPDATE log SET body = x'91' WHERE id = '{name}' AND kind = 1", "is damaged"),
+        ("UPDATE log SET body = x'91' WHERE id = '{name}' AND kind = 3", "is damaged"),
+        ("UPDATE snapshots SET digest = 'other' WHERE version > 0", "damaged"),
+        ("DROP INDEX by_id; UPDATE log SET id = '{name}' WHERE id = '{other}' AND kind = 1", "stands in the log twice"),
+    ],
+)
+def test_records_that_are_gone_or_others_are_found(played: Path, tmp_path: Path, statement: str, told: str) -> None:
     copy = tmp_path / "copy.sqlite"
     copy.write_bytes(played.read_bytes())
     store = sqlite3.connect(copy)
-    seq, body = store.execute("SELECT seq, body FROM log WHERE id = '57' AND kind = ?", (Kind.DECISION,)).fetchone()
-    drawn = unpacked(Drawn, body)
-    values = [getattr(drawn, name) for name in Drawn.__struct_fields__]
-    place = Drawn.__struct_fields__.index(part)
-    values[place] = {"arm": "blue" if drawn.arm == "red" else "red", "propensity": 0.25, "probabilities": b"\0" * 16}[
-        part
-    ]
-    store.execute("UPDATE log SET body = ? WHERE seq = ?", (packed(Drawn(*values)), seq))
+    name, other = rewarded(played)
+    for part in statement.format(name=name, other=other).split("; "):
+        done = store.execute(part)
+    assert done.rowcount >= 1
     store.commit()
     store.close()
-    assert "'57'" in str(verify(copy, processes=1))
+    assert told.format(name=name) in str(verify(copy, processes=1))
+
+
+def test_a_version_with_another_digest_is_found(played: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.sqlite"
+    copy.write_bytes(played.read_bytes())
+    store = sqlite3.connect(copy)
+    seq, body = store.execute("SELECT seq, body FROM log WHERE kind = 5 LIMIT 1 OFFSET 5").fetchone()
+    changed = msgspec.structs.replace(unpacked(Versioned, body), digest="0" * 32)
+    store.execute("UPDATE log SET body = ? WHERE seq = ?", (packed(changed), seq))
+    store.commit()
+    store.close()
+    assert f"and says {changed.version} with {changed.digest}" in str(verify(copy, processes=1))
+
+
+@pytest.mark.parametrize("size", [1, 7, 64])
+def test_rewards_of_decisions_that_are_not_at_hand_are_learnt_the_same(
+    played: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    monkeypatch.setattr(walking, "Shelf", partial(Shelf, size=size))
+    found = verify(played, processes=1)
+    assert (found.decisions, found.faults) == (500, [])
 
 
 def test_a_reward_that_was_changed_is_found(played: Path, tmp_path: Path) -> None:

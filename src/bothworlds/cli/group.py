@@ -24,7 +24,7 @@ from bothworlds.cli.report import report
 from bothworlds.cli.run import run
 from bothworlds.cli.serve import serve, token
 from bothworlds.cli.show import show
-from bothworlds.cli.store import export, rollback, verify
+from bothworlds.cli.store import erase, export, rollback, verify
 from bothworlds.cli.warm import warm
 
 
@@ -97,7 +97,7 @@ def main(ctx: click.Context) -> None:
 
 COMMANDS = (
     *(compare, new, run, report, show, list_, evaluate, check, design, bounds, health, warm),
-    *(serve, token, verify, export, rollback, completion),
+    *(serve, token, verify, export, rollback, erase, completion),
 )
 for command in COMMANDS:
     main.add_command(command)

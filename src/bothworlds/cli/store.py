@@ -1,4 +1,4 @@
-"""Commands on the store of a service: verify, roll back, export."""
+"""Commands on the store of a service: verify, roll back, export, erase."""
 
 import sys
 from pathlib import Path
@@ -89,3 +89,26 @@ def rollback(*, store: Path, version: int, experiment: str | None) -> None:
     with reading(), working():
         made = rolled_back(store, experiment, version)
     talk(f"{made.experiment}: version {made.version} is what version {version} was, digest {made.digest}")
+
+
+@click.command()
+@store_argument
+@click.option("--through", type=click.IntRange(min=1), help="A version; erase nothing that was learnt after it.")
+@experiment_option
+def erase(*, store: Path, through: int | None, experiment: str | None) -> None:
+    r"""Erase old decisions in STORE, whose service does not run, with their rewards; what was learnt stays.
+
+    Gone are decisions whose rewards the newest snapshot has learnt, or the newest one not after a version. From then on
+    the store is verified from that snapshot on: verify it before.
+
+    \b
+    Examples:
+      bothworlds verify bothworlds.sqlite
+      bothworlds erase bothworlds.sqlite
+    """
+    with serving():
+        from bothworlds.service.erasing import erased
+
+    with reading(), working():
+        gone = erased(store, experiment, through=through)
+    talk(f"{gone.records:,} records are gone; version {gone.version} has learnt from them")

@@ -37,6 +37,7 @@ class Entries(NamedTuple):
     step: Callable[..., int]
     feed: Callable[..., int]
     decide: Callable[..., int]
+    decide_all: Callable[..., int]
 
 
 class Body(NamedTuple):
@@ -242,9 +243,25 @@ def deciding(text: KernelText) -> Callable[..., int]:
     return decide
 
 
+def deciding_all(text: KernelText) -> Callable[..., int]:
+    """Build the call that draws many arms from a plan, one after the other as `deciding` would; it returns how many."""
+    decide = kernel(deciding(text))
+
+    def decide_all(
+        common: Floats, packs: Floats, rows: Floats, spare: Floats, spare_rows: Floats, whole: Ints, xs: Ints,
+        keys: Ints, times: Ints, arms: Ints, directions: Floats, baselines: Floats,
+    ) -> int:  # fmt: skip
+        for i in range(len(xs)):
+            x, key, time = int(xs[i]), int(keys[i]), int(times[i])  # the interpreter's integers do not overflow
+            arms[i] = decide(common, packs, rows, spare, spare_rows, whole, x, key, time, directions[i], baselines[i])
+        return len(xs)
+
+    return decide_all
+
+
 def interpreted_entries(text: KernelText) -> Entries:
     """Build the entries of an algorithm as plain Python."""
-    return Entries(acting(text), stepping(text), feeding(text), deciding(text))
+    return Entries(acting(text), stepping(text), feeding(text), deciding(text), deciding_all(text))
 
 
 @lru_cache(maxsize=64)

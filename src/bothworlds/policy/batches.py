@@ -10,11 +10,13 @@ from bothworlds.policy.mind import Mind
 from bothworlds.problem.feedback import FEW
 
 
-def answer_all(mind: Mind, books: Books, batch: list[Decision], losses: Floats, *, once: bool) -> int:
+def answer_all(mind: Mind, books: Books, batch: list[Decision] | Columns, losses: Floats, *, once: bool) -> int:
     """Learn from a batch and note it in the books; return from how many decisions something was learnt.
 
     ``once``: somebody else sees to it that each decision comes once, so that nothing is looked up or closed.
     """
+    if isinstance(batch, Columns):
+        return _answer_columns(mind, books, batch, losses)
     late = {made.footing for made in batch} != {books.mark}
     now = [books.checked(made, once=once) for made in batch] if late else batch
     whole = not late and True not in [made.holdout for made in batch]
@@ -35,6 +37,17 @@ def answer_all(mind: Mind, books: Books, batch: list[Decision], losses: Floats, 
         for made, present, loss in zip(batch, now, losses.tolist(), strict=True):
             books.close(made, present, loss)
     return len(taught)
+
+
+def _answer_columns(mind: Mind, books: Books, columns: Columns, losses: Floats) -> int:
+    """Learn from decisions of plans as columns, all of the present problem and none held out; return how many."""
+    fed = mind.feed_columns(losses, columns)
+    if fed < len(losses):
+        raise ValueError(
+            f"propensity, direction or baseline of decision {fed} of the batch damaged; nothing was learnt"
+        )
+    books.counts.own.answer_all(columns.contexts, columns.arms, losses, np.ones(len(losses)))
+    return fed
 
 
 def _columns(mind: Mind, batch: list[Decision]) -> Columns | None:

@@ -15,7 +15,7 @@ from bothworlds.policy.carrying import beliefs_of, prior_from
 from bothworlds.policy.changing import changed, check_range, check_shares
 from bothworlds.policy.decision import Decision, decision_of
 from bothworlds.policy.epochs import Epoch, History
-from bothworlds.policy.feeding import batch_of, loss_from, one_of
+from bothworlds.policy.feeding import Columns, batch_of, loss_from, one_of
 from bothworlds.policy.health import Health
 from bothworlds.policy.identity import apart_after_fork, new_name, new_source, secret_of, stream_of
 from bothworlds.policy.ledger import Ledger
@@ -314,24 +314,26 @@ class Policy:
             given, is_reward = one_of(loss, reward)
             self._update_batch(batch_of(decision, given), given, is_reward=is_reward, once=False)
 
-    def learn(self, decisions: Sequence[Decision], *, loss: Feedback = None, reward: Feedback = None) -> None:
+    def learn(self, decisions: Sequence[Decision] | Columns, *, loss: Feedback = None, reward: Feedback = None) -> None:
         """Learn from a batch as `update` does, where a store sees to it that each decision comes once.
 
         Nothing is looked up and nothing is noted: a decision that comes twice is learnt twice. What is learnt depends
         on the order of the decisions and on where batches end, in all but the tunings ``paper`` and ``certified``; who
-        wants the same bits again keeps both.
+        wants the same bits again keeps both. Decisions of plans may come as columns: all of the present problem, none
+        held out.
         """
         given, is_reward = one_of(loss, reward)
-        self._update_batch(batch_of(decisions, given), given, is_reward=is_reward, once=True)
+        batch = decisions if isinstance(decisions, Columns) else batch_of(decisions, given)
+        self._update_batch(batch, given, is_reward=is_reward, once=True)
 
     def takes(self, decision: Decision) -> bool:
         """Tell whether feedback of a decision would be taken: it is this policy's, not answered and not expired."""
         with self._lock:
             return decision.policy == self.name and not self._books.ledger.refusal(decision)
 
-    def _update_batch(self, batch: list[Decision], given: Any, *, is_reward: bool, once: bool) -> None:
+    def _update_batch(self, batch: list[Decision] | Columns, given: Any, *, is_reward: bool, once: bool) -> None:
         """Check everything, then learn everything, then compute the plan once."""
-        if not batch:
+        if len(given) == 0:
             return
         losses = checked_losses(given, is_reward=is_reward, reward_range=self.problem.reward_range)
         with self._lock:

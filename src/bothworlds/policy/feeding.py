@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,15 @@ from bothworlds.policy.identity import MADE
 from bothworlds.problem import Problem
 from bothworlds.problem.feedback import checked_loss
 
-Columns: TypeAlias = tuple[Ints, Ints, Floats, Floats, Floats]
+
+class Columns(NamedTuple):
+    """A batch of decisions as columns: indices of contexts and arms, propensities, and what each carries, as rows."""
+
+    contexts: Ints
+    arms: Ints
+    propensities: Floats
+    directions: Floats
+    baselines: Floats
 
 
 def word_of(made: Decision) -> str:
@@ -38,7 +46,7 @@ def columns_of(
     xs, arms = [made.context for made in batch], [made.arm for made in batch]
     if min(xs) < 0 or max(xs) >= listed[0] or min(arms) < 0 or max(arms) >= listed[1]:
         return None
-    return (
+    return Columns(
         np.array(xs),
         np.array(arms),
         np.array([made.propensity for made in batch], dtype=np.float64),

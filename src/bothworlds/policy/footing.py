@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -122,11 +123,36 @@ class Footing:
         blocked = self.machine.text.wide and self.machine.text.memory.leaves[name].array == "rows"
         return out_of_blocks(part, self.problem.n_contexts) if blocked else part
 
+    @cached_property
+    def _places(self) -> dict[str, tuple[bool, slice, tuple[int, ...]]]:
+        """Where the fields of the state lie in a memory: whether in its rows, from where to where, and their shape."""
+        memory, sizes, found = self.machine.text.memory, self.machine.block_sizes, {}
+        for name, leaf in memory.leaves.items():
+            start, shape = leaf.place(sizes)
+            found[name] = leaf.array == "rows", slice(start, start + math.prod(shape)), shape
+        return found
+
+    def copied(self, name: str, core: Floats, rows: Floats) -> Floats:
+        """Return a copy of a field of the state in a memory, with contexts in its first axis."""
+        in_rows, place, shape = self._places[name]
+        array = rows if in_rows else core
+        return self.plain(name, array[place].reshape(*shape, *array.shape[1:])).copy()
+
     def learnt(self, core: Floats, rows: Floats) -> dict[str, Floats]:
         """Return what is learnt in a memory, by name, as copies."""
-        machine, sizes = self.machine, self.machine.block_sizes
-        names = machine.text.memory.learnt
-        return {name: self.plain(name, machine.part(name, core, rows, sizes)).copy() for name in names}
+        return {name: self.copied(name, core, rows) for name in self._learnt}
+
+    @cached_property
+    def _learnt(self) -> tuple[str, ...]:
+        return self.machine.text.memory.learnt
+
+    @cached_property
+    def numbered(self) -> tuple[dict[str, int], dict[str, int]]:
+        """The indices of contexts and of arms, by their names."""
+        contexts, arms = (
+            {name: i for i, name in enumerate(names)} for names in (self.problem.contexts, self.problem.arms)
+        )
+        return contexts, arms
 
     def digest(self, learnt: Mapping[str, Floats]) -> str:
         """Return a hash of what is learnt and of what it stands on: equal if and only if all bits are."""

@@ -38,7 +38,7 @@ class Mind:
     def __init__(self, footing: Footing, key: int) -> None:
         machine = footing.machine
         self.footing, self.believed, self.side = footing, 0, 0
-        self._act, self._step, self._feed, _ = footing.entries
+        self._act, self._step, self._feed, *_ = footing.entries
         self.body = self._common, self._packs, self._sizes = body_of(machine, key)
         self._memories = tuple(memory_of(machine, self.body, side) for side in (0, 1))
         self._sides = tuple(machine.text.state_of(*memory, tuple(machine.block_sizes)) for memory in self._memories)
@@ -110,16 +110,25 @@ class Mind:
     def feed(self, batch: list[Decision], losses: Floats, columns: Columns | None) -> None:
         """Learn from a batch, one decision after the other, and compute the plan once."""
         if columns is not None:
-            fed = self._feed(self._common, self._packs, self._sizes, self.side, losses, *columns)
+            fed = self.feed_columns(losses, columns)
             if fed < len(batch):
                 self._turn(DAMAGED, batch[fed])
-            self._turn(self._planned(begins=False))
             return
         last = len(batch) - 1
         for i, (made, loss) in enumerate(zip(batch, losses.tolist(), strict=True)):
             status = self._taught(made, loss, i == 0, i == last)
             if status != OK or i == last:
                 self._turn(status, made)
+
+    def feed_columns(self, losses: Floats, columns: Columns) -> int:
+        """Learn from a batch as columns, and compute the plan; return how many came before one that is damaged.
+
+        Then nothing has changed.
+        """
+        fed = self._feed(self._common, self._packs, self._sizes, self.side, losses, *columns)
+        if fed == len(losses):
+            self._turn(self._planned(begins=False))
+        return fed
 
     def refresh(self) -> None:
         """Compute the plan from what is learnt."""

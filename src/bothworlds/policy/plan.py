@@ -1,5 +1,6 @@
 """Plan: what a policy would do now, for any number of threads and processes. It decides, and never changes."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -9,6 +10,7 @@ import numpy as np
 
 from bothworlds.kernels.arrays import Floats
 from bothworlds.policy.decision import Decision, decision_of
+from bothworlds.policy.feeding import Columns
 from bothworlds.policy.footing import Footing
 from bothworlds.policy.holdout import Holdout
 from bothworlds.policy.identity import Lots, given_id, id_of, parts_of
@@ -73,8 +75,7 @@ class Plan:
     @cached_property
     def _table(self) -> Floats:
         """pi_t, shape (contexts, arms)."""
-        machine = self.footing.machine
-        return self.footing.plain("pi", machine.part("pi", self._core, self._rows, machine.block_sizes)).copy()
+        return self.footing.copied("pi", self._core, self._rows)
 
     @cached_property
     def _common(self) -> Floats:
@@ -115,6 +116,19 @@ class Plan:
     def again(self, context: Context, id: str) -> Decision:
         """Decide for an id that a plan of this policy has decided for already, given or made."""
         return self._decide(self.problem.context_index(context), *parts_of(id))
+
+    def again_all(self, xs: Sequence[int], ids: Sequence[str]) -> Columns:
+        """Decide as `again` does for many ids, none of them held out, in contexts by their indices; as columns."""
+        footing, (length, further), places = self.footing, self.footing.carried, np.array(xs)
+        memory = self._common, footing.known, self._rows, *footing.scratch(), footing.sizes
+        directions, baselines = np.empty((len(xs), length)), np.empty((len(xs), further))
+        arms = np.empty_like(places)
+        footing.entries.decide_all(*memory, places, *self._lots.drawn_all(ids), arms, directions, baselines)
+        return Columns(places, arms, self._table[places, arms], directions, baselines)
+
+    def holds_out(self, id: str) -> bool:
+        """Tell whether a decision with an id is held out, in whatever context."""
+        return self._holdout is not None and self._holdout.decided(self.policy, 0, *parts_of(id), 0) is not None
 
     def confirms(self, decision: Decision) -> bool:
         """Tell whether this plan decides just so for that id: arm, propensity, direction and baseline, bit for bit."""

@@ -46,10 +46,12 @@ class Tally:
 
     def answer_all(self, xs: Ints, arms: Ints, losses: Floats, strange: Floats | None) -> None:
         """Count many answers, and as decided those of decisions that are strange: 1, or 0."""
+        decided, answered, sums = self._many.reshape(3, -1)
+        places = xs * self._many.shape[2] + arms  # one index instead of two: a tenth of the time
         if strange is not None:
-            np.add.at(self._many[0], (xs, arms), strange)
-        np.add.at(self._many[1], (xs, arms), 1.0)
-        np.add.at(self._many[2], (xs, arms), losses)
+            np.add.at(decided, places, strange)
+        np.add.at(answered, places, 1.0)
+        np.add.at(sums, places, losses)
 
     def tables(self) -> Tables:
         """Return decided, answered and the sum of losses."""

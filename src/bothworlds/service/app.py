@@ -64,7 +64,7 @@ class App:
 
     def __init__(self, service: Service) -> None:
         self.service, self.access = service, Access(service.settings.tokens)
-        self.watch = Watch(service)
+        self.watch, self._open = Watch(service), not service.settings.tokens
         self.requests, self.refusals = 0, 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._near: str | None = None
@@ -82,31 +82,32 @@ class App:
         """Answer one request."""
         self.requests += 1
         try:
-            if not self.service.settings.tokens:
-                self._check_nearness(scope)
-            if scope.method == "POST":
-                status, body, told = await self._posted(scope, protocol)
+            method, headers = scope.method, scope.headers
+            if self._open:
+                self._check_nearness(method, headers)
+            if method == "POST":
+                status, body, told = await self._posted(scope.path, headers, protocol)
             else:
                 status, body, told = await self._got(scope)
         except RefusedError as fault:
             asks = [] if fault.status != UNKNOWN else BEARER if scope.method == "POST" else BROWSER
             status, body, told = fault.status, encode(Refusal(str(fault))), [*JSON, *asks, *fault.headers]
         except (StoreError, OSError) as error:
-            status, body, told = UNAVAILABLE, encode(Refusal(f"the store does not answer: {error}")), JSON
+            status, body, told = UNAVAILABLE, encode(Refusal(f"the store does not answer: {_told(error)}")), JSON
         except Exception as error:  # a mistake of ours: told, and not hidden in a broken connection
             status, body, told = FAILED, encode(Refusal(f"the service failed: {error!r}")), JSON
         if status >= 400:
             self.refusals += 1
         protocol.response_bytes(status, told, body)
 
-    async def _posted(self, scope: Any, protocol: Any) -> tuple[int, bytes, Any]:
-        path = POSTED.get(scope.path)
+    async def _posted(self, name: str, headers: Any, protocol: Any) -> tuple[int, bytes, Any]:
+        path = POSTED.get(name)
         if path is None:
-            raise _wrong_way(scope.path, "POST")
-        header = scope.headers.get("authorization") if self.service.settings.tokens else None
+            raise _wrong_way(name, "POST")
+        header = None if self._open else headers.get("authorization")
         self._admit(header, path.scope)
         try:
-            asked = path.decoder(await self._body(scope, protocol))
+            asked = path.decoder(await self._body(headers, protocol))
         except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
             raise RefusedError(BAD_BODY, f"the body is not what is asked for here: {error}") from None
         try:
@@ -114,7 +115,7 @@ class App:
                 status, answer = await asyncio.to_thread(self.service.change, asked)
                 return status, encode(answer), JSON
             if path.parts is None:
-                status, answer = (await self._stored([asked]))[0]
+                status, answer = (await self._answers([(self.service.of(asked.experiment), asked)]))[0]
                 return status, encode(answer), JSON
             parts = path.parts(asked)
             self._admit(header, path.scope, len(parts) - 1)
@@ -125,24 +126,23 @@ class App:
         return status, encode(Several([Answered(one, answer) for one, answer in found])), JSON
 
     def _admit(self, header: str | None, scope: Scope | None, count: int = 1, *, looks: bool = False) -> None:
-        refusal = self.access.refusal(header, scope, count, browser=looks) if count else None
+        refusal = None if self._open or not count else self.access.refusal(header, scope, count, browser=looks)
         if refusal is not None:
             raise RefusedError(*refusal)
 
-    def _check_nearness(self, scope: Any) -> None:
+    def _check_nearness(self, method: str, headers: Any) -> None:
         """Refuse what a page of another site makes a browser ask."""
-        told = scope.headers.get
-        host, origin = told("host"), told("origin") if scope.method == "POST" else None
+        host, origin = headers.get("host"), headers.get("origin") if method == "POST" else None
         if host != self._near or origin is not None:
             refusal = strange(host, origin)
             if refusal is not None:
                 raise RefusedError(FORBIDDEN, refusal)
             self._near = host
 
-    async def _body(self, scope: Any, protocol: Any) -> bytes:
+    async def _body(self, headers: Any, protocol: Any) -> bytes:
         """Return the body of a request, unless it is too long."""
         most = self.service.settings.most_bytes
-        told = scope.headers.get("content-length")
+        told = headers.get("content-length")
         if told is not None and told.isdigit():
             if int(told) > most:
                 raise RefusedError(TOO_LARGE, f"a body has at most {most:,} bytes")
@@ -156,12 +156,23 @@ class App:
         return b"".join(pieces)
 
     async def _stored(self, requests: list[Any]) -> list[tuple[int, Any]]:
-        """Have requests done in one commit."""
+        """Have requests of a batch done in one commit; those to no experiment are refused one by one."""
+        known, refused = [], {}
+        for place, one in enumerate(requests):
+            try:
+                known.append((self.service.of(one.experiment), one))
+            except KeyError as error:
+                refused[place] = rules.MISSING, Refusal(str(error.args[0]))
+        each = iter(await self._answers(known) if known else [])
+        return [refused.get(place) or next(each) for place in range(len(requests))]
+
+    async def _answers(self, requests: list[Any]) -> list[tuple[int, Any]]:
+        """Have requests, each with its experiment, done in one commit."""
         assert self._loop is not None
         if self.service.clerk.waiting >= self.service.settings.most_waiting:
             raise RefusedError(UNAVAILABLE, "too many requests wait; try again")
-        of, waiter = self.service.of, self._loop.create_future()
-        self.service.clerk.submit(Job([(of(one.experiment), one) for one in requests], waiter))
+        waiter = self._loop.create_future()
+        self.service.clerk.submit(Job(requests, waiter))
         found: list[tuple[int, Any]] = await waiter
         return found
 
@@ -177,7 +188,7 @@ class App:
             return (UNAVAILABLE if failures else rules.OK), encode(body), JSON
         if path == "/openapi.json":
             return rules.OK, openapi(), JSON
-        header = scope.headers.get("authorization") if self.service.settings.tokens else None
+        header = None if self._open else scope.headers.get("authorization")
         try:
             if path == "/":
                 self._admit(header, "admin", looks=True)
@@ -203,6 +214,11 @@ class App:
             self._admit(header, None, looks=True)
             return rules.OK, metrics_text(self), [("content-type", "text/plain; version=0.0.4; charset=utf-8")]
         raise _wrong_way(path, "GET")
+
+
+def _told(error: StoreError | OSError) -> str:
+    """Return what went wrong, without the places of files on this machine."""
+    return (error.strerror if isinstance(error, OSError) else str(error)) or type(error).__name__
 
 
 def _wrong_way(path: str, method: str) -> RefusedError:

@@ -1,5 +1,6 @@
 """The one thread that writes: takes what has come in, decides, stores it all in one commit, and then answers."""
 
+import contextlib
 import threading
 import time
 from collections import OrderedDict, deque
@@ -18,6 +19,7 @@ from bothworlds.service.store import Store
 REMEMBERED = 20_000  # decisions whose state is kept at hand
 PROBED = 1.0  # seconds between two looks at a store that failed, when nobody asks
 UNAVAILABLE = 503
+ENDED = "the service has ended"
 COUNTED = ("decisions", "activations", "rewards", "defaults", "late")
 WORDS: dict[int, str] = {Kind.DECISION: "decisions", Kind.ACTIVATION: "activations", Kind.LATE: "late"}
 Request = Decide | Activate | Reward
@@ -70,7 +72,7 @@ class Clerk:
         self._jobs: deque[Job] = deque()
         self._came = threading.Event()
         self._states: OrderedDict[tuple[int, str], State] = OrderedDict()
-        self._stopping = False
+        self._stopping = self._ended = False
         self._thread = threading.Thread(target=self._work, name="clerk", daemon=True)
 
     @property
@@ -87,6 +89,8 @@ class Clerk:
         self._jobs.append(job)
         if not self._came.is_set():
             self._came.set()
+        if self._ended:
+            self._turn_away()
 
     def stop(self) -> None:
         """Do what has come in, and end."""
@@ -105,6 +109,16 @@ class Clerk:
                 self._do(jobs)
             elif self.failure:
                 self._try_store(self.store.probe)
+        self.failure, self._ended = ENDED, True
+        self._turn_away()
+
+    def _turn_away(self) -> None:
+        """Answer jobs that have come since the end."""
+        with contextlib.suppress(IndexError):
+            while True:
+                job = self._jobs.popleft()
+                job.outcomes = [self._unavailable(request) for request in job.requests]
+                self.deliver([job])
 
     def _try_store(self, work: Callable[[], None]) -> None:
         """Do something with the store that nobody waits for, and note whether it works."""
@@ -206,7 +220,9 @@ class Clerk:
         snapshots = [snapshot for one in group.published for snapshot in one.snapshots]
         frames = [frame for one in group.published for frame in one.frames]
         if records or snapshots:
-            first = self.store.append(records, snapshots=snapshots, frames=frames)
+            saved = [one.experiment for one in group.published if one.snapshots]
+            notes = {experiment.cursor: experiment.expired for experiment in saved}
+            first = self.store.append(records, snapshots=snapshots, frames=frames, notes=notes)
             self.commits += 1
             for record in group.records:
                 self._count(record)

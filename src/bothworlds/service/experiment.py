@@ -3,14 +3,19 @@
 import contextlib
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from bothworlds.loading import load
 from bothworlds.policy import Policy
 from bothworlds.policy.decision import Decision
+from bothworlds.policy.feeding import Columns
+from bothworlds.policy.footing import Footing
 from bothworlds.policy.identity import parts_of
 from bothworlds.policy.plan import Plan
 from bothworlds.problem import Problem
@@ -47,6 +52,11 @@ class Experiment:
     failure: str | None = None
     pulse: Pulse = field(default_factory=Pulse)
     lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def cursor(self) -> str:
+        """The name under which a store has noted up to which record windows are closed."""
+        return f"expired {self.number}"
 
     @property
     def limits(self) -> tuple[float, float] | None:
@@ -96,8 +106,45 @@ def decision_in(name: str, drawn: Drawn, policy: Policy) -> Decision:
 
 def learn(policy: Policy, lessons: list[Lesson]) -> None:
     """Learn from rewards, as one batch."""
-    batch = [decision_in(lesson.id, lesson.drawn, policy) for lesson in lessons]
-    policy.learn(batch, reward=[lesson.reward for lesson in lessons])
+    footing = policy.plan().footing
+    if {lesson.drawn.footing for lesson in lessons} != {footing.mark}:
+        batch = [decision_in(lesson.id, lesson.drawn, policy) for lesson in lessons]
+        policy.learn(batch, reward=[lesson.reward for lesson in lessons])
+        return
+    taught = [lesson for lesson in lessons if not lesson.drawn.holdout]
+    held = [lesson for lesson in lessons if lesson.drawn.holdout]
+    if held:  # are counted, and nothing else
+        batch = [decision_in(lesson.id, lesson.drawn, policy) for lesson in held]
+        policy.learn(batch, reward=[lesson.reward for lesson in held])
+    if taught:
+        columns = columns_in([lesson.drawn for lesson in taught], footing)
+        policy.learn(columns, reward=[lesson.reward for lesson in taught])
+
+
+def columns_in(drawn: list[Drawn], footing: Footing) -> Columns:
+    """Return decisions of a footing, none of them held out, as columns; what does not fit is a ValueError."""
+    contexts, arms = footing.numbered
+    lengths = *footing.carried[:1], footing.carried[1] * footing.has_baseline
+    carried = [made.direction for made in drawn], [made.baseline or b"" for made in drawn]
+    for parts, length in zip(carried, lengths, strict=True):
+        if {len(part) for part in parts} != {8 * length}:
+            raise ValueError(f"a decision in the store is damaged: what it carries are not {length} numbers")
+    directions, baselines = (numbers(b"".join(parts)).reshape(len(drawn), -1) for parts in carried)
+    return Columns(
+        np.array(places_in(contexts, [made.context for made in drawn])),
+        np.array(places_in(arms, [made.arm for made in drawn])),
+        np.array([made.propensity for made in drawn]),
+        directions,
+        baselines if footing.has_baseline else np.zeros((len(drawn), footing.carried[1])),
+    )
+
+
+def places_in(known: Mapping[str, int], names: Iterable[str]) -> list[int]:
+    """Return the indices of contexts or arms; a name that is none is damage."""
+    try:
+        return [known[name] for name in names]
+    except KeyError as error:
+        raise ValueError(f"a decision in the store is damaged: there is no context or arm {error}") from None
 
 
 def lessons_in(store: Store, experiment: int, *, after: int, through: int | None = None) -> Iterator[Lesson]:
@@ -121,6 +168,7 @@ def begun(name: str, told: Told, store: Store, folder: Path, say: Callable[[str]
     _check_same(policy, algorithm, told)
     _check_names(store, number, policy, problem)
     found = Experiment(name, number, told, policy, ready(policy), through)
+    found.expired = store.noted(found.cursor)
     exercise(policy.copy())
     found.hear_again(store)
     return found
@@ -183,23 +231,31 @@ def replayed(
         if version is not None and body.version > version:
             break
         lessons = list(lessons_in(store, number, after=through, through=body.through))
-        policy = followed(policy, mark.kind, body, lessons, lambda to: restored(store, number, version=to)[0])
+        policy = followed(
+            policy,
+            mark.kind,
+            body,
+            taught=partial(learn, lessons=lessons),
+            went_back=lambda to: restored(store, number, version=to)[0],
+        )
         through, count = body.through, count + len(lessons)
     return policy, through, count
 
 
-def followed(policy: Policy, kind: int, body: Any, lessons: list[Lesson], went_back: Callable[[int], Policy]) -> Policy:
+def followed(
+    policy: Policy, kind: int, body: Any, *, taught: Callable[[Policy], None], went_back: Callable[[int], Policy]
+) -> Policy:
     """Do what a mark of the log says was done, and compare what comes of it.
 
-    ``went_back`` gives the policy of an earlier version.
+    ``taught`` lets a policy learn from the rewards before the mark, ``went_back`` gives that of an earlier version.
     """
     if kind == Kind.ROLLBACK:
         policy = went_back(body.to)
         policy.renumber(body.version)
     elif kind == Kind.CHANGE:
         policy.change(problem_in(body.problem), trust=body.trust, fresh=body.fresh)
-    elif lessons:
-        learn(policy, lessons)
+    else:
+        taught(policy)
     if (policy.version, policy.digest) != (body.version, body.digest):
         raise ValueError(
             f"the log leads to version {policy.version} with digest {policy.digest}, and says {body.version} with "

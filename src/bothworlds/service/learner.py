@@ -1,5 +1,6 @@
 """The one thread that learns: rewards in the order of the log, a version after every batch, snapshots now and then."""
 
+import contextlib
 import queue
 import threading
 import time
@@ -12,7 +13,7 @@ from bothworlds.kernels.arrays import Floats
 from bothworlds.problem import Problem
 from bothworlds.problem.transform import undo_blocks
 from bothworlds.service import messages
-from bothworlds.service.clerk import Clerk, Expire, Job, Publish
+from bothworlds.service.clerk import ENDED, Clerk, Expire, Job, Publish
 from bothworlds.service.experiment import (
     Experiment,
     as_bytes,
@@ -43,7 +44,7 @@ class Learner:
         self.experiments, self.clerk, self.refresh = experiments, clerk, refresh
         self._came = threading.Event()
         self._errands: queue.SimpleQueue[tuple[Callable[[], Any], Callable[[Any], None]]] = queue.SimpleQueue()
-        self._stopping = False
+        self._stopping = self._ended = False
         self._saved = dict.fromkeys(experiments, time.monotonic())
         self._thread = threading.Thread(target=self._work, name="learner", daemon=True)
 
@@ -60,6 +61,14 @@ class Learner:
         """Have something done between two batches; ``done`` gets what comes of it, or the error."""
         self._errands.put((work, done))
         self.wake()
+        if self._ended:
+            self._turn_away()
+
+    def _turn_away(self) -> None:
+        """Refuse errands that have come since the end."""
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._errands.get_nowait()[1](StoreError(ENDED))
 
     def stop(self) -> None:
         """Learn what has come in, save it, and end."""
@@ -90,6 +99,8 @@ class Learner:
         for experiment in self.experiments.values():
             self._try(experiment, self.step)
             self._try(experiment, self.save)
+        self._ended = True
+        self._turn_away()
 
     def _try(self, experiment: Experiment, work: Callable[[Experiment], None]) -> None:
         """Do something; after a failure say so, and begin again from what the store has."""
@@ -205,7 +216,8 @@ class Learner:
 
 
 def _told(error: Exception) -> str:
-    return f"learning has stopped, and begins again: {error!r}"
+    told = f"{type(error).__name__}: {error.strerror}" if isinstance(error, OSError) else repr(error)
+    return f"learning has stopped, and begins again: {told}"
 
 
 def changed_problem(problem: Problem, asked: messages.Change) -> Problem:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import errno
 import gc
+import importlib
 import signal
 import socket
 from collections.abc import Callable
@@ -47,10 +48,21 @@ def serve(service: Service, *, say: Callable[[str], None]) -> None:
         placed(service.settings, None)
         gc.collect()
         gc.freeze()  # what is there stays: to look at it again would hold up everybody for a tenth of a second
-        asyncio.run(_serve(service, say))
+        with asyncio.Runner(loop_factory=quick_loop) as runner:
+            runner.run(_serve(service, say))
     finally:
         gc.unfreeze()
         service.close()
+
+
+def quick_loop() -> asyncio.AbstractEventLoop:
+    """Return an event loop: uvloop's, which takes less time for each request, where there is one."""
+    try:
+        uvloop = importlib.import_module("uvloop")
+    except ImportError:  # there is none for Windows
+        return asyncio.new_event_loop()
+    made: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+    return made
 
 
 async def _serve(service: Service, say: Callable[[str], None]) -> None:

@@ -4,6 +4,7 @@ Every record has a number in the log, an experiment, a kind and a time; records 
 a record says is packed (MessagePack), numbers bit for bit.
 """
 
+from collections.abc import Iterable
 from enum import IntEnum
 from typing import Any, NamedTuple, TypeVar
 
@@ -63,6 +64,13 @@ class Drawn(msgspec.Struct, frozen=True, array_like=True):
     baseline: bytes | None
 
 
+class Asked(msgspec.Struct, frozen=True, array_like=True):
+    """The beginning of the body of a decision: what was asked."""
+
+    asked: bytes
+    context: str
+
+
 class Paid(msgspec.Struct, frozen=True, array_like=True):
     """The body of a reward."""
 
@@ -120,7 +128,7 @@ class Frame(NamedTuple):
 
 Body = TypeVar("Body", bound=msgspec.Struct)
 _encode = msgspec.msgpack.Encoder().encode
-BODIES = (Drawn, Paid, Versioned, Changed, RolledBack)
+BODIES = (Drawn, Asked, Paid, Versioned, Changed, RolledBack)
 _readers: dict[Any, Any] = {kind: msgspec.msgpack.Decoder(kind).decode for kind in BODIES}
 MARKS: dict[int, Any] = {Kind.VERSION: Versioned, Kind.CHANGE: Changed, Kind.ROLLBACK: RolledBack}
 
@@ -132,11 +140,16 @@ def packed(body: msgspec.Struct) -> bytes:
 
 def unpacked(kind: type[Body], body: bytes) -> Body:
     """Return the body of a kind in some bytes; damage is told in a sentence."""
+    return all_unpacked(kind, [body])[0]
+
+
+def all_unpacked(kind: type[Body], bodies: Iterable[bytes]) -> list[Body]:
+    """Return the bodies of a kind in some bytes each; damage is told in a sentence."""
+    read = _readers[kind]
     try:
-        made: Body = _readers[kind](body)
+        return [read(body) for body in bodies]
     except msgspec.MsgspecError as error:
         raise ValueError(f"a record of the store is damaged: {error}") from None
-    return made
 
 
 def drawn_from(decision: Decision, plan: Plan, asked: bytes) -> Drawn:

@@ -1,16 +1,15 @@
 """The store as an SQLite file in WAL mode: one connection writes and checkpoints, others only read."""
 
 import fcntl
-import itertools
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Literal
 
 from bothworlds.service.records import FORMAT, Frame, Kind, Record, Snapshot
-from bothworlds.service.store import StoreError
+from bothworlds.service.store import NO_NOTES, Row, StoreError, sealed_in
 
 Durability = Literal["full", "process"]
 PATIENCE = 0.25  # seconds to wait for a lock that another program has
@@ -34,6 +33,9 @@ CREATE TABLE snapshots (
 );
 CREATE TABLE frames (footing TEXT PRIMARY KEY, content BLOB NOT NULL);
 """
+
+
+SEALED = "coalesce((SELECT value FROM about WHERE name = 'sealed ' || snapshots.experiment), -1) + 0"
 
 
 class SQLiteStore:
@@ -115,7 +117,12 @@ class SQLiteStore:
         return dict(_asked(self._reader, "SELECT name, number FROM experiments ORDER BY number"))
 
     def append(
-        self, records: Sequence[Record], *, snapshots: Sequence[Snapshot] = (), frames: Sequence[Frame] = ()
+        self,
+        records: Sequence[Record],
+        *,
+        snapshots: Sequence[Snapshot] = (),
+        frames: Sequence[Frame] = (),
+        notes: Mapping[str, int] = NO_NOTES,
     ) -> int:
         """Add records, all or none, and return once they are as durable as was asked; the place of the first."""
         write, first = self._writer.execute, self._last + 1
@@ -127,6 +134,8 @@ class SQLiteStore:
                     values.append(seq)
                     values.extend(record[1:])
                 write(f"INSERT INTO log VALUES {', '.join(['(?, ?, ?, ?, ?, ?, ?)'] * size)}", values)
+            for note in notes.items():
+                write("INSERT OR REPLACE INTO about VALUES (?, ?)", note)
             for frame in frames:
                 write("INSERT OR IGNORE INTO frames VALUES (?, ?)", frame)
             for snapshot in snapshots:
@@ -136,7 +145,7 @@ class SQLiteStore:
         except Exception as error:
             if self._writer.in_transaction:
                 self._writer.rollback()
-            raise StoreError(f"{self.path}: {error}") from error
+            raise StoreError(str(error)) from error
         self._last += len(records)
         return first
 
@@ -145,17 +154,45 @@ class SQLiteStore:
         kept = "SELECT min(version) FROM snapshots WHERE experiment = ? GROUP BY footing"
         newest = "SELECT version FROM snapshots WHERE experiment = ? ORDER BY version DESC LIMIT ?"
         self._writer.execute(
-            f"DELETE FROM snapshots WHERE experiment = ? AND version NOT IN ({kept}) AND version NOT IN "
-            f"(SELECT version FROM ({newest})) AND through / {APART} IN (SELECT s.through / {APART} FROM snapshots s "
+            f"DELETE FROM snapshots WHERE experiment = ? AND version NOT IN ({kept}) AND version != {SEALED} AND "
+            f"version NOT IN (SELECT version FROM ({newest})) AND through / {APART} IN "
+            f"(SELECT s.through / {APART} FROM snapshots s "
             "WHERE s.experiment = snapshots.experiment AND s.version < snapshots.version)",
             (experiment, experiment, experiment, KEPT),
         )
+
+    def erase(self, snapshot: Snapshot) -> int:
+        """Erase the records of decisions whose rewards a snapshot has learnt, and older snapshots but the first."""
+        number, version = snapshot.experiment, snapshot.version
+        learnt = "SELECT id FROM log WHERE experiment = ? AND kind = ? AND seq <= ?"
+        write = self._writer.execute
+        write("PRAGMA secure_delete = ON")
+        write("BEGIN IMMEDIATE")
+        gone = write(
+            f"DELETE FROM log WHERE id IN ({learnt}) AND experiment = ?",
+            (number, Kind.REWARD, snapshot.through, number),
+        ).rowcount
+        first = "SELECT min(version) FROM snapshots WHERE experiment = ?"
+        write(
+            f"DELETE FROM snapshots WHERE experiment = ? AND version < ? AND version != ({first})",
+            (number, version, number),
+        )
+        write("INSERT OR REPLACE INTO about VALUES (?, ?)", (sealed_in(number), version))
+        write("COMMIT")
+        write("VACUUM")
+        _asked(self._writer, "PRAGMA wal_checkpoint(TRUNCATE)")
+        return gone
 
     def tidy(self) -> None:
         """Bring what was written into the file itself, once there is enough of it; nobody waits for that."""
         if self._last - self._tidied >= CHECKPOINT:
             _asked(self._writer, "PRAGMA wal_checkpoint(PASSIVE)")
             self._tidied = self._last
+
+    def noted(self, name: str) -> int:
+        """Return a number that was noted with some records, 0 if none was."""
+        found = _asked(self._reader, "SELECT value FROM about WHERE name = ?", (name,))
+        return int(found[0][0]) if found else 0
 
     def probe(self) -> None:
         """Write something that is no record, to see whether the store takes it again."""
@@ -187,6 +224,11 @@ class SQLiteStore:
         for row in _walked(self._reader, "SELECT * FROM log WHERE seq > ? AND seq <= ? ORDER BY seq", (after, end)):
             yield Record(*row)
 
+    def blocks(self, experiment: int, *, after: int, through: int) -> Iterator[list[Row]]:
+        """Yield place, kind, id and body of an experiment's committed records in their order, many at a time."""
+        chosen = "SELECT seq, kind, id, body FROM log WHERE seq > ? AND seq <= ? AND experiment = ? ORDER BY seq"
+        yield from _blocks(self._reader, chosen, (after, through, experiment))
+
     def marks(self, experiment: int, *, after: int = 0) -> Iterator[Record]:
         """Yield versions, changes and rollbacks of an experiment in their order."""
         chosen = "SELECT * FROM log WHERE id IS NULL AND experiment = ? AND seq > ? ORDER BY seq"
@@ -206,15 +248,21 @@ class SQLiteStore:
 
     def overdue(self, experiment: int, *, after: int, before: float, most: int) -> tuple[list[str], int]:
         """Return ids of decisions that were active before a time and have no reward, and how far was looked."""
-        looked = _asked(
+        looked, young = _asked(  # clocks may go back; none is passed over
             self._reader,
-            "SELECT seq, id, time <= ?1, time <= ?1 AND experiment = ?2 AND (kind = ?3 OR kind = ?4 AND flag) AND NOT "
-            "EXISTS (SELECT 1 FROM log r WHERE r.id = log.id AND r.experiment = log.experiment AND r.kind = ?5) "
-            "FROM log WHERE seq > ?6 ORDER BY seq LIMIT ?7",
-            (before, experiment, Kind.ACTIVATION, Kind.DECISION, Kind.REWARD, after, most),
+            "SELECT max(seq), min(seq) FILTER (WHERE time > ?) FROM "
+            "(SELECT seq, time FROM log WHERE seq > ? ORDER BY seq LIMIT ?)",
+            (before, after, most),
+        )[0]
+        end = after if looked is None else looked if young is None else young - 1
+        found = _asked(
+            self._reader,
+            "SELECT id FROM log WHERE seq > ? AND seq <= ? AND experiment = ? AND (kind = ? OR kind = ? AND flag) AND "
+            "NOT EXISTS (SELECT 1 FROM log r WHERE r.id = log.id AND r.experiment = log.experiment AND r.kind = ?) "
+            "ORDER BY seq",
+            (after, end, experiment, Kind.ACTIVATION, Kind.DECISION, Kind.REWARD),
         )
-        old = list(itertools.takewhile(lambda row: row[2], looked))  # clocks may go back; none is passed over
-        return [row[1] for row in old if row[3]], old[-1][0] if old else after
+        return [name for (name,) in found], end
 
     def history(self, experiment: int) -> Iterator[tuple[Record, Record | None, Record | None]]:
         """Yield decisions that were active in their order, each with its reward and its late reward."""
@@ -253,7 +301,7 @@ class SQLiteStore:
         """Return the frame of a footing."""
         found = _asked(self._reader, "SELECT content FROM frames WHERE footing = ?", (footing,))
         if not found:
-            raise ValueError(f"{self.path}: there is no frame of footing {footing}")
+            raise ValueError(f"there is no frame of footing {footing} in the store")
         return bytes(found[0][0])
 
     def close(self) -> None:
@@ -303,10 +351,16 @@ def _asked(connection: sqlite3.Connection, statement: str, values: Sequence[Any]
 
 
 def _walked(connection: sqlite3.Connection, statement: str, values: Sequence[Any]) -> Iterator[Any]:
+    """Yield the rows of a statement."""
+    for rows in _blocks(connection, statement, values):
+        yield from rows
+
+
+def _blocks(connection: sqlite3.Connection, statement: str, values: Sequence[Any]) -> Iterator[list[Any]]:
     """Yield the rows of a statement, some at a time."""
     try:
         cursor = connection.execute(statement, values)
         while rows := cursor.fetchmany(1000):
-            yield from rows
+            yield rows
     except sqlite3.Error as error:
         raise StoreError(str(error)) from None

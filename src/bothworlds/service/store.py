@@ -1,13 +1,24 @@
 """What a service needs of a store. One writer adds to it; readers, in any thread, see what is committed."""
 
-from collections.abc import Iterator, Sequence
-from typing import Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Protocol, TypeAlias
 
 from bothworlds.service.records import Frame, Record, Snapshot
+
+Row: TypeAlias = tuple[int, int, str | None, bytes]  # place, kind, id and body of a record
+
+
+NO_NOTES: Mapping[str, int] = MappingProxyType({})
 
 
 class StoreError(Exception):
     """Nothing of what was to be added stands in the store: it is full, locked or gone. Trying again is safe."""
+
+
+def sealed_in(experiment: int) -> str:
+    """Return under which name the version of the snapshot is noted that an experiment's log begins with."""
+    return f"sealed {experiment}"
 
 
 class Store(Protocol):
@@ -20,12 +31,26 @@ class Store(Protocol):
         """Return all experiments and their numbers."""
 
     def append(
-        self, records: Sequence[Record], *, snapshots: Sequence[Snapshot] = (), frames: Sequence[Frame] = ()
+        self,
+        records: Sequence[Record],
+        *,
+        snapshots: Sequence[Snapshot] = (),
+        frames: Sequence[Frame] = (),
+        notes: Mapping[str, int] = NO_NOTES,
     ) -> int:
         """Add records, all or none, and return once they are as durable as was asked; the place of the first.
 
         Raises StoreError if nothing was added. A second record of one kind about one decision is such a failure.
         """
+
+    def erase(self, snapshot: Snapshot) -> int:
+        """Erase the records of decisions whose rewards a snapshot has learnt, and older snapshots but the first.
+
+        The snapshot is kept for ever, and its version noted under `sealed_in`. Returns how many records are gone.
+        """
+
+    def noted(self, name: str) -> int:
+        """Return a number that was noted with some records, 0 if none was."""
 
     def tidy(self) -> None:
         """Do what keeps the store in order between two appends, if it is time; nobody waits for it."""
@@ -44,6 +69,9 @@ class Store(Protocol):
 
     def read(self, *, after: int = 0, through: int | None = None) -> Iterator[Record]:
         """Yield committed records in their order."""
+
+    def blocks(self, experiment: int, *, after: int, through: int) -> Iterator[list[Row]]:
+        """Yield place, kind, id and body of an experiment's committed records in their order, many at a time."""
 
     def marks(self, experiment: int, *, after: int = 0) -> Iterator[Record]:
         """Yield versions, changes and rollbacks of an experiment in their order."""

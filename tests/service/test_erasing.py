@@ -1,0 +1,141 @@
+"""Old decisions erased: what was learnt stays, and the rest is verified from a sealed snapshot on."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from bothworlds.service.erasing import erased
+from bothworlds.service.exporting import exported
+from bothworlds.service.messages import Decide, Reward
+from bothworlds.service.records import Kind
+from bothworlds.service.rolling import rolled_back
+from bothworlds.service.service import Service
+from bothworlds.service.sqlite import KEPT, SQLiteStore
+from bothworlds.service.verifying import verify
+from services import learnt, settings
+
+
+def visited(folder: Path, visits: range) -> str:
+    """Play and learn; every tenth visit is not rewarded. Return the digest of the plan at the end."""
+    service = Service(settings(folder, told={"window": "1 hour"}))
+    for first in visits[::20]:
+        ids = [f"{i}" for i in range(first, first + 20)]
+        service.ask_all([Decide("mobile", name) for name in ids])
+        service.ask_all([Reward(name, float(int(name) % 3 == 0)) for name in ids if int(name) % 10])
+        learnt(service)
+    digest = service.plan(None).digest
+    service.close()
+    return digest
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    visited(tmp_path, range(200))
+    visited(tmp_path, range(200, 400))
+    return tmp_path / "bothworlds.sqlite"
+
+
+def names_in(path: Path) -> set[str]:
+    store = SQLiteStore(path, writes=False)
+    found = {str(one.id) for one in store.read() if one.id is not None}
+    store.close()
+    return found
+
+
+def test_what_was_learnt_stays_and_decisions_without_a_reward(path: Path, tmp_path: Path) -> None:
+    before = verify(path, processes=1)
+    first = erased(path, through=180)
+    assert (first.version, first.records) == (180, 360)
+    found = verify(path, processes=1)
+    assert (found.decisions, found.versions, found.faults) == (200, before.versions // 2, [])
+    assert "after version 180, up to which rewarded decisions were erased, all as the log says" in str(found)
+    assert names_in(path) == {f"{i}" for i in range(400) if i >= 200 or i % 10 == 0}
+    assert {row.id for row in exported(path)[1]} == names_in(path)
+    digest = visited(tmp_path, range(400, 600))
+    assert verify(path, processes=1).faults == []
+    second = erased(path)
+    assert second.version == 540
+    service = Service(settings(tmp_path))
+    assert service.plan(None).digest == digest
+    assert service.ask(Reward("200", 1.0))[0] == 200, "it waited for that"
+    assert service.ask(Reward("201", 1.0))[0] == 404
+    service.close()
+    assert verify(path, processes=1).faults == []
+    assert names_in(path) == {f"{i}" for i in range(0, 600, 10)}
+
+
+def test_nothing_of_it_is_left_in_the_file(path: Path) -> None:
+    service = Service(settings(path.parent))
+    service.ask(Decide("mobile", "someone@example.org"))
+    service.ask(Reward("someone@example.org", 1.0))
+    learnt(service)
+    service.close()
+    body = b"someone@example.org"
+    assert body in path.read_bytes()
+    size = path.stat().st_size
+    erased(path)
+    wal = path.with_name(f"{path.name}-wal")
+    assert body not in path.read_bytes() + (wal.read_bytes() if wal.exists() else b"")
+    assert path.stat().st_size < size
+
+
+def test_the_rest_is_verified_as_before(path: Path) -> None:
+    erased(path, through=180)
+    store = sqlite3.connect(path)
+    store.execute(
+        "UPDATE log SET body = (SELECT body FROM log WHERE id = '390' AND kind = 1) WHERE id = '211' AND kind = 1"
+    )
+    store.commit()
+    store.close()
+    assert "decision '211'" in str(verify(path, processes=1))
+
+
+@pytest.mark.parametrize(
+    "spoil", ["DELETE FROM snapshots WHERE version = 180", "UPDATE snapshots SET digest = 'x' WHERE version = 180"]
+)
+def test_the_snapshot_it_begins_with_must_be_the_one_in_the_log(path: Path, spoil: str) -> None:
+    erased(path, through=180)
+    store = sqlite3.connect(path)
+    store.execute(spoil)
+    store.commit()
+    store.close()
+    with pytest.raises(ValueError, match="the snapshot of version 180, with which it begins, is gone or another"):
+        verify(path, processes=1)
+
+
+def test_the_snapshot_it_begins_with_is_never_dropped(path: Path) -> None:
+    erased(path, through=180)
+    store = SQLiteStore(path)
+    [sealed] = [one for one in store.snapshots(1) if one.version == 180]
+    for version in range(1000, 1000 + 2 * KEPT):
+        store.append([], snapshots=[sealed._replace(version=version)])
+    assert {180, 0} <= {one.version for one in store.snapshots(1)}
+    assert len(store.snapshots(1)) < 2 * KEPT
+    store.close()
+
+
+def test_nothing_is_erased_without_a_snapshot_that_can_be_read(path: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="the oldest is that of version 180"):
+        erased(path, through=5)
+    store = sqlite3.connect(path)
+    store.execute("UPDATE snapshots SET content = x'00'")
+    store.commit()
+    store.close()
+    before = names_in(path)
+    with pytest.raises(ValueError, match=r"\S"):
+        erased(path)
+    assert names_in(path) == before
+    with pytest.raises(FileNotFoundError):
+        erased(tmp_path / "nothing.sqlite")
+
+
+def test_versions_that_are_erased_cannot_be_gone_back_to(path: Path) -> None:
+    erased(path, through=180)
+    with pytest.raises(ValueError, match="no snapshot in the store"):
+        rolled_back(path, None, 90)
+    assert rolled_back(path, None, 180).version > 360
+    assert verify(path, processes=1).faults == []
+    store = SQLiteStore(path, writes=False)
+    assert [one.kind for one in store.marks(1)][-1] == Kind.ROLLBACK
+    store.close()
