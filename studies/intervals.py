@@ -21,7 +21,7 @@ import numpy as np
 import bothworlds as bw
 from bothworlds.evaluation import Logged, Target, ridge
 from bothworlds.evaluation.bands import Interval, NormalIntervalWarning, band_of, checkpoints_for
-from bothworlds.evaluation.summands import Contrast
+from bothworlds.evaluation.summands import Contrast, Question
 from bothworlds.kernels.arrays import Floats
 
 ROWS, CHECKPOINTS, ALPHA, SEED = 3000, 60, 0.05, 20_000
@@ -80,7 +80,8 @@ def one_log(tuning: Tuning, seed: int) -> list[dict[str, Any]]:
         for kind in KINDS:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", NormalIntervalWarning)
-                band = band_of(log, Contrast(of=Target(table=table)), fit, at, kind=kind, alpha=ALPHA)
+                question = Question(log, Contrast(of=Target(table=table)), fit)
+                band = band_of(question, at, kind=kind, alpha=ALPHA)
             inside = (band.low <= value) & (value <= band.high)
             found.append({
                 "tuning": tuning, "target": name, "kind": kind, "effective": effective,
