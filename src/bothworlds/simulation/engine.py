@@ -255,7 +255,26 @@ def play(
     if not in_kernel_text:
         return _in_python(algorithm, setting, replications, advance)
     machine = algorithm.machine(setting.environment.problem)
-    return _in_threads(machine, setting, replications, advance, threads or os.cpu_count() or 1)
+    return _in_threads(machine, setting, replications, advance, _workers(threads))
+
+
+def make_ready(algorithm: Any, setting: Setting, replications: range, *, threads: int | None = None) -> None:
+    """Compile what plays some replications of an algorithm on a processor, or find it on disk."""
+    if _in_kernel_text(algorithm, setting.environment):
+        _divided(algorithm.machine(setting.environment.problem), setting, replications, _workers(threads))
+
+
+def _workers(threads: int | None) -> int:
+    return threads or os.cpu_count() or 1
+
+
+def _divided(machine: Machine, setting: Setting, replications: range, workers: int) -> tuple[list[range], int]:
+    """Return which replications play together, and in how many lanes; compile what plays them, if need be."""
+    groups = _groups(replications, workers, most_at_once(machine))
+    lanes = lanes_for(len(groups[0]))
+    with explained(packs=lanes > 1):
+        Replications(machine, setting, groups[0], lanes=lanes).advance(1)
+    return groups, lanes
 
 
 def _in_python(
@@ -273,10 +292,7 @@ def _in_threads(
     machine: Machine, setting: Setting, replications: range, advance: Progress, workers: int
 ) -> tuple[list[Outcome], float]:
     """Play replications as machine code, some at once in every thread; the first failure stops them all."""
-    groups = _groups(replications, workers, most_at_once(machine))
-    lanes = lanes_for(len(groups[0]))
-    with explained(packs=lanes > 1):  # compiles in this thread, before the others start
-        Replications(machine, setting, groups[0], lanes=lanes).advance(1)
+    groups, lanes = _divided(machine, setting, replications, workers)  # compiles before other threads start
     stop = threading.Event()
 
     def play_some(indices: range) -> tuple[list[Outcome], float]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bothworlds.errors import StudyError
+from bothworlds.simulation.ahead import compiled_ahead
 from bothworlds.simulation.engine import Device, simulate
 from bothworlds.simulation.executors import Finished, run_on
 from bothworlds.simulation.folder import CELLS, finished_cell, write_study
@@ -104,6 +105,8 @@ def _all(
     """Run cells on the executor, if there is one and it can take them, and the others here."""
     away = [cell for cell in cells if executor is not None and not _is_replayed(cell)]
     turns = _in_turn([cell for cell in cells if cell not in away], folder, threads, watch, device)
+    if device == "cpu" and not away:
+        stack.enter_context(compiled_ahead(cells, threads))
     here = stack.enter_context(contextlib.closing(turns))
     if executor is None or not away:
         return here

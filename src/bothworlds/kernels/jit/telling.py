@@ -15,6 +15,7 @@ from bothworlds.kernels.jit.lean import entries_only
 
 PATIENCE = 1.0  # seconds
 _UNTOLD: ContextVar[bool] = ContextVar("untold", default=False)
+_NOTICE: ContextVar[Callable[[], None] | None] = ContextVar("notice", default=None)
 
 
 @contextlib.contextmanager
@@ -43,6 +44,16 @@ def told(what: str, *, after: float = PATIENCE) -> Iterator[None]:
         timer.cancel()
 
 
+@contextlib.contextmanager
+def noticed(notice: Callable[[], None]) -> Iterator[None]:
+    """Call a function whenever something begins to be compiled meanwhile."""
+    before = _NOTICE.set(notice)
+    try:
+        yield
+    finally:
+        _NOTICE.reset(before)
+
+
 def tell_of(dispatcher: Any) -> None:
     """Let numba's dispatcher say that it compiles; it asks its compiler only for what the disk cache does not have."""
     compiler, name = dispatcher._compiler, dispatcher.__name__
@@ -54,6 +65,9 @@ def _telling(compile_: Callable[..., Any], what: str) -> Callable[..., Any]:
 
     @functools.wraps(compile_)
     def telling(*arguments: Any) -> Any:
+        notice = _NOTICE.get()
+        if notice is not None:
+            notice()
         with told(what), entries_only():
             return compile_(*arguments)
 
