@@ -67,7 +67,7 @@ def test_the_second_process_begins_with_the_first_compilation_and_ends_with_the_
     (tmp_path / "two.toml").write_text(CONTENT)
     cells = list(Study.from_toml(tmp_path / "two.toml").cells())
     monkeypatch.setenv(ahead.SWITCH, "")
-    monkeypatch.setattr(ahead.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
     started: list[subprocess.Popen[bytes]] = []
     begun = ahead._begun
 
