@@ -6,18 +6,19 @@ Every worker is a process with one thread. Compilation is done before, and clust
 """
 
 import argparse
+import importlib
 import logging
 import os
 import statistics
 import tempfile
 import time
 from pathlib import Path
-
-from distributed import Client, LocalCluster
+from typing import Any
 
 import bothworlds as bw
 
 WORKERS = (1, 2)
+distributed: Any = importlib.import_module("distributed")
 
 
 def study(horizon: int) -> bw.Study:
@@ -40,10 +41,10 @@ def study(horizon: int) -> bw.Study:
 
 def seconds(workers: int, horizon: int) -> float:
     with (
-        LocalCluster(
+        distributed.LocalCluster(
             n_workers=workers, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL
         ) as cluster,
-        Client(cluster, set_as_default=False) as client,
+        distributed.Client(cluster, set_as_default=False) as client,
         tempfile.TemporaryDirectory() as folder,
     ):
         bw.run_study(study(100), Path(folder) / "first", executor=client.get_executor(), quiet=True)
