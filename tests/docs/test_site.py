@@ -174,7 +174,7 @@ class TestInABrowser:
         """Tables and formulas scroll within themselves; code breaks, only columns of output scroll."""
         script = """document.body.style.width = "390px";
         const wide = [...document.querySelectorAll(".md-content__inner > *")].filter(part =>
-          part.scrollWidth > part.clientWidth + 8 && getComputedStyle(part).overflowX === "visible");
+          part.scrollWidth > part.clientWidth && getComputedStyle(part).overflowX === "visible");
         const code = [...document.querySelectorAll("pre > code")].filter(part => !part.querySelector(".go") &&
           !part.closest(".language-text") && part.scrollWidth > part.clientWidth + 1);
         const names = some => some.map(part => part.textContent.slice(0, 60));

@@ -153,6 +153,13 @@ def test_from_a_data_frame() -> None:
     assert mapped.features[1].tolist() == [[2.0, 1.0], [2.0, 0.0]]
 
 
+def test_from_dictionaries_as_from_a_data_frame() -> None:
+    rows = [{"device": "mobile", "visits": 1}, {"visits": 2, "device": "desktop"}, {"device": "mobile", "visits": 1}]
+    problem = bw.Problem.from_sample(rows, arms=["red", "blue"], numeric=["visits"])
+    assert problem == bw.Problem.from_sample(pd.DataFrame(rows), arms=["red", "blue"], numeric=["visits"])
+    assert problem.context_index({"visits": 2, "device": "desktop"}) == 1
+
+
 def test_from_arrays_rows_values_and_weights() -> None:
     array = np.array([[0.0, 1.0], [2.0, 3.0], [0.0, 1.0]])
     by_array = bw.Problem.from_sample(array, arms=2)
@@ -170,6 +177,9 @@ def test_from_arrays_rows_values_and_weights() -> None:
     [
         ([], {}, "empty"),
         ([(1, 2), (1,)], {}, "different lengths"),
+        ([{"a": 1}, {"b": 1}], {}, "different columns"),
+        ([{"a": 1}, (1,)], {}, "different columns"),
+        ([(1,), {"a": 1}], {}, "different columns"),
         ([("a", None)], {}, "missing value"),
         ([1.0, float("nan")], {}, "missing value"),
         ([("a", pd.NA)], {}, "missing value"),

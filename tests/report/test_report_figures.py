@@ -17,11 +17,19 @@ from bothworlds.report import Look, Summary, page, summary_from, write_figures, 
 from bothworlds.report.data import curves_csv
 from bothworlds.report.figures import all_charts, linear_chart
 from bothworlds.report.look import check_labels
-from bothworlds.report.overlays import of_csv, read_overlays
+from bothworlds.report.overlays import for_regimes, of_csv, read_overlays
 from bothworlds.report.theorems import theorem_bounds
 from bothworlds.simulation.results import Results, load_results
 from report_pages import EVIL, Nesting, made_summary
 from report_pages import summary_from as ran
+
+FEW = {
+    "name": "few",
+    "horizon": 50,
+    "replications": 2,
+    "environments": {"calm": {"kind": "stochastic"}},
+    "algorithms": {"even": {"kind": "uniform"}, "same": {"kind": "uniform"}},
+}
 
 
 @pytest.fixture
@@ -115,18 +123,30 @@ def test_curves_from_elsewhere_are_laid_over(summary: Summary, tmp_path: Path) -
             of_csv(mine)
 
 
+def test_curves_for_a_regime_that_is_not_there_are_told_of(summary: Summary, tmp_path: Path) -> None:
+    mine = tmp_path / "mine.csv"
+    mine.write_text("regime,algorithm,t,regret\nstorm,mine,1,0.5\ncalm,mine,1,0.5\n", encoding="utf-8")
+    overlays = read_overlays([mine])
+    for drawn in (page, all_charts):
+        with pytest.raises(ValueError, match="curves for 'storm', but the regimes here are 'calm', 'hit'"):
+            drawn(summary, overlays=overlays)
+    kept, others = for_regimes(overlays, ["calm", "hit"])
+    assert (list(kept), others) == (["calm"], ["storm"])
+    folder = tmp_path / "results"
+    ran(FEW, folder)
+    said = CliRunner().invoke(main, ["report", str(folder), "--with", str(mine)])
+    assert said.exit_code == 0
+    assert "curves left out, for there is no such regime here: storm" in said.stderr
+    assert ">mine<" in (folder / "report.html").read_text(encoding="utf-8")
+    mine.write_text("regime,algorithm,t,regret\nstorm,mine,1,0.5\n", encoding="utf-8")
+    said = CliRunner().invoke(main, ["report", str(folder), "--with", str(mine)])
+    assert said.exit_code == 3
+    assert "curves for 'storm', but the regimes here are 'calm'" in said.stderr
+
+
 def test_the_command_line_says_how_figures_look(tmp_path: Path) -> None:
     folder = tmp_path / "results"
-    ran(
-        {
-            "name": "few",
-            "horizon": 50,
-            "replications": 2,
-            "environments": {"calm": {"kind": "stochastic"}},
-            "algorithms": {"even": {"kind": "uniform"}, "same": {"kind": "uniform"}},
-        },
-        folder,
-    )
+    ran(FEW, folder)
     base = ["report", str(folder), "--figures", str(tmp_path / "figures")]
     look = ["--width", "page", "--font-size", "8", "--grey", "--algorithms", "same", "--label", "same=mine"]
     done = CliRunner().invoke(main, [*base, *look])

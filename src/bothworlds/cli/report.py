@@ -10,7 +10,7 @@ from bothworlds.report.data import all_data
 from bothworlds.report.figures import Bounds, all_charts
 from bothworlds.report.files import write_figures
 from bothworlds.report.look import PLAIN, Look, check_labels
-from bothworlds.report.overlays import NO_OVERLAYS, Overlays, read_overlays
+from bothworlds.report.overlays import NO_OVERLAYS, Overlays, for_regimes, read_overlays
 from bothworlds.report.page import write_report
 from bothworlds.report.panels import Summary, summary_of
 from bothworlds.report.theorems import theorem_bounds
@@ -58,7 +58,7 @@ def report(
         raise click.UsageError("how figures look is said, but not where they go: add --figures FOLDER")
     with reading():
         summary = summary_of(read_folder(folder))
-        overlays = read_overlays(others)
+        overlays, nowhere = for_regimes(read_overlays(others), [panel.name for panel in summary.panels])
         chosen = _look(summary, overlays, **look)
     bounds = theorem_bounds(summary)
     with working():
@@ -67,6 +67,8 @@ def report(
         answer(all_data(summary, bounds))
     else:
         click.echo(page)
+    if nowhere:
+        talk(f"curves left out, for there is no such regime here: {', '.join(nowhere)}")
     if summary.missing:
         talk(f"{len(summary.missing)} cells are not finished and left out; bothworlds run {folder}/study.toml")
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bothworlds.kernels.arrays import Floats
+from bothworlds.problem.rows import has_names
 
 FeatureMap = Callable[[Any, str], Any]
 
@@ -21,7 +22,8 @@ class Support(NamedTuple):
 def support_of(sample: Any, weights: Any = None) -> Support:
     """Find the distinct rows of a sample and their frequencies.
 
-    ``sample`` is a pandas DataFrame, a sequence of rows, a two-dimensional array, or a sequence of single values.
+    ``sample`` is a pandas DataFrame, a sequence of rows (tuples, or dictionaries as `csv.DictReader` has them), a
+    two-dimensional array, or a sequence of single values.
     ``weights`` counts how often each row stands, one where it is None.
 
     >>> support = support_of([("young", 1), ("old", 0), ("young", 1), ("young", 0)])
@@ -57,11 +59,23 @@ def _rows_of(sample: Any) -> tuple[list[tuple[Any, ...]], tuple[str, ...] | None
     if hasattr(sample, "columns") and hasattr(sample, "itertuples"):  # a DataFrame, without importing pandas
         names = tuple(str(name) for name in sample.columns)
         sample = sample.itertuples(index=False, name=None)
+    else:
+        sample, names = _without_names(list(sample))
     rows = [_plain_row(row) for row in sample]
     width = len(rows[0]) if rows else 0
     if any(len(row) != width for row in rows):
         raise ValueError("the rows of the sample have different lengths")
     return rows, names
+
+
+def _without_names(sample: list[Any]) -> tuple[list[Any], tuple[str, ...] | None]:
+    """Return dictionaries as tuples, and their keys; other rows as they are."""
+    if not any(has_names(row) for row in sample):
+        return sample, None
+    if not all(has_names(row) for row in sample) or any(set(row.keys()) != set(sample[0].keys()) for row in sample):
+        raise ValueError("the rows of the sample have different columns")
+    keys = list(sample[0].keys())
+    return [tuple(row[key] for key in keys) for row in sample], tuple(str(key) for key in keys)
 
 
 def _plain_row(row: Any) -> tuple[Any, ...]:

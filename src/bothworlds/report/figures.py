@@ -9,7 +9,7 @@ import numpy as np
 from bothworlds.environments import Environment
 from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.report.chart import Chart, Line, Mark
-from bothworlds.report.overlays import NO_OVERLAYS, Curve, Overlays
+from bothworlds.report.overlays import NO_OVERLAYS, Curve, Overlays, check_regimes
 from bothworlds.report.palette import Style, bound_style, styles
 from bothworlds.report.panels import Entry, Panel, Summary
 from bothworlds.report.statistics import local_exponents
@@ -40,6 +40,7 @@ def regret_charts(summary: Summary, panel: Panel, bounds: Bounds, overlays: Over
 
 def overlay_places(summary: Summary, overlays: Overlays) -> dict[str, tuple[int, Style]]:
     """Return number and style of every curve from elsewhere by its label, the same in all regimes."""
+    check_regimes(overlays, [panel.name for panel in summary.panels])
     labels = list(dict.fromkeys(curve.label for curves in overlays.values() for curve in curves))
     mine = list(summary.study.algorithms.values())
     free = styles([*mine, *({"kind": f"overlay {label}"} for label in labels)])[len(mine) :]

@@ -43,6 +43,32 @@ def read_overlays(places: Iterable[str | Path]) -> Overlays:
     return dict(found)
 
 
+def for_regimes(overlays: Overlays, regimes: Iterable[str]) -> tuple[Overlays, list[str]]:
+    """Return the curves of some regimes, and for which others there were curves; refuse if there are only such.
+
+    >>> for_regimes({"calm": [], "storm": []}, ["calm", "hit"])
+    ({'calm': []}, ['storm'])
+    """
+    known = list(regimes)
+    kept = {regime: curves for regime, curves in overlays.items() if regime in known}
+    others = [regime for regime in overlays if regime not in known]
+    if others and not kept:
+        raise ValueError(_nowhere(others, known))
+    return kept, others
+
+
+def check_regimes(overlays: Overlays, regimes: Iterable[str]) -> None:
+    """Refuse curves for a regime that is not there: nobody would see them."""
+    _, others = for_regimes(overlays, known := list(regimes))
+    if others:
+        raise ValueError(_nowhere(others, known))
+
+
+def _nowhere(others: list[str], known: list[str]) -> str:
+    """Say for which regimes there are curves, and which there are."""
+    return f"curves for {', '.join(map(repr, others))}, but the regimes here are {', '.join(map(repr, known))}"
+
+
 def of_summary(summary: Summary, name: str) -> Overlays:
     """Return the curves of another study; labels say where they are from."""
     found = {}
