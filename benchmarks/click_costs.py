@@ -57,6 +57,20 @@ def points(losses: Any, eta: float) -> Any:
     return (scaled - y) ** -2.0
 
 
+def fading(theta: Any, made: Any, after: Any) -> tuple[float, float]:
+    """Return the weights with which Theta and the estimate of a round have become Theta after it.
+
+    An estimate fades from the next round on, or at once.
+    """
+    whole = theta + made
+    fade = float(theta @ (after - made) / (theta @ theta)) if theta.any() else 1.0
+    at_once = float(whole @ after / (whole @ whole)) if whole.any() else 1.0
+    for old, new in ((fade, 1.0), (at_once, at_once)):
+        if np.abs(old * theta + new * made - after).max() <= SAME * (1.0 + np.abs(after).max()):
+            return old, new
+    raise ValueError("the estimates of this tuning are not those this account knows how to follow")
+
+
 class Account:
     """A policy that keeps account of where its regret goes."""
 
@@ -92,11 +106,9 @@ class Account:
         direction = np.array(decision.direction)
         made = [m + direction * (loss - self.z[x, a] @ m) for m in (0.0 * theta, baseline, self.truth)]
         after = self.policy.state.theta
-        fade = float(theta @ (after - made[1]) / (theta @ theta)) if theta.any() else 1.0
-        none, own, exact = (fade * old + new for old, new in zip(self.sums[:3], made, strict=True))
-        if np.abs(own - after).max() > SAME * (1.0 + np.abs(after).max()):
-            raise ValueError("the estimates of this tuning are not those this account knows how to follow")
-        self.sums = Sums(none, after.copy(), exact, fade * self.sums.weight + 1.0)
+        fade, entry = fading(theta, made[1], after)
+        none, _, exact = (fade * old + entry * new for old, new in zip(self.sums[:3], made, strict=True))
+        self.sums = Sums(none, after.copy(), exact, fade * self.sums.weight + entry)
 
     def _split(self, pi: Any, q: Any, eta: float, baseline: Any) -> None:
         """Add the parts of a round's regret to the account."""
@@ -156,8 +168,9 @@ def main() -> None:
     parser.add_argument("--replications", type=int, default=4)
     parser.add_argument("--tunings", nargs="+", default=["paper", "certified", "matched", "adaptive"])
     parser.add_argument("--seed", type=int, default=0, help="of the world's rates")
+    parser.add_argument("--rarity", type=float, default=520.0)
     options = parser.parse_args()
-    world = en.clicks(seed=options.seed)
+    world = en.clicks(seed=options.seed, rarity=options.rarity)
     print(f"{world}, uniform play {en.possible_gain(world, horizon=options.horizon):.0f}")
     heads = ("tuning", "regret", *COLUMNS, "1/eta at T", "sum of gamma", "share, %")
     print("| " + " | ".join(heads) + " |\n" + "|---" * len(heads) + "|")

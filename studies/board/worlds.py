@@ -15,6 +15,7 @@ FAMILIES = {  # seeds are family + number
     "second held-out": 3_000,
     "third held-out": 4_000,
     "fourth held-out": 5_000,
+    "fifth held-out": 6_000,
 }
 LARGEST_MEAN = 0.9
 LEVEL = 0.4

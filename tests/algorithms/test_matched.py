@@ -23,6 +23,7 @@ class Plan:
         self.z, self.g, self.e = coordinates(policy), problem.probabilities, policy._machine.known.e
         self.q, self.m, self.beta = state.q.copy(), state.baseline.copy(), float(state.inverse_rate[0])
         self.gamma, self.paid = float(state.rates[1]), float(state.paid[0])
+        self.share = Matching.price * min(self.beta / policy._machine.options.covered, 1.0)
         weights = self.q**1.5
         self.centre = np.einsum("xa,xai->xi", weights, self.z) / weights.sum(axis=1)[:, None]
 
@@ -37,10 +38,8 @@ class Plan:
             costs, covered = [], True
             for row, features, centre in zip(self.q, self.z, self.centre, strict=True):
                 d = (features - centre) @ direction
-                calm = rho * np.abs(d * np.sqrt(row)).max() <= c * self.beta
-                covered = covered and calm
-                squares = rho**2 * (row**1.5 * d**2).sum() / ((1.0 - c) * self.beta)
-                costs.append(squares if calm else rho * lemmas.linear_cost(row, d))
+                covered = covered and rho * np.abs(d * np.sqrt(row)).max() <= c * self.beta
+                costs.append(lemmas.largest_cost(row, rho * d, beta=self.beta, c=c))
             total += 0.0 if covered else self.g[x] * pi[x, a] * float(self.g @ costs)
         return total
 
@@ -79,7 +78,7 @@ def test_beyond_many_plays_the_price_is_never_less(monkeypatch: pytest.MonkeyPat
 
 
 def test_the_rule_by_hand() -> None:
-    """beta grows to the root of (beta - beta_t) (beta/beta_t) h = gain z + price P, h of the next plan at beta_t."""
+    """beta grows to the root of (beta - beta_t) (beta/beta_t) h = what is due, h of the next plan at beta_t."""
     problem = random_problem(5, S=4, K=3, d=3)
     policy = PLAIN.start(problem, rng=3)
     z, g, H = coordinates(policy), problem.probabilities, 2.0 * (math.sqrt(3) - 1.0)
@@ -103,13 +102,31 @@ def test_the_rule_by_hand() -> None:
         covered = max(costs) < math.inf
         uncovered += not covered
         due = max(Matching.gain * (h / H) ** 2, Matching.least) * (g @ costs if covered else 0.0)
-        due += Matching.price * plan.paid
+        due += plan.share * plan.paid
         beta = after.inverse_rate[0]
         assert (beta - plan.beta) * (beta / plan.beta) * h == pytest.approx(due, rel=1e-6, abs=1e-9)
         assert (beta - plan.beta) * after.entropy[0] <= due * (1 + 1e-6) + 1e-9
         grown.append(beta / plan.beta)
     assert min(grown) >= 1.0
     assert 0 < uncovered < 100
+
+
+def test_prices_count_in_full_from_b_on() -> None:
+    """b is where the covering rate costs 1; below, the share is in proportion to beta, that of the next plan's rule."""
+    problem = random_problem(5, S=4, K=3, d=3)
+    covering = Covering.of(
+        n_arms=3,
+        dimension=problem.dimension,
+        rarity=problem.rarity,
+        coverage=PLAIN.design_for(problem).coverage,
+        c=Matching.c,
+    )
+    policy = PLAIN.start(problem, rng=3)
+    b = policy._machine.options.covered
+    assert 2.0 * covering.curved / b**2 == pytest.approx(1.0)
+    for beta, share in ((0.25 * b, 0.25), (b, 1.0), (3.0 * b, 1.0)):
+        policy.state.inverse_rate[0] = beta
+        assert Plan(policy).share == pytest.approx(share * Matching.price)
 
 
 def test_fading_is_a_smaller_weight_of_what_was_before() -> None:
@@ -149,7 +166,7 @@ def test_batches_are_one_step_and_pay_for_every_decision(rounds: int, loss: floa
     points = [bw.ftrl_point(row / plan.beta) for row in plan.z @ (after.theta + after.baseline)]
     h = float(plan.g @ lemmas.tsallis_entropy(np.array(points)))
     gain = max(Matching.gain * (h / (2.0 * (math.sqrt(3) - 1.0))) ** 2, Matching.least)
-    due = 10 * Matching.price * plan.paid + gain * (plan.g @ costs)
+    due = 10 * plan.share * plan.paid + gain * (plan.g @ costs)
     beta = after.inverse_rate[0]
     assert (beta - plan.beta) * (beta / plan.beta) * h == pytest.approx(due, rel=1e-6)
 
@@ -169,7 +186,7 @@ def test_late_answers_bring_the_prediction_of_their_moment() -> None:
     step = plan.z @ (policy.state.theta - theta - plan.m)
     costs = [lemmas.stability_cost(row, d, beta=plan.beta, c=Matching.c) for row, d in zip(plan.q, step, strict=True)]
     gain = max(Matching.gain * (h / (2.0 * (math.sqrt(3) - 1.0))) ** 2, Matching.least)
-    due = Matching.price * plan.paid + (gain * (plan.g @ costs) if max(costs) < math.inf else 0.0)
+    due = plan.share * plan.paid + (gain * (plan.g @ costs) if max(costs) < math.inf else 0.0)
     beta = policy.state.inverse_rate[0]
     assert (beta - plan.beta) * (beta / plan.beta) * h == pytest.approx(due, rel=1e-6)
 

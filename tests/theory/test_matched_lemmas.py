@@ -13,6 +13,7 @@ from bothworlds.theory import lemmas
 from bothworlds.theory.lemmas.matching import SHARE
 
 constants = st.floats(0.02, 0.49)
+larger_constants = st.floats(0.02, 0.98)
 seeds = st.integers(0, 10**6)
 
 
@@ -85,13 +86,16 @@ def test_the_centring_constant_is_attained(arms: int) -> None:
     assert lemmas.centring(arms) >= -found.fun * (1 - 1e-12)
 
 
-@given(seeds, st.integers(2, 12), constants)
-def test_calm_contexts_cost_less_than_their_range(seed: int, arms: int, c: float) -> None:
-    """So that the price of a play is at most rho times the mean range of d, covered or not."""
-    q, losses, beta = drawn(seed, arms, c * (1 - 1e-9))
-    squares = (q**1.5 * lemmas.centred(q, losses) ** 2).sum() / ((1.0 - c) * beta)
-    assert squares <= (losses.max() - losses.min()) * (1 + 1e-9)
-    assert lemmas.linear_cost(q, losses) <= (losses.max() - losses.min()) * (1 + 1e-9)
+@given(seeds, st.integers(2, 12), constants, st.floats(0.0, 3.0))
+def test_the_largest_cost_bounds_every_smaller_step(seed: int, arms: int, c: float, factor: float) -> None:
+    """Whatever the residual is, up to the largest; and it is at most the range of the losses."""
+    q, losses, beta = drawn(seed, arms, factor * c)
+    cost = lemmas.largest_cost(q, losses, beta=beta, c=c)
+    for share in (-1.0, -0.7, 0.3, 1.0):
+        assert lemmas.stability_value(q, share * losses, 1.0 / beta) <= cost * (1 + 1e-9) + 1e-9 * beta
+    assert cost <= (losses.max() - losses.min()) * (1 + 1e-9)
+    widest = np.abs(lemmas.centred(q, losses) * np.sqrt(q)).max()
+    assert cost >= c * beta * (1 - 1e-9) or widest <= 2.0 * c * beta * (1 + 1e-9)
 
 
 @given(seeds, st.integers(2, 12))
@@ -107,7 +111,7 @@ def test_the_others_attain_their_share_of_entropy() -> None:
 
 
 @settings(max_examples=300)
-@given(seeds, st.integers(2, 40), constants)
+@given(seeds, st.integers(2, 40), larger_constants)
 def test_entropy_cannot_jump(seed: int, arms: int, c: float) -> None:
     """After a covered step no root is more than 1/(1 - c) times, and entropy at most B(c) times, what it was."""
     q, losses, beta = drawn(seed, arms, c)

@@ -9,8 +9,8 @@ A covered play is paid for when it is made, by its own stability. One that is no
 expectation is paid in every round, like exploration. So the price of a rate is
 
     2 gamma + sum over plays that are not covered of g pi sum_x g(x) k(x),
-    k = rho^2 sum_a q^(3/2) d^2/((1 - c) beta)        in contexts where the bound holds,
-        rho max{mean d - min d, max d - mean d}       elsewhere, the mean being that of q
+    k = rho max{mean d - min d, max d - mean d}       the mean being that of q, or if it is less
+        rho^2 sum_a q^(3/2) d^2/(beta - rho m)        in contexts with rho m <= 2 c beta, m = max_a |d| sqrt q,
 
 and k bounds the stability of every residual up to rho (docs/theory.md). Leverages decide most plays: by Cauchy-Schwarz
 a play is covered if rho^2 lev max[q lev(psi)] <= (c beta)^2. Only the others are looked at one by one; where there are
@@ -145,8 +145,9 @@ def cost_of_play(known: Known, case: Case, direction: Floats, rho: Number) -> Nu
             least = smaller(least, d)
             step = larger(step, absolute(d) * r)
         worst = larger(worst, step)
-        calm = rho * rho * squares / ((1.0 - case.c) * case.beta)
-        k = where(rho * step <= limit, calm, rho * larger(mean - least, most - mean))
+        far, reach = rho * larger(mean - least, most - mean), rho * step
+        near = rho * rho * squares / larger(case.beta - reach, (1.0 - 2.0 * case.c) * case.beta)
+        k = where(reach <= 2.0 * limit, smaller(near, far), far)
         total = total + known.g[x] * k
     return where(rho * highest_of_contexts(worst) <= limit, 0.0, over_contexts(total))
 

@@ -85,10 +85,10 @@ SURE = 1e-13  # entropy below this is rounding, and counts as this
 class Matching:
     """The hyper-parameters of the matched tuning; any positive ones with c < 1/2 have the same orders."""
 
-    gain: float = 2.5
-    least: float = 0.5
-    price: float = 0.3
-    c: float = 0.4
+    gain: float = 4.5
+    least: float = 0.4
+    price: float = 0.7
+    c: float = 0.35
     recency: float = 0.2
 
 
@@ -102,6 +102,11 @@ class Covering:
     curved: float
     linear: float
     dearest: float
+
+    @property
+    def sure_from(self) -> float:
+        """Rate b = sqrt(2 u), u = curved: from beta = b on the price 2 u/beta^2 of the covering rate is at most 1."""
+        return math.sqrt(2.0 * self.curved)
 
     @classmethod
     def of(cls, *, n_arms: int, dimension: int, rarity: float, coverage: float, c: float) -> "Covering":

@@ -76,7 +76,7 @@ class LCTsallisINF(OnSamples):
     >>> decision = policy.act("0")
     >>> policy.update(decision, loss=0.5)
     >>> policy.updates, policy.algorithm.tuning
-    (1, Matched(gain=2.5, least=0.5, price=0.3, c=0.4, recency=0.2, forgetting=3.0))
+    (1, Matched(gain=4.5, least=0.4, price=0.7, c=0.35, recency=0.2, forgetting=3.0))
     """
 
     alpha: float = 0.5

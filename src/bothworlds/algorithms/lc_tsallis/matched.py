@@ -63,6 +63,7 @@ class Options(NamedTuple):
     curved: float  # gamma = curved/beta^2, or
     linear: float  # gamma = linear/beta
     dearest: float  # the price of gamma = 1/2 is never more
+    covered: float  # b: from beta = b on the covering rate costs 1 at most
 
 
 class State(NamedTuple):
@@ -169,10 +170,11 @@ def grow(options: Options, state: State, z: Number) -> None:
     """Let beta grow to the root of (beta - beta_t) (beta/beta_t) h = due, h the entropy of the next plan at beta_t.
 
     At beta that plan has at most beta/beta_t times the entropy, so that its penalty is at most what is due: shares of
-    the stability and of the price of the rounds before.
+    the stability and of the price of the rounds before, of the latter less as long as beta is small.
     """
     beta, h = state.inverse_rate[0], state.entropy[0]
-    due = (1.0 + state.kept[0]) * (gain_at(options, h) * z + options.price * state.paid[0] * state.fresh[0])
+    share = options.price * smaller(beta / options.covered, 1.0)
+    due = (1.0 + state.kept[0]) * (gain_at(options, h) * z + share * state.paid[0] * state.fresh[0])
     state.inverse_rate[0] = 0.5 * beta * (1.0 + root(1.0 + 4.0 * due / (h * beta)))
     state.fresh[0] = 0.0
     state.kept[0] = 0.0
@@ -296,10 +298,11 @@ class Matched:
     *Rates.* With beta_t = 1/eta_t, z_t the stability of the round, computed after it, and P_t the price of exploration,
     beta grows until the penalty of the next round is a share of what this one has cost,
 
-        (beta_{t+1} - beta_t) h(q_{t+1}) <= gain_t z_t + price P_t,      gain_t = max{gain (h/H)^2, least}
+        (beta_{t+1} - beta_t) h(q_{t+1}) <= gain_t z_t + price min{1, beta_t/b} P_t,  gain_t = max{gain (h/H)^2, least}
 
     h = -psi(q) in the mean over contexts, H that of uniform plans: while plans are undecided rates fall faster. An
-    adversary keeps them so, noise does not.
+    adversary keeps them so, noise does not. P_t is what the worst losses would cost; from beta = b on exploration can
+    do without it, and before, where it is largest and hardly ever comes true, it counts less.
 
     *Exploration.* Any gamma_t is safe as long as it is paid for: plays whose step would break the stability condition
     |step| sqrt q <= c beta, and may cost any amount, are charged with their expectation in every round. gamma_t is what
@@ -319,7 +322,7 @@ class Matched:
     gain, least
         Which share of its stability a round adds to the penalty, for undecided plans and at least.
     price
-        Which share of the price of exploration.
+        Which share of the price of exploration, from beta = b on.
     c
         The constant of the condition, below 1/2: larger explores less, and lets estimates jump further.
     recency
@@ -375,6 +378,7 @@ class Matched:
             curved=covering.curved,
             linear=covering.linear,
             dearest=covering.dearest,
+            covered=covering.sure_from,
         )
         begin = {"start": 1.0, "start_rate": 0.5, "inverse_rate": first, "ridge": np.eye(facts.dimension)}
         return Learner(TEXT, options, begin, BELIEFS)

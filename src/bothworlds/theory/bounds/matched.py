@@ -74,22 +74,29 @@ class MatchedRates:
     @property
     def covered_from(self) -> float:
         """b: from beta_t = b on the price is at most 2 u/beta_t^2, u = curved."""
-        return math.sqrt(2.0 * self.covering.curved)
+        return self.covering.sure_from
+
+    def growth(self, c: float) -> float:
+        """Return the most by which h' exceeds h_t after steps |y| <= c, prediction and floor of beta included."""
+        return (1.0 + self.matching.recency) * (1.0 + 2.0 / self.first) * entropy_growth(c)
 
     @property
-    def growth(self) -> float:
-        """The most by which the entropy h' exceeds h_t after a covered step, prediction, and floor of beta included."""
-        return (1.0 + self.matching.recency) * (1.0 + 2.0 / self.first) * entropy_growth(self.matching.c)
+    def _steepest(self) -> tuple[float, float]:
+        """Return the most by which a price multiplies a beta below b if h' = H, and P_t over the logarithm of that."""
+        scale = self.covered_from * self.most_entropy / self.matching.price
+        most = _factor(self.covering.dearest / scale)
+        return most, scale * (most * (most - 1.0) / math.log(most))
 
-    @property
-    def early_prices(self) -> float:
-        """Bound the weighted sum of P_t over rounds with beta_t < b: each raises beta."""
-        if self.most_entropy == 0.0:
-            return 0.0
-        jump = self.matching.price * self.covering.dearest / self.most_entropy
-        widest = 1.0 + math.sqrt(jump / self.first)
-        top = self.covered_from * (1.0 + math.sqrt(jump / self.covered_from))
-        return self.most_entropy / self.matching.price * (top + 2.0 * math.sqrt(widest * jump * top))
+    def early_prices(self, fades: Floats | float) -> Floats | float:
+        """Bound the sum of P_t over rounds that find beta below b: each raises its logarithm, which fades by a/t.
+
+        ``fades`` is what the logarithm loses in all: 1 in sums with weights, over W_T, if a > 0; F in those without.
+        """
+        if self.most_entropy == 0.0 or self.covered_from <= self.first:
+            return 0.0 * fades
+        most, scale = self._steepest
+        grown = math.log(most * self.covered_from / self.first)
+        return (1.0 + self.matching.recency) * scale * (grown + fades) + self.covering.dearest
 
     def prices(self, horizons: Floats) -> Floats:
         """Bound the weighted X = E sum P_t, over W_T, whatever the plans are."""
@@ -98,7 +105,8 @@ class MatchedRates:
             return np.zeros_like(horizons)
         late = ((1.0 + 3.0 * price / (H * self.covered_from)) * H / (3.0 * price)) ** (2.0 / 3.0)
         rounds = weighted_rounds(horizons, self.matching.recency, power=3.0)
-        return np.asarray(self.early_prices + 3.0 * late * np.cbrt(2.0 * self.covering.curved * rounds))
+        early = self.early_prices(1.0 if self.matching.recency > 0.0 else 0.0)
+        return np.asarray(early + 3.0 * late * np.cbrt(2.0 * self.covering.curved * rounds))
 
     @property
     def undecided_scale(self) -> float:
@@ -127,7 +135,7 @@ class MatchedRates:
 
     def _stability_of(self, horizons: Floats, seen: Floats, depth: float) -> Floats:
         """Bound E sum (1 + gain_t) z_t without weights, for a given E sum_t sum_x g (1 - max q_t) (1 + P_t)."""
-        m, share, growth = self.matching, stability_share(self.matching.c), self.growth
+        m, share, growth = self.matching, stability_share(self.matching.c), self.growth(self.matching.c)
         slope = 2.0 * _factor(m.least * share / growth) * growth / m.least + share
         levels, lowest = self.classes(horizons, depth)
         half = self.variance * stability_factor(SMALL_STEPS) * math.sqrt(self.rarity) * 2.0 * math.sqrt(self.n_arms - 1)
@@ -139,7 +147,7 @@ class MatchedRates:
     def _weights(self, classes: Floats) -> Floats:
         """Return the most that 1 + gain_t can be after a covered step in rounds with h_t <= H 2^-j."""
         m = self.matching
-        return 1.0 + np.maximum(m.gain * np.minimum(1.0, self.growth * 2.0**-classes) ** 2, m.least)
+        return 1.0 + np.maximum(m.gain * np.minimum(1.0, self.growth(m.c) * 2.0**-classes) ** 2, m.least)
 
     def classes(self, horizons: Floats, depth: float) -> tuple[Floats, Floats]:
         """Return J, and the entropy below which all rounds are one class: H T^-depth, but not what is rounding."""
@@ -155,10 +163,11 @@ class MatchedRates:
         H, u, price, F = self.most_entropy, self.covering.curved, self.matching.price, self.fades(horizons)
         found = faded(self.prices, horizons, self.matching.recency)
         scale = IN_CLASS * np.cbrt((1.0 + F / math.sqrt(3.0)) ** 2 * 2.0 * u / price**2)
-        fixed = (1.0 + F) * self.early_prices + (1.0 + 2.0 * F) * DOUBLING
+        fixed = self.early_prices(F) + (1.0 + 2.0 * F) * DOUBLING
+        calm = 2.0 * self.matching.c
         for _ in range(INNER):
-            after = 8.0 * self.growth**2 * (self.n_arms - 1.0) * misses
-            after = after + 4.0 * H * H / (self.matching.c * self.covered_from) * found
+            after = 8.0 * self.growth(calm) ** 2 * (self.n_arms - 1.0) * misses
+            after = after + 4.0 * H * H / (calm * self.covered_from) * found
             for levels, lowest in (self.classes(horizons, depth) for depth in DEPTHS):
                 late = np.cbrt(lowest**2 * horizons) + np.cbrt(4.0 * levels**2 * after)
                 found = np.minimum(found, fixed + scale * late)

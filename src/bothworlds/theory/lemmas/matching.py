@@ -56,6 +56,20 @@ def linear_cost(q: Floats, losses: Floats) -> float:
     return max(mean - float(offered.min()), float(offered.max()) - mean)
 
 
+def largest_cost(q: Floats, losses: Floats, *, beta: float, c: float) -> float:
+    """Return what bounds stability for all multiples of the losses up to 1: k of the price, for a residual of 1.
+
+    The linear cost, or sum_a q^(3/2) (l - s)^2/(beta - m) where it is less and m = max |l - s| sqrt q <= 2 c beta.
+
+    >>> round(largest_cost(np.array([0.5, 0.5]), np.array([1.0, -1.0]), beta=4.0, c=0.25), 6)
+    0.214737
+    """
+    step = centred(q, losses)
+    reach = float(np.abs(step * np.sqrt(q)).max())
+    far = linear_cost(q, losses)
+    return min(far, float((q**1.5 * step**2).sum()) / (beta - reach)) if reach <= 2.0 * c * beta else far
+
+
 def stability_share(c: float) -> float:
     """Return M = c^2/(k (1 - c)): a covered step costs at most M beta h.
 
