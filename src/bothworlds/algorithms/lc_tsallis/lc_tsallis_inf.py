@@ -59,7 +59,7 @@ class LCTsallisINF(OnSamples):
     alpha
         Tsallis index in (0, 1).
     tuning
-        "matched", near the best in all regimes of docs/scoreboard.md but rare clicks; "certified", with the paper's
+        "matched", with a theorem and the lowest score in docs/scoreboard.md; "certified", with the paper's
         guarantee; "paper", its constants to the letter; "adaptive", a heuristic; or an object `Matched`, `Certified`,
         `Paper`, `Adaptive` with its options.
     covariance

@@ -290,7 +290,7 @@ BELIEFS = Beliefs(total="theta", gram="ridge", moment="response", paced=paced, k
 class Matched:
     """Learning rates matched to what they cost, exploration by what it is worth. Not the paper's; alpha = 1/2.
 
-    The default: it has a theorem of our own, and is near the best in all regimes of docs/scoreboard.md but rare clicks.
+    The default: it has a theorem of our own, and the lowest score in docs/scoreboard.md, rare clicks included.
 
     *Predictions.* A ridge regression m_t foresees the losses, q_t is the FTRL point of Theta + m_t, and the estimate is
     m_t + Sigma_t^-1 phi (loss - <phi, m_t>): exactly unbiased, and stability is paid for the residual alone.
