@@ -5,7 +5,7 @@ import numpy as np
 from bothworlds.kernels.arrays import Floats
 from bothworlds.policy.books import Books
 from bothworlds.policy.decision import Decision
-from bothworlds.policy.feeding import Columns, columns_of
+from bothworlds.policy.feeding import Columns, check_columns, columns_of
 from bothworlds.policy.mind import Mind
 from bothworlds.problem.feedback import FEW
 
@@ -41,6 +41,7 @@ def answer_all(mind: Mind, books: Books, batch: list[Decision] | Columns, losses
 
 def _answer_columns(mind: Mind, books: Books, columns: Columns, losses: Floats) -> int:
     """Learn from decisions of plans as columns, all of the present problem and none held out; return how many."""
+    check_columns(columns, len(losses), books.problem.available.shape, mind.footing.carried)
     fed = mind.feed_columns(losses, columns)
     if fed < len(losses):
         raise ValueError(

@@ -55,6 +55,16 @@ def columns_of(
     )
 
 
+def check_columns(columns: Columns, n: int, listed: tuple[int, int], carried: tuple[int, int]) -> None:
+    """Refuse columns that are not of n decisions, or not of this many contexts, arms and numbers carried."""
+    shapes = [part.shape for part in columns]
+    if shapes != [(n,), (n,), (n,), (n, carried[0]), (n, carried[1])]:
+        raise ValueError(f"columns of {n} decisions, one for each value, have other shapes; got {shapes}")
+    for indices, count in zip(columns[:2], listed, strict=True):
+        if indices.min() < 0 or indices.max() >= count:
+            raise ValueError(f"columns name a context or an arm that is none: {indices.min()} to {indices.max()}")
+
+
 def one_of(loss: Any, reward: Any) -> tuple[Any, bool]:
     """Return what was given, and whether it is a reward."""
     if (loss is None) == (reward is None):
