@@ -17,7 +17,6 @@ from bothworlds.service.messages import Arm, Change, Decide, Refusal, Reward, Ro
 from bothworlds.service.records import Kind
 from bothworlds.service.service import Service
 from bothworlds.service.sqlite import SQLiteStore
-from bothworlds.service.store import StoreError
 from bothworlds.service.verifying import verify
 from services import learnt, settings, until
 
@@ -102,42 +101,6 @@ def test_a_disk_that_fills_while_it_learns_loses_no_reward(tmp_path: Path) -> No
     assert service.plan(None).version == len(ids), "each was learnt once"
     service.close()
     verified(tmp_path)
-
-
-@pytest.mark.parametrize("safe", [None, "blue"])
-def test_a_service_that_has_ended_says_so(tmp_path: Path, safe: str | None) -> None:
-    service = Service(settings(tmp_path, told={"safe_arm": safe}))
-    service.close()
-    status, answer = service.ask(Decide("mobile", "late"))
-    assert (status, getattr(answer, "stored", None)) == ((503, None) if safe is None else (200, False))
-    status, said = service.ask(Reward("late", 1.0))
-    assert (status, said) == (503, Refusal("nothing was stored, try again: the service has ended"))
-    for asked in (Change(add=[Arm("violet")]), Rollback(version=0)):
-        with pytest.raises(StoreError, match="the service has ended"):
-            service.change(asked)
-
-
-def test_nobody_waits_for_ever_while_a_service_ends(tmp_path: Path) -> None:
-    service = Service(settings(tmp_path))
-    statuses: list[int] = []
-
-    def ask(visitor: int) -> None:
-        for number in range(10_000):
-            statuses.append(service.ask(Decide("mobile", f"{visitor} {number}"))[0])
-            if statuses[-1] == 503:
-                return
-
-    visitors = [threading.Thread(target=ask, args=(visitor,)) for visitor in range(8)]
-    for visitor in visitors:
-        visitor.start()
-    until(lambda: len(statuses) > 50)
-    service.close()
-    for visitor in visitors:
-        visitor.join(timeout=20)
-    assert not any(visitor.is_alive() for visitor in visitors)
-    store = SQLiteStore(tmp_path / "bothworlds.sqlite", writes=False)
-    assert len(list(store.read())) == statuses.count(200)
-    store.close()
 
 
 def test_windows_are_closed_from_where_they_were_before_a_restart(
@@ -329,33 +292,6 @@ def test_an_answer_that_cannot_be_given_stops_nobody(tmp_path: Path) -> None:
     until(lambda: not service.failures)
     assert service.ask(Decide("mobile", "gone"))[0] == 200
     service.close()
-
-
-def test_a_service_that_is_closed_answers_what_waits(tmp_path: Path) -> None:
-    service = Service(settings(tmp_path))
-    answers: list[Any] = []
-    asking = [
-        threading.Thread(target=lambda place=place: answers.append(service.ask(Decide("mobile", f"{place}"))))
-        for place in range(8)
-    ]
-    append, slow = service.store.append, threading.Event()
-
-    def waits(*records: Any, **more: Any) -> int:
-        slow.wait(5)
-        return append(*records, **more)
-
-    service.store.append = waits  # type: ignore[method-assign]
-    for thread in asking:
-        thread.start()
-    until(lambda: service.clerk.waiting >= 1 or len(answers) == 8)
-    closing = threading.Thread(target=service.close)
-    closing.start()
-    slow.set()
-    closing.join(20)
-    assert not closing.is_alive()
-    for thread in asking:
-        thread.join(5)
-    assert [status for status, _ in answers] == [200] * 8
 
 
 def test_a_change_that_arithmetic_refuses_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
