@@ -11,6 +11,7 @@ that commits a row: what HTTP and the disk cost without a decision.
 import argparse
 import gc
 import http.client
+import itertools
 import json
 import os
 import socket
@@ -38,7 +39,6 @@ problem = "ads.npz"
 algorithm = "{tuning}"
 """
 SIZES = (100, 20, 20)
-PATIENCE = 2.0  # seconds
 
 
 def free_port() -> int:
@@ -104,35 +104,31 @@ def got(port: int, path: str) -> Any:
         return json.loads(answer.read())
 
 
-def until_visible(port: int, times: int, run: str, *, loaded: bool = False) -> Load:
+def until_visible(port: int, run: str, *, seconds: float) -> Load:
     """Measure from a reward that is sent to a plan that has learnt it, on one connection that is kept.
 
-    Under load versions come without us: the second new one has learnt ours, for a version has all rewards that were
-    stored before it was begun.
+    The service says which version has learnt a reward, so that it does not matter how many come in between.
     """
-    load, line = Load(1.0), http.client.HTTPConnection("127.0.0.1", port)
+    load, line = Load(seconds), http.client.HTTPConnection("127.0.0.1", port)
 
     def asked(method: str, path: str, body: Any = None) -> Any:
         line.request(method, path, None if body is None else json.dumps(body))
         return json.loads(line.getresponse().read())
 
-    def version() -> int:
-        return int(asked("GET", "/v1/health")["versions"]["ads"])
+    def is_visible(name: str) -> bool:
+        version = asked("GET", f"/v1/decisions/{name}").get("learned_in")
+        return version is not None and version <= asked("GET", "/v1/health")["versions"]["ads"]
 
-    for i in range(times):
-        asked("POST", "/v1/decide", {"id": f"{run}-{i}", "context": "c0"})
-        seen, began = {version()}, time.perf_counter()
-        asked("POST", "/v1/reward", {"id": f"{run}-{i}", "reward": 1})
-        if loaded:
-            seen = {version()}
-        while len(seen) < 2 + loaded:
-            if loaded and time.perf_counter() - began > PATIENCE:  # the load is over, and no version comes but ours
-                line.close()
-                return load
-            seen.add(version())
+    end, names = time.perf_counter() + seconds, (f"{run}-{i}" for i in itertools.count())
+    while time.perf_counter() < end:
+        name = next(names)
+        asked("POST", "/v1/decide", {"id": name, "context": "c0"})
+        began = time.perf_counter()
+        asked("POST", "/v1/reward", {"id": name, "reward": 1})
+        while not is_visible(name):
             time.sleep(0.001)
         load.latencies.append(time.perf_counter() - began)
-        time.sleep(0.05)
+        time.sleep(0.02)
     line.close()
     return load
 
@@ -182,13 +178,12 @@ def rates(contexts: int, *, seconds: float, runs: int, loop: float) -> None:
                 print(f"       service, closed loop: {most}; {most.rate / 2:,.0f} pairs/s, {shares[-1]:.0%} of it")
                 steady = opened(port, rate=loop, **options, run="c")
                 print(f"       open loop, {loop:,.0f} decisions/s and as many rewards: {steady}")
-                with subprocess.Popen(
-                    [sys.executable, __file__, "--visit", str(port)], stdout=subprocess.PIPE
-                ) as visitor:
+                visit = [sys.executable, __file__, "--visit", str(port), "--seconds", str(seconds - 3.0)]
+                with subprocess.Popen(visit, stdout=subprocess.PIPE) as visitor:  # which is there after a second
                     opened(port, rate=loop, **options, run="e")
                     under = visitor.communicate()[0].decode().strip()
                 print(f"       reward to visible plan under that load, a generator more on the same cores: {under}")
-                print(f"       reward to visible plan, idle: {until_visible(port, 200, 'd').spread}")
+                print(f"       reward to visible plan, idle: {until_visible(port, 'd', seconds=8.0).spread}")
                 print(f"       a page to the disk alone: {disk(folder, 200).spread}; page /: {page(port, 20).spread}")
                 print(f"       memory {before:.0f} MB at first, {memory(process):.0f} MB after", flush=True)
     print(f"S = {contexts}: {statistics.median(shares):.0%} of the smallest handler's rate, median of {runs}")
@@ -234,9 +229,10 @@ def main() -> None:
     parser.add_argument("--whole", action="store_true", help="five runs of a minute each")
     parser.add_argument("--log", type=int, nargs="?", const=1_000_000, help="a log of so many decisions")
     parser.add_argument("--visit", type=int, metavar="PORT", help="only time rewards at a service under load")
+    parser.add_argument("--seconds", type=float, default=5.0, help="for so long")
     chosen = parser.parse_args()
     if chosen.visit:
-        print(until_visible(chosen.visit, 60, f"v{os.getpid()}", loaded=True).spread)
+        print(until_visible(chosen.visit, f"v{os.getpid()}", seconds=chosen.seconds).spread)
         return
     if chosen.log:
         long_log(chosen.log)

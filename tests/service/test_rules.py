@@ -236,6 +236,8 @@ def test_windows_close_by_themselves_with_a_row_of_their_own(tmp_path: Path) -> 
     learnt(service)
     version = service.plan(None).version
     assert version == 3, "the late reward is not learnt"
+    told = [service.known(name, None) for name in ("paid", "open", "hidden")]
+    assert [one and one.learned_in for one in told] == [1, 2, 3]
     service.close()
 
 

@@ -23,6 +23,7 @@ DRAWN = {
     "digest",
     "time",
     "reward_time",
+    "learned_in",
     "probabilities",
     "holdout",
     "confirmed",

@@ -276,6 +276,7 @@ class Machine(RuleBasedStateMachine):
             assert told is not None
             assert (told.reward, told.by_default, told.late_reward) == (known.reward, known.by_default, known.late)
             assert told.active == known.active
+            assert told.learned_in is None or (known.reward is not None and not known.holdout)
         assert not self.service.failures
 
     def teardown(self) -> None:

@@ -67,7 +67,7 @@ class Planned:
 
 @dataclass(frozen=True, kw_only=True)
 class Known:
-    """All that is known of a decision."""
+    """All that is known of a decision; ``learned_in`` is the first version that had heard its reward."""
 
     id: str
     experiment: str
@@ -82,6 +82,7 @@ class Known:
     reward: float | None = None
     reward_time: float | None = None
     by_default: bool = False
+    learned_in: int | None = None
     late_reward: float | None = None
     confirmed: bool | None = None
 

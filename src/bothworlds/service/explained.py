@@ -74,8 +74,9 @@ def _reward(known: Known) -> str:
     when = "" if known.reward_time is None else f", {known.reward_time - known.time:,.1f} s later"
     by = " by default, as none came within the window" if known.by_default else ""
     late = "" if known.late_reward is None else f"; then came {known.late_reward:g}, kept for evaluation and not learnt"
-    learnt = "" if not known.holdout else "; counted, and not learnt"
-    return f"<b>{known.reward:g}</b>{by}{when}{late}{learnt}"
+    learnt = "; counted, and not learnt" if known.holdout else ""
+    learnt = learnt if known.learned_in is None else f"; learnt in version {known.learned_in:,}"
+    return f"<b>{known.reward:g}</b>{by}{when}{learnt}{late}"
 
 
 def _bar(names: list[str], chances: Floats, arm: int, lot: float | None) -> str:

@@ -119,7 +119,7 @@ class Activated(Struct, frozen=True):
 
 
 class Known(Struct, frozen=True, omit_defaults=True):
-    """All that is known of a decision."""
+    """All that is known of a decision; ``learned_in`` is the first version that had heard its reward."""
 
     id: str
     experiment: str
@@ -134,6 +134,7 @@ class Known(Struct, frozen=True, omit_defaults=True):
     reward: float | None = None
     reward_time: float | None = None
     by_default: bool = False
+    learned_in: int | None = None
     late_reward: float | None = None
     confirmed: bool | None = None
 

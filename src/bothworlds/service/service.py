@@ -13,7 +13,7 @@ from bothworlds.service.clerk import Clerk, Job, Request
 from bothworlds.service.experiment import Experiment, begun, decision_in
 from bothworlds.service.learner import Learner
 from bothworlds.service.messages import Answer, Known, Planned, Refusal
-from bothworlds.service.records import Drawn, Kind, Record, numbers, unpacked
+from bothworlds.service.records import Drawn, Kind, Record, Versioned, numbers, unpacked
 from bothworlds.service.settings import Settings
 from bothworlds.service.sqlite import SQLiteStore
 from bothworlds.service.store import Store
@@ -141,9 +141,17 @@ class Service:
             reward=state.reward,
             reward_time=None if rewarded is None else rewarded.time,
             by_default=state.reward is not None and not state.given,
+            learned_in=None if rewarded is None or drawn.holdout else self._learnt_in(experiment, rewarded),
             late_reward=state.late,
             confirmed=confirmed,
         )
+
+    def _learnt_in(self, experiment: Experiment, rewarded: Record) -> int | None:
+        """Return the first version that had heard a reward, None as long as there is none."""
+        for mark in self.store.marks(experiment.number, after=rewarded.seq):
+            if mark.kind == Kind.VERSION and (body := unpacked(Versioned, mark.body)).through >= rewarded.seq:
+                return body.version
+        return None
 
     @property
     def failures(self) -> list[str]:
