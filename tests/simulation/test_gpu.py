@@ -50,7 +50,7 @@ for number, (label, algorithm) in enumerate([*algorithms.items()] + [*algorithms
         options = dict(horizon=11, replications=3, rng=5, delay=1, batch=2, checkpoints=4)
         one = bw.simulate(world, {label: algorithm}, **options, device="gpu")[label]
         two = bw.simulate(world, {label: algorithm}, **options)[label]
-        for name in ("expected", "realised", "own_best", "corruption", "policy"):
+        for name in ("expected", "realised", "own_best", "corruption", "policy", "learning_rate", "exploration_rate"):
             np.testing.assert_array_equal(getattr(one, name), getattr(two, name), err_msg=f"{label} {name}")
         for name in two.final:
             np.testing.assert_array_equal(one.final[name], two.final[name], err_msg=f"{label} {name}")
@@ -105,7 +105,7 @@ except ValueError as error:
 seen = []
 rest = bw.simulate(world, bw.LCTsallisINF(tuning="certified"), **options, progress=seen.append, unfinished=file)
 [one], [two] = whole.runs.values(), rest.runs.values()
-for name in ("expected", "realised", "own_best", "corruption", "policy"):
+for name in ("expected", "realised", "own_best", "corruption", "policy", "exploration_rate"):
     np.testing.assert_array_equal(getattr(one, name), getattr(two, name), err_msg=name)
 print(seen[0], sum(seen), list(file.parent.iterdir()))
 """

@@ -34,7 +34,7 @@ def test_many_at_once_are_the_same_as_one_by_one(algorithm: Any, count: int) -> 
         alone = Replications(machine, setting, [number], trace=True)
         alone.advance(300)
         [one] = alone.outcomes()
-        for name in ("expected", "realised", "own_best", "sums", "policy", "trace"):
+        for name in ("expected", "realised", "own_best", "sums", "rates", "policy", "trace"):
             np.testing.assert_array_equal(getattr(together, name), getattr(one, name))
         assert together.spent == one.spent
         for name, values in one.final.items():

@@ -16,11 +16,13 @@ def armwise_machine(
     frame: Mapping[str, Floats],
     options: Any,
     begin: Mapping[str, Any] | None = None,
+    *,
+    rates: str = "",
 ) -> Machine:
     """Return the machine for a frame of `theory.armwise`: the vector of a context stands for each of its arms."""
     z = np.repeat(frame["contexts"][:, None, :], problem.n_arms, axis=1)
     known = known_of(problem, frame["exploration"], z)
-    return Machine(text=text, known=known, options=options, begin=begin or {}, frame=frame)
+    return Machine(text=text, known=known, options=options, begin=begin or {}, frame=frame, rates=rates)
 
 
 def per_arm(matrices: Floats, n_arms: int, otherwise: Floats) -> Floats:

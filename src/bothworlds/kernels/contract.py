@@ -18,7 +18,7 @@ import numpy as np
 from bothworlds.kernels.arithmetic import WIDTH, Number, Place
 from bothworlds.kernels.arrays import Bools, Floats, aligned
 from bothworlds.kernels.jit.compile import kernel
-from bothworlds.kernels.layout import NOTHING, Layout, Nothing, Sizes, fixed, flat
+from bothworlds.kernels.layout import NOTHING, Layout, Nothing, Sizes, fixed, flat, leaves_of
 from bothworlds.kernels.random import Two
 
 
@@ -203,7 +203,8 @@ class Machine:
     at one. ``seeded(key)`` has what depends on the stream of random numbers, for an algorithm whose plans are drawn;
     the key is that of the policy or of the replication, or an array of them, one for each lane. ``frame`` has the
     arrays from which the same machine can be built again. ``policies`` is how many are listed, where there is an entry
-    for each. ``beliefs`` says what of the state a prior can fill, None that there is no such thing.
+    for each. ``beliefs`` says what of the state a prior can fill, None that there is no such thing. ``rates`` names the
+    field of the state with eta_t and gamma_t, where pi_t = (1 - gamma_t) q_t + gamma_t e: a simulation records them.
     """
 
     text: KernelText
@@ -214,6 +215,14 @@ class Machine:
     frame: Mapping[str, Floats] = field(default_factory=dict)
     policies: int = 0
     beliefs: Beliefs | None = None
+    rates: str = ""
+
+    def __post_init__(self) -> None:
+        leaf = self.text.memory.leaves.get(self.rates)
+        if self.rates and (leaf is None or leaf.part.shape != (2,)):
+            raise ValueError(
+                f"rates must name a field of the state with two numbers, eta and gamma; got {self.rates!r}"
+            )
 
     @property
     def sizes(self) -> Sizes:
@@ -258,3 +267,9 @@ class Machine:
 def all_parts(record: Any) -> list[Any]:
     """Return the fields at the ends of a record, in order."""
     return [end for part in record for end in (all_parts(part) if hasattr(part, "_fields") else [part])]
+
+
+def field_of(record: Any, name: str) -> Any:
+    """Return the field of a name at the ends of a record."""
+    names = [leaf for leaf, _ in leaves_of(type(record))]
+    return all_parts(record)[names.index(name)]

@@ -220,6 +220,12 @@ class Layout:
         text = f"def read({', '.join(arrays)}, sizes):\n    S, K, d, P = sizes\n    return {body}"
         return _written(text, names, record)
 
+    def pair(self, name: str) -> Callable[..., Any]:
+        """Write the function of core, rows and the sizes, as kernel text, that reads a field of two numbers."""
+        names: dict[str, Any] = {view.__name__: view for view in VIEWS.values()}
+        lines = "S, K, d, P = sizes", f"found = {_view(self.leaves[name])}", "return found[0], found[1]"
+        return _written("\n    ".join(["def read(core, rows, sizes):", *lines]), names, Layout)
+
     def _construction(self, record: type, records: dict[str, type]) -> str:
         """Return the text that makes a record."""
         own = f"record_{len(records)}"

@@ -16,7 +16,7 @@ WORDS = {
     "bothworlds-policy-1": "a policy: read it with bothworlds.load",
     "bothworlds-sampled-policy-1": "a policy on a SampledProblem: read it with bothworlds.load(path, problem=...)",
     "bothworlds-plan-1": "a plan: read it with bothworlds.load_plan",
-    "bothworlds-results-2": "results: read them with bothworlds.load_results",
+    "bothworlds-results-3": "results: read them with bothworlds.load_results",
     "bothworlds-unfinished-1": "an unfinished run: the command that began it goes on with it",
 }
 
@@ -106,11 +106,14 @@ def migration(found: object, expected: str) -> str:
     return ": it was written by an older bothworlds; the changelog says which one reads it and how to bring it over"
 
 
-def checked_format(header: dict[str, Any], expected: str, path: str | Path) -> dict[str, Any]:
-    """Return the header without its format mark; refuse another kind of file."""
+def checked_format(
+    header: dict[str, Any], expected: str, path: str | Path, *, older: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """Return the header without its format mark; refuse another kind of file, and versions that are not read."""
     found = header.get("format")
-    if found != expected and found in WORDS:
+    known = found == expected or found in older
+    if not known and found in WORDS:
         raise ValueError(f"{path} holds {WORDS[found]}")
-    if found != expected:
+    if not known:
         raise ValueError(f"{path} has format {found!r}; expected {expected!r}{migration(found, expected)}")
     return {key: value for key, value in header.items() if key != "format"}

@@ -30,8 +30,8 @@ class Queue(NamedTuple):
 class Record(NamedTuple):
     """What is written at the checkpoints: cumulative expected, realised and best loss, and sums of coefficients.
 
-    ``totals`` (3,) runs along: expected, realised, and the rounding of the first; ``trace`` (T, 2) takes contexts and
-    arms if it is not empty.
+    ``rates`` takes eta_t and gamma_t of the learner, if it has such. ``totals`` (3,) runs along: expected, realised,
+    and the rounding of the first; ``trace`` (T, 2) takes contexts and arms if it is not empty.
     """
 
     checkpoints: Ints
@@ -39,6 +39,7 @@ class Record(NamedTuple):
     realised: Floats
     own_best: Floats
     sums: Floats
+    rates: Floats
     totals: Floats
     trace: Ints
 
@@ -121,6 +122,23 @@ def write_checkpoint(record: Record, position: int, tables: Floats, sums: Floats
     record.own_best[position] = best_loss(tables, g, blocked, sums)
     for j in range(sums.shape[0]):
         record.sums[position, j] = sums[j]
+
+
+@kernel
+def note_nothing(core: Floats, rows: Floats, sizes: Any, record: Record, position: int) -> None:
+    """Note no rates, for there are none."""
+
+
+def noting(text: KernelText, rates: str) -> Callable[..., None]:
+    """Build the function that notes the rates of a plan from the learner's memory, as kernel text."""
+    if not rates:
+        return note_nothing
+    rates_of = text.memory.pair(rates)
+
+    def note(core: Floats, rows: Floats, sizes: Any, record: Record, position: int) -> None:
+        record.rates[position, 0], record.rates[position, 1] = rates_of(core, rows, sizes)
+
+    return kernel(note)
 
 
 @kernel
@@ -227,14 +245,14 @@ def round_of(steps: Steps) -> Callable[..., int]:
     return kernel(play)
 
 
-def interpreted_driver(text: KernelText, nature_text: NatureText) -> Callable[..., int]:
-    """Build the driver of one replication as plain Python.
+def interpreted_driver(text: KernelText, nature_text: NatureText, rates: str) -> Callable[..., int]:
+    """Build the driver of one replication as plain Python; ``rates`` as in `Machine`.
 
     It plays a slice of rounds and returns 0, or the round in which arithmetic failed. The scratch space is the memory
     itself, or one of its own: on a GPU what is indexed by constants alone is kept in registers.
     """
     known_of, options_of, state_of, work_of = text.known_of, text.options_of, text.state_of, text.work_of
-    refresh, play = text.refresh, round_of(steps_of(text, nature_text))
+    refresh, play, note = text.refresh, round_of(steps_of(text, nature_text)), noting(text, rates)
 
     def run(arrays: Learner, sizes: Any, nature: Any, queue: Queue, record: Record, key: int, part: Slice) -> int:
         known, options = known_of(arrays.known, sizes), options_of(arrays.options, sizes)
@@ -245,12 +263,15 @@ def interpreted_driver(text: KernelText, nature_text: NatureText) -> Callable[..
         if part.fresh and refresh(known, options, state, work) != OK:
             return part.first
         for t in range(part.first, part.last + 1):
+            marked = t == record.checkpoints[position]
+            if marked:
+                note(arrays.core, arrays.rows, sizes, record, position)
             expected_losses(nature.tables, known.g, state.pi, nature.hurt)
             (u, v), (w, z) = two_uniforms(key, t, CONTEXT, 0), two_uniforms(key, t, ARM, 0)
             learnt = play(learner, stage, known.g, (key, (u, v, w, z)), t, feedback)
             if learnt > 0 and refresh(known, options, state, work) != OK:
                 return t
-            if t == record.checkpoints[position]:
+            if marked:
                 write_checkpoint(record, position, nature.tables, nature.sums, known.g, known.blocked)
                 position += 1
         return 0
@@ -259,6 +280,6 @@ def interpreted_driver(text: KernelText, nature_text: NatureText) -> Callable[..
 
 
 @lru_cache(maxsize=64)
-def compiled_driver(text: KernelText, nature_text: NatureText) -> Callable[..., int]:
+def compiled_driver(text: KernelText, nature_text: NatureText, rates: str) -> Callable[..., int]:
     """Build the driver of one replication as machine code; once per process and algorithm."""
-    return compiled(interpreted_driver(text, nature_text))
+    return compiled(interpreted_driver(text, nature_text, rates))

@@ -21,8 +21,16 @@ from bothworlds.kernels.jit.compile import explained
 from bothworlds.kernels.random import Seed, key_from
 from bothworlds.plain import to_plain
 from bothworlds.problem.checks import whole
-from bothworlds.simulation.replication import Outcome, Replications, Setting, lanes_for, most_at_once, play_in_python
-from bothworlds.simulation.results import Results, Run
+from bothworlds.simulation.replication import (
+    Outcome,
+    Replications,
+    Setting,
+    lanes_for,
+    most_at_once,
+    play_in_python,
+    rates_of,
+)
+from bothworlds.simulation.results import Results, stacked
 
 FIRST_SLICE = 100  # rounds; slices double until they last for a tenth of a second
 SLICE_SECONDS = 0.1
@@ -128,7 +136,7 @@ def collect(
     seconds: float,
 ) -> Results:
     """Make results of the replications, in their order, of every algorithm; ``processor`` is the time each took."""
-    runs = {label: _stacked(setting.environment, several) for label, several in outcomes.items()}
+    runs = {label: stacked(setting.environment, several) for label, several in outcomes.items()}
     count = len(next(iter(outcomes.values())))
     manifest = _manifest(labelled, setting, count, seconds)
     rounds = setting.horizon * count
@@ -158,7 +166,7 @@ def replay(
     setting = make_setting(environment, horizon, rng, 200, delay, batch)
     number = whole(replication, 0, "replication")
     if not _in_kernel_text(algorithm, environment):
-        return play_in_python(algorithm.start, setting, number, trace=True)
+        return play_in_python(algorithm.start, setting, number, rates=rates_of(algorithm, setting), trace=True)
     machine = algorithm.machine(environment.problem)
     one = Replications(machine, setting, [number], interpreted=interpreted, trace=True)
     one.advance(setting.horizon)
@@ -281,9 +289,9 @@ def _in_python(
     algorithm: Any, setting: Setting, replications: range, advance: Progress
 ) -> tuple[list[Outcome], float]:  # fmt: skip
     """Play replications one after the other in plain Python, for what is not kernel text."""
-    outcomes, started = [], time.thread_time()
+    outcomes, started, rates = [], time.thread_time(), rates_of(algorithm, setting)
     for number in replications:
-        outcomes.append(play_in_python(algorithm.start, setting, number))
+        outcomes.append(play_in_python(algorithm.start, setting, number, rates=rates))
         advance(setting.horizon)
     return outcomes, time.thread_time() - started
 
@@ -347,22 +355,6 @@ def _groups(replications: range, workers: int, most: int) -> list[range]:
     if size < FEW:
         size = 1
     return [replications[first : first + size] for first in range(0, len(replications), size)]
-
-
-def _stacked(environment: Environment, outcomes: list[Outcome]) -> Run:
-    """Stack replications; the comparator is the best policy for the mean of what nature chose."""
-    sums = np.stack([outcome.sums for outcome in outcomes])
-    names = outcomes[0].final
-    return Run(
-        expected=np.stack([outcome.expected for outcome in outcomes]),
-        realised=np.stack([outcome.realised for outcome in outcomes]),
-        own_best=np.stack([outcome.own_best for outcome in outcomes]),
-        best=environment.losses_of_best(sums),
-        corruption=np.array([outcome.spent for outcome in outcomes]),
-        spent=environment.spending(sums).mean(axis=0),
-        policy=np.mean([outcome.policy for outcome in outcomes], axis=0),
-        final={name: np.stack([outcome.final[name] for outcome in outcomes]) for name in names},
-    )
 
 
 def _manifest(labelled: dict[str, Any], setting: Setting, replications: int, seconds: float) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from bothworlds.simulation.driver import (
     Stage,
     Steps,
     expected_losses,
+    noting,
     round_of,
     steps_of,
     write_checkpoint,
@@ -49,6 +50,7 @@ def lane_of_record(record: Record, lane: int) -> Record:
         record.realised[lane],
         record.own_best[lane],
         record.sums[lane],
+        record.rates[lane],
         lane_of(record.totals, lane),
         record.trace[lane],
     )
@@ -117,14 +119,14 @@ class Draws(NamedTuple):
     pairs: Floats
 
 
-def lanes_driver(text: KernelText, nature_text: NatureText, width: int) -> Callable[..., int]:
+def lanes_driver(text: KernelText, nature_text: NatureText, width: int, rates: str) -> Callable[..., int]:
     """Build the driver of 8 or 16 replications; natures, whose text is not written for packs, play lane by lane.
 
     Memories, queues, and nature's c, sums, hurt and state, have a last axis of that length; the record has a first one,
     but for its totals.
     """
     known_of, options_of, state_of, work_of = text.known_of, text.options_of, text.state_of, text.work_of
-    refresh, view = text.refresh, lanes if width == WIDTH else more_lanes
+    refresh, view, note = text.refresh, lanes if width == WIDTH else more_lanes, noting(text, rates)
     steps = steps_of(text, nature_text)
     turns = in_turn(steps, text, nature_text, width)
     if text.together:
@@ -151,13 +153,18 @@ def lanes_driver(text: KernelText, nature_text: NatureText, width: int) -> Calla
         if part.fresh and refresh(known, options, state, work) != OK:
             return part.first
         for t in range(part.first, part.last + 1):
+            marked = t == record.checkpoints[position]
+            if marked:
+                for k in range(width):
+                    memory = lane_of(arrays.core, k), lane_of(arrays.rows, k)
+                    note(memory[0], memory[1], sizes, lane_of_record(record, k), position)
             expected_losses(nature.tables, known.g, state.pi, view(nature.hurt))
             draw_pairs(draws.keys, t, CONTEXT, draws.pairs[:2])
             draw_pairs(draws.keys, t, ARM, draws.pairs[2:])
             learnt = play(learner, stage, known.g, (draws.keys, view(draws.pairs)), t, feedback)
             if learnt > 0 and refresh(known, options, state, work) != OK:
                 return t
-            if t == record.checkpoints[position]:
+            if marked:
                 for k in range(width):
                     sums, noted = lane_of(nature.sums, k), lane_of_record(record, k)
                     write_checkpoint(noted, position, nature.tables, sums, known.g, known.blocked)
@@ -168,6 +175,6 @@ def lanes_driver(text: KernelText, nature_text: NatureText, width: int) -> Calla
 
 
 @lru_cache(maxsize=64)
-def compiled_lanes_driver(text: KernelText, nature_text: NatureText, width: int) -> Callable[..., int]:
+def compiled_lanes_driver(text: KernelText, nature_text: NatureText, width: int, rates: str) -> Callable[..., int]:
     """Build the driver of 8 or 16 replications as machine code; once per process and algorithm."""
-    return compiled(lanes_driver(text, nature_text, width))
+    return compiled(lanes_driver(text, nature_text, width, rates))

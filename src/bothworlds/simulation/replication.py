@@ -11,7 +11,7 @@ from bothworlds.environments.nature import Nature
 from bothworlds.errors import NumericalError
 from bothworlds.kernels.arithmetic import MORE, WIDTH
 from bothworlds.kernels.arrays import Floats, Ints, aligned
-from bothworlds.kernels.contract import Machine, flat_known
+from bothworlds.kernels.contract import Machine, field_of, flat_known
 from bothworlds.kernels.random import CONTEXT, draw, stream_key, two_uniforms
 from bothworlds.simulation.driver import (
     Learner,
@@ -43,12 +43,16 @@ class Setting:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What a replication leaves: cumulative losses at the checkpoints, sums of coefficients, final policy and state."""
+    """What a replication leaves: cumulative losses at the checkpoints, sums of coefficients, final policy and state.
+
+    ``rates`` has eta_t and gamma_t at the checkpoints (n, 2), of learners that have such.
+    """
 
     expected: Floats
     realised: Floats
     own_best: Floats
     sums: Floats
+    rates: Floats | None
     spent: float
     policy: Floats
     final: dict[str, Floats]
@@ -76,11 +80,11 @@ class Replications:
         lanes, text = lanes or lanes_for(len(indices)), setting.environment.text
         self._alone = alone = lanes == 1
         if interpreted:
-            self._drive: Callable[..., int] = interpreted_driver(machine.text, text)
+            self._drive: Callable[..., int] = interpreted_driver(machine.text, text, machine.rates)
         elif alone:
-            self._drive = compiled_driver(machine.text, text)
+            self._drive = compiled_driver(machine.text, text, machine.rates)
         else:
-            self._drive = compiled_lanes_driver(machine.text, text, lanes)
+            self._drive = compiled_lanes_driver(machine.text, text, lanes, machine.rates)
         axis = () if alone else (lanes,)
         keys = [stream_key(setting.seed, index) for index in indices]
         # Lanes without a replication of their own play along and are not looked at.
@@ -132,7 +136,8 @@ class Replications:
         machine = self._machine
         names = ("pi", *machine.text.memory.learnt)
         pi, *learnt = (machine.part(name, *memory, machine.sizes).copy() for name in names)
-        return _outcome(self._setting, nature, record, pi, dict(zip(names[1:], learnt, strict=True)))
+        found = dict(zip(names[1:], learnt, strict=True))
+        return _outcome(self._setting, nature, record, pi, found, rates=bool(machine.rates))
 
 
 def lanes_for(count: int) -> int:
@@ -148,13 +153,16 @@ def most_at_once(machine: Machine) -> int:
     return MORE if MORE * count <= FAST_MEMORY else WIDTH
 
 
-def _outcome(setting: Setting, nature: Any, record: Record, policy: Floats, final: dict[str, Floats]) -> Outcome:
+def _outcome(
+    setting: Setting, nature: Any, record: Record, policy: Floats, final: dict[str, Floats], *, rates: bool
+) -> Outcome:
     """Return what a replication leaves."""
     return Outcome(
         expected=record.expected,
         realised=record.realised,
         own_best=record.own_best,
         sums=record.sums,
+        rates=record.rates if rates else None,
         spent=float(nature.state[0]) if setting.environment.budget > 0.0 else 0.0,
         policy=policy,
         final=final,
@@ -182,16 +190,24 @@ def _empty_record(setting: Setting, J: int, lanes: tuple[int, ...] = (), *, trac
         realised=np.zeros((*lanes, n)),
         own_best=np.zeros((*lanes, n)),
         sums=np.zeros((*lanes, n, J)),
+        rates=np.zeros((*lanes, n, 2)),
         totals=aligned(3, *lanes),
         trace=np.zeros((*lanes, rows, 2), dtype=np.int64),
     )
 
 
-def play_in_python(start: Callable[..., Any], setting: Setting, number: int, *, trace: bool = False) -> Outcome:
+def rates_of(algorithm: Any, setting: Setting) -> str:
+    """Return the name of a policy's rates, as in `Machine`; nothing for what is not kernel text."""
+    return str(algorithm.machine(setting.environment.problem).rates) if hasattr(algorithm, "machine") else ""
+
+
+def play_in_python(
+    start: Callable[..., Any], setting: Setting, number: int, *, rates: str = "", trace: bool = False
+) -> Outcome:
     """Play a learner written in plain Python: anything with act, update and probabilities.
 
     The same contexts, parameters and noise as in the compiled driver, one round at a time. A learner with a method
-    ``learnt()``, as a `Policy` has, leaves the arrays it returns.
+    ``learnt()``, as a `Policy` has, leaves the arrays it returns; a policy also leaves its ``rates`` (as in `Machine`).
     """
     environment = setting.environment
     problem = environment.problem
@@ -206,6 +222,9 @@ def play_in_python(start: Callable[..., Any], setting: Setting, number: int, *, 
         pi = np.asarray(learner.probabilities(), dtype=np.float64)
         if pi.shape != problem.available.shape or not np.abs(pi.sum(axis=1) - 1.0).max() <= 1e-6 or (pi < 0.0).any():
             raise ValueError(f"round {t}: probabilities() must be a table {problem.available.shape} of distributions")
+        marked = t == setting.checkpoints[position]
+        if marked and rates:
+            record.rates[position] = field_of(learner.state, rates)
         loss, decision = _one_round(environment, nature, record, pi, learner, key, t)
         waiting.append((decision, loss))
         due = len(waiting) - setting.delay
@@ -215,12 +234,13 @@ def play_in_python(start: Callable[..., Any], setting: Setting, number: int, *, 
                 learner.update(ready[0][0], loss=ready[0][1])
             else:
                 learner.update([made for made, _ in ready], loss=[value for _, value in ready])
-        if t == setting.checkpoints[position]:
+        if marked:
             write_checkpoint(record, position, nature.tables, nature.sums, problem.probabilities, blocked)
             position += 1
     learnt = learner.learnt() if callable(getattr(learner, "learnt", None)) else {}
     final = {name: np.array(values) for name, values in learnt.items()}
-    return _outcome(setting, nature, record, np.asarray(learner.probabilities(), dtype=np.float64), final)
+    policy = np.asarray(learner.probabilities(), dtype=np.float64)
+    return _outcome(setting, nature, record, policy, final, rates=bool(rates))
 
 
 def _one_round(

@@ -10,8 +10,10 @@ import numpy as np
 from bothworlds.environments import Environment
 from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.problem.storage import checked_format, read_arrays, read_json, write_arrays, write_bytes
+from bothworlds.simulation.replication import Outcome
 
-FORMAT = "bothworlds-results-2"
+FORMAT, OLDER = "bothworlds-results-3", ("bothworlds-results-2",)
+RATES = ("learning_rate", "exploration_rate")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -32,6 +34,9 @@ class Run:
         pi at the end, averaged over replications (contexts, arms).
     final
         What was learnt at the end, by name.
+    learning_rate, exploration_rate
+        eta_t and gamma_t of the plan of round t at the checkpoints (R, n); None where an algorithm has no such rates,
+        or the file is older than they are.
     """
 
     expected: Floats
@@ -42,6 +47,8 @@ class Run:
     spent: Floats
     policy: Floats
     final: dict[str, Floats]
+    learning_rate: Floats | None = None
+    exploration_rate: Floats | None = None
 
     @property
     def paths(self) -> Floats:
@@ -74,6 +81,25 @@ class Run:
         """Quantiles over replications of the regret, or of that against each one's own best, shape (levels, n)."""
         paths = self.paths_against_own_best if own_best else self.paths
         return np.asarray(np.quantile(paths, levels, axis=0))
+
+
+def stacked(environment: Environment, outcomes: list[Outcome]) -> Run:
+    """Stack replications; the comparator is the best policy for the mean of what nature chose."""
+    sums = np.stack([outcome.sums for outcome in outcomes])
+    names = outcomes[0].final
+    rates = [outcome.rates for outcome in outcomes if outcome.rates is not None]
+    return Run(
+        expected=np.stack([outcome.expected for outcome in outcomes]),
+        realised=np.stack([outcome.realised for outcome in outcomes]),
+        own_best=np.stack([outcome.own_best for outcome in outcomes]),
+        best=environment.losses_of_best(sums),
+        corruption=np.array([outcome.spent for outcome in outcomes]),
+        spent=environment.spending(sums).mean(axis=0),
+        policy=np.mean([outcome.policy for outcome in outcomes], axis=0),
+        final={name: np.stack([outcome.final[name] for outcome in outcomes]) for name in names},
+        learning_rate=np.stack(rates)[:, :, 0] if rates else None,
+        exploration_rate=np.stack(rates)[:, :, 1] if rates else None,
+    )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -130,7 +156,7 @@ class Results:
         return html_of(self)
 
     def to_pandas(self) -> Any:
-        """Return a long table: algorithm, t, regret, standard error, quantiles (needs pandas)."""
+        """Return a long table: algorithm, t, regret, standard error, quantiles, losses, rates (needs pandas)."""
         import pandas as pd
 
         parts = []
@@ -146,6 +172,7 @@ class Results:
                 "q90": high,
                 "regret_against_own_best": run.regret_against_own_best,
                 "realised_loss": run.realised.mean(axis=0),
+                **{name: _mean(getattr(run, name)) for name in RATES},
             }
             parts.append(pd.DataFrame(columns))
         return pd.concat(parts, ignore_index=True)
@@ -160,16 +187,22 @@ class Results:
             for name in ("expected", "realised", "own_best", "best", "corruption", "spent", "policy"):
                 arrays[f"{number}.{name}"] = getattr(run, name)
             arrays |= {f"{number}.final.{name}": values for name, values in run.final.items()}
+            arrays |= {f"{number}.{name}": found for name in RATES if (found := getattr(run, name)) is not None}
         header = {"format": FORMAT, "environment": self.environment, "labels": list(self.runs)}
         manifest = json.dumps(self.manifest, indent=1).encode()
         write_bytes(target.with_suffix(".json"), manifest)
         write_arrays(target, header, arrays)
 
 
+def _mean(rates: Floats | None) -> Any:
+    """Return the mean over replications, or NaN where nothing was recorded."""
+    return np.nan if rates is None else rates.mean(axis=0)
+
+
 def load_results(path: str | Path) -> Results:
     """Read results written by `Results.save`."""
     header, arrays = read_arrays(path)
-    header = checked_format(header, FORMAT, path)
+    header = checked_format(header, FORMAT, path, older=OLDER)
     runs = {}
     try:
         for number, label in enumerate(header["labels"]):

@@ -159,7 +159,7 @@ class LinearEXP4(Algorithm):
             warn_of(rates, rates_of)
         options = Options(rates.eta, rates.gamma, arms, policy_points(z, problem.probabilities, arms))
         known = known_of(problem, kept_frame["exploration"], z)
-        return Machine(text=TEXT, known=known, options=options, frame=kept_frame, policies=len(arms))
+        return Machine(text=TEXT, known=known, options=options, frame=kept_frame, policies=len(arms), rates="rates")
 
     def _seen_machine(self, problem: Problem, frame: Mapping[str, Floats]) -> Machine:
         """Return the machine of the version that counts contexts."""

@@ -145,7 +145,7 @@ class LogdetFTRL(Algorithm):
         options = Options(pace, math.sqrt(1.0 / (8.0 * weight)), weight, frame["ranks"], frame["psi"])
         known = known_of(problem, frame["exploration"], frame["coordinates"])
         begin = {"q": even_play(problem.available)}
-        return Machine(text=TEXT, known=known, options=options, begin=begin, frame=frame)
+        return Machine(text=TEXT, known=known, options=options, begin=begin, frame=frame, rates="rates")
 
     def _seen_machine(self, problem: Problem, frame: Mapping[str, Floats]) -> Machine:
         """Return the machine of the version that counts contexts."""

@@ -168,7 +168,7 @@ class FTRLLC(Algorithm):
             resampling=Resampling(beta, float(samples), 0.0),
             complements=complements_of(kept, problem.n_arms),
         )
-        return armwise_machine(RESAMPLING if beta > 0.0 else TEXT, problem, kept, options)
+        return armwise_machine(RESAMPLING if beta > 0.0 else TEXT, problem, kept, options, rates="rates")
 
     def __repr__(self) -> str:
         return description(self, covariance="exact")

@@ -182,7 +182,7 @@ class RealFTRL(OnSamples):
         known = known_of(problem, frame["exploration"], frame["coordinates"])
         _, K, d = known.z.shape
         options = self._options(K, d, float(frame["coverage"][0]))
-        return Machine(text=TEXT, known=known, options=options, frame=frame, beliefs=BELIEFS)
+        return Machine(text=TEXT, known=known, options=options, frame=frame, beliefs=BELIEFS, rates="rates")
 
     def __repr__(self) -> str:
         parts = [f"horizon={self.horizon}"] if self.horizon is not None else []

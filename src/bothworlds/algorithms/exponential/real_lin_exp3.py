@@ -182,10 +182,11 @@ class RealLinExp3(OnSamples):
         if armwise:
             text = ARMWISE_RESAMPLING if beta > 0.0 else ARMWISE
             complements = complements_of(kept, problem.n_arms)
-            return armwise_machine(text, problem, kept, ArmwiseOptions(options, complements))
+            return armwise_machine(text, problem, kept, ArmwiseOptions(options, complements), rates="rates")
         text = RESAMPLING if beta > 0.0 else TEXT
         known = known_of(problem, kept["exploration"], kept["coordinates"])
-        return Machine(text=text, known=known, options=options, frame=kept, beliefs=Beliefs(total="theta"))
+        beliefs = Beliefs(total="theta")
+        return Machine(text=text, known=known, options=options, frame=kept, beliefs=beliefs, rates="rates")
 
     def _rates(self, problem: Problem | SampledProblem, scales: Scales, *, warn: bool) -> Rates:
         """Return eta, gamma and the number of draws; say where they prove nothing."""

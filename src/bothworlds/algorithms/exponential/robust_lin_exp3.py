@@ -98,7 +98,7 @@ class RobustLinExp3(Algorithm):
         if frame is None:
             warn_of(rates, rates_of)
         inverses = per_arm(kept["inverses"], problem.n_arms, np.eye(kept["contexts"].shape[1]))
-        return armwise_machine(TEXT, problem, kept, Options(rates.eta, rates.gamma, inverses))
+        return armwise_machine(TEXT, problem, kept, Options(rates.eta, rates.gamma, inverses), rates="rates")
 
     def __repr__(self) -> str:
         return description(self)

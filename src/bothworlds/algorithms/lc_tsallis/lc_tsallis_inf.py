@@ -186,7 +186,7 @@ class LCTsallisINF(OnSamples):
             explore = Design("saved", frame["exploration"], coverage, limit)
         known = known_of(problem, frame["exploration"], frame["coordinates"])
         learner = self._tuning.learner(self.facts_of(problem, explore), self._resampling(known))
-        return Machine(**learner._asdict(), known=known, frame=frame)
+        return Machine(**learner._asdict(), known=known, frame=frame, rates="rates")
 
     def _resampling(self, known: Known) -> Resampling:
         """Return the options of Matrix Geometric Resampling; zeros for the exact inverse."""

@@ -38,7 +38,8 @@ class Extents(NamedTuple):
     """Constants of a kernel: the sizes of the problem, of the queue and of all parts, and nature's rule.
 
     No part is empty: the compiler knows no arrays of length zero. ``kept`` has how many numbers of core and rows a
-    slice needs of the one before; ``planned`` how many of the rows a slice leaves, with the plan.
+    slice needs of the one before; ``planned`` how many of the rows a slice leaves, with the plan. ``rates`` as in
+    `Machine`.
     """
 
     sizes: Sizes
@@ -50,6 +51,7 @@ class Extents(NamedTuple):
     counts: Parts
     kept: tuple[int, int]
     planned: int
+    rates: str
 
     @property
     def starts(self) -> Parts:
@@ -98,4 +100,5 @@ def extents_of(machine: Machine, setting: Setting) -> Extents:
         counts=Parts(*(max(1, count) for count in needed)),
         kept=(memory.count("core", sizes, "learnt", "recalled"), memory.count("rows", sizes, "learnt", "recalled")),
         planned=memory.count("rows", sizes, "learnt", "recalled", "planned"),
+        rates=machine.rates,
     )

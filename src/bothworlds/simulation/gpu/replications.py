@@ -96,11 +96,13 @@ def memory_in(columns: Floats, extents: Extents) -> tuple[Floats, Floats]:
     return columns[core : core + n_core], columns[rows : rows + n_rows]
 
 
-def nothing_noted(checkpoints: int, J: int, replications: int) -> Noted:
+def nothing_noted(checkpoints: int, extents: Extents, replications: int) -> Noted:
     """Make room on the GPU for what replications leave."""
     totals = [np.zeros((checkpoints, replications)) for _ in range(3)]
-    sums, failed = np.zeros((checkpoints, J, replications)), np.zeros(replications, dtype=np.int64)
-    return Noted(*map(cuda.to_device, (*totals, sums, failed)))
+    sums = np.zeros((checkpoints, extents.counts.c, replications))
+    rates = np.zeros((checkpoints if extents.rates else 1, 2, replications))
+    failed = np.zeros(replications, dtype=np.int64)
+    return Noted(*map(cuda.to_device, (*totals, sums, rates, failed)))
 
 
 class GpuReplications:
@@ -114,7 +116,7 @@ class GpuReplications:
         self._play = compiled_kernel(machine.text, setting.environment.text, extents, static)
         self._given = given_to(machine, setting)
         self._columns: Any = first_columns(machine, extents, keys_of(setting.seed, indices))
-        self._noted: Any = nothing_noted(len(setting.checkpoints), extents.counts.c, len(indices))
+        self._noted: Any = nothing_noted(len(setting.checkpoints), extents, len(indices))
         self.played = 0
 
     def advance(self, rounds: int) -> int:
@@ -154,17 +156,18 @@ class GpuReplications:
     def outcomes(self) -> list[Outcome]:
         """Return what the replications leave."""
         machine, extents = self._machine, self._extents
-        saved, noted = self._columns.reals.copy_to_host(), [part.copy_to_host() for part in self._noted]
+        saved, noted = self._columns.reals.copy_to_host(), Noted(*(part.copy_to_host() for part in self._noted))
         names = ("pi", *machine.text.memory.learnt)
         learnt = {name: machine.part(name, *memory_in(saved, extents), extents.sizes) for name in names}
         has_budget = self._setting.environment.budget > 0.0
         spent = saved[extents.starts.state] if has_budget else np.zeros(len(self.indices))
         return [
             Outcome(
-                expected=noted[0][:, r],
-                realised=noted[1][:, r],
-                own_best=noted[2][:, r],
-                sums=noted[3][:, :, r],
+                expected=noted.expected[:, r],
+                realised=noted.realised[:, r],
+                own_best=noted.own_best[:, r],
+                sums=noted.sums[:, :, r],
+                rates=noted.rates[:, :, r] if machine.rates else None,
                 spent=float(spent[r]),
                 policy=learnt["pi"][..., r],
                 final={name: learnt[name][..., r] for name in names[1:]},
@@ -242,7 +245,8 @@ def fitting(machine: Machine, setting: Setting, replications: range) -> list[ran
     """Split replications so that each part fits into the free memory of the GPU."""
     extents = extents_of(machine, setting)
     S, K, d, _ = extents.sizes
-    each = 8 * (extents.saved + extents.places + len(setting.checkpoints) * (3 + extents.counts.c) + 1)
+    noted = 3 + extents.counts.c + (2 if extents.rates else 0)
+    each = 8 * (extents.saved + extents.places + len(setting.checkpoints) * noted + 3)
     most = int(SHARE * free_memory() / each)
     if most < 1:
         raise ValueError(

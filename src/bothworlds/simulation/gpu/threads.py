@@ -43,12 +43,16 @@ class Columns(NamedTuple):
 
 
 class Noted(NamedTuple):
-    """What the replications leave at the checkpoints, in the last axis; ``failed`` has the rounds of failures, or 0."""
+    """What the replications leave at the checkpoints, in the last axis; ``failed`` has the rounds of failures, or 0.
+
+    There is one row of ``rates`` for learners that have none.
+    """
 
     expected: Floats
     realised: Floats
     own_best: Floats
     sums: Floats
+    rates: Floats
     failed: Ints
 
 
@@ -137,12 +141,13 @@ def with_constants(text: KernelText, static: tuple[float, ...], count: int) -> C
 def record_of(given: Given, columns: Columns, noted: Noted, r: int, totals: Floats) -> Record:
     """Return the record of one replication; a GPU keeps no trace."""
     kept = noted.expected[:, r], noted.realised[:, r], noted.own_best[:, r]
-    return Record(given.checkpoints, kept[0], kept[1], kept[2], noted.sums[:, :, r], totals, columns.places[0:0, 0:2])
+    more = noted.sums[:, :, r], noted.rates[:, :, r]
+    return Record(given.checkpoints, kept[0], kept[1], kept[2], more[0], more[1], totals, columns.places[0:0, 0:2])
 
 
 def playing(text: KernelText, nature_text: NatureText, extents: Extents) -> Callable[..., int]:
     """Build the function that plays a slice of one replication, wherever its parts lie; as kernel text."""
-    run = kernel(interpreted_driver(text, nature_text))
+    run = kernel(interpreted_driver(text, nature_text, extents.rates))
     SIZES, CAPACITY, KIND, NOISE = tuple(extents.sizes), extents.capacity, extents.kind, extents.noise
     DIRECTION, BASELINE = extents.carried
 

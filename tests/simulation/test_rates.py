@@ -1,0 +1,150 @@
+"""eta_t and gamma_t at the checkpoints: those of a policy that plays the same rounds, in whatever way they are played."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bothworlds as bw
+from bothworlds import environments as en
+from bothworlds.algorithms.fixed import TEXT
+from bothworlds.kernels.contract import Machine, even_play, known_of
+from bothworlds.kernels.random import stream_key
+from bothworlds.simulation.engine import make_setting, simulate
+from bothworlds.simulation.replication import Replications
+from bothworlds.simulation.results import load_results
+
+INSTANCE = en.random_instance(contexts=4, arms=3, dimension=3, gap=0.2, seed=2)
+STILL = en.stochastic(INSTANCE, noise="none")
+WORLD = en.stochastic(INSTANCE)
+MARKS = [1, 2, 3, 7, 20, 21, 60]
+
+
+def rates_of_a_policy(algorithm: Any, *, seed: int, number: int, horizon: int) -> np.ndarray:
+    """Play the rounds of a replication with a policy, round by round, and read its rates before every decision."""
+    path = bw.replay(STILL, algorithm, horizon=horizon, replication=number, rng=seed)
+    losses = INSTANCE.problem.features @ INSTANCE.theta
+    policy = algorithm.start(INSTANCE.problem, rng=stream_key(seed, number), interpreted=True)
+    found = []
+    for x, a in path.trace:
+        found.append(policy.state.rates.copy())
+        decision = policy.act(int(x))
+        assert decision.arm == a
+        policy.update(decision, loss=float(losses[x, a]))
+    return np.array(found)
+
+
+@pytest.mark.parametrize("algorithm", [bw.LCTsallisINF(), bw.LCTsallisINF(tuning="certified"), bw.RealFTRL()], ids=repr)
+def test_recorded_rates_are_those_of_a_policy_that_plays_the_same_rounds(algorithm: Any) -> None:
+    results = simulate(STILL, {"it": algorithm}, horizon=60, replications=3, rng=5, checkpoints=MARKS)
+    run = results["it"]
+    assert run.learning_rate is not None
+    assert run.exploration_rate is not None
+    assert run.exploration_rate.shape == run.learning_rate.shape == (3, len(MARKS))
+    for number in range(3):
+        every = rates_of_a_policy(algorithm, seed=5, number=number, horizon=60)
+        mine = np.stack([run.learning_rate[number], run.exploration_rate[number]], axis=1)
+        np.testing.assert_allclose(mine, every[np.array(MARKS) - 1], rtol=1e-9)
+
+
+@pytest.mark.parametrize("algorithm", [bw.LCTsallisINF(), bw.LCTsallisINF(tuning="certified")], ids=repr)
+def test_at_once_alone_and_interpreted_alike(algorithm: Any) -> None:
+    """Also across slices of any length, and with feedback that comes late and in batches."""
+    machine, setting = algorithm.machine(WORLD.problem), make_setting(WORLD, 60, 4, MARKS, 2, 3)
+    some = Replications(machine, setting, range(5))
+    while some.played < 60:
+        some.advance(7)
+    together = some.outcomes()
+    for number in range(5):
+        alone = Replications(machine, setting, [number])
+        read = Replications(machine, setting, [number], interpreted=True)
+        for one in (alone, read):
+            one.advance(60)
+            [outcome] = one.outcomes()
+            assert outcome.rates is not None
+            np.testing.assert_array_equal(outcome.rates, together[number].rates)
+
+
+@pytest.mark.parametrize("delay", [0, 5])
+def test_rates_of_a_schedule_are_those_of_the_schedule(delay: int) -> None:
+    """By the formula of (4), which knows nothing of kernels; the clock counts the updates."""
+    algorithm = bw.LCTsallisINF(tuning="paper")
+    options: dict[str, Any] = {"horizon": 4000, "replications": 4, "checkpoints": 30, "delay": delay}
+    results = simulate(WORLD, {"it": algorithm}, **options)
+    schedule = algorithm.schedule_for(WORLD.problem, algorithm.design_for(WORLD.problem))
+    clock = np.maximum(1, results.checkpoints - delay)
+    run = results["it"]
+    for found, of in (
+        (run.learning_rate, schedule.learning_rate),
+        (run.exploration_rate, schedule.exploration_rate),
+    ):
+        assert found is not None
+        np.testing.assert_allclose(found, np.tile([of(float(t)) for t in clock], (4, 1)), rtol=1e-12)
+    followed = simulate(WORLD, {"it": bw.LCTsallisINF(tuning="certified")}, **options)["it"].exploration_rate
+    assert followed is not None
+    certified = bw.LCTsallisINF(tuning="certified")
+    allowed = certified.schedule_for(WORLD.problem, certified.design_for(WORLD.problem))
+    most = np.array([allowed.exploration_rate(float(t)) for t in clock])
+    assert (followed <= most * (1.0 + 1e-12)).all()
+    assert (followed[:, -1] < most[-1]).all()
+
+
+def test_in_a_world_of_python_too() -> None:
+    theta = [float(part) for part in INSTANCE.theta]
+    slow = en.from_function(INSTANCE.problem, lambda t, pi: theta, name="slow", noise="none")
+    for algorithm in (bw.LCTsallisINF(), bw.RealFTRL()):
+        runs = [simulate(one, {"it": algorithm}, horizon=60, checkpoints=MARKS)["it"] for one in (slow, STILL)]
+        for name in ("learning_rate", "exploration_rate"):
+            one, other = (getattr(run, name) for run in runs)
+            np.testing.assert_allclose(one, other, rtol=1e-9)
+        path = bw.replay(slow, algorithm, horizon=60)
+        assert path.rates is not None
+
+
+def test_players_without_such_rates_have_none(tmp_path: Path) -> None:
+    results = simulate(WORLD, {"even": bw.FixedPolicy(), "LinUCB": bw.LinUCB()}, horizon=60, replications=2)
+    results.save(tmp_path / "run.npz")
+    for some in (results, load_results(tmp_path / "run.npz")):
+        assert all(run.exploration_rate is None and run.learning_rate is None for run in some.runs.values())
+
+
+def test_rates_name_a_field_of_two_numbers() -> None:
+    problem = INSTANCE.problem
+    known = known_of(problem, even_play(problem.available), problem.features)
+    with pytest.raises(ValueError, match="rates must name a field of the state with two numbers, eta and gamma; got 't'"):
+        Machine(text=TEXT, known=known, rates="t")
+
+
+def older(path: Path) -> None:
+    """Make of a file one of the version before: without rates, and with its mark."""
+    with np.load(path) as archive:
+        arrays = {name: archive[name] for name in archive.files if not name.endswith("_rate")}
+    header = json.loads(str(arrays.pop("header")))
+    np.savez(path, header=np.array(json.dumps({**header, "format": "bothworlds-results-2"})), **arrays)
+
+
+def test_files_keep_them_and_older_files_are_read_without(tmp_path: Path) -> None:
+    path = tmp_path / "run.npz"
+    results = simulate(WORLD, {"ours": bw.LCTsallisINF(), "even": bw.FixedPolicy()}, horizon=60, replications=2)
+    results.save(path)
+    kept, run = load_results(path)["ours"], results["ours"]
+    np.testing.assert_array_equal(kept.exploration_rate, run.exploration_rate)
+    np.testing.assert_array_equal(kept.learning_rate, run.learning_rate)
+    older(path)
+    before = load_results(path)["ours"]
+    assert before.exploration_rate is None
+    assert before.learning_rate is None
+    np.testing.assert_array_equal(before.expected, run.expected)
+
+
+def test_tables_have_their_means() -> None:
+    pytest.importorskip("pandas")
+    results = simulate(WORLD, {"ours": bw.LCTsallisINF(), "even": bw.FixedPolicy()}, horizon=60, replications=2)
+    table = results.to_pandas()
+    rate = results["ours"].exploration_rate
+    assert rate is not None
+    mine = table[table.algorithm == "ours"]
+    assert mine.exploration_rate.tolist() == rate.mean(axis=0).tolist()
+    assert table[table.algorithm == "even"].exploration_rate.isna().all()
