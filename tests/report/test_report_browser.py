@@ -24,6 +24,9 @@ import bothworlds as bw
 from bothworlds.cli import main
 from bothworlds.report import page
 from bothworlds.report.evaluated import evaluation_page
+from bothworlds.report.figures import all_charts
+from bothworlds.report.theorems import theorem_bounds
+from bothworlds.simulation.comparison import comparison
 from bothworlds.simulation.results import load_results
 from evaluated import small_log, some_table
 from report_pages import CONTENT, made_page, made_summary, summary_from
@@ -68,7 +71,10 @@ say({count: parts.length, states});
 def test_buttons_of_the_legend_hide_and_show_an_algorithm_in_every_chart(tmp_path: Path) -> None:
     found = asked(made_page(), TOGGLE, tmp_path)
     count = found["count"]
-    assert count == 13  # the strip; in each of three regimes two charts of regret, one of exponents, one of exploration
+    summary = made_summary()
+    charts = all_charts(summary, theorem_bounds(summary))
+    assert len(charts) == 13  # the strip; in each of three regimes two of regret, one of exponents, one of exploration
+    assert count == sum(line.number == 1 for chart in charts for line in chart.lines) >= 13
     on, off = ["true"] * 4, ["false"] * 4
     assert found["states"] == [[0, 0, on], [count, 0, off], [0, 0, on]]
 
@@ -265,6 +271,47 @@ def test_values_by_pointer_and_by_keyboard(tmp_path: Path) -> None:
     assert found["escaped"]
     assert found["strip"] == "calm"
     assert found["tab"] == ["0", "status"]
+
+
+EXPLORED = """
+document.querySelectorAll("details").forEach(part => part.open = true);
+const figure = document.querySelector('figure[data-chart="calm-exploration"]'), svg = figure.querySelector("svg");
+const tip = figure.querySelector(".tip"), ends = [...figure.querySelectorAll("text.end")].map(end => end.textContent);
+const press = key => svg.dispatchEvent(new KeyboardEvent("keydown", {key, bubbles: true, cancelable: true}));
+const rows = () => Object.fromEntries([...tip.querySelectorAll("dt")].map((name, i) =>
+  [name.textContent, tip.querySelectorAll("dd")[i].textContent]));
+press("End");
+const seen = {ends, last: [tip.querySelector("strong").textContent, rows()]};
+press("Home"); seen.first = rows();
+const box = svg.getBoundingClientRect();
+svg.dispatchEvent(new PointerEvent("pointermove", {clientX: box.left + box.width, clientY: box.top + 50}));
+seen.pointed = rows();
+say(seen);
+"""
+
+
+def test_rates_of_exploration_by_pointer_and_by_keyboard(tmp_path: Path) -> None:
+    """Recorded rates, those that have no schedule too, are told as the others are."""
+    algorithms = {"paper": {"kind": "LCTsallisINF", "tuning": "paper"}, "ours": {"kind": "LCTsallisINF"}}
+    content = {**CONTENT, "environments": {"calm": {"kind": "stochastic"}}, "algorithms": algorithms}
+    summary = summary_from(content, tmp_path / "study")
+    found = asked(page(summary), EXPLORED, tmp_path)
+    assert sorted(found["ends"]) == ["ours", "paper"]
+    assert found["pointed"] == found["last"][1]
+    assert found["last"][0] == "t = 600"
+    for place, told in ((-1, found["last"][1]), (0, found["first"])):
+        for entry in summary.panels[0].entries:
+            rates = entry.run.exploration_rate
+            assert rates is not None
+            assert float(told[entry.label].split()[0]) == pytest.approx(rates.mean(axis=0)[place], rel=0.01, abs=1e-3)
+
+
+def test_the_page_of_the_comparison_is_below_a_megabyte(tmp_path: Path) -> None:
+    """All regimes, algorithms and checkpoints of `bothworlds compare`; fewer replications do not make it smaller."""
+    folder = tmp_path / "comparison"
+    bw.run_study(comparison(replications=3), folder, quiet=True)
+    assert CliRunner().invoke(main, ["report", str(folder)]).exit_code == 0
+    assert (folder / "report.html").stat().st_size < 1_000_000
 
 
 SORT = """

@@ -1,4 +1,4 @@
-"""eta_t and gamma_t at the checkpoints: those of a policy that plays the same rounds, in whatever way they are played."""
+"""eta_t and gamma_t at the checkpoints: those of a policy that plays the same rounds, however they are played."""
 
 import json
 from pathlib import Path
@@ -113,7 +113,9 @@ def test_players_without_such_rates_have_none(tmp_path: Path) -> None:
 def test_rates_name_a_field_of_two_numbers() -> None:
     problem = INSTANCE.problem
     known = known_of(problem, even_play(problem.available), problem.features)
-    with pytest.raises(ValueError, match="rates must name a field of the state with two numbers, eta and gamma; got 't'"):
+    with pytest.raises(
+        ValueError, match="rates must name a field of the state with two numbers, eta and gamma; got 't'"
+    ):
         Machine(text=TEXT, known=known, rates="t")
 
 

@@ -19,8 +19,8 @@ SHARE_OF_A_BAND = 0.8  # of the curve; a band that is positive more rarely tells
 class Line:
     """A curve with an optional band around it; ``number`` is the algorithm's place in the study.
 
-    A ``thin`` line is a bound. A ``yardstick`` does not stretch a linear axis: it may leave the chart. With ``dots``
-    every place has a dot, and the band is a whisker there.
+    A ``thin`` line is a "bound for" an algorithm, or a "limit for" it. A ``yardstick`` does not stretch a linear axis:
+    it may leave the chart. With ``dots`` every place has a dot, and the band is a whisker there.
     """
 
     label: str
@@ -57,7 +57,7 @@ class Mark:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Chart:
-    """Curves on two axes, each linear or logarithmic; words of marks stand at the top, or at the bottom if ``low``.
+    """Curves on two axes, each linear or logarithmic.
 
     ``x_names`` are names for 1, 2, ... on a horizontal axis that is no number.
     """
@@ -72,7 +72,6 @@ class Chart:
     y_log: bool = False
     y_limits: tuple[float, float] | None = None
     marks: list[Mark] = field(default_factory=list)
-    low: bool = False
     x_names: tuple[str, ...] = ()
 
     @property

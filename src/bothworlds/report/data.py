@@ -19,7 +19,7 @@ from bothworlds.simulation.toml import to_toml
 
 DIGITS = 5  # of what charts need; a reader who wants more saves the curves
 COLUMNS = ("regime", "algorithm", "t", "regret", "standard_error", "q10", "median", "q90", "realised_loss", "spent")
-BOUND = "bound"  # the last column: what a theorem says of the regret, where one does
+MORE = ("exploration_rate", "bound")  # last columns, where there is such: the mean of gamma_t, and what a theorem says
 
 
 def study_as_dict(study: Study) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def curves_csv(summary: Summary, bounds: Bounds = NO_BOUNDS) -> str:
     """Return the curves as CSV, one row per regime, algorithm and checkpoint."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*COLUMNS, BOUND])
+    writer.writerow([*COLUMNS, *MORE])
     for panel in summary.panels:
         for entry in panel.entries:
             for row in zip(entry.rounds.tolist(), *_curves(panel, entry, bounds).values(), strict=True):
@@ -72,9 +72,10 @@ def _curves(panel: Panel, entry: Entry, bounds: Bounds) -> dict[str, list[float 
     run = entry.run
     low, middle, high = run.quantiles([0.1, 0.5, 0.9])
     arrays = (run.regret, run.standard_error, low, middle, high, run.realised.mean(axis=0), run.spent)
-    proved = bound_curve(panel, entry, bounds)
-    last = np.full(len(entry.rounds), np.nan) if proved is None else proved
-    named = zip((*COLUMNS[3:], BOUND), (*arrays, last), strict=True)
+    explored = None if run.exploration_rate is None else run.exploration_rate.mean(axis=0)
+    unknown = np.full(len(entry.rounds), np.nan)
+    last = [unknown if one is None else one for one in (explored, bound_curve(panel, entry, bounds))]
+    named = zip((*COLUMNS[3:], *MORE), (*arrays, *last), strict=True)
     return {name: [plain(value) for value in values.tolist()] for name, values in named}
 
 
@@ -155,12 +156,12 @@ def _panel_data(panel: Panel) -> dict[str, Any]:
             row["total_reward"] = _estimate(panel.reward(entry.run))
         if entry.label in explored:
             part = explored[entry.label]
-            gamma = plain(float(part.gamma[-1]))
             row["exploration"] = {
                 "coverage": plain(part.coverage),
                 "t0": plain(part.t0),
-                "rate_at_the_end": gamma,
-                "exact": part.exact,
+                "rate_at_the_end": plain(float(part.gamma[-1])),
+                "explored": plain(part.explored),
+                "at_most": part.at_most,
             }
         algorithms.append(row)
     return {

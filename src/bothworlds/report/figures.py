@@ -11,8 +11,8 @@ from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.report.chart import Chart, Line, Mark
 from bothworlds.report.overlays import NO_OVERLAYS, Curve, Overlays, check_regimes
 from bothworlds.report.palette import Style, bound_style, styles
-from bothworlds.report.panels import Entry, Panel, Summary
-from bothworlds.report.statistics import local_exponents
+from bothworlds.report.panels import Entry, Exploration, Panel, Summary
+from bothworlds.report.statistics import interval_of, local_exponents
 
 # A theorem's bound on the regret: (environment, rounds) -> the bound at these rounds, or None where it says nothing.
 Bound = Callable[[Environment, Ints], Floats | None]
@@ -145,10 +145,14 @@ def _curve(entry: Entry, mean: Floats, below: Floats, above: Floats) -> Line:
 
 def _bound_line(entry: Entry, values: Floats) -> Line:
     """Return the line of a theorem's bound, where it says more than that losses lie within [-1, 1]."""
+    return _fine(entry, "bound for", np.where(vacuous(values, entry.rounds), np.nan, values))
+
+
+def _fine(entry: Entry, word: str, values: Floats) -> Line:
+    """Return what is said of an algorithm as a line of fine dots in its colour."""
     t = entry.rounds
     kept = shown(t)
-    values = np.where(vacuous(values, t), np.nan, values)
-    style, label = bound_style(entry.style), f"bound for {entry.label}"
+    style, label = bound_style(entry.style), f"{word} {entry.label}"
     return Line(label=label, number=entry.number, style=style, x=t[kept].astype(np.float64), y=values[kept], thin=True)
 
 
@@ -211,19 +215,28 @@ def exponent_chart(panel: Panel) -> Chart:
 
 
 def exploration_chart(panel: Panel) -> Chart:
-    """Return gamma_t against t, both logarithmic, with t0 marked."""
+    """Return gamma_t against log t with its 95 % interval, what a tuning may explore at most, and t0."""
     lines, marks = [], []
     for part in panel.exploration:
         entry = part.entry
-        if not part.foreseen:
-            continue
-        lines.append(Line(label=entry.label, number=entry.number, style=entry.style, x=part.rounds, y=part.gamma))
+        lines.append(_rate_line(part))
+        if part.scheduled is not None and part.recorded is not None and not part.exact:
+            lines.append(_fine(entry, "limit for", part.scheduled))
         if 1.0 < part.t0 < panel.horizon:
             marks.append(Mark(start=part.t0, end=part.t0, text=f"t0 = {part.t0:,.0f}", colour=entry.style.colour))
     unique = {mark.text: mark for mark in reversed(marks)}
-    told = "Exploration rate gamma against the round; dotted rules mark t0, until which half is exploration."
-    kept = list(unique.values())
-    return _chart_of(panel, lines, "exploration", "exploration rate", told, y_log=True, marks=kept, low=True)
+    told = "Exploration rate gamma against the round; dotted rules mark t0, until which half may be exploration."
+    highest = max(float(line.y.max()) for line in lines)
+    limits, kept = (0.0, 1.25 * highest or 1.0), list(unique.values())  # with room for the words of marks
+    return _chart_of(panel, lines, "exploration", "exploration rate", told, y_limits=limits, marks=kept)
+
+
+def _rate_line(part: Exploration) -> Line:
+    """Return the rate of an algorithm, with its interval where replications differ."""
+    gamma, rates = part.gamma, part.gamma[None] if part.recorded is None else part.recorded
+    half = interval_of(rates)
+    line = _curve(part.entry, gamma, np.minimum(half, gamma), half)
+    return line if np.ptp(rates, axis=0).any() else replace(line, low=None, high=None)
 
 
 def _ranking(panel: Panel) -> str:

@@ -95,7 +95,7 @@ def _fill(figure: Any, chart: Chart, look: Look) -> None:
         else:
             axes.axvspan(mark.start, mark.end, color=colour, alpha=0.16, linewidth=0)
     for row, mark in enumerate(mark for mark in chart.marks if mark.text):
-        height = 0.09 + 0.06 * row if chart.low else 0.97 - 0.06 * row
+        height = 0.97 - 0.06 * row
         where = (max(mark.start, chart.x_range[0]), height)
         axes.annotate(f" {_plain(mark.text)}", where, xycoords=("data", "axes fraction"), va="top", fontsize=small)
     axes.set_xlabel(chart.x_label)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from bothworlds.report.chart import Chart
+from bothworlds.report.chart import Chart, Line
 
 COLUMNS = {"column": 3.25, "page": 6.75}  # inches: one column of a paper with two, and the whole width
 NARROWEST, WIDEST = 1.0, 40.0
@@ -59,12 +59,13 @@ class Look:
         if self.algorithms is not None:
             order = [known[label] for label in self.algorithms if label in known]
             lines = sorted((line for line in lines if line.number in order), key=lambda line: order.index(line.number))
-        return replace(chart, lines=[replace(line, label=self._named(line.label)) for line in lines])
+        return replace(chart, lines=[replace(line, label=self._named(line)) for line in lines])
 
-    def _named(self, label: str) -> str:
-        bound = label.startswith("bound for ")
-        plain = label.removeprefix("bound for ") if bound else label
-        return f"{'bound for ' if bound else ''}{self.labels.get(plain, plain)}"
+    def _named(self, line: Line) -> str:
+        if not line.thin:
+            return self.labels.get(line.label, line.label)
+        word, _, label = line.label.partition(" for ")
+        return f"{word} for {self.labels.get(label, label)}"
 
 
 PLAIN = Look()

@@ -220,16 +220,29 @@ def _exponents(panel: Panel, figure: Figure) -> str:
 
 
 def _exploration(panel: Panel, figure: Figure) -> str:
-    """Return what LC-Tsallis-INF explores in a regime."""
+    """Return what is explored in a regime."""
+    missing = _unrecorded(panel)
     if not panel.exploration:
-        return ""
-    caption = "Exploration rate γ; where it follows the data, its upper bound. Dotted: t<sub>0</sub>."
-    chart = figure(exploration_chart(panel), caption) if any(part.foreseen for part in panel.exploration) else ""
+        return missing
+    chart = exploration_chart(panel)
+    caption = "Exploration rate γ of the plans that were played: mean and 95 % interval."
+    if any(line.thin for line in chart.lines):
+        caption += " Fine dots: the most that the algorithm of that colour may explore."
+    caption += " Dotted rules: t<sub>0</sub>." if chart.marks else ""
     rates = parts.exploration_table(panel)
     return (
-        "<details><summary>How much LC-Tsallis-INF explores: γ and t<sub>0</sub></summary>"
-        f'<div class="charts">{chart}<div>{rates}</div></div></details>'
+        "<details><summary>How much is explored: γ and t<sub>0</sub></summary>"
+        f'{missing}<div class="charts">{figure(chart, caption)}<div>{rates}</div></div></details>'
     )
+
+
+def _unrecorded(panel: Panel) -> str:
+    """Say whose rates are not known, because the results are older than their recording."""
+    if not panel.unrecorded:
+        return ""
+    labels = escape(", ".join(panel.unrecorded))
+    words = "was not recorded when these results were made: shown is what their schedules allow, where they have one"
+    return f'<p class="small soft">The exploration of {labels} {words}.</p>'
 
 
 def _cost(summary: Summary) -> str:

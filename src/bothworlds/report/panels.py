@@ -15,29 +15,46 @@ from bothworlds.environments import Environment
 from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.report.palette import Style, styles
 from bothworlds.report.scores import Rating, Score, finding, ratings, scores
-from bothworlds.report.statistics import Estimate, factor, growth_exponent, mean_of
+from bothworlds.report.statistics import Estimate, growth_exponent, interval_of, mean_of, sum_between
 from bothworlds.simulation.folder import Finished
 from bothworlds.simulation.replayed import total_reward
 from bothworlds.simulation.results import Results, Run
 from bothworlds.simulation.study import Cell, Study
-from bothworlds.theory.forecast import forecast
-from bothworlds.theory.schedules import Covering
 
 
 class Exploration(NamedTuple):
-    """What a tuning of LC-Tsallis-INF explores; gamma is exact for the paper's tuning, else an upper bound.
+    """What an algorithm explores: as it was recorded, and as its schedule has it, each at the checkpoints if at all.
 
-    The matched tuning is not ``foreseen``: only what its last rate allows is known, after the run.
+    The paper's schedule is ``exact``; others are the most that is explored.
     """
 
     entry: "Entry"
     coverage: float
     t0: float
-    rounds: Floats
-    gamma: Floats
-    explored: float
+    scheduled: Floats | None
     exact: bool
-    foreseen: bool = True
+
+    @property
+    def recorded(self) -> Floats | None:
+        """The rates of all replications (R, n)."""
+        return self.entry.run.exploration_rate
+
+    @property
+    def gamma(self) -> Floats:
+        """The rate that was played, in the mean; where it was not recorded, that of the schedule."""
+        found = self.scheduled if self.recorded is None else self.recorded.mean(axis=0)
+        assert found is not None
+        return found
+
+    @property
+    def at_most(self) -> bool:
+        """Whether no more is known of the rate than how large it may be."""
+        return self.recorded is None and not self.exact
+
+    @property
+    def explored(self) -> float:
+        """How many rounds were explored, from the rates at the checkpoints."""
+        return sum_between(self.entry.rounds, self.gamma)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -79,7 +96,7 @@ class Entry:
     @property
     def half_width(self) -> Floats:
         """Half width of the 95 % interval of the regret at the checkpoints; zero for one replication."""
-        return np.nan_to_num(self.run.standard_error * factor(len(self.run.expected)))
+        return interval_of(self.run.paths)
 
     @property
     def on_gpu(self) -> bool:
@@ -148,35 +165,27 @@ class Panel:
 
     @cached_property
     def exploration(self) -> list[Exploration]:
-        """What every LC-Tsallis-INF of the panel explores, from its schedule."""
-        problem, T = self.environment.problem, self.horizon
-        found = []
-        for entry in self.entries:
-            algorithm = entry.algorithm
-            if isinstance(algorithm, LCTsallisINF) and isinstance(algorithm.tuning, Matched):
-                found.append(self._afterwards(entry, algorithm, algorithm.tuning))
-            elif isinstance(algorithm, LCTsallisINF):
-                design = algorithm.design_for(problem)
-                schedule = algorithm.schedule_for(problem, design)
-                exact = isinstance(algorithm.tuning, Paper)
-                ahead = forecast(schedule, horizon=T, coverage=design.coverage, reward_per_loss=1.0, exact=exact)
-                t = np.geomspace(1.0, T, 120)
-                gamma = np.array([schedule.exploration_rate(one) for one in t])
-                explored = float(ahead.exploration_rounds[-1])
-                found.append(Exploration(entry, design.coverage, ahead.t0, t, gamma, explored, exact))
-        return found
+        """What is explored by every algorithm whose rates were recorded or have a schedule."""
+        found = [self._explored(entry) for entry in self.entries]
+        return [one for one in found if one.recorded is not None or one.scheduled is not None]
 
-    def _afterwards(self, entry: Entry, algorithm: LCTsallisINF, tuning: Matched) -> Exploration:
-        """Return what exploration the matched tuning may have at the end: what its rate, in the mean, leaves to it."""
-        design = algorithm.design_for(self.environment.problem)
-        facts = algorithm.facts_of(self.environment.problem, design)
-        covering = Covering.of(
-            n_arms=facts.n_arms, dimension=facts.dimension, rarity=facts.rarity, coverage=design.coverage, c=tuning.c
-        )
-        beta = float(np.mean(entry.run.final.get("inverse_rate", math.nan)))
-        gamma = min(0.5, covering.curved / beta**2, covering.linear / beta)
-        last = np.array([float(self.horizon)])
-        return Exploration(entry, design.coverage, math.nan, last, np.array([gamma]), math.nan, False, foreseen=False)
+    def _explored(self, entry: Entry) -> Exploration:
+        """Return what an algorithm explores; t0 and a schedule are those of LC-Tsallis-INF, and not of all tunings."""
+        algorithm, problem = entry.algorithm, self.environment.problem
+        if not isinstance(algorithm, LCTsallisINF):
+            return Exploration(entry, math.nan, math.nan, None, exact=False)
+        design, exact = algorithm.design_for(problem), isinstance(algorithm.tuning, Paper)
+        if isinstance(algorithm.tuning, Matched):
+            return Exploration(entry, design.coverage, math.nan, None, exact)
+        schedule = algorithm.schedule_for(problem, design)
+        gamma = np.array([schedule.exploration_rate(float(t)) for t in entry.rounds])
+        return Exploration(entry, design.coverage, float(schedule.exploration_rounds), gamma, exact)
+
+    @property
+    def unrecorded(self) -> list[str]:
+        """Which LC-Tsallis-INF are in files that are older than recorded rates."""
+        ours = [entry for entry in self.entries if isinstance(entry.algorithm, LCTsallisINF)]
+        return [entry.label for entry in ours if entry.run.exploration_rate is None]
 
     @cached_property
     def leaders(self) -> set[str]:

@@ -56,6 +56,23 @@ def mean_of(values: Floats) -> Estimate:
     return Estimate(float(values.mean()), factor(R) * error)
 
 
+def interval_of(paths: Floats) -> Floats:
+    """Return the half width of the 95 % interval of the mean over replications (n,); zero for one replication."""
+    R = len(paths)
+    return np.asarray(factor(R) * paths.std(axis=0, ddof=1) / math.sqrt(R)) if R > 1 else np.zeros(paths.shape[1])
+
+
+def sum_between(rounds: Ints, values: Floats) -> float:
+    """Return the sum over all rounds of what is known at some, on straight lines between them.
+
+    >>> sum_between(np.array([1, 2, 5]), np.array([3.0, 4.0, 1.0])), 3 + 4 + 3 + 2 + 1
+    (13.0, 13)
+    """
+    steps = np.diff(rounds)
+    after = steps * (values[:-1] + values[1:]) / 2.0 + np.diff(values) / 2.0
+    return float(rounds[0] * values[0] + after.sum())
+
+
 def growth_exponent(rounds: Ints, paths: Floats, *, since: float | None = None) -> Estimate:
     """Return the slope of log R_t against log t over the last decade, with a jackknife interval over replications.
 

@@ -183,7 +183,7 @@ def _mark(mark: Mark, d: Drawing) -> str:
 def _words(mark: Mark, d: Drawing, line: int) -> str:
     """Return the words of a mark: right of where it begins, or left of it where they would leave the chart."""
     start, _ = _span(mark, d)
-    height = d.frame.floor - 8 - 14 * line if d.chart.low else d.frame.top + 13 + 14 * line
+    height = d.frame.top + 13 + 14 * line
     late = start > d.frame.left + 0.6 * (d.frame.x_end - d.frame.left)
     place = f'x="{start - 4:.1f}" text-anchor="end"' if late else f'x="{start + 4:.1f}"'
     return f'<text {place} y="{height}" class="note">{escape(mark.text)}</text>'
