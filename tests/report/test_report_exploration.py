@@ -57,7 +57,7 @@ def test_every_recorded_rate_has_a_curve(summary: Summary) -> None:
         assert rates is not None
         np.testing.assert_array_equal(line.x, entry.rounds[kept])
         np.testing.assert_allclose(line.y, rates.mean(axis=0)[kept])
-        assert (line.low is None) == bool((np.ptp(rates, axis=0) == 0.0).all())
+        assert (line.low is None) == bool((interval_of(rates) <= 1e-3).all())  # too narrow to be seen
     assert lines["paper"].low is None
     at = int(np.argmax(lines["matched"].y))
     rates = panel.entries[2].run.exploration_rate
@@ -129,7 +129,7 @@ def test_explored_rounds_from_checkpoints() -> None:
         assert sum_between(every.checkpoints, rates.mean(axis=0)) == pytest.approx(rates.mean(axis=0).sum(), rel=1e-12)
         if label == "paper":
             near = sum_between(some.checkpoints, few.mean(axis=0))
-            assert near == pytest.approx(rates.mean(axis=0).sum(), rel=2e-3)  # measured: 4e-4
+            assert near == pytest.approx(rates.mean(axis=0).sum(), rel=2e-3)  # measured: 5e-4
 
 
 def test_intervals_are_those_of_single_columns() -> None:

@@ -1,16 +1,17 @@
 """eta_t and gamma_t at the checkpoints: those of a policy that plays the same rounds, however they are played."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import pytest
 
 import bothworlds as bw
 from bothworlds import environments as en
+from bothworlds import kernels as k
 from bothworlds.algorithms.fixed import TEXT
-from bothworlds.kernels.contract import Machine, even_play, known_of
 from bothworlds.kernels.random import stream_key
 from bothworlds.simulation.engine import make_setting, simulate
 from bothworlds.simulation.replication import Replications
@@ -110,13 +111,65 @@ def test_players_without_such_rates_have_none(tmp_path: Path) -> None:
         assert all(run.exploration_rate is None and run.learning_rate is None for run in some.runs.values())
 
 
+class Pace(NamedTuple):
+    """Rates in a record of their own."""
+
+    speeds: Annotated[k.Floats, k.planned(2)]
+
+
+class State(NamedTuple):
+    """An algorithm of one's own, which plays evenly and says that it explores less and less."""
+
+    t: Annotated[k.Floats, k.learnt()]
+    pace: Pace
+    pi: Annotated[k.Floats, k.planned("S", "K")]
+
+
+@k.kernel
+def refresh(known: k.Known, options: Any, state: State, work: Any) -> int:
+    """Note 2 and 1/t."""
+    state.pace.speeds[0] = 2.0
+    state.pace.speeds[1] = 1.0 / state.t[0]
+    for x in range(state.pi.shape[0]):
+        for a in range(state.pi.shape[1]):
+            state.pi[x, a] = known.e[x, a]
+    return k.OK
+
+
+@k.kernel
+def learn(known: k.Known, options: Any, state: State, play: k.Play, carried: Any) -> None:
+    """Count."""
+    state.t[0] += 1.0
+
+
+OWN = k.kernel_text(refresh, k.choose_only, learn, together=True)
+
+
+class Own(bw.Algorithm):
+    def machine(self, problem: bw.Problem, frame: Mapping[str, k.Floats] | None = None) -> k.Machine:
+        known = k.known_of(problem, k.even_play(problem.available), np.zeros((*problem.available.shape, 0)))
+        return k.Machine(text=OWN, known=known, rates="speeds")
+
+
+def test_an_algorithm_of_ones_own_names_its_rates() -> None:
+    """Whatever the field is called and wherever it lies, at once, alone and in Python."""
+    theta = [float(part) for part in INSTANCE.theta]
+    slow = en.from_function(INSTANCE.problem, lambda t, pi: theta, name="slow")
+    for world, count in ((WORLD, 5), (WORLD, 1), (slow, 1)):
+        run = simulate(world, {"own": Own()}, horizon=60, replications=count, checkpoints=MARKS)["own"]
+        assert run.exploration_rate is not None
+        assert run.learning_rate is not None
+        assert run.exploration_rate.tolist() == [[1.0 / t for t in MARKS]] * count
+        assert (run.learning_rate == 2.0).all()
+
+
 def test_rates_name_a_field_of_two_numbers() -> None:
     problem = INSTANCE.problem
-    known = known_of(problem, even_play(problem.available), problem.features)
+    known = k.known_of(problem, k.even_play(problem.available), problem.features)
     with pytest.raises(
         ValueError, match="rates must name a field of the state with two numbers, eta and gamma; got 't'"
     ):
-        Machine(text=TEXT, known=known, rates="t")
+        k.Machine(text=TEXT, known=known, rates="t")
 
 
 def older(path: Path) -> None:

@@ -19,6 +19,7 @@ Bound = Callable[[Environment, Ints], Floats | None]
 Bounds = Mapping[str, Bound]
 NO_BOUNDS: Bounds = {}
 MOST_POINTS = 80  # of a curve
+VISIBLE = 1e-3  # of a rate between 0 and 1/2
 
 
 def all_charts(summary: Summary, bounds: Bounds = NO_BOUNDS, overlays: Overlays = NO_OVERLAYS) -> list[Chart]:
@@ -232,11 +233,11 @@ def exploration_chart(panel: Panel) -> Chart:
 
 
 def _rate_line(part: Exploration) -> Line:
-    """Return the rate of an algorithm, with its interval where replications differ."""
+    """Return the rate of an algorithm, with its interval unless it is too narrow to be seen."""
     gamma, rates = part.gamma, part.gamma[None] if part.recorded is None else part.recorded
     half = interval_of(rates)
     line = _curve(part.entry, gamma, np.minimum(half, gamma), half)
-    return line if np.ptp(rates, axis=0).any() else replace(line, low=None, high=None)
+    return line if half.max() > VISIBLE else replace(line, low=None, high=None)
 
 
 def _ranking(panel: Panel) -> str:
