@@ -30,7 +30,7 @@ def test_optimists_grow_linearly_and_the_robust_do_not() -> None:
     optimists = {"LinUCB": bw.LinUCB(width=0.5), "OFUL": bw.OFUL(), "LinTS": bw.LinTS(spread="theory", draws=10)}
     robust = {
         "certified": bw.LCTsallisINF(tuning="certified"),
-        "adaptive": bw.LCTsallisINF(tuning="adaptive"),
+        "matched": bw.LCTsallisINF(tuning="matched"),
         "copies": bw.PerContextTsallisINF(),
     }
     found = exponents({**optimists, **robust})

@@ -44,7 +44,7 @@ def test_the_general_gain_is_the_papers_at_one_half() -> None:
     assert learning_gain(alpha=0.5, n_arms=7, dimension=3) == pytest.approx(7**0.25 / math.sqrt(3))
 
 
-@pytest.mark.parametrize("tuning", ["paper", "certified", "adaptive"])
+@pytest.mark.parametrize("tuning", ["paper", "certified"])
 def test_forecasts_add_up_and_bound_what_happens(tuning: str) -> None:
     problem = random_problem(1, S=3, K=3, d=2, reward_range=(0, 10))
     gammas: list[float] = []
