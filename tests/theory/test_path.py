@@ -161,7 +161,7 @@ def test_points_that_are_not_of_ftrl_break_it() -> None:
     backwards = np.array([bw.ftrl_point(-total, learning_rate=0.3) for total in np.cumsum(path.estimates, axis=0)])
     points = np.concatenate([path.points[:1], backwards])
     wrong = path_terms(points=points, rates=np.full(201, 0.3), estimates=path.estimates)
-    assert wrong.slack.min() < -10.0  # -190 measured
+    assert wrong.slack.min() < -10.0  # -77 measured
 
 
 @pytest.mark.parametrize("recency", [0.0, 0.2, 3.0])
@@ -242,7 +242,7 @@ def test_the_regret_obeys_it_in_the_mean_and_theorem_41_too(tuning: str) -> None
 
 
 def test_the_regret_obeys_it_in_the_mean_only() -> None:
-    """With next to no exploration the regret of single paths exceeds the right side (9 of 60); its mean does not."""
+    """With next to no exploration the regret of single paths exceeds the right side (7 of 60); its mean does not."""
     instance = en.random_instance(contexts=3, arms=3, dimension=2, gap=0.3, seed=4)
     thetas = np.tile(instance.theta, (200, 1))
     algorithm = bw.LCTsallisINF(tuning=bw.Certified(c=100.0))
@@ -253,7 +253,7 @@ def test_the_regret_obeys_it_in_the_mean_only() -> None:
         slack.append(right - path.regret.sum())
     difference = np.array(slack)
     assert (difference < 0.0).any()
-    assert difference.mean() >= -3.0 * difference.std(ddof=1) / np.sqrt(60)  # 2.6 with a standard error of 0.7
+    assert difference.mean() >= -3.0 * difference.std(ddof=1) / np.sqrt(60)  # 4.8 with a standard error of 0.6
 
 
 @pytest.mark.parametrize("case", ["shape", "increasing"])
