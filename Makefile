@@ -22,12 +22,11 @@ soak-short: $(SETUP)  ## the same tests in short, as continuous integration runs
 demo: $(SETUP)  ## the paper's algorithm and its rivals in every regime: a table, and comparison/report.html
 	$(BIN)/bothworlds compare
 
-bench: $(SETUP)  ## speed against NumPy, start-up time, designs, the adaptive tuning, all algorithms
+bench: $(SETUP)  ## speed against NumPy, start-up time, designs, all algorithms
 	$(BIN)/python benchmarks/rounds.py
 	$(BIN)/python benchmarks/simulation.py
 	$(BIN)/python benchmarks/growth.py
 	$(BIN)/python benchmarks/startup.py
-	$(BIN)/python benchmarks/adaptive.py
 	$(BIN)/python benchmarks/designs.py
 	$(BIN)/python benchmarks/algorithms.py
 	$(BIN)/python benchmarks/negative_control.py

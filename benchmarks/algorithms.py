@@ -33,7 +33,7 @@ def registered(horizon: int) -> dict[str, Any]:
         found[kind] = make_algorithm({"kind": kind, **({"horizon": horizon} if required else {})})
     found |= {
         f"LCTsallisINF, {name}": make_algorithm({"kind": "LCTsallisINF", "tuning": name})
-        for name in ("certified", "paper", "adaptive")
+        for name in ("certified", "paper")
     }
     return found | {"LinTS, draws=1": bw.LinTS(draws=1)}
 

@@ -1,6 +1,6 @@
 """Where the regret of LC-Tsallis-INF goes in a world of rare clicks, tuning by tuning.
 
-    python benchmarks/click_costs.py [--horizon 30000] [--replications 4] [--tunings paper certified matched adaptive]
+    python benchmarks/click_costs.py [--horizon 30000] [--replications 4] [--tunings paper certified matched]
 
 Along a path the regret of every round, r(pi) = E_X <l(X), pi(X) - best(X)>, is split by enumeration into
 
@@ -166,7 +166,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--horizon", type=int, default=30_000)
     parser.add_argument("--replications", type=int, default=4)
-    parser.add_argument("--tunings", nargs="+", default=["paper", "certified", "matched", "adaptive"])
+    parser.add_argument("--tunings", nargs="+", default=["paper", "certified", "matched"])
     parser.add_argument("--seed", type=int, default=0, help="of the world's rates")
     parser.add_argument("--rarity", type=float, default=520.0)
     options = parser.parse_args()

@@ -26,7 +26,6 @@ def algorithms(rounds: int) -> dict[str, Any]:
         "paper": bw.LCTsallisINF(tuning="paper"),
         "certified": bw.LCTsallisINF(tuning="certified"),
         "matched": bw.LCTsallisINF(tuning="matched"),
-        "adaptive": bw.LCTsallisINF(tuning="adaptive"),
         "RealFTRL": bw.RealFTRL(),
         "RealLinExp3": bw.RealLinExp3(horizon=rounds, features="arm-dependent"),
         "OFUL": bw.OFUL(),

@@ -86,7 +86,7 @@ def measured(name: str, folder: str, count: int) -> None:
 
 def rehearsals(rounds: int = 300_000) -> None:
     world = en.stochastic(en.random_instance(contexts=10, arms=5, dimension=5, gap=0.2, seed=1))
-    players: dict[str, Any] = {"adaptive": bw.Adaptive(), "certified": bw.Certified()}
+    players: dict[str, Any] = {"matched": bw.Matched(), "certified": bw.Certified()}
     algorithms = {label: bw.LCTsallisINF(tuning=tuning) for label, tuning in players.items()}
     for label, algorithm in {**algorithms, "LinUCB": bw.LinUCB()}.items():
         bw.rehearse(world, algorithm, rounds=10)  # compiles

@@ -29,7 +29,6 @@ def algorithms(horizon: int) -> dict[str, Any]:
         "RealFTRL": bw.RealFTRL(horizon=horizon),
         "LC-Tsallis-INF certified": bw.LCTsallisINF(tuning="certified"),
         "LC-Tsallis-INF matched": bw.LCTsallisINF(tuning="matched"),
-        "LC-Tsallis-INF adaptive": bw.LCTsallisINF(tuning="adaptive"),
         "per-context Tsallis-INF": bw.PerContextTsallisINF(),
         "per-context Exp3": bw.PerContextExp3(),
         "uniform": bw.FixedPolicy(),

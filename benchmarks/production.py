@@ -2,7 +2,7 @@
 
     python benchmarks/production.py [--repeats 9]
 
-S, K, d = 100, 20, 20 with the tuning "adaptive"; least of the repeats. docs/production.md has the figures.
+S, K, d = 100, 20, 20 with the tuning "matched"; least of the repeats. docs/production.md has the figures.
 """
 
 import argparse
@@ -73,7 +73,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=9)
     repeats = parser.parse_args().repeats
-    policy = bw.LCTsallisINF(tuning="adaptive").start(make_problem(SIZE), rng=7)
+    policy = bw.LCTsallisINF(tuning="matched").start(make_problem(SIZE), rng=7)
     print("rewards a batch: microseconds a reward with update, with learn, and the plan's share of both")
     for count in (1, 10, 100, 1000):
         print(f"{count:>6} " + "".join(f"{figure:>9.2f}" for figure in rewards(policy, count, repeats)))

@@ -48,7 +48,7 @@ def free_port() -> int:
         return int(made.getsockname()[1])
 
 
-def write_settings(folder: Path, contexts: int, *, tuning: str = "adaptive", durability: str = "full") -> int:
+def write_settings(folder: Path, contexts: int, *, tuning: str = "matched", durability: str = "full") -> int:
     """Write a problem with random features and the settings of a service; return its port."""
     _, arms, dimension = SIZES
     rng = np.random.default_rng(0)

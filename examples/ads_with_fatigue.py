@@ -32,7 +32,7 @@ def played() -> bw.Results:
         "ads at random": bw.FixedPolicy(),
         "LinUCB": bw.LinUCB(),
         "LC-Tsallis-INF, certified": bw.LCTsallisINF(tuning="certified"),
-        "LC-Tsallis-INF, adaptive": bw.LCTsallisINF(tuning="adaptive"),
+        "LC-Tsallis-INF, matched": bw.LCTsallisINF(tuning="matched"),
     }
     return bw.simulate(audience, players, horizon=ROUNDS, replications=REPLICATIONS, rng=7)
 

@@ -18,7 +18,6 @@ ALGORITHMS = {
     "LinUCB": bw.LinUCB(),
     "certified": bw.LCTsallisINF(tuning="certified"),
     "matched": bw.LCTsallisINF(tuning="matched"),
-    "adaptive": bw.LCTsallisINF(tuning="adaptive"),
     "uniform": bw.FixedPolicy(),
 }
 

@@ -16,7 +16,7 @@ BANNERS = ["red", "blue", "green"]
 CLICK_RATES = {"morning": [0.05, 0.20, 0.10], "evening": [0.25, 0.10, 0.05]}
 SHARE_OF_MORNINGS = 0.4
 VISITORS = 20_000
-TUNINGS: tuple[TuningName, ...] = ("paper", "certified", "matched", "adaptive")
+TUNINGS: tuple[TuningName, ...] = ("paper", "certified", "matched")
 
 
 def play(policy: bw.Policy, seed: int = 1) -> list[int]:

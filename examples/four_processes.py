@@ -151,7 +151,7 @@ def main() -> None:
     problem = bw.Problem.from_sample(["morning", "evening"], weights=[0.4, 0.6], arms=BANNERS, reward_range=(0, 1))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        policy = bw.LCTsallisINF(tuning="adaptive").start(problem)
+        policy = bw.LCTsallisINF().start(problem)
         for file in ("start.npz", "policy.npz"):
             policy.save(folder / file)
         policy.plan().save(folder / "plan.npz")

@@ -83,7 +83,7 @@ def played() -> list[bw.Results]:
     """Compare it in a calm and in a hostile world."""
     instance = en.random_instance(contexts=5, arms=4, dimension=4, gap=0.2, seed=7)
     hostile = en.adaptive_adversary(instance.problem, en.opposite(instance.theta))
-    algorithms = {"epsilon-greedy": EpsilonGreedy(), "adaptive": bw.LCTsallisINF(tuning="adaptive")}
+    algorithms = {"epsilon-greedy": EpsilonGreedy(), "matched": bw.LCTsallisINF(tuning="matched")}
     return [
         bw.simulate(world, algorithms, horizon=ROUNDS, replications=REPLICATIONS, rng=7)
         for world in (en.stochastic(instance), hostile)

@@ -49,7 +49,6 @@ def played() -> bw.Results:
     algorithms = {
         "LinUCB": bw.LinUCB(),
         "LC-Tsallis-INF matched": bw.LCTsallisINF(tuning="matched"),
-        "LC-Tsallis-INF adaptive": bw.LCTsallisINF(tuning="adaptive"),
         "uniform": bw.FixedPolicy(),
     }
     return bw.simulate(world(), algorithms, horizon=ROUNDS, replications=20, rng=7)

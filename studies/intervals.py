@@ -26,8 +26,8 @@ from bothworlds.kernels.arrays import Floats
 
 ROWS, CHECKPOINTS, ALPHA, SEED = 3000, 60, 0.05, 20_000
 S, K, D = 10, 5, 5
-Tuning = Literal["adaptive", "matched"]
-TUNINGS: tuple[Tuning, ...] = ("adaptive", "matched")
+Tuning = Literal["matched"]
+TUNINGS: tuple[Tuning, ...] = ("matched",)
 KINDS: tuple[Interval, ...] = ("betting", "bernstein", "normal")
 ROOT = Path(__file__).parents[1]
 PAGE, DATA = ROOT / "docs" / "evaluation.md", ROOT / "build" / "intervals"

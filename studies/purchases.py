@@ -29,7 +29,6 @@ SETS = {"tuna": datasets.tuna, "ketchup": datasets.ketchup, "yogurt": datasets.y
 PLAYERS: dict[str, Any] = {
     "certified": bw.LCTsallisINF(tuning="certified"),
     "matched": bw.LCTsallisINF(tuning="matched"),
-    "adaptive": bw.LCTsallisINF(tuning="adaptive"),
     "LinUCB": bw.LinUCB(),
     "LinTS": bw.LinTS(),
     "per context": bw.PerContextTsallisINF(),

@@ -36,7 +36,8 @@ def main() -> int:
     everyone = {label: player for label, player in everyone.items() if label not in options.without}
     cells = list(worlds.cells(options.horizon, options.per_size, regimes=options.regimes))
     lines = records.play(path, conditions, cells, everyone, threads=options.threads, quiet=options.quiet)
-    labels = list(everyone)
+    lines |= records.kept(path, conditions, cells, set(players.GONE) - set(options.without))
+    labels = list(dict.fromkeys(label for _, label in lines))
     boards = {grain: table.board(lines, labels, options.horizon, grain=grain) for grain in table.GRAINS}
     print(table.plain(boards["regime"]))
     if options.page:

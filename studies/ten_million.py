@@ -33,7 +33,6 @@ LEVELS = (0.05, 0.5, 0.95)
 TUNINGS: dict[str, tuple[Any, float]] = {  # and the share of the horizon
     "paper": (bw.Paper(), 1.0),
     "certified, c = 1/8": (bw.Certified(c=0.125), 0.1),
-    "adaptive": (bw.Adaptive(), 0.1),
 }
 
 

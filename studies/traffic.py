@@ -149,7 +149,7 @@ def _with_watches(
     problem: bw.Problem, way: str, made: World, own: Floats, share: float, rounds: int, seed: int
 ) -> tuple[float, float]:
     rng = np.random.default_rng(seed)
-    policy = bw.LCTsallisINF(tuning="adaptive").start(problem, rng=seed)
+    policy = bw.LCTsallisINF(tuning="matched").start(problem, rng=seed)
     mix = bw.TrafficMix.estimated(problem.probabilities, strength=100) if "followed" in way else None
     lost, best = np.zeros(2), np.zeros(2)
     for t in range(rounds):
@@ -194,7 +194,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=20_000)
     parser.add_argument("--seeds", type=int, default=4, help="worlds")
-    parser.add_argument("--tunings", nargs="+", default=["certified", "adaptive"])
+    parser.add_argument("--tunings", nargs="+", default=["certified", "matched"])
     parser.add_argument("--figure", type=Path, help="write the figure to this file, .svg")
     options = parser.parse_args()
     seeds, rounds = range(options.seeds), options.rounds

@@ -27,7 +27,7 @@ EACH_HEAD = """# Each algorithm
 One section for each algorithm, then for the tunings of `LCTsallisINF`: what it plays, what is proved of it and what is
 not, what a round costs, what we had to correct or choose, its options, the reference. [Algorithms](algorithms.md) has
 them side by side: when to take which, all guarantees in one table, measured cost and regret. To run one against others:
-`bothworlds compare --algorithms NAME,adaptive,LinUCB`.
+`bothworlds compare --algorithms NAME,matched,LinUCB`.
 
 Made from the docstrings by `python tools/api.py algorithms > docs/each-algorithm.md`; a test fails when it is stale.
 """
@@ -43,7 +43,7 @@ GROUPS: dict[str, list[str]] = {
         "LinUCB", "OFUL", "LinTS", "LinearEXP4", "BoBWRealLinExp3", "BoBWLinearEXP4", "LogdetFTRL",
         "MWULC", "BoBWMWULC", "FixedPolicy",
     ],
-    "Tunings and covariances": ["Paper", "Certified", "Matched", "Adaptive", "MGR", "Reservoir", "TuningWarning"],
+    "Tunings and covariances": ["Paper", "Certified", "Matched", "MGR", "Reservoir", "TuningWarning"],
     "Theory": ["bounds", "Bound", "BoundTable", "design", "Design", "Forecast", "ftrl_point", "transformation"],
     "Intervals at any time": [
         "BettingSequence", "BernsteinSequence", "rate_interval", "drift_of", "Drift", "DriftAlarm",

@@ -25,7 +25,7 @@ sys.path.insert(0, str(ROOT / "examples"))
 
 def look_of(label: str, place: int) -> Style:
     """Return the style an algorithm has on every page, or one of its own."""
-    tuning = next((word for word in ("paper", "certified", "matched", "adaptive") if label.endswith(word)), None)
+    tuning = next((word for word in ("paper", "certified", "matched") if label.endswith(word)), None)
     kind = {"kind": "LCTsallisINF", "tuning": tuning} if tuning else {"kind": label}
     return styles([{"kind": f"other {i}"} for i in range(place)] + [kind])[-1]
 

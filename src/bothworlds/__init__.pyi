@@ -11,7 +11,6 @@ from .algorithms.exponential.real_ftrl import RealFTRL as RealFTRL
 from .algorithms.exponential.real_lin_exp3 import RealLinExp3 as RealLinExp3
 from .algorithms.exponential.robust_lin_exp3 import RobustLinExp3 as RobustLinExp3
 from .algorithms.fixed import FixedPolicy as FixedPolicy
-from .algorithms.lc_tsallis.adaptive import Adaptive as Adaptive
 from .algorithms.lc_tsallis.algorithm_1 import Certified as Certified
 from .algorithms.lc_tsallis.algorithm_1 import Paper as Paper
 from .algorithms.lc_tsallis.lc_tsallis_inf import LCTsallisINF as LCTsallisINF

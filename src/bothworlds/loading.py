@@ -8,6 +8,7 @@ from typing import Any, Literal, overload
 
 from bothworlds.algorithms.fixed import FixedPolicy
 from bothworlds.algorithms.registry import public_parts
+from bothworlds.former import GONE, is_former, successor, taken_over
 from bothworlds.plain import from_plain
 from bothworlds.policy import FORMAT, Policy
 from bothworlds.policy.books import Books
@@ -83,8 +84,11 @@ def load(
         ledger = Ledger.restore(header, arrays).next_life(header["key"], **lives)
         if problem is not None:
             return _rebuild_sampled(header, arrays, problem, ledger, interpreted=interpreted)
-        footing = _footing(*_with_frame(header, arrays, frame, path), interpreted=interpreted)
-        return _rebuilt(footing, header, arrays, ledger)
+        told, parts = _with_frame(header, arrays, frame, path)
+        if is_former(told):
+            footing = _footing(successor(told, path), parts, interpreted=interpreted)
+            return _rebuilt(footing, *taken_over(told["algorithm"], header, arrays, footing), ledger)
+        return _rebuilt(_footing(told, parts, interpreted=interpreted), header, arrays, ledger)
 
 
 def load_plan(path: str | Path, *, frame: str | Path | None = None, interpreted: bool = False) -> Plan:
@@ -95,8 +99,13 @@ def load_plan(path: str | Path, *, frame: str | Path | None = None, interpreted:
     header, arrays = read_arrays(path)
     header = checked_format(header, PLAN_FORMAT, path)
     with incomplete(path):
-        footing = _footing(*_with_frame(header, arrays, frame, path), interpreted=interpreted)
-        return plan_from(footing, header, arrays, path)
+        told, parts = _with_frame(header, arrays, frame, path)
+        if is_former(told):
+            raise ValueError(
+                f"{path} is a plan of {GONE}: bothworlds.load its policy, with which the matched tuning goes on, and "
+                "save the plan of that one"
+            )
+        return plan_from(_footing(told, parts, interpreted=interpreted), header, arrays, path)
 
 
 @contextlib.contextmanager

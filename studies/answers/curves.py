@@ -75,8 +75,7 @@ def adversaries(finished: Mapping[str, Finished]) -> Answer:
                 since = max(since, 10.0 * t0_of(cell))
             slope = envelope_exponent(t, run.paths, since=since)
             word = _against_half(slope)
-            if algorithm != "adaptive":
-                right.append(word in ("below 1/2", "1/2 is within"))
+            right.append(word in ("below 1/2", "1/2 is within"))
             regret, top = final(run), float(run.regret.max())
             highest = f"{number(top)}, {number(top / t[-1] ** 0.5)} sqrt(T)"
             rows.append((environment, algorithm, interval(regret), highest, interval(slope), word))

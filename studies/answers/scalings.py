@@ -25,7 +25,7 @@ def corruption(finished: Mapping[str, Finished]) -> Answer:
             paths = [_in_clean_losses(*cell) if count == "clean" else cell[2].paths[:, -1] for cell in cells]
             added = [mean_of(path - clean) for path in paths]  # the same contexts and noise, so differences are paired
             slopes = steps(budgets, [one.value if one.value > one.half else np.nan for one in added])
-            if algorithm != "adaptive" and count == "clean":
+            if count == "clean":
                 known = [slope for slope in slopes if slope == slope]
                 right.append(len(known) > 1 and abs(known[0] - 1.0) < 0.25 and abs(known[-1] - 0.5) < 0.25)
             if count == "clean":

@@ -37,7 +37,10 @@ class Line(NamedTuple):
         return Cell(self.regime, (self.contexts, self.arms, self.dimension), self.number)
 
 
-def read(path: Path, conditions: Conditions) -> dict[tuple[Cell, str], Line]:
+Lines = dict[tuple[Cell, str], Line]
+
+
+def read(path: Path, conditions: Conditions) -> Lines:
     """Read what is there already; refuse a file of other conditions."""
     if not path.exists():
         return {}
@@ -53,7 +56,7 @@ def read(path: Path, conditions: Conditions) -> dict[tuple[Cell, str], Line]:
 
 def play(
     path: Path, conditions: Conditions, cells: Iterable[Cell], players: dict[str, Any], *, threads: int, quiet: bool
-) -> dict[tuple[Cell, str], Line]:
+) -> Lines:
     """Play what is missing, and return the lines of these cells and players."""
     done = read(path, conditions)
     wanted = [(cell, label) for cell in cells for label in players]
@@ -69,6 +72,13 @@ def play(
             _append(path, [(*line[:-2], f"{line.regret:.4f}", f"{line.error:.4f}")])
             done[cell, label] = line
     return {key: done[key] for key in wanted}
+
+
+def kept(path: Path, conditions: Conditions, cells: Iterable[Cell], labels: Iterable[str]) -> Lines:
+    """Return the lines of players that are gone, of those that have played all of these cells."""
+    done, worlds = read(path, conditions), list(cells)
+    whole = [label for label in labels if all((cell, label) in done for cell in worlds)]
+    return {(cell, label): done[cell, label] for label in whole for cell in worlds}
 
 
 def play_one(cell: Cell, label: str, player: Any, conditions: Conditions, threads: int, watch: Watch) -> Line:

@@ -5,11 +5,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from board.records import Line
+from board.records import Lines
 from board.worlds import Cell
 from bothworlds.report.scoreboard import Score, ratios, slack, worst_cells
 
-Lines = dict[tuple[Cell, str], Line]
 GRAINS: dict[str, Callable[[Cell], Any]] = {
     "regime": lambda cell: (cell.regime,),
     "regime and size": lambda cell: (cell.regime, cell.size),

@@ -117,7 +117,7 @@ def test_invariance_under_renaming_arms_and_contexts(tuning: str) -> None:
         x, loss = int(rng.integers(4)), float(rng.uniform(-1, 1))
         made = one.act(x)
         x2, a2 = int(np.flatnonzero(contexts == x)[0]), int(np.flatnonzero(arms == made.arm)[0])
-        base = two.state.baseline.copy() if tuning in ("adaptive", "matched") else None
+        base = two.state.baseline.copy() if tuning == "matched" else None
         direction = directions(two)[x2, a2]
         twin = two.act(x2)._replace(arm=a2, arm_name=other.arms[a2], propensity=made.propensity)
         twin = twin._replace(direction=direction, baseline=base)
@@ -147,9 +147,7 @@ def test_a_constant_added_to_all_losses_changes_no_probability(tuning: str) -> N
         {"tuning": "paper"},
         {"tuning": "certified"},
         {"tuning": "matched"},
-        {"tuning": "adaptive"},
-        {"tuning": "adaptive", "alpha": 0.7},
-        {"tuning": bw.Adaptive(slope=0.5, recency=0.0, forgetting=0.0, c=None)},
+        {"tuning": bw.Matched(recency=0.0, forgetting=0.0)},
         {"tuning": "certified", "alpha": 0.7},
         {"tuning": "paper", "covariance": bw.MGR(samples=30)},
     ],
@@ -197,16 +195,16 @@ def test_resampling_takes_as_many_draws_as_the_bias_asks_for() -> None:
 def test_all_worlds_learn() -> None:
     """Every tuning ends up preferring the better arm on an easy problem; certified after its cautious start."""
     problem = bw.Problem(features=np.eye(2)[None], probabilities=[1.0])
-    for tuning, rounds in (("adaptive", 300), ("certified", 20_000)):
+    for tuning, rounds in (("matched", 300), ("certified", 20_000)):
         policy = bw.LCTsallisINF(tuning=tuning).start(problem, rng=1)  # type: ignore[arg-type]
         play(policy, rounds, theta=np.array([-0.5, 0.5]))
         assert policy.probabilities(0)[0] > 0.9
 
 
-def test_adaptive_stops_exploring_without_noise() -> None:
+def test_matched_stops_exploring_without_noise() -> None:
     """With vanishing residuals eta_t does not decay; the exploration must."""
     problem = random_problem(16, S=6, K=4, d=3)
-    policy = bw.LCTsallisINF(tuning="adaptive").start(problem, rng=1)
+    policy = bw.LCTsallisINF(tuning="matched").start(problem, rng=1)
     arms = play(policy, 3000, noise=False)
     assert policy.state.rates[1] < 0.02
     assert len(arms) == 3000
@@ -235,7 +233,7 @@ def test_a_design_of_another_problem_is_refused() -> None:
         ({"alpha": 0.0}, "alpha"),
         ({"alpha": 1.0}, "alpha"),
         ({"alpha": 0.3}, "alpha = 1/2; got 0.3: give tuning='certified' or tuning='paper'"),
-        ({"tuning": "papper"}, "paper, certified, matched, adaptive"),
+        ({"tuning": "papper"}, "paper, certified, matched$"),
         ({"tuning": 3}, "tuning"),
         ({"covariance": "mgr"}, "covariance"),
         ({"covariance": bw.MGR()}, "tuning='paper'"),
@@ -256,9 +254,9 @@ def test_without_a_tuning_it_is_the_matched_one() -> None:
     [
         lambda: bw.Certified(c=-1.0),
         lambda: bw.Certified(batch=0),
-        lambda: bw.Adaptive(scale=0.0),
-        lambda: bw.Adaptive(recency=-0.1),
-        lambda: bw.Adaptive(forgetting=float("inf")),
+        lambda: bw.Matched(gain=0.0),
+        lambda: bw.Matched(recency=-0.1),
+        lambda: bw.Matched(forgetting=float("inf")),
         lambda: bw.MGR(samples=0),
         lambda: bw.MGR(bias=1.0),
         lambda: bw.Certified(c="x"),  # type: ignore[arg-type]

@@ -31,7 +31,6 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
     "LCTsallisINF": [
         {"tuning": "certified"},
         {"tuning": "paper"},
-        {"tuning": "adaptive"},
         {"tuning": "paper", "covariance": {"kind": "mgr", "samples": 20}},
     ],
     "LinearEXP4": [{"policies": "all"}, {"policies": "all", "contexts": "empirical"}, {"contexts": "empirical"}],

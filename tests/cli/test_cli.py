@@ -21,7 +21,7 @@ from bothworlds.simulation import progress
 from bothworlds.simulation.study import WORLDS
 
 TINY = ["--horizon", "300", "--replications", "2", "--contexts", "3", "--arms", "2", "--dimension", "2"]
-FEW = ["--algorithms", "adaptive,uniform", "--regimes", "stochastic,ad fatigue"]
+FEW = ["--algorithms", "certified,uniform", "--regimes", "stochastic,ad fatigue"]
 COMMANDS = list(main.commands)
 
 
@@ -58,7 +58,7 @@ def test_the_reference_is_not_stale() -> None:
 def test_compare_ends_in_a_table_and_a_page(results: Path) -> None:
     done = called("compare", *TINY, *FEW, "--output", str(results))
     assert done.exit_code == 0
-    assert "LC-Tsallis-INF adaptive" in done.stdout
+    assert "LC-Tsallis-INF certified" in done.stdout
     assert "ad fatigue*" in done.stdout
     assert done.stderr.endswith(f"report: {results / 'report.html'}\n")
     assert (results / "report.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
@@ -269,10 +269,10 @@ def test_list(tmp_path: Path) -> None:
     found = json.loads(called("list", "--json").stdout)
     assert set(found["algorithms"]) == set(algorithms())
     assert set(found["environments"]) == set(WORLDS)
-    assert list(found["tunings"]) == ["paper", "certified", "matched", "adaptive"]
+    assert list(found["tunings"]) == ["paper", "certified", "matched"]
     assert all(entry["about"] for part in found.values() for entry in part.values())
     assert json.loads(called("list", "algorithms", "--json").stdout) == found["algorithms"]
-    assert "adaptive: Heuristic" in called("list", "tunings").stdout
+    assert "certified: The smallest gamma_t" in called("list", "tunings").stdout
 
 
 def test_health(tmp_path: Path) -> None:
@@ -319,8 +319,8 @@ def test_completion_scripts(shell: str) -> None:
 def test_names_are_completed_after_a_comma() -> None:
     compare = main.commands["compare"]
     option = next(one for one in compare.params if one.name == "algorithms")
-    items = option.shell_complete(click.Context(compare), "uniform,ada")
-    assert [item.value for item in items] == ["uniform,adaptive"]
+    items = option.shell_complete(click.Context(compare), "uniform,mat")
+    assert [item.value for item in items] == ["uniform,matched"]
 
 
 def test_plain_lines_where_there_is_no_terminal(
@@ -349,9 +349,9 @@ def test_warm_compiles_by_name_for_any_problem(tmp_path: Path) -> None:
     content = json.loads(called("warm", str(path), "--algorithms", "uniform", "--json").stdout)
     assert content["seconds"]["uniform"] >= 0.0
     assert called("warm", str(tmp_path / "none.json")).exit_code == 3
-    wrong = called("warm", "--algorithms", "adaptve")
+    wrong = called("warm", "--algorithms", "mached")
     assert wrong.exit_code == 2
-    assert "did you mean 'adaptive'?" in wrong.stderr
+    assert "did you mean 'matched'?" in wrong.stderr
 
 
 def test_bounds_of_a_random_instance_and_of_a_file(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def called(*arguments: str, env: dict[str, str] | None = None) -> Result:
     [
         (["comapre"], "Did you mean 'compare'?"),
         (["xyzzy"], "There are "),
-        (["compare", "--algorithms", "adaptve"], "did you mean 'adaptive'?"),
+        (["compare", "--algorithms", "mached"], "did you mean 'matched'?"),
         (["compare", "--algorithms", "LinUBC"], "did you mean 'LinUCB'?"),
         (["compare", "--regimes", "stochastik"], "did you mean 'stochastic'?"),
         (["compare", "--horizn", "5"], "--horizon"),

@@ -230,16 +230,16 @@ def test_first_decisions(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_ads_with_fatigue(monkeypatch: pytest.MonkeyPatch) -> None:
     out = example("ads_with_fatigue", monkeypatch, ROUNDS=5000, REPLICATIONS=4)
     clicks = {name: int(count.replace(",", "")) for count, name in re.findall(r"([\d,]+)  (.*)", out)}
-    # Measured: mixture 196, best ad at the start 190, adaptive 172, at random 148.
+    # Measured: mixture 196, best ad at the start 190, matched 173, at random 148.
     assert clicks["best fixed mixture"] > clicks["best ad at the start, always"] > clicks["ads at random"]
-    assert clicks["LC-Tsallis-INF, adaptive"] > clicks["ads at random"]
+    assert clicks["LC-Tsallis-INF, matched"] > clicks["ads at random"]
 
 
 def test_a_corrupted_experiment(monkeypatch: pytest.MonkeyPatch) -> None:
     out = example("corrupted_experiment", monkeypatch, ROUNDS=4000, REPLICATIONS=2, INSTANCES=3, BUDGETS=(0, 500))
     calm, hit = ([float(word.replace(",", "")) for word in line.split()[1:]] for line in out.splitlines()[2:])
-    assert calm[0] < calm[2]  # the optimist wins where nothing is wrong (measured: 14 against 76) ...
-    assert hit[0] > hit[2]  # ... and loses to "adaptive" where the first rewards were (281 against 107)
+    assert calm[0] < calm[2]  # the optimist wins where nothing is wrong (measured: 14 against 50) ...
+    assert hit[0] > hit[2]  # ... and loses to "matched" where the first rewards were (281 against 20)
 
 
 def test_four_processes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,7 +34,7 @@ def rows(page: str, first: str) -> list[list[str]]:
     return found
 
 
-def fifth_family() -> table.Lines:
+def fifth_family() -> records.Lines:
     """Return what was played on the family that nobody had looked at."""
     conditions = records.Conditions("fifth held-out", 20_000, 8)
     return records.read(ROOT / "studies/board/fifth-held-out.csv", conditions)

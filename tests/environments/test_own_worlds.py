@@ -17,7 +17,7 @@ from bothworlds.kernels.random import NATURE, two_uniforms
 from bothworlds.simulation.gymnasium import BanditEnv
 from learners import INSTANCE, PAIR, PlainAlgorithm
 
-ADAPTIVE = bw.LCTsallisINF(tuning="adaptive")
+LEARNER = bw.LCTsallisINF(tuning="certified")
 RATES = [[0.3, 0.2], [0.1, 0.4]]
 
 
@@ -99,7 +99,7 @@ def pairs() -> dict[str, tuple[en.Environment, en.Environment]]:
 @pytest.mark.parametrize("world", ["a learner", *pairs()])
 def test_a_copy_of_a_rule_gives_the_same_arrays(world: str) -> None:
     """Against uniform play, and the adaptive one against a learner: what it looks at moves."""
-    algorithm = ADAPTIVE if world == "a learner" else bw.FixedPolicy()
+    algorithm = LEARNER if world == "a learner" else bw.FixedPolicy()
     rule, copy = pairs()["adaptive" if world == "a learner" else world]
     if world == "fatigue":
         rule = en.ad_fatigue(click_rates=RATES, probabilities=[0.4, 0.6], wear=0.1, memory=20, noise="normal")
@@ -112,7 +112,7 @@ def test_a_copy_of_a_rule_gives_the_same_arrays(world: str) -> None:
 @pytest.mark.parametrize("world", pairs())
 def test_own_text_is_the_same_compiled_and_interpreted(world: str) -> None:
     copy = pairs()[world][1]
-    algorithm = ADAPTIVE if world == "adaptive" else bw.FixedPolicy()
+    algorithm = LEARNER if world == "adaptive" else bw.FixedPolicy()
     one, two = (bw.replay(copy, algorithm, horizon=150, rng=2, interpreted=flag) for flag in (False, True))
     assert one.trace.tolist() == two.trace.tolist()
     for name in ("expected", "realised", "sums"):

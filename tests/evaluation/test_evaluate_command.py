@@ -21,7 +21,7 @@ def log() -> None:
     """A log, its problem and a plan, in the current folder."""
     names = {"contexts": ["day", "night"], "arms": ["red", "<blue>"]}
     problem = bw.Problem.from_sample(["day", "night"], arms=names["arms"], reward_range=(0, 1))
-    policy = bw.LCTsallisINF(tuning="adaptive").start(problem, rng=1)
+    policy = bw.LCTsallisINF(tuning="matched").start(problem, rng=1)
     plan, file = policy.plan(), Log("log.jsonl")
     made = [plan.act(["day", "night"][i % 2]) for i in range(400)]
     file.append(*(row_of(one, plan, time=0.0) for one in made))

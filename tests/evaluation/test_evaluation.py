@@ -124,8 +124,8 @@ def test_replay_has_the_mean_of_snips() -> None:
 
 def test_plans_policies_algorithms_and_words_are_targets() -> None:
     log = small_log(3, 300)
-    policy = bw.LCTsallisINF(tuning="adaptive").start(log.problem, rng=1)
-    learner = learning(bw.LCTsallisINF(tuning="adaptive"), log, rng=2)
+    policy = bw.LCTsallisINF(tuning="matched").start(log.problem, rng=1)
+    learner = learning(bw.LCTsallisINF(tuning="matched"), log, rng=2)
     found = evaluate(
         log,
         {"plan": policy.plan(), "policy": policy, "fixed": bw.FixedPolicy(), "learner": learner, "logging": "logging"},

@@ -13,7 +13,7 @@ from bothworlds.logs.schema import line_of, record_of
 from worlds import random_problem
 
 WHOLE = random_problem(3, S=3, K=5, d=3)
-ALGORITHM = bw.LCTsallisINF(tuning="adaptive")
+ALGORITHM = bw.LCTsallisINF(tuning="matched")
 
 
 def part(arms: list[int], **options: Any) -> bw.Problem:

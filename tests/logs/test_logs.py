@@ -77,7 +77,7 @@ def test_lines_of_another_kind_are_refused() -> None:
 
 def world(**options: Any) -> tuple[bw.Policy, Log]:
     problem = random_problem(3, reward_range=(0.0, 1.0), **options)
-    return bw.LCTsallisINF(tuning="adaptive").start(problem, rng=7), Log("log.jsonl")
+    return bw.LCTsallisINF(tuning="matched").start(problem, rng=7), Log("log.jsonl")
 
 
 def test_a_row_says_everything() -> None:
@@ -170,7 +170,7 @@ def four_processes() -> ModuleType:
 def test_four_processes_and_kills(tmp_path: Path) -> None:
     """SIGKILL at random moments: nothing lost, doubled or different, computed again from the log."""
     example = four_processes()
-    policy = bw.LCTsallisINF(tuning="adaptive").start(
+    policy = bw.LCTsallisINF(tuning="matched").start(
         bw.Problem.from_sample(["morning", "evening"], weights=[2, 3], arms=example.BANNERS, reward_range=(0, 1))
     )
     for file in ("start.npz", "policy.npz"):

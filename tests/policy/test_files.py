@@ -13,7 +13,7 @@ from worlds import TUNINGS, play, random_problem
 
 def test_late_feedback_of_a_file_and_of_what_it_has_lost(tmp_path: Path) -> None:
     """Saved at 50, decided to 100, loaded: nobody's feedback is taken for another's, and none is refused."""
-    policy = make("adaptive")
+    policy = make("matched")
     first = policy.act([i % 4 for i in range(50)])
     policy.save(tmp_path / "p.npz")
     lost = policy.act([i % 4 for i in range(50)])

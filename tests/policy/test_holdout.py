@@ -19,7 +19,7 @@ from worlds import random_problem
 
 PROBLEM = random_problem(3, reward_range=(0.0, 1.0))
 MASKED = random_problem(3, available=[[True, False, True], [True, True, True], [False, True, False], [True] * 3])
-ALGORITHM = bw.LCTsallisINF(tuning="adaptive")
+ALGORITHM = bw.LCTsallisINF(tuning="matched")
 
 
 def start(share: float = 0.3, problem: bw.Problem = PROBLEM, rng: int = 7) -> bw.Policy:
@@ -160,7 +160,7 @@ def test_files_in_between_change_nothing(steps: list[str]) -> None:
 
 
 def test_without_one_everything_is_as_before(tmp_path: Path) -> None:
-    policy = bw.load(Path(__file__).parents[1] / "shared" / "saved" / "adaptive.npz", interpreted=True)
+    policy = bw.load(Path(__file__).parents[1] / "shared" / "saved" / "certified.npz", interpreted=True)
     assert not any(made.holdout for made in policy.act([0] * 50))
     policy.save(tmp_path / "policy.npz")
     assert b"holdout" not in (tmp_path / "policy.npz").read_bytes()

@@ -29,7 +29,7 @@ REFUSED: list[Any] = [bw.FTRLLC(horizon=1000), bw.PerContextTsallisINF(), bw.BoB
 
 
 def start(algorithm: Any = None, **options: Any) -> bw.Policy:
-    made: bw.Policy = (algorithm or bw.LCTsallisINF(tuning="adaptive")).start(
+    made: bw.Policy = (algorithm or bw.LCTsallisINF(tuning="matched")).start(
         PROBLEM, rng=7, interpreted=True, **options
     )
     return made

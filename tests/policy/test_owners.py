@@ -19,7 +19,7 @@ from soak import size
 from worlds import random_problem
 
 PROBLEM = random_problem(3)
-ALGORITHM = bw.LCTsallisINF(tuning="adaptive")
+ALGORITHM = bw.LCTsallisINF(tuning="matched")
 WAYS = ["round", "round", "plan", "one", "two"]
 LOSSES = st.sampled_from([-1.0, -0.5, 0.25, 1.0])
 LAWS = st.sampled_from([(0.1, 0.5, 0.3, 0.1), (0.25, 0.25, 0.25, 0.25), (0.05, 0.05, 0.1, 0.8)])

@@ -26,7 +26,7 @@ ALGORITHMS: list[Any] = [
 NAMES: dict[str, Any] = {"contexts": ["morning", "noon", "evening", "night"], "arms": ["red", "blue", "green"]}
 
 
-def make(tuning: Any = "adaptive", **options: Any) -> bw.Policy:
+def make(tuning: Any = "matched", **options: Any) -> bw.Policy:
     problem = random_problem(3, **{**NAMES, **options})
     policy = bw.LCTsallisINF(tuning=tuning).start(problem, rng=7)
     play(policy, 20)
@@ -170,7 +170,7 @@ def _saved(plan: bw.Plan, folder: Path) -> Path:
 
 def test_the_digest_is_of_what_is_learnt_and_nothing_else() -> None:
     """Nine contexts fill two blocks of eight: what lies beyond the ninth does not count."""
-    one, two = (bw.LCTsallisINF(tuning="adaptive").start(random_problem(3, S=9), rng=seed) for seed in (1, 2))
+    one, two = (bw.LCTsallisINF(tuning="matched").start(random_problem(3, S=9), rng=seed) for seed in (1, 2))
     decisions = one.act([0, 8, 4])
     for policy in (one, two):
         policy.learn([made._replace(policy=policy.name) for made in decisions], loss=[0.5, -0.5, 1.0])
@@ -205,7 +205,7 @@ def test_given_ids_in_a_policy() -> None:
 
 def decide_in_threads(threads: int, each: int) -> None:
     """Decisions of all threads while another learns; then all of them again, one after the other."""
-    policy = bw.LCTsallisINF(tuning="adaptive").start(random_problem(1, S=20, K=6, d=6), rng=7)
+    policy = bw.LCTsallisINF(tuning="matched").start(random_problem(1, S=20, K=6, d=6), rng=7)
     plans, found = {0: policy.plan()}, [list[bw.Decision]() for _ in range(threads)]
     deciding = threading.Event()
     deciding.set()

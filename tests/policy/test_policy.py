@@ -16,7 +16,7 @@ NAMES_OF_NINE: dict[str, Any] = {"contexts": [f"hour {i}" for i in range(9)]}
 
 
 def test_a_decision_says_everything() -> None:
-    policy = make("adaptive")
+    policy = make("matched")
     before = policy.probabilities("evening")
     decision = policy.act("evening")
     assert (decision.round, decision.context, decision.context_name) == (1, 2, "evening")
@@ -54,7 +54,7 @@ def test_the_same_seed_decides_the_same_and_another_does_not() -> None:
 
 @pytest.mark.parametrize(
     "tuning",
-    ["paper", "certified", bw.Matched(recency=0.0, forgetting=0.0), bw.Adaptive(recency=0.0, forgetting=0.0)],
+    ["paper", "certified", bw.Matched(recency=0.0, forgetting=0.0)],
     ids=str,
 )
 def test_a_batch_equals_its_updates_one_by_one_in_any_order(tuning: Any) -> None:
@@ -67,7 +67,7 @@ def test_a_batch_equals_its_updates_one_by_one_in_any_order(tuning: Any) -> None
         two.update(single[i], loss=losses[i])
     assert one.updates == two.updates == 4
     assert one.state.theta == pytest.approx(two.state.theta, rel=1e-12)
-    if isinstance(tuning, str):  # the rates of the others look at the plan of the moment of the feedback
+    if isinstance(tuning, str):  # the rates of the other look at the plan of the moment of the feedback
         assert one.probabilities() == pytest.approx(two.probabilities(), rel=1e-12)
 
 
@@ -93,7 +93,7 @@ def test_a_large_batch_has_the_bits_of_its_decisions_one_by_one(
 
 
 def test_what_is_wrong_in_a_large_batch_is_named_and_changes_nothing() -> None:
-    policy = make("adaptive")
+    policy = make("matched")
     batch = policy.act([i % 4 for i in range(30)])
     losses = [0.5] * 30
     before = snapshot(policy)
@@ -142,7 +142,7 @@ def test_feedback_may_be_late_lost_or_never_come() -> None:
 
 def test_rewards_are_rescaled_to_losses() -> None:
     problem = random_problem(3, reward_range=(0.0, 1.0))
-    policies = [bw.LCTsallisINF(tuning="adaptive").start(problem, rng=1) for _ in range(2)]
+    policies = [bw.LCTsallisINF(tuning="matched").start(problem, rng=1) for _ in range(2)]
     for policy, feedback in zip(policies, ({"reward": 0.25}, {"loss": 0.5}), strict=True):
         policy.update(policy.act(0), **feedback)
     assert policies[0].probabilities().tolist() == policies[1].probabilities().tolist()
@@ -247,15 +247,12 @@ def test_unknown_contexts_are_refused(context: object) -> None:
 
 
 def test_a_singular_covariance_is_an_error_that_changes_nothing() -> None:
-    policy = bw.LCTsallisINF(tuning=bw.Adaptive(floor=1e-300, c=None)).start(
-        random_problem(4, S=1, contexts=["only"]), rng=0
-    )
+    policy = bw.LCTsallisINF(tuning="paper").start(random_problem(4, S=1, contexts=["only"]), rng=0)
     decision = policy.act(0)
-    z = coordinates(policy)[0, decision.arm]
-    sideways = np.cross(z, [1.0, 2.0, 3.0])  # orthogonal to the arm played: the learning rate does not react
-    living(policy).theta[...] = 1e200 * sideways
+    living(policy).t[...] = 1e100  # with next to no exploration
+    living(policy).theta[...] = 1e200 * np.array([1.0, 2.0, 3.0])
     before = snapshot(policy)
-    with pytest.raises(bw.NumericalError, match=r"at t = 2 \(condition number .*'only'"):
+    with pytest.raises(bw.NumericalError, match=r"at t = 1\d{100} \(condition number .*'only'"):
         policy.update(decision, loss=1.0)
     assert snapshot(policy) == before
 

@@ -19,7 +19,7 @@ from bothworlds.theory.confidence import average_rate_interval
 from worlds import random_problem
 
 PROBLEM = random_problem(3, reward_range=(-1.0, 3.0))
-ALGORITHM = bw.LCTsallisINF(tuning="adaptive")
+ALGORITHM = bw.LCTsallisINF(tuning="matched")
 STEPS = ["act", "act", "plan", "given", "answer", "answer", "batch", "learn", "save", "load", "expire"]
 
 
@@ -123,7 +123,7 @@ def test_decisions_of_lives_that_no_file_knew_count_when_answered() -> None:
 
 
 def test_files_of_before_there_were_counts() -> None:
-    policy = bw.load(Path(__file__).parents[1] / "shared" / "saved" / "adaptive.npz", interpreted=True)
+    policy = bw.load(Path(__file__).parents[1] / "shared" / "saved" / "certified.npz", interpreted=True)
     updates = policy.updates
     told = policy.health()
     assert told.since == updates > 0

@@ -121,7 +121,7 @@ def test_words_of_a_mark_stay_within_the_chart(start: float, anchor: str) -> Non
 
 def test_figures_name_every_line(summary: Summary, tmp_path: Path) -> None:
     """Bounds stand in the legend of a figure, after the algorithms."""
-    bounds: Bounds = {"adaptive": lambda _, t: 10.0 * np.sqrt(t)}
+    bounds: Bounds = {"eager": lambda _, t: 10.0 * np.sqrt(t)}
     chart = next(c for c in all_charts(summary, bounds) if c.name == "calm-log-log")
     names = re.findall(r'class="name">([^<]*)<', standalone(chart))
     assert len(names) == len(chart.lines) == 4

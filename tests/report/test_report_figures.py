@@ -45,7 +45,7 @@ def results() -> Results:
 
 
 def test_letters_are_embedded_as_truetype_and_the_width_is_kept(summary: Summary, tmp_path: Path) -> None:
-    look = Look(width="column", font_size=8.0, algorithms=["uniform", "adaptive"], labels={"adaptive": "ours"})
+    look = Look(width="column", font_size=8.0, algorithms=["uniform", "eager"], labels={"eager": "ours"})
     files, _ = write_figures(all_charts(summary)[1:2], tmp_path, look=look)
     content = next(file for file in files if file.suffix == ".pdf").read_bytes()
     assert b"/Type3" not in content

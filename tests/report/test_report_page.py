@@ -100,14 +100,14 @@ def test_a_bound_is_drawn_where_it_says_something(summary: Summary) -> None:
     def bound(environment: Environment, rounds: Ints) -> Floats | None:
         return 10.0 * np.sqrt(rounds) if environment.stochastic else None
 
-    drawn = page(summary, bounds={"adaptive": bound})
-    assert drawn.count("<title>bound for adaptive</title>") == 2  # calm and hit, not the tired ads
+    drawn = page(summary, bounds={"eager": bound})
+    assert drawn.count("<title>bound for eager</title>") == 2  # calm and hit, not the tired ads
     assert drawn.count("Fine dots: the theorem") == 2
     assert drawn.count('<th scope="col">theorem’s bound</th>') == 2
     assert drawn.count(f"</svg>{number(10.0 * np.sqrt(600))}</td>") == 2
     rows = list(csv.DictReader(io.StringIO(embedded(drawn, "curves.csv.gz"))))
     proved = {(row["regime"], row["algorithm"]) for row in rows if row["bound"]}
-    assert proved == {("calm", "adaptive"), ("hit", "adaptive")}
+    assert proved == {("calm", "eager"), ("hit", "eager")}
     assert all(float(row["bound"]) == pytest.approx(10.0 * float(row["t"]) ** 0.5) for row in rows if row["bound"])
     plain = page(summary)
     assert "bound for" not in plain
@@ -144,7 +144,7 @@ def test_the_terminal_shows_table_and_plot(summary: Summary) -> None:
     assert medium.splitlines()[-1].startswith("95 % intervals need")
     drawn = plot_text(summary.panels[0], width=60, height=8)
     assert any("\u2801" <= c <= "\u28ff" for c in drawn)
-    assert "b adaptive" in drawn
+    assert "b eager" in drawn
     assert all(len(line) <= 64 for line in drawn.splitlines()[:-3])
 
 

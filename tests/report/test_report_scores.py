@@ -60,11 +60,11 @@ def test_another_player_changes_no_rating(players: dict[str, Floats], references
 def test_adding_or_leaving_out_a_player_changes_no_score(folder: Path) -> None:
     """Through studies, files and summaries; `certified` once had 99 with `uniform` in the table, and 33 without."""
     tables = [
-        ("certified", "adaptive", "uniform", "LinUCB"),
-        ("certified", "adaptive"),
-        ("adaptive", "LinUCB"),
+        ("certified", "matched", "uniform", "LinUCB"),
+        ("certified", "matched"),
+        ("matched", "LinUCB"),
         ("certified", "uniform"),
-        ("adaptive",),
+        ("matched",),
     ]
     seen: dict[str, Any] = {}
     for names in tables:
@@ -80,10 +80,10 @@ def test_the_references_are_played_once_and_always(folder: Path) -> None:
     assert {cell.algorithm for cell in reference_cells(study)} == set(REFERENCES)
     keys = {cell.key for cell in study.cells()}
     assert len(keys & {cell.key for cell in reference_cells(study)}) == 2  # both are references themselves
-    (panel, *_) = compared(folder, "adaptive").panels
+    (panel, *_) = compared(folder, "matched").panels
     assert set(panel.references) == set(REFERENCES)
     assert references_of(panel.entries[0].cell)["RealFTRL"].algorithm_options["horizon"] == 400
-    told = headline_data(compared(folder, "adaptive"))
+    told = headline_data(compared(folder, "matched"))
     assert told["references"] == list(REFERENCES)
     assert told["regimes"][0]["algorithms"][0]["ratio"]["value"] >= 1.0
 
@@ -140,8 +140,8 @@ def test_every_sentence_agrees_with_its_table(table: dict[str, list[float]]) -> 
 
 
 def test_two_players_are_not_called_best_and_worst_by_turns(folder: Path) -> None:
-    """`compare --algorithms adaptive,LinUCB` once said: safest, lowest score 0 of 100; and that it fails worst."""
-    summary = compared(folder, "adaptive", "LinUCB")
+    """`compare --algorithms matched,LinUCB` once said: safest, lowest score 0 of 100; and that it fails worst."""
+    summary = compared(folder, "matched", "LinUCB")
     text = finding_text(summary, width=1000)
     assert "of 100" not in text + page(summary)
     for sentence in summary.finding:

@@ -21,7 +21,7 @@ def summary() -> Summary:
 
 def test_theorems_become_lines_where_they_hold(summary: Summary) -> None:
     lines = theorem_bounds(summary)
-    assert list(lines) == [EVIL]  # nothing is proved for "adaptive", and uniform play learns nothing
+    assert list(lines) == [EVIL]  # nothing is proved for "eager", and uniform play learns nothing
     calm, hit, tired = summary.panels
     for panel in (calm, hit):
         entry = panel.entries[0]
@@ -41,11 +41,11 @@ def test_a_bound_that_says_nothing_is_called_vacuous_and_not_drawn(summary: Summ
     def bound_of(environment: Environment, t: Ints) -> Floats | None:
         return None if environment.reacts else np.asarray(2.0 * t, dtype=np.float64)
 
-    drawn = page(summary, bounds={"adaptive": bound_of})
+    drawn = page(summary, bounds={"eager": bound_of})
     assert drawn.count("<title>bound for ") == 0
     assert drawn.count(">vacuous</td>") == 2
     assert "a bound of 2 T = 1,200 or more is vacuous" in drawn
-    late = double_log_chart(summary.panels[0], {"adaptive": lambda _, t: 20.0 * np.sqrt(t)})
+    late = double_log_chart(summary.panels[0], {"eager": lambda _, t: 20.0 * np.sqrt(t)})
     (bound,) = (line for line in late.lines if line.thin)
     np.testing.assert_array_equal(np.isnan(bound.y), bound.x <= 100)  # 20 sqrt(t) is below 2 t from there on
 
@@ -90,7 +90,7 @@ def test_a_bound_knows_gap_margin_and_corruption(tmp_path: Path) -> None:
 def test_what_no_theorem_covers() -> None:
     nothing = [
         bw.LCTsallisINF(tuning="certified", alpha=0.3),
-        bw.LCTsallisINF(tuning="adaptive"),
+        bw.LCTsallisINF(tuning=bw.Matched(gain=1.0)),
         bw.LCTsallisINF(tuning=bw.Certified(batch=2)),
         bw.LCTsallisINF(tuning=bw.Certified(c=0.3)),
         bw.LCTsallisINF(tuning="paper", covariance=bw.MGR()),

@@ -220,7 +220,7 @@ def test_a_store_that_cannot_be_read_for_a_moment_forgets_nothing(tmp_path: Path
     service.close()
 
 
-@pytest.mark.parametrize("algorithm", [{"kind": "LinUCB"}, "adaptive"])
+@pytest.mark.parametrize("algorithm", [{"kind": "LinUCB"}, "matched"])
 def test_a_learner_that_fails_begins_again_from_the_store(
     tmp_path: Path, algorithm: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -289,20 +289,20 @@ class Machine(RuleBasedStateMachine):
             shutil.rmtree(self.folder)
 
 
-class AdaptiveMachine(Machine):
+class OrderedMachine(Machine):
     """The same with the tuning whose bits depend on the order of rewards and on the ends of batches."""
 
-    algorithm, safe = "adaptive", "blue"
+    algorithm, safe = "matched", "blue"
 
 
-@pytest.mark.parametrize(("machine", "few"), [(Machine, 6), (AdaptiveMachine, 3)])
+@pytest.mark.parametrize(("machine", "few"), [(Machine, 6), (OrderedMachine, 3)])
 def test_a_service_is_what_the_model_says(machine: type[Machine], few: int) -> None:
     chosen = hypothesis_settings(max_examples=few, stateful_step_count=25)
     run_state_machine_as_test(machine, settings=chosen)
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("machine", [Machine, AdaptiveMachine])
+@pytest.mark.parametrize("machine", [Machine, OrderedMachine])
 def test_a_service_is_what_the_model_says_for_long(machine: type[Machine]) -> None:
     chosen = hypothesis_settings(max_examples=size(3, 150), stateful_step_count=60, derandomize=False)
     run_state_machine_as_test(machine, settings=chosen)

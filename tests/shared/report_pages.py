@@ -29,7 +29,7 @@ CONTENT: dict[str, Any] = {
     },
     "algorithms": {
         EVIL: {"kind": "LCTsallisINF", "tuning": "paper"},
-        "adaptive": {"kind": "LCTsallisINF", "tuning": "adaptive"},
+        "eager": {"kind": "LCTsallisINF", "tuning": {"kind": "matched", "gain": 1.0}},
         "uniform": {"kind": "uniform"},
     },
 }

@@ -12,7 +12,7 @@ from bothworlds.kernels.contract import Draw, Machine, all_parts, in_blocks
 from bothworlds.kernels.random import ARM, two_uniforms
 from bothworlds.simulation.replication import Replications, Setting
 
-TUNINGS = ("paper", "certified", "matched", "adaptive")
+TUNINGS = ("paper", "certified", "matched")
 
 
 def random_problem(

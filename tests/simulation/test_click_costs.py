@@ -29,7 +29,7 @@ def test_points_are_ftrl_points(costs: Any) -> None:
             assert q == pytest.approx(bw.ftrl_point(row, learning_rate=eta), abs=1e-9)
 
 
-@pytest.mark.parametrize("tuning", ["certified", "adaptive"])
+@pytest.mark.parametrize("tuning", ["certified", "matched"])
 def test_the_parts_add_up_to_the_regret(costs: Any, tuning: str) -> None:
     found = costs.account(WORLD, tuning, 300, 2)
     path = bw.replay(WORLD, bw.LCTsallisINF(tuning=tuning), horizon=300, replication=2, rng=1)  # type: ignore[arg-type]

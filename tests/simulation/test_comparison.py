@@ -112,7 +112,7 @@ def test_the_best_mixture_earns_most_when_replayed() -> None:
 def test_final_policies_and_spending() -> None:
     instance = en.random_instance(contexts=3, arms=2, dimension=2, gap=0.3)
     world = en.corrupted(instance, budget=30.0)
-    results = bw.simulate(world, {"a": bw.LCTsallisINF(tuning="adaptive")}, horizon=2000, replications=4)
+    results = bw.simulate(world, {"a": bw.LCTsallisINF(tuning="matched")}, horizon=2000, replications=4)
     run = results["a"]
     assert run.policy.sum(axis=1) == pytest.approx(1.0)
     assert (run.policy.argmax(axis=1) == world.comparator).all()

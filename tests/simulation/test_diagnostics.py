@@ -16,13 +16,12 @@ WORLD = en.growing_phases(INSTANCE.problem, en.opposite(INSTANCE.theta), first=2
 ALGORITHMS: list[Any] = [
     bw.LCTsallisINF(tuning="paper"),
     bw.LCTsallisINF(tuning="certified"),
-    bw.LCTsallisINF(tuning="adaptive"),
     bw.LCTsallisINF(tuning="certified", alpha=0.7),
     bw.RealFTRL(horizon=300),
 ]
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS, ids=str)
+@pytest.mark.parametrize("algorithm", [*ALGORITHMS, bw.LCTsallisINF(tuning="matched")], ids=str)
 def test_the_path_is_that_of_the_engine_and_the_inequality_holds(algorithm: Any) -> None:
     found = bw.diagnose(WORLD, algorithm, horizon=300, replication=2, rng=5, checkpoints=12)
     results = bw.simulate(WORLD, {"one": algorithm}, horizon=300, replications=3, rng=5, checkpoints=12)

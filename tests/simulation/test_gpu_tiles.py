@@ -77,10 +77,9 @@ def test_strips_give_the_same_leverages(S: int, K: int, d: int, make: Callable[.
     make(in_tiles.leverages_by_strips)(inverse, known.z[0], ours)
     np.testing.assert_array_equal(ours, plain)
     assert ours == pytest.approx(np.einsum("ai,ij,aj->a", known.z[0], np.linalg.inv(sigma), known.z[0]), rel=1e-10)
-    for weighted in (False, True):
-        trial = exploration.Trial(sigma, known.z, q, 0.5, weighted, np.zeros((d, d)), inverse, np.zeros((S, K)))
-        unbounded = exploration.bounds_at(exploration.nothing_seen(0.0), 0.1)
-        assert make(in_tiles.largest_by_strips)(trial, unbounded) == exploration.largest(trial, unbounded)
+    trial = exploration.Trial(sigma, known.z, q, 0.5, np.zeros((d, d)), inverse, np.zeros((S, K)))
+    unbounded = exploration.bounds_at(exploration.Seen(0.0, 0.0, 0.0), 0.1)
+    assert make(in_tiles.largest_by_strips)(trial, unbounded) == exploration.largest(trial, unbounded)
     matrix.lower_bounds(known.z[1, 0], inverse, 0.7, known.z[0], known.blocked[0], plain)
     make(in_tiles.lower_bounds_by_strips)(known.z[1, 0], inverse, 0.7, known.z[0], known.blocked[0], ours)
     np.testing.assert_array_equal(ours, plain)

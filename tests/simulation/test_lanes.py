@@ -11,7 +11,7 @@ from bothworlds.simulation.engine import make_setting
 from bothworlds.simulation.replication import Replications
 
 ALGORITHMS = [
-    *(bw.LCTsallisINF(tuning=name) for name in ("paper", "certified", "matched", "adaptive")),
+    *(bw.LCTsallisINF(tuning=name) for name in ("paper", "certified", "matched")),
     bw.LCTsallisINF(tuning="certified", alpha=0.3),
     bw.RealFTRL(),
     bw.RealLinExp3(horizon=300, features="arm-dependent"),

@@ -24,7 +24,7 @@ def test_a_function_is_the_same_world_as_its_rule() -> None:
 
     own = en.from_function(INSTANCE.problem, theta)
     rule = en.alternating(INSTANCE.problem, PAIR)
-    algorithm = bw.LCTsallisINF(tuning="adaptive")
+    algorithm = bw.LCTsallisINF(tuning="matched")
     one, two = (bw.replay(world, algorithm, horizon=150, rng=2, interpreted=False) for world in (own, rule))
     assert one.trace.tolist() == two.trace.tolist()
     assert one.expected == pytest.approx(two.expected, abs=1e-10)

@@ -164,10 +164,10 @@ def test_a_world_has_to_be_one(parts: Path) -> None:
 
 
 def test_grids_over_options() -> None:
-    nested = {"A": {"kind": "LCTsallisINF", "tuning": {"kind": "adaptive", "scale": [1.0, 2.5]}, "alpha": [0.4, 0.5]}}
+    nested = {"A": {"kind": "LCTsallisINF", "tuning": {"kind": "certified", "c": [0.125, 0.25]}, "alpha": [0.4, 0.5]}}
     found = spread(nested, "algorithm")
-    assert list(found)[:2] == ["A, scale 1, alpha 0.4", "A, scale 1, alpha 0.5"]
-    assert found["A, scale 2.5, alpha 0.5"]["tuning"] == {"kind": "adaptive", "scale": 2.5}
+    assert list(found)[:2] == ["A, c 0.125, alpha 0.4", "A, c 0.125, alpha 0.5"]
+    assert found["A, c 0.25, alpha 0.5"]["tuning"] == {"kind": "certified", "c": 0.25}
     whole = {"clicks": {"kind": "clicks", "attributes": [3, 4], "changes": [10]}}
     assert spread(whole, "environment") == whole  # lists themselves
     two = spread({"hit": {"kind": "corrupted", "budget": [10, 20]}}, "environment")

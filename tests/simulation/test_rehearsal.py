@@ -13,14 +13,14 @@ from bothworlds.datasets import Rounds
 from bothworlds.simulation.rehearsal import interpreted_teller
 from worlds import random_problem
 
-ALGORITHMS: list[Any] = [bw.LCTsallisINF(tuning="adaptive"), bw.LinUCB()]
+ALGORITHMS: list[Any] = [bw.LCTsallisINF(tuning="matched"), bw.LinUCB()]
 
 
 class InPython:
     """An algorithm without kernel text."""
 
     def start(self, problem: bw.Problem, *, rng: Any) -> Any:
-        return bw.LCTsallisINF(tuning="adaptive").start(problem, rng=rng)
+        return bw.LCTsallisINF(tuning="matched").start(problem, rng=rng)
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS, ids=lambda one: type(one).__name__)
@@ -95,7 +95,7 @@ def test_given_rounds() -> None:
     contexts = np.arange(400) % 2
     rounds = Rounds(problem=problem, contexts=contexts, rewards=np.eye(2)[contexts])
     assert (rounds.best_table().tolist(), rounds.best_total(), len(rounds)) == ([0, 1], 400.0, 400)
-    found = bw.rehearse(rounds, bw.LCTsallisINF(tuning="adaptive"), rng=3, delay=2, batch=2)
+    found = bw.rehearse(rounds, bw.LCTsallisINF(tuning="matched"), rng=3, delay=2, batch=2)
     assert 0.0 < rounds.regret(found.rewards) < 150.0  # at random: 200; measured 54
     assert found.value(np.eye(2)) == 1.0
     assert len(list(logs.checked(found.rows()))) == 400

@@ -43,7 +43,7 @@ def test_the_engine_is_the_loop_over_a_policy(world: str, tuning: str) -> None:
 
 @pytest.mark.parametrize(("delay", "batch"), [(0, 7), (5, 1), (20, 4)])
 def test_delay_and_batches_are_the_loop_too(delay: int, batch: int) -> None:
-    algorithm = bw.LCTsallisINF(tuning="adaptive")
+    algorithm = bw.LCTsallisINF(tuning="matched")
     environment = WORLDS["stochastic"]
     fast = replay(environment, algorithm, horizon=200, delay=delay, batch=batch, interpreted=False)
     setting = Setting(
@@ -99,7 +99,7 @@ def test_the_regret_of_uniform_play_is_known_exactly() -> None:
 
 def test_the_comparator_is_one_policy_for_all_replications() -> None:
     """Against an adaptive nature E max >= max E: both regrets are reported, in that order."""
-    results = simulate(WORLDS["adaptive"], bw.LCTsallisINF(tuning="adaptive"), horizon=2000, replications=8)
+    results = simulate(WORLDS["adaptive"], bw.LCTsallisINF(tuning="matched"), horizon=2000, replications=8)
     run = next(iter(results.runs.values()))
     assert (run.regret_against_own_best >= run.regret - 1e-9).all()
     assert run.best.shape == (8, len(results.checkpoints))
@@ -127,7 +127,7 @@ def test_regret_is_taken_against_the_common_comparator_by_hand() -> None:
 
 def test_the_common_comparator_by_enumeration() -> None:
     """An adaptive nature: the best of all K^S policies against the mean of the sums of theta_t, at every checkpoint."""
-    world, learner = WORLDS["adaptive"], bw.LCTsallisINF(tuning="adaptive")
+    world, learner = WORLDS["adaptive"], bw.LCTsallisINF(tuning="matched")
     times, S, K = [7, 30, 300], 4, 3
     found = simulate(world, {"it": learner}, horizon=300, replications=5, checkpoints=times)["it"]
     g, policies = world.problem.probabilities, np.array(list(itertools.product(range(K), repeat=S)))
@@ -143,19 +143,19 @@ def test_the_common_comparator_by_enumeration() -> None:
 
 
 def test_expected_and_realised_losses_agree_within_monte_carlo_error() -> None:
-    results = simulate(WORLDS["stochastic"], bw.LCTsallisINF(tuning="adaptive"), horizon=2000, replications=200, rng=5)
+    results = simulate(WORLDS["stochastic"], bw.LCTsallisINF(tuning="matched"), horizon=2000, replications=200, rng=5)
     run = next(iter(results.runs.values()))
     difference = run.realised[:, -1] - run.expected[:, -1]
     assert abs(difference.mean()) <= 4.0 * difference.std() / np.sqrt(200)
 
 
 def test_nature_reports_the_corruption_it_spent() -> None:
-    results = simulate(WORLDS["corrupted"], bw.LCTsallisINF(tuning="adaptive"), horizon=5000, replications=3)
+    results = simulate(WORLDS["corrupted"], bw.LCTsallisINF(tuning="matched"), horizon=5000, replications=3)
     assert next(iter(results.runs.values())).corruption == pytest.approx(10.0)
 
 
 def test_results_survive_files_and_become_tables(tmp_path: Path) -> None:
-    algorithms = {"one": bw.LCTsallisINF(tuning="paper"), "two": bw.LCTsallisINF(tuning="adaptive")}
+    algorithms = {"one": bw.LCTsallisINF(tuning="paper"), "two": bw.LCTsallisINF(tuning="matched")}
     results = simulate(WORLDS["stochastic"], algorithms, horizon=300, replications=3, checkpoints=[10, 100])
     results.save(tmp_path / "run.npz")
     again = load_results(tmp_path / "run.npz")
@@ -239,7 +239,7 @@ def test_a_policy_played_in_python_leaves_what_it_learnt_and_no_path() -> None:
 
 
 def test_a_summary_is_a_table_of_all_runs() -> None:
-    algorithms = {"certified": bw.LCTsallisINF(tuning="certified"), "adaptive": bw.LCTsallisINF(tuning="adaptive")}
+    algorithms = {"certified": bw.LCTsallisINF(tuning="certified"), "matched": bw.LCTsallisINF(tuning="matched")}
     results = simulate(WORLDS["adaptive"], algorithms, horizon=500, replications=5, checkpoints=[100])
     title, head, *rows = results.summary().splitlines()
     assert title == "adaptive adversary, round 500, 5 replications"
@@ -273,7 +273,7 @@ def test_standard_errors_are_not_too_small_against_an_adaptive_nature() -> None:
     regrets, errors = [], []
     for seed in range(24):
         results = simulate(
-            WORLDS["adaptive"], bw.LCTsallisINF(tuning="adaptive"), horizon=400, replications=10, rng=seed
+            WORLDS["adaptive"], bw.LCTsallisINF(tuning="matched"), horizon=400, replications=10, rng=seed
         )
         run = next(iter(results.runs.values()))
         regrets.append(run.regret[-1])

@@ -37,9 +37,9 @@ dimension = 2
 kind = "stochastic"
 [environments.storm]
 kind = "growing-phases"
-[algorithms.adaptive]
+[algorithms.certified]
 kind = "LCTsallisINF"
-tuning = {{ kind = "adaptive", scale = 1.0 }}
+tuning = {{ kind = "certified", c = 0.125 }}
 [algorithms.paper]
 kind = "LCTsallisINF"
 tuning = "paper"
@@ -126,7 +126,10 @@ def test_finished_cells_are_never_run_again(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_another_algorithm_changes_no_other_number(tmp_path: Path) -> None:
-    wider = {**SMALL, "algorithms": {"adaptive": {"kind": "LCTsallisINF", "tuning": "adaptive"}, **SMALL["algorithms"]}}
+    wider = {
+        **SMALL,
+        "algorithms": {"certified": {"kind": "LCTsallisINF", "tuning": "certified"}, **SMALL["algorithms"]},
+    }
     alone = {cell.key: results for cell, results in bw.run_study(bw.Study.from_dict(SMALL), tmp_path / "a")}
     beside = {cell.key: results for cell, results in bw.run_study(bw.Study.from_dict(wider), tmp_path / "b")}
     for key, results in alone.items():
@@ -177,7 +180,7 @@ def test_the_command_runs_a_study_and_shows_a_table(tmp_path: Path) -> None:
     path.write_text(TEXT.format(horizon=300))
     done = CliRunner().invoke(main, ["run", str(path), "--threads", "1"])
     assert done.exit_code == 0, done.output
-    assert "adaptive in storm (contexts 3, arms 2" in done.output
+    assert "certified in storm (contexts 3, arms 2" in done.output
     assert len(list((tmp_path / "small-results" / "cells").glob("*.npz"))) == 4
 
 

@@ -14,5 +14,5 @@ def test_the_study_runs_resumes_and_tells(monkeypatch: pytest.MonkeyPatch, capsy
         intervals.main()
     first, second = capsys.readouterr().out.split("| written by")[1:]
     assert first == second
-    assert "| adaptive | best arm | 1 |" in first
+    assert "| matched | best arm | 1 |" in first
     assert "Lowest coverage at all times by betting: 1.000" in first

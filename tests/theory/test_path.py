@@ -73,7 +73,7 @@ ALGORITHMS = [
     (bw.LCTsallisINF(tuning="paper"), 0.5),
     (bw.LCTsallisINF(tuning="certified"), 0.5),
     (bw.LCTsallisINF(tuning="certified", alpha=0.3), 0.3),
-    (bw.LCTsallisINF(alpha=0.8, tuning="adaptive"), 0.8),
+    (bw.LCTsallisINF(alpha=0.8, tuning="certified"), 0.8),
     (bw.RealFTRL(horizon=200), 1.0),
 ]
 
@@ -156,12 +156,12 @@ def test_the_regret_obeys_it_with_a_prior_by_enumeration() -> None:
 def test_points_that_are_not_of_ftrl_break_it() -> None:
     """The negative control: the same estimates, but a learner who goes the other way."""
     problem = random_problem(1, S=3, K=4, d=3)
-    path = record(bw.LCTsallisINF(tuning="adaptive").start(problem, rng=1), switching(problem, 200, 1), seed=1)
+    path = record(bw.LCTsallisINF(tuning="certified").start(problem, rng=1), switching(problem, 200, 1), seed=1)
     assert (path.terms(0.5).slack >= 0.0).all()
     backwards = np.array([bw.ftrl_point(-total, learning_rate=0.3) for total in np.cumsum(path.estimates, axis=0)])
     points = np.concatenate([path.points[:1], backwards])
     wrong = path_terms(points=points, rates=np.full(201, 0.3), estimates=path.estimates)
-    assert wrong.slack.min() < -10.0  # -190 measured
+    assert wrong.slack.min() < -10.0  # -77 measured
 
 
 @pytest.mark.parametrize("recency", [0.0, 0.2, 3.0])
@@ -242,10 +242,10 @@ def test_the_regret_obeys_it_in_the_mean_and_theorem_41_too(tuning: str) -> None
 
 
 def test_the_regret_obeys_it_in_the_mean_only() -> None:
-    """With next to no exploration the regret of single paths exceeds the right side (9 of 60); its mean does not."""
+    """With next to no exploration the regret of single paths exceeds the right side (7 of 60); its mean does not."""
     instance = en.random_instance(contexts=3, arms=3, dimension=2, gap=0.3, seed=4)
     thetas = np.tile(instance.theta, (200, 1))
-    algorithm = bw.LCTsallisINF(tuning=bw.Adaptive(c=None))
+    algorithm = bw.LCTsallisINF(tuning=bw.Certified(c=100.0))
     slack = []
     for run in range(60):
         path = record(algorithm.start(instance.problem, rng=run), thetas, seed=1000 + run)
@@ -253,7 +253,7 @@ def test_the_regret_obeys_it_in_the_mean_only() -> None:
         slack.append(right - path.regret.sum())
     difference = np.array(slack)
     assert (difference < 0.0).any()
-    assert difference.mean() >= -3.0 * difference.std(ddof=1) / np.sqrt(60)  # 2.6 with a standard error of 0.7
+    assert difference.mean() >= -3.0 * difference.std(ddof=1) / np.sqrt(60)  # 4.8 with a standard error of 0.6
 
 
 @pytest.mark.parametrize("case", ["shape", "increasing"])

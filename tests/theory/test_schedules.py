@@ -44,7 +44,15 @@ def test_the_general_gain_is_the_papers_at_one_half() -> None:
     assert learning_gain(alpha=0.5, n_arms=7, dimension=3) == pytest.approx(7**0.25 / math.sqrt(3))
 
 
-@pytest.mark.parametrize("tuning", ["paper", "certified", "adaptive"])
+@pytest.mark.parametrize("alpha", [0.2, 0.5, 0.7])
+def test_the_general_gain_balances_penalty_and_stability(alpha: float) -> None:
+    """With eta_t = gain/sqrt(t) they are K^(1-alpha)/(alpha gain) and gain d/(1 - alpha), times sqrt(T)."""
+    gains = np.geomspace(0.01, 100.0, 100_001)
+    cost = 7.0 ** (1.0 - alpha) / (alpha * gains) + 3.0 * gains / (1.0 - alpha)
+    assert learning_gain(alpha=alpha, n_arms=7, dimension=3) == pytest.approx(gains[cost.argmin()], rel=2e-4)
+
+
+@pytest.mark.parametrize("tuning", ["paper", "certified"])
 def test_forecasts_add_up_and_bound_what_happens(tuning: str) -> None:
     problem = random_problem(1, S=3, K=3, d=2, reward_range=(0, 10))
     gammas: list[float] = []

@@ -102,7 +102,7 @@ def compare(
     Examples:
       bothworlds compare
       bothworlds compare --horizon 100000 --replications 50 --output long
-      bothworlds compare --algorithms adaptive,certified,LinUCB --regimes stochastic,corrupted --output few
+      bothworlds compare --algorithms matched,certified,LinUCB --regimes stochastic,corrupted --output few
       bothworlds compare --algorithms mine.py:Greedy,matched,LinUCB --output mine
       bothworlds compare --contexts 10 --arms 6 --rarity 100 --output rare --json > rare.json
       bothworlds compare --horizon 1000000 --replications 10000 --device gpu --output large

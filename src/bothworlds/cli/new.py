@@ -53,11 +53,11 @@ budget = 200             # C, spent in the first rounds; or placement = "random"
 
 [algorithms.matched]
 kind = "LCTsallisINF"
-tuning = "matched"       # the default; or "certified", "paper", "adaptive"
+tuning = "matched"       # the default; or "certified", "paper"
 
-[algorithms.adaptive]
+[algorithms.certified]
 kind = "LCTsallisINF"
-tuning = {{ kind = "adaptive", scale = 1.5 }}
+tuning = {{ kind = "certified", c = 0.125 }}
 
 [algorithms.LinUCB]
 kind = "LinUCB"

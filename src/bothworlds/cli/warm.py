@@ -26,7 +26,7 @@ def warm(problem: Path | None, algorithms: list[str] | None, as_json: bool) -> N
     \b
     Examples:
       bothworlds warm
-      bothworlds warm --algorithms adaptive,LinUCB
+      bothworlds warm --algorithms matched,LinUCB
       bothworlds warm ads.json --json
     """
     try:

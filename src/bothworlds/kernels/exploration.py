@@ -6,11 +6,7 @@ contexts and plays as soon as
 
     eta^2 max[q^(2 (1-alpha)) lev] max[lev] <= c^2.
 
-A weaker condition, for the adaptive tuning: r^2 max[lev] <= c^2, where r is eta times the root mean square of the
-residuals. Since sum_x g sum_a pi (eta l_hat)^2 = eta^2 residual^2 lev for the pair played, it keeps the mean square of
-a typical step below c^2.
-
-The logarithm of either left side is convex in gamma (1/lev is concave in Sigma), so the feasible rates form an
+The logarithm of the left side is convex in gamma (1/lev is concave in Sigma), so the feasible rates form an
 interval. It contains the rate of the schedule; its lower end is what we are after. The search starts at the rate of
 the round before, which with a schedule is nearly always within a few percent, so that two trials are the rule.
 
@@ -54,15 +50,13 @@ TINY = 1e-300
 class Trial(NamedTuple):
     """What a trial of gamma reads (Sigma(q), features, q, alpha) and the space it writes to.
 
-    ``weighted`` is false for the weaker condition, which does not look at q. ``lev`` has a number per arm and context:
-    bounds on the leverages at the rate that was tried last.
+    ``lev`` has a number per arm and context: bounds on the leverages at the rate that was tried last.
     """
 
     sigma: Floats
     z: Floats
     q: Floats
     alpha: float
-    weighted: bool
     mixed: Floats
     factor: Floats
     lev: Floats
@@ -82,13 +76,6 @@ class Bounds(NamedTuple):
     more: Number
     highest: Number
     weighted: Number
-
-
-@kernel
-def nothing_seen(rate: Number) -> Seen:
-    """Return what is known before the first trial."""
-    zero = 0.0 * rate
-    return Seen(zero, zero, zero)
 
 
 @kernel
@@ -113,13 +100,13 @@ def emphasis(q: Number, alpha: float) -> Number:
 
 @kernel
 def largest_in_turn(trial: Trial, bounds: Bounds) -> tuple[Number, Number]:
-    """Return max[lev] and, if it is asked for, max[q^(2 (1-alpha)) lev] of the contexts of each block."""
+    """Return max[lev] and max[q^(2 (1-alpha)) lev] of the contexts of each block."""
     highest = 0.0
     highest_weighted = 0.0
     choosy = trial.factor.shape[0] >= CHOOSY
     for x in range(trial.q.shape[0]):
         for a in range(trial.q.shape[1]):
-            weight = emphasis(trial.q[x, a], trial.alpha) if trial.weighted else 0.0
+            weight = emphasis(trial.q[x, a], trial.alpha)
             if choosy:
                 bound = bounds.more * trial.lev[x, a]
                 small = both(bound < bounds.highest, either(weight * bound < bounds.weighted, weight <= 0.0))
@@ -142,7 +129,7 @@ def largest(trial: Trial, bounds: Bounds) -> tuple[Number, Number]:
 
 @kernel
 def condition(trial: Trial, gamma: Number, seen: Seen) -> tuple[Number, Seen]:
-    """Return max[q^(2 (1-alpha)) lev] max[lev], or max[lev]; infinity where Sigma_t is not positive definite."""
+    """Return max[q^(2 (1-alpha)) lev] max[lev]; infinity where Sigma_t is not positive definite."""
     d = trial.factor.shape[0]
     for i in range(d):
         for j in range(i + 1):
@@ -151,12 +138,8 @@ def condition(trial: Trial, gamma: Number, seen: Seen) -> tuple[Number, Seen]:
     sound = cholesky(trial.mixed, trial.factor)
     invert_lower(trial.factor)
     highest, highest_weighted = largest(trial, bounds_at(seen, gamma))
-    result = highest_of_contexts(highest)
-    weighted = highest_of_contexts(highest_weighted)
-    now = Seen(where(sound, gamma, 0.0), result, weighted)
-    if trial.weighted:
-        result = result * weighted
-    return where(sound, result, math.inf), now
+    now = Seen(where(sound, gamma, 0.0), highest_of_contexts(highest), highest_of_contexts(highest_weighted))
+    return where(sound, now.highest * now.weighted, math.inf), now
 
 
 @kernel
@@ -196,16 +179,15 @@ def next_rate(
 
 
 @kernel
-def smallest_rate(trial: Trial, limit: Number, start: Number, upper: Number, seen: Seen) -> Number:
+def smallest_rate(trial: Trial, limit: Number, start: Number, upper: Number) -> Number:
     """Return the smallest gamma in [0, upper] with condition(gamma) <= limit, to 5 % from above.
 
-    ``start`` is a guess, ``seen`` what was tried before. ``upper`` is feasible by Lemma A.3, or the most that may be
-    explored; it is what comes back if nothing smaller is feasible. The room, limit/condition, is nearly linear in
-    gamma: two trials foresee the edge.
+    ``start`` is a guess. ``upper`` is feasible by Lemma A.3, and what comes back if nothing smaller is. The room,
+    limit/condition, is nearly linear in gamma: two trials foresee the edge.
     """
     low = 0.0 * upper
     high = upper
-    rate, room, edge = low, low, low
+    rate, room, edge, seen = low, low, low, Seen(low, low, low)
     zero_open = 1.0 + low
     for number in range(MAX_TRIALS):
         done = low >= WIDTH * high * (1.0 - ROUNDING)

@@ -25,7 +25,7 @@ class Learner:
     >>> from bothworlds import LCTsallisINF, Problem
     >>> from bothworlds.logs import row_of
     >>> problem = Problem(features=[[[1, 0], [0, 1]]], probabilities=[1], contexts=["always"])
-    >>> policy, log = LCTsallisINF(tuning="adaptive").start(problem, rng=7), Log("decisions.jsonl")
+    >>> policy, log = LCTsallisINF().start(problem, rng=7), Log("decisions.jsonl")
     >>> plan = policy.plan()  # in a server, read from a file
     >>> decision = plan.act("always")
     >>> log.append(row_of(decision, plan))

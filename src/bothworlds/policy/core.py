@@ -162,7 +162,7 @@ class Policy:
 
         >>> from bothworlds import LCTsallisINF
         >>> problem = Problem.from_sample(["mobile", "desktop"], arms=["red", "blue"], reward_range=(0, 1))
-        >>> policy = LCTsallisINF(tuning="adaptive").start(problem, rng=7)
+        >>> policy = LCTsallisINF().start(problem, rng=7)
         >>> decision = policy.act("mobile")
         >>> policy.change(Problem.from_sample(["mobile", "desktop"], arms=["blue", "green"], reward_range=(0, 1)))
         >>> policy.update(decision, reward=1)

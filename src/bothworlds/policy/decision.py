@@ -26,7 +26,7 @@ class Decision(NamedTuple):
         Sigma_t^-1 phi(arm, context) in the policy's coordinates: the estimate is loss times direction. Algorithms
         without such an estimate put here what else their update needs.
     baseline
-        The control variate of the moment (adaptive tuning, reduced variance), or the entropy of q_t at the context
+        The control variate of the moment (matched tuning, reduced variance), or the entropy of q_t at the context
         seen (`RealFTRL` on a `SampledProblem`), else None.
     policy
         Name of the policy that decided; no other takes its feedback.

@@ -4,7 +4,7 @@ import hashlib
 import json
 import math
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -78,13 +78,9 @@ class Footing:
     @cached_property
     def fingerprint(self) -> str:
         """A short hash of all of it: who has the same one decides the same with what is learnt."""
-        digest = hashlib.blake2b(digest_size=16)
         said = [self.problem.fingerprint, to_plain(self.algorithm), list(self.machine.text.memory.leaves)]
         said += [self.holdout] if self.holdout else []  # files of before there was one keep theirs
-        digest.update(json.dumps(said, default=str).encode())
-        for array in (*all_parts(self.machine.known), self.machine.flat_options):
-            digest.update(repr(array.shape).encode() + array.tobytes())
-        return digest.hexdigest()
+        return fingerprint_of(said, [*all_parts(self.machine.known), self.machine.flat_options])
 
     def as_in(self, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> "Footing":
         """Return the footing of the same algorithm that a file says, where it has another and is saved with its frame.
@@ -202,6 +198,14 @@ class Footing:
         problem = self.problem
         parts = {"features": problem.features, "probabilities": problem.probabilities, "available": problem.available}
         return {**parts, **{f"{FRAME}.{name}": array for name, array in self.machine.frame.items()}}
+
+
+def fingerprint_of(said: list[Any], arrays: Iterable[Floats]) -> str:
+    """Return a short hash of plain values and arrays."""
+    digest = hashlib.blake2b(json.dumps(said, default=str).encode(), digest_size=16)
+    for array in arrays:
+        digest.update(repr(array.shape).encode() + array.tobytes())
+    return digest.hexdigest()
 
 
 def problem_of(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> Problem:

@@ -15,7 +15,6 @@ DARK = ("#4ea6e6", "#ff8a4c", "#9bd5f7", "#2cc79a", "#e39cc6", "#f0b840", "#a5a5
 DASHES = ("", "7 4", "2 3", "9 3 2 3", "5 2")
 KNOWN = {
     "LCTsallisINF certified": (0, 0),
-    "LCTsallisINF adaptive": (1, 0),
     "LCTsallisINF matched": (7, 0),
     "LCTsallisINF paper": (2, 1),
     "RealFTRL": (3, 3),

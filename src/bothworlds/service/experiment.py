@@ -1,6 +1,5 @@
 """One experiment as it runs: a policy that learns, the plan that decides, and how both come back from a store."""
 
-import contextlib
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -11,14 +10,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bothworlds.former import GONE, is_former
 from bothworlds.loading import load
 from bothworlds.policy import Policy
 from bothworlds.policy.decision import Decision
 from bothworlds.policy.feeding import Columns
-from bothworlds.policy.footing import Footing
+from bothworlds.policy.footing import Footing, problem_of
 from bothworlds.policy.identity import parts_of
 from bothworlds.policy.plan import Plan
 from bothworlds.problem import Problem
+from bothworlds.problem.storage import read_arrays
 from bothworlds.service.pulse import Pulse
 from bothworlds.service.records import MARKS, Drawn, Frame, Kind, Paid, Snapshot, numbers, unpacked
 from bothworlds.service.settings import Experiment as Told
@@ -211,12 +212,14 @@ def restored(store: Store, number: int, *, version: int | None = None) -> tuple[
 
     ``version`` is the last version to go to. A snapshot that is damaged is passed over.
     """
-    tried = [one for one in store.snapshots(number) if version is None or one.version <= version]
+    tried, why = [one for one in store.snapshots(number) if version is None or one.version <= version], ""
     for snapshot in tried:
-        with contextlib.suppress(ValueError):
+        try:
             policy = opened(store, snapshot)
             return replayed(store, number, policy, snapshot, version)
-    raise ValueError("no snapshot in the store can be read, or leads to the versions that stand in its log")
+        except ValueError as error:
+            why = why or f": {error}"
+    raise ValueError(f"no snapshot in the store can be read, or leads to the versions that stand in its log{why}")
 
 
 def replayed(
@@ -282,10 +285,24 @@ def opened(store: Store, snapshot: Snapshot) -> Policy:
         path, frame = Path(folder) / "policy.npz", Path(folder) / "frame.npz"
         path.write_bytes(store.content(snapshot))
         frame.write_bytes(store.frame(snapshot.footing))
+        if is_former(read_arrays(frame)[0]):
+            raise ValueError(
+                f"it was written with {GONE}: begin an experiment under another name, with the matched tuning; the "
+                "old one can be exported as ever"
+            )
         policy = load(path, frame=frame)
     if (policy.version, policy.digest) != (snapshot.version, snapshot.digest):
         raise ValueError(f"the snapshot of version {snapshot.version} is damaged")
     return policy
+
+
+def played(store: Store, snapshot: Snapshot) -> tuple[str, Problem]:
+    """Return the name of the policy in a snapshot, and its problem, whatever the algorithm."""
+    with tempfile.TemporaryDirectory() as folder:
+        frame = Path(folder) / "frame.npz"
+        frame.write_bytes(store.frame(snapshot.footing))
+        header, arrays = read_arrays(frame)
+    return str(header["name"]), problem_of(header, arrays)
 
 
 def as_bytes(save: Callable[[Path], None]) -> bytes:

@@ -8,7 +8,7 @@ import numpy as np
 
 from bothworlds.logs import Row
 from bothworlds.problem import Problem
-from bothworlds.service.experiment import opened, problem_in
+from bothworlds.service.experiment import played, problem_in
 from bothworlds.service.records import MARKS, Changed, Drawn, Paid, numbers, unpacked
 from bothworlds.service.sqlite import SQLiteStore
 from bothworlds.service.store import Store
@@ -19,8 +19,8 @@ class Epochs:
 
     def __init__(self, store: Store, number: int) -> None:
         first = store.snapshots(number)[-1]
-        policy = opened(store, first)
-        self.policy, self._began, self._problems = policy.name, [0], [policy.problem]
+        self.policy, problem = played(store, first)
+        self._began, self._problems = [0], [problem]
         self.digests = {first.version: first.digest}
         for mark in store.marks(number):
             body = unpacked(MARKS[mark.kind], mark.body)

@@ -48,16 +48,16 @@ def comparison(
     Parameters
     ----------
     algorithms
-        Labels of `OURS` and `RIVALS`, the four tunings by their own names, kinds of the registry, or your own:
+        Labels of `OURS` and `RIVALS`, the three tunings by their own names, kinds of the registry, or your own:
         FILE.py:NAME.
     regimes
         Names of `REGIMES` and `ON_REQUEST`, kinds of environments, or your own: FILE.py:NAME.
     sizes, settings
         As in a study: contexts, arms, ...; horizon, replications, seed, ...
 
-    >>> study = comparison(algorithms=["adaptive", "LinUCB"], regimes=["stochastic"], horizon=100)
+    >>> study = comparison(algorithms=["matched", "LinUCB"], regimes=["stochastic"], horizon=100)
     >>> list(study.algorithms), study.settings["horizon"]
-    (['LC-Tsallis-INF adaptive', 'LinUCB'], 100)
+    (['LC-Tsallis-INF matched', 'LinUCB'], 100)
     """
     given = {**SETTINGS, **{key: value for key, value in settings.items() if value is not None}}
     chosen = _chosen(algorithms, {**OURS, **RIVALS}, known_algorithms(), "algorithm")

@@ -23,7 +23,7 @@ def check_algorithm(algorithm: Any) -> list[str]:
     text gives the same path interpreted and compiled.
 
     >>> from bothworlds import LCTsallisINF
-    >>> check_algorithm(LCTsallisINF(tuning="adaptive"))
+    >>> check_algorithm(LCTsallisINF(tuning="certified"))
     []
     """
     if not hasattr(algorithm, "start"):

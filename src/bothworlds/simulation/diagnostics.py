@@ -49,9 +49,8 @@ class Diagnosis:
         Sums up to round t, contexts weighted by g: both sides of Proposition A.1, and 2 sum gamma (n,).
     estimated_regret, slack
         Regret of the estimated losses against the best policy for them; the least of bound less regret over all
-        contexts and arms, never negative but for rounding (n,). Where estimates fade, the losses are the changes of
-        their faded sum (the adaptive tuning), or the inequality is checked with the weights of the estimates too, 1 for
-        round t (the matched tuning).
+        contexts and arms, never negative but for rounding (n,). Where estimates fade, the inequality is checked
+        with their weights too, 1 for round t.
     outcome
         Losses of the path, as `replay` returns them, recorded at the same checkpoints.
     """

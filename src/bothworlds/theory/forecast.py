@@ -14,10 +14,10 @@ from bothworlds.theory.schedules import Schedule
 class Forecast:
     """eta_t, gamma_t and the exploration so far at some rounds t.
 
-    ``exact`` is False where the rates depend on the data: gamma_t is then an upper bound (certified) and eta_t is what
-    it would be if every squared residual were 1 (adaptive). ``cost`` bounds the reward lost to exploration, in the
-    user's units: each exploration round costs at most the whole range of rewards. ``batch`` is how many decisions are
-    answered together; t0 is that many times what it is with feedback after every decision.
+    ``exact`` is False where gamma_t depends on the data: it is then an upper bound (certified). ``cost`` bounds the
+    reward lost to exploration, in the user's units: each exploration round costs at most the whole range of rewards.
+    ``batch`` is how many decisions are answered together; t0 is that many times what it is with feedback after every
+    decision.
     """
 
     rounds: Ints

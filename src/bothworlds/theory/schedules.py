@@ -24,14 +24,13 @@ from bothworlds.theory.lemmas.matching import centring
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """eta_t = min(gain t^-decay, cap) and gamma_t = min(linear eta_t, power_scale eta_t^power) <= 1/2."""
+    """eta_t = min(gain/sqrt(t), cap) and gamma_t = min(linear eta_t, power_scale eta_t^power) <= 1/2."""
 
     gain: float
     cap: float
     linear: float
     power_scale: float
     power: float
-    decay: float = 0.5
 
     @property
     def rates(self) -> Rates:
@@ -40,7 +39,7 @@ class Schedule:
 
     def learning_rate(self, t: float) -> float:
         """Return eta_t."""
-        return float(scheduled_learning(self.rates, math.pow(t, 2.0 * self.decay)))
+        return float(scheduled_learning(self.rates, t))
 
     def exploration_rate(self, t: float) -> float:
         """Return gamma_t, at most 1/2."""
@@ -71,7 +70,7 @@ class Schedule:
         """
         return replace(
             self,
-            gain=self.gain * batch ** (self.decay - 1.0),
+            gain=self.gain * batch**-0.5,
             cap=self.cap / batch,
             linear=self.linear * batch,
             power_scale=self.power_scale * batch**self.power,
@@ -204,11 +203,6 @@ class Facts:
     dimension: int
     coverage: float
     rarity: float
-
-    @property
-    def learning_gain(self) -> float:
-        """sqrt(t) times eta~_t."""
-        return learning_gain(alpha=self.alpha, n_arms=self.n_arms, dimension=self.dimension)
 
     def covering(self, *, c: float) -> Covering:
         """Return the exploration that leaves no play uncovered, for these facts."""

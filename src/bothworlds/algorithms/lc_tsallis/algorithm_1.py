@@ -11,7 +11,7 @@ from bothworlds.algorithms.checks import check_positive, check_whole
 from bothworlds.kernels.arithmetic import Number, Place
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Beliefs, Draw, KernelText, Known, Play, anything, kernel_text
-from bothworlds.kernels.exploration import Trial, nothing_seen, smallest_rate
+from bothworlds.kernels.exploration import Trial, smallest_rate
 from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.layout import learnt, planned, recalled, scratch
 from bothworlds.kernels.plan import (
@@ -86,18 +86,15 @@ def ftrl_points(known: Known, alpha: float, state: Any, work: Any, eta: Number) 
 
 
 @kernel
-def trial_of(known: Known, alpha: float, weighted: bool, state: Any, work: Any) -> Trial:
-    """Return what the search for the smallest exploration rate looks at; pi_t comes after it and lends its space."""
-    return Trial(state.sigma, known.z, state.q, alpha, weighted, work.mixed, state.inverse, state.pi)
-
-
-@kernel
 def certified_exploration(known: Known, options: Any, state: Any, work: Any, eta: Number) -> Number:
-    """Return the smallest gamma_t with eta |l_hat| q^(1-alpha) <= c whatever is played; never more than scheduled."""
-    trial = trial_of(known, options.alpha, True, state, work)
+    """Return the smallest gamma_t with eta |l_hat| q^(1-alpha) <= c whatever is played; never more than scheduled.
+
+    pi_t comes after it and lends its space.
+    """
+    trial = Trial(state.sigma, known.z, state.q, options.alpha, work.mixed, state.inverse, state.pi)
     limit = options.c * options.c / (eta * eta)
     upper = scheduled_exploration(options.rates, eta)
-    return smallest_rate(trial, limit, state.start_rate[0], upper, nothing_seen(upper))
+    return smallest_rate(trial, limit, state.start_rate[0], upper)
 
 
 @kernel

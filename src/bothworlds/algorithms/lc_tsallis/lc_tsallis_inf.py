@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bothworlds.algorithms.lc_tsallis.adaptive import Adaptive
 from bothworlds.algorithms.lc_tsallis.algorithm_1 import Certified, Paper
 from bothworlds.algorithms.lc_tsallis.matched import Matched
 from bothworlds.algorithms.on_samples import OnSamples
@@ -31,14 +30,9 @@ from bothworlds.theory.forecast import Forecast, forecast
 from bothworlds.theory.frame import frame_of
 from bothworlds.theory.schedules import Facts, Schedule
 
-TuningName = Literal["paper", "certified", "matched", "adaptive"]
-Tuning = Paper | Certified | Matched | Adaptive
-TUNINGS: dict[str, type[Tuning]] = {
-    "paper": Paper,
-    "certified": Certified,
-    "matched": Matched,
-    "adaptive": Adaptive,
-}
+TuningName = Literal["paper", "certified", "matched"]
+Tuning = Paper | Certified | Matched
+TUNINGS: dict[str, type[Tuning]] = {"paper": Paper, "certified": Certified, "matched": Matched}
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -52,7 +46,7 @@ class LCTsallisINF(OnSamples):
     What is proved, all for alpha = 1/2 and feedback after every decision: with tuning "paper" and "certified", regret
     O(log T) in the stochastic regime, O(sqrt T) in the adversarial one, and the intermediate rates under a margin
     condition or corruption (Theorems 4.1-4.4); the same in order for "matched", which is not the paper's
-    (docs/theory.md). For "adaptive", and for alpha other than 1/2, there is no theorem.
+    (docs/theory.md). For alpha other than 1/2 there is no theorem.
 
     Parameters
     ----------
@@ -60,8 +54,7 @@ class LCTsallisINF(OnSamples):
         Tsallis index in (0, 1).
     tuning
         "matched", with a theorem and the lowest score in docs/scoreboard.md; "certified", with the paper's
-        guarantee; "paper", its constants to the letter; "adaptive", a heuristic; or an object `Matched`, `Certified`,
-        `Paper`, `Adaptive` with its options.
+        guarantee; "paper", its constants to the letter; or an object `Matched`, `Certified`, `Paper` with its options.
     covariance
         "exact", or `MGR` (tuning "paper" only: the others need exact leverages). On a `SampledProblem` `MGR`, or
         "reservoir", that is `Reservoir`, with tuning "paper": eta_t = min{eta~_t, lambda/16} and gamma_t =
@@ -127,7 +120,7 @@ class LCTsallisINF(OnSamples):
         )
 
     def schedule_for(self, problem: Problem, explore: Design) -> Schedule:
-        """Return eta_t and the largest gamma_t; for the adaptive tuning, eta_t if every residual were 1."""
+        """Return eta_t and the largest gamma_t."""
         return self._tuning.schedule(self.facts_of(problem, explore))
 
     @property
@@ -160,7 +153,7 @@ class LCTsallisINF(OnSamples):
 
     @property
     def step_limit(self) -> float:
-        """How large eta |l_hat| q^(1-alpha) may be: c of Lemma B.1; the adaptive tuning does not keep the paper's."""
+        """How large eta |l_hat| q^(1-alpha) may be: c of Lemma B.1, or that of the tuning."""
         return self._tuning.step_limit(self.alpha)
 
     def forecast(self, problem: Problem, *, horizon: int) -> Forecast:

@@ -119,8 +119,7 @@ def largest_by_strips(trial: Trial, bounds: Bounds) -> tuple[float, float]:
         leverages_by_strips(trial.factor, trial.z[x], trial.lev[x])
         for a in range(trial.q.shape[1]):
             highest = larger(highest, trial.lev[x, a])
-            if trial.weighted:
-                highest_weighted = larger(highest_weighted, emphasis(trial.q[x, a], trial.alpha) * trial.lev[x, a])
+            highest_weighted = larger(highest_weighted, emphasis(trial.q[x, a], trial.alpha) * trial.lev[x, a])
     return highest, highest_weighted
 
 
