@@ -24,8 +24,20 @@ class Plan:
         self.q, self.m, self.beta = state.q.copy(), state.baseline.copy(), float(state.inverse_rate[0])
         self.gamma, self.paid = float(state.rates[1]), float(state.paid[0])
         self.share = Matching.price * min(self.beta / policy._machine.options.covered, 1.0)
+        self.h = float(self.g @ lemmas.tsallis_entropy(self.q))
         weights = self.q**1.5
         self.centre = np.einsum("xa,xai->xi", weights, self.z) / weights.sum(axis=1)[:, None]
+
+    def due(self, policy: bw.Policy, stability: float, *, answers: int = 1) -> tuple[float, float]:
+        """Return h of the policy's next plan at the rate of this one, and what its penalty may be."""
+        m, H, d = policy.state.baseline, 2.0 * (math.sqrt(self.q.shape[1]) - 1.0), policy.problem.dimension
+        losses = self.z @ (policy.state.theta + m)
+        points = np.array([bw.ftrl_point(row / self.beta) for row in losses])
+        h = float(self.g @ lemmas.tsallis_entropy(points))
+        variance = float(self.g @ (points * (1.0 - (self.z @ m) ** 2)).sum(axis=1))
+        doubt = (min(h, self.h) / H) ** 8 * variance**4 * math.sqrt(min(1.0, policy.state.t[0] / (400.0 * d)))
+        gain = max(Matching.gain * (h / H) ** 2, Matching.least)
+        return h, gain * stability + answers * (Matching.caution * d * doubt / self.beta + self.share * self.paid)
 
     def price(self, gamma: float, *, c: float) -> float:
         """Return 2 gamma and what plays that are not covered cost, one pair after the other."""
@@ -81,7 +93,7 @@ def test_the_rule_by_hand() -> None:
     """beta grows to the root of (beta - beta_t) (beta/beta_t) h = what is due, h of the next plan at beta_t."""
     problem = random_problem(5, S=4, K=3, d=3)
     policy = PLAIN.start(problem, rng=3)
-    z, g, H = coordinates(policy), problem.probabilities, 2.0 * (math.sqrt(3) - 1.0)
+    z, g = coordinates(policy), problem.probabilities
     rng = np.random.default_rng(0)
     grown, uncovered = [], 0
     for _ in range(200):
@@ -97,12 +109,9 @@ def test_the_rule_by_hand() -> None:
         policy.update(made, loss=loss)
         after = policy.state
         assert after.theta == pytest.approx(theta + plan.m + step)
-        next_point = np.array([bw.ftrl_point(row / plan.beta) for row in z @ (after.theta + after.baseline)])
-        h = float(g @ lemmas.tsallis_entropy(next_point))
         covered = max(costs) < math.inf
         uncovered += not covered
-        due = max(Matching.gain * (h / H) ** 2, Matching.least) * (g @ costs if covered else 0.0)
-        due += plan.share * plan.paid
+        h, due = plan.due(policy, float(g @ costs) if covered else 0.0)
         beta = after.inverse_rate[0]
         assert (beta - plan.beta) * (beta / plan.beta) * h == pytest.approx(due, rel=1e-6, abs=1e-9)
         assert (beta - plan.beta) * after.entropy[0] <= due * (1 + 1e-6) + 1e-9
@@ -163,10 +172,7 @@ def test_batches_are_one_step_and_pay_for_every_decision(rounds: int, loss: floa
     assert np.isfinite(covered).all() == calm
     values = [lemmas.stability_value(row, d, 1.0 / plan.beta) for row, d in zip(plan.q, step, strict=True)]
     assert (np.array(values) <= costs * (1 + 1e-9)).all()
-    points = [bw.ftrl_point(row / plan.beta) for row in plan.z @ (after.theta + after.baseline)]
-    h = float(plan.g @ lemmas.tsallis_entropy(np.array(points)))
-    gain = max(Matching.gain * (h / (2.0 * (math.sqrt(3) - 1.0))) ** 2, Matching.least)
-    due = 10 * plan.share * plan.paid + gain * (plan.g @ costs)
+    h, due = plan.due(policy, float(plan.g @ costs), answers=10)
     beta = after.inverse_rate[0]
     assert (beta - plan.beta) * (beta / plan.beta) * h == pytest.approx(due, rel=1e-6)
 
@@ -181,12 +187,9 @@ def test_late_answers_bring_the_prediction_of_their_moment() -> None:
     assert policy.state.theta - theta - plan.m == pytest.approx(
         late.direction * (0.5 - plan.z[1, late.arm] @ late.baseline) + late.baseline - plan.m
     )
-    points = [bw.ftrl_point(row / plan.beta) for row in plan.z @ (policy.state.theta + policy.state.baseline)]
-    h = float(plan.g @ lemmas.tsallis_entropy(np.array(points)))
     step = plan.z @ (policy.state.theta - theta - plan.m)
     costs = [lemmas.stability_cost(row, d, beta=plan.beta, c=Matching.c) for row, d in zip(plan.q, step, strict=True)]
-    gain = max(Matching.gain * (h / (2.0 * (math.sqrt(3) - 1.0))) ** 2, Matching.least)
-    due = plan.share * plan.paid + (gain * (plan.g @ costs) if max(costs) < math.inf else 0.0)
+    h, due = plan.due(policy, float(plan.g @ costs) if max(costs) < math.inf else 0.0)
     beta = policy.state.inverse_rate[0]
     assert (beta - plan.beta) * (beta / plan.beta) * h == pytest.approx(due, rel=1e-6)
 

@@ -28,8 +28,8 @@ def by_hand(**options: float) -> matched.MatchedRates:
 
 
 def test_the_constants_of_the_theorem_by_hand() -> None:
-    """The adversarial display, written out with gain = least = 1 and c = 1/4."""
-    rates, T = by_hand(gain=1.0, least=1.0, price=0.5, c=0.25), np.array([1e8])
+    """The adversarial display, written out with gain = least = 1, caution 3 and c = 1/4."""
+    rates, T = by_hand(gain=1.0, least=1.0, caution=3.0, price=0.5, c=0.25), np.array([1e8])
     assert rates.most_entropy == 2.0
     assert rates.first == pytest.approx(1.0)
     assert rates.variance == pytest.approx(4.0 * 2.0 / 0.75)
@@ -37,8 +37,9 @@ def test_the_constants_of_the_theorem_by_hand() -> None:
     assert rates.covering.curved == pytest.approx(u)
     assert rates.covering.dearest == pytest.approx(1.0 + 4.0 * math.sqrt(4.0 / 0.3))
     share = 0.0625 / 0.75 * (1.0 + math.sqrt(0.5))
-    f = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * share))  # the same for all three: least_rate is 1/2, the weight 2
-    assert rates.undecided_scale == pytest.approx(min(4.0 * (2.0 * f + share), 8.0 * f + 4.0 * share))
+    f = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * share))
+    assert rates.stability_scale == pytest.approx(rates.variance * (2.0 * f + share))
+    assert rates.penalty_scale == pytest.approx((2.0 + share) * (rates.variance + 3.0 * 2.0))
     X = rates.prices(T)[0]
     late = 3.0 * (2.0 / 1.5) ** (2 / 3) * (2.0 * u * 1e8) ** (1 / 3)
     b, most = math.sqrt(2.0 * u), rates.covering.dearest
@@ -46,8 +47,9 @@ def test_the_constants_of_the_theorem_by_hand() -> None:
     early = (b * 2.0 / 0.5) * (x * (x - 1.0) / math.log(x)) * math.log(x * b) + most
     assert rates.early_prices(0.0) == pytest.approx(early)
     assert early + late <= X <= early + 1.1 * late
-    spent = math.sqrt(rates.variance * (1e8 + X) * 2.0 * (8.0 * f + 4.0 * share)) + 1.5 * X
-    assert matched.adversarial(rates, T)[0] == pytest.approx(spent + 2.0)
+    stability = math.sqrt((1e8 + X) * 2.0 * rates.variance * (2.0 * f + share))
+    penalty = math.sqrt((1e8 + X) * 2.0 * (2.0 + share) * (rates.variance + 6.0))
+    assert matched.adversarial(rates, T)[0] == pytest.approx(stability + penalty + 1.5 * X + 2.0)
 
 
 def test_price_may_be_dear_where_covering_is_cheap() -> None:
@@ -58,13 +60,51 @@ def test_price_may_be_dear_where_covering_is_cheap() -> None:
     assert rates.prices(np.array([1e8]))[0] == pytest.approx(rates.early_prices(0.0) + late)
 
 
-@given(st.floats(0.01, 10.0), st.floats(0.01, 10.0))
-def test_the_rate_of_both_sums_is_the_least(gain: float, least: float) -> None:
-    h = np.linspace(1e-6, 1.0, 20_001)
-    g = np.maximum(gain * h**2, least)
-    rate = matched.least_rate(Matching(gain=gain, least=least))
-    assert rate <= (g / (h * (1.0 + g))).min() * (1 + 1e-12)
-    assert rate == pytest.approx((g / (h * (1.0 + g))).min(), rel=1e-3)
+@given(seeds, st.floats(0.1, 5.0), st.floats(0.01, 5.0), st.sampled_from([0.0, 0.3, 1.0]))
+def test_penalties_of_stability_and_caution(seed: int, gain: float, least: float, a: float) -> None:
+    """Their weighted squares grow by no more than `penalty_scale` says, whatever entropies and steps are."""
+    rng = np.random.default_rng(seed)
+    rates = by_hand(gain=gain, least=least, caution=4.0, c=0.4, recency=a)
+    H, M = rates.most_entropy, lemmas.stability_share(0.4)
+    most = max(2.0 * gain, 2.0 * least + least**2 * M)
+    beta, before, W, N, allowed = rates.first, H, 1.0, 0.0, 0.0
+    for t in range(1, 200):
+        z = M * beta * before * rng.random() ** rng.choice([0.01, 5.0])
+        kept = t / (t + a)
+        faded = max(kept * beta, rates.first)
+        h = H * rng.random() ** rng.choice([0.01, 1.0, 10.0])
+        g = max(gain * (h / H) ** 2, least)
+        caution = 4.0 * rates.dimension * (min(h, before) / H) ** 8 / faded
+        price = rng.random() ** 20 * beta
+        due = kept * (g * z + caution + price)
+        grown = 0.5 * faded * (1.0 + math.sqrt(1.0 + 4.0 * due / (h * faded)))
+        after = min(H, grown / faded * h) * (1.0 if rng.random() < 0.7 else rng.random())
+        paid = (grown - faded) * after * (g * z + caution) / (g * z + caution + price) * (W / kept)
+        allowed += H * (most * W * (W / kept) * beta * z + (2.0 + least * M) * W * (W / kept) * 4.0 * rates.dimension)
+        W, beta, before, N = W / kept, grown, after, N + paid
+        assert H * W * beta * (1 + 1e-9) >= N
+        assert allowed * (1 + 1e-9) >= N**2
+        if beta > 1e30:
+            break
+
+
+@given(seeds, st.floats(0.0, 2.0))
+def test_caution_where_plans_are_decided(seed: int, a: float) -> None:
+    """Its sum without weights, by what the squares of entropies sum to."""
+    rng = np.random.default_rng(seed)
+    rates = by_hand(caution=4.0, recency=a)
+    H, T = rates.most_entropy, 300
+    beta, before, total, squares = rates.first, H, 0.0, 0.0
+    for t in range(1, T + 1):
+        kept = t / (t + a)
+        faded = max(kept * beta, rates.first)
+        h = H * rng.random() ** rng.choice([0.01, 0.1, 10.0])
+        caution = 4.0 * rates.dimension * (min(h, before) / H) ** 8 / faded
+        total, squares = total + caution, squares + before**2
+        beta = 0.5 * faded * (1.0 + math.sqrt(1.0 + 4.0 * kept * (caution + rng.random() ** 20) / (h * faded)))
+        before = h
+    misses = np.array([squares / (4.0 * (rates.n_arms - 1.0))])  # h^2 = 4 (K - 1) omega' at most
+    assert total <= rates._caution_of(np.array([float(T)]), misses)[0] * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("a", [0.0, 0.1, 0.2, 1.0, 3.0])
@@ -162,14 +202,14 @@ def test_fading_sums_by_parts() -> None:
 def test_the_adversarial_bound_is_at_most_three_times_that_of_certified(
     sizes: tuple[int, int, int], rarity: float | None
 ) -> None:
-    """2.95, 2.77, 2.68, 2.31 times, and 2.25, 1.99, 1.83, 1.14 times without fading; with gaps less at long last."""
+    """2.82, 2.78, 2.79, 2.87 times, and 1.92, 1.71, 1.58, 1.05 times without fading; with gaps less at long last."""
     S, K, d = sizes
     instance = en.random_instance(contexts=S, arms=K, dimension=d, gap=0.3, rarity=rarity, seed=1)
     problem = instance.problem
     values = {bound.name: bound.value for bound in bw.bounds(problem, horizon=10**6)}
     known = matched_rates(facts_of(problem, horizon=1, gap=None, margin=None, corruption=None, design="joint-g"))
     plain = matched.MatchedRates(**{**vars(known), "matching": Matching(recency=0.0)})
-    assert matched.adversarial(plain, np.array([1e6]))[0] <= 2.3 * values["LC-Tsallis-INF, certified"]
+    assert matched.adversarial(plain, np.array([1e6]))[0] <= 2.0 * values["LC-Tsallis-INF, certified"]
     assert values["LC-Tsallis-INF, matched"] <= 3.0 * values["LC-Tsallis-INF, certified"]  # with fading
     late = np.array([1e12, 1e15])
     gapped = [
@@ -213,7 +253,7 @@ def test_growth_of_the_theorem() -> None:
     assert late[1:] / late[:-1] == pytest.approx(np.sqrt(T[1:] / T[:-1]), rel=0.05)
     known = matched.self_bounding(rates[6.0], T, gap=0.5)
     assert (known < late).all()
-    assert known[1:] / known[:-1] == pytest.approx(2.0, rel=0.1)
+    assert known[1:] / known[:-1] == pytest.approx(2.0, rel=0.2)  # 2.3: with T the share of log T that are classes grows
     rare = matched.self_bounding(rates[600.0], T, gap=0.5)
     assert rare[-1] / known[-1] < 12.0  # about sqrt(100)
     corrupted = matched.self_bounding(rates[6.0], T, gap=0.5, corruption=1e15)
@@ -223,7 +263,7 @@ def test_growth_of_the_theorem() -> None:
     faded = matched.MatchedRates(**{**vars(rates[6.0]), "matching": Matching()})
     longer = matched.self_bounding(faded, T, gap=0.5)
     assert (known < longer).all()
-    assert (longer < known * (1.0 + 0.2 * (1.0 + np.log(T)))).all()
+    assert (longer < known * (1.0 + 0.3 * (1.0 + np.log(T)))).all()
     rounded = matched.MatchedRates(**{**vars(rates[6.0]), "sure": 1e-13})
     assert matched.self_bounding(rounded, np.array([1e12]), gap=0.5) == pytest.approx(
         matched.self_bounding(rates[6.0], np.array([1e12]), gap=0.5)

@@ -82,13 +82,14 @@ SURE = 1e-13  # entropy below this is rounding, and counts as this
 
 @dataclass(frozen=True, kw_only=True)
 class Matching:
-    """The hyper-parameters of the matched tuning; any positive ones with c < 1/2 have the same orders."""
+    """The hyper-parameters of the matched tuning; any with c < 1/2 have the same orders. Caution may be 0."""
 
-    gain: float = 4.5
-    least: float = 0.4
-    price: float = 0.7
-    c: float = 0.35
-    recency: float = 0.2
+    gain: float = 1.0
+    least: float = 0.25
+    caution: float = 8.0
+    price: float = 0.4
+    c: float = 0.45
+    recency: float = 0.3
 
 
 @dataclass(frozen=True, kw_only=True)

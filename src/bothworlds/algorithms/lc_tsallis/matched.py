@@ -20,7 +20,7 @@ from bothworlds.algorithms.lc_tsallis.prediction import (
     largest_residuals,
     predict,
 )
-from bothworlds.kernels.arithmetic import Number, every, feature, larger, over_contexts, root, smaller, where
+from bothworlds.kernels.arithmetic import Number, every, feature, larger, over_contexts, root, smaller, value, where
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Beliefs, Earlier, Known, Play, kernel_text
 from bothworlds.kernels.jit.compile import kernel
@@ -47,6 +47,7 @@ from bothworlds.theory.schedules import SURE, Facts, Matching, Schedule
 ALPHA = 0.5
 TURNS = 4.0
 REST = 1.0 / 64.0
+SETTLED = 400.0  # rounds for each dimension: with gaps that matter plans have settled by then
 
 
 class Options(NamedTuple):
@@ -54,6 +55,8 @@ class Options(NamedTuple):
 
     gain: float
     least: float
+    caution: float  # times d
+    settled: float  # rounds after which it counts in full
     price: float
     c: float
     recency: float
@@ -166,15 +169,37 @@ def gain_at(options: Options, h: Number) -> Number:
 
 
 @kernel
-def grow(options: Options, state: State, z: Number) -> None:
+def likely_variance(known: Known, q: Floats, rho: Floats) -> Number:
+    """Return the mean of 1 - <z, m_t>^2 = rho (2 - rho) over plays: losses of these means have no larger variance."""
+    total = 0.0
+    for x in range(q.shape[0]):
+        mean = 0.0 * q[x, 0]
+        for a in range(q.shape[1]):
+            mean = mean + q[x, a] * (rho[x, a] * (2.0 - rho[x, a]))
+        total = total + known.g[x] * mean
+    return over_contexts(total)
+
+
+@kernel
+def doubt(options: Options, t: Number, h: Number, v: Number) -> Number:
+    """Return (h/H)^8 v^4 sqrt(min{1, t/settled}): near 1 if plans stay undecided for long and losses are noisy."""
+    undecided = h / options.full
+    square = undecided * undecided * v * (undecided * undecided * v)
+    return square * square * root(smaller(t / options.settled, 1.0))
+
+
+@kernel
+def grow(options: Options, state: State, z: Number, v: Number, before: Number) -> None:
     """Let beta grow to the root of (beta - beta_t) (beta/beta_t) h = due, h the entropy of the next plan at beta_t.
 
-    At beta that plan has at most beta/beta_t times the entropy, so that its penalty is at most what is due: shares of
-    the stability and of the price of the rounds before, of the latter less as long as beta is small.
+    At beta that plan has at most beta/beta_t times the entropy, so that its penalty is at most what is due: a share of
+    the stability of the rounds before, caution, and a share of their price, less as long as beta is small. ``before``
+    is the entropy that the plan before has had.
     """
     beta, h = state.inverse_rate[0], state.entropy[0]
     share = options.price * smaller(beta / options.covered, 1.0)
-    due = (1.0 + state.kept[0]) * (gain_at(options, h) * z + share * state.paid[0] * state.fresh[0])
+    each = options.caution * doubt(options, state.t[0], smaller(h, before), v) / beta + share * state.paid[0]
+    due = (1.0 + state.kept[0]) * (gain_at(options, h) * z + each * state.fresh[0])
     state.inverse_rate[0] = 0.5 * beta * (1.0 + root(1.0 + 4.0 * due / (h * beta)))
     state.fresh[0] = 0.0
     state.kept[0] = 0.0
@@ -208,17 +233,18 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
     if not all_finite(state.theta):
         return NOT_FINITE
     news = not every(state.fresh[0] <= 0.0)
-    z = 0.0 * state.t[0]
+    z, before = 0.0 * state.t[0], value(state.entropy[0])
     if news:
         z = stability_paid(known, options, state, work)
         state.inverse_rate[0] = larger((1.0 + state.kept[0]) * state.inverse_rate[0], options.first)
     status = predict(known, state, work)
     if status == OK:
+        largest_residuals(known, state, work.rho)
         foreseen_losses(known, state, work)
     for turn in range(2):  # at the rate of the round before, then at that of this one
         if status == OK and (news or turn == 0):
             if turn == 1:
-                grow(options, state, z)
+                grow(options, state, z, likely_variance(known, state.q, work.rho), before)
             status = optimistic_points(known, state, work)
     if status != OK:
         return status
@@ -228,7 +254,6 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
             state.roots[x, a] = root(state.q[x, a])
         add_context(known, x, state.q[x], work.sums)
     covariance(known, state.q, work.sums, state.sigma)
-    largest_residuals(known, state, work.rho)
     find_centres(known, state.q, state.roots, work.centre)
     beta = state.inverse_rate[0]
     covering = smaller(options.curved / (beta * beta), options.linear / beta)
@@ -296,13 +321,15 @@ class Matched:
     m_t + Sigma_t^-1 phi (loss - <phi, m_t>): exactly unbiased, and stability is paid for the residual alone.
 
     *Rates.* With beta_t = 1/eta_t, z_t the stability of the round, computed after it, and P_t the price of exploration,
-    beta grows until the penalty of the next round is a share of what this one has cost,
+    beta grows until the penalty of the next round is a share of what this one has cost, and caution,
 
-        (beta_{t+1} - beta_t) h(q_{t+1}) <= gain_t z_t + price min{1, beta_t/b} P_t,  gain_t = max{gain (h/H)^2, least}
+        (beta_{t+1} - beta_t) h(q_{t+1}) <= gain_t z_t + caution d s_t/beta_t + price min{1, beta_t/b} P_t
 
-    h = -psi(q) in the mean over contexts, H that of uniform plans: while plans are undecided rates fall faster. An
-    adversary keeps them so, noise does not. P_t is what the worst losses would cost; from beta = b on exploration can
-    do without it, and before, where it is largest and hardly ever comes true, it counts less.
+    where gain_t = max{gain (h/H)^2, least}, s_t = (h/H)^8 v_t^4 sqrt(min{1, t/(400 d)}), h = -psi(q) in the mean over
+    contexts (in s_t that of the plan before, if it is less), H that of uniform plans, and v_t the largest variance of
+    losses that have the predicted means. An adversary keeps plans undecided for long, and rates should fall then; noise
+    does not, and rare clicks have little variance. P_t is what the worst losses would cost; from beta = b on
+    exploration can do without it, and before, where it is largest and hardly ever comes true, it counts less.
 
     *Exploration.* Any gamma_t is safe as long as it is paid for: plays whose step would break the stability condition
     |step| sqrt q <= c beta, and may cost any amount, are charged with their expectation in every round. gamma_t is what
@@ -310,10 +337,10 @@ class Matched:
 
     *Fading.* theta_hat_s has the weight (s/t)^recency: what was learnt long ago gives way when the world has changed.
 
-    Proved in docs/theory.md, with feedback after every decision: R_T <= E sum [(1 + gain_t) z_t + (1 + price) P_t] +
-    H beta_1, of the order of sqrt(d sqrt(K) T) always, and logarithmic in T where there are gaps. Fading multiplies
-    the first by sqrt(1 + 2 recency), the second by 1 + recency log T at most, H beta_1 too. The sum also holds, without
-    fading, for decisions answered in batches.
+    Proved in docs/theory.md, with feedback after every decision, C_t = caution d s_t/beta_t: R_T <= H beta_1 +
+    E sum [(1 + gain_t) z_t + C_t + (1 + price) P_t], of the order of sqrt(d sqrt(K) T) always, and logarithmic in T
+    where there are gaps. Fading multiplies the first by sqrt(1 + 2 recency), the second by 1 + recency log T at most,
+    H beta_1 too. The sum also holds, without fading, for decisions answered in batches.
 
     Feedback counts as new when it comes, so its order matters, and where batches end.
 
@@ -321,6 +348,8 @@ class Matched:
     ----------
     gain, least
         Which share of its stability a round adds to the penalty, for undecided plans and at least.
+    caution
+        What it adds if plans stay undecided for long, in units of d/beta; 0 leaves that to gain.
     price
         Which share of the price of exploration, from beta = b on.
     c
@@ -333,6 +362,7 @@ class Matched:
 
     gain: float = Matching.gain
     least: float = Matching.least
+    caution: float = Matching.caution
     price: float = Matching.price
     c: float = Matching.c
     recency: float = Matching.recency
@@ -341,7 +371,7 @@ class Matched:
     def __post_init__(self) -> None:
         for name in ("gain", "least", "price", "c"):
             check_positive(self, name)
-        for name in ("recency", "forgetting"):
+        for name in ("caution", "recency", "forgetting"):
             check_not_negative(self, name)
         if self.c >= 0.5:
             raise ValueError(f"c must lie below 1/2: from there on nothing is proved; got {self.c!r}")
@@ -349,7 +379,14 @@ class Matched:
     @property
     def matching(self) -> Matching:
         """What the theorem depends on: predictions may be any."""
-        return Matching(gain=self.gain, least=self.least, price=self.price, c=self.c, recency=self.recency)
+        return Matching(
+            gain=self.gain,
+            least=self.least,
+            caution=self.caution,
+            price=self.price,
+            c=self.c,
+            recency=self.recency,
+        )
 
     def step_limit(self, alpha: float) -> float:
         """Return how large a step is that is paid for when it is made."""
@@ -369,6 +406,8 @@ class Matched:
         options = Options(
             gain=self.gain,
             least=self.least,
+            caution=self.caution * facts.dimension,
+            settled=SETTLED * facts.dimension,
             price=self.price,
             c=self.c,
             recency=self.recency,

@@ -1,13 +1,15 @@
 """A theorem of our own for LC-Tsallis-INF with the matched tuning, constants explicit; proof in docs/theory.md.
 
-With z_t the stability of covered steps, P_t the price of exploration, H = 2 (sqrt K - 1), recency a,
+With z_t the stability of covered steps, C_t <= caution d/beta_t, P_t the price of exploration, H = 2 (sqrt K - 1),
+recency a,
 
-    R_T <= E sum_t [(1 + gain_t) z_t + (1 + price) P_t] + H beta_1 (1 + sum_{t<T} a/(t + a)).
+    R_T <= E sum_t [(1 + gain_t) z_t + C_t + (1 + price) P_t] + H beta_1 (1 + sum_{t<T} a/(t + a)).
 
 Weights W_t of the order of t^a turn fading into a plain sum. Whatever the plans are, the weighted sums are at most W_T
 times
 
-    E sum (1 + gain_t) z_t   <=   sqrt(V (T_2 + X) H k),       V = 4 d/(1 - c),       T_p = (T + p a)/(1 + p a)
+    E sum z_t                <=   sqrt(V (T_2 + X) H k),       V = 4 d/(1 - c),       T_p = (T + p a)/(1 + p a)
+    penalties but for prices <=   sqrt((2 gain V + (2 + least M) caution d) (T_2 + X) H)
     X = E sum P_t            <=   first + 3 l (H/(3 price))^(2/3) (2 u T_3)^(1/3)
 
 and if those of every prefix are at most W_t Psi(t), then R_T <= Psi(T) + sum_{t<T} a/(t + a) Psi(t).
@@ -109,21 +111,25 @@ class MatchedRates:
         return np.asarray(early + 3.0 * late * np.cbrt(2.0 * self.covering.curved * rounds))
 
     @property
-    def undecided_scale(self) -> float:
-        """k: E sum (1 + gain_t) z_t is at most sqrt(V (T + X) H k), of z_t and gain_t z_t one by one, or together."""
+    def stability_scale(self) -> float:
+        """V (2 f/middle + M): E sum z_t is at most sqrt of (T + X) H times this."""
         m, share = self.matching, stability_share(self.matching.c)
-        most, middle = max(m.gain, m.least), math.sqrt(m.least * max(m.gain, m.least))
-        plain = 2.0 * _factor(share * middle) / middle + share
-        matched = 2.0 * most * _factor(share * most) + most * most * share
-        rate, weight = least_rate(m), 1.0 + most
-        together = 2.0 * weight * _factor(rate * weight * share) / rate + weight * weight * share
-        return min((math.sqrt(plain) + math.sqrt(matched)) ** 2, together)
+        middle = math.sqrt(m.least * max(m.gain, m.least))  # the least gain_t H/h
+        return self.variance * (2.0 * _factor(share * middle) / middle + share)
+
+    @property
+    def penalty_scale(self) -> float:
+        """Penalties that are due to stability and caution sum to sqrt of (T + X) H times this at most."""
+        m, share = self.matching, stability_share(self.matching.c)
+        most = max(2.0 * m.gain, 2.0 * m.least + m.least * m.least * share)
+        return self.variance * most + (2.0 + m.least * share) * m.caution * self.dimension
 
     def undecided(self, horizons: Floats) -> Floats:
-        """Bound the weighted E sum [(1 + gain_t) z_t + (1 + price) P_t], over W_T, whatever the plans are."""
+        """Bound the weighted sum of stability, penalties and prices, over W_T, whatever the plans are."""
         prices = self.prices(horizons)
         rounds = weighted_rounds(horizons, self.matching.recency, power=2.0)
-        spent = np.sqrt(self.variance * (rounds + prices) * self.most_entropy * self.undecided_scale)
+        scale = math.sqrt(self.stability_scale) + math.sqrt(self.penalty_scale)
+        spent = scale * np.sqrt((rounds + prices) * self.most_entropy)
         return np.asarray(spent + (1.0 + self.matching.price) * prices)
 
     def decided(self, horizons: Floats, misses: Floats) -> Floats:
@@ -131,7 +137,17 @@ class MatchedRates:
         prices = self.prices_of(horizons, misses)
         seen = np.minimum(2.0 * misses, misses + prices)
         stability = np.min([self._stability_of(horizons, seen, depth) for depth in DEPTHS], axis=0)
-        return np.asarray(stability + (1.0 + self.matching.price) * prices)
+        return np.asarray(stability + self._caution_of(horizons, misses) + (1.0 + self.matching.price) * prices)
+
+    def _caution_of(self, horizons: Floats, misses: Floats) -> Floats:
+        """Bound E sum C_t without weights, for a given Q: (h_t/H)^8 is at most 4 (K - 1) omega'_t/H^2."""
+        H, most = self.most_entropy, self.matching.caution * self.dimension
+        if H == 0.0:
+            return np.zeros_like(horizons)
+        steepest = most / (H * self.first**2)  # C_t/(h' beta) at most
+        slope = 2.0 * (1.0 + self.matching.recency) * _factor(steepest) + steepest
+        seen = 4.0 * (self.n_arms - 1.0) / H * misses
+        return np.asarray(np.sqrt((1.0 + 0.5 * self.fades(horizons)) * slope * most * seen))
 
     def _stability_of(self, horizons: Floats, seen: Floats, depth: float) -> Floats:
         """Bound E sum (1 + gain_t) z_t without weights, for a given E sum_t sum_x g (1 - max q_t) (1 + P_t)."""
@@ -177,17 +193,6 @@ class MatchedRates:
 def _factor(x: float) -> float:
     """Return f with f (f - 1) = x: by this factor beta grows where x beta h is due."""
     return 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * x))
-
-
-def least_rate(m: Matching) -> float:
-    """Return the least g/(h (1 + g)) over h in (0, 1], g = max{gain h^2, least}: (1 + gain_t) z_t raises beta by it.
-
-    >>> least_rate(Matching(gain=1.0, least=1.0))
-    0.5
-    """
-    turn = math.sqrt(min(m.least / m.gain, 1.0))
-    most = max(m.gain, m.least)
-    return min(m.least / (turn * (1.0 + m.least)), most / (1.0 + most))
 
 
 def weighted_rounds(horizons: Floats, recency: float, *, power: float) -> Floats:
