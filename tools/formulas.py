@@ -38,7 +38,8 @@ RELATIONS |= {
 }
 PLAIN = re.findall(  # words that formulas have within
     r"\w+",
-    "losses loss cap gain rows batch price recency ridge size lev det ceil due least window context arm learning_rate",
+    "losses loss cap gain rows batch price caution recency ridge size lev det ceil due least window context arm "
+    "learning_rate",
 )
 ARTICLES = {"a", "A", "I", "E", "O"}
 NAMED = re.compile(r"(?:Appendix|Section|Table|Theorems?|Algorithm|Figure|rule|part|language) \(?$")
