@@ -253,7 +253,7 @@ def test_growth_of_the_theorem() -> None:
     assert late[1:] / late[:-1] == pytest.approx(np.sqrt(T[1:] / T[:-1]), rel=0.05)
     known = matched.self_bounding(rates[6.0], T, gap=0.5)
     assert (known < late).all()
-    assert known[1:] / known[:-1] == pytest.approx(2.0, rel=0.2)  # 2.3: with T the share of log T that are classes grows
+    assert known[1:] / known[:-1] == pytest.approx(2.0, rel=0.2)  # 2.3: T^-nu falls towards 1/T
     rare = matched.self_bounding(rates[600.0], T, gap=0.5)
     assert rare[-1] / known[-1] < 12.0  # about sqrt(100)
     corrupted = matched.self_bounding(rates[6.0], T, gap=0.5, corruption=1e15)
