@@ -93,12 +93,12 @@ def test_caution_where_plans_are_decided(seed: int, a: float) -> None:
     """Its sum without weights, by what the squares of entropies sum to."""
     rng = np.random.default_rng(seed)
     rates = by_hand(caution=4.0, recency=a)
-    H, T = rates.most_entropy, 300
+    H, T, power = rates.most_entropy, 300, rng.choice([0.001, 0.1, 10.0])
     beta, before, total, squares = rates.first, H, 0.0, 0.0
     for t in range(1, T + 1):
         kept = t / (t + a)
         faded = max(kept * beta, rates.first)
-        h = H * rng.random() ** rng.choice([0.01, 0.1, 10.0])
+        h = H * rng.random() ** power
         caution = 4.0 * rates.dimension * (min(h, before) / H) ** 8 / faded
         total, squares = total + caution, squares + before**2
         beta = 0.5 * faded * (1.0 + math.sqrt(1.0 + 4.0 * kept * (caution + rng.random() ** 20) / (h * faded)))
