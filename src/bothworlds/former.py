@@ -9,7 +9,6 @@ decisions carry are taken as they are. The learning rate goes on from where the 
 import math
 import warnings
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,9 @@ import numpy as np
 
 from bothworlds.errors import users_line
 from bothworlds.kernels.contract import all_parts
-from bothworlds.policy.epochs import Epoch, History
+from bothworlds.policy.epochs import History
 from bothworlds.policy.footing import MARK, Footing, fingerprint_of
-from bothworlds.theory.schedules import learning_gain
+from bothworlds.theory.schedules import Matching, learning_gain
 
 GONE = "the adaptive tuning, which is gone"
 LEAVES = (  # of its memory
@@ -46,7 +45,7 @@ def successor(header: Mapping[str, Any], path: str | Path) -> dict[str, Any]:
     warnings.warn(
         f"{path} was saved with {GONE}: the matched tuning goes on with what it has learnt", stacklevel=users_line()
     )
-    return {**header, "algorithm": {**algorithm, "tuning": {"name": "Matched"}}}
+    return {**header, "algorithm": {**algorithm, "tuning": {"name": "Matched", "caution": Matching.caution}}}
 
 
 def taken_over(
@@ -57,9 +56,12 @@ def taken_over(
     ``footing`` is that of `Matched`. As after a change of the problem the version is one higher.
     """
     version = header.get("version", int(arrays["learnt.t"][0]) - 1) + 1
-    history = after(History.restore(header, arrays), algorithm, footing, began=version)
+    coordinates, mark = footing.machine.sizes.d, mark_of(algorithm, footing)
+    history = History.restore(header, arrays).after_rule(
+        footing.problem, carried=footing.carried, coordinates=coordinates, began=version, footing=mark
+    )
     beta = inverse_rate(algorithm["tuning"], float(arrays["learnt.noisy"][0]), first=footing.machine.options.first)
-    now = {**header, **history.header(), "version": version}
+    now = {**header, **history.header(), "version": version, "footing": footing.fingerprint}
     return now, {**arrays, **history.arrays(), "learnt.inverse_rate": np.array([beta])}
 
 
@@ -67,14 +69,6 @@ def inverse_rate(tuning: Mapping[str, Any], noisy: float, *, first: float) -> fl
     """Return beta = 1/eta of the last plan, but at least the first one of `Matched`, sqrt(d)/K^(1/4)."""
     scale, offset, slope = (float(tuning[name]) for name in ("scale", "offset", "slope"))
     return first * max(1.0, math.sqrt(offset) / scale * math.pow(1.0 + noisy / offset, slope))
-
-
-def after(history: History, algorithm: Mapping[str, Any], footing: Footing, *, began: int) -> History:
-    """Return the history with the time of the adaptive tuning over; what its decisions carry stays as it is."""
-    problem, same = footing.problem, np.eye(footing.machine.sizes.d)
-    names = problem.contexts, problem.arms
-    over = Epoch(history.began, *names, problem.probabilities, footing.carried, same, mark_of(algorithm, footing))
-    return replace(history, epochs=(*history.epochs, over), began=began)
 
 
 def mark_of(algorithm: Mapping[str, Any], footing: Footing) -> str:

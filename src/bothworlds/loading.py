@@ -2,18 +2,19 @@
 
 import contextlib
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal, overload
 
 from bothworlds.algorithms.fixed import FixedPolicy
+from bothworlds.algorithms.lc_tsallis.matched import Matched
 from bothworlds.algorithms.registry import public_parts
 from bothworlds.former import GONE, is_former, successor, taken_over
 from bothworlds.plain import from_plain
 from bothworlds.policy import FORMAT, Policy
 from bothworlds.policy.books import Books
 from bothworlds.policy.epochs import History
-from bothworlds.policy.footing import Footing, problem_of, section
+from bothworlds.policy.footing import MARK, Footing, problem_of, section
 from bothworlds.policy.identity import new_source, secret_of, stream_of
 from bothworlds.policy.ledger import Ledger
 from bothworlds.policy.mind import Mind
@@ -141,7 +142,11 @@ def _footing(header: dict[str, Any], arrays: dict[str, Any], *, interpreted: boo
     def saved_table(label: str, table: None = None) -> FixedPolicy:
         return FixedPolicy(frame["table"] if label != "uniform" else table, label)
 
-    algorithm = from_plain(header["algorithm"], {**public_parts(), "Design": saved_design, "FixedPolicy": saved_table})
+    def saved_matched(caution: float = 0.0, **options: float) -> Matched:  # there was none before it was written down
+        return Matched(caution=caution, **options)
+
+    own: dict[str, Callable[..., Any]] = {"Design": saved_design, "FixedPolicy": saved_table, "Matched": saved_matched}
+    algorithm = from_plain(header["algorithm"], {**public_parts(), **own})
     problem = problem_of(header, arrays)
     machine = algorithm.machine(problem, frame)
     return Footing(
@@ -161,10 +166,22 @@ def _rebuilt(footing: Footing, header: dict[str, Any], arrays: dict[str, Any], l
     kept = {part: learnt[part] for part in footing.machine.text.memory.learnt if part in learnt}
     mind.begin_with(kept, updates=header.get("updates"))
     since = header["counted_since"] if counts else mind.updates
-    history = History.restore(header, arrays)
+    version, history = _with_rule(footing, header, History.restore(header, arrays), header.get("version", mind.updates))
     books = Books(header["name"], footing, ledger, history=history, since=since, kept=counts or None)
-    secret, version = header.get("secret"), header.get("version", mind.updates)
-    return Policy(mind, books, key=header["key"], secret=secret, version=version)
+    return Policy(mind, books, key=header["key"], secret=header.get("secret"), version=version)
+
+
+def _with_rule(footing: Footing, header: dict[str, Any], history: History, version: int) -> tuple[int, History]:
+    """Return version and history; where the rule of the file is another by now, its time is over, as after a change."""
+    before = header.get("footing", footing.fingerprint)
+    mark = header.get("mark", "" if footing.holdout else before[:MARK])
+    if before == footing.fingerprint or not mark:
+        return version, history
+    beliefs, sizes = footing.machine.beliefs, footing.machine.sizes
+    coordinates = sizes.d if beliefs is not None and beliefs.linear else 0
+    began = version + 1
+    kept = {"carried": footing.carried, "coordinates": coordinates, "footing": mark}
+    return began, history.after_rule(footing.problem, began=began, **kept)
 
 
 def _rebuild_sampled(

@@ -68,7 +68,7 @@ def test_decisions_that_wait_are_learnt_with_what_they_carry() -> None:
         matrix = first.matrix if made.footing == first.footing else np.eye(9)
         m, direction = made.baseline @ matrix, made.direction @ matrix
         residual = policy.problem.loss_of(1.0) - z[made.context, made.arm] @ m
-        theta = t / (t + 0.2) * (theta + m + direction * residual)
+        theta = t / (t + bw.Matched().recency) * (theta + m + direction * residual)
         t += 1.0
     assert policy.state.theta == pytest.approx(theta, rel=1e-9)
     assert (policy.open_rounds, policy.updates) == (0, 50)

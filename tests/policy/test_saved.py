@@ -51,3 +51,22 @@ def test_a_policy_of_the_former_matched_rule_goes_on_with_the_present_one() -> N
     policy.update(policy.act(0), loss=0.5)
     assert policy.updates == updates + 1
     assert not np.array_equal(policy.state.theta, theta)
+
+
+def test_a_policy_from_before_caution_goes_on_without_it() -> None:
+    """With the numbers of its file; decisions that waited when it was saved are learnt, of a plan too."""
+    policy = bw.load(SAVED / "matched-today.npz", interpreted=True)
+    before = bw.Matched(gain=4.5, least=0.4, caution=0.0, price=0.7, c=0.35, recency=0.2)
+    assert policy.algorithm == bw.LCTsallisINF(tuning=before)
+    assert (policy.version, policy.updates) == (31, 30), "another plan than that of version 30"
+    lines = (SAVED / "matched-today.jsonl").read_text(encoding="utf-8").splitlines()
+    for line, reward in zip(lines, (1, 0, 1), strict=True):
+        policy.update(bw.Decision.from_dict(json.loads(line)), reward=reward)
+    rest, arms = json.loads((SAVED / "matched-today.json").read_text()), []
+    for i in range(len(rest["arms"])):
+        decision = policy.act(["c", "a", "b"][i % 3], id=f"then {i}")
+        policy.update(decision, reward=i // 2 % 2)
+        arms.append(decision.arm)
+    assert arms == rest["arms"]
+    expected = [[float.fromhex(value) for value in row] for row in rest["probabilities"]]
+    assert policy.probabilities() == pytest.approx(np.array(expected), rel=1e-9)

@@ -366,7 +366,8 @@ class Policy:
             raise ValueError(f"{path}: a policy is saved as .npz")
         with self._lock:
             footing = self._footing
-            own = {"format": FORMAT, "key": self._key, "secret": self._secret, "footing": footing.fingerprint}
+            stands = {"footing": footing.fingerprint, "mark": footing.mark}
+            own = {"format": FORMAT, "key": self._key, "secret": self._secret, **stands}
             header = {**own, **self._books.header(), "updates": self.updates, "version": self._version}
             learnt = {f"learnt.{name}": part for name, part in self.learnt().items()}
             arrays = {**self._books.arrays(), **learnt}

@@ -92,6 +92,14 @@ class History:
         left = {_name_hash(old, x, a): _feature_hash(old, x, a) for x, a in _left(old, new)}
         return replace(self, epochs=(*epochs, over), began=began, gone={**self.gone, **left})
 
+    def after_rule(
+        self, problem: Problem, *, carried: tuple[int, int], coordinates: int, began: int, footing: str
+    ) -> "History":
+        """Return the history after a change of the rule alone: what decisions carry stays as it is."""
+        names = problem.contexts, problem.arms
+        over = Epoch(self.began, *names, problem.probabilities, carried, np.eye(coordinates), footing)
+        return replace(self, epochs=(*self.epochs, over), began=began)
+
     def today(self, made: Decision, problem: Problem) -> Decision | None:
         """Return a decision of an earlier epoch as one of today's problem, or None if its pair is gone."""
         epoch = self.epoch_of(made.version, made.footing)

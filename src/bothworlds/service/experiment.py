@@ -292,7 +292,7 @@ def opened(store: Store, snapshot: Snapshot) -> Policy:
             )
         policy = load(path, frame=frame)
     if (policy.version, policy.digest) != (snapshot.version, snapshot.digest):
-        raise ValueError(f"the snapshot of version {snapshot.version} is damaged")
+        raise ValueError(f"the snapshot of version {snapshot.version} is damaged, or of another version of the library")
     return policy
 
 
