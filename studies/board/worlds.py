@@ -16,6 +16,7 @@ FAMILIES = {  # seeds are family + number
     "third held-out": 4_000,
     "fourth held-out": 5_000,
     "fifth held-out": 6_000,
+    "sixth held-out": 7_000,
 }
 LARGEST_MEAN = 0.9
 LEVEL = 0.4
