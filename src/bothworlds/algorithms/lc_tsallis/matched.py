@@ -325,10 +325,10 @@ class Matched:
 
         (beta_{t+1} - beta_t) h(q_{t+1}) <= gain_t z_t + caution d s_t/beta_t + price min{1, beta_t/b} P_t
 
-    where gain_t = max{gain (h/H)^2, least}, s_t = (h/H)^8 v_t^4 sqrt(min{1, t/(400 d)}), h = -psi(q) in the mean over
-    contexts (in s_t that of the plan before, if it is less), H that of uniform plans, and v_t the largest variance of
-    losses that have the predicted means. An adversary keeps plans undecided for long, and rates should fall then; noise
-    does not, and rare clicks have little variance. P_t is what the worst losses would cost; from beta = b on
+    where gain_t = max{gain (h/H)^2, least}, s_t = (h/H)^8 v_t^4 sqrt(min{1, (t + 1)/(400 d)}), h = -psi(q) in the mean
+    over contexts (in s_t that of the plan before, if it is less), H that of uniform plans, and v_t the largest variance
+    of losses that have the predicted means. An adversary keeps plans undecided for long, and rates should fall then;
+    noise does not, and rare clicks have little variance. P_t is what the worst losses would cost; from beta = b on
     exploration can do without it, and before, where it is largest and hardly ever comes true, it counts less.
 
     *Exploration.* Any gamma_t is safe as long as it is paid for: plays whose step would break the stability condition

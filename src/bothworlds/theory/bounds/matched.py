@@ -8,8 +8,8 @@ recency a,
 Weights W_t of the order of t^a turn fading into a plain sum. Whatever the plans are, the weighted sums are at most W_T
 times
 
-    E sum z_t                <=   sqrt(V (T_2 + X) H k),       V = 4 d/(1 - c),       T_p = (T + p a)/(1 + p a)
-    penalties but for prices <=   sqrt((2 gain V + (2 + least M) caution d) (T_2 + X) H)
+    E sum z_t                <=   sqrt(V (2 f/kappa + M) (T_2 + X) H),  V = 4 d/(1 - c),  T_p = (T + p a)/(1 + p a)
+    penalties but for prices <=   sqrt((max{2 gain, 2 least + least^2 M} V + (2 + least M) caution d) (T_2 + X) H)
     X = E sum P_t            <=   first + 3 l (H/(3 price))^(2/3) (2 u T_3)^(1/3)
 
 and if those of every prefix are at most W_t Psi(t), then R_T <= Psi(T) + sum_{t<T} a/(t + a) Psi(t).
