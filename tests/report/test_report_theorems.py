@@ -90,7 +90,7 @@ def test_a_bound_knows_gap_margin_and_corruption(tmp_path: Path) -> None:
 def test_what_no_theorem_covers() -> None:
     nothing = [
         bw.LCTsallisINF(tuning="certified", alpha=0.3),
-        bw.LCTsallisINF(tuning=bw.Matched(gain=1.0)),
+        bw.LCTsallisINF(tuning=bw.Matched(gain=0.5)),
         bw.LCTsallisINF(tuning=bw.Certified(batch=2)),
         bw.LCTsallisINF(tuning=bw.Certified(c=0.3)),
         bw.LCTsallisINF(tuning="paper", covariance=bw.MGR()),

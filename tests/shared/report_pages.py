@@ -29,7 +29,7 @@ CONTENT: dict[str, Any] = {
     },
     "algorithms": {
         EVIL: {"kind": "LCTsallisINF", "tuning": "paper"},
-        "eager": {"kind": "LCTsallisINF", "tuning": {"kind": "matched", "gain": 1.0}},
+        "eager": {"kind": "LCTsallisINF", "tuning": {"kind": "matched", "gain": 0.5}},
         "uniform": {"kind": "uniform"},
     },
 }

@@ -126,7 +126,7 @@ def test_the_theorem_of_a_cell(algorithm: dict[str, object], environment: dict[s
 @pytest.mark.parametrize(
     "algorithm",
     [
-        {"kind": "LCTsallisINF", "tuning": {"kind": "matched", "gain": 1.0}},
+        {"kind": "LCTsallisINF", "tuning": {"kind": "matched", "gain": 0.5}},
         {"kind": "LCTsallisINF", "tuning": "certified", "alpha": 0.6},
         {"kind": "LCTsallisINF", "tuning": {"kind": "certified", "batch": 5}},
         {"kind": "LCTsallisINF", "tuning": "paper", "covariance": {"kind": "mgr"}},

@@ -43,7 +43,7 @@ def theorem_bounds(summary: Summary) -> Bounds:
 def covered_as(algorithm: Any) -> str | None:
     """Return the name under which `bounds` lists an algorithm, None if no theorem is about it.
 
-    >>> covered_as(LCTsallisINF()), covered_as(LCTsallisINF(tuning=Matched(gain=1.0))), covered_as(RealFTRL(horizon=9))
+    >>> covered_as(LCTsallisINF()), covered_as(LCTsallisINF(tuning=Matched(gain=0.5))), covered_as(RealFTRL(horizon=9))
     ('LC-Tsallis-INF, matched', None, 'BoBW-RealFTRL')
     """
     match algorithm:
