@@ -46,6 +46,8 @@ FACTOR = 1.5  # from one rate that is tried to the next
 SMALLEST = 1e-7  # the next one below it is zero
 MOST_TRIALS = 12
 MOST_PLAYS = 128  # contexts times arms: beyond, pairs of plays and arms are too many to look at
+TURNS = 4.0  # ways that the search goes, one after the other
+REST = 1.0 / 64.0  # of all rounds so far, before it goes on
 ROUNDING = 1e-9  # of a leverage: what a difference of leverages may be wrong by
 
 
@@ -191,6 +193,15 @@ def next_trial(turn: Number, rate: Number, cost: Number) -> Number:
     above = where(rate > 0.0, smaller(FACTOR * rate, MOST_EXPLORATION), SMALLEST)
     leap = smaller(0.25 * cost, MOST_EXPLORATION)
     return where(turn <= 0.0, below, where(turn <= 1.0, above, where(turn <= 2.0, leap, 0.0)))
+
+
+@kernel
+def plan_search(state: Any) -> None:
+    """Turn the search for gamma_t, and let it rest for a share of the rounds so far."""
+    resting = state.rest[0] >= 1.0
+    turned = where(state.turn[0] + 1.0 < TURNS, state.turn[0] + 1.0, 0.0)
+    state.turn[0] = where(resting, state.turn[0], turned)
+    state.rest[0] = where(resting, state.rest[0] - 1.0, REST * state.t[0])
 
 
 class Found(NamedTuple):

@@ -17,7 +17,9 @@ from bothworlds.algorithms.lc_tsallis.prediction import (
     Predicted,
     add_to_ridge,
     choose_predicting,
+    foreseen_losses,
     largest_residuals,
+    likely_variance,
     predict,
 )
 from bothworlds.kernels.arithmetic import Number, every, feature, larger, over_contexts, root, smaller, value, where
@@ -32,7 +34,6 @@ from bothworlds.kernels.plan import (
     begin_covariance,
     checked_inverse,
     covariance,
-    estimate,
     invert,
     note_plan,
 )
@@ -41,12 +42,10 @@ from bothworlds.kernels.resampling import Resampling
 from bothworlds.kernels.simplex import smallest, tsallis_point
 from bothworlds.kernels.stability import covered_stability, stability_of_sum
 from bothworlds.kernels.status import NOT_FINITE, OK
-from bothworlds.kernels.worth import Case, Search, cheapest_rate, find_centres
+from bothworlds.kernels.worth import Case, Search, cheapest_rate, find_centres, plan_search
 from bothworlds.theory.schedules import SURE, Facts, Matching, Schedule
 
 ALPHA = 0.5
-TURNS = 4.0
-REST = 1.0 / 64.0
 SETTLED = 400.0  # rounds for each dimension: with gaps that matter plans have settled by then
 
 
@@ -129,15 +128,6 @@ def stability_paid(known: Known, options: Options, state: State, work: Work) -> 
 
 
 @kernel
-def foreseen_losses(known: Known, state: State, work: Work) -> None:
-    """Write the estimates of Theta + m_t for every context."""
-    for i in range(state.theta.shape[0]):
-        work.vector[i] = state.theta[i] + state.baseline[i]
-    for x in range(state.q.shape[0]):
-        estimate(known, work.vector, x, work.table[x])
-
-
-@kernel
 def optimistic_points(known: Known, state: State, work: Work) -> int:
     """Compute q_t(x) for every context (equation (4)) from the foreseen losses, and h_t.
 
@@ -166,18 +156,6 @@ def gain_at(options: Options, h: Number) -> Number:
     """Return which share of its stability a round adds to the penalty: more of it while plans are undecided."""
     undecided = h / options.full
     return larger(options.gain * (undecided * undecided), options.least)
-
-
-@kernel
-def likely_variance(known: Known, q: Floats, rho: Floats) -> Number:
-    """Return the mean of 1 - <z, m_t>^2 = rho (2 - rho) over plays: losses of these means have no larger variance."""
-    total = 0.0
-    for x in range(q.shape[0]):
-        mean = 0.0 * q[x, 0]
-        for a in range(q.shape[1]):
-            mean = mean + q[x, a] * (rho[x, a] * (2.0 - rho[x, a]))
-        total = total + known.g[x] * mean
-    return over_contexts(total)
 
 
 @kernel
@@ -263,15 +241,6 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
     state.paid[0] = found.price
     note_plan(known, state, 1.0 / beta, found.rate)
     return checked_inverse(state) if every(found.inverted) else invert(state)
-
-
-@kernel
-def plan_search(state: State) -> None:
-    """Turn the search for gamma_t, and let it rest for a share of the rounds so far."""
-    resting = state.rest[0] >= 1.0
-    turned = where(state.turn[0] + 1.0 < TURNS, state.turn[0] + 1.0, 0.0)
-    state.turn[0] = where(resting, state.turn[0], turned)
-    state.rest[0] = where(resting, state.rest[0] - 1.0, REST * state.t[0])
 
 
 @kernel

@@ -5,13 +5,22 @@
 
 from typing import Annotated, Any, NamedTuple
 
-from bothworlds.kernels.arithmetic import Place, absolute, every, feature, highest_of_contexts, larger
+from bothworlds.kernels.arithmetic import (
+    Number,
+    Place,
+    absolute,
+    every,
+    feature,
+    highest_of_contexts,
+    larger,
+    over_contexts,
+)
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Draw, Known, Play
 from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.layout import carries
 from bothworlds.kernels.matrix import cholesky, product, solve
-from bothworlds.kernels.plan import draw_arm, exact_direction
+from bothworlds.kernels.plan import draw_arm, estimate, exact_direction
 from bothworlds.kernels.status import NOT_POSITIVE, OK
 
 
@@ -44,6 +53,27 @@ def largest_residuals(known: Known, state: Any, rho: Floats) -> None:
     for x in range(rho.shape[0]):
         for a in range(rho.shape[1]):
             rho[x, a] = 1.0 + absolute(product(state.baseline, known.z[x, a]))
+
+
+@kernel
+def likely_variance(known: Known, q: Floats, rho: Floats) -> Number:
+    """Return the mean of 1 - <z, m_t>^2 = rho (2 - rho) over plays: losses of these means have no larger variance."""
+    total = 0.0
+    for x in range(q.shape[0]):
+        mean = 0.0 * q[x, 0]
+        for a in range(q.shape[1]):
+            mean = mean + q[x, a] * (rho[x, a] * (2.0 - rho[x, a]))
+        total = total + known.g[x] * mean
+    return over_contexts(total)
+
+
+@kernel
+def foreseen_losses(known: Known, state: Any, work: Any) -> None:
+    """Write the estimates of Theta + m_t for every context."""
+    for i in range(state.theta.shape[0]):
+        work.vector[i] = state.theta[i] + state.baseline[i]
+    for x in range(state.q.shape[0]):
+        estimate(known, work.vector, x, work.table[x])
 
 
 @kernel
