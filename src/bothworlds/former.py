@@ -16,7 +16,6 @@ import numpy as np
 
 from bothworlds.errors import users_line
 from bothworlds.kernels.contract import all_parts
-from bothworlds.policy.epochs import History
 from bothworlds.policy.footing import MARK, Footing, fingerprint_of
 from bothworlds.theory.schedules import Matching, learning_gain
 
@@ -51,18 +50,13 @@ def successor(header: Mapping[str, Any], path: str | Path) -> dict[str, Any]:
 def taken_over(
     algorithm: Mapping[str, Any], header: Mapping[str, Any], arrays: Mapping[str, Any], footing: Footing
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return header and arrays of a policy of the adaptive tuning, ``algorithm``, as of one that has just changed.
+    """Return header and arrays of a policy of the adaptive tuning, ``algorithm``, for `Matched`, whose footing it is.
 
-    ``footing`` is that of `Matched`. As after a change of the problem the version is one higher.
+    The header has the mark of its decisions, so that they are known as those of a rule that is over.
     """
-    version = header.get("version", int(arrays["learnt.t"][0]) - 1) + 1
-    coordinates, mark = footing.machine.sizes.d, mark_of(algorithm, footing)
-    history = History.restore(header, arrays).after_rule(
-        footing.problem, carried=footing.carried, coordinates=coordinates, began=version, footing=mark
-    )
     beta = inverse_rate(algorithm["tuning"], float(arrays["learnt.noisy"][0]), first=footing.machine.options.first)
-    now = {**header, **history.header(), "version": version, "footing": footing.fingerprint}
-    return now, {**arrays, **history.arrays(), "learnt.inverse_rate": np.array([beta])}
+    now = {**header, "footing": header.get("footing", ""), "mark": mark_of(algorithm, footing)}
+    return now, {**arrays, "learnt.inverse_rate": np.array([beta])}
 
 
 def inverse_rate(tuning: Mapping[str, Any], noisy: float, *, first: float) -> float:
