@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
     from bothworlds.kernels.arrays import Bools, Floats
 
+MANY = ((30, 6, 48), (50, 10, 50), (100, 10, 100))  # dimensions
 KINDS = ("unit", "student", "pareto", "sparse")
-SHAPES = ((10, 5, 5), (100, 10, 20), (10, 100, 20), (10_000, 10, 20), (1_000, 100, 20))
+SHAPES = ((10, 5, 5), (100, 10, 20), (10, 100, 20), (10_000, 10, 20), (1_000, 100, 20), *MANY)
 METHODS = {"uniform": uniform, "per-context G": per_context_g_optimal, "joint D": joint_d_optimal}
 
 

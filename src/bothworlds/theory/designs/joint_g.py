@@ -1,19 +1,23 @@
 """The design with the best coverage λ: G-optimal over all contexts together, with a certificate."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 
 from bothworlds.kernels.arrays import Bools, Floats
+from bothworlds.theory.designs import pairwise, saddle
 from bothworlds.theory.designs.leverage import SHARPNESS, whitener
 from bothworlds.theory.designs.pairs import Pairs, flatten, unflatten
-from bothworlds.theory.designs.saddle import Point, advance, first_point
 from bothworlds.theory.designs.symmetric import basis
 
 WARM_UP = (2, 2, 4, 4, 4, 8, 8, 8, 8)
 MIXING = 0.1
 SHORTEST_STEP = 1e-6
-# Beyond this size a Newton step is not affordable and the multiplicative scheme goes on alone.
+# Beyond these sizes a Newton step is not affordable and the multiplicative scheme goes on alone.
+MOST_PAIRS = 2000
 NEWTON_DIMENSION = 60
 NEWTON_WORK = 1e11
 ROUNDS_PER_POWER = 40
@@ -51,16 +55,31 @@ def joint_g_optimal(
     """
     pairs = flatten(z, g, offered)
     best, e, w = _warm_up(pairs, tolerance)
-    if best.gap > tolerance and _affordable(pairs):
-        best = _interior(pairs, best, w, tolerance, max_iterations)
-    elif best.gap > tolerance:
-        best = _patient(pairs, best, e, tolerance, max_iterations)
+    if best.gap > tolerance:
+        steps = _newton(pairs, (1.0 - MIXING) * best.e + MIXING * pairs.uniform(), (1.0 - MIXING) * w + MIXING / len(w))
+        if steps is None:
+            best = _patient(pairs, best, e, tolerance, max_iterations)
+        else:
+            best = _followed(islice(steps, max_iterations), best, tolerance)
     return replace(best, e=unflatten(best.e, offered))
 
 
-def _affordable(pairs: Pairs) -> bool:
+class Step(NamedTuple):
+    """Where a step has led: a design, its largest leverage, a lower bound; and the step's length."""
+
+    e: Floats
+    value: float
+    bound: float
+    length: float
+
+
+def _newton(pairs: Pairs, e: Floats, w: Floats) -> Iterator[Step] | None:
+    """Return the interior point method with fewer unknowns, from e and w on; None if neither is affordable."""
     n, d = pairs.z.shape
-    return bool(d <= NEWTON_DIMENSION and n * (d * (d + 1) / 2.0) ** 2 <= NEWTON_WORK)
+    entries = d * (d + 1) / 2.0
+    if n < entries and n <= MOST_PAIRS:
+        return _by_pairs(pairs, e, w)
+    return _by_matrices(pairs, e, w) if d <= NEWTON_DIMENSION and n * entries**2 <= NEWTON_WORK else None
 
 
 def _warm_up(pairs: Pairs, tolerance: float) -> tuple[JointGOptimal, Floats, Floats]:
@@ -100,34 +119,43 @@ def _multiplicative(pairs: Pairs, best: JointGOptimal, e: Floats, power: int) ->
     return best, w / w.sum(), pairs.normalised(e * np.maximum(score, 0.0) ** (2.0 / (power + 1.0)))
 
 
-def _interior(pairs: Pairs, best: JointGOptimal, w: Floats, tolerance: float, max_iterations: int) -> JointGOptimal:
-    """Run the interior point method from the best design, mixed with the uniform one to be inside."""
-    base = basis(pairs.z.shape[1])
-    start = (1.0 - MIXING) * best.e + MIXING * pairs.uniform()
-    point = first_point(pairs, start, (1.0 - MIXING) * w + MIXING / len(w))
-    for _ in range(max_iterations):
-        try:
-            point, step = advance(point, base)
-            best = _judged(point, best)
-        except np.linalg.LinAlgError:
-            break  # the last digits are spent; the gap of the best design says how far it came
-        if best.gap <= tolerance or step < SHORTEST_STEP:
-            break
+def _followed(steps: Iterator[Step], best: JointGOptimal, tolerance: float) -> JointGOptimal:
+    """Take steps until the best design is good enough, or they do not lead on."""
+    try:
+        for e, value, bound, length in steps:
+            best = replace(_raised(_lowered(best, e, value), bound), iterations=best.iterations + 1)
+            if best.gap <= tolerance or length < SHORTEST_STEP:
+                break
+    except np.linalg.LinAlgError:
+        pass  # the last digits are spent; the gap of the best design says how far it came
     return best
 
 
-def _judged(point: Point, best: JointGOptimal) -> JointGOptimal:
-    """Update value and lower bound; the second bound takes the multiplier B instead of Σ⁻¹MΣ⁻¹.
+def _by_pairs(pairs: Pairs, e: Floats, w: Floats) -> Iterator[Step]:
+    """Newton's method with an unknown for each pair."""
+    point = pairwise.first_point(pairs, e, w)
+    while True:
+        point, length = pairwise.advance(point)
+        yield Step(point.p / pairs.mass, float(point.lev.max()), _bound(point.pairs, point.w)[0], length)
+
+
+def _by_matrices(pairs: Pairs, e: Floats, w: Floats) -> Iterator[Step]:
+    """Newton's method with an unknown for each entry of a symmetric matrix.
+
+    A second bound takes the multiplier B instead of Σ⁻¹MΣ⁻¹:
 
     1/λ* ≥ (tr (B^½ M B^½)^½)² / Σ_x g(x) max_a zᵀBz   for every B ⪰ 0
     """
-    pairs = point.pairs
-    factor = np.linalg.cholesky(point.B)
-    fidelity = np.sqrt(np.maximum(np.linalg.eigvalsh(factor.T @ point.M @ factor), 0.0)).sum()
-    second = float(fidelity**2 / (pairs.g @ pairs.maxima(pairs.forms(point.B))))
-    value = float(np.einsum("ij,ij->i", pairs.z, pairs.z).max())
-    best = _raised(_lowered(best, point.e, value), max(second, _bound(pairs, point.w)[0]))
-    return replace(best, iterations=best.iterations + 1)
+    base = basis(pairs.z.shape[1])
+    point = saddle.first_point(pairs, e, w)
+    while True:
+        point, length = saddle.advance(point, base)
+        white = point.pairs
+        factor = np.linalg.cholesky(point.B)
+        fidelity = np.sqrt(np.maximum(np.linalg.eigvalsh(factor.T @ point.M @ factor), 0.0)).sum()
+        second = float(fidelity**2 / (white.g @ white.maxima(white.forms(point.B))))
+        value = float(np.einsum("ij,ij->i", white.z, white.z).max())
+        yield Step(point.e, value, max(second, _bound(white, point.w)[0]), length)
 
 
 def _leverages(pairs: Pairs, e: Floats) -> tuple[Floats, Pairs]:

@@ -73,10 +73,15 @@ def _bound(white: Floats, g: Floats, w: Floats) -> float:
 def whitener(sigma: Floats) -> Floats:
     """Return C with C Σ Cᵀ = I, the inverse Cholesky factor; refuse a Σ that is not positive definite."""
     try:
-        return np.asarray(np.linalg.inv(np.linalg.cholesky(sigma)))
+        return inverse_factor(sigma)
     except np.linalg.LinAlgError:
         low, high = np.linalg.eigvalsh(sigma)[[0, -1]]
         raise ValueError(
             f"The covariance of the design is not positive definite (eigenvalues {low:.3g} to {high:.3g}): "
             "some direction of the features is never played. Give positive probability to arms that span it."
         ) from None
+
+
+def inverse_factor(sigma: Floats) -> Floats:
+    """Return C with C Σ Cᵀ = I, or let NumPy say that there is none."""
+    return np.asarray(np.linalg.inv(np.linalg.cholesky(sigma)))
