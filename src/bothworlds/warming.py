@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from bothworlds.kernels.jit.prompt import patient
 from bothworlds.policy import Algorithm, Policy
 from bothworlds.policy.decision import Decision
 from bothworlds.problem import Problem, SampledProblem
@@ -39,9 +40,10 @@ def warm_up(problem: Problem | SampledProblem, algorithm: Algorithm) -> float:
 
 def exercise(policy: Policy) -> None:
     """Let a policy that is thrown away decide and learn, alone and in a batch, and make a plan that decides."""
-    policy.plan().act(0)
-    played: list[Decision] = []
-    while len(played) <= FEW:  # those that are held out are not learnt
-        played += [made for made in policy.act([0] * FEW) if not made.holdout]
-    policy.update(played[0], loss=0.0)
-    policy.update(played[1:], loss=[0.0] * len(played[1:]))
+    with patient():
+        policy.plan().act(0)
+        played: list[Decision] = []
+        while len(played) <= FEW:  # those that are held out are not learnt
+            played += [made for made in policy.act([0] * FEW) if not made.holdout]
+        policy.update(played[0], loss=0.0)
+        policy.update(played[1:], loss=[0.0] * len(played[1:]))

@@ -181,7 +181,7 @@ def test_a_version_with_another_digest_is_found(played: Path, tmp_path: Path) ->
     copy = tmp_path / "copy.sqlite"
     copy.write_bytes(played.read_bytes())
     store = sqlite3.connect(copy)
-    seq, body = store.execute("SELECT seq, body FROM log WHERE kind = 5 LIMIT 1 OFFSET 5").fetchone()
+    seq, body = store.execute("SELECT seq, body FROM log WHERE kind = 5 ORDER BY seq DESC LIMIT 1").fetchone()
     changed = msgspec.structs.replace(unpacked(Versioned, body), digest="0" * 32)
     store.execute("UPDATE log SET body = ? WHERE seq = ?", (packed(changed), seq))
     store.commit()

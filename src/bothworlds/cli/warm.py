@@ -19,8 +19,9 @@ from bothworlds.warming import warm_up
 def warm(problem: Path | None, algorithms: list[str] | None, as_json: bool) -> None:
     r"""Compile what policies need ahead of their first start, and keep the machine code on disk.
 
-    The first start of an algorithm takes seconds to half a minute, later ones load what was compiled. Do this when a
-    machine or an image is built; BOTHWORLDS_CACHE_DIR says where the code is kept. PROBLEM is a file written by
+    The first start of an algorithm compiles for seconds to half a minute, later ones load what was compiled. The first
+    decisions of small policies are interpreted meanwhile; large policies, services and simulations wait. Do this when
+    a machine or an image is built; BOTHWORLDS_CACHE_DIR says where the code is kept. PROBLEM is a file written by
     `Problem.save`; a small random one if left out, which serves as well: machine code does not depend on sizes.
 
     \b

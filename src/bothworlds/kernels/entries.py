@@ -22,6 +22,8 @@ from bothworlds.kernels.arithmetic import alone, contexts, row_of
 from bothworlds.kernels.arrays import Floats, Ints, aligned
 from bothworlds.kernels.contract import Draw, KernelText, Machine, Play, flat_known, in_blocks
 from bothworlds.kernels.jit.compile import compiled, kernel
+from bothworlds.kernels.jit.fingerprint import foreign_hash
+from bothworlds.kernels.jit.prompt import Prompt
 from bothworlds.kernels.layout import counter
 from bothworlds.kernels.random import ARM, two_uniforms
 from bothworlds.kernels.status import DAMAGED, OK
@@ -268,3 +270,16 @@ def interpreted_entries(text: KernelText) -> Entries:
 def compiled_entries(text: KernelText) -> Entries:
     """Build the entries of an algorithm as machine code; once per process and algorithm."""
     return Entries(*(compiled(entry) for entry in interpreted_entries(text)))
+
+
+@lru_cache(maxsize=64)
+def prompt_entries(text: KernelText) -> Entries:
+    """Build the entries of a policy so that the first calls need not wait for machine code.
+
+    A plan needs only a draw, which is compiled soon; and an author's own text is to say at once what is wrong with it.
+    """
+    plain, made = interpreted_entries(text), compiled_entries(text)
+    if foreign_hash(plain.step):
+        return made
+    prompt = {name: Prompt(getattr(plain, name), getattr(made, name)) for name in ("act", "step", "feed")}
+    return made._replace(**prompt)

@@ -14,7 +14,16 @@ import numpy as np
 from bothworlds.errors import NumericalError, sentence
 from bothworlds.kernels.arrays import Floats, Ints, aligned
 from bothworlds.kernels.contract import Machine, all_parts, flat_known, out_of_blocks
-from bothworlds.kernels.entries import Body, Entries, body_of, compiled_entries, interpreted_entries, memory_of, put
+from bothworlds.kernels.entries import (
+    Body,
+    Entries,
+    body_of,
+    compiled_entries,
+    interpreted_entries,
+    memory_of,
+    prompt_entries,
+    put,
+)
 from bothworlds.kernels.jit.compile import explained
 from bothworlds.kernels.status import OK
 from bothworlds.plain import to_plain
@@ -25,6 +34,7 @@ from bothworlds.problem.rows import from_header, header_of
 
 FRAME = "frame"
 MARK = 12  # letters of a fingerprint, 48 bits
+SMALL = 20_000  # contexts times arms times dimensions: interpreted, an update takes half a second
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -53,7 +63,10 @@ class Footing:
     @cached_property
     def entries(self) -> Entries:
         """The calls of policies and plans."""
-        return (interpreted_entries if self.interpreted else compiled_entries)(self.machine.text)
+        if self.interpreted:
+            return interpreted_entries(self.machine.text)
+        small = self.problem.features.size <= SMALL
+        return (prompt_entries if small else compiled_entries)(self.machine.text)
 
     @cached_property
     def sizes(self) -> Ints:

@@ -14,6 +14,7 @@ from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Machine, out_of_blocks
 from bothworlds.kernels.entries import body_of, memory_of, put
 from bothworlds.kernels.jit.compile import explained
+from bothworlds.kernels.jit.prompt import Prompt, settled
 from bothworlds.kernels.status import DAMAGED, OK
 from bothworlds.policy.decision import Decision
 from bothworlds.policy.feeding import Columns, damaged, failed
@@ -32,13 +33,13 @@ class Mind:
 
     __slots__ = (
         "_act", "_blocked", "_common", "_feed", "_further", "_has_baseline", "_length", "_memories", "_no_baseline",
-        "_packs", "_sides", "_sizes", "_step", "_tables", "believed", "body", "footing", "side",
+        "_packs", "_prompt", "_sides", "_sizes", "_step", "_tables", "believed", "body", "footing", "side",
     )  # fmt: skip
 
     def __init__(self, footing: Footing, key: int) -> None:
         machine = footing.machine
         self.footing, self.believed, self.side = footing, 0, 0
-        self._act, self._step, self._feed, *_ = footing.entries
+        self._settle()
         self.body = self._common, self._packs, self._sizes = body_of(machine, key)
         self._memories = tuple(memory_of(machine, self.body, side) for side in (0, 1))
         self._sides = tuple(machine.text.state_of(*memory, tuple(machine.block_sizes)) for memory in self._memories)
@@ -141,7 +142,14 @@ class Mind:
         self.refresh()
         self.believed = 0 if updates is None else int(self.state.t[0]) - 1 - updates
 
+    def _settle(self) -> None:
+        """Take up machine code that has been made meanwhile."""
+        self._act, self._step, self._feed, *_ = map(settled, self.footing.entries)
+        self._prompt = isinstance(self._act, Prompt) or isinstance(self._step, Prompt)
+
     def _taught(self, made: Decision, loss: float, begins: bool, ends: bool) -> int:
+        if self._prompt:
+            self._settle()
         _, x, _, arm, _, propensity, direction, baseline, _, _, _, _, _ = made
         if baseline is None:
             baseline = self._no_baseline
