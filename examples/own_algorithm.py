@@ -2,7 +2,7 @@
 
     python examples/own_algorithm.py
 
-Declare what it remembers, write what it plans and what it learns: it runs compiled, sixteen replications at a time in
+Declare what it remembers, write what it plans and what it learns: it runs compiled, many replications at a time in
 `simulate`, on a GPU, and interpreted in the debugger (`start(..., interpreted=True)`), bit for bit the same.
 """
 

@@ -46,10 +46,10 @@ def _speed(algorithm: Any) -> str:
         return "plain Python, one decision at a time: written as kernel text it would run compiled"
     text = algorithm.machine(Problem(features=[[[1.0], [-1.0]]], probabilities=[1.0])).text
     if not text.wide:
-        return "replications play one by one: kernel_text(together=True) would let sixteen play at once"
+        return "replications play one by one: kernel_text(together=True) would let many play at once"
     if not text.together:
-        return "sixteen replications plan at once and play one by one: kernel_text(together=True) would do all at once"
-    return "sixteen replications play at once"
+        return "many replications plan at once and play one by one: kernel_text(together=True) would do all at once"
+    return "many replications play at once"
 
 
 def _tell(target: str, findings: list[str], good: str, *, as_json: bool) -> None:

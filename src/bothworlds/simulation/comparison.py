@@ -10,7 +10,7 @@ from bothworlds.algorithms.registry import takes_horizon
 from bothworlds.simulation.own import is_own, loaded
 from bothworlds.simulation.study import WORLDS, Study
 
-SETTINGS = {"horizon": 40_000, "replications": 20, "seed": 7, "checkpoints": 120}
+SETTINGS = {"horizon": 40_000, "replications": 16, "seed": 7, "checkpoints": 120}
 REGIMES: dict[str, dict[str, Any]] = {
     "stochastic": {"kind": "stochastic"},
     "adversarial": {"kind": "adaptive-adversary"},

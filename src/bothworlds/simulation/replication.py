@@ -1,5 +1,6 @@
 """Replications: their arrays, and the calls that advance them."""
 
+import platform
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +28,7 @@ from bothworlds.simulation.driver import (
 from bothworlds.simulation.lanes import Draws, compiled_lanes_driver, lane_of_record
 
 FAST_MEMORY = 65_536  # floats, half a megabyte: beyond, 16 replications leave the second-level cache
+LONG_REGISTERS = platform.machine().lower() in ("x86_64", "amd64")  # ARM's hold two floats: 16 of anything are too many
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,11 +148,11 @@ def lanes_for(count: int) -> int:
 
 
 def most_at_once(machine: Machine) -> int:
-    """Return how many replications of a learner go together: as many as its text and the fast memory allow."""
+    """Return how many replications of a learner go together: as many as its text, registers and fast memory allow."""
     if not machine.text.wide:
         return 1
     count = sum(machine.text.memory.counts(machine.sizes).values())
-    return MORE if MORE * count <= FAST_MEMORY else WIDTH
+    return MORE if LONG_REGISTERS and MORE * count <= FAST_MEMORY else WIDTH
 
 
 def _outcome(
