@@ -5,6 +5,7 @@ import hashlib
 import html
 import re
 from collections.abc import Iterator
+from dataclasses import fields
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bothworlds.service import messages
+from bothworlds.service import answers, messages
 from bothworlds.service.explained import explained
 from bothworlds.service.glance import Watch, lot_of
 from bothworlds.service.page import headers, page
@@ -173,7 +174,8 @@ def test_a_plan_that_contradicts_a_decision_is_said(service: Service) -> None:
     known = service.known("visit 59", "banners")
     assert known is not None
     for confirmed, words in ((True, "bit for bit"), (False, "decides otherwise"), (None, "does not decide any more")):
-        changed = messages.Known(**{**{f: getattr(known, f) for f in known.__struct_fields__}, "confirmed": confirmed})
+        told = {field.name: getattr(known, field.name) for field in fields(answers.Known)}
+        changed = messages.Known(**{**told, "confirmed": confirmed})
         assert words in explained(changed, service.experiments["banners"])
 
 

@@ -103,13 +103,7 @@ def evaluate(
     with reading():
         targets, own = _targets(policies)
         source = Source(path=log, columns=columns, missing=missing, holdout=holdout, experiment=experiment)
-        known = Problem.load(problem) if problem is not None else own
-        if known is None and log.suffix == STORE:
-            known = source.stored()[0]
-        if known is None:
-            raise click.UsageError("which contexts and arms? --problem FILE, or a policy with a file")
-        if not log.is_file():
-            raise ValueError(f"{log}: there is no such file")
+        known = _problem(problem, own, source)
     state = output.with_name(f"{output.name}.state").absolute()
     with working(lambda: f"interrupted; what is done is in {state}, the same command goes on"):
         logged = source.logged(known, state / "columns", quiet=quiet)
@@ -123,8 +117,7 @@ def evaluate(
                 told=lambda _: bar.update(1),
                 **options,
             )
-    command = shlex.join(["bothworlds", *sys.argv[1:]])
-    write_evaluation(found, output, command=command)
+    write_evaluation(found, output, command=shlex.join(["bothworlds", *sys.argv[1:]]))
     said = None if promote is None or against is None else _promoted(found, promote, against, by)
     if as_json:
         gate = {} if said is None else {"promotes": said.yes, "reason": said.sentence}
@@ -133,6 +126,18 @@ def evaluate(
         click.echo("\n\n".join([evaluation_text(found), *([] if said is None else [said.sentence])]))
     shutil.rmtree(state, ignore_errors=True)
     talk(f"page: {output}")
+
+
+def _problem(given: Path | None, own: Problem | None, source: Source) -> Problem:
+    """Return the problem that is given, that of the policies or that of a store; refuse a log that is not there."""
+    known = Problem.load(given) if given is not None else own
+    if known is None and source.path.suffix == STORE:
+        known = source.stored()[0]
+    if known is None:
+        raise click.UsageError("which contexts and arms? --problem FILE, or a policy with a file")
+    if not source.path.is_file():
+        raise ValueError(f"{source.path}: there is no such file")
+    return known
 
 
 def _bar(targets: dict[str, Any], against: str | None, quiet: bool) -> Any:

@@ -22,7 +22,6 @@ ESTIMATORS: dict[str, str] = {
     "sndr": "mean of r^_pi + sum w (r - r^)/sum w (Thomas and Brunskill 2016): dr with weights that sum to 1",
     "switch": "as dr where w <= sqrt(rows), else r^_pi alone (Wang, Agarwal and Dudik 2017)",
 }
-NEED_PREDICTIONS = ("dm", "dr", "sndr", "switch")
 
 
 @dataclass(frozen=True)

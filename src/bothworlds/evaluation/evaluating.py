@@ -61,38 +61,30 @@ def evaluate(
         At how many moments to look, or at which.
     most_weight
         Where "clipped" and "switch" cut.
-    threads
-        How many pieces of work to do at once, a policy or a difference each.
-    executor
-        Does the pieces in place of threads: a pool of processes, or a Dask client's `get_executor`. What it takes to
-        them is the whole log, or the name of its folder where the columns are in files.
+    threads, executor
+        How many pieces of work to do at once, a policy or a difference each; or who does them in place of threads: a
+        pool of processes, or a Dask client's `get_executor`. What it takes to them is the whole log, or the name of its
+        folder where the columns are in files.
     state
         A folder in which finished pieces are kept: an evaluation that was stopped and is called again goes on from
         there, and gives the same figures bit for bit. It may serve for any number of logs.
     told
         Called with each piece of work that is done: a name, or "NAME over NAME".
 
-    >>> import numpy as np
     >>> from bothworlds import Problem
     >>> problem = Problem(features=[[[1, 0], [0, 1]]], probabilities=[1], arms=["a", "b"], reward_range=(0, 1))
     >>> rng = np.random.default_rng(1)
     >>> arm = rng.integers(2, size=2000)
     >>> log = Logged.from_columns(
     ...     problem, context=np.zeros(2000, dtype=int), arm=arm, probabilities=np.full((2000, 2), 0.5),
-    ...     reward=rng.random(2000) < np.where(arm == 1, 0.6, 0.3),
-    ... )
+    ...     reward=rng.random(2000) < np.where(arm == 1, 0.6, 0.3))
     >>> found = evaluate(log, ["always b", "always a"], against="always a")
-    >>> found
-    Evaluation(2,000 rows; always b: 0.6253 in [0.5814, 0.67]; always a: 0.303 in [0.2613, 0.3404])
-    >>> found.promotes("always b", over="always a", by=0.1).yes
-    True
+    >>> found, found.promotes("always b", over="always a", by=0.1).yes
+    (Evaluation(2,000 rows; always b: 0.6253 in [0.5814, 0.67]; always a: 0.303 in [0.2613, 0.3404]), True)
     """
-    if not logged.rows:
-        raise ValueError("the log has no rows; there is nothing to evaluate")
-    given = {name: _word_or_target(one, logged) for name, one in _named(policies, against).items()}
     work = Work(
         logged=logged,
-        policies=given,
+        policies=_fitting(logged, _named(policies, against)),
         against=against,
         regression=ridge(logged) if isinstance(regression, str) else regression,
         checkpoints=_checkpoints(checkpoints, logged.rows),
@@ -100,12 +92,22 @@ def evaluate(
         alpha=alpha,
         most_weight=most_weight,
     )
+    return _evaluated(work, _pool(executor, threads), state, told or (lambda _: None))
+
+
+def _evaluated(
+    work: Work,
+    pool: contextlib.AbstractContextManager[Executor],
+    state: str | Path | None,
+    told: Callable[[str], None],
+) -> Evaluation:
+    """Do all pieces of work, and put them together."""
     kept = None if state is None else Kept(state, work)
-    with _pool(executor, threads) as pool:
-        done: dict[Piece, Any] = dict(_finished(work, kept, pool, told or (lambda _: None)))
+    with pool as opened:
+        done: dict[Piece, Any] = dict(_finished(work, kept, opened, told))
     return Evaluation(
-        logged=logged,
-        policies={name: done[name,] for name in given},
+        logged=work.logged,
+        policies={name: done[name,] for name in work.policies},
         differences={piece: done[piece] for piece in work.pieces if len(piece) == 2},
         calibration=done[()],
         notes=_notes(work),
@@ -149,10 +151,12 @@ def _pool(executor: Executor | None, threads: int) -> Iterator[Executor]:
         yield pool
 
 
-def _word_or_target(given: Any, logged: Logged) -> str | Target:
-    """Return a policy as a word where it is one; refuse what does not fit the log."""
-    target = target_of(given, logged)
-    return given if isinstance(given, str) else target
+def _fitting(logged: Logged, policies: Mapping[str, Any]) -> dict[str, str | Target]:
+    """Return policies as words where they are words, else as targets; refuse what does not fit the log."""
+    if not logged.rows:
+        raise ValueError("the log has no rows; there is nothing to evaluate")
+    targets = {name: target_of(given, logged) for name, given in policies.items()}
+    return {name: given if isinstance(given, str) else targets[name] for name, given in policies.items()}
 
 
 def _named(policies: Mapping[str, Any] | Sequence[str], against: str | None) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from bothworlds.evaluation.logged import Logged
 from bothworlds.kernels.arrays import Floats
 from bothworlds.policy import Policy
 from bothworlds.policy.plan import Plan
-from bothworlds.problem import Problem
 
 ALWAYS = "always "
 Given: TypeAlias = Any  # "uniform", "logging", "always NAME", a table, a Plan, a Policy, a FixedPolicy, a Target
@@ -118,8 +117,3 @@ def _checked(target: Target, logged: Logged) -> Target:
     if not (table >= 0.0).all() or (len(table) and np.abs(table.sum(axis=1) - 1.0).max() > 1e-6):
         raise ValueError("each row of a target must be a distribution: no negative probability, and a sum of 1")
     return target
-
-
-def value_in(problem: Problem, table: Floats, means: Floats) -> float:
-    """Return sum_x g(x) sum_a pi(a | x) mean(x, a): the value where expected rewards are known, as in simulations."""
-    return float(np.einsum("x,xa,xa->", problem.probabilities, table, means))

@@ -12,11 +12,11 @@ import math
 from typing import Annotated, Any, NamedTuple
 
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.contract import Draw, Known
+from bothworlds.kernels.contract import Known
 from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.layout import scratch
 from bothworlds.kernels.matrix import apply_inverse, leverage
-from bothworlds.kernels.plan import clear, draw_from, invert
+from bothworlds.kernels.plan import clear, invert
 from bothworlds.kernels.simplex import shannon_point
 from bothworlds.kernels.status import OK
 
@@ -143,6 +143,14 @@ def play_evenly(known: Known, state: Any) -> int:
 
 
 @kernel
+def exclude(known: Known, state: Any, maps: bool) -> int:
+    """Let the base leave the candidate out, none if candidates are maps, and play evenly; return the most arms."""
+    for x in range(state.excluded.shape[0]):
+        state.excluded[x] = -1.0 if maps else state.candidate[x]
+    return play_evenly(known, state)
+
+
+@kernel
 def play_softly(known: Known, state: Any, x: int) -> None:
     """Turn the losses in ``base`` into the base's policy in a context: (1 - gamma) softmax + gamma even play of M."""
     eta, gamma = state.rates[0], state.rates[1]
@@ -156,25 +164,3 @@ def play_softly(known: Known, state: Any, x: int) -> None:
     for a in range(row.shape[0]):
         even = 1.0 / max(count, 1) if in_base(known, state, x, a, alone) else 0.0
         row[a] = (1.0 - gamma) * row[a] + gamma * even
-
-
-@kernel
-def draw_option(state: Any, x: int, draw: Draw) -> tuple[int, int]:
-    """Draw the option, 0 for the candidate and 1 for the base, and the arm: the base's where the candidate has none."""
-    option = 0 if draw.uniforms[0] < state.master.shares[0] else 1
-    arm = int(state.candidate[x])
-    if option == 1 or arm < 0:
-        arm = draw_from(state.base, x, draw.uniforms[1])
-    return option, arm
-
-
-@kernel
-def mix_options(state: Any) -> None:
-    """Write pi = q_1 candidate + q_2 base; where the candidate is not offered both options play the base."""
-    for x in range(state.pi.shape[0]):
-        chosen = int(state.candidate[x])
-        share = state.master.shares[1] if chosen >= 0 else 1.0
-        for a in range(state.pi.shape[1]):
-            state.pi[x, a] = share * state.base[x, a]
-        if chosen >= 0:
-            state.pi[x, chosen] += state.master.shares[0]

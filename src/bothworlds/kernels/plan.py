@@ -179,6 +179,16 @@ def explore(known: Known, state: Any, eta: Number, gamma: Number) -> int:
 
 
 @kernel
+def explore_points(known: Known, state: Any, work: Any, eta: Number, gamma: Number) -> int:
+    """Do the same where q_t is there for all contexts, and Sigma(q_t) is not yet."""
+    begin_covariance(work.sums)
+    for x in range(state.q.shape[0]):
+        add_context(known, x, state.q[x], work.sums)
+    covariance(known, state.q, work.sums, state.sigma)
+    return explore(known, state, eta, gamma)
+
+
+@kernel
 def draw_from(table: Floats, x: Place, u: Number) -> Place:
     """Return the arm drawn by a uniform u from a row of a table of probabilities; never one of probability zero."""
     drawn = 0

@@ -21,6 +21,7 @@ from bothworlds.kernels.corral import master_point
 from bothworlds.kernels.excluding import LEAST_RATE
 from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.layout import carries, learnt, planned, recalled
+from bothworlds.kernels.plan import all_finite
 
 
 class Master(NamedTuple):
@@ -60,6 +61,12 @@ class Carried(NamedTuple):
 
     direction: Annotated[Floats, carries("d")]
     told: Told
+
+
+@kernel
+def finite(state: Any) -> bool:
+    """Tell whether what master and base have learnt is finite."""
+    return all_finite(state.theta) and all_finite(state.master.losses)
 
 
 @kernel

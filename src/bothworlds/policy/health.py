@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -15,6 +15,7 @@ MOST_SHOWN = 20
 HEAVY = 100.0  # a decision that weighs more than a hundred others
 SILENT = 0.2
 WHO = ("the policy", "uniform play")
+Counts: TypeAlias = tuple[Floats, Floats, Floats]  # decided, answered and rewards: tables (contexts, arms)
 
 
 @dataclass(frozen=True)
@@ -162,33 +163,34 @@ def health_of(
     ! traffic: contexts do not come as stated (p = 6.2e-83, at any time): 'desktop' comes 0.40 times as often. Give the
       policy a new law, or estimates are biased
     """
-    limits = problem.reward_range or (-1.0, 1.0)
     own = _checked(problem, decided, answered, rewards)
     held = None if holdout is None else _checked(problem, *holdout)
-    all_n, all_k, _ = own if held is None else (a + b for a, b in zip(own, held, strict=True))
     pi = _table_of(probabilities, problem, "probabilities")
-    drift = drift_of(all_n.sum(1), problem.probabilities) if drift is None else drift
-    level = alpha / (2.0 if held is None else 3.0)
-    arms, contexts = (
-        _rates(names, [table.sum(axis) for table in own], limits, level)
-        for names, axis in ((problem.arms, 0), (problem.contexts, 1))
-    )
-    who = () if held is None else _rates(WHO, np.array([own, held]).sum(axis=(2, 3)).T, limits, level)
+    return _read(problem, pi, own, held, drift=drift, alpha=alpha, since=since)
+
+
+def _read(
+    problem: Problem, pi: Floats, own: Counts, held: Counts | None, *, drift: Drift | None, alpha: float, since: int
+) -> Health:
+    """Read the health from the plan, the counts of the policy's own decisions, and of those held out."""
+    limits, level = problem.reward_range or (-1.0, 1.0), alpha / (2.0 if held is None else 3.0)
+    decided, answered, _ = own if held is None else (one + other for one, other in zip(own, held, strict=True))
+    drift = drift_of(decided.sum(1), problem.probabilities) if drift is None else drift
     return Health(
-        arms,
-        contexts,
-        explored_share(pi, problem.probabilities),
-        smallest_propensity(pi, problem),
-        unanswered_share(int(all_n.sum()), int(all_k.sum())),
-        traffic_reading(drift, problem.contexts, int(all_n.sum()), alpha),
-        drift,
-        alpha,
-        who,
-        since,
+        arms=_rates(problem.arms, [table.sum(0) for table in own], limits, level),
+        contexts=_rates(problem.contexts, [table.sum(1) for table in own], limits, level),
+        explored=explored_share(pi, problem.probabilities),
+        smallest_propensity=smallest_propensity(pi, problem),
+        unanswered=unanswered_share(int(decided.sum()), int(answered.sum())),
+        traffic=traffic_reading(drift, problem.contexts, int(decided.sum()), alpha),
+        drift=drift,
+        alpha=alpha,
+        who=() if held is None else _rates(WHO, np.array([own, held]).sum(axis=(2, 3)).T, limits, level),
+        since=since,
     )
 
 
-def _checked(problem: Problem, decided: Any, answered: Any, rewards: Any) -> tuple[Floats, Floats, Floats]:
+def _checked(problem: Problem, decided: Any, answered: Any, rewards: Any) -> Counts:
     """Return tables of counts; refuse what cannot be."""
     given = {"decided": decided, "answered": answered, "rewards": rewards}
     n, k, r = (_table_of(values, problem, name) for name, values in given.items())

@@ -1,11 +1,13 @@
 """What clients say and hear: the bodies of requests and answers. The OpenAPI document is made of them."""
 
-from typing import Annotated, Any, Literal
+from dataclasses import MISSING, fields
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import NODEFAULT, Meta, Struct
 
 from bothworlds.policy.identity import LONGEST
+from bothworlds.service import answers
 
 MOST = 1000  # decisions or rewards in one request
 
@@ -86,28 +88,20 @@ class Rollback(Struct, frozen=True, forbid_unknown_fields=True):
     experiment: Name | None = None
 
 
-class Decided(Struct, frozen=True, omit_defaults=True):
-    """The answer to a decision. ``stored`` is false for the safe answer, which is given where nothing can be stored."""
-
-    id: str
-    experiment: str
-    context: str
-    arm: str
-    propensity: float | None
-    version: int
-    holdout: bool = False
-    active: bool = True
-    stored: bool = True
+def _sent(answer: type[Any]) -> type[Struct]:
+    """Return an answer as a structure, quick to make and to write, that leaves out what is as it is mostly."""
+    told = [(one.name, one.type, NODEFAULT if one.default is MISSING else one.default) for one in fields(answer)]
+    about = {"__doc__": answer.__doc__}
+    return msgspec.defstruct(answer.__name__, told, namespace=about, module=__name__, frozen=True, omit_defaults=True)
 
 
-class Rewarded(Struct, frozen=True, omit_defaults=True):
-    """The answer to a reward: whether it is learnt, and why not."""
-
-    id: str
-    experiment: str
-    reward: float
-    learned: bool
-    reason: str | None = None
+if TYPE_CHECKING:  # types cannot be made when the program runs; these have the same fields
+    Decided = answers.Decided
+    Rewarded = answers.Rewarded
+    Known = answers.Known
+    Planned = answers.Planned
+else:
+    Decided, Rewarded, Known, Planned = map(_sent, (answers.Decided, answers.Rewarded, answers.Known, answers.Planned))
 
 
 class Activated(Struct, frozen=True):
@@ -116,38 +110,6 @@ class Activated(Struct, frozen=True):
     id: str
     experiment: str
     active: Literal[True] = True
-
-
-class Known(Struct, frozen=True, omit_defaults=True):
-    """All that is known of a decision; ``learned_in`` is the first version that had heard its reward."""
-
-    id: str
-    experiment: str
-    time: float
-    context: str
-    arm: str
-    propensity: float
-    probabilities: dict[str, float]
-    version: int
-    holdout: bool
-    active: bool
-    reward: float | None = None
-    reward_time: float | None = None
-    by_default: bool = False
-    learned_in: int | None = None
-    late_reward: float | None = None
-    confirmed: bool | None = None
-
-
-class Planned(Struct, frozen=True):
-    """The plan of now: a row of probabilities for each context."""
-
-    experiment: str
-    version: int
-    digest: str
-    arms: list[str]
-    contexts: list[str]
-    probabilities: list[list[float]]
 
 
 class Changed(Struct, frozen=True):

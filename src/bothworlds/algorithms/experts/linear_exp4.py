@@ -9,22 +9,14 @@ from typing import Annotated, Literal, NamedTuple
 import numpy as np
 
 from bothworlds.algorithms.experts import linear_exp4_seen as seen
+from bothworlds.algorithms.experts.linear_exp4_seen import Work
 from bothworlds.algorithms.options import check_choice, check_contexts, check_horizon, description
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Known, Machine, kernel_text, known_of
 from bothworlds.kernels.experts import loss_of_point, weigh_policies
 from bothworlds.kernels.jit.compile import kernel
-from bothworlds.kernels.layout import given, scratch
-from bothworlds.kernels.plan import (
-    add_context,
-    add_estimate,
-    all_finite,
-    begin_covariance,
-    choose_exactly,
-    covariance,
-    estimate,
-    explore,
-)
+from bothworlds.kernels.layout import given
+from bothworlds.kernels.plan import add_estimate, all_finite, choose_exactly, estimate, explore_points
 from bothworlds.kernels.possible import possible_leverage
 from bothworlds.kernels.shannon import State
 from bothworlds.kernels.simplex import shannon_point
@@ -49,15 +41,6 @@ class Options(NamedTuple):
     points: Annotated[Floats, given("P", "d")]
 
 
-class Work(NamedTuple):
-    """Scratch space; ``losses`` are those of the policies."""
-
-    sums: Annotated[Floats, scratch("d", "d", packed=True)]
-    vector: Annotated[Floats, scratch("d")]
-    half: Annotated[Floats, scratch("d")]
-    losses: Annotated[Floats, scratch("P")]
-
-
 @kernel
 def multiply_out(known: Known, options: Options, state: State) -> None:
     """Weigh all K^S policies: their weights factorise into a softmax of rate eta g(x) per context."""
@@ -77,11 +60,7 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
         weigh_policies(options.arms, options.eta, work.losses, state.q)
     else:
         multiply_out(known, options, state)
-    begin_covariance(work.sums)
-    for x in range(state.q.shape[0]):
-        add_context(known, x, state.q[x], work.sums)
-    covariance(known, state.q, work.sums, state.sigma)
-    return explore(known, state, options.eta, options.gamma)
+    return explore_points(known, state, work, options.eta, options.gamma)
 
 
 TEXT = kernel_text(refresh, choose_exactly, add_estimate, possible=possible_leverage)

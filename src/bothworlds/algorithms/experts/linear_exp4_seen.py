@@ -44,7 +44,7 @@ class State(NamedTuple):
 class Work(NamedTuple):
     """Scratch space; ``losses`` are those of the policies."""
 
-    sums: Annotated[Floats, scratch("d", "d")]
+    sums: Annotated[Floats, scratch("d", "d", packed=True)]
     vector: Annotated[Floats, scratch("d")]
     half: Annotated[Floats, scratch("d")]
     losses: Annotated[Floats, scratch("P")]

@@ -15,16 +15,7 @@ from bothworlds.kernels.contract import Known, Machine, even_play, kernel_text, 
 from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.layout import given, learnt, planned
 from bothworlds.kernels.logdet import logdet_point
-from bothworlds.kernels.plan import (
-    add_context,
-    add_estimate,
-    all_finite,
-    begin_covariance,
-    choose_exactly,
-    covariance,
-    estimate,
-    explore,
-)
+from bothworlds.kernels.plan import add_estimate, all_finite, choose_exactly, estimate, explore_points
 from bothworlds.kernels.possible import possible_leverage
 from bothworlds.kernels.status import NOT_FINITE, OK
 from bothworlds.policy import Algorithm
@@ -62,15 +53,12 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
     if not all_finite(state.theta):
         return NOT_FINITE
     eta = min(math.sqrt(options.pace / state.t[0]), options.cap)
-    begin_covariance(work.sums)
     for x in range(state.q.shape[0]):
         estimate(known, state.theta, x, work.losses)
         status = logdet_point(eta, options.psi[x], int(options.ranks[x]), state.q[x], work)
         if status != OK:
             return status
-        add_context(known, x, state.q[x], work.sums)
-    covariance(known, state.q, work.sums, state.sigma)
-    return explore(known, state, eta, 4.0 * eta * eta * options.weight)
+    return explore_points(known, state, work, eta, 4.0 * eta * eta * options.weight)
 
 
 TEXT = kernel_text(refresh, choose_exactly, add_estimate, possible=possible_leverage)

@@ -8,18 +8,19 @@ from typing import Annotated, NamedTuple
 
 from bothworlds.kernels.armwise import exact_arm_direction
 from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.candidates import mix_options
 from bothworlds.kernels.contract import Draw, Known, Play, kernel_text
 from bothworlds.kernels.corral import data_master_point
 from bothworlds.kernels.divided import Room, gather, simplex_moments, unit_of
 from bothworlds.kernels.epochs import end_epoch
-from bothworlds.kernels.excluding import in_base, mix_options, others
+from bothworlds.kernels.excluding import in_base, others
 from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.layout import carries, given, learnt, planned, scratch
 from bothworlds.kernels.matrix import product
-from bothworlds.kernels.plan import add_theta_hat, all_finite
+from bothworlds.kernels.plan import add_theta_hat
 from bothworlds.kernels.possible import possible_option
 from bothworlds.kernels.random import draw as draw_index
-from bothworlds.kernels.reduction import Master, Told, tell
+from bothworlds.kernels.reduction import Master, Told, finite, tell
 from bothworlds.kernels.simplex_draw import draw_point
 from bothworlds.kernels.status import NOT_FINITE, OK
 
@@ -123,7 +124,7 @@ def gather_losses(known: Known, state: State, work: Work, x: int) -> None:
 @kernel
 def refresh(known: Known, options: Options, state: State, work: Work) -> int:
     """Compute the plan: pi_t = q_1 candidate + q_2 E[r]; where the candidate is not offered both play the base."""
-    if not all_finite(state.theta) or not all_finite(state.master.losses):
+    if not finite(state):
         return NOT_FINITE
     plan_shares(options, state)
     plan_rates(options, state)

@@ -9,15 +9,14 @@ from typing import Annotated, NamedTuple
 
 from bothworlds.kernels.armwise import Work, factor_of_arm
 from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.candidates import draw_option, learn_play, mix_options
 from bothworlds.kernels.contract import Draw, Known, Play, kernel_text
-from bothworlds.kernels.epochs import end_epoch
-from bothworlds.kernels.excluding import draw_option, mix_options, play_evenly, play_softly
+from bothworlds.kernels.excluding import exclude, play_softly
 from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.layout import given, learnt, planned, recalled
-from bothworlds.kernels.matrix import erase, invert_lower, leverage, product, solve
-from bothworlds.kernels.plan import add_theta_hat, all_finite
+from bothworlds.kernels.matrix import invert_lower, leverage, product, solve
 from bothworlds.kernels.possible import possible_option
-from bothworlds.kernels.reduction import Carried, Facts, Master, fix_constants, hear, plan_master, plan_rates, tell
+from bothworlds.kernels.reduction import Carried, Facts, Master, finite, fix_constants, plan_master, plan_rates
 from bothworlds.kernels.status import NOT_FINITE, NOT_POSITIVE, OK
 
 
@@ -75,9 +74,7 @@ def begin_epoch(known: Known, options: Options, state: State, work: Work) -> int
     """
     if state.facts.fixed_in[0] == state.master.epoch[0]:
         return OK
-    for x in range(state.excluded.shape[0]):
-        state.excluded[x] = -1.0 if options.maps > 0.0 else state.candidate[x]
-    most = play_evenly(known, state)
+    most = exclude(known, state, options.maps > 0.0)
     dimension = 0.0
     highest = 0.0
     for a in range(state.base.shape[1]):
@@ -106,41 +103,32 @@ def plan_base(known: Known, options: Options, state: State) -> None:
 
 @kernel
 def refresh(known: Known, options: Options, state: State, work: Work) -> int:
-    """Compute the plan: pi_t = q_1 candidate + q_2 base; where the candidate is not offered both play the base."""
-    if not all_finite(state.theta) or not all_finite(state.master.losses):
-        return NOT_FINITE
-    status = begin_epoch(known, options, state, work)
-    if status != OK:
-        return status
-    plan_master(state)
-    plan_base(known, options, state)
-    mix_options(state)
-    return OK
+    """Compute the plan; the covariance of an arm is factored when the base has drawn it."""
+    status = begin_epoch(known, options, state, work) if finite(state) else NOT_FINITE
+    if status == OK:
+        plan_master(state)
+        plan_base(known, options, state)
+        mix_options(state)
+    return status
 
 
 @kernel
 def choose(known: Known, options: Options, state: State, work: Work, x: int, draw: Draw, carried: Carried) -> int:
     """Draw the option, then the arm; the direction is Sigma_a^-1 x/q_2 of the base, zero if the candidate was drawn."""
-    master, direction = state.master, carried.direction
-    option, arm = draw_option(state, x, draw)
-    erase(direction)
+    option, arm = draw_option(state, x, draw, carried)
     if option == 1 and estimated(state, x, arm):
         sound = factor_of_arm(known, work, state.base, options.complements, arm)
+        direction = carried.direction
         solve(work.factor, known.z[x, arm], direction)
         for i in range(direction.shape[0]):
-            direction[i] = direction[i] / master.shares[1] if sound else math.nan
-    tell(master, option, carried.told)
+            direction[i] = direction[i] / state.master.shares[1] if sound else math.nan
     return arm
 
 
 @kernel
 def learn(known: Known, options: Options, state: State, play: Play, carried: Carried) -> None:
-    """Tell the master, and the base if it played; what an earlier epoch decided is counted and not learnt from."""
-    if not hear(state, play.loss, carried.told):
-        return
-    add_theta_hat(play.loss, carried.direction, state.arms[play.a])
-    state.counts[play.x, play.a] += 1.0
-    end_epoch(known, state, options.maps > 0.0)
+    """Let master and base learn, of the base the arm played alone."""
+    learn_play(known, state, play, carried, state.arms[play.a], options.maps > 0.0)
 
 
 TEXT = kernel_text(refresh, choose, learn, possible=possible_option)

@@ -3,24 +3,15 @@
 from typing import Annotated, NamedTuple
 
 from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.candidates import draw_option, learn_play, mix_options
 from bothworlds.kernels.contract import Draw, Known, Play, kernel_text
-from bothworlds.kernels.epochs import end_epoch
-from bothworlds.kernels.excluding import (
-    Work,
-    base_covariance,
-    base_direction,
-    draw_option,
-    mix_options,
-    play_evenly,
-    play_softly,
-    span_of_base,
-)
+from bothworlds.kernels.excluding import Work, base_covariance, base_direction, exclude, play_softly, span_of_base
 from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.layout import learnt, planned, recalled
-from bothworlds.kernels.matrix import erase, product
-from bothworlds.kernels.plan import add_theta_hat, all_finite, invert
+from bothworlds.kernels.matrix import product
+from bothworlds.kernels.plan import invert
 from bothworlds.kernels.possible import possible_option
-from bothworlds.kernels.reduction import Carried, Facts, Master, fix_constants, hear, plan_master, plan_rates, tell
+from bothworlds.kernels.reduction import Carried, Facts, Master, finite, fix_constants, plan_master, plan_rates
 from bothworlds.kernels.status import NOT_FINITE, OK
 
 
@@ -56,9 +47,7 @@ def begin_epoch(known: Known, options: Options, state: State, work: Work) -> int
     """If an epoch begins, compute what its candidate fixes: J, lambda of even play of the base's arms, c1 and c2."""
     if state.facts.fixed_in[0] == state.master.epoch[0]:
         return OK
-    for x in range(state.excluded.shape[0]):
-        state.excluded[x] = -1.0 if options.maps > 0.0 else state.candidate[x]
-    most = play_evenly(known, state)
+    most = exclude(known, state, options.maps > 0.0)
     status, rank, highest = span_of_base(known, state, work)
     if status != OK:
         return status
@@ -80,38 +69,28 @@ def plan_base(known: Known, options: Options, state: State, work: Work) -> int:
 
 @kernel
 def refresh(known: Known, options: Options, state: State, work: Work) -> int:
-    """Compute the plan: pi_t = q_1 candidate + q_2 base; where the candidate is not offered both play the base."""
-    if not all_finite(state.theta) or not all_finite(state.master.losses):
-        return NOT_FINITE
-    status = begin_epoch(known, options, state, work)
-    if status != OK:
-        return status
-    plan_master(state)
-    status = plan_base(known, options, state, work)
-    mix_options(state)
+    """Compute the plan and the covariance of the base."""
+    status = begin_epoch(known, options, state, work) if finite(state) else NOT_FINITE
+    if status == OK:
+        plan_master(state)
+        status = plan_base(known, options, state, work)
+        mix_options(state)
     return status
 
 
 @kernel
 def choose(known: Known, options: Options, state: State, work: Work, x: int, draw: Draw, carried: Carried) -> int:
     """Draw the option, then the arm; the direction is Sigma^-1 phi/q_2 of the base, zero if the candidate was drawn."""
-    master, direction = state.master, carried.direction
-    option, arm = draw_option(state, x, draw)
-    erase(direction)
+    option, arm = draw_option(state, x, draw, carried)
     if option == 1:
-        base_direction(known, state, work, x, arm, direction)
-    tell(master, option, carried.told)
+        base_direction(known, state, work, x, arm, carried.direction)
     return arm
 
 
 @kernel
 def learn(known: Known, options: Options, state: State, play: Play, carried: Carried) -> None:
-    """Tell the master, and the base if it played; what an earlier epoch decided is counted and not learnt from."""
-    if not hear(state, play.loss, carried.told):
-        return
-    add_theta_hat(play.loss, carried.direction, state.theta)
-    state.counts[play.x, play.a] += 1.0
-    end_epoch(known, state, options.maps > 0.0)
+    """Let master and base learn."""
+    learn_play(known, state, play, carried, state.theta, options.maps > 0.0)
 
 
 TEXT = kernel_text(refresh, choose, learn, possible=possible_option)

@@ -13,7 +13,7 @@ from bothworlds.kernels.layout import carries, given, learnt, planned, recalled
 from bothworlds.kernels.matrix import erase
 from bothworlds.kernels.plan import add_theta_hat, all_finite, invert
 from bothworlds.kernels.possible import possible_option
-from bothworlds.kernels.reduction import Facts, Master, Told, fix_constants, hear, plan_master, plan_rates, tell
+from bothworlds.kernels.reduction import Facts, Master, Told, finite, fix_constants, hear, plan_master, plan_rates, tell
 from bothworlds.kernels.status import NOT_FINITE, OK
 
 LARGEST_SQUARE = 4.0  # of losses shifted from [-1, 1] to [0, 2]
@@ -149,12 +149,10 @@ def plan_base(known: Known, options: Options, state: State, work: Work) -> int:
 def refresh(known: Known, options: Options, state: State, work: Work) -> int:
     """Compute the plan: pi_t = q_1 candidate + q_2 base."""
     S = state.pi.shape[0]
-    if not all_finite(state.theta) or not all_finite(state.master.losses):
-        return NOT_FINITE
+    sound = finite(state)
     for x in range(S):
-        if not all_finite(state.table[x]):
-            return NOT_FINITE
-    status = begin_epoch(known, options, state, work)
+        sound = sound and all_finite(state.table[x])
+    status = begin_epoch(known, options, state, work) if sound else NOT_FINITE
     if status != OK:
         return status
     plan_master(state)

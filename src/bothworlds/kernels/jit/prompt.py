@@ -10,13 +10,14 @@ import contextvars
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bothworlds.kernels.jit.fma import fma_of
+from bothworlds.kernels.jit.meanwhile import meanwhile
 
 SWITCH = "BOTHWORLDS_PROMPT"
 MEANWHILE = 2.0  # seconds of interpreted calls
@@ -24,14 +25,9 @@ _PATIENT: contextvars.ContextVar[bool] = contextvars.ContextVar("patient", defau
 _working: set[threading.Thread] = set()
 
 
-@contextlib.contextmanager
-def patient() -> Iterator[None]:
+def patient() -> contextlib.AbstractContextManager[None]:
     """Wait for machine code meanwhile."""
-    before = _PATIENT.set(True)
-    try:
-        yield
-    finally:
-        _PATIENT.reset(before)
+    return meanwhile(_PATIENT, True)
 
 
 class Prompt:

@@ -12,20 +12,16 @@ from contextvars import ContextVar
 from typing import Any
 
 from bothworlds.kernels.jit.lean import entries_only
+from bothworlds.kernels.jit.meanwhile import meanwhile
 
 PATIENCE = 1.0  # seconds
 _UNTOLD: ContextVar[bool] = ContextVar("untold", default=False)
 _NOTICE: ContextVar[Callable[[], None] | None] = ContextVar("notice", default=None)
 
 
-@contextlib.contextmanager
-def untold() -> Iterator[None]:
+def untold() -> contextlib.AbstractContextManager[None]:
     """Say nothing of compilation meanwhile: someone else shows what is going on."""
-    before = _UNTOLD.set(True)
-    try:
-        yield
-    finally:
-        _UNTOLD.reset(before)
+    return meanwhile(_UNTOLD, True)
 
 
 @contextlib.contextmanager
@@ -44,14 +40,9 @@ def told(what: str, *, after: float = PATIENCE) -> Iterator[None]:
         timer.cancel()
 
 
-@contextlib.contextmanager
-def noticed(notice: Callable[[], None]) -> Iterator[None]:
+def noticed(notice: Callable[[], None]) -> contextlib.AbstractContextManager[None]:
     """Call a function whenever something begins to be compiled meanwhile."""
-    before = _NOTICE.set(notice)
-    try:
-        yield
-    finally:
-        _NOTICE.reset(before)
+    return meanwhile(_NOTICE, notice)
 
 
 def tell_of(dispatcher: Any) -> None:

@@ -151,11 +151,11 @@ def _by_matrices(pairs: Pairs, e: Floats, w: Floats) -> Iterator[Step]:
     while True:
         point, length = saddle.advance(point, base)
         white = point.pairs
-        factor = np.linalg.cholesky(point.B)
+        factor = np.linalg.cholesky(point.at.B)
         fidelity = np.sqrt(np.maximum(np.linalg.eigvalsh(factor.T @ point.M @ factor), 0.0)).sum()
-        second = float(fidelity**2 / (white.g @ white.maxima(white.forms(point.B))))
+        second = float(fidelity**2 / (white.g @ white.maxima(white.forms(point.at.B))))
         value = float(np.einsum("ij,ij->i", white.z, white.z).max())
-        yield Step(point.e, value, max(second, _bound(white, point.w)[0]), length)
+        yield Step(point.at.e, value, max(second, _bound(white, point.at.w)[0]), length)
 
 
 def _leverages(pairs: Pairs, e: Floats) -> tuple[Floats, Pairs]:

@@ -23,10 +23,9 @@ RECENTRE_BELOW = 0.1
 RECENTRING = 0.5
 
 
-class Point(NamedTuple):
-    """A strictly feasible primal-dual pair where Σ(e) = I; `pull` and `push` weigh its barriers."""
+class Unknowns(NamedTuple):
+    """What the two programs are solved for, with their slacks; or changes of it."""
 
-    pairs: Pairs
     e: Floats
     w: Floats
     r: Floats
@@ -34,35 +33,36 @@ class Point(NamedTuple):
     U: Floats
     B: Floats
     Y: Floats
+
+
+class Point(NamedTuple):
+    """A strictly feasible primal-dual pair where Σ(e) = I; `pull` and `push` weigh its barriers."""
+
+    pairs: Pairs
+    at: Unknowns
     M: Floats
     pull: Floats
     push: Floats
 
     def primal_matrix(self) -> Floats:
         """diag(I, E), congruent to the matrix inequality."""
-        d = len(self.U)
-        return _block(np.eye(d), np.zeros((d, d)), self.U - np.eye(d))
+        d = len(self.at.U)
+        return _block(np.eye(d), np.zeros((d, d)), self.at.U - np.eye(d))
 
     def dual_matrix(self) -> Floats:
         """Return the multiplier of the matrix inequality under the same congruence; its corner is Y + M."""
-        return _block(self.B + self.Y + self.Y.T + self.M, self.Y + self.M, self.M)
+        return _block(self.at.B + self.at.Y + self.at.Y.T + self.M, self.at.Y + self.M, self.M)
 
     def complementarity(self) -> float:
         """Return what is left of the duality gap."""
-        linear = self.pairs.mass @ (self.e * self.s) + self.w @ self.r
+        linear = self.pairs.mass @ (self.at.e * self.at.s) + self.at.w @ self.at.r
         return float(linear + np.vdot(self.primal_matrix(), self.dual_matrix()))
 
 
 class Move(NamedTuple):
-    """A direction: changes of the quantities of a Point, and of the two congruent matrices."""
+    """A direction: changes of a Point's unknowns, and of the two congruent matrices."""
 
-    e: Floats
-    w: Floats
-    r: Floats
-    s: Floats
-    U: Floats
-    B: Floats
-    Y: Floats
+    by: Unknowns
     primal: Floats
     dual: Floats
 
@@ -92,14 +92,14 @@ def first_point(pairs: Pairs, e: Floats, w: Floats) -> Point:
     B = M + mu * np.eye(d)
     upper, score = pairs.forms(U), pairs.forms(B)
     s = (pairs.maxima(score) + room)[pairs.context] - score
-    return Point(pairs, e, w, upper.max() + room - upper, s, U, B, -M, M, e, w)
+    return Point(pairs, Unknowns(e, w, upper.max() + room - upper, s, U, B, -M), M, e, w)
 
 
 def advance(point: Point, base: Basis) -> tuple[Point, float]:
     """Take one predictor-corrector step; also return the longer of the primal and the dual step length."""
     system = _system(point, base)
     gap, dual = point.complementarity(), point.dual_matrix()
-    guess = _move(point, base, system, 0.0 * point.e, 0.0 * point.w, -dual)
+    guess = _move(point, base, system, 0.0 * point.at.e, 0.0 * point.at.w, -dual)
     primal_step, dual_step = _lengths(point, guess)
     left = _remaining(point, guess, primal_step, dual_step) / gap
     mu = min(1.0, max(left**2, 1e-4, 0.5 * (1.0 - min(primal_step, dual_step)) ** 3)) * gap / 3.0
@@ -114,16 +114,16 @@ def advance(point: Point, base: Basis) -> tuple[Point, float]:
 
 def _system(point: Point, base: Basis) -> System:
     """Assemble the equations; V and P carry the pairs, the sandwiches carry the two matrices."""
-    pairs, E = point.pairs, _inverse(point.U - np.eye(len(point.U)))
-    stiffness = point.w / point.r
+    pairs, E = point.pairs, _inverse(point.at.U - np.eye(len(point.at.U)))
+    stiffness = point.at.w / point.at.r
     mean = base.vector(pairs.moment(stiffness)) / stiffness.sum()
     V = scatter_about(pairs, base, stiffness, mean)
-    P = scatter_within(pairs, base, point.e / point.s)
+    P = scatter_within(pairs, base, point.at.e / point.at.s)
     dual = point.dual_matrix()
-    d = len(point.U)
+    d = len(point.at.U)
     H = base.sandwich(point.M, E)
     cross = -base.sandwich(dual[:d, d:], E)
-    own = base.sandwich(point.B, np.eye(d)) + base.sandwich(dual[:d, :d], E)
+    own = base.sandwich(point.at.B, np.eye(d)) + base.sandwich(dual[:d, :d], E)
     A = V + H
     follow, parallel, bent = np.split(np.linalg.solve(A, np.hstack([V - cross.T, H, cross.T])), 3, axis=1)
     # V - V A⁻¹ V = V A⁻¹ H: the difference on the left would cancel where V is the larger of the two.
@@ -134,11 +134,11 @@ def _system(point: Point, base: Basis) -> System:
 
 def _move(point: Point, base: Basis, system: System, es: Floats, wr: Floats, target: Floats) -> Move:
     """Solve for the direction with e s -> es, w r -> wr, `target` = goal minus multiplier of matrices."""
-    pairs, d, stiffness = point.pairs, len(point.U), point.w / point.r
-    curvature = point.e / point.s
+    pairs, d, stiffness = point.pairs, len(point.at.U), point.at.w / point.at.r
+    curvature = point.at.e / point.at.s
     share = curvature / pairs.sums(curvature)[pairs.context]
-    c = es / point.s - point.e
-    k = wr / point.r - point.w
+    c = es / point.at.s - point.at.e
+    k = wr / point.at.r - point.at.w
     lift = k.sum() / stiffness.sum()
     h = base.vector(pairs.moment(k - stiffness * lift))
     rest = np.linalg.solve(system.A, base.vector(target[d:, d:]) - h)
@@ -164,23 +164,24 @@ def _with_matrices(
     half = point.dual_matrix() @ primal @ _block(np.eye(d), np.zeros((d, d)), system.inverse)
     corner = (target - 0.5 * (half + half.T))[:d, d:]
     dY = corner - dM
-    return Move(de, dw, dr, ds, dU, dB, dY, primal, _block(dB + dY + dY.T + dM, corner, dM))
+    return Move(Unknowns(de, dw, dr, ds, dU, dB, dY), primal, _block(dB + dY + dY.T + dM, corner, dM))
 
 
 def _targets(point: Point, mu: float, guess: Move | None) -> tuple[Floats, Floats, Floats]:
     """Goals of the three kinds of pairs, with Mehrotra's second-order correction when a guess is given."""
-    d = len(point.U)
+    d = len(point.at.U)
     inverse = _inverse(point.primal_matrix())
     es, wr, goal = mu * point.pull, mu * point.push, mu / (2 * d) * inverse - point.dual_matrix()
     if guess is None:
         return es, wr, goal
     half = guess.dual @ guess.primal @ inverse
-    return es - guess.e * guess.s, wr - guess.w * guess.r, goal - 0.5 * (half + half.T)
+    return es - guess.by.e * guess.by.s, wr - guess.by.w * guess.by.r, goal - 0.5 * (half + half.T)
 
 
 def _lengths(point: Point, move: Move) -> tuple[float, float]:
-    primal = min(reach(point.e, move.e), reach(point.r, move.r), _reach(point.primal_matrix(), move.primal))
-    dual = min(reach(point.w, move.w), reach(point.s, move.s), _reach(point.dual_matrix(), move.dual))
+    at, by = point.at, move.by
+    primal = min(reach(at.e, by.e), reach(at.r, by.r), _reach(point.primal_matrix(), move.primal))
+    dual = min(reach(at.w, by.w), reach(at.s, by.s), _reach(point.dual_matrix(), move.dual))
     return primal, dual
 
 
@@ -191,33 +192,31 @@ def _reach(matrix: Floats, change: Floats) -> float:
 
 
 def _remaining(point: Point, move: Move, primal: float, dual: float) -> float:
-    es = (point.e + primal * move.e) * (point.s + dual * move.s)
-    wr = (point.w + dual * move.w) * (point.r + primal * move.r)
+    at, by = point.at, move.by
+    es = (at.e + primal * by.e) * (at.s + dual * by.s)
+    wr = (at.w + dual * by.w) * (at.r + primal * by.r)
     left, right = point.primal_matrix() + primal * move.primal, point.dual_matrix() + dual * move.dual
     return float(point.pairs.mass @ es + wr.sum() + np.vdot(left, right))
 
 
 def _step(point: Point, move: Move, primal: float, dual: float) -> Point:
     """Move, then whiten again so that Σ(e) = I."""
-    pairs = point.pairs
-    e, w = pairs.normalised(point.e + primal * move.e), point.w + dual * move.w
+    pairs, at, by = point.pairs, point.at, move.by
+    e, w = pairs.normalised(at.e + primal * by.e), at.w + dual * by.w
     w = w / w.sum()
     factor = _cholesky(pairs.moment(pairs.mass * e))
     back = _inverse(factor).T
     pairs = pairs._replace(z=pairs.z @ back)
-    return Point(
-        pairs,
+    moved = Unknowns(
         e,
         w,
-        point.r + primal * move.r,
-        point.s + dual * move.s,
-        factor.T @ (point.U + primal * move.U) @ factor,
-        factor.T @ (point.B + dual * move.B) @ factor,
-        factor.T @ (point.Y + dual * move.Y) @ back,
-        pairs.moment(w),
-        point.pull,
-        point.push,
+        at.r + primal * by.r,
+        at.s + dual * by.s,
+        factor.T @ (at.U + primal * by.U) @ factor,
+        factor.T @ (at.B + dual * by.B) @ factor,
+        factor.T @ (at.Y + dual * by.Y) @ back,
     )
+    return Point(pairs, moved, pairs.moment(w), point.pull, point.push)
 
 
 def _inverse(matrix: Floats) -> Floats:
