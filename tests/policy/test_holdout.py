@@ -23,7 +23,7 @@ ALGORITHM = bw.LCTsallisINF(tuning="matched")
 
 
 def start(share: float = 0.3, problem: bw.Problem = PROBLEM, rng: int = 7) -> bw.Policy:
-    return ALGORITHM.start(problem, rng=rng, interpreted=True, holdout=share)
+    return ALGORITHM.start(problem, rng=rng, holdout=share)
 
 
 def plain(made: bw.Decision) -> dict[str, Any]:
@@ -115,7 +115,7 @@ def test_plans_and_their_files(tmp_path: Path) -> None:
     policy = start(0.3)
     plan = policy.plan()
     plan.save(tmp_path / "plan.npz")
-    read = bw.load_plan(tmp_path / "plan.npz", interpreted=True)
+    read = bw.load_plan(tmp_path / "plan.npz")
     found = [plan.act(i % 4, id=f"visit {i}") for i in range(100)]
     assert 15 < sum(made.holdout for made in found) < 45
     for i, made in enumerate(found):
@@ -133,7 +133,7 @@ def test_plans_and_their_files(tmp_path: Path) -> None:
     whole = start(0.0)
     whole.plan().save(tmp_path / "whole.npz")
     with pytest.raises(ValueError, match="a plan for another problem or algorithm"):
-        bw.load_plan(tmp_path / "whole.npz", interpreted=True).renewed(tmp_path / "newest.npz")
+        bw.load_plan(tmp_path / "whole.npz").renewed(tmp_path / "newest.npz")
 
 
 @given(st.lists(st.sampled_from(["act", "answer", "load", "copy"]), min_size=4, max_size=25))
@@ -152,7 +152,7 @@ def test_files_in_between_change_nothing(steps: list[str]) -> None:
             straight.update(two, reward=0.5)
         elif step == "load":
             policy.save("policy.npz")
-            policy = bw.load("policy.npz", interpreted=True)
+            policy = bw.load("policy.npz")
         else:
             other = policy.copy()
             assert any(made.holdout for made in other.act([0] * 60))  # 0.7^60 = 5e-10
@@ -160,7 +160,7 @@ def test_files_in_between_change_nothing(steps: list[str]) -> None:
 
 
 def test_without_one_everything_is_as_before(tmp_path: Path) -> None:
-    policy = bw.load(Path(__file__).parents[1] / "shared" / "saved" / "certified.npz", interpreted=True)
+    policy = bw.load(Path(__file__).parents[1] / "shared" / "saved" / "certified.npz")
     assert not any(made.holdout for made in policy.act([0] * 50))
     policy.save(tmp_path / "policy.npz")
     assert b"holdout" not in (tmp_path / "policy.npz").read_bytes()
@@ -190,7 +190,7 @@ def test_rows_and_a_learner() -> None:
             pass
     held = sum(record.holdout for record, _ in log.read() if hasattr(record, "holdout"))
     assert policy.updates == 60 - held < 60
-    again = Learner(bw.load("start.npz", interpreted=True), log)
+    again = Learner(bw.load("start.npz"), log)
     while again.step():
         pass
     assert (again.policy.digest, again.waiting) == (policy.digest, 0)
@@ -209,12 +209,12 @@ def test_a_batch_of_held_out_decisions_alone_leaves_no_end_of_a_batch() -> None:
 @pytest.mark.parametrize("share", [-0.1, 1.0, 1.5, float("nan"), True, "0.1", None])
 def test_what_is_no_share_is_refused(share: Any) -> None:
     with pytest.raises(ValueError, match="share of decisions to hold out, from 0 to less than 1"):
-        ALGORITHM.start(PROBLEM, interpreted=True, holdout=share)
+        ALGORITHM.start(PROBLEM, holdout=share)
 
 
 def test_other_algorithms_hold_out_too() -> None:
     for algorithm in (bw.LinUCB(), bw.LinTS(), bw.PerContextTsallisINF(), bw.FixedPolicy()):
-        policy = algorithm.start(PROBLEM, rng=7, interpreted=True, holdout=0.3)
+        policy = algorithm.start(PROBLEM, rng=7, holdout=0.3)
         for i in range(30):
             policy.update(policy.act(i % 4), reward=0.5)
         assert policy.rounds == 30 > policy.updates > 10

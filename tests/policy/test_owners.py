@@ -78,7 +78,7 @@ class Owners(RuleBasedStateMachine):
 
     @initialize(target=owners)
     def begin(self) -> Owner:
-        return self.owner(ALGORITHM.start(PROBLEM, rng=7, interpreted=True, holdout=0.2), Model())
+        return self.owner(ALGORITHM.start(PROBLEM, rng=7, holdout=0.2), Model())
 
     @rule(owner=owners, ways=st.lists(st.sampled_from(WAYS), min_size=2, max_size=6), target=decisions)
     def decide(self, owner: Owner, ways: list[str]) -> Any:
@@ -147,7 +147,7 @@ class Owners(RuleBasedStateMachine):
     @rule(owner=owners, stream=st.sampled_from(["same", "new"]))
     def kill_and_restart(self, owner: Owner, stream: Any) -> None:
         assert owner.saved is not None
-        owner.policy = bw.load(owner.path, stream=stream, interpreted=True)
+        owner.policy = bw.load(owner.path, stream=stream)
         owner.model = deepcopy(owner.saved)
         assert stream == "same" or owner.policy._key not in {key for key, _ in self.draws}
 
@@ -173,7 +173,7 @@ class Owners(RuleBasedStateMachine):
     def teardown(self) -> None:
         self.folder.cleanup()
         for owner in self.all:
-            again = ALGORITHM.start(PROBLEM, rng=1, interpreted=True, holdout=0.2)
+            again = ALGORITHM.start(PROBLEM, rng=1, holdout=0.2)
             for event in owner.model.learnt:
                 if len(event) == 1:
                     again.change_probabilities(event[0])
@@ -187,13 +187,13 @@ def learnt_by(policy: bw.Policy) -> dict[str, bytes]:
 
 
 TestOwners = Owners.TestCase
-TestOwners.settings = settings(max_examples=size(80, 1000), stateful_step_count=30, deadline=None)
+TestOwners.settings = settings(max_examples=size(40, 1000), stateful_step_count=30, deadline=None)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 def test_a_forked_policy_is_another_owner() -> None:
-    policy = ALGORITHM.start(PROBLEM, rng=7, interpreted=True)
+    policy = ALGORITHM.start(PROBLEM, rng=7)
     policy.act(0)
     (reading, writing), key = os.pipe(), policy._key
     child = os.fork()

@@ -65,7 +65,7 @@ def agree(policy: bw.Policy, recount: Recount) -> None:
 def test_counts_are_those_of_a_slow_recount(steps: list[str], seed: int) -> None:
     """Decisions of rounds count when taken, others when answered; files keep what they knew."""
     rng = np.random.default_rng(seed)
-    policy, recount = ALGORITHM.start(PROBLEM, rng=7, interpreted=True, holdout=0.3), Recount()
+    policy, recount = ALGORITHM.start(PROBLEM, rng=7, holdout=0.3), Recount()
     policy.save("policy.npz")
     saved, waiting, expired = recount.copy(), [], set()  # type: ignore[var-annotated]
 
@@ -97,7 +97,7 @@ def test_counts_are_those_of_a_slow_recount(steps: list[str], seed: int) -> None
             policy.save("policy.npz")
             saved = recount.copy()
         elif step == "load":  # what was decided since the file was saved is lost to it, and counts when answered
-            policy = bw.load("policy.npz", interpreted=True)
+            policy = bw.load("policy.npz")
             waiting += [
                 made for name, made in recount.known.items() if name in recount.rewards and name not in saved.rewards
             ]
@@ -109,21 +109,21 @@ def test_counts_are_those_of_a_slow_recount(steps: list[str], seed: int) -> None
 
 
 def test_decisions_of_lives_that_no_file_knew_count_when_answered() -> None:
-    policy = ALGORITHM.start(PROBLEM, rng=7, interpreted=True)
+    policy = ALGORITHM.start(PROBLEM, rng=7)
     policy.act([0] * 5)
     policy.save("policy.npz")
-    lost = bw.load("policy.npz", interpreted=True).act([1] * 3)
-    policy = bw.load("policy.npz", interpreted=True)
+    lost = bw.load("policy.npz").act([1] * 3)
+    policy = bw.load("policy.npz")
     policy.act([0] * 10)
     policy.save("policy.npz")
-    policy = bw.load("policy.npz", interpreted=True)
+    policy = bw.load("policy.npz")
     for made in lost:
         policy.update(made, reward=0.0)
     assert [rate.decisions for rate in policy.health().contexts] == [15, 3, 0, 0]
 
 
 def test_files_of_before_there_were_counts() -> None:
-    policy = bw.load(Path(__file__).parents[1] / "shared" / "saved" / "certified.npz", interpreted=True)
+    policy = bw.load(Path(__file__).parents[1] / "shared" / "saved" / "certified.npz")
     updates = policy.updates
     told = policy.health()
     assert told.since == updates > 0
@@ -131,10 +131,10 @@ def test_files_of_before_there_were_counts() -> None:
     assert sum(rate.decisions for rate in told.arms) == 0
     policy.update(policy.act(0), loss=0.5)
     policy.save("policy.npz")
-    again = bw.load("policy.npz", interpreted=True).health()
+    again = bw.load("policy.npz").health()
     assert (again.since, sum(rate.answers for rate in again.arms)) == (updates, 1)
     assert policy.copy().health().since == updates + 1
-    assert ALGORITHM.start(PROBLEM, interpreted=True).health().since == 0
+    assert ALGORITHM.start(PROBLEM).health().since == 0
 
 
 def test_policy_against_uniform_play() -> None:
@@ -166,7 +166,7 @@ def test_policy_against_uniform_play() -> None:
 
 
 def test_a_log_says_the_same_of_what_was_answered() -> None:
-    policy, log = ALGORITHM.start(PROBLEM, rng=7, interpreted=True, holdout=0.2), Log("log.jsonl")
+    policy, log = ALGORITHM.start(PROBLEM, rng=7, holdout=0.2), Log("log.jsonl")
     plan = policy.plan()
     made = [plan.act(i % 4, id=f"visit {i}") for i in range(300)]
     rewards = np.random.default_rng(1).uniform(-1.0, 3.0, size=250).tolist()
