@@ -15,8 +15,9 @@ from click.testing import CliRunner, Result
 
 import bothworlds as bw
 from bothworlds.algorithms.registry import algorithms
-from bothworlds.cli import main
+from bothworlds.cli import common, main
 from bothworlds.cli.reference import reference
+from bothworlds.kernels.jit import telling
 from bothworlds.simulation import progress
 from bothworlds.simulation.study import WORLDS
 
@@ -378,3 +379,13 @@ def test_bounds_of_a_random_instance_and_of_a_file(tmp_path: Path) -> None:
     assert len(called("bounds", "--all").stdout) > len(called("bounds").stdout)
     assert called("bounds", str(path), "--arms", "3").exit_code == 2
     assert called("bounds", str(tmp_path / "none.json")).exit_code == 3
+
+
+def test_long_work_says_what_it_has_cost(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    with common.accounted():
+        pass
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(common, "LONG", 0.0)
+    with common.accounted():
+        telling._spent.append(41.4)
+    assert capsys.readouterr().err == "took 0 s, 41 of them compiling, once for this machine\n"

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bothworlds.kernels.jit.telling import told, untold
+from bothworlds.kernels.jit.compile import compiled
+from bothworlds.kernels.jit.telling import seconds_compiling, told, untold
 
 
 def test_it_speaks_when_it_takes_long(capsys: pytest.CaptureFixture[str]) -> None:
@@ -50,3 +51,9 @@ def test_nothing_is_said_where_the_code_is_on_disk(tmp_path: Path) -> None:
     assert first.stdout == second.stdout == "3.0\n"
     assert "compiling 'double'" in first.stderr
     assert second.stderr == ""
+
+
+def test_the_time_it_takes_is_known() -> None:
+    before = seconds_compiling()
+    assert compiled(lambda x: 3.0 * x)(1.5) == 4.5
+    assert seconds_compiling() > before

@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
@@ -15,6 +16,7 @@ from bothworlds.errors import NumericalError, StudyError
 
 FAILED, USAGE, BAD_INPUT, INTERRUPTED = 1, 2, 3, 130
 NARROWEST = 30
+LONG = 10.0  # seconds
 SERVING = ("granian", "msgspec", "prometheus_client")
 
 
@@ -80,6 +82,19 @@ def working(interrupted: Callable[[], str] = lambda: "interrupted") -> Iterator[
         leave(str(error), BAD_INPUT)
     except (NumericalError, StudyError, OSError) as error:
         leave(str(error), FAILED)
+
+
+@contextlib.contextmanager
+def accounted() -> Iterator[None]:
+    """Say what work has cost that took long, and how much of that the compiler."""
+    from bothworlds.kernels.jit.telling import seconds_compiling  # numba: not for those who only ask for help
+
+    began, before = time.monotonic(), seconds_compiling()
+    yield
+    seconds, compiling = time.monotonic() - began, seconds_compiling() - before
+    if seconds >= LONG:
+        once = f", {compiling:.0f} of them compiling, once for this machine" if compiling >= 1.0 else ""
+        talk(f"took {seconds:.0f} s{once}")
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ from bothworlds.cli.common import (
     FAILED,
     WHOLE,
     Whole,
+    accounted,
     answer,
     device_option,
     json_option,
@@ -119,7 +120,7 @@ def compare(
             "--force writes over it",
             FAILED,
         )
-    with working(lambda: f"interrupted; finished cells are in {output}, the same command goes on"):
+    with accounted(), working(lambda: f"interrupted; finished cells are in {output}, the same command goes on"):
         done = run_study(study, output, threads=threads, quiet=quiet, device=device)
         summary = summary_of(Finished(study=study, folder=output, cells=done, missing=[]))
         written(summary, page, figures, theorem_bounds(summary))

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from bothworlds.cli.common import (
+    accounted,
     answer,
     device_option,
     json_option,
@@ -83,7 +84,7 @@ def run(
     with reading():
         plan = Study.from_toml(study)
     folder = output or study.with_name(f"{study.stem}-results")
-    with working(lambda: f"interrupted; finished cells are in {folder}, the same command goes on"):
+    with accounted(), working(lambda: f"interrupted; finished cells are in {folder}, the same command goes on"):
         with cluster.engine(engine, threads=threads) as executor:
             done = run_study(plan, folder, threads=threads, quiet=quiet, executor=executor, device=device, shard=shard)
         left = len(list(plan.cells())) - len(done)

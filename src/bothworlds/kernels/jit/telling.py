@@ -7,6 +7,7 @@ import contextlib
 import functools
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any
@@ -17,6 +18,7 @@ from bothworlds.kernels.jit.meanwhile import meanwhile
 PATIENCE = 1.0  # seconds
 _UNTOLD: ContextVar[bool] = ContextVar("untold", default=False)
 _NOTICE: ContextVar[Callable[[], None] | None] = ContextVar("notice", default=None)
+_spent: list[float] = []  # seconds of each compilation in this process
 
 
 def untold() -> contextlib.AbstractContextManager[None]:
@@ -45,6 +47,11 @@ def noticed(notice: Callable[[], None]) -> contextlib.AbstractContextManager[Non
     return meanwhile(_NOTICE, notice)
 
 
+def seconds_compiling() -> float:
+    """Return how long this process has compiled so far."""
+    return sum(_spent)
+
+
 def tell_of(dispatcher: Any) -> None:
     """Let numba's dispatcher say that it compiles; it asks its compiler only for what the disk cache does not have."""
     compiler, name = dispatcher._compiler, dispatcher.__name__
@@ -59,7 +66,10 @@ def _telling(compile_: Callable[..., Any], what: str) -> Callable[..., Any]:
         notice = _NOTICE.get()
         if notice is not None:
             notice()
+        began = time.monotonic()
         with told(what), entries_only():
-            return compile_(*arguments)
+            made = compile_(*arguments)
+        _spent.append(time.monotonic() - began)
+        return made
 
     return telling
