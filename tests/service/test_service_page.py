@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from bothworlds.service import answers, messages
 from bothworlds.service.explained import explained
+from bothworlds.service.clerk import Clerk
 from bothworlds.service.glance import Watch, lot_of
 from bothworlds.service.page import headers, page
 from bothworlds.service.panels import over_time
@@ -186,15 +187,14 @@ def test_what_is_not_there_is_said(watch: Watch) -> None:
         page(watch, "banners", "visit 999")
 
 
-def test_failures_stand_in_a_banner(watch: Watch, service: Service) -> None:
-    service.clerk.failure = "the disk is <full>"
-    try:
-        for decision in (None, "visit 5"):
-            text = page(watch, "banners", decision)
-            assert 'role="alert"' in text
-            assert "the store: the disk is &lt;full&gt;" in text
-    finally:
-        service.clerk.failure = None
+def test_failures_stand_in_a_banner(watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
+    lasting = property(lambda _: "the disk is <full>", lambda *_: None)  # whatever is committed meanwhile
+    monkeypatch.setattr(Clerk, "failure", lasting, raising=False)
+    for decision in (None, "visit 5"):
+        text = page(watch, "banners", decision)
+        assert 'role="alert"' in text
+        assert "the store: the disk is &lt;full&gt;" in text
+    monkeypatch.undo()
     assert 'role="alert"' not in page(watch, "banners", None)
 
 
