@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bothworlds.service import answers, messages
-from bothworlds.service.explained import explained
 from bothworlds.service.clerk import Clerk
+from bothworlds.service.explained import explained
 from bothworlds.service.glance import Watch, lot_of
 from bothworlds.service.page import headers, page
 from bothworlds.service.panels import over_time
