@@ -34,14 +34,15 @@ def warm_up(problem: Problem | SampledProblem, algorithm: Algorithm) -> float:
         policy.update(policy.act(features=sampled.feature_map(context)), loss=0.0)
     else:
         exercise(policy)
-        policy.plan().again_all([0], ["visit"])
     return time.perf_counter() - began
 
 
 def exercise(policy: Policy) -> None:
-    """Let a policy that is thrown away decide and learn, alone and in a batch, and make a plan that decides."""
+    """Let a policy that is thrown away decide and learn, and make a plan that decides, alone and in a batch."""
     with patient():
-        policy.plan().act(0)
+        plan = policy.plan()
+        plan.act(0)
+        plan.again_all([0], ["visit"])
         played: list[Decision] = []
         while len(played) <= FEW:  # those that are held out are not learnt
             played += [made for made in policy.act([0] * FEW) if not made.holdout]

@@ -131,7 +131,7 @@ def test_every_rule(served: Service, name: str, remembered: bool) -> None:
 
     for step, (asked, status, told) in enumerate(TABLE[name]):
         if not remembered:
-            served.clerk._states.clear()
+            served.clerk.memory.clear()
         if asked == CLOSE:
             assert close_windows(served, [own("a")])[0] == status
             continue
@@ -151,7 +151,7 @@ def test_the_same_question_has_the_same_answer_byte_for_byte(served: Service, re
         served.ask(Reward(str(asked.id), 1.0))
         learnt(served)
         if not remembered:
-            served.clerk._states.clear()
+            served.clerk.memory.clear()
         assert msgspec.json.encode(served.ask(asked)[1]) == first
         again = served.ask_all([asked, asked])
         assert [msgspec.json.encode(answer) for _, answer in again] == [first, first]

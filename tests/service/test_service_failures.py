@@ -12,7 +12,7 @@ import pytest
 
 from bothworlds.errors import NumericalError
 from bothworlds.policy import Policy
-from bothworlds.service import clerk, learner
+from bothworlds.service import clerk, jobs, learner
 from bothworlds.service.messages import Arm, Change, Decide, Refusal, Reward, Rollback
 from bothworlds.service.records import Kind
 from bothworlds.service.service import Service
@@ -205,7 +205,7 @@ def test_a_store_that_another_program_locks(tmp_path: Path) -> None:
 def test_a_store_that_cannot_be_read_for_a_moment_forgets_nothing(tmp_path: Path) -> None:
     service = Service(settings(tmp_path))
     first = service.ask(Decide("mobile", "a"))
-    service.clerk._states.clear()
+    service.clerk.memory.clear()
     find = service.store.find
 
     def broken(*_: Any) -> Any:
@@ -286,7 +286,7 @@ def test_an_answer_that_cannot_be_given_stops_nobody(tmp_path: Path) -> None:
     service = Service(settings(tmp_path))
     given = service.deliver
     service.deliver = lambda _: (_ for _ in ()).throw(RuntimeError("the loop is closed"))
-    service.clerk.submit(clerk.Job([(service.of(None), Decide("mobile", "gone"))], object()))
+    service.clerk.submit(jobs.Job([jobs.Asking(service.of(None), Decide("mobile", "gone"))], object()))
     until(lambda: service.failures)
     service.deliver = given
     until(lambda: not service.failures)

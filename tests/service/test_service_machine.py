@@ -164,7 +164,7 @@ class Machine(RuleBasedStateMachine):
     def forget_states(self, batch: list[tuple[str, float]]) -> None:
         """What is not at hand is looked up."""
         self.rest()
-        self.service.clerk._states.clear()
+        self.service.clerk.memory.clear()
         for name, reward in batch:
             self.reward(name, reward)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bothworlds.service.clerk import Expire, Job
+from bothworlds.service.jobs import Expire, Job
 from bothworlds.service.messages import Answer
 from bothworlds.service.service import Service
 from bothworlds.service.settings import Experiment as Told

@@ -9,8 +9,10 @@ import msgspec
 
 from bothworlds.service import messages, rules
 from bothworlds.service.access import FORBIDDEN, UNKNOWN, Access, strange
-from bothworlds.service.clerk import UNAVAILABLE, Job
+from bothworlds.service.clerk import UNAVAILABLE
+from bothworlds.service.experiment import Experiment
 from bothworlds.service.glance import Watch
+from bothworlds.service.jobs import Asking, Job
 from bothworlds.service.messages import Answered, Refusal, Several, encode
 from bothworlds.service.metrics import metrics_text
 from bothworlds.service.openapi import openapi
@@ -26,11 +28,12 @@ BAD_BODY, TOO_LARGE, NOT_ALLOWED, FAILED = 400, 413, 405, 500
 
 
 class Path(NamedTuple):
-    """What is asked under a path: how its body is read, which scope it needs, and what is done."""
+    """What is asked under a path: how its body is read, which scope it needs, and what its parts are."""
 
     decoder: Any
     scope: Scope
-    parts: Callable[[Any], list[Any]] | None
+    asks_one: bool = False
+    parts: Callable[[Any], list[Any]] | None = None
 
 
 def _read(kind: Any) -> Any:
@@ -38,17 +41,16 @@ def _read(kind: Any) -> Any:
 
 
 POSTED = {
-    "/v1/decide": Path(_read(messages.Decide), "decide", None),
-    "/v1/reward": Path(_read(messages.Reward), "reward", None),
-    "/v1/activate": Path(_read(messages.Activate), "reward", None),
-    "/v1/decide/batch": Path(_read(messages.Decides), "decide", lambda body: body.decisions),
-    "/v1/reward/batch": Path(_read(messages.Rewards), "reward", lambda body: body.rewards),
-    "/v1/change": Path(_read(messages.Change), "admin", None),
-    "/v1/rollback": Path(_read(messages.Rollback), "admin", None),
+    "/v1/decide": Path(_read(messages.Decide), "decide", asks_one=True),
+    "/v1/reward": Path(_read(messages.Reward), "reward", asks_one=True),
+    "/v1/activate": Path(_read(messages.Activate), "reward", asks_one=True),
+    "/v1/decide/batch": Path(_read(messages.Decides), "decide", parts=lambda body: body.decisions),
+    "/v1/reward/batch": Path(_read(messages.Rewards), "reward", parts=lambda body: body.rewards),
+    "/v1/change": Path(_read(messages.Change), "admin"),
+    "/v1/rollback": Path(_read(messages.Rollback), "admin"),
 }
 DECISIONS = "/v1/decisions/"
 GOT = ("/", "/metrics", "/openapi.json", "/v1/health", "/v1/plan")
-ADMIN = (messages.Change, messages.Rollback)
 
 
 class RefusedError(Exception):
@@ -65,6 +67,7 @@ class App:
     def __init__(self, service: Service) -> None:
         self.service, self.access = service, Access(service.settings.tokens)
         self.watch, self._open = Watch(service), not service.settings.tokens
+        self._most_bytes, self._most_waiting = service.settings.most_bytes, service.settings.most_waiting
         self.requests, self.refusals = 0, 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._near: str | None = None
@@ -81,104 +84,120 @@ class App:
     async def __rsgi__(self, scope: Any, protocol: Any) -> None:
         """Answer one request."""
         self.requests += 1
+        told = JSON
         try:
-            method, headers = scope.method, scope.headers
-            if self._open:
-                self._check_nearness(method, headers)
-            if method == "POST":
-                status, body, told = await self._posted(scope.path, headers, protocol)
-            else:
+            if scope.method != "POST":
                 status, body, told = await self._got(scope)
+            else:
+                headers = scope.headers
+                path = self._admitted(scope.path, headers)
+                asked = _decoded(path, await (protocol() if self._is_short(headers) else self._in_pieces(protocol)))
+                if path.asks_one:
+                    status, answer = (await self._answers([Asking(self._of(asked.experiment), asked)]))[0]
+                else:
+                    status, answer = await self._further(path, asked, headers)
+                body = encode(answer)
         except RefusedError as fault:
             asks = [] if fault.status != UNKNOWN else BEARER if scope.method == "POST" else BROWSER
             status, body, told = fault.status, encode(Refusal(str(fault))), [*JSON, *asks, *fault.headers]
         except (StoreError, OSError) as error:
-            status, body, told = UNAVAILABLE, encode(Refusal(f"the store does not answer: {_told(error)}")), JSON
+            status, body = UNAVAILABLE, encode(Refusal(f"the store does not answer: {_told(error)}"))
         except Exception as error:  # a mistake of ours: told, and not hidden in a broken connection
-            status, body, told = FAILED, encode(Refusal(f"the service failed: {error!r}")), JSON
+            status, body = FAILED, encode(Refusal(f"the service failed: {error!r}"))
         if status >= 400:
             self.refusals += 1
         protocol.response_bytes(status, told, body)
 
-    async def _posted(self, name: str, headers: Any, protocol: Any) -> tuple[int, bytes, Any]:
+    def _admitted(self, name: str, headers: Any) -> Path:
+        """Return what is posted to under a name, if whoever asks may."""
+        if self._open:
+            self._check_nearness(headers.get("host"), headers.get("origin"))
         path = POSTED.get(name)
         if path is None:
             raise _wrong_way(name, "POST")
-        header = None if self._open else headers.get("authorization")
-        self._admit(header, path.scope)
+        if not self._open:
+            self._admit(headers.get("authorization"), path.scope)
+        return path
+
+    async def _further(self, path: Path, asked: Any, headers: Any) -> tuple[int, Any]:
+        """Do all that is posted beside single requests: batches, changes, rollbacks."""
+        if path.parts is None:
+            self._of(asked.experiment)
+            return await asyncio.to_thread(self.service.change, asked)
+        parts = path.parts(asked)
+        self._admit(headers.get("authorization"), path.scope, len(parts) - 1)
+        return await self._several(parts)
+
+    def _of(self, name: str | None) -> Experiment:
+        """Return an experiment, or say that there is none of that name."""
         try:
-            asked = path.decoder(await self._body(headers, protocol))
-        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-            raise RefusedError(BAD_BODY, f"the body is not what is asked for here: {error}") from None
-        try:
-            if isinstance(asked, ADMIN):
-                status, answer = await asyncio.to_thread(self.service.change, asked)
-                return status, encode(answer), JSON
-            if path.parts is None:
-                status, answer = (await self._answers([(self.service.of(asked.experiment), asked)]))[0]
-                return status, encode(answer), JSON
-            parts = path.parts(asked)
-            self._admit(header, path.scope, len(parts) - 1)
-            found = await self._stored(parts)
+            return self.service.of(name)
         except KeyError as error:
             raise RefusedError(rules.MISSING, str(error.args[0])) from None
-        status = UNAVAILABLE if all(one == UNAVAILABLE for one, _ in found) else rules.OK
-        return status, encode(Several([Answered(one, answer) for one, answer in found])), JSON
 
     def _admit(self, header: str | None, scope: Scope | None, count: int = 1, *, looks: bool = False) -> None:
         refusal = None if self._open or not count else self.access.refusal(header, scope, count, browser=looks)
         if refusal is not None:
             raise RefusedError(*refusal)
 
-    def _check_nearness(self, method: str, headers: Any) -> None:
+    def _check_nearness(self, host: str | None, origin: str | None) -> None:
         """Refuse what a page of another site makes a browser ask."""
-        host, origin = headers.get("host"), headers.get("origin") if method == "POST" else None
         if host != self._near or origin is not None:
             refusal = strange(host, origin)
             if refusal is not None:
                 raise RefusedError(FORBIDDEN, refusal)
             self._near = host
 
-    async def _body(self, headers: Any, protocol: Any) -> bytes:
-        """Return the body of a request, unless it is too long."""
-        most = self.service.settings.most_bytes
+    def _is_short(self, headers: Any) -> bool:
+        """Tell whether a body says how long it is, and is not too long."""
         told = headers.get("content-length")
-        if told is not None and told.isdigit():
-            if int(told) > most:
-                raise RefusedError(TOO_LARGE, f"a body has at most {most:,} bytes")
-            return bytes(await protocol())
+        if told is None or not told.isdigit():
+            return False
+        if int(told) > self._most_bytes:
+            raise self._too_long()
+        return True
+
+    async def _in_pieces(self, protocol: Any) -> bytes:
+        """Return a body that does not say how long it is, unless it is too long."""
         pieces, length = [], 0
         async for piece in protocol:
             length += len(piece)
-            if length > most:
-                raise RefusedError(TOO_LARGE, f"a body has at most {most:,} bytes")
+            if length > self._most_bytes:
+                raise self._too_long()
             pieces.append(piece)
         return b"".join(pieces)
 
-    async def _stored(self, requests: list[Any]) -> list[tuple[int, Any]]:
+    def _too_long(self) -> RefusedError:
+        return RefusedError(TOO_LARGE, f"a body has at most {self._most_bytes:,} bytes")
+
+    def _answers(self, requests: list[Asking]) -> asyncio.Future[list[tuple[int, Any]]]:
+        """Have requests done in one commit; return what will have their answers."""
+        assert self._loop is not None
+        clerk = self.service.clerk
+        if clerk.waiting >= self._most_waiting:
+            raise RefusedError(UNAVAILABLE, "too many requests wait; try again")
+        waiter: asyncio.Future[list[tuple[int, Any]]] = self._loop.create_future()
+        clerk.submit(Job(requests, waiter))
+        return waiter
+
+    async def _several(self, requests: list[Any]) -> tuple[int, Several]:
         """Have requests of a batch done in one commit; those to no experiment are refused one by one."""
         known, refused = [], {}
         for place, one in enumerate(requests):
             try:
-                known.append((self.service.of(one.experiment), one))
-            except KeyError as error:
-                refused[place] = rules.MISSING, Refusal(str(error.args[0]))
+                known.append(Asking(self._of(one.experiment), one))
+            except RefusedError as fault:
+                refused[place] = fault.status, Refusal(str(fault))
         each = iter(await self._answers(known) if known else [])
-        return [refused.get(place) or next(each) for place in range(len(requests))]
-
-    async def _answers(self, requests: list[Any]) -> list[tuple[int, Any]]:
-        """Have requests, each with its experiment, done in one commit."""
-        assert self._loop is not None
-        if self.service.clerk.waiting >= self.service.settings.most_waiting:
-            raise RefusedError(UNAVAILABLE, "too many requests wait; try again")
-        waiter = self._loop.create_future()
-        self.service.clerk.submit(Job(requests, waiter))
-        found: list[tuple[int, Any]] = await waiter
-        return found
+        found = [refused.get(place) or next(each) for place in range(len(requests))]
+        status = UNAVAILABLE if all(one == UNAVAILABLE for one, _ in found) else rules.OK
+        return status, Several([Answered(one, answer) for one, answer in found])
 
     async def _got(self, scope: Any) -> tuple[int, bytes, Any]:
         if scope.method not in ("GET", "HEAD"):
             raise _wrong_way(scope.path, scope.method)
+        if self._open:
+            self._check_nearness(scope.headers.get("host"), None)
         path, query = scope.path, parse_qs(scope.query_string)
         name = query["experiment"][0] if "experiment" in query else None
         if path == "/v1/health":
@@ -214,6 +233,14 @@ class App:
             self._admit(header, None, looks=True)
             return rules.OK, metrics_text(self), [("content-type", "text/plain; version=0.0.4; charset=utf-8")]
         raise _wrong_way(path, "GET")
+
+
+def _decoded(path: Path, body: bytes) -> Any:
+    """Return what a body asks for, or refuse it."""
+    try:
+        return path.decoder(body)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        raise RefusedError(BAD_BODY, f"the body is not what is asked for here: {error}") from None
 
 
 def _told(error: StoreError | OSError) -> str:

@@ -3,62 +3,26 @@
 import contextlib
 import threading
 import time
-from collections import OrderedDict, deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from operator import attrgetter
 
-from bothworlds.policy.plan import Plan
 from bothworlds.service import rules
-from bothworlds.service.experiment import Experiment, Lesson
-from bothworlds.service.messages import Activate, Answer, Decide, Decided, Refusal, Reward
-from bothworlds.service.records import Frame, Kind, Record, Snapshot
-from bothworlds.service.rules import Outcome, Place, State
+from bothworlds.service.drawing import draw_all
+from bothworlds.service.experiment import Experiment
+from bothworlds.service.jobs import Asking, Expire, Group, Job, Publish
+from bothworlds.service.memory import Memory
+from bothworlds.service.messages import Answer, Decide, Decided, Refusal, Reward
+from bothworlds.service.records import Kind, Record
+from bothworlds.service.rules import Outcome, Place
 from bothworlds.service.store import Store
 
-REMEMBERED = 20_000  # decisions whose state is kept at hand
 PROBED = 1.0  # seconds between two looks at a store that failed, when nobody asks
 UNAVAILABLE = 503
 ENDED = "the service has ended"
 COUNTED = ("decisions", "activations", "rewards", "defaults", "late")
 WORDS: dict[int, str] = {Kind.DECISION: "decisions", Kind.ACTIVATION: "activations", Kind.LATE: "late"}
-Request = Decide | Activate | Reward
-
-
-class Publish(NamedTuple):
-    """A new version: its mark in the log, if it has one, its plan, and what is stored with it."""
-
-    experiment: Experiment
-    mark: Record | None
-    plan: Plan
-    snapshots: Sequence[Snapshot] = ()
-    frames: Sequence[Frame] = ()
-
-
-class Expire(NamedTuple):
-    """Decisions of an experiment whose window has closed."""
-
-    experiment: Experiment
-    ids: Sequence[str]
-
-
-@dataclass(slots=True)
-class Job:
-    """Something to be done in one commit, and what is called with its answers once that is durable."""
-
-    requests: Sequence[tuple[Experiment, Request] | Publish | Expire]
-    waiter: Any
-    outcomes: list[tuple[int, Answer]] = field(default_factory=list)
-
-
-class Group:
-    """What is to be stored together, and what follows once it is."""
-
-    def __init__(self) -> None:
-        self.records: list[Record] = []
-        self.heard: list[tuple[Experiment, int, str, Any, float]] = []
-        self.published: list[Publish] = []
-        self.touched: list[tuple[int, str]] = []
+COUNTED_BY = attrgetter("experiment", "kind", "flag")
 
 
 class Clerk:
@@ -71,7 +35,7 @@ class Clerk:
         self.counts: dict[int, dict[str, int]] = {}
         self._jobs: deque[Job] = deque()
         self._came = threading.Event()
-        self._states: OrderedDict[tuple[int, str], State] = OrderedDict()
+        self.memory = Memory(store)
         self._stopping = self._ended = False
         self._thread = threading.Thread(target=self._work, name="clerk", daemon=True)
 
@@ -117,7 +81,7 @@ class Clerk:
         with contextlib.suppress(IndexError):
             while True:
                 job = self._jobs.popleft()
-                job.outcomes = [self._unavailable(request) for request in job.requests]
+                job.outcomes = [self._unavailable(part) for part in job.parts]
                 self.deliver([job])
 
     def _try_store(self, work: Callable[[], None]) -> None:
@@ -132,19 +96,17 @@ class Clerk:
         """Do jobs in one commit, and answer: what was stored, or that nothing could be."""
         group = Group()
         try:
-            self._look_up(jobs)
+            self._prepare([part for job in jobs for part in job.parts if isinstance(part, Asking)])
             for job in jobs:
-                job.outcomes = [self._done(request, group) for request in job.requests]
+                job.outcomes = [self._done(part, group) for part in job.parts]
             self._store(group)
             self.failure = None
         except Exception as error:
-            for key in group.touched:
-                self._states.pop(key, None)
+            self.memory.forget((record.experiment, str(record.id)) for record in group.records)
             self.failure = str(error) or repr(error)
             for job in jobs:
-                job.outcomes = [self._unavailable(request) for request in job.requests]
-        while len(self._states) > REMEMBERED:
-            self._states.popitem(last=False)
+                job.outcomes = [self._unavailable(part) for part in job.parts]
+        self.memory.trim()
         try:
             self.deliver(jobs)
         except Exception as error:  # who waited has gone; the others, and the next, are served
@@ -152,67 +114,57 @@ class Clerk:
         if not self.failure:
             self._try_store(self.store.tidy)
 
-    def _look_up(self, jobs: list[Job]) -> None:
-        """Bring what is known of the decisions that are asked about into memory."""
-        unknown: dict[int, set[str]] = {}
-        for job in jobs:
-            for request in job.requests:
-                for key in _keys(request):
-                    if key in self._states:
-                        self._states.move_to_end(key)
-                    else:
-                        unknown.setdefault(key[0], set()).add(key[1])
-        for number, ids in unknown.items():
-            found = {name: State() for name in ids}
-            for record in self.store.find(number, sorted(ids)):
-                found[str(record.id)].learn_of(record)
-            self._states.update(((number, name), state) for name, state in found.items())
+    def _prepare(self, asked: Sequence[Asking]) -> None:
+        """Recall what is known of the decisions that are asked about, and draw those that are new, all at once."""
+        named = [one for one in asked if one.request.id is not None]
+        keys = [(one.experiment.number, str(one.request.id)) for one in named]
+        for one, state in zip(named, self.memory.recall(keys), strict=True):
+            one.state = state
+        new: dict[Experiment, list[tuple[Asking, Decide]]] = {}
+        for one in asked:
+            if isinstance(one.request, Decide) and one.state.drawn is None:
+                new.setdefault(one.experiment, []).append((one, one.request))
+        for experiment, several in new.items():
+            draws = draw_all(experiment.plan, [request for _, request in several])
+            for (one, _), draw in zip(several, draws, strict=True):
+                one.draw = draw
 
-    def _done(self, request: Any, group: Group) -> tuple[int, Answer]:
-        """Do one request in memory; what is to be stored goes to the group."""
-        if isinstance(request, Publish):
-            group.published.append(request)
-            return rules.OK, Refusal("")
-        if isinstance(request, Expire):
-            self._expire(request, group)
-            return rules.OK, Refusal("")
-        experiment, asked = request
-        place = Place(experiment.number, experiment.name, time.time())
-        outcome, key = self._outcome(experiment, asked, place)
-        if outcome.record is not None:
-            group.touched.append(key)
-            group.records.append(outcome.record)
-            if outcome.record.kind == Kind.REWARD:
-                group.heard.append((experiment, len(group.records) - 1, key[1], self._states[key].drawn, asked.reward))
-        return outcome.status, outcome.answer
+    def _done(self, part: Asking | Publish | Expire, group: Group) -> tuple[int, Answer]:
+        """Do a part of a job in memory; what is to be stored goes to the group."""
+        if isinstance(part, Asking):
+            status, answer, record = self._outcome(part, group.places[part.experiment])
+            if record is not None:
+                group.add(part.experiment, record, part.state)
+            return status, answer
+        if isinstance(part, Publish):
+            group.published.append(part)
+        else:
+            self._expire(part, group)
+        return rules.OK, Refusal("")
 
-    def _outcome(self, experiment: Experiment, asked: Request, place: Place) -> tuple[Outcome, tuple[int, str]]:
-        """Apply the rules to a request; return the key of the decision that it is about, too."""
-        key = experiment.number, asked.id or ""
-        if isinstance(asked, Decide):
-            outcome, made = rules.decide(asked, self._states.get(key, NOTHING), experiment.plan, place)
-            if made is not None and outcome.record is not None:
-                key = experiment.number, str(outcome.record.id)
-                self._states[key] = made
-            return outcome, key
-        state = self._states[key]
-        if isinstance(asked, Reward):
-            return rules.reward(asked, state, place, experiment.limits), key
-        return rules.activate(asked, state, place), key
+    def _outcome(self, one: Asking, place: Place) -> Outcome:
+        """Apply the rules to a request."""
+        request = one.request
+        if isinstance(request, Reward):
+            return rules.reward(request, one.state, place)
+        if not isinstance(request, Decide):
+            return rules.activate(request, one.state, place)
+        outcome = rules.decide(request, one.state, one.draw, place)
+        if request.id is None and outcome[2] is not None:
+            self.memory.keep((place.number, str(outcome[2].id)), one.state)
+        return outcome
 
-    def _expire(self, request: Expire, group: Group) -> None:
+    def _expire(self, asked: Expire, group: Group) -> None:
         """Give decisions the default reward."""
-        experiment, default = request.experiment, request.experiment.told.default_reward
+        experiment, default = asked.experiment, asked.experiment.told.default_reward
         if default is None:
             return
-        place = Place(experiment.number, experiment.name, time.time())
-        for name in request.ids:
-            state = self._states[experiment.number, name]
+        place = group.places[experiment]
+        states = self.memory.recall([(experiment.number, name) for name in asked.ids])
+        for name, state in zip(asked.ids, states, strict=True):
             record = rules.expire(name, state, place, default)
             if record is not None:
-                group.touched.append((experiment.number, name))
-                group.records.append(record)
-                group.heard.append((experiment, len(group.records) - 1, name, state.drawn, default))
+                group.add(experiment, record, state)
 
     def _store(self, group: Group) -> None:
         """Commit, versions after all decisions of the group; then let plans decide, and learners hear."""
@@ -224,23 +176,29 @@ class Clerk:
             notes = {experiment.cursor: experiment.expired for experiment in saved}
             first = self.store.append(records, snapshots=snapshots, frames=frames, notes=notes)
             self.commits += 1
-            for record in group.records:
-                self._count(record)
-            for experiment, place, name, drawn, reward in group.heard:
-                experiment.hear(Lesson(first + place, name, drawn, reward))
-                experiment.pulse.note(group.records[place].time, reward, holdout=drawn.holdout)
+            self._count(group.records)
+            self._tell(group, first)
         for one in group.published:
             one.experiment.plan = one.plan
 
-    def _count(self, record: Record) -> None:
-        """Count a record that is stored."""
-        counts = self.counts.setdefault(record.experiment, dict.fromkeys(COUNTED, 0))
-        counts[word_of(record.kind, flag=record.flag)] += 1
+    def _tell(self, group: Group, first: int) -> None:
+        """Let experiments hear the rewards of a group that is stored, from a place of the log on."""
+        for experiment, lessons in group.lessons(first).items():
+            experiment.hear(lessons)
+            for holdout in (False, True):
+                rewards = [one.reward for one in lessons if one.drawn.holdout == holdout]
+                experiment.pulse.note(group.places.time, sum(rewards), holdout=holdout, count=len(rewards))
 
-    def _unavailable(self, request: Any) -> tuple[int, Answer]:
+    def _count(self, records: Sequence[Record]) -> None:
+        """Count records that are stored."""
+        for (experiment, kind, flag), count in Counter(map(COUNTED_BY, records)).items():
+            counts = self.counts.setdefault(experiment, dict.fromkeys(COUNTED, 0))
+            counts[word_of(kind, flag=flag)] += count
+
+    def _unavailable(self, part: Asking | Publish | Expire) -> tuple[int, Answer]:
         """Answer where nothing could be stored: with the safe arm if one was declared."""
-        if not isinstance(request, Publish | Expire):
-            experiment, asked = request
+        if isinstance(part, Asking):
+            experiment, asked = part.experiment, part.request
             if isinstance(asked, Decide) and experiment.told.safe_arm is not None:
                 safe = experiment.told.safe_arm
                 name = str(asked.context) if isinstance(asked.context, str) else ""
@@ -251,19 +209,6 @@ class Clerk:
         return UNAVAILABLE, Refusal(f"nothing was stored, try again: {self.failure}")
 
 
-NOTHING = State()
-
-
 def word_of(kind: int, *, flag: bool) -> str:
     """Return under which word a record is counted."""
     return WORDS.get(kind) or ("rewards" if flag else "defaults")
-
-
-def _keys(request: Any) -> list[tuple[int, str]]:
-    """Return which decisions a request is about, if it says so."""
-    if isinstance(request, Publish):
-        return []
-    if isinstance(request, Expire):
-        return [(request.experiment.number, name) for name in request.ids]
-    experiment, asked = request
-    return [] if asked.id is None else [(experiment.number, asked.id)]

@@ -2,7 +2,7 @@
 
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -59,23 +59,17 @@ class Experiment:
         """The name under which a store has noted up to which record windows are closed."""
         return f"expired {self.number}"
 
-    @property
-    def limits(self) -> tuple[float, float] | None:
-        """The lowest and the highest reward."""
-        return self.plan.problem.reward_range
-
     def take(self, most: int) -> list[Lesson]:
         """Take the rewards that wait, in the order of the log."""
         with self.lock:
             taken, self.waiting = self.waiting[:most], self.waiting[most:]
         return taken
 
-    def hear(self, lesson: Lesson) -> None:
-        """Let a reward wait to be learnt, unless it was read from the store already."""
+    def hear(self, lessons: Sequence[Lesson]) -> None:
+        """Let rewards wait to be learnt, in their order, unless they were read from the store already."""
         with self.lock:
-            if lesson.seq > self.heard:
-                self.waiting.append(lesson)
-                self.heard = lesson.seq
+            self.waiting += [lesson for lesson in lessons if lesson.seq > self.heard]
+            self.heard = max(self.heard, lessons[-1].seq)
 
     def hear_again(self, store: Store) -> None:
         """Let the rewards in the store that are not learnt wait, and nothing else."""

@@ -13,7 +13,7 @@ from bothworlds.kernels.arrays import Floats
 from bothworlds.problem import Problem
 from bothworlds.problem.transform import undo_blocks
 from bothworlds.service import messages
-from bothworlds.service.clerk import ENDED, Clerk, Expire, Job, Publish
+from bothworlds.service.clerk import ENDED, Clerk
 from bothworlds.service.experiment import (
     Experiment,
     as_bytes,
@@ -23,6 +23,7 @@ from bothworlds.service.experiment import (
     restored,
     snapshot_of,
 )
+from bothworlds.service.jobs import Expire, Job, Publish
 from bothworlds.service.records import Changed, Kind, Record, Versioned, packed
 from bothworlds.service.rolling import mark_of, went_back
 from bothworlds.service.rules import OK

@@ -20,6 +20,7 @@ from bothworlds.service.service import Service
 from bothworlds.service.settings import Settings
 
 BACKLOG = 1024
+YOUNG = 20_000  # new objects between two searches for cycles: the requests under way alone are thousands
 
 
 def address(told: Settings) -> str:
@@ -44,14 +45,17 @@ def placed(told: Settings, port: int | None) -> Settings:
 
 def serve(service: Service, *, say: Callable[[str], None]) -> None:
     """Answer requests until a signal comes, then do what has come in and close the service."""
+    before = gc.get_threshold()
     try:
         placed(service.settings, None)
         gc.collect()
+        gc.set_threshold(YOUNG)
         gc.freeze()  # what is there stays: to look at it again would hold up everybody for a tenth of a second
         with asyncio.Runner(loop_factory=quick_loop) as runner:
             runner.run(_serve(service, say))
     finally:
         gc.unfreeze()
+        gc.set_threshold(*before)
         service.close()
 
 

@@ -38,8 +38,10 @@ class Pulse:
         self._first = self._last = 0
         self._lock = threading.Lock()
 
-    def note(self, time: float, reward: float, *, holdout: bool) -> None:
-        """Count a reward."""
+    def note(self, time: float, total: float, *, holdout: bool, count: int = 1) -> None:
+        """Count rewards of one time, one or so many, by their sum."""
+        if not count:
+            return
         with self._lock:
             place = int(time // self.width)
             if not self._sums:
@@ -49,8 +51,8 @@ class Pulse:
                 while self._last - self._first >= self._most:
                     self._widen()
                 place = int(time // self.width)
-            count, total = self._sums.get((place, holdout), (0, 0.0))
-            self._sums[place, holdout] = count + 1, total + reward
+            before = self._sums.get((place, holdout), (0, 0.0))
+            self._sums[place, holdout] = before[0] + count, before[1] + total
 
     def _widen(self) -> None:
         """Make stretches twice as long."""

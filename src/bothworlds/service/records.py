@@ -4,8 +4,10 @@ Every record has a number in the log, an experiment, a kind and a time; records 
 a record says is packed (MessagePack), numbers bit for bit.
 """
 
+import hashlib
 from collections.abc import Iterable
 from enum import IntEnum
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -127,15 +129,11 @@ class Frame(NamedTuple):
 
 
 Body = TypeVar("Body", bound=msgspec.Struct)
-_encode = msgspec.msgpack.Encoder().encode
+_canonical = msgspec.json.Encoder(order="deterministic").encode
+packed = msgspec.msgpack.Encoder().encode  # a body as bytes
 BODIES = (Drawn, Asked, Paid, Versioned, Changed, RolledBack)
 _readers: dict[Any, Any] = {kind: msgspec.msgpack.Decoder(kind).decode for kind in BODIES}
 MARKS: dict[int, Any] = {Kind.VERSION: Versioned, Kind.CHANGE: Changed, Kind.ROLLBACK: RolledBack}
-
-
-def packed(body: msgspec.Struct) -> bytes:
-    """Return a body as bytes."""
-    return _encode(body)
 
 
 def unpacked(kind: type[Body], body: bytes) -> Body:
@@ -150,6 +148,22 @@ def all_unpacked(kind: type[Body], bodies: Iterable[bytes]) -> list[Body]:
         return [read(body) for body in bodies]
     except msgspec.MsgspecError as error:
         raise ValueError(f"a record of the store is damaged: {error}") from None
+
+
+def fingerprint(context: Any, active: bool) -> bytes:
+    """Return a hash of what a decision was asked for with, apart from its id.
+
+    >>> fingerprint({"a": 1, "b": 2}, True) == fingerprint({"b": 2, "a": 1}, True) != fingerprint("a", True)
+    True
+    """
+    return _hash_of_name(context, active) if type(context) is str else _hash_of(context, active)
+
+
+def _hash_of(context: Any, active: bool) -> bytes:
+    return hashlib.blake2b(_canonical((context, active)), digest_size=16).digest()
+
+
+_hash_of_name = lru_cache(maxsize=4096)(_hash_of)  # contexts that have names are few, and come again and again
 
 
 def drawn_from(decision: Decision, plan: Plan, asked: bytes) -> Drawn:

@@ -5,14 +5,11 @@ under the same id is told so (409). A reward that comes after the window has clo
 learnt.
 """
 
-import hashlib
-import math
-from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
-from bothworlds.policy.plan import Plan
+from bothworlds.service.drawing import Draw
 from bothworlds.service.messages import (
     Activate,
     Activated,
@@ -23,16 +20,15 @@ from bothworlds.service.messages import (
     Reward,
     Rewarded,
 )
-from bothworlds.service.records import Drawn, Kind, Paid, Record, drawn_from, packed, unpacked
+from bothworlds.service.records import Drawn, Kind, Paid, Record, fingerprint, packed, unpacked
 
 OK, BAD, MISSING, CONFLICT = 200, 422, 404, 409
 HELD_OUT = "the decision was held out, to compare the policy with"
 CLOSED = "the window for rewards had closed and the default reward was learnt; this one is kept for evaluation"
-_canonical = msgspec.json.Encoder(order="deterministic").encode
+Outcome: TypeAlias = tuple[int, Answer, Record | None]  # a status, an answer, and what is stored before it is given
 
 
-@dataclass(slots=True)
-class State:
+class State(msgspec.Struct, gc=False):
     """What is known of a decision: what was drawn, whether it is active, and its rewards."""
 
     drawn: Drawn | None = None
@@ -54,51 +50,34 @@ class State:
                 self.late = unpacked(Paid, record.body).reward
 
 
-class Outcome(NamedTuple):
-    """A status, an answer, and a record to be stored before it is given."""
-
-    status: int
-    answer: Answer
-    record: Record | None = None
-
-
 class Place(NamedTuple):
-    """Where and when something happens: the experiment's number and name, and the time."""
+    """Where and when something happens: the experiment's number and name, the time, and which rewards there are."""
 
     number: int
     name: str
     time: float
+    limits: tuple[float, float] | None = None
 
 
 def refused(status: int, sentence: str) -> Outcome:
     """Refuse in a sentence."""
-    return Outcome(status, Refusal(sentence))
+    return status, Refusal(sentence), None
 
 
-def fingerprint(request: Decide) -> bytes:
-    """Return a hash of what was asked for, apart from the id.
-
-    >>> fingerprint(Decide(context={"a": 1, "b": 2}, id="x")) == fingerprint(Decide(context={"b": 2, "a": 1}))
-    True
-    """
-    return hashlib.blake2b(_canonical((request.context, request.active)), digest_size=16).digest()
-
-
-def decide(request: Decide, state: State, plan: Plan, place: Place) -> tuple[Outcome, State | None]:
-    """Decide, or give the answer that was given; with the state of a decision that is new."""
-    asked = fingerprint(request)
-    if state.drawn is not None and request.id is not None:
-        if state.drawn.asked != asked:
-            return refused(CONFLICT, f"decision {request.id!r} was asked for before with another body"), None
-        return Outcome(OK, answered(request.id, state.drawn, place.name, active=request.active)), None
-    try:
-        made = plan.act(request.context, id=request.id)
-    except (ValueError, TypeError, KeyError, OverflowError) as error:
-        return refused(BAD, str(error)), None
-    drawn = drawn_from(made, plan, asked)
-    record = Record(0, place.number, Kind.DECISION, made.id, place.time, request.active, packed(drawn))
-    answer = answered(made.id, drawn, place.name, active=request.active)
-    return Outcome(OK, answer, record), State(drawn, request.active)
+def decide(request: Decide, state: State, draw: Draw | None, place: Place) -> Outcome:
+    """Give the answer that was given; a decision that is new is what was drawn for it."""
+    known = state.drawn
+    if known is not None and request.id is not None:
+        if known.asked != fingerprint(request.context, request.active):
+            return refused(CONFLICT, f"decision {request.id!r} was asked for before with another body")
+        return OK, answered(request.id, known, place.name, active=request.active), None
+    assert draw is not None
+    if isinstance(draw, Refusal):
+        return BAD, draw, None
+    name, drawn = draw
+    state.drawn, state.active = drawn, request.active
+    record = Record(0, place.number, Kind.DECISION, name, place.time, request.active, packed(drawn))
+    return OK, answered(name, drawn, place.name, active=request.active), record
 
 
 def answered(name: str, drawn: Drawn, experiment: str, *, active: bool) -> Decided:
@@ -112,15 +91,15 @@ def activate(request: Activate, state: State, place: Place) -> Outcome:
         return refused(MISSING, _unknown(request.id))
     record = None if state.active else Record(0, place.number, Kind.ACTIVATION, request.id, place.time, True, b"")
     state.active = True
-    return Outcome(OK, Activated(request.id, place.name), record)
+    return OK, Activated(request.id, place.name), record
 
 
-def reward(request: Reward, state: State, place: Place, limits: tuple[float, float] | None) -> Outcome:
+def reward(request: Reward, state: State, place: Place) -> Outcome:
     """Take a reward, the same again, or one that comes after the window; refuse all else."""
     if state.drawn is None:
         return refused(MISSING, _unknown(request.id))
-    low, high = (-1.0, 1.0) if limits is None else limits
-    if not math.isfinite(request.reward) or not low <= request.reward <= high:
+    low, high = place.limits or (-1.0, 1.0)
+    if not low <= request.reward <= high:  # nor is what is no number
         return refused(BAD, f"reward {request.reward!r} is outside [{low:g}, {high:g}]")
     if not state.active:
         return refused(CONFLICT, f"decision {request.id!r} is not active: activate it once it is shown, then reward it")
@@ -131,15 +110,13 @@ def reward(request: Reward, state: State, place: Place, limits: tuple[float, flo
     reason = CLOSED if late else HELD_OUT if state.drawn.holdout else None
     answer = Rewarded(request.id, place.name, request.reward, reason is None, reason)
     if told is not None:
-        return Outcome(OK, answer)
+        return OK, answer, None
     if late:
         state.late = request.reward
     else:
         state.reward, state.given = request.reward, True
     kind = Kind.LATE if late else Kind.REWARD
-    return Outcome(
-        OK, answer, Record(0, place.number, kind, request.id, place.time, True, packed(Paid(request.reward)))
-    )
+    return OK, answer, Record(0, place.number, kind, request.id, place.time, True, packed(Paid(request.reward)))
 
 
 def expire(name: str, state: State, place: Place, default: float) -> Record | None:

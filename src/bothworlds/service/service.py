@@ -9,8 +9,9 @@ from typing import Any
 
 from bothworlds.errors import NumericalError
 from bothworlds.service import messages, rules
-from bothworlds.service.clerk import Clerk, Job, Request
+from bothworlds.service.clerk import Clerk
 from bothworlds.service.experiment import Experiment, begun, decision_in
+from bothworlds.service.jobs import Asking, Job, Request
 from bothworlds.service.learner import Learner
 from bothworlds.service.messages import Answer, Known, Planned, Refusal
 from bothworlds.service.records import Drawn, Kind, Record, Versioned, numbers, unpacked
@@ -64,8 +65,9 @@ class Service:
         own = [job for job in jobs if isinstance(job.waiter, threading.Event)]
         for job in own:
             job.waiter.set()
-        if len(own) < len(jobs):
-            self.deliver([job for job in jobs if not isinstance(job.waiter, threading.Event)])
+        others = [job for job in jobs if job not in own] if own else jobs
+        if others:
+            self.deliver(others)
         if any(one.waiting for one in self.experiments.values()):
             self.learner.wake()
 
@@ -75,9 +77,10 @@ class Service:
             if len(self.experiments) > 1:
                 raise KeyError(f"which experiment? there are {', '.join(self.experiments)}")
             return next(iter(self.experiments.values()))
-        if name not in self.experiments:
+        found = self.experiments.get(name)
+        if found is None:
             raise KeyError(f"there is no experiment {name[:60]!r}; there are {', '.join(self.experiments)}")
-        return self.experiments[name]
+        return found
 
     def ask(self, request: Request) -> tuple[int, Answer]:
         """Do one request and wait until it is stored."""
@@ -86,7 +89,7 @@ class Service:
     def ask_all(self, requests: Sequence[Request]) -> list[tuple[int, Answer]]:
         """Do requests in one commit and wait until they are stored."""
         done: Future[list[tuple[int, Answer]]] = Future()
-        self.clerk.submit(Job([(self.of(one.experiment), one) for one in requests], done))
+        self.clerk.submit(Job([Asking(self.of(one.experiment), one) for one in requests], done))
         return done.result()
 
     def change(self, asked: messages.Change | messages.Rollback) -> tuple[int, Answer]:

@@ -5,6 +5,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -17,7 +18,7 @@ CHECKPOINT = 4000  # records
 KEPT = 3  # newest snapshots
 APART = 200_000  # records between older ones
 NEAR = 20_000  # records from the end of the log that are looked at for the newest ones
-PIECES = (256, 64, 16, 4, 1)  # rows of one statement: each is one call, and a call is a chance to wait for a thread
+MOST, STEP = 256, 16  # rows of one statement; each is one call, and a call is a chance to wait for a thread
 SCHEMA = """
 CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE experiments (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
@@ -130,10 +131,11 @@ class SQLiteStore:
             write("BEGIN IMMEDIATE")
             for begin, size in _pieces(len(records)):
                 values: list[Any] = []
-                for seq, record in enumerate(records[begin : begin + size], first + begin):
-                    values.append(seq)
-                    values.extend(record[1:])
-                write(f"INSERT INTO log VALUES {', '.join(['(?, ?, ?, ?, ?, ?, ?)'] * size)}", values)
+                for seq, (_, experiment, kind, name, at, flag, body) in enumerate(
+                    records[begin : begin + size], first + begin
+                ):
+                    values += (seq, experiment, int(kind), name, at, int(flag), body)  # no kinds of int: they take long
+                write(_insertion(size), values)
             for note in notes.items():
                 write("INSERT OR REPLACE INTO about VALUES (?, ?)", note)
             for frame in frames:
@@ -201,9 +203,11 @@ class SQLiteStore:
     def find(self, experiment: int, ids: Sequence[str]) -> list[Record]:
         """Return all records about decisions, by their ids."""
         found: list[Record] = []
-        for begin, size in _pieces(len(ids)):
-            chosen = f"SELECT * FROM log WHERE experiment = ? AND id IN ({', '.join(['?'] * size)})"
-            found += [Record(*row) for row in _asked(self._reader, chosen, (experiment, *ids[begin : begin + size]))]
+        for begin in range(0, len(ids), MOST):
+            asked = list(ids[begin : begin + MOST])
+            asked += asked[-1:] * (-len(asked) % STEP)  # few statements, which are prepared once
+            rows = _asked(self._reader, _choice(len(asked)), (experiment, *asked))
+            found += [Record(*row) for row in rows]
         return found
 
     def newest(self, experiment: int, kind: int, *, most: int) -> list[Record]:
@@ -311,16 +315,29 @@ class SQLiteStore:
 
 
 def _pieces(count: int) -> Iterator[tuple[int, int]]:
-    """Yield beginnings and sizes of the pieces that so many rows are written or asked for in.
+    """Yield beginnings and sizes of the pieces that so many rows are written in: few, and of few sizes.
 
-    >>> list(_pieces(70))
-    [(0, 64), (64, 4), (68, 1), (69, 1)]
+    >>> list(_pieces(300))
+    [(0, 256), (256, 32), (288, 12)]
     """
     begin = 0
     while begin < count:
-        size = next(size for size in PIECES if size <= count - begin)
+        left = min(count - begin, MOST)
+        size = left - left % STEP or left
         yield begin, size
         begin += size
+
+
+@cache
+def _insertion(size: int) -> str:
+    """Return the statement that adds so many records."""
+    return f"INSERT INTO log VALUES {', '.join(['(?, ?, ?, ?, ?, ?, ?)'] * size)}"
+
+
+@cache
+def _choice(size: int) -> str:
+    """Return the statement that finds the records about so many decisions."""
+    return f"SELECT * FROM log WHERE experiment = ? AND id IN ({', '.join(['?'] * size)})"
 
 
 def _locked(path: Path) -> IO[bytes]:

@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from bothworlds.kernels.arrays import Floats
 from bothworlds.policy import Policy
-from bothworlds.policy.feeding import Columns
 from bothworlds.policy.plan import Plan
+from bothworlds.service.drawing import all_drawn
 from bothworlds.service.experiment import Lesson, columns_in, followed, learn, opened, places_in, ready, restored
 from bothworlds.service.pieces import Found, Piece
 from bothworlds.service.records import MARKS, Asked, Drawn, Kind, Paid, all_unpacked, drawn_from, packed, unpacked
@@ -88,7 +87,7 @@ class Walk:
         told = all_unpacked(Asked, bodies)
         xs = places_in(self.plan.footing.numbered[0], [one.context for one in told])
         columns = self.plan.again_all(xs, names)
-        made = bodies_of(self.plan, columns, [one.asked for one in told])
+        made = [packed(one) for one in all_drawn(self.plan, columns, [one.asked for one in told])]
         if made != bodies:
             for name, one, other in zip(names, made, bodies, strict=True):
                 if one != other:
@@ -144,34 +143,3 @@ class Walk:
 
     def _went_back(self, version: int) -> Policy:
         return restored(self.store, self.piece.experiment, version=version)[0]
-
-
-def bodies_of(plan: Plan, columns: Columns, asked: list[bytes]) -> list[bytes]:
-    """Return what the log keeps of decisions that a plan has taken, none of them held out."""
-    footing, problem = plan.footing, plan.problem
-    chances, directions = cut(plan.probabilities()), cut(columns.directions)
-    baselines = cut(columns.baselines) if footing.has_baseline else [None] * len(asked)
-    contexts, arms, mark, version = problem.contexts, problem.arms, footing.mark, plan.version
-    each = zip(
-        asked,
-        columns.contexts.tolist(),
-        columns.arms.tolist(),
-        columns.propensities.tolist(),
-        directions,
-        baselines,
-        strict=True,
-    )
-    return [
-        packed(Drawn(one, contexts[x], arms[a], chance, version, False, mark, chances[x], direction, baseline))
-        for one, x, a, chance, direction, baseline in each
-    ]
-
-
-def cut(table: Floats) -> list[bytes]:
-    """Return the rows of a table of numbers, each as bytes.
-
-    >>> [len(row) for row in cut(np.zeros((2, 3)))]
-    [24, 24]
-    """
-    whole, length = table.tobytes(), table.shape[1] * table.itemsize
-    return [whole[row * length : (row + 1) * length] for row in range(len(table))]
