@@ -3,9 +3,9 @@
 import contextlib
 import threading
 import time
-from collections import Counter, deque
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
-from operator import attrgetter
+from operator import itemgetter
 
 from bothworlds.service import rules
 from bothworlds.service.drawing import draw_all
@@ -18,11 +18,12 @@ from bothworlds.service.rules import Outcome, Place
 from bothworlds.service.store import Store
 
 PROBED = 1.0  # seconds between two looks at a store that failed, when nobody asks
+ENOUGH = 24  # jobs for one commit; where fewer have come, others are waited for
 UNAVAILABLE = 503
 ENDED = "the service has ended"
 COUNTED = ("decisions", "activations", "rewards", "defaults", "late")
 WORDS: dict[int, str] = {Kind.DECISION: "decisions", Kind.ACTIVATION: "activations", Kind.LATE: "late"}
-COUNTED_BY = attrgetter("experiment", "kind", "flag")
+COUNTED_BY = itemgetter(*map(Record._fields.index, ("experiment", "kind", "flag")))
 
 
 class Clerk:
@@ -33,7 +34,7 @@ class Clerk:
         self.failure: str | None = None
         self.commits = 0
         self.counts: dict[int, dict[str, int]] = {}
-        self._jobs: deque[Job] = deque()
+        self._jobs: list[Job] = []
         self._came = threading.Event()
         self.memory = Memory(store)
         self._stopping = self._ended = False
@@ -65,10 +66,11 @@ class Clerk:
     def _work(self) -> None:
         while not self._stopping or self._jobs:
             self._came.wait(PROBED if self.failure else None)
-            if self.tick and not self._stopping:
+            if self.tick and len(self._jobs) < ENOUGH and not self._stopping:
                 time.sleep(self.tick)  # more of them in one commit
             self._came.clear()
-            jobs = [self._jobs.popleft() for _ in range(len(self._jobs))]
+            jobs = self._jobs[:]
+            del self._jobs[: len(jobs)]  # others may have come meanwhile
             if jobs:
                 self._do(jobs)
             elif self.failure:
@@ -80,7 +82,7 @@ class Clerk:
         """Answer jobs that have come since the end."""
         with contextlib.suppress(IndexError):
             while True:
-                job = self._jobs.popleft()
+                job = self._jobs.pop(0)
                 job.outcomes = [self._unavailable(part) for part in job.parts]
                 self.deliver([job])
 
@@ -96,13 +98,15 @@ class Clerk:
         """Do jobs in one commit, and answer: what was stored, or that nothing could be."""
         group = Group()
         try:
-            self._prepare([part for job in jobs for part in job.parts if isinstance(part, Asking)])
+            for experiment, asked in _by_experiment(jobs).items():
+                self._prepare(experiment, asked)
             for job in jobs:
                 job.outcomes = [self._done(part, group) for part in job.parts]
             self._store(group)
             self.failure = None
         except Exception as error:
-            self.memory.forget((record.experiment, str(record.id)) for record in group.records)
+            for record in group.records:
+                self.memory.forget(record.experiment, record.id)
             self.failure = str(error) or repr(error)
             for job in jobs:
                 job.outcomes = [self._unavailable(part) for part in job.parts]
@@ -114,19 +118,16 @@ class Clerk:
         if not self.failure:
             self._try_store(self.store.tidy)
 
-    def _prepare(self, asked: Sequence[Asking]) -> None:
+    def _prepare(self, experiment: Experiment, asked: list[Asking]) -> None:
         """Recall what is known of the decisions that are asked about, and draw those that are new, all at once."""
         named = [one for one in asked if one.request.id is not None]
-        keys = [(one.experiment.number, str(one.request.id)) for one in named]
-        for one, state in zip(named, self.memory.recall(keys), strict=True):
+        states = self.memory.recall(experiment.number, [one.request.id for one in named])  # type: ignore[misc]
+        for one, state in zip(named, states, strict=True):
             one.state = state
-        new: dict[Experiment, list[tuple[Asking, Decide]]] = {}
-        for one in asked:
-            if isinstance(one.request, Decide) and one.state.drawn is None:
-                new.setdefault(one.experiment, []).append((one, one.request))
-        for experiment, several in new.items():
-            draws = draw_all(experiment.plan, [request for _, request in several])
-            for (one, _), draw in zip(several, draws, strict=True):
+        new = [(one, one.request) for one in asked if isinstance(one.request, Decide) and one.state.drawn is None]
+        if new:
+            draws = draw_all(experiment.plan, [request for _, request in new])
+            for (one, _), draw in zip(new, draws, strict=True):
                 one.draw = draw
 
     def _done(self, part: Asking | Publish | Expire, group: Group) -> tuple[int, Answer]:
@@ -151,7 +152,7 @@ class Clerk:
             return rules.activate(request, one.state, place)
         outcome = rules.decide(request, one.state, one.draw, place)
         if request.id is None and outcome[2] is not None:
-            self.memory.keep((place.number, str(outcome[2].id)), one.state)
+            self.memory.keep(place.number, str(outcome[2].id), one.state)
         return outcome
 
     def _expire(self, asked: Expire, group: Group) -> None:
@@ -160,8 +161,7 @@ class Clerk:
         if default is None:
             return
         place = group.places[experiment]
-        states = self.memory.recall([(experiment.number, name) for name in asked.ids])
-        for name, state in zip(asked.ids, states, strict=True):
+        for name, state in zip(asked.ids, self.memory.recall(experiment.number, asked.ids), strict=True):
             record = rules.expire(name, state, place, default)
             if record is not None:
                 group.add(experiment, record, state)
@@ -212,3 +212,13 @@ class Clerk:
 def word_of(kind: int, *, flag: bool) -> str:
     """Return under which word a record is counted."""
     return WORDS.get(kind) or ("rewards" if flag else "defaults")
+
+
+def _by_experiment(jobs: list[Job]) -> dict[Experiment, list[Asking]]:
+    """Return what clients ask in jobs, in its order."""
+    found: defaultdict[Experiment, list[Asking]] = defaultdict(list)
+    for job in jobs:
+        for part in job.parts:
+            if isinstance(part, Asking):
+                found[part.experiment].append(part)
+    return found
