@@ -84,6 +84,11 @@ class Footing:
         return self.machine.text.has_baseline
 
     @cached_property
+    def options(self) -> Floats:
+        """What the text is told beside the problem, as it lies in memory."""
+        return self.machine.flat_options
+
+    @cached_property
     def known(self) -> Floats:
         """What the text knows of the problem, as it lies in memory."""
         return flat_known(self.machine.known, wide=self.machine.text.wide)

@@ -80,7 +80,7 @@ class Plan:
     @cached_property
     def _common(self) -> Floats:
         """Options and core, one after the other."""
-        return np.concatenate([self.footing.machine.flat_options, self._core])
+        return np.concatenate([self.footing.options, self._core])
 
     @cached_property
     def _lots(self) -> Lots:

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from bothworlds.kernels.arrays import Ints
 from bothworlds.policy.feeding import Columns
 
-HELD = -1  # the place of a decision that is held out
+HELD, GONE = -1, -2  # the places of a decision that is held out, and of one that is not here
 
 
 class Shelf:
@@ -30,7 +31,9 @@ class Shelf:
     def put(self, ids: Sequence[str], columns: Columns) -> None:
         """Keep decisions."""
         numbers = range(self._count, self._count + len(ids))
-        slots = np.arange(numbers.start, numbers.stop) % self._size
+        begin = numbers.start % self._size
+        end = begin + len(ids)
+        slots = slice(begin, end) if end <= self._size else np.arange(begin, end) % self._size
         for kept, new in zip(self._columns, columns, strict=True):
             kept[slots] = new
         self._places.update(zip(ids, numbers, strict=True))
@@ -45,16 +48,18 @@ class Shelf:
 
     def missing(self, ids: Sequence[str]) -> list[str]:
         """Return which of some decisions are not here."""
-        oldest, found = self._count - self._size, map(self._places.get, ids)
+        oldest, found = self._count - self._size, [self._places.get(name, GONE) for name in ids]
+        if min(found, default=oldest) >= max(oldest, 0):
+            return []
         return [
-            name for name, place in zip(ids, found, strict=True) if place is None or (place < oldest and place != HELD)
+            name for name, place in zip(ids, found, strict=True) if place == GONE or (place < oldest and place != HELD)
         ]
 
-    def take(self, ids: Sequence[str]) -> tuple[Columns, list[int]]:
+    def take(self, ids: Sequence[str]) -> tuple[Columns, Ints]:
         """Take decisions that are here; return those not held out as columns, and which of them these are."""
-        places = [self._places.pop(name) for name in ids]
-        heard = [i for i, place in enumerate(places) if place != HELD]
-        slots = np.array([places[i] for i in heard], dtype=np.int64) % self._size
+        places = np.array([self._places.pop(name) for name in ids], dtype=np.int64)
+        heard = np.flatnonzero(places != HELD)
+        slots = places[heard] % self._size
         contexts, arms, propensities, directions, baselines = self._columns
         found = contexts[slots], arms[slots], propensities[slots], directions[slots], baselines[slots]
         return Columns(*found), heard

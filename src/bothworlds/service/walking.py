@@ -4,7 +4,9 @@ Between two marks of the log one plan decides. Its decisions are drawn again tog
 rewards are learnt, together again: what is learnt is what was computed here, not what the log says.
 """
 
+from bisect import bisect_right
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,8 @@ from bothworlds.service.pieces import Found, Piece
 from bothworlds.service.records import MARKS, Asked, Drawn, Kind, Paid, all_unpacked, drawn_from, packed, unpacked
 from bothworlds.service.shelf import Shelf
 from bothworlds.service.store import Row, Store
+
+DECISION, REWARD = int(Kind.DECISION), int(Kind.REWARD)
 
 
 class Walk:
@@ -33,7 +37,7 @@ class Walk:
             self.policy = opened(self.store, piece.begin)
             self._go_on_with(ready(self.policy), anew=True)
             for rows in self.store.blocks(piece.experiment, after=piece.begin.through, through=piece.first):
-                self.paid += [row for row in rows if row[1] == Kind.REWARD]
+                self.paid += [row for row in rows if row[1] == REWARD]
             for rows in self.store.blocks(piece.experiment, after=piece.first, through=piece.last):
                 self._take(rows)
             if piece.end is not None and (self.policy.version, self.policy.digest) != piece.end[1:4:2]:
@@ -49,23 +53,26 @@ class Walk:
             self.shelf = Shelf(plan.footing.carried)
 
     def _take(self, rows: list[Row]) -> None:
-        """Take records, the decisions between two marks together."""
-        made: dict[str, bytes] = {}
-        decision, reward = int(Kind.DECISION), int(Kind.REWARD)
-        for row in rows:
-            _, kind, name, body = row
-            if kind == decision:
-                if name is None or name in made:
-                    raise ValueError(f"decision {name!r} has no id, or stands in the log twice")
-                made[name] = body
-            elif kind == reward:
-                self.paid.append(row)
-                self.found.rewards += 1
-            elif kind in MARKS:
-                self._decide_again(made)
-                self._follow(kind, unpacked(MARKS[kind], body))
-                made = {}
-        self._decide_again(made)
+        """Take records: what lies between two marks together, and each mark."""
+        begin = 0
+        for place in [place for place, row in enumerate(rows) if row[1] in MARKS]:
+            self._pass(rows[begin:place])
+            self._follow(rows[place][1], unpacked(MARKS[rows[place][1]], rows[place][3]))
+            begin = place + 1
+        self._pass(rows[begin:])
+
+    def _pass(self, rows: list[Row]) -> None:
+        """Compute the decisions among records without a mark again, and keep the rewards."""
+        made = [(name, body) for _, kind, name, body in rows if kind == DECISION]
+        bodies = dict(made)
+        if len(bodies) < len(made) or None in bodies:
+            names = [name for name, _ in made]
+            twice = next(name for name in names if name is None or names.count(name) > 1)
+            raise ValueError(f"decision {twice!r} has no id, or stands in the log twice")
+        self._decide_again(bodies)  # type: ignore[arg-type]
+        paid = [row for row in rows if row[1] == REWARD]
+        self.paid += paid
+        self.found.rewards += len(paid)
 
     def _decide_again(self, made: dict[str, bytes]) -> None:
         """Compute decisions again, and keep them for learning."""
@@ -98,7 +105,7 @@ class Walk:
         self.found.faults.append(f"decision {name!r} is not what plan {self.plan.version} decides")
 
     def _follow(self, kind: int, body: Any) -> None:
-        count = len([row for row in self.paid if row[0] <= body.through])
+        count = bisect_right(self.paid, body.through, key=itemgetter(0))
         learnt, self.paid = self.paid[:count], self.paid[count:]
 
         def taught(policy: Policy) -> None:
@@ -118,7 +125,7 @@ class Walk:
             learn(policy, [Lesson(0, name, drawn[name], reward) for name, reward in zip(names, rewards, strict=True)])
             return
         columns, heard = self.shelf.take(names)
-        if heard:
+        if len(heard):
             policy.learn(columns, reward=np.array(rewards)[heard])
 
     def _drawn(self, names: Sequence[str]) -> dict[str, Drawn]:
