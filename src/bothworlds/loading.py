@@ -87,9 +87,21 @@ def load(
             return _rebuild_sampled(header, arrays, problem, ledger, interpreted=interpreted)
         told, parts = _with_frame(header, arrays, frame, path)
         if is_former(told):
-            footing = _footing(successor(told, path), parts, interpreted=interpreted)
+            footing = footing_of(successor(told, path), parts, interpreted=interpreted)
             return _rebuilt(footing, *taken_over(told["algorithm"], header, arrays, footing), ledger)
-        return _rebuilt(_footing(told, parts, interpreted=interpreted), header, arrays, ledger)
+        return _rebuilt(footing_of(told, parts, interpreted=interpreted), header, arrays, ledger)
+
+
+def load_on(path: str | Path, told: str, footing: Footing) -> Policy:
+    """Read a policy as `load` does, where what it stands on is at hand, and named so in its file."""
+    header, arrays = read_arrays(path)
+    header = checked_format(header, FORMAT, path)
+    with incomplete(path):
+        if header["footing"] != told:
+            raise ValueError(f"{path} stands on something else: {header['footing']}, and not {told}")
+        counted = bool(section(arrays, "counts"))
+        ledger = Ledger.restore(header, arrays).next_life(header["key"], same_stream=True, counted=counted)
+        return _rebuilt(footing, header, arrays, ledger)
 
 
 def load_plan(path: str | Path, *, frame: str | Path | None = None, interpreted: bool = False) -> Plan:
@@ -106,7 +118,7 @@ def load_plan(path: str | Path, *, frame: str | Path | None = None, interpreted:
                 f"{path} is a plan of {GONE}: bothworlds.load its policy, with which the matched tuning goes on, and "
                 "save the plan of that one"
             )
-        return plan_from(_footing(told, parts, interpreted=interpreted), header, arrays, path)
+        return plan_from(footing_of(told, parts, interpreted=interpreted), header, arrays, path)
 
 
 @contextlib.contextmanager
@@ -132,7 +144,7 @@ def _with_frame(
     return other, parts
 
 
-def _footing(header: dict[str, Any], arrays: dict[str, Any], *, interpreted: bool) -> Footing:
+def footing_of(header: dict[str, Any], arrays: dict[str, Any], *, interpreted: bool = False) -> Footing:
     """Build what policies and plans stand on from the parts of a file."""
     frame = section(arrays, "frame")
 

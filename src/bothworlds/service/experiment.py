@@ -4,14 +4,14 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bothworlds.former import GONE, is_former
-from bothworlds.loading import load
+from bothworlds.loading import footing_of, incomplete, load_on
 from bothworlds.policy import Policy
 from bothworlds.policy.decision import Decision
 from bothworlds.policy.feeding import Columns
@@ -273,18 +273,29 @@ def frame_of(policy: Policy) -> Frame:
     return Frame(policy.plan().footing.fingerprint, as_bytes(lambda path: policy.save(path)))
 
 
-def opened(store: Store, snapshot: Snapshot) -> Policy:
-    """Return the policy in a snapshot; damage is a ValueError."""
+@lru_cache(maxsize=1)
+def _standing(frame: bytes) -> tuple[str, Footing]:
+    """Return what the policies of snapshots with a frame stand on: for several in a row it is built once."""
     with tempfile.TemporaryDirectory() as folder:
-        path, frame = Path(folder) / "policy.npz", Path(folder) / "frame.npz"
-        path.write_bytes(store.content(snapshot))
-        frame.write_bytes(store.frame(snapshot.footing))
-        if is_former(read_arrays(frame)[0]):
+        path = Path(folder) / "frame.npz"
+        path.write_bytes(frame)
+        header, arrays = read_arrays(path)
+        if is_former(header):
             raise ValueError(
                 f"it was written with {GONE}: begin an experiment under another name, with the matched tuning; the "
                 "old one can be exported as ever"
             )
-        policy = load(path, frame=frame)
+        with incomplete(path):
+            return header["footing"], footing_of(header, arrays)
+
+
+def opened(store: Store, snapshot: Snapshot) -> Policy:
+    """Return the policy in a snapshot; damage is a ValueError."""
+    standing = _standing(store.frame(snapshot.footing))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "policy.npz"
+        path.write_bytes(store.content(snapshot))
+        policy = load_on(path, *standing)
     if (policy.version, policy.digest) != (snapshot.version, snapshot.digest):
         raise ValueError(f"the snapshot of version {snapshot.version} is damaged, or of another version of the library")
     return policy
