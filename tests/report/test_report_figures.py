@@ -16,6 +16,7 @@ from bothworlds.cli import main
 from bothworlds.report import Look, Summary, page, summary_from, write_figures, write_report
 from bothworlds.report.data import curves_csv
 from bothworlds.report.figures import all_charts, linear_chart
+from bothworlds.report.files import matplotlib_figure
 from bothworlds.report.look import check_labels
 from bothworlds.report.overlays import for_regimes, of_csv, read_overlays
 from bothworlds.report.theorems import theorem_bounds
@@ -56,6 +57,18 @@ def test_letters_are_embedded_as_truetype_and_the_width_is_kept(summary: Summary
     assert re.findall(r'class="name">([^<]*)<', drawn) == ["uniform", "ours"]
     again, _ = write_figures(all_charts(summary)[1:2], tmp_path / "again", look=look)
     assert next(file for file in again if file.suffix == ".pdf").read_bytes() == content  # no date in it
+
+
+def test_regimes_are_named_and_no_label_is_cut_off(summary: Summary) -> None:
+    chart = all_charts(summary)[0]
+    figure = matplotlib_figure(chart)
+    figure.draw_without_rendering()
+    axes = figure.axes[0]
+    assert [label.get_text() for label in axes.get_xticklabels()] == list(chart.x_names)
+    for label in (axes.yaxis.label, *axes.get_xticklabels()):
+        box = label.get_window_extent()
+        assert figure.bbox.x0 <= box.x0 <= box.x1 <= figure.bbox.x1
+        assert figure.bbox.y0 <= box.y0 <= box.y1 <= figure.bbox.y1
 
 
 def test_grey_figures_have_no_colour(summary: Summary, tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ def main(ctx: click.Context) -> None:
 
     \b
     Examples:
-      bothworlds compare                  the paper's algorithm and its rivals, in a minute or two
+      bothworlds compare                  the paper's algorithm and its rivals, in about a minute
       bothworlds new my.toml              a commented study of your own
       bothworlds run my.toml              run it; the same command resumes
       bothworlds report my-results        one page to send to a colleague

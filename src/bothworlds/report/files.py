@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from pathlib import Path
+from textwrap import fill
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from bothworlds.report.palette import LIGHT
 from bothworlds.report.svg import standalone
 
 SHAPE = 0.62  # height over width, without the legend
+LETTERS = 36  # in a line beside the vertical axis
 WIDE = 5.5  # inches from which a legend has four columns
 EMBEDDED: Any = {"pdf.fonttype": 42, "ps.fonttype": 42}  # letters as TrueType: publishers refuse Type 3
 GREYS = ("#000000", "#666666", "#333333", "#8c8c8c")
@@ -82,10 +84,10 @@ def _fill(figure: Any, chart: Chart, look: Look) -> None:
     in_turn = sorted(chart.lines, key=lambda line: line.thin)  # algorithms first in the legend, then their bounds
     for place, line in enumerate(in_turn):
         _draw(axes, line, chart, _grey(place) if look.grey else None)
-    if chart.x_names:
-        axes.set_xticks(range(1, len(chart.x_names) + 1), chart.x_names, rotation=20, ha="right", fontsize=small)
     axes.set_xscale("log" if chart.x_log else "linear")
     axes.set_yscale("log" if chart.y_log else "linear")
+    if chart.x_names:  # after the scale, which has ticks of its own
+        axes.set_xticks(range(1, len(chart.x_names) + 1), chart.x_names, rotation=20, ha="right", fontsize=small)
     axes.set_xlim(*chart.x_range)
     axes.set_ylim(*chart.y_range)
     for mark in chart.marks:
@@ -99,7 +101,7 @@ def _fill(figure: Any, chart: Chart, look: Look) -> None:
         where = (max(mark.start, chart.x_range[0]), height)
         axes.annotate(f" {_plain(mark.text)}", where, xycoords=("data", "axes fraction"), va="top", fontsize=small)
     axes.set_xlabel(chart.x_label)
-    axes.set_ylabel(chart.y_label)
+    axes.set_ylabel(fill(chart.y_label, LETTERS))
     axes.grid(color="#dddddd", linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
     columns = 2 if look.inches < WIDE else 4
