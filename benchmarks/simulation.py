@@ -66,7 +66,8 @@ def compare(rounds: int, repeats: int) -> None:
     print(
         f"(10, 5, 5), one thread, least of {repeats} repeats; microseconds per round and replication, times faster than"
     )
-    print("numpy (tuned); sixteen replications at once, and one alone")
+    together = most_at_once(machines["paper"])
+    print(f"numpy (tuned); {together} replications at once, and one alone")
     for label, value in least.items():
         print(f"  {label:>14} {value:>8.2f} {least['numpy'] / value:>7.1f} ({least['tuned numpy'] / value:.1f})")
 
