@@ -16,6 +16,7 @@ from click.testing import CliRunner, Result
 import bothworlds as bw
 from bothworlds.algorithms.registry import algorithms
 from bothworlds.cli import common, main
+from bothworlds.cli.group import FILES
 from bothworlds.cli.reference import reference
 from bothworlds.kernels.jit import telling
 from bothworlds.simulation import progress
@@ -23,7 +24,7 @@ from bothworlds.simulation.study import WORLDS
 
 TINY = ["--horizon", "300", "--replications", "2", "--contexts", "3", "--arms", "2", "--dimension", "2"]
 FEW = ["--algorithms", "certified,uniform", "--regimes", "stochastic,ad fatigue"]
-COMMANDS = list(main.commands)
+COMMANDS = list(FILES)
 
 
 def called(*arguments: str, env: dict[str, str] | None = None) -> Result:
@@ -318,7 +319,8 @@ def test_completion_scripts(shell: str) -> None:
 
 
 def test_names_are_completed_after_a_comma() -> None:
-    compare = main.commands["compare"]
+    compare = main.get_command(click.Context(main), "compare")
+    assert compare is not None
     option = next(one for one in compare.params if one.name == "algorithms")
     items = option.shell_complete(click.Context(compare), "uniform,mat")
     assert [item.value for item in items] == ["uniform,matched"]

@@ -117,7 +117,9 @@ def commands(page: Path) -> list[list[str]]:
 def parsed(name: str, arguments: list[str]) -> None:
     """Parse a command line as the program does: below the group, or click would remember other names for help."""
     parent = click.Context(main, info_name="bothworlds", **main.context_settings)
-    main.commands[name].make_context(name, list(arguments), parent=parent)
+    command = main.get_command(parent, name)
+    assert command is not None
+    command.make_context(name, list(arguments), parent=parent)
 
 
 @each_page

@@ -6,30 +6,37 @@ import sys
 import warnings
 from collections.abc import Callable
 from difflib import get_close_matches
+from importlib import import_module
 from typing import Any
 
 import click
 
-from bothworlds.cli.bounds import bounds
-from bothworlds.cli.check import check
 from bothworlds.cli.common import INTERRUPTED, leave, talk
-from bothworlds.cli.compare import compare
-from bothworlds.cli.completion import completion
-from bothworlds.cli.design import design
-from bothworlds.cli.evaluate import evaluate
-from bothworlds.cli.health import health
-from bothworlds.cli.listing import list_
-from bothworlds.cli.new import new
-from bothworlds.cli.report import report
-from bothworlds.cli.run import run
-from bothworlds.cli.serve import serve, token
-from bothworlds.cli.show import show
-from bothworlds.cli.store import erase, export, rollback, verify
-from bothworlds.cli.warm import warm
+
+FILES = {  # of the commands, in the order of the reference; each is read when its command is called
+    **{name: name for name in ("compare", "new", "run", "report", "show")},
+    "list": "listing",
+    **{name: name for name in ("evaluate", "check", "design", "bounds", "health", "warm", "serve")},
+    "token": "serve",
+    **dict.fromkeys(("verify", "export", "rollback", "erase"), "store"),
+    "completion": "completion",
+}
 
 
 class Commands(click.Group):
-    """A group that knows what a mistyped command was meant to be, and how Ctrl-C ends."""
+    """A group that finds its commands, knows what a mistyped one was meant to be, and how Ctrl-C ends."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands."""
+        return sorted({*FILES, *super().list_commands(ctx)})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command; it is read from its file when it is first asked for."""
+        if cmd_name in FILES and cmd_name not in self.commands:
+            inside = vars(import_module(f"bothworlds.cli.{FILES[cmd_name]}")).values()
+            found = next(one for one in inside if isinstance(one, click.Command) and one.name == cmd_name)
+            self.add_command(_readable(found))
+        return super().get_command(ctx, cmd_name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -70,6 +77,12 @@ def _told_once() -> Callable[..., None]:
     return tell
 
 
+def _readable(command: click.Command) -> click.Command:
+    """Return a command with the help that click wants: docstrings are raw, and have two letters for one character."""
+    command.help = (command.help or "").replace("\\b\n", "\b\n")
+    return command
+
+
 @click.group(name="bothworlds", cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="bothworlds")
 @click.pass_context
@@ -95,11 +108,4 @@ def main(ctx: click.Context) -> None:
         ctx.color = False
 
 
-COMMANDS = (
-    *(compare, new, run, report, show, list_, evaluate, check, design, bounds, health, warm),
-    *(serve, token, verify, export, rollback, erase, completion),
-)
-for command in COMMANDS:
-    main.add_command(command)
-for command in (main, *main.commands.values()):  # docstrings are raw; click wants the character itself
-    command.help = (command.help or "").replace("\\b\n", "\b\n")
+_readable(main)

@@ -2,7 +2,7 @@
 
 import click
 
-from bothworlds.cli.group import main
+from bothworlds.cli.group import FILES, main
 
 WIDTH = 100
 HEAD = """# Command line
@@ -15,7 +15,8 @@ def reference() -> str:
     """Return the help of every command as one Markdown page."""
     parent = click.Context(main, info_name="bothworlds")
     parts = [HEAD, _section("bothworlds", main, None)]
-    parts += [_section(f"bothworlds {name}", command, parent) for name, command in main.commands.items()]
+    found = [(name, main.get_command(parent, name)) for name in FILES]
+    parts += [_section(f"bothworlds {name}", command, parent) for name, command in found if command is not None]
     return "\n".join(parts)
 
 
