@@ -155,19 +155,21 @@ def test_prices_that_find_beta_below_b(seed: int, a: float, often: float) -> Non
     rng = np.random.default_rng(seed)
     rates = by_hand(recency=a, price=0.5)
     H, b, most, T = rates.most_entropy, rates.covered_from, rates.covering.dearest, 400
-    beta, weight, weighted, plain = rates.first, 1.0, 0.0, 0.0
+    beta, weight, weighted, plain = rates.first, 1.0, 0.0, [0.0]
+    most_weighted = rates.early_prices(1.0 if a else 0.0) * (1 + 1e-9)
     for t in range(1, T + 1):
         price = most if rng.random() < often else most * rng.random() ** 8
         kept = t / (t + a)
         before = max(kept * beta, rates.first)
-        if before < b:
-            weighted, plain = weighted + weight * price, plain + price
+        below = price if before < b else 0.0
+        weighted, plain = weighted + weight * below, [*plain, plain[-1] + below]
         due = kept * 0.5 * min(before / b, 1.0) * price
         entropy = H * (1.0 if rng.random() < 0.5 else rng.uniform(0.2, 1.0))
         beta = 0.5 * before * (1.0 + math.sqrt(1.0 + 4.0 * due / (entropy * before)))
         weight = weight / kept
-        assert weighted * kept / weight <= rates.early_prices(1.0 if a else 0.0) * (1 + 1e-9)
-        assert plain <= rates.early_prices(rates.fades(np.array([float(t)]))[0]) * (1 + 1e-9)
+        assert weighted * kept / weight <= most_weighted
+    bounds = [rates.early_prices(F) for F in rates.fades(np.arange(1.0, T + 1.0, 7.0))]
+    assert (np.array(plain[1::7]) <= np.array(bounds) * (1 + 1e-9)).all()
 
 
 def test_prices_below_b_come_near_their_bound() -> None:
