@@ -1,5 +1,6 @@
 """First calls are interpreted while machine code is made: never something else, and not for long."""
 
+import math
 import os
 import subprocess
 import sys
@@ -34,7 +35,7 @@ class Machine:
         assert self.may_end.wait(WAIT)
         self.kinds = kinds
 
-    def __call__(self, value: float) -> int:
+    def __call__(self, value: Any) -> int:
         return 2
 
 
@@ -95,8 +96,21 @@ def test_the_switch_always_waits(machine: Machine, monkeypatch: pytest.MonkeyPat
     assert Prompt(interpreted, machine)(1.0) == 2
 
 
-def test_what_the_interpreter_cannot_divide_goes_to_the_processor(machine: Machine) -> None:
+def test_what_the_interpreter_cannot_compute_goes_to_the_processor(machine: Machine) -> None:
     assert Prompt(interpreted, machine)(0.0) == 2
+    assert Prompt(lambda value: int(math.sqrt(value)), machine)(-1.0) == 2
+
+
+def test_what_was_begun_is_taken_back_before_the_processor_begins(machine: Machine) -> None:
+    """A step of a batch adds to a memory: half of it, and then all of it, would be too much."""
+
+    def half_done(memory: Any) -> int:
+        memory += 1.0
+        return int(1.0 / 0.0)
+
+    memory = np.zeros(3)
+    assert Prompt(half_done, machine)(memory) == 2
+    assert memory.tolist() == [0.0, 0.0, 0.0]
 
 
 def test_numbers_that_are_not_finite_are_no_reason_to_warn(machine: Machine) -> None:

@@ -44,10 +44,14 @@ class Prompt:
         if self.ready or self._is_ready(arguments):
             return int(self.made(*arguments))
         began = time.perf_counter()
+        arrays = [argument for argument in arguments if isinstance(argument, np.ndarray)]
+        before = [array.copy() for array in arrays]
         try:
             with np.errstate(all="ignore"):
                 return self._plain(*arguments)
-        except ArithmeticError:  # where the interpreter stops, a processor goes on with infinities
+        except (ArithmeticError, ValueError):  # where the interpreter stops, a processor goes on: from the beginning
+            for array, kept in zip(arrays, before, strict=True):
+                array[...] = kept
             return int(self.made(*arguments))
         finally:
             self._left -= time.perf_counter() - began
