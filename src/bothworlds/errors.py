@@ -1,18 +1,9 @@
-"""The error of failed arithmetic, and kernel statuses in words."""
+"""The errors of failed arithmetic and failed cells, and where a warning points."""
 
 import sys
 from typing import Any
 
-from bothworlds.kernels import status as codes
-
 PACKAGE = __name__.partition(".")[0]
-SENTENCES = {
-    codes.NOT_FINITE: "the cumulative estimate is no longer finite",
-    codes.NOT_CONVERGED: "Newton's method for the FTRL point reached its iteration cap",
-    codes.NOT_POSITIVE: "the covariance matrix is not positive definite",
-    codes.TRACE_BROKEN: "the covariance matrix is too ill-conditioned: the leverages no longer average to d",
-    codes.DAMAGED: "no plan has a direction or a baseline with a number that is not finite, or above 1e100 in size",
-}
 
 
 class NumericalError(ArithmeticError):
@@ -28,15 +19,6 @@ class StudyError(RuntimeError):
     def __init__(self, message: str, failures: list[Any]) -> None:
         super().__init__(message)
         self.failures = failures
-
-
-def sentence(status: int) -> str:
-    """Return what a kernel's status means.
-
-    >>> sentence(codes.NOT_POSITIVE)
-    'the covariance matrix is not positive definite'
-    """
-    return SENTENCES[status]
 
 
 def users_line() -> int:

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from bothworlds.errors import NumericalError, sentence
+from bothworlds.errors import NumericalError
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.jit.compile import compiled
 from bothworlds.kernels.simplex import shannon_point, tsallis_point
-from bothworlds.kernels.status import OK
+from bothworlds.kernels.status import OK, sentence
 
 
 @lru_cache(maxsize=1)

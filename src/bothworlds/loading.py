@@ -2,13 +2,13 @@
 
 import contextlib
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, overload
 
 from bothworlds.algorithms.fixed import FixedPolicy
 from bothworlds.algorithms.lc_tsallis.matched import Matched
-from bothworlds.algorithms.registry import public_parts
+from bothworlds.algorithms.registry import Parts
 from bothworlds.former import GONE, is_former, successor, taken_over
 from bothworlds.plain import from_plain
 from bothworlds.policy import FORMAT, Policy
@@ -157,8 +157,8 @@ def footing_of(header: dict[str, Any], arrays: dict[str, Any], *, interpreted: b
     def saved_matched(caution: float = 0.0, **options: float) -> Matched:  # there was none before it was written down
         return Matched(caution=caution, **options)
 
-    own: dict[str, Callable[..., Any]] = {"Design": saved_design, "FixedPolicy": saved_table, "Matched": saved_matched}
-    algorithm = from_plain(header["algorithm"], {**public_parts(), **own})
+    own = Parts(Design=saved_design, FixedPolicy=saved_table, Matched=saved_matched)
+    algorithm = from_plain(header["algorithm"], own)
     problem = problem_of(header, arrays)
     machine = algorithm.machine(problem, frame)
     return Footing(
@@ -203,7 +203,7 @@ def _rebuild_sampled(
     coverage, first, second = (float(value) for value in arrays["coverage"])
     frame = Frame(arrays["basis"], arrays["lift"], coverage, (first, second), problem.frame.notes)
     same = problem.with_frame(frame)
-    algorithm = from_plain(header["algorithm"], public_parts())
+    algorithm = from_plain(header["algorithm"], Parts())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TuningWarning)  # it was given at the start
         rule = algorithm.sampled_rule(same)

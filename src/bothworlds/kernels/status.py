@@ -1,4 +1,4 @@
-"""What can go wrong inside a kernel, as the number it returns; errors.py turns it into a sentence."""
+"""What can go wrong inside a kernel: the number it returns, and the sentence that says so."""
 
 OK = 0
 NOT_FINITE = 1
@@ -6,3 +6,19 @@ NOT_CONVERGED = 2
 NOT_POSITIVE = 3
 TRACE_BROKEN = 4
 DAMAGED = 5
+SENTENCES = {
+    NOT_FINITE: "the cumulative estimate is no longer finite",
+    NOT_CONVERGED: "Newton's method for the FTRL point reached its iteration cap",
+    NOT_POSITIVE: "the covariance matrix is not positive definite",
+    TRACE_BROKEN: "the covariance matrix is too ill-conditioned: the leverages no longer average to d",
+    DAMAGED: "no plan has a direction or a baseline with a number that is not finite, or above 1e100 in size",
+}
+
+
+def sentence(status: int) -> str:
+    """Return what a kernel's status means.
+
+    >>> sentence(NOT_POSITIVE)
+    'the covariance matrix is not positive definite'
+    """
+    return SENTENCES[status]

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bothworlds.errors import sentence
 from bothworlds.kernels.arrays import Floats, Ints
+from bothworlds.kernels.status import sentence
 from bothworlds.policy.decision import Decision
 from bothworlds.policy.identity import MADE
 from bothworlds.problem import Problem

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bothworlds.errors import NumericalError, sentence
+from bothworlds.errors import NumericalError
 from bothworlds.kernels.arrays import Floats, Ints, aligned
 from bothworlds.kernels.contract import Machine, all_parts, flat_known, out_of_blocks
 from bothworlds.kernels.entries import (
@@ -25,7 +25,7 @@ from bothworlds.kernels.entries import (
     put,
 )
 from bothworlds.kernels.jit.compile import explained
-from bothworlds.kernels.status import OK
+from bothworlds.kernels.status import OK, sentence
 from bothworlds.plain import to_plain
 from bothworlds.policy.holdout import Holdout, checked_share
 from bothworlds.policy.identity import Desk

@@ -9,11 +9,11 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from bothworlds.errors import NumericalError, sentence
+from bothworlds.errors import NumericalError
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.random import RESAMPLING, two_uniforms
 from bothworlds.kernels.sampled import Pieces
-from bothworlds.kernels.status import OK
+from bothworlds.kernels.status import OK, sentence
 from bothworlds.problem import SampledProblem
 
 

@@ -9,12 +9,12 @@ from typing import Any, NoReturn, Self
 
 import numpy as np
 
-from bothworlds.errors import NumericalError, sentence
+from bothworlds.errors import NumericalError
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.entries import LARGEST, SURE
 from bothworlds.kernels.random import ARM, Seed, draw, key_from, two_uniforms
 from bothworlds.kernels.sampled import Pieces, pieces
-from bothworlds.kernels.status import NOT_FINITE, OK
+from bothworlds.kernels.status import NOT_FINITE, OK, sentence
 from bothworlds.plain import to_plain
 from bothworlds.policy.decision import Decision
 from bothworlds.policy.feeding import batch_of, one_of

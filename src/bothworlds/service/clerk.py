@@ -18,7 +18,7 @@ from bothworlds.service.rules import Outcome, Place
 from bothworlds.service.store import Store
 
 PROBED = 1.0  # seconds between two looks at a store that failed, when nobody asks
-ENOUGH = 24  # jobs for one commit; where fewer have come, others are waited for
+ENOUGH = 48  # jobs for one commit; where fewer have come, others are waited for
 UNAVAILABLE = 503
 ENDED = "the service has ended"
 COUNTED = ("decisions", "activations", "rewards", "defaults", "late")

@@ -3,12 +3,15 @@
 from collections.abc import Sequence
 from typing import TypeAlias
 
+import numpy as np
+
 from bothworlds.kernels.arrays import Floats
+from bothworlds.policy.decision import Decision
 from bothworlds.policy.feeding import Columns
 from bothworlds.policy.identity import given_id, id_of
 from bothworlds.policy.plan import Plan
 from bothworlds.service.messages import Decide, Refusal
-from bothworlds.service.records import Drawn, drawn_from, fingerprint
+from bothworlds.service.records import Drawn, fingerprint
 
 Draw: TypeAlias = tuple[str, Drawn] | Refusal  # a decision with its id, or why there is none
 UNDRAWN = Refusal("")
@@ -42,6 +45,27 @@ def draw_all(plan: Plan, requests: Sequence[Decide]) -> list[Draw]:
     return draws
 
 
+def drawn_from(decision: Decision, plan: Plan, asked: bytes) -> Drawn:
+    """Return what is kept of a decision that a plan has taken."""
+    if decision.holdout:
+        offered = plan.problem.available[decision.context]
+        chances = (offered * decision.propensity).tobytes()
+    else:
+        chances = plan.chances(decision.context)
+    return Drawn(
+        asked,
+        decision.context_name,
+        decision.arm_name,
+        decision.propensity,
+        decision.version,
+        decision.holdout,
+        decision.footing,
+        chances,
+        decision.direction.tobytes(),
+        None if decision.baseline is None else decision.baseline.tobytes(),
+    )
+
+
 def all_drawn(plan: Plan, columns: Columns, asked: list[bytes]) -> list[Drawn]:
     """Return what the log keeps of decisions that a plan has taken, none of them held out."""
     footing, problem = plan.footing, plan.problem
@@ -66,8 +90,16 @@ def cut(table: Floats) -> list[bytes]:
     """Return the rows of a table of numbers, each as bytes.
 
     >>> import numpy as np
-    >>> [len(row) for row in cut(np.zeros((2, 3)))]
-    [24, 24]
+    >>> [len(row) for row in cut(np.zeros((2, 3)))], cut(np.zeros((2, 0)))
+    ([24, 24], [b'', b''])
     """
-    whole, length = table.tobytes(), table.shape[1] * table.itemsize
-    return [whole[row * length : (row + 1) * length] for row in range(len(table))]
+    length = table.shape[1] * table.itemsize
+    if not length:
+        return [b""] * len(table)
+    rows: list[bytes] = np.ascontiguousarray(table).view(f"V{length}")[:, 0].tolist()
+    return rows
+
+
+def numbers(content: bytes) -> Floats:
+    """Return numbers that are kept as bytes."""
+    return np.frombuffer(bytearray(content), dtype=np.float64)  # can be written to: compiled code is for such arrays

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bothworlds.service.experiment import opened
-from bothworlds.service.exporting import number_in
 from bothworlds.service.sqlite import SQLiteStore
+from bothworlds.service.store import number_in
 
 
 class Erased(NamedTuple):

@@ -20,8 +20,9 @@ from bothworlds.policy.identity import parts_of
 from bothworlds.policy.plan import Plan
 from bothworlds.problem import Problem
 from bothworlds.problem.storage import read_arrays
+from bothworlds.service.drawing import numbers
 from bothworlds.service.pulse import Pulse
-from bothworlds.service.records import MARKS, Drawn, Frame, Kind, Paid, Snapshot, numbers, unpacked
+from bothworlds.service.records import MARKS, Drawn, Frame, Kind, Paid, Snapshot, unpacked
 from bothworlds.service.settings import Experiment as Told
 from bothworlds.service.store import Store
 from bothworlds.warming import exercise

@@ -8,10 +8,11 @@ import numpy as np
 
 from bothworlds.logs import Row
 from bothworlds.problem import Problem
+from bothworlds.service.drawing import numbers
 from bothworlds.service.experiment import played, problem_in
-from bothworlds.service.records import MARKS, Changed, Drawn, Paid, numbers, unpacked
+from bothworlds.service.records import MARKS, Changed, Drawn, Paid, unpacked
 from bothworlds.service.sqlite import SQLiteStore
-from bothworlds.service.store import Store
+from bothworlds.service.store import Store, number_in
 
 
 class Epochs:
@@ -74,17 +75,6 @@ def rows_in(store: Store, number: int, epochs: Epochs) -> Iterator[Row]:
             reward=None if came is None else unpacked(Paid, came.body).reward,
             reward_time=None if came is None else came.time,
         )
-
-
-def number_in(store: Store, name: str | None, path: Path) -> int:
-    """Return the number of an experiment in a store, or of the only one."""
-    known = store.experiments()
-    if name is None and len(known) == 1:
-        return next(iter(known.values()))
-    if name not in known:
-        which = "which experiment?" if name is None else f"there is no experiment {name!r};"
-        raise ValueError(f"{path}: {which} there are {', '.join(known)}")
-    return known[name]
 
 
 def exported(path: str | Path, name: str | None = None, *, of_now: bool = False) -> tuple[Problem, Iterator[Row]]:

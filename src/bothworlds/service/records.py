@@ -11,11 +11,6 @@ from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
-import numpy as np
-
-from bothworlds.kernels.arrays import Floats
-from bothworlds.policy.decision import Decision
-from bothworlds.policy.plan import Plan
 
 FORMAT = "bothworlds-store-1"
 
@@ -164,29 +159,3 @@ def _hash_of(context: Any, active: bool) -> bytes:
 
 
 _hash_of_name = lru_cache(maxsize=4096)(_hash_of)  # contexts that have names are few, and come again and again
-
-
-def drawn_from(decision: Decision, plan: Plan, asked: bytes) -> Drawn:
-    """Return what is kept of a decision that a plan has taken."""
-    if decision.holdout:
-        offered = plan.problem.available[decision.context]
-        chances = (offered * decision.propensity).tobytes()
-    else:
-        chances = plan.chances(decision.context)
-    return Drawn(
-        asked,
-        decision.context_name,
-        decision.arm_name,
-        decision.propensity,
-        decision.version,
-        decision.holdout,
-        decision.footing,
-        chances,
-        decision.direction.tobytes(),
-        None if decision.baseline is None else decision.baseline.tobytes(),
-    )
-
-
-def numbers(content: bytes) -> Floats:
-    """Return numbers that are kept as bytes."""
-    return np.frombuffer(bytearray(content), dtype=np.float64)  # can be written to: compiled code is for such arrays

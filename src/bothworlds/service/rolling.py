@@ -5,11 +5,10 @@ from pathlib import Path
 
 from bothworlds.policy import Policy
 from bothworlds.service.experiment import ready, restored, snapshot_of
-from bothworlds.service.exporting import number_in
 from bothworlds.service.messages import Changed
 from bothworlds.service.records import MARKS, Kind, Record, RolledBack, packed, unpacked
 from bothworlds.service.sqlite import SQLiteStore
-from bothworlds.service.store import Store
+from bothworlds.service.store import Store, number_in
 
 
 def went_back(store: Store, number: int, *, now: int, to: int) -> Policy:

@@ -10,11 +10,12 @@ from typing import Any
 from bothworlds.errors import NumericalError
 from bothworlds.service import messages, rules
 from bothworlds.service.clerk import Clerk
+from bothworlds.service.drawing import numbers
 from bothworlds.service.experiment import Experiment, begun, decision_in
 from bothworlds.service.jobs import Asking, Job, Request
 from bothworlds.service.learner import Learner
 from bothworlds.service.messages import Answer, Known, Planned, Refusal
-from bothworlds.service.records import Drawn, Kind, Record, Versioned, numbers, unpacked
+from bothworlds.service.records import Drawn, Kind, Record, Versioned, unpacked
 from bothworlds.service.settings import Settings
 from bothworlds.service.sqlite import SQLiteStore
 from bothworlds.service.store import Store

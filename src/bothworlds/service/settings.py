@@ -9,7 +9,6 @@ import msgspec
 from msgspec import Meta, Struct
 
 from bothworlds.problem import Problem
-from bothworlds.simulation.study import make_algorithm
 
 LOCAL = ("127.0.0.1", "::1", "localhost")
 UNITS = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}
@@ -68,6 +67,8 @@ class Experiment(Struct, frozen=True, forbid_unknown_fields=True):
 
     def make_algorithm(self) -> Any:
         """Make the algorithm: a tuning of LCTsallisINF by its name, or a table with a kind as studies have it."""
+        from bothworlds.simulation.study import make_algorithm  # not for those who only read a store
+
         if isinstance(self.algorithm, str):
             return make_algorithm({"kind": "LCTsallisINF", "tuning": self.algorithm})
         return make_algorithm(self.algorithm)

@@ -1,6 +1,7 @@
 """What a service needs of a store. One writer adds to it; readers, in any thread, see what is committed."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import Protocol, TypeAlias
 
@@ -102,3 +103,14 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Let go of the store."""
+
+
+def number_in(store: Store, name: str | None, path: Path) -> int:
+    """Return the number of an experiment in a store, or of the only one."""
+    known = store.experiments()
+    if name is None and len(known) == 1:
+        return next(iter(known.values()))
+    if name not in known:
+        which = "which experiment?" if name is None else f"there is no experiment {name!r};"
+        raise ValueError(f"{path}: {which} there are {', '.join(known)}")
+    return known[name]

@@ -13,11 +13,9 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from pathlib import Path
 
-from bothworlds.service.exporting import number_in
 from bothworlds.service.pieces import Found, Piece, pieces_of
 from bothworlds.service.sqlite import SQLiteStore
-from bothworlds.service.store import sealed_in
-from bothworlds.service.walking import Walk
+from bothworlds.service.store import number_in, sealed_in
 
 
 def verify(
@@ -67,6 +65,8 @@ def _checked_all(pieces: list[Piece], processes: int) -> Iterator[Found]:
 
 def checked(piece: Piece) -> Found:
     """Compute one piece again."""
+    from bothworlds.service.walking import Walk  # here, so that processes import the compiler at the same time
+
     store = SQLiteStore(piece.path, writes=False)
     try:
         return Walk(store, piece).done()

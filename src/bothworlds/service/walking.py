@@ -13,10 +13,10 @@ import numpy as np
 
 from bothworlds.policy import Policy
 from bothworlds.policy.plan import Plan
-from bothworlds.service.drawing import all_drawn
+from bothworlds.service.drawing import all_drawn, drawn_from
 from bothworlds.service.experiment import Lesson, columns_in, followed, learn, opened, places_in, ready, restored
 from bothworlds.service.pieces import Found, Piece
-from bothworlds.service.records import MARKS, Asked, Drawn, Kind, Paid, all_unpacked, drawn_from, packed, unpacked
+from bothworlds.service.records import MARKS, Asked, Drawn, Kind, Paid, all_unpacked, packed, unpacked
 from bothworlds.service.shelf import Shelf
 from bothworlds.service.store import Row, Store
 
