@@ -78,6 +78,27 @@ def test_the_price_is_that_of_enumeration_and_never_above_what_is_known() -> Non
     assert (True, True) in seen  # some exploration, and some plays that it does not cover
 
 
+def test_a_price_that_jumps_is_looked_at_at_once() -> None:
+    """While the search rests, a price above four times what it was is at most that of a leap, where that is less."""
+    problem = random_problem(6, S=6, K=3, d=4, rarity=60.0)
+    policy, rng, cheaper = MATCHED.start(problem, rng=3), np.random.default_rng(0), 0
+    means = problem.features @ np.random.default_rng(6).normal(size=4)
+    means /= np.abs(means).max()
+    for t in range(700):
+        decision = policy.act(int(rng.choice(6, p=problem.probabilities)))
+        mean = means[decision.context, decision.arm]
+        policy.update(decision, loss=1.0 if rng.random() < (1.0 + mean) / 2.0 else -1.0)
+        state, plan = policy.state, Plan(policy)
+        if t < 100 or state.rest[0] < 1.0:
+            continue
+        held = plan.price(float(state.start_rate[0]), c=Matching.c)
+        if held > worth.JUMP * state.level[0]:
+            leap = plan.price(min(held / 4.0, 0.5), c=Matching.c)
+            assert plan.paid <= min(held, leap) * (1 + 1e-6)
+            cheaper += leap < held
+    assert cheaper > 5
+
+
 def test_beyond_many_plays_the_price_is_never_less(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leverages alone charge at least as much as pairs."""
     problem = random_problem(5, S=4, K=3, d=3)

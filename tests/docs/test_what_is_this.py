@@ -44,7 +44,7 @@ def lines_of(family: str) -> records.Lines:
 
 @pytest.mark.parametrize(
     ("family", "names"),
-    [("sixth", ("`matched`", "`certified`")), ("fifth", ("`matched`", "`adaptive`", "`certified`"))],
+    [("seventh", ("`matched`", "`certified`")), ("fifth", ("`matched`", "`adaptive`", "`certified`"))],
 )
 def test_ratios_and_scores_of_a_family_are_those_of_its_lines(family: str, names: tuple[str, ...]) -> None:
     lines = lines_of(family)
@@ -70,7 +70,7 @@ def _cells(line: str) -> list[str]:
 
 def test_the_price_in_calm_worlds_is_that_of_the_scoreboard() -> None:
     head, _, *mine = rows("what-is-this.md", "regime")
-    lines = lines_of("sixth")
+    lines = lines_of("seventh")
     board = table.board(lines, [PLAYERS[name] for name in head[1:]], 20_000, grain="regime")
     regrets = dict(zip([regime for (regime,) in board.cells], board.regrets.T, strict=True))
     for row in mine:

@@ -48,6 +48,8 @@ MOST_TRIALS = 12
 MOST_PLAYS = 128  # contexts times arms: beyond, pairs of plays and arms are too many to look at
 TURNS = 4.0  # ways that the search goes, one after the other
 REST = 1.0 / 64.0  # of all rounds so far, before it goes on
+JUMP = 4.0  # times what the price was when the search went on last: then it does not rest
+LEAP = 2.0  # the turn on which it tries a rate as dear as half of what is paid
 ROUNDING = 1e-9  # of a leverage: what a difference of leverages may be wrong by
 
 
@@ -73,11 +75,12 @@ class Case(NamedTuple):
 
 
 class Search(NamedTuple):
-    """Where the search for a rate begins, which way it goes, and for how many rounds it rests."""
+    """Where the search for a rate begins, which way it goes, for how many rounds it rests, and up to which price."""
 
     start: Number
     turn: Number
     rest: Number
+    level: Number
 
 
 @kernel
@@ -192,16 +195,17 @@ def next_trial(turn: Number, rate: Number, cost: Number) -> Number:
     below = where(rate > SMALLEST, rate / FACTOR, 0.0)
     above = where(rate > 0.0, smaller(FACTOR * rate, MOST_EXPLORATION), SMALLEST)
     leap = smaller(0.25 * cost, MOST_EXPLORATION)
-    return where(turn <= 0.0, below, where(turn <= 1.0, above, where(turn <= 2.0, leap, 0.0)))
+    return where(turn <= 0.0, below, where(turn <= 1.0, above, where(turn <= LEAP, leap, 0.0)))
 
 
 @kernel
 def plan_search(state: Any) -> None:
-    """Turn the search for gamma_t, and let it rest for a share of the rounds so far."""
+    """Turn the search for gamma_t, let it rest for a share of the rounds so far, and note the price of now."""
     resting = state.rest[0] >= 1.0
     turned = where(state.turn[0] + 1.0 < TURNS, state.turn[0] + 1.0, 0.0)
     state.turn[0] = where(resting, state.turn[0], turned)
     state.rest[0] = where(resting, state.rest[0] - 1.0, REST * state.t[0])
+    state.level[0] = where(resting, state.level[0], state.paid[0])
 
 
 class Found(NamedTuple):
@@ -218,15 +222,16 @@ def cheapest_rate(known: Known, case: Case, search: Search, covering: Number, de
 
     Where that is above 1/2, the price is at most ``dearest``, which bounds that of the rate 1/2.
 
-    The search goes on from the rate of the round before, in one direction a round, as long as prices fall.
+    The search goes on from the rate of the round before, in one direction a round, as long as prices fall. Where the
+    price has jumped, it leaps at once: a play that has become dear must not wait for the next turn.
     """
     rate = smaller(search.start, MOST_EXPLORATION) + 0.0 * covering
     bound = where(covering <= MOST_EXPLORATION, 2.0 * covering, dearest)
     going, cost = where(search.rest >= 1.0, 0.0, 1.0) + 0.0 * rate, math.inf + 0.0 * rate
-    last, trial, useless = rate, rate, rate < 0.0
+    last, trial, useless, heading = rate, rate, rate < 0.0, search.turn + 0.0 * rate
     for turn in range(1 + MOST_TRIALS):
         if turn > 0:
-            trial = next_trial(search.turn, rate, cost)
+            trial = next_trial(heading, rate, cost)
             useless = either(2.0 * trial >= cost, either(going <= 0.0, absolute(trial - rate) <= 0.0))
         if every(useless):
             break
@@ -239,4 +244,6 @@ def cheapest_rate(known: Known, case: Case, search: Search, covering: Number, de
         else:
             rate = where(bound < found, smaller(covering, MOST_EXPLORATION), rate)
             cost = smaller(found, bound)
+            jumped = cost > JUMP * search.level
+            going, heading = where(jumped, 1.0, going), where(jumped, LEAP, heading)
     return Found(rate, cost, absolute(last - rate) <= 0.0)

@@ -78,6 +78,7 @@ class State(NamedTuple):
     inverse_rate: Annotated[Floats, learnt()]  # beta_t = 1/eta_t
     turn: Annotated[Floats, learnt()]  # which way the search for gamma_t goes next
     rest: Annotated[Floats, learnt()]  # and in how many rounds
+    level: Annotated[Floats, learnt()]  # or above which price
     ridge: Annotated[Floats, learnt("d", "d")]
     response: Annotated[Floats, learnt("d")]
     fresh: Annotated[Floats, recalled()]  # updates since the plan was made
@@ -236,7 +237,7 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
     beta = state.inverse_rate[0]
     covering = smaller(options.curved / (beta * beta), options.linear / beta)
     case = case_of(options, state, work)
-    search = Search(state.start_rate[0], state.turn[0], state.rest[0])
+    search = Search(state.start_rate[0], state.turn[0], state.rest[0], state.level[0])
     found = cheapest_rate(known, case, search, covering, options.dearest)
     state.paid[0] = found.price
     note_plan(known, state, 1.0 / beta, found.rate)
@@ -276,7 +277,7 @@ def paced(options: Options, rounds: float, earlier: Earlier | None) -> dict[str,
     return {"inverse_rate": max(options.first, scale * float(earlier.learnt["inverse_rate"][0]))}
 
 
-SEARCH = ("start_rate", "turn", "rest")  # it goes on where it was
+SEARCH = ("start_rate", "turn", "rest", "level")  # it goes on where it was
 BELIEFS = Beliefs(total="theta", gram="ridge", moment="response", paced=paced, kept=SEARCH)
 
 
