@@ -7,13 +7,13 @@ import pytest
 
 from bothworlds.service.erasing import erased
 from bothworlds.service.exporting import exported
-from bothworlds.service.messages import Decide, Reward
+from bothworlds.service.messages import Decide, Reward, Rollback
 from bothworlds.service.records import Kind
 from bothworlds.service.rolling import rolled_back
 from bothworlds.service.service import Service
 from bothworlds.service.sqlite import KEPT, SQLiteStore
 from bothworlds.service.verifying import verify
-from services import learnt, settings
+from services import learnt, settings, until
 
 
 def visited(folder: Path, visits: range) -> str:
@@ -139,3 +139,69 @@ def test_versions_that_are_erased_cannot_be_gone_back_to(path: Path) -> None:
     store = SQLiteStore(path, writes=False)
     assert [one.kind for one in store.marks(1)][-1] == Kind.ROLLBACK
     store.close()
+
+
+def split_by_holdout(service: Service, count: int) -> tuple[list[str], list[str]]:
+    """Return so many ids of decisions that are not held out, and of others that are."""
+    held = {f"{i}": service.of(None).plan.holds_out(f"{i}") for i in range(20 * count)}
+    return tuple([name for name in held if held[name] is part][:count] for part in (False, True))  # type: ignore[return-value]
+
+
+def test_what_comes_after_an_erased_end_of_the_log_is_learnt_and_gets_its_default(tmp_path: Path) -> None:
+    told = {"holdout": 0.5, "window": "0.1 seconds"}
+    service = Service(settings(tmp_path, told=told))
+    own, held = split_by_holdout(service, 4)
+    for name in [own[0], *held]:  # the log ends with records from which no version comes
+        service.ask(Decide("mobile", name))
+        service.ask(Reward(name, 1.0))
+        learnt(service)
+    until(lambda: service.of(None).expired == service.store.last())
+    service.close()
+    erased(tmp_path / "bothworlds.sqlite")
+    service = Service(settings(tmp_path, told=told))
+    assert service.store.last() < service.of(None).through
+    for name in own[1:]:
+        service.ask(Decide("mobile", name))
+    service.ask(Reward(own[1], 1.0))
+    until(lambda: service.clerk.counts[1]["defaults"] == 2)
+    learnt(service)
+    until(lambda: service.plan(None).version == 4)
+    service.close()
+    assert verify(tmp_path / "bothworlds.sqlite", processes=1).faults == []
+
+
+def test_versions_that_the_log_goes_back_to_are_not_erased(tmp_path: Path) -> None:
+    for first, back in ((0, None), (2, None), (4, 1)):
+        service = Service(settings(tmp_path))
+        for name in (f"{first}", f"{first + 1}"):
+            service.ask(Decide("mobile", name))
+            service.ask(Reward(name, 1.0))
+            learnt(service)
+        if back is not None:
+            assert service.change(Rollback(back))[0] == 200
+        service.close()
+    path = tmp_path / "bothworlds.sqlite"
+    before = names_in(path)
+    with pytest.raises(ValueError, match=r"version 7 went back to version 1.*erase through 7 or later"):
+        erased(path, through=4)
+    assert names_in(path) == before
+    assert verify(path, processes=1).faults == []
+    assert erased(path, through=7).version == 7
+    assert verify(path, processes=1).faults == []
+
+
+def test_bytes_that_a_reader_keeps_in_the_file_are_told(path: Path) -> None:
+    service = Service(settings(path.parent))
+    service.ask(Decide("mobile", "someone@example.org"))
+    service.ask(Reward("someone@example.org", 1.0))
+    learnt(service)
+    service.close()
+    reader = sqlite3.connect(path, isolation_level=None)
+    reader.execute("BEGIN")
+    reader.execute("SELECT count(*) FROM log").fetchall()
+    with pytest.raises(OSError, match=r"records are erased, but another program is reading it.*erase again"):
+        erased(path)
+    assert b"someone@example.org" in path.read_bytes()
+    reader.close()
+    assert erased(path).records == 0
+    assert b"someone@example.org" not in path.read_bytes()

@@ -215,6 +215,8 @@ def test_snapshots_come_newest_first_and_their_contents_when_asked_for(store: St
         (2, 9, "digest 2", "f", b""),
     ]
     assert [store.content(one) for one in listed] == [b"content 5", b"content 2"]
+    with pytest.raises(ValueError, match="no snapshot of version 7"):
+        store.content(snapshot(7))
     store.append([], snapshots=[snapshot(5, through=21, footing="g")])
     assert [(one.version, one.through) for one in store.snapshots(1)] == [(5, 21), (2, 9)], "the same version again"
 

@@ -8,8 +8,9 @@ import msgspec
 import pytest
 
 from bothworlds.logs import read, write
-from bothworlds.service import messages, walking
+from bothworlds.service import messages, verifying, walking
 from bothworlds.service.exporting import exported
+from bothworlds.service.pieces import Piece, pieces_of
 from bothworlds.service.records import Drawn, Kind, Versioned, packed, unpacked
 from bothworlds.service.rolling import rolled_back
 from bothworlds.service.service import Service
@@ -17,6 +18,7 @@ from bothworlds.service.settings import Experiment, Settings
 from bothworlds.service.shelf import Shelf
 from bothworlds.service.sqlite import SQLiteStore
 from bothworlds.service.verifying import verify
+from services import learnt
 
 
 def settings(folder: Path, arms: tuple[str, ...] = ("red", "blue"), **options: object) -> Settings:
@@ -40,7 +42,9 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store with decisions, a change, a rollback, default rewards and a late one."""
     folder = tmp_path_factory.mktemp("store")
     service = Service(settings(folder, window="1 second"))
-    play(service, range(200))
+    play(service, range(100))
+    learnt(service)
+    play(service, range(100, 200))
     assert service.change(messages.Change(add=[messages.Arm("green")], retire=["blue"]))[0] == 200
     version = service.plan(None).version
     play(service, range(200, 400))
@@ -75,6 +79,32 @@ def test_pieces_can_be_checked_in_processes(played: Path) -> None:
     whole = verify(played, processes=1)
     assert whole.pieces > 1
     assert str(verify(played, processes=2)) == str(whole)
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_snapshots_that_a_service_drops_meanwhile_are_computed_again(
+    played: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damaged: bool
+) -> None:
+    whole, copy = verify(played, processes=1), tmp_path / "copy.sqlite"
+    copy.write_bytes(played.read_bytes())
+
+    def dropping(store: SQLiteStore, number: int, path: str) -> list[Piece]:
+        pieces = pieces_of(store, number, path)
+        writer = sqlite3.connect(copy)
+        if damaged:
+            writer.execute("UPDATE log SET body = (SELECT body FROM log WHERE kind = 5) WHERE kind = 5")
+        assert writer.execute("DELETE FROM snapshots WHERE version > 0").rowcount >= 2
+        writer.commit()
+        writer.close()
+        return pieces
+
+    monkeypatch.setattr(verifying, "pieces_of", dropping)
+    found = verify(copy, processes=1)
+    assert found.pieces > 2
+    if damaged:
+        assert any("no snapshot in the store can be read, or leads to the versions" in one for one in found.faults)
+    else:
+        assert found == whole
 
 
 CHANGES = {

@@ -4,8 +4,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bothworlds.service.experiment import opened
+from bothworlds.service.records import Kind, RolledBack, Snapshot, unpacked
 from bothworlds.service.sqlite import SQLiteStore
-from bothworlds.service.store import number_in
+from bothworlds.service.store import Store, number_in
 
 
 class Erased(NamedTuple):
@@ -30,7 +31,19 @@ def erased(path: str | Path, name: str | None = None, *, through: int | None = N
             least = min((one.version for one in found if one.version > 0), default=None)
             there = "there is none yet" if least is None else f"the oldest is that of version {least}"
             raise ValueError(f"{path}: nothing can be erased without a snapshot that has learnt from it; {there}")
+        _check_way(store, wanted[0])
         opened(store, wanted[0])  # one that is damaged is no ground to erase anything
         return Erased(store.erase(wanted[0]), wanted[0].version)
     finally:
         store.close()
+
+
+def _check_way(store: Store, snapshot: Snapshot) -> None:
+    """Refuse a snapshot after which the log goes back to a version before it."""
+    marks = [mark for mark in store.marks(snapshot.experiment) if mark.kind == Kind.ROLLBACK]
+    for back in [unpacked(RolledBack, mark.body) for mark in marks]:
+        if back.to < snapshot.version < back.version:
+            raise ValueError(
+                f"version {back.version} went back to version {back.to}, which could not be computed again without what "
+                f"version {snapshot.version} has learnt; erase through {back.version} or later, or through {back.to}"
+            )

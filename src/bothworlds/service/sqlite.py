@@ -36,6 +36,10 @@ CREATE TABLE frames (footing TEXT PRIMARY KEY, content BLOB NOT NULL);
 """
 
 
+PASSED = (  # the newest place of all that some cursor has passed; records may have been erased since
+    "SELECT max(coalesce((SELECT max(seq) FROM log), 0), coalesce((SELECT max(through) FROM snapshots), 0), "
+    "coalesce((SELECT max(value + 0) FROM about WHERE name LIKE 'expired %'), 0))"
+)
 SEALED = "coalesce((SELECT value FROM about WHERE name = 'sealed ' || snapshots.experiment), -1) + 0"
 
 
@@ -73,7 +77,7 @@ class SQLiteStore:
             if not _asked(self._writer, "SELECT 1 FROM sqlite_master WHERE name = 'about'"):
                 self._begin()
             self._check()
-            self._last = self._tidied = int(_asked(self._writer, "SELECT coalesce(max(seq), 0) FROM log")[0][0])
+            self._last = self._tidied = int(_asked(self._writer, PASSED)[0][0])
         except BaseException as error:
             self.close()
             if isinstance(error, sqlite3.Error | StoreError):
@@ -182,7 +186,11 @@ class SQLiteStore:
         write("INSERT OR REPLACE INTO about VALUES (?, ?)", (sealed_in(number), version))
         write("COMMIT")
         write("VACUUM")
-        _asked(self._writer, "PRAGMA wal_checkpoint(TRUNCATE)")
+        if _asked(self._writer, "PRAGMA wal_checkpoint(TRUNCATE)")[0][0]:
+            raise BlockingIOError(
+                f"{self.path}: {gone:,} records are erased, but another program is reading it, so that their bytes "
+                "stay in the file; let it end, and erase again"
+            )
         return gone
 
     def tidy(self) -> None:
@@ -299,7 +307,10 @@ class SQLiteStore:
     def content(self, snapshot: Snapshot) -> bytes:
         """Return what a snapshot holds."""
         chosen = "SELECT content FROM snapshots WHERE experiment = ? AND version = ?"
-        return bytes(_asked(self._reader, chosen, (snapshot.experiment, snapshot.version))[0][0])
+        found = _asked(self._reader, chosen, (snapshot.experiment, snapshot.version))
+        if not found:
+            raise ValueError(f"there is no snapshot of version {snapshot.version} in the store")
+        return bytes(found[0][0])
 
     def frame(self, footing: str) -> bytes:
         """Return the frame of a footing."""

@@ -47,7 +47,8 @@ class Store(Protocol):
     def erase(self, snapshot: Snapshot) -> int:
         """Erase the records of decisions whose rewards a snapshot has learnt, and older snapshots but the first.
 
-        The snapshot is kept for ever, and its version noted under `sealed_in`. Returns how many records are gone.
+        The snapshot is kept for ever, and its version noted under `sealed_in`. Returns how many records are gone; if
+        somebody reads who keeps their bytes in the file, that is a BlockingIOError.
         """
 
     def noted(self, name: str) -> int:
@@ -96,7 +97,7 @@ class Store(Protocol):
         """Return snapshots, newest first, without their contents."""
 
     def content(self, snapshot: Snapshot) -> bytes:
-        """Return what a snapshot holds."""
+        """Return what a snapshot holds; one that is gone is a ValueError."""
 
     def frame(self, footing: str) -> bytes:
         """Return the frame of a footing."""

@@ -34,7 +34,7 @@ class Walk:
         """Walk to the end, or to the first version that is not as the log says."""
         piece = self.piece
         try:
-            self.policy = opened(self.store, piece.begin)
+            self.policy = self._beginning()
             self._go_on_with(ready(self.policy), anew=True)
             for rows in self.store.blocks(piece.experiment, after=piece.begin.through, through=piece.first):
                 self.paid += [row for row in rows if row[1] == REWARD]
@@ -45,6 +45,19 @@ class Walk:
         except ValueError as error:
             self.found.faults.append(f"after version {piece.begin.version}: {error}")
         return self.found
+
+    def _beginning(self) -> Policy:
+        """Return the policy that the piece begins with; where a service has dropped the snapshot, learnt again."""
+        number, begin = self.piece.experiment, self.piece.begin
+        try:
+            return opened(self.store, begin)
+        except ValueError:
+            if begin in self.store.snapshots(number):
+                raise
+        policy = self._went_back(begin.version)
+        if (policy.version, policy.digest) != (begin.version, begin.digest):
+            raise ValueError("its snapshot, which is gone, was not what the log leads to")
+        return policy
 
     def _go_on_with(self, plan: Plan, *, anew: bool) -> None:
         """Decide with another plan; ``anew``: of another footing, on which nothing is at hand."""
