@@ -12,19 +12,17 @@ import pytest
 
 from bothworlds.errors import NumericalError
 from bothworlds.policy import Policy
-from bothworlds.service import clerk, jobs, learner
+from bothworlds.service import jobs, learner
 from bothworlds.service.messages import Arm, Change, Decide, Refusal, Reward, Rollback
 from bothworlds.service.records import Kind
 from bothworlds.service.service import Service
 from bothworlds.service.sqlite import SQLiteStore
-from bothworlds.service.verifying import verify
-from services import learnt, settings, until
+from services import learnt, settings, shorten_pauses, until, verified
 
 
 @pytest.fixture(autouse=True)
 def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clerk, "PROBED", 0.05)
-    monkeypatch.setattr(learner, "PAUSE", 0.05)
+    shorten_pauses(monkeypatch)
 
 
 def full(service: Service, *, pages: int = 0) -> None:
@@ -32,10 +30,6 @@ def full(service: Service, *, pages: int = 0) -> None:
     writer = service.store._writer  # type: ignore[attr-defined]
     limit = writer.execute("PRAGMA page_count").fetchone()[0] + pages if pages >= 0 else 2**30
     writer.execute(f"PRAGMA max_page_count = {limit}")
-
-
-def verified(folder: Path) -> None:
-    assert verify(folder / "bothworlds.sqlite", processes=1).faults == []
 
 
 def decide_until_refused(service: Service) -> dict[str, Any]:
@@ -309,22 +303,6 @@ def test_a_change_that_arithmetic_refuses_is_refused(tmp_path: Path, monkeypatch
         )
     assert service.plan(None) == before
     service.close()
-
-
-def test_a_service_starts_again_after_a_change_with_its_settings_of_before_and_of_after(tmp_path: Path) -> None:
-    Service(settings(tmp_path)).close()
-    service = Service(settings(tmp_path))
-    assert service.change(Change(add=[Arm("violet")], retire=["red"]))[0] == 200
-    plan = service.plan(None)
-    service.close()
-    for arms in (None, plan.arms):
-        again = Service(settings(tmp_path, told=None if arms is None else {"arms": arms}))
-        assert again.plan(None) == plan
-        again.close()
-    with pytest.raises(ValueError, match="arms come and go by POST /v1/change"):
-        Service(settings(tmp_path, told={"arms": ["red", "yellow"]}))
-    with pytest.raises(ValueError, match="an algorithm cannot be exchanged under way"):
-        Service(settings(tmp_path, told={"holdout": 0.5}))
 
 
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {

@@ -198,6 +198,17 @@ def test_a_clock_that_goes_back_passes_no_decision_over(store: Store) -> None:
     assert store.overdue(1, after=0, before=100.0, most=100) == (["early", "after the clock went back"], 2)
 
 
+def test_a_record_of_a_clock_that_was_ahead_keeps_nobody_waiting(store: Store) -> None:
+    store.append([decision("early", time=10.0), decision("astray", time=9e9), decision("next", time=20.0)])
+    store.append([decision("young", time=90.0), decision("astray at the end", time=9e9)])
+    assert store.overdue(1, after=0, before=15.0, now=100.0, most=100) == (["early"], 1), (
+        "it may be as young as the next"
+    )
+    assert store.overdue(1, after=1, before=30.0, now=100.0, most=100) == (["astray", "next"], 3)
+    assert store.overdue(1, after=3, before=95.0, now=100.0, most=100) == (["young"], 4), "it is passed over by nobody"
+    assert store.overdue(1, after=4, before=95.0, now=100.0, most=100) == ([], 4)
+
+
 def test_frames_are_kept_once_under_their_footing(store: Store) -> None:
     store.append([], snapshots=[snapshot(0)], frames=[Frame("f", b"first"), Frame("g", b"other")])
     store.append([], snapshots=[snapshot(1)], frames=[Frame("f", b"again")])

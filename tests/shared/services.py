@@ -6,11 +6,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from bothworlds.service import clerk, learner
 from bothworlds.service.jobs import Expire, Job
 from bothworlds.service.messages import Answer
 from bothworlds.service.service import Service
 from bothworlds.service.settings import Experiment as Told
 from bothworlds.service.settings import Settings
+from bothworlds.service.verifying import verify
 
 QUICK: dict[str, Any] = {"kind": "LinUCB"}
 ARMS, CONTEXTS = ["red", "blue", "green"], ["mobile", "desktop"]
@@ -38,6 +42,17 @@ def learnt(service: Service) -> None:
     for one in service.experiments.values():
         until(lambda one=one: not list(service.store.lessons(one.number, after=one.through)))  # type: ignore[misc]
         until(lambda one=one: one.plan.version == one.policy.version)  # type: ignore[misc]
+
+
+def verified(folder: Path) -> None:
+    """See that all of a store is as its log says."""
+    assert verify(folder / "bothworlds.sqlite", processes=1).faults == []
+
+
+def shorten_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a service look again soon after a failure."""
+    monkeypatch.setattr(clerk, "PROBED", 0.05)
+    monkeypatch.setattr(learner, "PAUSE", 0.05)
 
 
 def close_windows(service: Service, ids: list[str]) -> tuple[int, Answer]:

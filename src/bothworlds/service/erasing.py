@@ -44,6 +44,6 @@ def _check_way(store: Store, snapshot: Snapshot) -> None:
     for back in [unpacked(RolledBack, mark.body) for mark in marks]:
         if back.to < snapshot.version < back.version:
             raise ValueError(
-                f"version {back.version} went back to version {back.to}, which could not be computed again without what "
+                f"version {back.version} went back to version {back.to}, which cannot be computed again without what "
                 f"version {snapshot.version} has learnt; erase through {back.version} or later, or through {back.to}"
             )

@@ -39,7 +39,11 @@ class Lesson(NamedTuple):
 
 @dataclass(eq=False)
 class Experiment:
-    """What is played under one name. ``policy`` belongs to the learner, ``plan`` to whoever decides."""
+    """What is played under one name. ``policy`` belongs to the learner, ``plan`` to whoever decides.
+
+    A ``failure`` of the learner is told until what had ``failed`` works; until it begins again from the store, the
+    policy is ``astray``: perhaps one that the log does not lead to.
+    """
 
     name: str
     number: int
@@ -52,6 +56,8 @@ class Experiment:
     unsaved: int = 0
     expired: int = 0
     failure: str | None = None
+    failed: str = ""
+    astray: bool = False
     pulse: Pulse = field(default_factory=Pulse)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -162,7 +168,7 @@ def begun(name: str, told: Told, store: Store, folder: Path, say: Callable[[str]
     policy, through, replayed = restored(store, number)
     say(f"{name}: version {policy.version}, {replayed:,} rewards learnt again since the newest snapshot")
     _check_same(policy, algorithm, told)
-    _check_names(store, number, policy, problem)
+    _check_problem(store, number, policy, problem)
     found = Experiment(name, number, told, policy, ready(policy), through)
     found.expired = store.noted(found.cursor)
     exercise(policy.copy())
@@ -180,18 +186,42 @@ def _check_same(policy: Policy, algorithm: Any, told: Told) -> None:
         )
 
 
-def _check_names(store: Store, number: int, policy: Policy, problem: Problem) -> None:
+def _check_problem(store: Store, number: int, policy: Policy, problem: Problem) -> None:
     """Refuse settings with a problem that is neither what the store began with nor what is played now."""
-    told = _named(problem)
-    if told != _named(policy.problem) and told != _named(opened(store, store.snapshots(number)[-1]).problem):
+    played = policy.problem
+    if problem.reward_range != played.reward_range:
         raise ValueError(
-            f"the store plays arms {', '.join(policy.problem.arms[:8])} in {policy.problem.n_contexts} contexts, the "
-            "settings say something else, and not what it began with either: arms come and go by POST /v1/change"
+            f"the store has rewards in {_ranged(played)}, the settings say {_ranged(problem)}: a range cannot be "
+            "exchanged under way; give the experiment another name"
         )
+    if _is_same(problem, played):
+        return
+    first = opened(store, store.snapshots(number)[-1]).problem
+    if _is_same(problem, first):
+        return
+    if _named(problem) in (_named(played), _named(first)):
+        raise ValueError(
+            "the settings have other features than the store, for the same arms and contexts: they cannot be exchanged "
+            "under way; give the experiment another name, or bring arms with other names by POST /v1/change"
+        )
+    raise ValueError(
+        f"the store plays arms {', '.join(played.arms[:8])} in {played.n_contexts} contexts, the "
+        "settings say something else, and not what it began with either: arms come and go by POST /v1/change"
+    )
+
+
+def _ranged(problem: Problem) -> str:
+    return "[{:g}, {:g}]".format(*problem.reward_range) if problem.reward_range else "no range"
 
 
 def _named(problem: Problem) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(problem.arms), tuple(problem.contexts)
+
+
+def _is_same(one: Problem, other: Problem) -> bool:
+    """Tell whether problems have the same arms, contexts and features; other laws of contexts come by a change."""
+    same_shape = _named(one) == _named(other) and one.features.shape == other.features.shape
+    return same_shape and np.allclose(one.features, other.features, rtol=1e-9, atol=1e-12)
 
 
 def ready(policy: Policy) -> Plan:

@@ -63,13 +63,13 @@ class Learner:
         self._errands.put((work, done))
         self.wake()
         if self._ended:
-            self._turn_away()
+            self._turn_away(StoreError(ENDED))
 
-    def _turn_away(self) -> None:
-        """Refuse errands that have come since the end."""
+    def _turn_away(self, refusal: StoreError) -> None:
+        """Refuse errands that have come: since the end, or while nothing can be stored."""
         with contextlib.suppress(queue.Empty):
             while True:
-                self._errands.get_nowait()[1](StoreError(ENDED))
+                self._errands.get_nowait()[1](refusal)
 
     def stop(self) -> None:
         """Learn what has come in, save it, and end."""
@@ -94,32 +94,38 @@ class Learner:
                 if began - looked > self.refresh * 10:
                     self._try(experiment, self.expire)
             looked = began if began - looked > self.refresh * 10 else looked
-            took = time.monotonic() - began
-            busy = any(one.waiting for one in self.experiments.values())
-            time.sleep(min(LONGEST_PAUSE, max(self.refresh - took, took * SHARE if busy else 0.0)))
+            self._rest(time.monotonic() - began)
         for experiment in self.experiments.values():
             self._try(experiment, self.step)
             self._try(experiment, self.save)
         self._ended = True
-        self._turn_away()
+        self._turn_away(StoreError(ENDED))
+
+    def _rest(self, took: float) -> None:
+        """Pause after work that took some seconds, so that batches grow; not where whole batches wait already."""
+        waiting = max((len(one.waiting) for one in self.experiments.values()), default=0)
+        if waiting < PACE:
+            time.sleep(min(LONGEST_PAUSE, max(self.refresh - took, took * SHARE if waiting else 0.0)))
 
     def _try(self, experiment: Experiment, work: Callable[[Experiment], None]) -> None:
-        """Do something; after a failure say so, and begin again from what the store has."""
+        """Do something; after a failure say so until it works, and begin again from what the store has."""
         try:
-            if experiment.failure is not None:
-                self._recover(experiment)
+            self._recover(experiment)
             work(experiment)
+            if experiment.failed == work.__name__:
+                experiment.failure = None
         except Exception as error:
-            experiment.failure = _told(error)
+            _fail(experiment, work, error)
             if not self._stopping:
                 time.sleep(PAUSE)
 
     def _recover(self, experiment: Experiment) -> None:
-        """Learn again from the store what was learnt, and take what came since."""
-        store = self.clerk.store
-        policy, experiment.through, _ = restored(store, experiment.number)
-        experiment.hear_again(store)
-        experiment.policy, experiment.failure = policy, None
+        """After a failure learn again from the store what was learnt, and take what came since."""
+        if experiment.astray:
+            store = self.clerk.store
+            experiment.policy, experiment.through, _ = restored(store, experiment.number)
+            experiment.hear_again(store)
+            experiment.astray = False
 
     def step(self, experiment: Experiment) -> None:
         """Learn one batch and publish what comes of it."""
@@ -152,14 +158,14 @@ class Learner:
         experiment.unsaved, self._saved[experiment.name] = 0, time.monotonic()
 
     def _publish(self, experiment: Experiment, kind: Kind, body: bytes, *, save: bool, frame: bool = False) -> None:
-        """Have the clerk store a mark and let the plan of now decide; try again until it stands in the log.
+        """Have the clerk store a mark and let the plan of now decide; a version is tried again until it stands there.
 
         A policy whose mark does not get there is not gone on with: it would be one that the log does not lead to.
         """
         try:
             self._publish_once(experiment, kind, body, save=save, frame=frame)
         except Exception as error:
-            experiment.failure = _told(error)
+            _fail(experiment, self.step, error)
             raise
 
     def _publish_once(self, experiment: Experiment, kind: Kind, body: bytes, *, save: bool, frame: bool) -> None:
@@ -168,8 +174,12 @@ class Learner:
         snapshots = [snapshot_of(policy, experiment.number, experiment.through)] if save else []
         frames = [frame_of(policy)] if frame else []
         while not self._stored(Publish(experiment, mark, plan, snapshots, frames)):
+            refusal = StoreError(f"nothing was changed, try again: {self.clerk.failure}")
+            if kind != Kind.VERSION:
+                raise refusal
             if self._stopping:
                 raise StoreError("what was learnt last could not be stored; it is learnt again at the next start")
+            self._turn_away(refusal)
             time.sleep(PAUSE / 4)
         if save:
             self._saved_now(experiment)
@@ -188,9 +198,9 @@ class Learner:
         if told.default_reward is None:
             return
         for _ in range(GOES):
-            before = time.time() - told.seconds
+            now = time.time()
             ids, looked = self.clerk.store.overdue(
-                experiment.number, after=experiment.expired, before=before, most=OVERDUE
+                experiment.number, after=experiment.expired, before=now - told.seconds, now=now, most=OVERDUE
             )
             if looked == experiment.expired or (ids and not self._stored(Expire(experiment, ids))):
                 return
@@ -198,6 +208,7 @@ class Learner:
 
     def change(self, experiment: Experiment, asked: messages.Change) -> messages.Changed:
         """Let arms come and go, or take another law of contexts; in the learner's thread."""
+        self._recover(experiment)
         policy = experiment.policy
         problem = changed_problem(policy.problem, asked)
         before, content = policy.version, as_bytes(problem.save)
@@ -209,6 +220,7 @@ class Learner:
 
     def roll_back(self, experiment: Experiment, asked: messages.Rollback) -> messages.Changed:
         """Forget what was learnt after a version; in the learner's thread."""
+        self._recover(experiment)
         store, now = self.clerk.store, experiment.policy.version
         policy = experiment.policy = went_back(store, experiment.number, now=now, to=asked.version)
         body = mark_of(policy, through=experiment.through, to=asked.version)
@@ -216,9 +228,11 @@ class Learner:
         return messages.Changed(experiment.name, policy.version, policy.digest)
 
 
-def _told(error: Exception) -> str:
+def _fail(experiment: Experiment, work: Callable[[Experiment], None], error: Exception) -> None:
+    """Have it told what failed, until it works."""
     told = f"{type(error).__name__}: {error.strerror}" if isinstance(error, OSError) else repr(error)
-    return f"learning has stopped, and begins again: {told}"
+    experiment.failure, experiment.failed = f"learning has stopped, and begins again: {told}", work.__name__
+    experiment.astray = True
 
 
 def changed_problem(problem: Problem, asked: messages.Change) -> Problem:
@@ -228,6 +242,8 @@ def changed_problem(problem: Problem, asked: messages.Change) -> Problem:
     featured = {arm.name: arm.features for arm in asked.add if arm.features is not None}
     if plain and own is None:
         raise ValueError(f"arm {plain[0]!r} needs features: arms of this experiment share columns")
+    if plain and featured:
+        raise ValueError(f"arm {plain[0]!r} has no features, and others have: add them to all new arms, or to none")
     if own is not None and not featured and (plain or asked.retire):
         problem = _with_own_columns(problem, own, plain, asked.retire)
     else:

@@ -1,6 +1,7 @@
 """The store as an SQLite file in WAL mode: one connection writes and checkpoints, others only read."""
 
 import fcntl
+import math
 import sqlite3
 import threading
 import time
@@ -258,15 +259,15 @@ class SQLiteStore:
         for row in _walked(self._reader, chosen, (Kind.DECISION, after, end, Kind.REWARD, experiment)):
             yield Record(*row[:width]), Record(*row[width:])
 
-    def overdue(self, experiment: int, *, after: int, before: float, most: int) -> tuple[list[str], int]:
+    def overdue(
+        self, experiment: int, *, after: int, before: float, most: int, now: float = math.inf
+    ) -> tuple[list[str], int]:
         """Return ids of decisions that were active before a time and have no reward, and how far was looked."""
-        looked, young = _asked(  # clocks may go back; none is passed over
-            self._reader,
-            "SELECT max(seq), min(seq) FILTER (WHERE time > ?) FROM "
-            "(SELECT seq, time FROM log WHERE seq > ? ORDER BY seq LIMIT ?)",
-            (before, after, most),
-        )[0]
-        end = after if looked is None else looked if young is None else young - 1
+        end, looked = after, "SELECT seq, time FROM log WHERE seq > ? ORDER BY seq LIMIT ?"
+        for seq, at in _asked(self._reader, looked, (after, most)):  # clocks may go back; none is passed over
+            if before < at <= now:
+                break
+            end = end if at > now else seq
         found = _asked(
             self._reader,
             "SELECT id FROM log WHERE seq > ? AND seq <= ? AND experiment = ? AND (kind = ? OR kind = ? AND flag) AND "

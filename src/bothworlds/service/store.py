@@ -1,5 +1,6 @@
 """What a service needs of a store. One writer adds to it; readers, in any thread, see what is committed."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -81,10 +82,13 @@ class Store(Protocol):
     def lessons(self, experiment: int, *, after: int, through: int | None = None) -> Iterator[tuple[Record, Record]]:
         """Yield rewards that are to be learnt in their order, each with its decision."""
 
-    def overdue(self, experiment: int, *, after: int, before: float, most: int) -> tuple[list[str], int]:
+    def overdue(
+        self, experiment: int, *, after: int, before: float, most: int, now: float = math.inf
+    ) -> tuple[list[str], int]:
         """Return ids of decisions that were active before a time and have no reward, and how far was looked.
 
-        At most so many records are looked at, up to the first that is younger.
+        At most so many records are looked at, up to the first that is younger. One from after ``now`` is of a clock
+        that was wrong, and counts as being as old as the next that is not.
         """
 
     def history(self, experiment: int) -> Iterator[tuple[Record, Record | None, Record | None]]:

@@ -1,0 +1,160 @@
+"""The learner between failures and changes: what it tells, what it goes on from, and when it pauses."""
+
+import sqlite3
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bothworlds.service import learner
+from bothworlds.service.messages import Arm, Change, Decide, Refusal, Reward, Rollback
+from bothworlds.service.records import Kind
+from bothworlds.service.service import Service
+from bothworlds.service.store import StoreError
+from services import learnt, settings, shorten_pauses, until, verified
+
+
+@pytest.fixture(autouse=True)
+def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    shorten_pauses(monkeypatch)
+
+
+@pytest.mark.parametrize("asked", [Change(add=[Arm("violet")]), Rollback(0)])
+def test_changes_come_after_what_the_log_leads_to(
+    tmp_path: Path, asked: Change | Rollback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = Service(settings(tmp_path))
+    service.ask_all([Decide("mobile", name) for name in ("a", "b")])
+    service.ask(Reward("a", 1.0))
+    learnt(service)
+    publish, failing = learner.Learner._publish_once, threading.Event()
+    failing.set()
+
+    def no_version(one: learner.Learner, experiment: Any, kind: Kind, *given: Any, **more: Any) -> None:
+        if kind == Kind.VERSION and failing.is_set():
+            raise OSError("no space left on device")
+        publish(one, experiment, kind, *given, **more)
+
+    monkeypatch.setattr(learner.Learner, "_publish_once", no_version)
+    service.ask(Reward("b", 1.0))
+    until(lambda: service.failures)
+    assert service.change(asked)[0] == 200
+    failing.clear()
+    until(lambda: not service.failures)
+    learnt(service)
+    assert [mark.kind for mark in service.store.marks(1)] == [
+        Kind.VERSION,
+        Kind.CHANGE if isinstance(asked, Change) else Kind.ROLLBACK,
+        Kind.VERSION,
+    ]
+    service.close()
+    verified(tmp_path)
+
+
+@pytest.mark.parametrize("learning", [False, True])
+def test_a_change_of_a_store_that_takes_nothing_is_refused_at_once(tmp_path: Path, learning: bool) -> None:
+    service = Service(settings(tmp_path))
+    service.ask(Decide("mobile", "a"))
+    before = service.plan(None)
+    append, full_now = service.store.append, threading.Event()
+
+    def broken(records: Any, **more: Any) -> int:
+        if full_now.is_set() and any(record.id is None for record in records):
+            raise sqlite3.OperationalError("database or disk is full")
+        return append(records, **more)
+
+    service.store.append = broken  # type: ignore[method-assign]
+    full_now.set()
+    if learning:
+        service.ask(Reward("a", 1.0))
+        until(lambda: service.failures)
+    told: list[Any] = []
+
+    def asked(what: Change | Rollback) -> None:
+        try:
+            told.append(service.change(what))
+        except StoreError as error:
+            told.append(str(error))
+
+    asking = threading.Thread(target=asked, args=(Change(add=[Arm("violet")]),), daemon=True)
+    asking.start()
+    asking.join(10)
+    waits = asking.is_alive()
+    full_now.clear()
+    assert (waits, told) == (False, ["nothing was changed, try again: database or disk is full"])
+    until(lambda: not service.failures)
+    learnt(service)
+    assert (service.plan(None).arms, service.plan(None).version) == (before.arms, int(learning)), "nothing half done"
+    assert service.change(Change(add=[Arm("violet")]))[0] == 200
+    service.close()
+    verified(tmp_path)
+
+
+def test_a_failure_is_told_until_learning_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    service = Service(settings(tmp_path))
+    service.ask(Decide("mobile", "a"))
+    failing, told = threading.Event(), list[bool]()
+    failing.set()
+    learn, expire = learner.learn, learner.Learner.expire
+
+    def broken(*given: Any) -> None:
+        if failing.is_set():
+            raise MemoryError("no more of it")
+        learn(*given)
+
+    def seen(one: learner.Learner, experiment: Any) -> None:
+        told.append(bool(service.failures))
+        expire(one, experiment)
+
+    monkeypatch.setattr(learner, "learn", broken)
+    service.ask(Reward("a", 1.0))
+    until(lambda: service.failures)
+    monkeypatch.setattr(learner.Learner, "expire", seen)
+    until(lambda: len(told) > 3)
+    assert all(told)
+    failing.clear()
+    until(lambda: not service.failures)
+    learnt(service)
+    service.close()
+    verified(tmp_path)
+
+
+def test_windows_that_cannot_be_closed_are_told_until_they_are(tmp_path: Path) -> None:
+    service = Service(settings(tmp_path))
+    overdue = service.store.overdue
+    failures: list[list[str]] = []
+
+    def broken(*_: Any, **__: Any) -> Any:
+        failures.append(service.failures)
+        raise sqlite3.OperationalError("disk I/O error")
+
+    service.store.overdue = broken  # type: ignore[method-assign,assignment]
+    until(lambda: len(failures) > 3)
+    assert all(failures[1:])
+    service.store.overdue = overdue  # type: ignore[method-assign]
+    until(lambda: not service.failures)
+    service.close()
+
+
+def test_a_learner_does_not_pause_where_whole_batches_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("PACE", 10), ("SHARE", 10**6), ("LONGEST_PAUSE", 4.0)):
+        monkeypatch.setattr(learner, name, value)
+    service = Service(settings(tmp_path))
+    ids = [f"{number}" for number in range(100)]
+    service.ask_all([Decide("mobile", name) for name in ids])
+    service.ask_all([Reward(name, 1.0) for name in ids])
+    until(lambda: service.plan(None).version == 100, seconds=3.0)
+    service.close()
+    verified(tmp_path)
+
+
+def test_new_arms_have_features_or_none_has(tmp_path: Path) -> None:
+    service = Service(settings(tmp_path))
+    status, answer = service.change(Change(add=[Arm("violet"), Arm("white", [1.0] * 9)]))
+    assert (status, answer) == (
+        422,
+        Refusal("arm 'violet' has no features, and others have: add them to all new arms, or to none"),
+    )
+    assert service.plan(None).version == 0
+    service.close()
