@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from bothworlds.service import learner
+from bothworlds.service.experiment import learn
 from bothworlds.service.messages import Arm, Change, Decide, Refusal, Reward, Rollback
 from bothworlds.service.records import Kind
 from bothworlds.service.service import Service
@@ -96,7 +97,7 @@ def test_a_failure_is_told_until_learning_works(tmp_path: Path, monkeypatch: pyt
     service.ask(Decide("mobile", "a"))
     failing, told = threading.Event(), list[bool]()
     failing.set()
-    learn, expire = learner.learn, learner.Learner.expire
+    expire = learner.Learner.expire
 
     def broken(*given: Any) -> None:
         if failing.is_set():
@@ -129,7 +130,7 @@ def test_windows_that_cannot_be_closed_are_told_until_they_are(tmp_path: Path) -
         failures.append(service.failures)
         raise sqlite3.OperationalError("disk I/O error")
 
-    service.store.overdue = broken  # type: ignore[method-assign,assignment]
+    service.store.overdue = broken  # type: ignore[method-assign]
     until(lambda: len(failures) > 3)
     assert all(failures[1:])
     service.store.overdue = overdue  # type: ignore[method-assign]
