@@ -3,6 +3,7 @@
 import sqlite3
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -148,6 +149,28 @@ def test_a_learner_does_not_pause_where_whole_batches_wait(tmp_path: Path, monke
     until(lambda: service.plan(None).version == 100, seconds=3.0)
     service.close()
     verified(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("waiting", "took", "pauses"),
+    [
+        (0, 0.005, [0.015]),
+        (0, 1.0, [0.0]),
+        (999, 0.005, [0.075]),
+        (999, 0.001, [0.019]),
+        (999, 1.0, [0.15]),
+        (1000, 1.0, []),
+    ],
+)
+def test_pauses_grow_with_what_was_done_where_rewards_wait(
+    monkeypatch: pytest.MonkeyPatch, waiting: int, took: float, pauses: list[float]
+) -> None:
+    experiments: Any = {name: SimpleNamespace(waiting=[None] * count) for name, count in (("few", 0), ("ads", waiting))}
+    slept: list[float] = []
+    monkeypatch.setattr(learner, "time", SimpleNamespace(monotonic=lambda: 0.0, sleep=slept.append))
+    clerk: Any = None
+    learner.Learner(experiments, clerk, refresh=0.02)._rest(took)
+    assert slept == pytest.approx(pauses)
 
 
 def test_new_arms_have_features_or_none_has(tmp_path: Path) -> None:

@@ -209,6 +209,21 @@ def test_a_record_of_a_clock_that_was_ahead_keeps_nobody_waiting(store: Store) -
     assert store.overdue(1, after=4, before=95.0, now=100.0, most=100) == ([], 4)
 
 
+@pytest.mark.parametrize(("through", "expired"), [(2, 4), (4, 0)])
+def test_places_that_a_cursor_has_passed_are_not_given_again(
+    maker: Maker, store: Store, tmp_path: Path, through: int, expired: int
+) -> None:
+    store.append([decision("a"), about(Kind.REWARD, "a"), mark(), about(Kind.LATE, "a")])
+    sealing = snapshot(1, through=through)
+    store.append([], snapshots=[sealing], notes={"expired 1": expired})
+    assert store.erase(sealing) == 3
+    assert store.last() == 3
+    store.close()
+    again = maker.write(tmp_path)
+    assert again.append([decision("b")]) == 5
+    again.close()
+
+
 def test_frames_are_kept_once_under_their_footing(store: Store) -> None:
     store.append([], snapshots=[snapshot(0)], frames=[Frame("f", b"first"), Frame("g", b"other")])
     store.append([], snapshots=[snapshot(1)], frames=[Frame("f", b"again")])
