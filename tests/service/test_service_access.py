@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bothworlds.service.access import Access, hash_of, new_token
+from bothworlds.service.access import Access, Bucket, hash_of, new_token
 from bothworlds.service.app import POSTED
 from bothworlds.service.network import placed
 from bothworlds.service.settings import Token, read_settings
@@ -23,7 +23,7 @@ contexts = ["mobile", "desktop"]
 algorithm = {kind = "LinUCB"}
 """
 SCOPES = {"all": ["decide", "reward", "admin"], "decider": ["decide"], "rewarder": ["reward"], "keeper": ["admin"]}
-SECRETS = {name: f"secret of {name}" for name in (*SCOPES, "slow")}
+SECRETS = {name: f"secret of {name}" for name in (*SCOPES, "slow", "bulk")}
 GETS = {"/v1/plan": "decide", "/v1/decisions/a": "admin", "/": "admin", "/metrics": None}
 BODIES = {
     "/v1/decide": {"context": 0},
@@ -45,7 +45,7 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
     """Serve with tokens, and with a certificate where openssl can make one."""
     folder = tmp_path_factory.mktemp("access")
     tokens = "".join(token(name, scopes) for name, scopes in SCOPES.items())
-    tokens += token("slow", ["decide"], "rate = 3")
+    tokens += token("slow", ["decide"], "rate = 3") + token("bulk", ["decide"], "rate = 10")
     files, context = "", None
     if shutil.which("openssl"):
         made = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost"
@@ -119,6 +119,33 @@ def test_a_rate_is_kept_to_and_forgives(web: Web) -> None:
     body = {"decisions": [{"context": 0}] * 50}
     assert web.ask("POST", "/v1/decide/batch", body, bearer("slow")).status == 429
     assert web.ask("POST", "/v1/decide", {"context": 0}, bearer("all")).status == 200, "others are not kept waiting"
+
+
+def test_a_batch_larger_than_the_rate_passes_and_is_paid_off(web: Web) -> None:
+    body = {"decisions": [{"context": 0}] * 20}
+    assert web.ask("POST", "/v1/decide/batch", body, bearer("bulk")).status == 200
+    assert web.ask("POST", "/v1/decide", {"context": 0}, bearer("bulk")).status == 429, "it owes ten"
+
+
+def test_batches_of_any_size_keep_to_the_rate_on_average() -> None:
+    now = 0.0
+    bucket = Bucket(10.0, clock=lambda: now)
+    for size in (1, 7, 10, 20, 1000):
+        began, passed = now, 0
+        while now < began + 1000.0:
+            now += 0.05
+            if bucket.passes(1) and bucket.passes(size, paid=1):
+                passed += size
+        assert 8_000 <= passed <= 10_000 + size + 10, size
+
+
+def test_a_batch_that_is_refused_costs_nothing() -> None:
+    bucket = Bucket(10.0, clock=lambda: 0.0)
+    assert bucket.passes(5)
+    assert [bucket.passes(1) and bucket.passes(6, paid=1) for _ in range(9)] == [False] * 9
+    assert bucket.passes(1)
+    assert bucket.passes(4)
+    assert not bucket.passes(1)
 
 
 def test_a_batch_counts_for_as_many_as_it_has() -> None:

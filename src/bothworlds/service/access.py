@@ -24,21 +24,23 @@ def hash_of(secret: str) -> str:
 
 
 class Bucket:
-    """Lets so many pass in a second, and as many at once.
+    """Lets so many pass in a second, and as many at once; what counts for more waits for all, and is paid off later.
 
-    >>> bucket = Bucket(2.0, clock=iter([0.0, 0.0, 0.0, 0.1, 0.6]).__next__)
+    >>> bucket = Bucket(2.0, clock=iter([0.0, 0.0, 0.0, 0.1, 0.6, 2.0, 2.4, 3.9]).__next__)
     >>> [bucket.passes(1) for _ in range(4)]
     [True, True, False, True]
+    >>> [bucket.passes(count) for count in (4, 1, 1)]
+    [True, False, True]
     """
 
     def __init__(self, rate: float, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.rate, self.clock = rate, clock
         self._left, self._seen = max(1.0, rate), clock()
 
-    def passes(self, count: int) -> bool:
-        """Tell whether something passes that counts for so many."""
+    def passes(self, count: int, *, paid: int = 0) -> bool:
+        """Tell whether something passes that counts for so many; what it ``paid`` before is given back first."""
         now = self.clock()
-        self._left = min(max(1.0, self.rate), self._left + (now - self._seen) * self.rate)
+        self._left = min(max(1.0, self.rate), self._left + paid + (now - self._seen) * self.rate)
         self._seen = now
         if self._left < min(count, max(1.0, self.rate)):
             return False
@@ -72,12 +74,13 @@ class Access:
         self._buckets = {token.sha256: Bucket(token.rate) for token in tokens if token.rate is not None}
 
     def refusal(
-        self, header: str | None, scope: Scope | None, count: int = 1, *, browser: bool = False
+        self, header: str | None, scope: Scope | None, count: int = 1, *, paid: int = 0, browser: bool = False
     ) -> tuple[int, str] | None:
         """Return status and sentence for someone who may not, else None. Without a scope any token will do.
 
         A ``browser`` may send the token as a password. It sends that along with whatever other sites make it ask for,
-        so that this is for pages that are only looked at.
+        so that this is for pages that are only looked at. ``count`` is how many it counts for, ``paid`` how many of
+        them were counted before.
         """
         if not self._tokens:
             return None
@@ -88,7 +91,7 @@ class Access:
         if scope is not None and scope not in token.scopes:
             return FORBIDDEN, f"token {token.name!r} may not: it lacks the scope {scope!r}"
         bucket = self._buckets.get(hashed)
-        if bucket is not None and not bucket.passes(count):
+        if bucket is not None and not bucket.passes(count, paid=paid):
             return TOO_MANY, f"token {token.name!r} may ask {token.rate:g} times a second"
         return None
 

@@ -125,7 +125,7 @@ class App:
             self._of(asked.experiment)
             return await asyncio.to_thread(self.service.change, asked)
         parts = path.parts(asked)
-        self._admit(headers.get("authorization"), path.scope, len(parts) - 1)
+        self._admit(headers.get("authorization"), path.scope, len(parts), paid=1)
         return await self._several(parts)
 
     def _of(self, name: str | None) -> Experiment:
@@ -135,8 +135,10 @@ class App:
         except KeyError as error:
             raise RefusedError(rules.MISSING, str(error.args[0])) from None
 
-    def _admit(self, header: str | None, scope: Scope | None, count: int = 1, *, looks: bool = False) -> None:
-        refusal = None if self._open or not count else self.access.refusal(header, scope, count, browser=looks)
+    def _admit(
+        self, header: str | None, scope: Scope | None, count: int = 1, *, paid: int = 0, looks: bool = False
+    ) -> None:
+        refusal = None if self._open else self.access.refusal(header, scope, count, paid=paid, browser=looks)
         if refusal is not None:
             raise RefusedError(*refusal)
 
