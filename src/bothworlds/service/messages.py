@@ -12,6 +12,7 @@ from bothworlds.service import answers
 MOST = 1000  # decisions or rewards in one request
 
 Id = Annotated[str, Meta(min_length=1, max_length=LONGEST, description="Name of the event, not beginning with @.")]
+AnyId = Annotated[str, Meta(min_length=1, max_length=LONGEST, description="Id of a decision, given or made.")]
 Name = Annotated[str, Meta(max_length=200, description="Name of the experiment; may be left out if there is one.")]
 Cell = str | int | float | bool | None
 Context = (
@@ -35,14 +36,14 @@ class Decide(Struct, frozen=True, forbid_unknown_fields=True):
 class Activate(Struct, frozen=True, forbid_unknown_fields=True):
     """An inactive decision was shown: its window for rewards begins."""
 
-    id: str
+    id: AnyId
     experiment: Name | None = None
 
 
 class Reward(Struct, frozen=True, forbid_unknown_fields=True):
     """What a decision brought."""
 
-    id: str
+    id: AnyId
     reward: float
     experiment: Name | None = None
 
