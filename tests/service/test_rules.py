@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from bothworlds.service import rules
-from bothworlds.service.messages import Activate, Decide, Decides, Reward
+from bothworlds.service.messages import Activate, Arm, Change, Decide, Decides, Reward
 from bothworlds.service.records import Drawn, Kind, Paid, unpacked
 from bothworlds.service.service import Service
 from services import close_windows, learnt, settings, until
@@ -50,7 +50,6 @@ TABLE: dict[str, list[tuple[Any, int, dict[str, Any]]]] = {
         (D("mobile", "a"), 200, {}),
         (R("a", 1.0), 200, {"learned": True}),
         (R("", 1.0), 404, {}),
-        (R("x" * 10_000, 1.0), 404, {}),
     ],
     "rewards outside the range": [
         (D("mobile", "a"), 200, {}),
@@ -165,6 +164,19 @@ def test_a_batch_may_say_everything_of_a_decision_at_once(served: Service) -> No
     assert kinds == [Kind.DECISION, Kind.REWARD]
 
 
+def test_ids_that_nothing_is_stored_about_are_not_remembered(tmp_path: Path) -> None:
+    service = Service(settings(tmp_path))
+    states = service.clerk.memory._states[1]
+    asked: list[Any] = [Reward("a", 1.0), Activate("b"), Decide("tablet", "c"), Decide("tablet"), Decide("mobile", "d")]
+    assert [status for status, _ in service.ask_all(asked)] == [404, 404, 422, 422, 200]
+    assert list(states) == ["d"]
+    asked = [Reward("e", 1.0), Decide("mobile", "e"), Reward("e", 1.0), Reward("e", 0.5)]
+    assert [status for status, _ in service.ask_all(asked)] == [404, 200, 200, 409]
+    assert [status for status, _ in service.ask_all(asked)] == [200, 200, 200, 409]
+    assert {name: state.reward for name, state in states.items()} == {"d": None, "e": 1.0}
+    service.close()
+
+
 def test_decisions_without_an_id_get_one(served: Service) -> None:
     answers: list[Any] = [served.ask(Decide("mobile"))[1] for _ in range(3)]
     assert len({answer.id for answer in answers}) == 3
@@ -213,6 +225,27 @@ def test_rewards_of_held_out_decisions_are_kept_and_not_learnt(tmp_path: Path) -
     again = Service(settings(tmp_path, told={"holdout": 0.5}))
     assert again.plan(None) == before
     again.close()
+
+
+def test_rewards_of_retired_arms_are_kept_and_not_learnt_and_the_answer_stays(tmp_path: Path) -> None:
+    service = Service(settings(tmp_path))
+    made: list[Any] = [service.ask(Decide("mobile", f"{place}"))[1] for place in range(30)]
+    early, gone, *_ = [answer.id for answer in made if answer.arm == made[0].arm]
+    kept = next(answer.id for answer in made if answer.arm != made[0].arm)
+    assert fields(service.ask(Reward(early, 1.0))[1])["learned"]
+    learnt(service)
+    assert service.change(Change(retire=[made[0].arm]))[0] == 200
+    told = [(early, None), (gone, rules.GONE), (kept, None)]
+    for again in range(3):
+        for name, reason in told:
+            said = fields(service.ask(Reward(name, 1.0))[1])
+            assert (said["learned"], said["reason"]) == (reason is None, reason), (name, again)
+        learnt(service)
+        assert service.plan(None).version == 3, "two rewards were learnt, and the arms changed"
+        service.clerk.memory.clear()
+    assert service.change(Change(add=[Arm("violet")], retire=[]))[0] == 200
+    assert fields(service.ask(Reward(gone, 1.0))[1])["reason"] == rules.GONE
+    service.close()
 
 
 def test_windows_close_by_themselves_with_a_row_of_their_own(tmp_path: Path) -> None:

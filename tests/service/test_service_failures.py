@@ -17,7 +17,7 @@ from bothworlds.service.messages import Arm, Change, Decide, Refusal, Reward, Ro
 from bothworlds.service.records import Kind
 from bothworlds.service.service import Service
 from bothworlds.service.sqlite import SQLiteStore
-from services import learnt, settings, shorten_pauses, until, verified
+from services import learnt, locked, settings, shorten_pauses, until, verified
 
 
 @pytest.fixture(autouse=True)
@@ -181,19 +181,31 @@ def test_a_disk_that_is_really_full(small_disk: Path) -> None:
 def test_a_store_that_another_program_locks(tmp_path: Path) -> None:
     service = Service(settings(tmp_path))
     first = service.ask(Decide("mobile", "a"))
-    other = sqlite3.connect(tmp_path / "bothworlds.sqlite", isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    assert service.ask(Decide("mobile", "b"))[0] == 503
-    assert service.ask(Reward("a", 1.0))[0] == 503
-    assert "locked" in " ".join(service.failures)
-    assert service.ask(Decide("mobile", "a")) == first, "what needs no writing is answered"
-    other.execute("COMMIT")
-    other.close()
+    with locked(tmp_path):
+        assert service.ask(Decide("mobile", "b"))[0] == 503
+        assert service.ask(Reward("a", 1.0))[0] == 503
+        assert "locked" in " ".join(service.failures)
+        assert service.ask(Decide("mobile", "a")) == first, "what needs no writing is answered"
+        assert "locked" in " ".join(service.failures), "and has not shown that anything can be written"
     until(lambda: not service.failures)
     assert [service.ask(asked)[0] for asked in (Decide("mobile", "b"), Reward("a", 1.0))] == [200, 200]
     learnt(service)
     service.close()
     verified(tmp_path)
+
+
+def test_a_store_that_works_again_is_found_out_by_those_who_write_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clerk, "PROBED", 1000.0)
+    service = Service(settings(tmp_path))
+    first = service.ask(Decide("mobile", "a"))
+    with locked(tmp_path):
+        assert service.ask(Decide("mobile", "b"))[0] == 503
+    assert service.failures
+    assert service.ask(Decide("mobile", "a")) == first
+    until(lambda: not service.failures)
+    service.close()
 
 
 def test_a_store_that_cannot_be_read_for_a_moment_forgets_nothing(tmp_path: Path) -> None:

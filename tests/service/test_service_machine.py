@@ -25,7 +25,7 @@ from bothworlds.service.records import Kind
 from bothworlds.service.service import Service
 from bothworlds.service.store import StoreError
 from bothworlds.service.verifying import verify
-from services import ARMS, CONTEXTS, QUICK, close_windows, learnt, settings
+from services import ARMS, CONTEXTS, QUICK, close_windows, learnt, settings, until
 from soak import size
 
 IDS = st.sampled_from(["a", "b", "c", "ä\0", "E" * 200, "6"])
@@ -39,9 +39,11 @@ class Said:
 
     body: tuple[Any, bool]
     answer: bytes
+    arm: str
     holdout: bool
     active: bool
     reward: float | None = None
+    gone: bool = False
     by_default: bool = False
     late: float | None = None
 
@@ -104,7 +106,7 @@ class Machine(RuleBasedStateMachine):
             made: Any = answer
             assert made.arm in self.arms
             assert made.context == (context if isinstance(context, str) else CONTEXTS[context])
-            self.said[name] = Said((context, active), msgspec.json.encode(answer), made.holdout, active)
+            self.said[name] = Said((context, active), msgspec.json.encode(answer), made.arm, made.holdout, active)
         elif known.body == (context, active):
             assert (status, msgspec.json.encode(answer)) == (200, known.answer)
         else:
@@ -127,7 +129,10 @@ class Machine(RuleBasedStateMachine):
         if not known.active or told not in (None, reward):
             assert status == 409
             return
-        reason = rules.CLOSED if known.by_default else rules.HELD_OUT if known.holdout else None
+        if told is None:
+            known.gone = known.arm not in self.arms
+        reasons = {rules.CLOSED: known.by_default, rules.HELD_OUT: known.holdout, rules.GONE: known.gone}
+        reason = next((one for one, holds in reasons.items() if holds), None)
         assert status == 200
         assert msgspec.to_builtins(answer) == {
             "id": name,
@@ -178,8 +183,9 @@ class Machine(RuleBasedStateMachine):
         if new:
             status, answer = self.service.ask(Decide(context, name))
             made: Any = answer
-            assert status == (503 if self.safe is None else 200)
-            assert self.safe is None or (made.arm, made.propensity, made.stored) == (self.safe, None, False)
+            safe = self.safe if self.safe in self.arms else None
+            assert status == (503 if safe is None else 200)
+            assert safe is None or (made.arm, made.propensity, made.stored) == (safe, None, False)
             assert self.service.failures
         elif known is not None and known.active and known.reward is None:
             assert self.service.ask(Reward(name, reward))[0] == 503
@@ -189,7 +195,7 @@ class Machine(RuleBasedStateMachine):
         self.repeat_all()
         if new:
             self.decide(name, context, True)
-            assert not self.service.failures
+        until(lambda: not self.service.failures)
 
     def repeat_all(self) -> None:
         for name, known in self.said.items():

@@ -1,8 +1,10 @@
 """Services for tests: small problems, quick algorithms, and what can be done to them from within."""
 
+import contextlib
+import sqlite3
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,14 @@ def settings(folder: Path, *, experiments: dict[str, Told] | None = None, told: 
     return Settings(
         **{"experiments": made, "folder": str(folder), "durability": "process", "refresh": 0.001, **options}
     )
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Lock the store of a service, as another program does."""
+    with contextlib.closing(sqlite3.connect(folder / "bothworlds.sqlite", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        yield
 
 
 def until(holds: Callable[[], Any], *, seconds: float = 20.0) -> None:

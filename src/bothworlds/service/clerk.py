@@ -10,7 +10,7 @@ from operator import itemgetter
 from bothworlds.service import rules
 from bothworlds.service.drawing import draw_all
 from bothworlds.service.experiment import Experiment
-from bothworlds.service.jobs import Asking, Expire, Group, Job, Publish
+from bothworlds.service.jobs import Asking, Expire, Group, Job, Places, Publish
 from bothworlds.service.memory import Memory
 from bothworlds.service.messages import Answer, Decide, Decided, Refusal, Reward
 from bothworlds.service.records import Kind, Record
@@ -97,13 +97,14 @@ class Clerk:
     def _do(self, jobs: list[Job]) -> None:
         """Do jobs in one commit, and answer: what was stored, or that nothing could be."""
         group = Group()
+        then: Callable[[], None] | None = None
         try:
             for experiment, asked in _by_experiment(jobs).items():
                 self._prepare(experiment, asked)
             for job in jobs:
                 job.outcomes = [self._done(part, group) for part in job.parts]
             self._store(group)
-            self.failure = None
+            then = self.store.probe if self.failure else self.store.tidy  # a group that wrote nothing has shown nothing
         except Exception as error:
             for record in group.records:
                 self.memory.forget(record.experiment, record.id)
@@ -114,9 +115,9 @@ class Clerk:
         try:
             self.deliver(jobs)
         except Exception as error:  # who waited has gone; the others, and the next, are served
-            self.failure = f"answers could not be given: {error!r}"
-        if not self.failure:
-            self._try_store(self.store.tidy)
+            self.failure, then = f"answers could not be given: {error!r}", None
+        if then is not None:
+            self._try_store(then)
 
     def _prepare(self, experiment: Experiment, asked: list[Asking]) -> None:
         """Recall what is known of the decisions that are asked about, and draw those that are new, all at once."""
@@ -136,6 +137,8 @@ class Clerk:
             status, answer, record = self._outcome(part, group.places[part.experiment])
             if record is not None:
                 group.add(part.experiment, record, part.state)
+            elif part.state.drawn is None:  # nothing stands in the store under this id
+                self.memory.forget(part.experiment.number, part.request.id)
             return status, answer
         if isinstance(part, Publish):
             group.published.append(part)
@@ -175,6 +178,7 @@ class Clerk:
             saved = [one.experiment for one in group.published if one.snapshots]
             notes = {experiment.cursor: experiment.expired for experiment in saved}
             first = self.store.append(records, snapshots=snapshots, frames=frames, notes=notes)
+            self.failure = None
             self.commits += 1
             self._count(group.records)
             self._tell(group, first)
@@ -196,13 +200,14 @@ class Clerk:
             counts[word_of(kind, flag=flag)] += count
 
     def _unavailable(self, part: Asking | Publish | Expire) -> tuple[int, Answer]:
-        """Answer where nothing could be stored: with the safe arm if one was declared."""
-        if isinstance(part, Asking):
+        """Answer where nothing could be stored: as before if that is known, else with the safe arm if there is one."""
+        if isinstance(part, Asking) and isinstance(part.request, Decide):
             experiment, asked = part.experiment, part.request
-            if isinstance(asked, Decide) and experiment.told.safe_arm is not None:
-                safe = experiment.told.safe_arm
+            if part.draw is None and part.state.drawn is not None:  # it was stored before
+                return rules.decide(asked, part.state, None, Places()[experiment])[:2]
+            safe, plan = experiment.told.safe_arm, experiment.plan
+            if safe is not None and safe in plan.problem.arms:
                 name = str(asked.context) if isinstance(asked.context, str) else ""
-                plan = experiment.plan
                 return rules.OK, Decided(
                     asked.id or "", experiment.name, name, safe, None, plan.version, active=asked.active, stored=False
                 )

@@ -58,7 +58,8 @@ class Places(dict[Experiment, Place]):
         self.time = time.time()
 
     def __missing__(self, experiment: Experiment) -> Place:
-        made = Place(experiment.number, experiment.name, self.time, experiment.plan.problem.reward_range)
+        footing = experiment.plan.footing
+        made = Place(experiment.number, experiment.name, self.time, footing, footing.problem.reward_range)
         self[experiment] = made
         return made
 

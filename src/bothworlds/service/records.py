@@ -69,9 +69,10 @@ class Asked(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Paid(msgspec.Struct, frozen=True, array_like=True):
-    """The body of a reward."""
+    """The body of a reward. ``gone``: who gave it was told that it is not learnt, since nobody plays its arm now."""
 
     reward: float
+    gone: bool = False
 
 
 class Versioned(msgspec.Struct, frozen=True, array_like=True):

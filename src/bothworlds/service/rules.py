@@ -1,14 +1,15 @@
 """What may happen to a decision, and what is answered: pure functions of what is known of it.
 
 A decision happens once, a reward counts once. Who asks the same again gets the same answer; who asks something else
-under the same id is told so (409). A reward that comes after the window has closed is kept for evaluation, and is not
-learnt.
+under the same id is told so (409). A reward that comes after the window has closed, or after its arm was retired, is
+kept for evaluation, and is not learnt.
 """
 
 from typing import NamedTuple, TypeAlias
 
 import msgspec
 
+from bothworlds.policy.footing import Footing
 from bothworlds.service.drawing import Draw
 from bothworlds.service.messages import (
     Activate,
@@ -25,6 +26,7 @@ from bothworlds.service.records import Drawn, Kind, Paid, Record, fingerprint, p
 OK, BAD, MISSING, CONFLICT = 200, 422, 404, 409
 HELD_OUT = "the decision was held out, to compare the policy with"
 CLOSED = "the window for rewards had closed and the default reward was learnt; this one is kept for evaluation"
+GONE = "the arm, or the context, of the decision is played no more; this reward is kept for evaluation"
 Outcome: TypeAlias = tuple[int, Answer, Record | None]  # a status, an answer, and what is stored before it is given
 
 
@@ -36,6 +38,7 @@ class State(msgspec.Struct, gc=False):
     reward: float | None = None
     given: bool = False
     late: float | None = None
+    gone: bool = False
 
     def learn_of(self, record: Record) -> None:
         """Take note of a record about the decision."""
@@ -45,17 +48,19 @@ class State(msgspec.Struct, gc=False):
             case Kind.ACTIVATION:
                 self.active = True
             case Kind.REWARD:
-                self.reward, self.given = unpacked(Paid, record.body).reward, bool(record.flag)
+                paid = unpacked(Paid, record.body)
+                self.reward, self.gone, self.given = paid.reward, paid.gone, bool(record.flag)
             case Kind.LATE:
                 self.late = unpacked(Paid, record.body).reward
 
 
 class Place(NamedTuple):
-    """Where and when something happens: the experiment's number and name, the time, and which rewards there are."""
+    """Where and when something happens: the experiment's number and name, the time, what is played, what is paid."""
 
     number: int
     name: str
     time: float
+    footing: Footing
     limits: tuple[float, float] | None = None
 
 
@@ -107,7 +112,9 @@ def reward(request: Reward, state: State, place: Place) -> Outcome:
     if told is not None and told != request.reward:
         return refused(CONFLICT, f"decision {request.id!r} has reward {told!r} already")
     late = state.reward is not None and not state.given
-    reason = CLOSED if late else HELD_OUT if state.drawn.holdout else None
+    if state.reward is None and state.drawn.footing != place.footing.mark:
+        state.gone = _is_gone(state.drawn, place.footing)
+    reason = CLOSED if late else HELD_OUT if state.drawn.holdout else GONE if state.gone else None
     answer = Rewarded(request.id, place.name, request.reward, reason is None, reason)
     if told is not None:
         return OK, answer, None
@@ -115,8 +122,8 @@ def reward(request: Reward, state: State, place: Place) -> Outcome:
         state.late = request.reward
     else:
         state.reward, state.given = request.reward, True
-    kind = Kind.LATE if late else Kind.REWARD
-    return OK, answer, Record(0, place.number, kind, request.id, place.time, True, packed(Paid(request.reward)))
+    kind, body = Kind.LATE if late else Kind.REWARD, packed(Paid(request.reward, state.gone))
+    return OK, answer, Record(0, place.number, kind, request.id, place.time, True, body)
 
 
 def expire(name: str, state: State, place: Place, default: float) -> Record | None:
@@ -125,6 +132,13 @@ def expire(name: str, state: State, place: Place, default: float) -> Record | No
         return None
     state.reward, state.given = default, False
     return Record(0, place.number, Kind.REWARD, name, place.time, False, packed(Paid(default)))
+
+
+def _is_gone(drawn: Drawn, footing: Footing) -> bool:
+    """Tell whether the arm of a decision is not offered in its context any more, so that nothing is learnt of it."""
+    contexts, arms = footing.numbered
+    x, a = contexts.get(drawn.context), arms.get(drawn.arm)
+    return x is None or a is None or not footing.problem.available[x, a]
 
 
 def _unknown(name: str) -> str:
