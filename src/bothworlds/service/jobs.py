@@ -59,7 +59,8 @@ class Places(dict[Experiment, Place]):
 
     def __missing__(self, experiment: Experiment) -> Place:
         footing = experiment.plan.footing
-        made = Place(experiment.number, experiment.name, self.time, footing, footing.problem.reward_range)
+        limits = footing.problem.reward_range
+        made = Place(experiment.number, experiment.name, self.time, footing, footing.mark, limits)
         self[experiment] = made
         return made
 

@@ -61,6 +61,7 @@ class Place(NamedTuple):
     name: str
     time: float
     footing: Footing
+    mark: str
     limits: tuple[float, float] | None = None
 
 
@@ -101,20 +102,21 @@ def activate(request: Activate, state: State, place: Place) -> Outcome:
 
 def reward(request: Reward, state: State, place: Place) -> Outcome:
     """Take a reward, the same again, or one that comes after the window; refuse all else."""
-    if state.drawn is None:
+    drawn, known = state.drawn, state.reward
+    if drawn is None:
         return refused(MISSING, _unknown(request.id))
     low, high = place.limits or (-1.0, 1.0)
     if not low <= request.reward <= high:  # nor is what is no number
         return refused(BAD, f"reward {request.reward!r} is outside [{low:g}, {high:g}]")
     if not state.active:
         return refused(CONFLICT, f"decision {request.id!r} is not active: activate it once it is shown, then reward it")
-    told = state.late if state.reward is not None and not state.given else state.reward
+    late = known is not None and not state.given
+    told = state.late if late else known
     if told is not None and told != request.reward:
         return refused(CONFLICT, f"decision {request.id!r} has reward {told!r} already")
-    late = state.reward is not None and not state.given
-    if state.reward is None and state.drawn.footing != place.footing.mark:
-        state.gone = _is_gone(state.drawn, place.footing)
-    reason = CLOSED if late else HELD_OUT if state.drawn.holdout else GONE if state.gone else None
+    if known is None and drawn.footing != place.mark:
+        state.gone = _is_gone(drawn, place.footing)
+    reason = CLOSED if late else HELD_OUT if drawn.holdout else GONE if state.gone else None
     answer = Rewarded(request.id, place.name, request.reward, reason is None, reason)
     if told is not None:
         return OK, answer, None
