@@ -12,7 +12,7 @@ import pytest
 
 from bothworlds.errors import NumericalError
 from bothworlds.policy import Policy
-from bothworlds.service import jobs, learner
+from bothworlds.service import clerk, jobs, learner
 from bothworlds.service.messages import Arm, Change, Decide, Refusal, Reward, Rollback
 from bothworlds.service.records import Kind
 from bothworlds.service.service import Service
