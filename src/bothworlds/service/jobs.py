@@ -17,7 +17,7 @@ REWARD = int(Kind.REWARD)
 Request = Decide | Activate | Reward
 
 
-class Asking(msgspec.Struct, eq=False):
+class Asking(msgspec.Struct, eq=False, gc=False):
     """A client's request to an experiment; the clerk adds what is known of its decision, and draws one that is new."""
 
     experiment: Experiment
@@ -43,7 +43,7 @@ class Expire(NamedTuple):
     ids: Sequence[str]
 
 
-class Job(msgspec.Struct, eq=False):
+class Job(msgspec.Struct, eq=False, gc=False):
     """Something to be done in one commit, and what is called with its answers once that is durable."""
 
     parts: Sequence[Asking | Publish | Expire]

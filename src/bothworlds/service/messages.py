@@ -20,7 +20,7 @@ Context = (
 )  # a name, an index, or a row
 
 
-class Decide(Struct, frozen=True, forbid_unknown_fields=True):
+class Decide(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     """Choose an arm for a context (a name, an index, or a row by its columns).
 
     With an id the same request can be sent again, and has the same answer. An inactive decision counts once it is
@@ -33,14 +33,14 @@ class Decide(Struct, frozen=True, forbid_unknown_fields=True):
     active: bool = True
 
 
-class Activate(Struct, frozen=True, forbid_unknown_fields=True):
+class Activate(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     """An inactive decision was shown: its window for rewards begins."""
 
     id: AnyId
     experiment: Name | None = None
 
 
-class Reward(Struct, frozen=True, forbid_unknown_fields=True):
+class Reward(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     """What a decision brought."""
 
     id: AnyId
@@ -93,7 +93,9 @@ def _sent(answer: type[Any]) -> type[Struct]:
     """Return an answer as a structure, quick to make and to write, that leaves out what is as it is mostly."""
     told = [(one.name, one.type, NODEFAULT if one.default is MISSING else one.default) for one in fields(answer)]
     about = {"__doc__": answer.__doc__}
-    return msgspec.defstruct(answer.__name__, told, namespace=about, module=__name__, frozen=True, omit_defaults=True)
+    return msgspec.defstruct(
+        answer.__name__, told, namespace=about, module=__name__, frozen=True, omit_defaults=True, gc=False
+    )
 
 
 if TYPE_CHECKING:  # types cannot be made when the program runs; these have the same fields

@@ -43,7 +43,7 @@ class Record(NamedTuple):
     body: bytes
 
 
-class Drawn(msgspec.Struct, frozen=True, array_like=True):
+class Drawn(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The body of a decision: what was asked, what was answered, and what learning and checking it need.
 
     ``asked`` is a hash of the request. Names instead of indices: they mean the same when the problem has changed.
@@ -61,14 +61,14 @@ class Drawn(msgspec.Struct, frozen=True, array_like=True):
     baseline: bytes | None
 
 
-class Asked(msgspec.Struct, frozen=True, array_like=True):
+class Asked(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The beginning of the body of a decision: what was asked."""
 
     asked: bytes
     context: str
 
 
-class Paid(msgspec.Struct, frozen=True, array_like=True):
+class Paid(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The body of a reward. ``gone``: who gave it was told that it is not learnt, since nobody plays its arm now."""
 
     reward: float
