@@ -328,7 +328,10 @@ def opened(store: Store, snapshot: Snapshot) -> Policy:
         path.write_bytes(store.content(snapshot))
         policy = load_on(path, *standing)
     if (policy.version, policy.digest) != (snapshot.version, snapshot.digest):
-        raise ValueError(f"the snapshot of version {snapshot.version} is damaged, or of another version of the library")
+        raise ValueError(
+            f"the snapshot of version {snapshot.version} is damaged, or of another version of the library with another "
+            "rule: go on with that version, or export the log (bothworlds export) and begin a new store"
+        )
     return policy
 
 
