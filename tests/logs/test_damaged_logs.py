@@ -216,3 +216,15 @@ def test_pieces_of_lines() -> None:
         file.write(b'{"schema": "bothworlds-log-1", {"schema": "bothworlds-log-1", "kind": 5}\n')
     with pytest.raises(LogError, match=r"row 3: not a line of a log with schema"):
         list(logs.read("log.jsonl", strict=False))
+
+
+def test_a_reward_behind_a_piece_of_a_decision_is_found() -> None:
+    log = logs.Log("log.jsonl")
+    log.append(ROW, *(replace(ROW, id=name, reward=None, reward_time=None) for name in "bc"))
+    with log.path.open("ab") as file:
+        file.write(log.path.read_bytes()[:70])
+    log.append(logs.Reward(id="b", time=1.0, reward=0.5), logs.Reward(id="c", time=1.0, reward=0.25))
+    found = {row.id: row.reward for row in logs.read("log.jsonl", strict=False)}
+    assert found == {"a": ROW.reward, "b": 0.5, "c": 0.25}
+    with pytest.raises(LogError, match=r"row 4: a piece of a line stands before a whole one"):
+        list(logs.read("log.jsonl"))

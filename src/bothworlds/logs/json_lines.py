@@ -65,9 +65,12 @@ def write_jsonl(rows: Iterable[Row], path: str | Path) -> int:
 
 
 def numbered_records(path: str | Path, *, strict: bool, skip: bytes | None = None) -> Iterator[tuple[int, Record]]:
-    """Yield the records of a file with the numbers of their lines; those that begin with ``skip`` are left out."""
+    """Yield the records of a file with the numbers of their lines; those that begin with ``skip`` are left out.
+
+    A line may begin with a piece of one that a killed process has left: what stands behind it is the record.
+    """
     for number, line, whole in numbered_lines(path):
-        if skip is not None and line.startswith(skip):
+        if skip is not None and line.startswith(skip) and line.find(BEGINNING, 1) < 0:
             continue
         try:
             if not whole:
