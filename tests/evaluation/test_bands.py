@@ -131,6 +131,25 @@ def test_intervals_at_the_end_are_narrower_and_normal_ones_warn() -> None:
         evaluate(log, table, interval="exact")  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("kind", ["betting", "betting at the end", "bernstein at the end"])
+def test_a_policy_that_changes_gets_the_interval_for_averages(kind: Any) -> None:
+    """Early rows have weights near 1 and high rewards, late ones weights of 2 and lower rewards: bets differ by row."""
+    problem = bw.Problem(features=[[[1, 0], [0, 1]]], probabilities=[1], reward_range=(0, 1))
+    n, rng = 4000, np.random.default_rng(0)
+    early = (np.arange(n) < n / 2)[:, None]
+    h, pi = np.where(early, [0.98, 0.02], [0.5, 0.5]), np.where(early, [1.0, 0.0], [0.0, 1.0])
+    arm = (rng.random(n) > h[:, 0]).astype(np.int64)
+    reward = rng.random(n) < np.where(arm == 0, 0.98, 0.5)
+    log = Logged.from_columns(problem, context=np.zeros(n, dtype=int), arm=arm, reward=reward, probabilities=h)
+    found = evaluate(log, {"one": Target(by_row=pi)}, interval=kind, against="uniform", checkpoints=[n])
+    low, high = found["one"].interval
+    assert low <= 0.5 * 0.98 + 0.5 * 0.5 <= high
+    assert found["one"].band.kind == found.differences["one", "uniform"].band.kind == "bernstein"
+    assert any("does not do the same in all rows" in one for one in found["one"].notes)
+    assert found["uniform"].band.kind == kind
+    assert "a value that is the same in all rows" in found["uniform"].band.about
+
+
 # --- differences and the gate --------------------------------------------------------------------------------------
 
 

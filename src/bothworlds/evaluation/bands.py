@@ -16,11 +16,12 @@ from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.theory.confidence.checks import checked_alpha
 
 Interval = Literal["betting", "bernstein", "betting at the end", "bernstein at the end", "normal"]
+END = "holds at the last row alone, if their number was fixed beforehand, for a value that is the same in all rows"
 INTERVALS: dict[str, str] = {
     "betting": "holds at any time, for a value that is the same in all rows",
     "bernstein": "holds at any time, for the average of values that may change",
-    "betting at the end": "holds at the last row alone, if their number was fixed beforehand",
-    "bernstein at the end": "holds at the last row alone, if their number was fixed beforehand",
+    "betting at the end": END,
+    "bernstein at the end": END,
     "normal": "is an approximation for many rows at one time; looked at again and again it is wrong far too often",
 }
 

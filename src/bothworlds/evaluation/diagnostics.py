@@ -18,7 +18,7 @@ BETS = (0.5, 0.1, 0.02, 0.004)  # shares of what may be bet, on more and on less
 LOOK = 1 << 13  # rows between looks at the tests
 AT_ONCE = 8  # factors, each below 1e38, whose product has one logarithm
 FEW = 100.0  # effective rows
-TINY = 1e-12
+TINY = 1e-6  # of weights: far above what rounding leaves where all are the same
 SURE = 0.01  # p-values below are told
 
 
@@ -74,14 +74,16 @@ def diagnostics_of(logged: Logged, target: Target) -> Diagnostics:
     logs, best = np.zeros((len(BETS), 2)), 0.0
     for where in pieces(logged.rows, LOOK):
         arm, pi = logged.arm[where], target.rows(logged, where)
-        w = pi[arm, np.arange(len(arm))] / logged.propensity[where]
+        each = np.arange(len(arm))
+        w = pi[arm, each] / logged.propensity[where]
         total, squares, largest = total + w.sum(), squares + (w * w).sum(), max(largest, float(w.max()))
         if logged.probabilities is not None:
-            h = logged.probabilities[where].T
+            h = _whole(logged.probabilities[where]).T
             supported = np.where(h > 0.0, pi, 0.0).sum(axis=0)
             missing += float(np.where(h > 0.0, 0.0, pi).sum())
             most = np.divide(pi, h, out=np.zeros_like(pi), where=h > 0.0).max(axis=0)
-            logs += _bet_on(w - supported, supported, most - supported)
+            own = pi[arm, each] / h[arm, each]
+            logs += _bet_on(own - supported, supported, most - supported)
             best = max(best, _evidence(logs))
     n = logged.rows
     return Diagnostics(
@@ -92,6 +94,11 @@ def diagnostics_of(logged: Logged, target: Target) -> Diagnostics:
         mean_weight=total / n,
         weight_p_value=min(1.0, math.exp(-best)) if logged.probabilities is not None else math.nan,
     )
+
+
+def _whole(h: Floats) -> Floats:
+    """Return rows of probabilities that sum to one: bets would find out what rounding has left of another sum."""
+    return np.asarray(h / h.sum(axis=1, keepdims=True))
 
 
 def _bet_on(off: Floats, down: Floats | float, up: Floats | float) -> Floats:
@@ -160,7 +167,7 @@ def calibration_of(logged: Logged) -> Calibration | None:
     logs, best = np.zeros((len(BETS), 2, K)), 0.0
     observed, expected = np.zeros(K), np.zeros(K)
     for where in pieces(logged.rows, LOOK):
-        h = logged.probabilities[where]
+        h = _whole(logged.probabilities[where])
         came = logged.arm[where][:, None] == np.arange(K)
         observed, expected = observed + came.sum(axis=0), expected + h.sum(axis=0)
         logs += _bet_on(came - h, 1.0, 1.0)

@@ -51,7 +51,7 @@ def evaluate(
         Name of the policy that all others are compared with, say "logging".
     interval
         "betting" (default), "bernstein", both "at the end", or "normal"; what each assumes is in docs/evaluation.md.
-        Policies that change from row to row get "bernstein" in place of "betting".
+        Policies that change from row to row get "bernstein" in place of "betting" and of both "at the end".
     alpha
         The probability that an interval is wrong, for each policy and each difference; divide it by their number for
         all of them together.

@@ -18,6 +18,7 @@ from bothworlds.evaluation.targets import Target, target_of
 from bothworlds.kernels.arrays import Floats, Ints
 
 AVERAGE: Interval = "bernstein"
+FOR_ONE_VALUE = ("betting", "betting at the end", "bernstein at the end")  # the same in all rows
 CHANGING = "does not do the same in all rows, so its interval is that for averages of values that change (bernstein)"
 CONTRADICTED = "no value is left in its interval: it changes with time; interval='bernstein' is for that"
 Piece: TypeAlias = tuple[str, ...]  # a policy, a policy over another, or nothing: the log
@@ -72,7 +73,7 @@ class Work:
 
     def _band(self, contrast: Contrast) -> Band:
         """Return the band that suits a contrast; without whole rows of probabilities it uses no predictions."""
-        kind = AVERAGE if contrast.changes and self.interval.startswith("betting") else self.interval
+        kind = AVERAGE if contrast.changes and self.interval in FOR_ONE_VALUE else self.interval
         fit = None if self.logged.probabilities is None else self.regression
         return band_of(Question(self.logged, contrast, fit), self.checkpoints, kind=kind, alpha=self.alpha)
 
