@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 import bothworlds as bw
 from bothworlds.cli import main
 from bothworlds.evaluation import evaluate
-from bothworlds.logs import Log, Reward, row_of
+from bothworlds.logs import Log, Reward, read, row_of, write
 from bothworlds.report.evaluated import evaluation_data, evaluation_page, evaluation_text
 from evaluated import small_log, some_table
 
@@ -159,6 +159,8 @@ def test_whole_rows_in_columns_tell_what_the_log_would_earn() -> None:
         ({"arm:red": "banner"}, "FIELD=NAME"),
         ({"arm": "banner", "context": "device", "reward": "click"}, "propensities"),
         ({**WORDS, "arm": "colour"}, "colour"),
+        ({"context": "device", "reward": "click", "propensity": "p"}, "--column arm=NAME is missing"),
+        ({}, "--column arm=NAME is missing"),
     ],
 )
 def test_columns_that_are_not_there(columns: dict[str, str], sentence: str) -> None:
@@ -173,3 +175,13 @@ def test_files_with_names_of_their_own_need_no_columns() -> None:
     done = called("--policy", "uniform", "--problem", "problem.json", "--column", "arm=banner")
     assert done.exit_code == 2
     assert "--column is for tables" in done.output
+
+
+@pytest.mark.usefixtures("log")
+def test_of_dsjson_arm_and_context_are_named() -> None:
+    write((row for row in read("log.jsonl") if row.reward is not None), "log.dsjson")
+    options = ["evaluate", "log.dsjson", "--problem", "problem.json", "--policy", "uniform", "--quiet", "--json"]
+    done = CliRunner().invoke(main, options)
+    assert json.loads(done.stdout)["rows"] == 399
+    wrong = CliRunner().invoke(main, [*options, "--column", "arm=a", "--column", "reward=click"])
+    assert (wrong.exit_code, "--column reward: of a .dsjson file" in wrong.output) == (2, True), wrong.output

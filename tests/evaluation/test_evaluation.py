@@ -24,7 +24,8 @@ from bothworlds.evaluation import (
     target_of,
 )
 from bothworlds.evaluation.bands import checkpoints_for
-from bothworlds.evaluation.regression import blocks
+from bothworlds.evaluation.learning import _floors
+from bothworlds.evaluation.regression import Regression, blocks
 from bothworlds.evaluation.summands import Question
 from bothworlds.logs import Log, Reward, row_of
 from evaluated import ORACLES, slow_ridge, slow_sum, small_log, some_table
@@ -154,6 +155,32 @@ def test_plans_policies_algorithms_and_words_are_targets() -> None:
         evaluate(log, [])
 
 
+def test_what_comes_later_does_not_change_what_was_learnt() -> None:
+    log = small_log(3, 300)
+    late = np.array([0.98, 0.01, 0.01])  # lower propensities than any before
+    assert log.probabilities is not None
+    h = np.where((np.arange(300) < 200)[:, None], log.probabilities, late)
+    whole = replace(log, probabilities=h, propensity=h[np.arange(300), log.arm])
+    for algorithm in (bw.LCTsallisINF(tuning="matched"), bw.FixedPolicy()):
+        rows, early = learning(algorithm, whole).by_row, learning(algorithm, whole.part(slice(0, 200))).by_row
+        assert rows is not None
+        assert np.array_equal(rows[:200], early)
+    given = learning(bw.LCTsallisINF(), whole, floor=1e-9)
+    assert "from 0 of 300 rows" in given.about
+    for wrong in (0.0, 1.5, math.nan):
+        with pytest.raises(ValueError, match="floor is a probability"):
+            learning(bw.LCTsallisINF(), whole, floor=wrong)
+
+
+def test_floors_are_quantiles_of_rows_before() -> None:
+    log = small_log(3, 60)
+    found = _floors(log)
+    assert found[:20].tolist() == [1 / 3] * 20
+    for row in range(20, 60):
+        start = max(begin for begin in blocks(60).tolist() if begin <= row)
+        assert found[row] == np.quantile(log.propensity[:start], 0.05)
+
+
 def test_a_log_of_the_library_is_read() -> None:
     problem = random_problem(3, reward_range=(0, 1))
     policy, log = bw.LCTsallisINF().start(problem, rng=1), Log("log.jsonl")
@@ -204,6 +231,27 @@ def test_no_rows_and_columns_that_do_not_fit_are_sentences() -> None:
             Logged.from_columns(problem, **{**columns, **more})
     with pytest.raises(ValueError, match="checkpoints are"):
         evaluate(log, ["uniform"], checkpoints=[50])
+
+
+@pytest.mark.parametrize(
+    ("starts", "tables", "words"),
+    [
+        ([0], np.full((1, 3, 3), 1.5), r"scaled to \[0, 1\]"),
+        ([0], np.full((1, 3, 3), -0.1), r"scaled to \[0, 1\]"),
+        ([0], np.full((1, 3, 3), np.nan), r"scaled to \[0, 1\]"),
+        ([0], np.full((3, 3), 0.5), "for each start of a block"),
+        ([0, 9], np.full((1, 3, 3), 0.5), "for each start of a block"),
+        ([], np.full((0, 3, 3), 0.5), "begin at 0"),
+        ([1], np.full((1, 3, 3), 0.5), "begin at 0"),
+        ([0, 9, 9], np.full((3, 3, 3), 0.5), r"increase; got \[0, 9, 9\]"),
+        ([0.0, 1.5], np.full((2, 3, 3), 0.5), "begin at 0"),
+        ([0], np.full((1, 4, 3), 0.5), r"has \(3, 3\) contexts and arms, the regression \(4, 3\)"),
+    ],
+)
+def test_a_regression_of_your_own_that_cannot_be(starts: list[Any], tables: Any, words: str) -> None:
+    log = small_log(1, 20)
+    with pytest.raises(ValueError, match=words):
+        evaluate(log, ["uniform"], regression=Regression(starts=np.array(starts), tables=tables))
 
 
 def test_one_row_one_arm_and_rewards_that_are_all_zero() -> None:

@@ -72,10 +72,20 @@ class Source:
 
         return exported(self.path, self.experiment, of_now=True)
 
+    def _named(self) -> dict[str, Any]:
+        """Return which column is what, as the reader of the file takes it."""
+        found = _columns(self.columns)
+        if self.path.suffix == ".dsjson":
+            if more := [field for field in found if field not in ("arm", "context")]:
+                raise click.UsageError(f"--column {more[0]}: of a .dsjson file, arm and context are all that is named")
+        elif "arm" not in found and (found or self.path.suffix == ".csv"):
+            raise click.UsageError(f"--column arm=NAME is missing: which column of {self.path} has the arm?")
+        return found
+
     def _rows(self, problem: Problem) -> Iterator[Row]:
         """Yield the rows that count."""
         if self.path.suffix in (".csv", ".parquet", ".dsjson"):
-            rows = read(self.path, reward_range=problem.reward_range, **_columns(self.columns))
+            rows = read(self.path, reward_range=problem.reward_range, **self._named())
         elif self.columns:
             raise click.UsageError(f"--column is for tables, .csv and .parquet; the columns of {self.path} have names")
         elif self.path.suffix == STORE:

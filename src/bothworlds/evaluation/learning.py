@@ -5,8 +5,12 @@ from typing import Any
 import numpy as np
 
 from bothworlds.evaluation.logged import Logged
+from bothworlds.evaluation.regression import blocks
 from bothworlds.evaluation.targets import Target
+from bothworlds.kernels.arrays import Floats
 from bothworlds.policy import Algorithm
+
+LOW = 0.05  # quantile of propensities
 
 
 def learning(algorithm: Algorithm, logged: Logged, *, floor: float | None = None, rng: int = 0) -> Target:
@@ -24,24 +28,32 @@ def learning(algorithm: Algorithm, logged: Logged, *, floor: float | None = None
     Parameters
     ----------
     floor
-        The 5 % quantile of the logged propensities if left out.
+        If left out, the 5 % quantile of the propensities logged before, taken anew for blocks of rows that grow by a
+        quarter; for the first 20 rows, what an arm has if all are played alike.
     rng
         Of its draws and of what is kept.
     """
     if not logged.rows:
         raise ValueError("the log has no rows; there is nothing to learn from")
-    line = float(np.quantile(logged.propensity, 0.05)) if floor is None else float(floor)
-    if not 0.0 < line <= 1.0:
+    if floor is not None and not 0.0 < floor <= 1.0:
         raise ValueError(f"floor is a probability, above 0 and at most 1; got {floor!r}")
     policy: Any = algorithm.start(logged.problem, rng=rng)
-    chances = np.random.default_rng(rng).random(logged.rows) * logged.propensity
+    floors = _floors(logged) if floor is None else floor
+    wanted = np.random.default_rng(rng).random(logged.rows) * logged.propensity < floors
     found = np.empty((logged.rows, logged.problem.n_arms))
     kept = 0
-    columns = zip(logged.context.tolist(), logged.arm.tolist(), logged.reward.tolist(), chances.tolist(), strict=True)
-    for i, (x, arm, reward, chance) in enumerate(columns):
+    columns = zip(logged.context.tolist(), logged.arm.tolist(), logged.reward.tolist(), wanted.tolist(), strict=True)
+    for i, (x, arm, reward, keep) in enumerate(columns):
         found[i] = policy.probabilities(x)
         decision = policy.act(x)
-        if decision.arm == arm and chance < line:
+        if keep and decision.arm == arm:
             policy.update(decision, reward=reward)
             kept += 1
     return Target(by_row=found, about=f"{algorithm!r} learning by rejection from {kept:,} of {logged.rows:,} rows")
+
+
+def _floors(logged: Logged) -> Floats:
+    """Return a floor for every row, known from the rows before its block."""
+    starts = blocks(logged.rows)
+    each = [1.0 / logged.problem.n_arms, *(np.quantile(logged.propensity[:start], LOW) for start in starts[1:])]
+    return np.repeat(each, np.diff([*starts, logged.rows]))

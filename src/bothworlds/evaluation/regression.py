@@ -22,11 +22,24 @@ NOT_KNOWN = 0.5  # of scaled rewards, before the first fit
 class Regression:
     """Predicted rewards, scaled to [0, 1]: a table (contexts, arms) for each block of rows.
 
-    ``starts`` has the first row of each block, ``tables`` is (blocks, contexts, arms).
+    ``starts`` has the first row of each block, ``tables`` is (blocks, contexts, arms). A block's table may come from
+    rows before it, or from elsewhere.
     """
 
     starts: Ints
     tables: Floats
+
+    def __post_init__(self) -> None:
+        starts, shape = np.asarray(self.starts), np.shape(self.tables)
+        if len(shape) != 3 or starts.shape != shape[:1]:
+            raise ValueError(
+                f"a regression has a table (contexts, arms) for each start of a block; got tables of shape {shape} for "
+                f"starts of shape {starts.shape}"
+            )
+        if not np.issubdtype(starts.dtype, np.integer) or starts[:1].tolist() != [0] or (np.diff(starts) < 1).any():
+            raise ValueError(f"the blocks of a regression begin at 0 and at rows that increase; got {starts.tolist()}")
+        if not ((self.tables >= 0.0) & (self.tables <= 1.0)).all():
+            raise ValueError("a regression predicts rewards scaled to [0, 1]; constant(logged, table) scales your own")
 
     def rows(self, logged: Logged, where: slice) -> Floats:
         """Return the predictions for all arms in some rows, shape (arms, rows)."""
@@ -45,6 +58,9 @@ class Regression:
 
     def _blocks(self, logged: Logged, where: slice) -> list[tuple[Floats, slice]]:
         """Return the tables that hold in some rows, each with its rows."""
+        wanted = logged.problem.n_contexts, logged.problem.n_arms
+        if self.tables.shape[1:] != wanted:
+            raise ValueError(f"the log has {wanted} contexts and arms, the regression {self.tables.shape[1:]}")
         start, stop, _ = where.indices(logged.rows)
         first, last = (int(b) for b in np.searchsorted(self.starts, [start, max(start, stop - 1)], side="right") - 1)
         cuts = [start, *self.starts[first + 1 : last + 1].tolist(), stop]
