@@ -185,3 +185,19 @@ def test_of_dsjson_arm_and_context_are_named() -> None:
     assert json.loads(done.stdout)["rows"] == 399
     wrong = CliRunner().invoke(main, [*options, "--column", "arm=a", "--column", "reward=click"])
     assert (wrong.exit_code, "--column reward: of a .dsjson file" in wrong.output) == (2, True), wrong.output
+
+
+def test_a_rounded_table_needs_a_tolerance() -> None:
+    words = {name: WORDS[name] for name in ("context", "arm", "reward")}
+    table_called(**words)
+    text = Path("clicks.csv").read_text(encoding="utf-8").replace("0.25,0.75\n", "0.25,0.745\n")
+    Path("rounded.csv").write_text(text, encoding="utf-8")
+    columns = [part for field, name in words.items() for part in ("--column", f"{field}={name}")]
+    columns += ["--column", "probability:red=p_red", "--column", "probability:blue=p_blue"]
+    options = ["evaluate", "rounded.csv", "--problem", "ads.json", "--policy", "logging", "--json", "--quiet", *columns]
+    refused = CliRunner().invoke(main, options)
+    assert refused.exit_code == 3
+    assert "sum to 0.995" in refused.output
+    done = CliRunner().invoke(main, [*options, "--tolerance", "0.01"])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["rows"] == 60

@@ -27,7 +27,7 @@ from bothworlds.evaluation.bands import checkpoints_for
 from bothworlds.evaluation.learning import _floors
 from bothworlds.evaluation.regression import Regression, blocks
 from bothworlds.evaluation.summands import Question
-from bothworlds.logs import Log, Reward, row_of
+from bothworlds.logs import Log, Reward, Row, row_of
 from evaluated import ORACLES, slow_ridge, slow_sum, small_log, some_table
 from worlds import random_problem
 
@@ -161,10 +161,10 @@ def test_what_comes_later_does_not_change_what_was_learnt() -> None:
     assert log.probabilities is not None
     h = np.where((np.arange(300) < 200)[:, None], log.probabilities, late)
     whole = replace(log, probabilities=h, propensity=h[np.arange(300), log.arm])
-    for algorithm in (bw.LCTsallisINF(tuning="matched"), bw.FixedPolicy()):
-        rows, early = learning(algorithm, whole).by_row, learning(algorithm, whole.part(slice(0, 200))).by_row
-        assert rows is not None
-        assert np.array_equal(rows[:200], early)
+    rows, early = (learning(bw.LCTsallisINF(), one).by_row for one in (whole, whole.part(slice(0, 200))))
+    assert rows is not None
+    assert early is not None
+    assert np.array_equal(rows[:200], early)
     given = learning(bw.LCTsallisINF(), whole, floor=1e-9)
     assert "from 0 of 300 rows" in given.about
     for wrong in (0.0, 1.5, math.nan):
@@ -201,6 +201,37 @@ def test_a_log_of_the_library_is_read() -> None:
         found.holdouts("some")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="unknown arm"):
         Logged.from_log(log, random_problem(3, K=2), missing=0.0)
+
+
+def test_a_rounded_log_is_rescaled() -> None:
+    problem = bw.Problem(features=[np.eye(2)], probabilities=[1], arms=["a", "b"], reward_range=(0, 1))
+    offered: dict[str, Any] = {"context": "0", "offered": ("a", "b"), "reward": 1.0}
+    rows = [
+        Row(id="1", arm="a", propensity=0.33, probabilities=(0.33, 0.66), **offered),
+        Row(id="2", arm="b", propensity=0.667, probabilities=(0.333, 0.67), **offered),
+        Row(id="3", arm="b", propensity=0.75, probabilities=(0.25, 0.75), **offered),
+    ]
+    log, table = Log("log.jsonl"), [[0.33, 0.66], [0.333, 0.67], [0.25, 0.75]]
+    log.append(*rows)
+    columns: dict[str, Any] = {"context": [0] * 3, "arm": [0, 1, 1], "reward": [1] * 3, "probabilities": table}
+    for made in (
+        Logged.from_rows(rows, problem, tolerance=0.02),
+        Logged.from_rows(rows, problem, tolerance=0.02, folder="columns"),
+        Logged.from_log(log, problem, tolerance=0.02),
+        Logged.from_columns(problem, **columns, tolerance=0.02),
+        Logged.from_columns(problem, **columns, propensity=[0.33, 0.667, 0.75], tolerance=0.02),
+    ):
+        assert made.probabilities is not None
+        assert made.probabilities == pytest.approx(np.array([[1 / 3, 2 / 3], [333 / 1003, 670 / 1003], [0.25, 0.75]]))
+        assert made.propensity.tolist() == made.probabilities[[0, 1, 2], [0, 1, 1]].tolist()
+    for tolerance in (0.0, 0.005):
+        with pytest.raises(ValueError, match=r"row 0: .* no distribution \(tolerance= if rounded\)"):
+            Logged.from_rows(rows, problem, tolerance=tolerance)
+    with pytest.raises(ValueError, match="is not the probability"):
+        Logged.from_columns(problem, **columns, propensity=[0.33, 0.5, 0.75], tolerance=0.02)
+    one: dict[str, Any] = {"context": [0], "arm": [0], "reward": [1], "probabilities": [[0.0, 1.0]]}
+    with pytest.raises(ValueError, match=r"propensity .*0\.001.* is not the probability .*0\.0"):
+        Logged.from_columns(problem, **one, propensity=[0.001], tolerance=0.02)
 
 
 # --- degenerate ----------------------------------------------------------------------------------------------------

@@ -47,6 +47,8 @@ from bothworlds.simulation import cluster
     "probability:ARM, id, time, version, holdout; may be given again.",
 )
 @click.option("--missing", metavar="NUMBER|drop", help="What a decision without a reward means [refuse].")
+@click.option("--tolerance", type=click.FloatRange(0, 1), default=0.0, show_default=True,
+              help="How far from 1 probabilities of a rounded log may sum; they are rescaled.")  # fmt: skip
 @click.option("--holdout", type=click.Choice(["all", "only", "none"]), default="all", show_default=True, help="Rows.")
 @click.option("--checkpoints", type=click.IntRange(min=1), default=200, show_default=True, help="Moments to look at.")
 @click.option("--output", type=click.Path(path_type=Path), default=Path("evaluation.html"), show_default=True,
@@ -70,6 +72,7 @@ def evaluate(
     by: float,
     columns: tuple[str, ...],
     missing: str | None,
+    tolerance: float,
     holdout: str,
     output: Path,
     engine: str | None,
@@ -102,7 +105,9 @@ def evaluate(
         raise click.UsageError("--promote needs --against: better than whom?")
     with reading():
         targets, own = _targets(policies)
-        source = Source(path=log, columns=columns, missing=missing, holdout=holdout, experiment=experiment)
+        source = Source(
+            path=log, columns=columns, missing=missing, holdout=holdout, experiment=experiment, tolerance=tolerance
+        )
         known = _problem(problem, own, source)
     state = output.with_name(f"{output.name}.state").absolute()
     with working(lambda: f"interrupted; what is done is in {state}, the same command goes on"):

@@ -16,6 +16,7 @@ from bothworlds.evaluation import Logged
 from bothworlds.evaluation.columns import WRITTEN
 from bothworlds.evaluation.logged import decisions
 from bothworlds.logs import Log, Row, read
+from bothworlds.logs.checking import TOLERANCE
 from bothworlds.problem import Problem
 from bothworlds.problem.storage import write_bytes
 
@@ -34,6 +35,7 @@ class Source:
     missing: str | None
     holdout: str
     experiment: str | None = None
+    tolerance: float = 0.0
 
     def logged(self, problem: Problem, folder: Path, *, quiet: bool) -> Logged:
         """Return its columns, in files of a folder; if they are there, of the same file read alike, it is not read."""
@@ -57,13 +59,14 @@ class Source:
             self._rows(problem), label="reading", file=sys.stderr, hidden=quiet, show_pos=True, update_min_steps=SHOWN
         )
         with bar as rows:
-            return Logged.from_rows(rows, problem, missing=_missing(self.missing), folder=folder)
+            missing = _missing(self.missing)
+            return Logged.from_rows(rows, problem, missing=missing, tolerance=self.tolerance, folder=folder)
 
     def _identity(self) -> dict[str, Any]:
         """Return what tells whether it is the same file, read in the same way."""
         found = self.path.stat()
         how = {"columns": list(self.columns), "missing": self.missing, "holdout": self.holdout}
-        how |= {"experiment": self.experiment}
+        how |= {"experiment": self.experiment, "tolerance": self.tolerance}
         return {**how, "size": found.st_size, "changed": found.st_mtime_ns}
 
     def stored(self) -> tuple[Problem, Iterator[Row]]:
@@ -85,13 +88,14 @@ class Source:
     def _rows(self, problem: Problem) -> Iterator[Row]:
         """Yield the rows that count."""
         if self.path.suffix in (".csv", ".parquet", ".dsjson"):
-            rows = read(self.path, reward_range=problem.reward_range, **self._named())
+            limits, tolerance = problem.reward_range, max(TOLERANCE, self.tolerance)
+            rows = read(self.path, reward_range=limits, tolerance=tolerance, **self._named())
         elif self.columns:
             raise click.UsageError(f"--column is for tables, .csv and .parquet; the columns of {self.path} have names")
         elif self.path.suffix == STORE:
             rows = self.stored()[1]
         else:
-            rows = decisions(Log(self.path))
+            rows = decisions(Log(self.path), tolerance=self.tolerance)
         return (row for row in rows if self.holdout == "all" or row.holdout == (self.holdout == "only"))
 
 

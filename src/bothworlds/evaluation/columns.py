@@ -76,6 +76,20 @@ def answered(parts: Iterable[Columns], missing: Missing) -> Iterator[Columns]:
         )
 
 
+def rescaled(parts: Iterable[Columns], tolerance: float) -> Iterator[Columns]:
+    """Yield columns in which rounded rows of probabilities sum to one; what is further off than that stays as it is."""
+    for columns in parts:
+        yield _rescaled(columns, tolerance) if tolerance and columns["probabilities"] is not None else columns
+
+
+def _rescaled(columns: Columns, tolerance: float) -> Columns:
+    table, p = columns["probabilities"], columns["propensity"]
+    own, total = np.take_along_axis(table, columns["arm"][:, None], axis=1)[:, 0], table.sum(axis=1)
+    scale = np.where(np.abs(total - 1.0) <= tolerance, total, 1.0)
+    near = (np.abs(own - p) <= tolerance) & (own > 0.0)
+    return {**columns, "probabilities": table / scale[:, None], "propensity": np.where(near, own / scale, p)}
+
+
 def in_memory(parts: Iterable[Columns], problem: Problem) -> Columns:
     """Return all of them as arrays."""
     found = list(parts)

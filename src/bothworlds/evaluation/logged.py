@@ -7,9 +7,19 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from bothworlds.evaluation.columns import Columns, Missing, answered, columns_of, from_files, in_files, in_memory
+from bothworlds.evaluation.columns import (
+    Columns,
+    Missing,
+    answered,
+    columns_of,
+    from_files,
+    in_files,
+    in_memory,
+    rescaled,
+)
 from bothworlds.kernels.arrays import Bools, Floats, Ints
 from bothworlds.logs import Log, Row, read_jsonl
+from bothworlds.logs.checking import TOLERANCE
 from bothworlds.problem import Problem
 
 CLOSE = 1e-6  # how far probabilities of a row may be from 1, and a propensity from its place in the row
@@ -72,6 +82,7 @@ class Logged:
         holdout: Any = None,
         version: Any = None,
         missing: Missing = "refuse",
+        tolerance: float = 0.0,
     ) -> Self:
         """Make it from columns: lists, arrays, columns of a DataFrame.
 
@@ -88,6 +99,10 @@ class Logged:
         missing
             What a row without a reward means: a number, say 0 for "no click", "drop" to leave it out, which is right
             only if rewards get lost whatever they are, or "refuse".
+        tolerance
+            For logs that were rounded: a row of probabilities whose sum is at most so far from one is divided by it,
+            and a propensity at most so far from the arm's place in the row becomes what stands there. Rounding stays
+            in the weights: by a tenth, if 0.05 was written for 0.045.
         """
         contexts, arms = _contexts(problem, context), _arms(problem, arm)
         n = len(contexts)
@@ -105,7 +120,7 @@ class Logged:
             "holdout": np.zeros(n, dtype=bool) if holdout is None else np.asarray(holdout, dtype=bool),
             "version": np.zeros(n, dtype=np.int64) if version is None else np.asarray(version, dtype=np.int64),
         }
-        (found,) = answered([columns], missing)
+        (found,) = answered(rescaled([columns], tolerance), missing)
         return cls(problem=problem, **found)
 
     @classmethod
@@ -115,16 +130,18 @@ class Logged:
         problem: Problem,
         *,
         missing: Missing = "refuse",
+        tolerance: float = 0.0,
         folder: str | Path | None = None,
     ) -> Self:
         """Make it from rows of a log in their order, as `bothworlds.logs.read` and `joined` give them.
 
-        Where a row has no whole vector of probabilities, propensities are all that is known. ``rows`` may be any
+        Where a row has no whole vector of probabilities, propensities are all that is known. ``missing`` and
+        ``tolerance`` are as `from_columns` has them. ``rows`` may be any
         iterator: some rows are in memory at a time. With ``folder`` the columns are, too: they are written to files
         there and read where they are looked at (`from_folder` finds them again), so that memory does not grow with
         the number of rows.
         """
-        parts = answered(columns_of(rows, problem), missing)
+        parts = answered(rescaled(columns_of(rows, problem), tolerance), missing)
         if folder is None:
             return cls(problem=problem, **in_memory(parts, problem))
         in_files(parts, problem, Path(folder))
@@ -137,10 +154,17 @@ class Logged:
 
     @classmethod
     def from_log(
-        cls, log: Log, problem: Problem, *, missing: Missing = "refuse", folder: str | Path | None = None
+        cls,
+        log: Log,
+        problem: Problem,
+        *,
+        missing: Missing = "refuse",
+        tolerance: float = 0.0,
+        folder: str | Path | None = None,
     ) -> Self:
-        """Make it from a log: every decision once, with its first reward."""
-        return cls.from_rows(decisions(log), problem, missing=missing, folder=folder)
+        """Make it from a log: every decision once, with its first reward; the rest is as `from_rows` has it."""
+        rows = decisions(log, tolerance=tolerance)
+        return cls.from_rows(rows, problem, missing=missing, tolerance=tolerance, folder=folder)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Go to another process: by the name of the folder where there is one."""
@@ -181,9 +205,11 @@ class Logged:
         return f"Logged({self.rows:,} rows, {self.problem.n_contexts} contexts, {self.problem.n_arms} arms, {what})"
 
 
-def decisions(log: Log) -> Iterator[Row]:
-    """Yield every decision of a log once, with its first reward, in the order decided."""
-    return read_jsonl(log.path, rewards="first", strict=False) if log.path.exists() else iter(())
+def decisions(log: Log, *, tolerance: float = 0.0) -> Iterator[Row]:
+    """Yield every decision of a log once, with its first reward, in the order decided; rounded by ``tolerance``."""
+    if not log.path.exists():
+        return iter(())
+    return read_jsonl(log.path, rewards="first", strict=False, tolerance=max(TOLERANCE, tolerance))
 
 
 def _listed(values: Any) -> Any:
@@ -252,7 +278,7 @@ def _check_probabilities(log: Logged) -> None:
         own, p = np.take_along_axis(table[part], log.arm[part, None], axis=1)[:, 0], log.propensity[part]
         return np.asarray(np.abs(own - p) > CLOSE * p)
 
-    _refuse(log.rows, wrong, lambda i: f"probabilities {table[i].tolist()} are no distribution")
+    _refuse(log.rows, wrong, lambda i: f"probabilities {table[i].tolist()} are no distribution (tolerance= if rounded)")
     _refuse(
         log.rows,
         other,
