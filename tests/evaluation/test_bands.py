@@ -246,6 +246,14 @@ def test_what_comes_later_does_not_change_what_was_known(seed: int, cut: int) ->
             assert one[0] == pytest.approx(other[0], abs=2e-5)
 
 
+def test_without_predictions_bands_weigh_rewards_less_the_lowest() -> None:
+    log = small_log(2, 300, limits=(10.0, 20.0))
+    found = evaluate(log, {"one": some_table(log)}, regression=None)["one"]
+    shift = 10.0 * (found.diagnostics.mean_weight - 1.0)
+    assert abs(shift) > 0.01
+    assert found.value - found.band.estimate[-1] == pytest.approx(shift)
+
+
 def test_no_threads_and_some_give_the_same_bits() -> None:
     log = small_log(1, 300)
     tables = {str(i): some_table(log, i) for i in range(4)}

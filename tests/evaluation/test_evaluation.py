@@ -358,15 +358,15 @@ def test_rounding_does_not_refute_a_log() -> None:
     problem = bw.Problem(features=[np.eye(3)], probabilities=[1], reward_range=(0, 1))
     rng, n = np.random.default_rng(0), 20_000
     for h in (
-        np.float32([0.6, 0.3, 0.1]),
+        np.array([0.6, 0.3, 0.1], dtype=np.float32),
         np.full(3, 0.3333334),
         np.full(3, 0.3333331),
         np.array([1 - 9e-7, 0.0, 0.0]),
     ):
         given = np.tile(h.astype(np.float64), (n, 1))
         arm = rng.choice(3, size=n, p=given[0] / given[0].sum())
-        columns = {"context": np.zeros(n, dtype=int), "arm": arm, "reward": np.ones(n), "probabilities": given}
-        log = Logged.from_columns(problem, **columns)
+        context, reward = np.zeros(n, dtype=int), np.ones(n)
+        log = Logged.from_columns(problem, context=context, arm=arm, reward=reward, probabilities=given)
         near = Target(table=np.round(given[:1], 3) / np.round(given[:1], 3).sum())
         for target in (target_of("logging", log), near, target_of("always 0", log)):
             assert diagnostics_of(log, target).weight_p_value > 0.05  # measured: 0.9 and above

@@ -4,10 +4,12 @@ import json
 import os
 import pickle
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from concurrent.futures import Executor, Future
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from click.testing import CliRunner
 
 import bothworlds as bw
 from bothworlds.cli import main
+from bothworlds.cli.evaluated_log import Source
 from bothworlds.evaluation import Evaluation, Logged, evaluate
 from bothworlds.evaluation.keeping import done_from, plain
 from bothworlds.evaluation.work import Piece, Work
@@ -186,6 +189,19 @@ def test_a_log_that_has_changed_is_read_again(tmp_path: Path, monkeypatch: pytes
     assert second.exit_code == 0, second.output
     assert "goes on from" not in second.stderr
     assert json.loads(second.stdout)["rows"] == 200
+
+
+def test_a_store_that_has_changed_beside_its_file_is_another_log(tmp_path: Path) -> None:
+    path = tmp_path / "ads.sqlite"
+    source = Source(path=path, columns=(), missing=None, holdout="all")
+    with closing(sqlite3.connect(path, isolation_level=None)) as store:
+        for command in ("PRAGMA journal_mode=WAL", "CREATE TABLE t (x)", "PRAGMA wal_checkpoint(TRUNCATE)"):
+            store.execute(command)
+        file, before = path.stat(), source._identity()
+        assert json.loads(json.dumps(before)) == source._identity()
+        store.execute("INSERT INTO t VALUES (1)")
+        assert (path.stat().st_size, path.stat().st_mtime_ns) == (file.st_size, file.st_mtime_ns)
+        assert source._identity() != before
 
 
 def test_a_dask_cluster_finds_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

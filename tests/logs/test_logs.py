@@ -117,6 +117,16 @@ def test_rewards_are_joined_to_decisions_and_the_first_counts() -> None:
     assert Learner(policy, log).step() == 1
 
 
+@pytest.mark.parametrize("offered", [(), ("red", "blue")])
+def test_health_needs_whole_rows_of_probabilities(offered: tuple[str, ...]) -> None:
+    problem = bw.Problem.from_sample(["day"], arms=["red", "blue"], reward_range=(0, 1))
+    row = Row(id="visit 1", context="day", offered=offered, arm="red", propensity=0.5, reward=1.0)
+    with pytest.raises(ValueError, match="row 'visit 1' has no probabilities"):
+        bw.logs.health([row], problem)
+    held = bw.logs.health([replace(row, holdout=True)], problem)
+    assert held.holdout is not None
+
+
 def test_a_learner_finds_the_same_versions_again_from_any_file() -> None:
     policy, log = world()
     policy.save("start.npz")

@@ -64,10 +64,11 @@ class Source:
 
     def _identity(self) -> dict[str, Any]:
         """Return what tells whether it is the same file, read in the same way."""
-        found = self.path.stat()
-        how = {"columns": list(self.columns), "missing": self.missing, "holdout": self.holdout}
+        beside = self.path.with_name(f"{self.path.name}-wal")  # of a store: what was written last
+        found = [self.path.stat(), *([beside.stat()] if beside.exists() else [])]
+        how: dict[str, Any] = {"columns": list(self.columns), "missing": self.missing, "holdout": self.holdout}
         how |= {"experiment": self.experiment, "tolerance": self.tolerance}
-        return {**how, "size": found.st_size, "changed": found.st_mtime_ns}
+        return {**how, "files": [[one.st_size, one.st_mtime_ns] for one in found if one.st_size]}
 
     def stored(self) -> tuple[Problem, Iterator[Row]]:
         """Return the problem in the store of a service, and what was decided since it was last changed."""

@@ -35,8 +35,8 @@ class Band:
     """An interval at each checkpoint.
 
     ``rows`` are the checkpoints, how many rows had been seen; ``estimate`` the doubly robust mean so far (inverse
-    propensity weighting where no predictions were given); ``low`` and ``high`` the ends, in the problem's units. At
-    checkpoints where an interval says nothing, it is as wide as values can be.
+    propensity weighting of rewards less the lowest one where no predictions were given); ``low`` and ``high`` the ends,
+    in the problem's units. At checkpoints where an interval says nothing, it is as wide as values can be.
     """
 
     kind: Interval

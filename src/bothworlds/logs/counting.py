@@ -61,6 +61,8 @@ def _place(row: Row, problem: Problem, arms: Mapping[str, int]) -> tuple[int, in
 
 def _spread(row: Row, problem: Problem, arms: Mapping[str, int]) -> Floats:
     """Return the probabilities in a row, one per arm of the problem."""
+    if not row.probabilities:
+        raise ValueError(f"row {row.id!r} has no probabilities: health tells of exploration, from the whole vector")
     spread = np.zeros(problem.n_arms)
     for name, share in zip(row.offered, row.probabilities, strict=True):
         if name in arms:
