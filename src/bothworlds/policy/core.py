@@ -108,7 +108,7 @@ class Policy:
         """Return pi_t(. | context), shape (arms,), or the table of all contexts, shape (contexts, arms)."""
         with self._lock:
             table = self._mind.table()
-        return table if context is None else table[self.problem.context_index(context)]
+            return table if context is None else table[self.problem.context_index(context)]
 
     def plan(self) -> Plan:
         """Return what the policy would do now: immutable, for any number of threads and processes."""
@@ -259,12 +259,13 @@ class Policy:
         problem = self.problem
         if isinstance(context, ONE_CONTEXT) and id is None:
             return self._act(problem.context_index(context), problem)
-        found = problem.context_indices(context)
-        if id is None:
+        plan = None if id is None else self.plan()  # which may be of another problem by now
+        found = (problem if plan is None else plan.problem).context_indices(context)
+        if plan is None:
             return [self._act(x, problem) for x in found] if isinstance(found, list) else self._act(found, problem)
         if isinstance(found, list):
             raise ValueError("an id is that of one decision; give one context with it")
-        return self.plan().act(found, id=id)
+        return plan.act(found, id=id)
 
     def _act(self, x: int, problem: Problem) -> Decision:
         self._lock.acquire()  # half the time of a with statement, here and in `update`
