@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 import bothworlds as bw
 from worlds import play
 
@@ -55,3 +57,39 @@ def test_probabilities_are_of_the_context_that_was_asked() -> None:
     Interrupted(policy, before=None, after=lambda: policy.change(problem("night", "day")))
     assert policy.probabilities("day").tolist() == expected
     assert policy.problem.contexts == ("night", "day")
+
+
+def meanwhile(monkeypatch: pytest.MonkeyPatch, work: Callable[[], Any]) -> None:
+    """Have something else done once, right after a problem with another law was made."""
+    made = bw.Problem.with_probabilities
+
+    def with_probabilities(self: bw.Problem, probabilities: Any) -> bw.Problem:
+        monkeypatch.setattr(bw.Problem, "with_probabilities", made)
+        changed = self.with_probabilities(probabilities)
+        work()
+        return changed
+
+    monkeypatch.setattr(bw.Problem, "with_probabilities", with_probabilities)
+
+
+@pytest.mark.parametrize("follows", [False, True])
+def test_a_law_does_not_undo_a_change(monkeypatch: pytest.MonkeyPatch, follows: bool) -> None:
+    policy, mix = start(), bw.TrafficMix.known([0.3, 0.7])
+    more = policy.problem.with_arms({"c": [1.0, 1.0]})
+    meanwhile(monkeypatch, lambda: policy.change(more))
+    with pytest.raises(ValueError, match="another thread has changed the problem meanwhile"):
+        policy.follow(mix) if follows else policy.change_probabilities([0.3, 0.7])
+    assert policy.problem == more
+
+
+@pytest.mark.parametrize("law", ["estimated", "known"])
+def test_a_mix_hears_of_every_visit_once(monkeypatch: pytest.MonkeyPatch, law: str) -> None:
+    policy = start()
+    mix = getattr(bw.TrafficMix, law)(policy.problem.probabilities)
+    policy.act(["day"] * 10)
+    meanwhile(monkeypatch, lambda: policy.act(["night"] * 50))
+    mix = policy.follow(mix)
+    assert mix.observed == 10
+    mix = policy.follow(mix)
+    assert mix.observed == 60
+    assert policy.follow(mix).observed == 60

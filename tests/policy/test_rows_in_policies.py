@@ -78,3 +78,26 @@ def test_files_of_before_have_no_rows() -> None:
     saved = Path(__file__).parents[1] / "shared" / "saved"
     problem = bw.load(next(saved.glob("*.npz")), interpreted=True).problem
     assert (problem.rows, problem.other) == (None, None)
+
+
+def test_contexts_are_looked_up_as_the_latest_problem_has_it(tmp_path: Path) -> None:
+    """Another way to look up contexts is no other problem: what is learnt, and the version, stay."""
+    policy = make()
+    policy.update(policy.act("mobile, 25"), loss=0.5)
+    waiting, plan, before = policy.act(0), policy.plan(), (policy.version, policy.digest)
+    policy.change(bw.Problem.from_sample(VISITS, arms=["red", "blue"], other="desktop, 40"))
+    assert (policy.version, policy.digest) == before
+    policy.plan().save(tmp_path / "plan.npz")
+    for act in (policy.act, policy.plan().act, policy.copy().act, bw.load_plan(tmp_path / "plan.npz").act):
+        assert act(("tablet", 70)).context_name == act("tablet").context_name == "desktop, 40"
+    with pytest.raises(ValueError, match="unknown context"):
+        plan.act("tablet")
+    policy.update(waiting, loss=0.5)
+    policy.update(plan.act(1), loss=0.5)
+    assert policy.updates == policy.version == 3
+    policy.change(bw.Problem.from_sample(VISITS, arms=["red", "blue"]))
+    with pytest.raises(ValueError, match="unknown context"):
+        policy.act("tablet")
+    same = policy.plan()
+    policy.change(bw.Problem.from_sample(VISITS, arms=["red", "blue"]))
+    assert policy.plan() is same

@@ -122,7 +122,8 @@ class Books:
 
     def header(self) -> dict[str, Any]:
         """Return what a file's header keeps."""
-        return {"name": self.name, **self.ledger.header(), **self.counts.header(), **self.history.header()}
+        own = {"name": self.name, "mark": self.mark}
+        return {**own, **self.ledger.header(), **self.counts.header(), **self.history.header()}
 
     def arrays(self) -> dict[str, Any]:
         """Return what a file keeps as arrays."""

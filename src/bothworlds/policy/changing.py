@@ -7,7 +7,6 @@ from bothworlds.policy.epochs import History
 from bothworlds.policy.footing import Footing
 from bothworlds.policy.mapping import change_of, pairs_of
 from bothworlds.policy.mind import Mind
-from bothworlds.problem import Problem
 
 
 def check_shares(*, trust: float, fresh: float | None) -> None:
@@ -17,13 +16,16 @@ def check_shares(*, trust: float, fresh: float | None) -> None:
             raise ValueError(f"{name} must lie between 0 and 1; got {share!r}")
 
 
-def check_range(old: Problem, new: Problem) -> None:
-    """Refuse losses of two scales."""
-    if new.reward_range != old.reward_range:
+def check_move(now: Footing, seen: Footing, new: Footing) -> None:
+    """Refuse losses of two scales, and what was made from a footing that is not that of now any more."""
+    before, after = now.problem.reward_range, new.problem.reward_range
+    if after != before:
         raise ValueError(
-            f"rewards were in {old.reward_range} and would be in {new.reward_range} now: losses of two scales cannot "
-            "be added. Keep reward_range, or start a new policy"
+            f"rewards were in {before} and would be in {after} now: losses of two scales cannot be added. Keep "
+            "reward_range, or start a new policy"
         )
+    if now is not seen:
+        raise ValueError("another thread has changed the problem meanwhile: one at a time does that")
 
 
 def changed(

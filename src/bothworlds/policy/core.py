@@ -12,10 +12,11 @@ from bothworlds.kernels.contract import Machine
 from bothworlds.policy.batches import answer_all
 from bothworlds.policy.books import Books
 from bothworlds.policy.carrying import beliefs_of, prior_from
-from bothworlds.policy.changing import changed, check_range, check_shares
+from bothworlds.policy.changing import changed, check_move, check_shares
 from bothworlds.policy.decision import Decision, decision_of
 from bothworlds.policy.epochs import Epoch, History
 from bothworlds.policy.feeding import Columns, batch_of, loss_from, one_of
+from bothworlds.policy.footing import Footing
 from bothworlds.policy.health import Health
 from bothworlds.policy.identity import apart_after_fork, new_name, new_source, secret_of, stream_of
 from bothworlds.policy.ledger import Ledger
@@ -25,7 +26,7 @@ from bothworlds.policy.prior import Prior
 from bothworlds.problem import Problem, TrafficMix
 from bothworlds.problem.feedback import Feedback, checked_losses
 from bothworlds.problem.rows import Context, Labelled
-from bothworlds.problem.storage import write_arrays
+from bothworlds.problem.storage import check_npz, write_arrays
 
 FORMAT = "bothworlds-policy-1"
 ONE_CONTEXT = (str, int, np.integer)
@@ -46,8 +47,7 @@ class Policy:
     def __init__(self, mind: Mind, books: Books, *, key: int, secret: str | None = None, version: int = 0) -> None:
         self.name, self._books = books.name, books
         self._key, self._secret = key, secret or secret_of(key)
-        self._lock = threading.RLock()
-        self._version = version
+        self._lock, self._version = threading.RLock(), version
         self._play(mind)
         apart_after_fork(self)
 
@@ -144,7 +144,7 @@ class Policy:
         features put it, and in what they leave open (a column of its own, say) at the mean of the others; it is
         explored. Feedback of decisions that are open is taken, and learnt where their context and arm are still there.
         A name is that of one arm for all time. Plans of now have a higher version than all before; servers need a new
-        file of a plan, with its frame.
+        file of a plan, with its frame. New ``rows`` or ``other`` alone are no new version, and take `load_plan` there.
 
         Rates and certificates begin anew, with what was learnt as a prior: docs/theory.md says what is proved.
 
@@ -170,26 +170,24 @@ class Policy:
         (('blue', 'green'), [0.5, 0.5])
         """
         check_shares(trust=trust, fresh=fresh)
-        if problem == self.problem and trust == 1.0:
-            return
         seen = self._footing
         new = seen.on(problem)  # a design may take long, and others decide meanwhile
         with self._lock:
-            check_range(self.problem, problem)
-            if self._footing is not seen:
-                raise ValueError("another thread has changed the problem meanwhile: one at a time does that")
-            mind, history = changed(
-                self._mind,
-                self._books.history,
-                new,
-                key=self._key,
-                began=self._version + 1,
-                trust=trust,
-                fresh=fresh,
-            )
-            self._books.move(new, history)
-            self._play(mind)
-            self._version = history.began
+            self._move(seen, new, trust=trust, fresh=fresh)
+
+    def _move(self, seen: Footing, new: Footing, *, trust: float = 1.0, fresh: float | None = None) -> None:
+        """Go on with a footing that was made from the one seen."""
+        check_move(self._footing, seen, new)
+        mind, books, began = self._mind, self._books, self._version + 1
+        if new.machine is not seen.machine or trust != 1.0:
+            mind, history = changed(mind, books.history, new, key=self._key, began=began, trust=trust, fresh=fresh)
+            books.move(new, history)
+            self._version = began
+        elif new is not seen:
+            mind.footing, books.problem = new, new.problem
+        else:
+            return
+        self._play(mind)
 
     def change_probabilities(self, probabilities: Any) -> None:
         """Go on under another law of contexts: `change` to ``problem.with_probabilities(probabilities)``.
@@ -198,10 +196,14 @@ class Policy:
         law. Open decisions stay open: each is unbiased under the law of its moment, and is learnt as such. The version
         is one higher. The same law again is no change, but contexts are counted anew from here on.
         """
-        problem = self.problem.with_probabilities(probabilities)
-        self.change(problem)
+        self._take_law(self._footing, probabilities)
+
+    def _take_law(self, seen: Footing, probabilities: Any, come: Floats | None = None) -> None:
+        """Take a law in place of that of the footing seen; count contexts from now, or from when so many had come."""
+        new = seen.on(seen.problem.with_probabilities(probabilities))
         with self._lock:
-            self._books.counts.begin_law()
+            self._move(seen, new)
+            self._books.counts.begin_law(come)
 
     def follow(self, mix: TrafficMix) -> TrafficMix:
         """Let a traffic mix observe the contexts that came since the present law was given, and take its law.
@@ -218,9 +220,10 @@ class Policy:
         ([0.85, 0.15], 1)
         """
         with self._lock:
-            seen = mix.observe(self._books.counts.visits())
-        self.change_probabilities(seen.probabilities)
-        return seen
+            seen, counts = self._footing, self._books.counts
+            mix, come = mix.observe(counts.visits()), counts.come()
+        self._take_law(seen, mix.probabilities, come)
+        return mix
 
     def listing(self, row: Any) -> Problem | Epoch:
         """Return names of contexts and arms as they were when a row of a log was decided."""
@@ -363,15 +366,12 @@ class Policy:
         Without ``frame`` the file has what is learnt and what is open, and no features: ``load(path, frame=...)`` takes
         them from a file that was saved with them.
         """
-        if Path(path).suffix != ".npz":
-            raise ValueError(f"{path}: a policy is saved as .npz")
+        check_npz(path, "a policy")
         with self._lock:
             footing = self._footing
-            stands = {"footing": footing.fingerprint, "mark": footing.mark}
-            own = {"format": FORMAT, "key": self._key, "secret": self._secret, **stands}
+            own = {"format": FORMAT, "key": self._key, "secret": self._secret, "footing": footing.fingerprint}
             header = {**own, **self._books.header(), "updates": self.updates, "version": self._version}
-            learnt = {f"learnt.{name}": part for name, part in self.learnt().items()}
-            arrays = {**self._books.arrays(), **learnt}
+            arrays = self._books.arrays() | {f"learnt.{name}": part for name, part in self.learnt().items()}
         if frame:
             header, arrays = {**header, **footing.header()}, {**arrays, **footing.arrays()}
         write_arrays(path, header, arrays)

@@ -56,9 +56,12 @@ class Footing:
         object.__setattr__(self, "holdout", checked_share(self.holdout))
 
     def on(self, problem: Problem) -> "Footing":
-        """Return the footing of the same algorithm on another problem."""
+        """Return the footing of the same algorithm on another problem, or with another way to look up its contexts."""
         algorithm: Any = self.algorithm
-        return replace(self, problem=problem, machine=algorithm.machine(problem))
+        if problem != self.problem:
+            return replace(self, problem=problem, machine=algorithm.machine(problem))
+        same = (problem.rows, problem.other) == (self.problem.rows, self.problem.other)
+        return self if same else replace(self, problem=problem)
 
     @cached_property
     def entries(self) -> Entries:

@@ -92,14 +92,15 @@ class Counts:
 
     def visits(self) -> Floats:
         """Return how often each context has come since the present law was given."""
-        return self._all_visits() - self.before
+        return self.come() - self.before
 
-    def _all_visits(self) -> Floats:
+    def come(self) -> Floats:
+        """Return how often each context has come in all."""
         return np.asarray(sum(tally.tables().decided.sum(axis=1) for tally in (self.own, self.held)))
 
-    def begin_law(self) -> None:
-        """Begin to count contexts for another law."""
-        self.before = self._all_visits()
+    def begin_law(self, come: Floats | None = None) -> None:
+        """Begin to count contexts for another law, from now or from when so many had come."""
+        self.before = self.come() if come is None else come
 
     def health(self, problem: Problem, pi: Floats, *, alpha: float, holds_out: bool) -> Health:
         """Tell how a policy with the plan pi is doing."""

@@ -49,6 +49,12 @@ def _json_header(path: str | Path) -> dict[str, Any] | None:
     return content if content.get("format") in WORDS else None
 
 
+def check_npz(path: str | Path, word: str) -> None:
+    """Refuse another kind of file for what is saved as .npz."""
+    if Path(path).suffix != ".npz":
+        raise ValueError(f"{path}: {word} is saved as .npz")
+
+
 def write_arrays(path: str | Path, header: dict[str, Any], arrays: dict[str, Any], *, compress: bool = True) -> None:
     """Write header and arrays as an npz file, whole or not at all."""
     buffer = io.BytesIO()

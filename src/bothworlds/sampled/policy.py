@@ -22,7 +22,7 @@ from bothworlds.policy.identity import apart_after_fork, new_name, new_source, s
 from bothworlds.policy.ledger import Ledger
 from bothworlds.problem import SampledProblem
 from bothworlds.problem.feedback import Feedback, checked_loss
-from bothworlds.problem.storage import write_arrays
+from bothworlds.problem.storage import check_npz, write_arrays
 from bothworlds.sampled.covariance import Covariance, Plan
 
 FORMAT = "bothworlds-sampled-policy-1"
@@ -289,8 +289,7 @@ class SampledPolicy:
 
         Functions are not written: whoever loads the policy gives it the problem again.
         """
-        if Path(path).suffix != ".npz":
-            raise ValueError(f"{path}: a policy is saved as .npz")
+        check_npz(path, "a policy")
         with self._lock:
             write_arrays(path, *self._kept())
 
