@@ -152,6 +152,21 @@ def test_small_files_and_their_frame(tmp_path: Path) -> None:
         bw.load(tmp_path / "plan.npz")
 
 
+def test_a_plan_is_renewed_by_those_of_its_policy(tmp_path: Path) -> None:
+    policy = make()
+    server = policy.plan()
+    policy.renumber(policy.version + 5)
+    policy.plan().save(tmp_path / "later.npz", frame=False)
+    later = server.renewed(tmp_path / "later.npz")
+    assert (later.version, later.digest) == (server.version + 5, server.digest)
+    assert later.renewed(tmp_path / "later.npz") is later
+    other = policy.copy()  # which has learnt the same
+    for frame in (False, True):
+        other.plan().save(tmp_path / "other.npz", frame=frame)
+        with pytest.raises(ValueError, match=f"a plan of policy '{other.name}', this is one of '{policy.name}'"):
+            server.renewed(tmp_path / "other.npz")
+
+
 def test_a_damaged_plan_is_refused(tmp_path: Path) -> None:
     plan = make().plan()
     damaged = plan.learnt()

@@ -16,7 +16,7 @@ from bothworlds.policy.holdout import Holdout
 from bothworlds.policy.identity import Lots, given_id, id_of, parts_of
 from bothworlds.problem import Problem
 from bothworlds.problem.rows import Context
-from bothworlds.problem.storage import checked_format, read_arrays, write_arrays
+from bothworlds.problem.storage import check_npz, checked_format, read_arrays, write_arrays
 
 FORMAT = "bothworlds-plan-1"
 
@@ -160,8 +160,7 @@ class Plan:
         Without ``frame`` the file has what is learnt only, a few kilobytes, and is read where the rest is known:
         ``plan.renewed(path)``.
         """
-        if Path(path).suffix != ".npz":
-            raise ValueError(f"{path}: a plan is saved as .npz")
+        check_npz(path, "a plan")
         footing = self.footing
         header = {
             "format": FORMAT,
@@ -182,9 +181,15 @@ class Plan:
         """
         header, arrays = read_arrays(path)
         header = checked_format(header, FORMAT, path)
-        if header["digest"] == self.digest and header["policy"] == self.policy:
+        if (header["digest"], header["policy"], header["version"]) == (self.digest, self.policy, self.version):
             return self
-        return plan_from(self.footing.as_in(header, arrays), header, arrays, path)
+        plan = plan_from(self.footing.as_in(header, arrays), header, arrays, path)
+        if plan.policy != self.policy:
+            raise ValueError(
+                f"{path} is a plan of policy {plan.policy!r}, this is one of {self.policy!r}: read it with "
+                "bothworlds.load_plan"
+            )
+        return plan
 
     def __reduce__(self) -> Any:
         raise TypeError("a plan goes to other processes as a file: plan.save(path), there bothworlds.load_plan(path)")
