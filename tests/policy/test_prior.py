@@ -147,3 +147,28 @@ def test_mistakes_are_answered_with_a_sentence() -> None:
         bw.Prior.from_rewards(PROBLEM, {"nobody": 1.0}, rounds=3)
     with pytest.raises(ValueError, match="table of shape"):
         bw.Prior.from_rewards(PROBLEM, [[1.0]], rounds=3)
+
+
+@pytest.mark.parametrize("reward", [50.0, -0.1, np.nan])
+def test_rewards_out_of_range_are_refused(reward: float) -> None:
+    problem = bw.Problem.from_sample(["day", "night"], arms=["red", "blue"], reward_range=(0, 1))
+    row = SimpleNamespace(context="day", arm="red", reward=reward, propensity=0.5)
+    for method in ("regression", "propensities"):
+        with pytest.raises(ValueError, match="outside"):
+            bw.Prior.from_rows(problem, [row], method=method)
+    for rewards in ({"red": reward, "blue": 0.5}, [[0.5, 0.5], [0.5, reward]]):
+        with pytest.raises(ValueError, match="outside"):
+            bw.Prior.from_rewards(problem, rewards, rounds=10)
+
+
+def test_arms_without_a_reward_have_the_mean_of_the_others() -> None:
+    phi = np.eye(3)[None].repeat(2, 0)
+    offered = np.array([[True, True, True], [True, True, False]])
+    problem = bw.Problem(features=phi, probabilities=[0.5, 0.5], available=offered, arms=["a", "b", "c"])
+    by_name = bw.Prior.from_rewards(problem, {"c": 0.5, "a": -0.1}, rounds=10)
+    assert by_name.theta == pytest.approx([0.1, -0.2, -0.5])
+    table = bw.Prior.from_rewards(problem, [[0.1, 0.2, 0.3], [0.1, 0.2, np.nan]], rounds=10)
+    assert table.theta == pytest.approx([-0.1, -0.2, -0.3])
+    whole = bw.Problem(features=np.ones((1, 3, 1)), probabilities=[1], reward_range=(0, 0.1), arms=["a", "b", "c"])
+    best = bw.Prior.from_rewards(whole, {"a": 0.1, "b": 0.1}, rounds=10)  # all at the end of the range
+    assert best.theta == pytest.approx([-1.0])

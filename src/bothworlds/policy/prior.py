@@ -9,6 +9,7 @@ import numpy as np
 
 from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.problem import Problem
+from bothworlds.problem.feedback import checked_loss, checked_losses
 
 Method = Literal["regression", "propensities"]
 BLOCKS = 10  # predictions of the doubly robust estimate are computed anew so many times
@@ -124,8 +125,7 @@ class Prior:
         >>> (problem.features @ prior.theta).round(9).tolist()
         [[0.6, 0.8], [0.6, 0.8]]
         """
-        table = _table_of(problem, rewards)
-        losses = np.array([[problem.loss_of(value) for value in row] for row in table.tolist()])
+        losses = _losses_of(problem, rewards)
         even = problem.available / problem.available.sum(axis=1, keepdims=True)
         weights = problem.probabilities[:, None] * even
         z = problem.span.coordinates
@@ -180,7 +180,7 @@ def _known(
                 f"method='propensities' needs the propensity of every row, above 0 and at most 1; {row!r:.120} has "
                 "none. Without them take method='regression'"
             )
-        yield x, a, problem.loss_of(float(row.reward)), propensity
+        yield x, a, checked_loss(row.reward, is_reward=True, reward_range=problem.reward_range), propensity
 
 
 def regression(problem: Problem, plays: Plays) -> tuple[Floats, Floats, Floats, float]:
@@ -228,16 +228,21 @@ def _theta(problem: Problem, fitted: Floats) -> Floats:
     return np.asarray(problem.span.basis @ fitted)
 
 
-def _table_of(problem: Problem, rewards: Any) -> Floats:
-    """Return expected rewards as a table (contexts, arms)."""
+def _losses_of(problem: Problem, rewards: Any) -> Floats:
+    """Return the losses that expected rewards mean, as a table (contexts, arms); refuse rewards out of range."""
+    limits = problem.reward_range
     if isinstance(rewards, Mapping):
         strange = [name for name in rewards if name not in problem.arms]
         if strange or not rewards:
             raise ValueError(f"rewards go by the names of arms, {', '.join(problem.arms[:8])}; got {strange or 'none'}")
-        mean = float(np.mean(list(rewards.values())))
-        row = [float(rewards.get(name, mean)) for name in problem.arms]
-        return np.repeat(np.array(row)[None], problem.n_contexts, axis=0)
+        given = checked_losses(list(rewards.values()), is_reward=True, reward_range=limits)
+        row = np.full(problem.n_arms, given.mean())
+        row[[problem.arms.index(name) for name in rewards]] = given
+        return np.repeat(row[None], problem.n_contexts, axis=0)
     table = np.array(rewards, dtype=np.float64)
     if table.shape != problem.available.shape:
         raise ValueError(f"rewards must be a table of shape {problem.available.shape}; got {table.shape}")
-    return np.where(problem.available, table, table[problem.available].mean())
+    given = checked_losses(table[problem.available], is_reward=True, reward_range=limits)
+    losses = np.full(table.shape, given.mean())
+    losses[problem.available] = given
+    return losses
