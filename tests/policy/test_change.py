@@ -286,6 +286,20 @@ def test_a_name_is_never_given_to_another_arm(tmp_path: Path) -> None:
     assert policy.version == 2
 
 
+def test_a_copy_and_its_file_know_the_names_that_are_gone(tmp_path: Path) -> None:
+    policy = bw.LCTsallisINF(tuning="certified").start(named(WHOLE, [0, 1, 2]), rng=4, interpreted=True)
+    policy.change(named(WHOLE, [1, 2, 3]))
+    copy, strange = policy.copy(), named(WHOLE, [1, 2, 4])
+    object.__setattr__(strange, "arms", ("a1", "a2", "a0"))
+    for _ in range(2):
+        with pytest.raises(ValueError, match="a name of its own"):
+            copy.change(strange)
+        copy.save(tmp_path / "p.npz")
+        copy = bw.load(tmp_path / "p.npz", interpreted=True)
+    copy.change(named(WHOLE, [0, 1, 2]))
+    assert copy.problem.arms == ("a0", "a1", "a2")
+
+
 def test_refusals_leave_the_policy_as_it_was() -> None:
     policy = bw.LCTsallisINF(tuning="certified").start(named(WHOLE, [0, 1, 2]), rng=4, interpreted=True)
     play(policy, 5)

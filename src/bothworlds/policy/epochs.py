@@ -127,7 +127,7 @@ class History:
 
     def arrays(self) -> dict[str, Any]:
         """Return what a file keeps as arrays."""
-        if not self.epochs:
+        if not (self.epochs or self.gone):
             return {}
         parts = {f"epoch.{i}.probabilities": epoch.probabilities for i, epoch in enumerate(self.epochs)}
         parts |= {f"epoch.{i}.matrix": epoch.matrix for i, epoch in enumerate(self.epochs)}
@@ -136,7 +136,7 @@ class History:
 
     @classmethod
     def restore(cls, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> Self:
-        """Rebuild from a file; one without epochs is of a policy whose problem never changed."""
+        """Rebuild from a file; one without epochs is of a policy whose problem never changed, or of a copy."""
         epochs = []
         for i, (began, contexts, arms, carried, footing) in enumerate(header.get("epochs", [])):
             parts = (arrays[f"epoch.{i}.{name}"] for name in ("probabilities", "matrix"))
