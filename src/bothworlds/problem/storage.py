@@ -2,7 +2,7 @@
 
 import io
 import json
-import os
+import secrets
 import zipfile
 import zlib
 from pathlib import Path
@@ -66,7 +66,7 @@ def write_arrays(path: str | Path, header: dict[str, Any], arrays: dict[str, Any
 def write_bytes(path: str | Path, content: bytes) -> None:
     """Write a file so that a reader sees the old content or the new one, never a part."""
     target = Path(path)
-    partial = target.with_name(f".{target.name}.{os.getpid()}.part")
+    partial = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
     try:
         partial.write_bytes(content)
         partial.replace(target)
