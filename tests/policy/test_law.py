@@ -133,6 +133,21 @@ def test_decisions_of_an_earlier_law_pass_the_check_of_the_present_one() -> None
         policy.update(made._replace(direction=-10.0 * made.direction), loss=0.5)
 
 
+@pytest.mark.parametrize("tuning", TUNINGS)
+def test_a_late_decision_has_the_baseline_that_it_was_made_with(tuning: Any) -> None:
+    policy = start(bw.LCTsallisINF(tuning=tuning))
+    play(policy, 5)
+    made = policy.act(0)
+    damaged = made._replace(baseline=np.zeros(3) if made.baseline is None else None)
+    assert (made.baseline is None) == (tuning != "matched")
+    for _ in range(2):  # of today's law, then late
+        with pytest.raises(ValueError, match="baseline"):
+            policy.update(damaged, loss=0.5)
+        policy.change_probabilities(LAW)
+    policy.update(made, loss=0.5)
+    assert policy.updates == 6
+
+
 def test_the_same_law_is_no_new_plan_and_what_is_no_law_is_refused() -> None:
     policy = start()
     plan = policy.plan()

@@ -155,8 +155,8 @@ def _is_of(made: Decision, epoch: Epoch) -> bool:
     if (epoch.contexts[made.context], epoch.arms[made.arm]) != (made.context_name, made.arm_name):
         return False
     length, further = epoch.carried
-    baseline = made.baseline is None or made.baseline.shape == (further,)
-    return made.holdout or (made.direction.shape == (length,) and baseline)
+    shapes = made.direction.shape, None if made.baseline is None else made.baseline.shape
+    return made.holdout or shapes == ((length,), (further,) if further else None)
 
 
 def _left(old: Problem, new: Problem) -> list[tuple[int, int]]:
