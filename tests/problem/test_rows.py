@@ -130,6 +130,21 @@ def test_rare_rows_become_the_catch_all() -> None:
     assert mapped.features[1].tolist() == [[40.0, 1.0], [40.0, 0.0]]
 
 
+def test_all_rows_may_be_rare(tmp_path: Path) -> None:
+    plain = bw.Problem.from_sample([("m", i) for i in range(10)], arms=2, other="rest", rare=0.5)
+    named = ads(other="rest", rare=0.9)
+    for made in (plain, named):
+        made.save(tmp_path / "p.json")
+        for problem in (made, bw.Problem.load(tmp_path / "p.json")):
+            assert problem.contexts == ("rest",)
+            assert problem.context_index(("m", 3)) == problem.context_index("whatever") == 0
+    assert named.context_index({"device": "desktop", "age": 40}) == 0
+    with pytest.raises(ValueError, match="has 2 values; got 1"):
+        named.context_index(("mobile",))
+    with pytest.raises(ValueError, match="has no 'age'"):
+        named.context_index({"device": "mobile"})
+
+
 def test_losses_of_the_rest_are_the_mean_of_its_rows() -> None:
     rng = np.random.default_rng(0)
     rows = [(f"c{i}", float(age)) for i, age in enumerate(rng.integers(18, 70, 12))]

@@ -50,14 +50,15 @@ class ContextRows:
         return {row: i for i, row in enumerate(self.rows)}
 
     @property
-    def width(self) -> int:
-        """How many values a row has."""
-        return len(self.rows[0]) if self.rows else 0
+    def width(self) -> int | None:
+        """How many values a row has; None where nothing says so, all rows being rare."""
+        said = self.rows[0] if self.rows else self.columns
+        return None if said is None else len(said)
 
     def index_of(self, row: Any) -> int | None:
         """Return which context a row is, or None if it is none of them; what is not a row of this table is refused."""
         values = plain_row(self._values(row))
-        if len(values) != self.width:
+        if self.width is not None and len(values) != self.width:
             raise ValueError(f"a row of contexts has {self.width} values; got {len(values)}: {values}")
         return self._index.get(values)
 
