@@ -82,6 +82,21 @@ def test_expiry_goes_by_age_over_lives() -> None:
     assert len(loaded) == 0
 
 
+def test_what_was_forked_off_is_no_earlier_life() -> None:
+    ledger = Ledger.begin(7)
+    decided(ledger, 10)
+    forked = decided(again(ledger).next_life(8, same_stream=False), 3)
+    assert [made.round for made in forked] == [11, 12, 13]
+    assert answered(ledger, forked[2]) == ""
+    assert len(ledger) == 10
+    assert ledger.expire(before=3) == 2
+    for known in (ledger, again(ledger)):
+        assert [known.refusal(made) == "" for made in forked] == [True, True, False]
+    assert ledger.expire(before=20) == 8
+    assert answered(ledger, forked[0]) == ""
+    assert decided(ledger, 1)[0].round == 11  # drawn from a stream of its own, no round is over
+
+
 def test_plans_and_given_ids() -> None:
     ledger = Ledger.begin(7)
     for decision in (made("@server", 1000), made("@server", 3), made("visit", 0)):

@@ -350,7 +350,7 @@ class Policy:
         """Close all decisions of rounds before the given one that were never answered; return how many.
 
         Earlier lives of the policy (`bothworlds.load`) are older than this one's first round. Decisions with a given
-        id and those of plans have no round, and stay as they are.
+        id, those of plans and those of processes that were forked off stay as they are.
         """
         with self._lock:
             return self._books.ledger.expire(before=before)

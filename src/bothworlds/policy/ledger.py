@@ -83,13 +83,18 @@ class Ledger:
         return "was answered or has expired" if life is not None and life.generation <= self.sealed else ""
 
     def _meet(self, source: str) -> Issuer:
-        """Return an issuer, one that was never heard of as if nothing of it had been answered."""
+        """Return an issuer, one that was never heard of as if nothing of it had been answered.
+
+        A life of a later generation with a stream of its own was forked off this one, and is none that came before.
+        """
         life = life_of(source)
         if source not in self.others and life is None:
             self.others[source] = Issuer(OpenRounds())
         elif source not in self.others and life is not None:
             shared = life.stream == self._present.stream
-            self.others[source] = Issuer(OpenRounds(life.first - 1), until=self._present.first, shared=shared)
+            forked = life.generation > self._present.generation and not shared
+            until = 0 if forked else self._present.first
+            self.others[source] = Issuer(OpenRounds(life.first - 1), until=until, shared=shared)
         return self.others[source]
 
     def close(self, made: Decision) -> None:
