@@ -128,18 +128,18 @@ def test_regret_is_taken_against_the_common_comparator_by_hand() -> None:
 def test_the_common_comparator_by_enumeration() -> None:
     """An adaptive nature: the best of all K^S policies against the mean of the sums of theta_t, at every checkpoint."""
     world, learner = WORLDS["adaptive"], bw.LCTsallisINF(tuning="matched")
-    times, S, K = [7, 30, 300], 4, 3
-    found = simulate(world, {"it": learner}, horizon=300, replications=5, checkpoints=times)["it"]
+    times, S, K, count = [7, 30, 100], 4, 3, 9
+    found = simulate(world, {"it": learner}, horizon=100, replications=count, checkpoints=times)["it"]
     g, policies = world.problem.probabilities, np.array(list(itertools.product(range(K), repeat=S)))
     for n, t in enumerate(times):
-        paths = [replay(world, learner, horizon=t, replication=i, interpreted=False).sums[-1] for i in range(5)]
+        paths = [replay(world, learner, horizon=t, replication=i, interpreted=False).sums[-1] for i in range(count)]
         tables = np.array([world.problem.features @ (sums @ world.thetas) for sums in paths])
         losses = tables[:, np.arange(S), policies] @ g  # (replications, policies)
         common = losses.mean(axis=0).argmin()
         assert found.best[:, n] == pytest.approx(losses[:, common], abs=1e-9)
         assert found.own_best[:, n] == pytest.approx(losses.min(axis=1), abs=1e-9)
         assert found.regret[n] == pytest.approx(found.expected[:, n].mean() - losses[:, common].mean(), abs=1e-9)
-    assert found.regret_against_own_best[-1] > found.regret[-1] + 0.1  # 1.9 above, here
+    assert found.regret_against_own_best[-1] > found.regret[-1] + 0.1  # 1.1 above, here
 
 
 def test_expected_and_realised_losses_agree_within_monte_carlo_error() -> None:
