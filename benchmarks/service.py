@@ -1,7 +1,8 @@
 """The decision service: how many decisions and rewards, how long they take, and how soon a reward is learnt.
 
     python benchmarks/service.py             rates, latencies, learning, memory
-    python benchmarks/service.py --whole     five runs of a minute each
+    python benchmarks/service.py --whole     five runs of a minute each, 40 minutes in all
+    python benchmarks/service.py --contexts 500    for so many contexts only
     python benchmarks/service.py --log       a log of a million decisions: ready, verified
 
 Everything runs on this machine, the load generator included. Beside the service, in the same run, the smallest handler
@@ -227,6 +228,8 @@ def main() -> None:
     """Measure what was asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--whole", action="store_true", help="five runs of a minute each")
+    parser.add_argument("--runs", type=int, help="so many runs")
+    parser.add_argument("--contexts", type=int, help="so many contexts only, in place of 100 and 500")
     parser.add_argument("--log", type=int, nargs="?", const=1_000_000, help="a log of so many decisions")
     parser.add_argument("--visit", type=int, metavar="PORT", help="only time rewards at a service under load")
     parser.add_argument("--seconds", type=float, default=5.0, help="for so long")
@@ -239,8 +242,8 @@ def main() -> None:
         return
     gc.disable()  # pauses of the generator are none of the service's
     runs, seconds = (5, 60.0) if chosen.whole else (2, 8.0)
-    rates(SIZES[0], seconds=seconds, runs=runs, loop=2000.0)
-    rates(500, seconds=seconds, runs=runs, loop=2000.0)
+    for contexts in [chosen.contexts] if chosen.contexts else [SIZES[0], 500]:
+        rates(contexts, seconds=seconds, runs=chosen.runs or runs, loop=2000.0)
 
 
 if __name__ == "__main__":

@@ -167,3 +167,22 @@ def test_players_without_rates_make_a_page_without_exploration(tmp_path: Path) -
     summary = summary_of(read_folder(tmp_path))
     assert summary.panels[0].exploration == []
     assert "explored" not in page(summary)
+
+
+def test_what_paths_have_cost_by_their_own_account(summary: Summary, tmp_path: Path) -> None:
+    """On the page and in the numbers, with what it bounds; not where answers are late, for nothing is proved then."""
+    (panel,) = summary.panels
+    matched = next(entry for entry in panel.entries if entry.label == "matched")
+    account = matched.run.account
+    assert account is not None
+    assert account.mean() > matched.regret.value
+    html = page(summary)
+    assert html.count("paths’ account") == 1
+    assert "a single path may exceed its own" in html
+    (regime,) = headline_data(summary)["regimes"]
+    found = {row["algorithm"]: row.get("account") for row in regime["algorithms"]}
+    assert found["matched"]["mean"] == pytest.approx(account.mean(), rel=1e-6)
+    assert [label for label, one in found.items() if one is not None] == ["matched"]
+    late = {**CONTENT, "delay": 3, "algorithms": {"matched": {"kind": "LCTsallisINF"}}}
+    bw.run_study(bw.Study.from_dict(late), tmp_path / "late", threads=1, quiet=True)
+    assert "paths’ account" not in page(summary_of(read_folder(tmp_path / "late")))

@@ -152,6 +152,9 @@ def _panel_data(panel: Panel) -> dict[str, Any]:
             "microseconds_per_round": plain(entry.cost),
             "final_policy": [[plain(p) for p in row] for row in entry.run.policy.tolist()],
         }
+        account = panel.account(entry)
+        if account is not None:
+            row["account"] = _estimate(account)
         if panel.environment.reacts:
             row["total_reward"] = _estimate(panel.reward(entry.run))
         if entry.label in explored:

@@ -139,6 +139,13 @@ class Panel:
         """Return the number that counts: regret, or total reward where nature reacts to the plays."""
         return self.reward(entry.run) if self.environment.reacts else entry.regret
 
+    def account(self, entry: Entry) -> Estimate | None:
+        """Return what the paths of an algorithm have cost by their own sums; None where they bound nothing."""
+        settings, found = entry.cell.settings, entry.run.account
+        late = settings["delay"] > 0 or settings["batch"] > 1
+        matched = isinstance(getattr(entry.algorithm, "tuning", None), Matched)
+        return None if late or found is None or not matched or self.environment.reacts else mean_of(found)
+
     @property
     def measure(self) -> str:
         """What `headline` is."""

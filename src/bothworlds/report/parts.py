@@ -16,6 +16,10 @@ from bothworlds.report.svg import svg
 from bothworlds.report.tables import headline_rows, number, with_interval
 
 MOST_SHOWN = 12  # contexts and arms of a policy
+ACCOUNT = (
+    "Paths’ account: what stability, exploration and falling rates add up to along a path by the proof of the matched "
+    "tuning, without any knowledge of the world. Its mean bounds the expected regret; a single path may exceed its own."
+)
 
 
 def key(style: Style, *, thin: bool = False) -> str:
@@ -86,14 +90,18 @@ def _headline_cell(cell: str, *, best: bool) -> str:
 
 def growth(panel: Panel, bounds: Mapping[str, float]) -> str:
     """Return regret and growth exponents of a panel, and what is proved at the horizon, if anything is."""
-    rows = []
+    rows, accounts = [], {entry.label: panel.account(entry) for entry in panel.entries}
+    kept = any(account is not None for account in accounts.values())
     for entry in panel.entries:
         low, middle, high = entry.run.quantiles([0.1, 0.5, 0.9])[:, -1]
         cells = [with_interval(entry.regret), number(low), number(middle), number(high)]
         cells += [number(float(entry.run.regret_against_own_best[-1])), with_interval(entry.exponent)]
+        account = accounts[entry.label]
+        cells += ["–" if account is None else with_interval(account)] if kept else []
         cells += [_bound(entry, bounds)] if bounds else []
         rows.append([f"{key(entry.style)}{escape(entry.label)}", *cells])
     head = ["algorithm", "regret", "10 %", "median", "90 %", "against own best", "growth exponent"]
+    head += ["paths’ account"] if kept else []
     head += ["theorem’s bound"] if bounds else []
     void = any(vacuous(np.array(bounds[e.label]), e.rounds[-1]) for e in panel.entries if e.label in bounds)
     when = f"Regret at T = {panel.horizon:,}"
@@ -101,7 +109,7 @@ def growth(panel: Panel, bounds: Mapping[str, float]) -> str:
     caption += (
         f"; a bound of 2 T = {2 * panel.horizon:,} or more is vacuous, for regret is never larger" if void else ""
     )
-    return table(head, rows, caption=caption)
+    return table(head, rows, caption=caption) + (f'<p class="small soft">{ACCOUNT}</p>' if kept else "")
 
 
 def _bound(entry: Entry, bounds: Mapping[str, float]) -> str:

@@ -71,6 +71,16 @@ class Run:
         return np.asarray(self.paths_against_own_best.mean(axis=0))
 
     @property
+    def account(self) -> Floats | None:
+        """What the path of every replication has cost by the proof's own sums (R,): stability, price and penalty.
+
+        With the matched tuning and feedback after every decision its mean bounds R_T; a single path may exceed it. None
+        where no such account is kept.
+        """
+        found = self.final.get("account")
+        return found[:, 0] if found is not None and found.shape[1:] == (1,) else None
+
+    @property
     def standard_error(self) -> Floats:
         """Standard error of the regret (n,); NaN for a single replication."""
         R = len(self.expected)

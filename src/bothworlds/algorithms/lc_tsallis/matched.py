@@ -79,6 +79,7 @@ class State(NamedTuple):
     turn: Annotated[Floats, learnt()]  # which way the search for gamma_t goes next
     rest: Annotated[Floats, learnt()]  # and in how many rounds
     level: Annotated[Floats, learnt()]  # or above which price
+    account: Annotated[Floats, learnt()]  # what the path has cost: stability, prices and penalties
     ridge: Annotated[Floats, learnt("d", "d")]
     response: Annotated[Floats, learnt("d")]
     fresh: Annotated[Floats, recalled()]  # updates since the plan was made
@@ -213,8 +214,10 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
         return NOT_FINITE
     news = not every(state.fresh[0] <= 0.0)
     z, before = 0.0 * state.t[0], value(state.entropy[0])
+    faded = where(state.account[0] > 0.0, (1.0 + state.kept[0]) * state.inverse_rate[0], 0.0)  # of the plan before
     if news:
         z = stability_paid(known, options, state, work)
+        state.account[0] += z + state.fresh[0] * state.paid[0]
         state.inverse_rate[0] = larger((1.0 + state.kept[0]) * state.inverse_rate[0], options.first)
     status = predict(known, state, work)
     if status == OK:
@@ -227,6 +230,7 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
             status = optimistic_points(known, state, work)
     if status != OK:
         return status
+    state.account[0] += (state.inverse_rate[0] - faded) * state.entropy[0]
     begin_covariance(work.sums)
     for x in range(state.q.shape[0]):
         for a in range(state.q.shape[1]):
