@@ -76,9 +76,11 @@ def _serve(told: Any, port: int | None) -> None:
         from bothworlds.service.network import placed
         from bothworlds.service.network import serve as listen
         from bothworlds.service.service import Service
+        from bothworlds.warming import warm_up_apart
 
         told = placed(told, port)
     with reading():
+        warm_up_apart(one.player for one in told.experiments.values())
         service = Service(told, say=talk)
     with working():
         listen(service, say=talk)

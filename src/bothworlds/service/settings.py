@@ -65,13 +65,17 @@ class Experiment(Struct, frozen=True, forbid_unknown_fields=True):
             other=self.other,
         )
 
+    @property
+    def player(self) -> dict[str, Any]:
+        """The algorithm as studies tell it; a name alone is that of a tuning of LCTsallisINF."""
+        named = {"kind": "LCTsallisINF", "tuning": self.algorithm}
+        return self.algorithm if isinstance(self.algorithm, dict) else named
+
     def make_algorithm(self) -> Any:
-        """Make the algorithm: a tuning of LCTsallisINF by its name, or a table with a kind as studies have it."""
+        """Make the algorithm."""
         from bothworlds.simulation.study import make_algorithm  # not for those who only read a store
 
-        if isinstance(self.algorithm, str):
-            return make_algorithm({"kind": "LCTsallisINF", "tuning": self.algorithm})
-        return make_algorithm(self.algorithm)
+        return make_algorithm(self.player)
 
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):

@@ -7,11 +7,10 @@ they meet on the way. No number depends on it. ``BOTHWORLDS_AHEAD=no`` does with
 
 import contextlib
 import os
-import pickle
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 
+from bothworlds.kernels.jit.apart import begun, told
 from bothworlds.kernels.jit.compile import cache_folder
 from bothworlds.kernels.jit.telling import noticed
 from bothworlds.simulation.engine import make_ready
@@ -49,19 +48,8 @@ def _has_means() -> bool:
 
 
 def _begun(cells: Sequence[Cell], threads: int | None) -> subprocess.Popen[bytes]:
-    """Start the second process; it sees the modules that this one sees."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    helper = subprocess.Popen(
-        [sys.executable, "-m", "bothworlds.simulation.ahead"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env=environment,
-    )
-    assert helper.stdin is not None
-    with contextlib.suppress(BrokenPipeError), helper.stdin as told:
-        pickle.dump((list(cells), threads), told)
-    return helper
+    """Start the second process."""
+    return begun(__name__, (list(cells), threads), silent=True)
 
 
 def compile_for(cells: Sequence[Cell], threads: int | None) -> None:
@@ -73,4 +61,4 @@ def compile_for(cells: Sequence[Cell], threads: int | None) -> None:
 
 if __name__ == "__main__":
     os.nice(POLITE)
-    compile_for(*pickle.load(sys.stdin.buffer))
+    compile_for(*told())

@@ -179,6 +179,12 @@ def _folder_for(function: Callable[..., Any]) -> Path | None:
     return folder / (f"{identity(function)}-{foreign}" if foreign else identity(function))
 
 
+def is_kept(function: Callable[..., Any]) -> bool:
+    """Tell whether machine code for a function is on disk."""
+    folder = _folder_for(function)
+    return folder is not None and any(folder.rglob("*.nbi"))
+
+
 def _drop_old_caches(base: Path, keep: Path) -> None:
     """Remove all but the most recently used caches, so that upgrades do not pile up."""
     ours = re.compile(re.escape(CACHE_NAME) + "[0-9a-f]{20}")

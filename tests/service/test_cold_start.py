@@ -1,0 +1,56 @@
+"""A service on a machine that has no machine code yet: another process compiles, and leaves its memory when it ends."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bothworlds import warming
+
+PROGRAM = """
+import bothworlds as bw
+from bothworlds import warming
+from bothworlds.kernels.jit.telling import seconds_compiling
+
+problem = bw.Problem(features=[[[1, 0], [0, 1]]], probabilities=[1])
+warming.warm_up_apart([{"kind": "uniform"}])
+warming.warm_up(problem, bw.FixedPolicy())
+print(seconds_compiling())
+"""
+
+
+def in_a_new_place(program: str, folder: Path) -> str:
+    environment = {**os.environ, "BOTHWORLDS_CACHE_DIR": str(folder)}
+    command = [sys.executable, "-c", program]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+
+
+def test_nothing_is_compiled_in_the_process_that_serves(tmp_path: Path) -> None:
+    assert float(in_a_new_place(PROGRAM, tmp_path / "cache")) == 0.0
+    alone = PROGRAM.replace("warming.warm_up_apart", "str")
+    assert float(in_a_new_place(alone, tmp_path / "another")) > 0.0
+
+
+def test_no_process_is_begun_for_what_is_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[list[dict[str, str]]] = []
+
+    class Ended:
+        def wait(self) -> int:
+            return 0
+
+    def noted(module: str, told: list[dict[str, str]], *, silent: bool) -> Ended:
+        begun.append(told)
+        return Ended()
+
+    monkeypatch.setattr(warming, "begun", noted)
+    monkeypatch.setattr(warming, "is_kept", lambda entry: True)
+    warming.warm_up_apart([{"kind": "uniform"}])
+    assert begun == []
+    monkeypatch.setattr(warming, "is_kept", lambda entry: entry.__name__ != "feed")
+    warming.warm_up_apart([{"kind": "uniform"}, {"kind": "LinUCB"}])
+    assert begun == [[{"kind": "uniform"}, {"kind": "LinUCB"}]]
+    monkeypatch.setattr(warming, "cache_folder", lambda: None)
+    warming.warm_up_apart([{"kind": "uniform"}])
+    assert len(begun) == 1, "nobody would find what another process has compiled"
