@@ -14,8 +14,7 @@ from bothworlds.kernels.jit.apart import begun, told
 from bothworlds.kernels.jit.compile import cache_folder
 from bothworlds.kernels.jit.telling import noticed
 from bothworlds.simulation.engine import make_ready
-from bothworlds.simulation.executors import setting_of
-from bothworlds.simulation.study import Cell
+from bothworlds.simulation.study import Cell, setting_of
 
 SWITCH = "BOTHWORLDS_AHEAD"
 POLITE = 5  # whoever plays comes first

@@ -111,12 +111,15 @@ def _chosen(
     names: Iterable[str] | None, default: dict[str, Any], known: dict[str, tuple[str, dict[str, Any]]], word: str
 ) -> dict[str, dict[str, Any]]:
     """Return the chosen tables by label; unknown names are refused with the nearest known one."""
-    lower = {name.lower(): name for name in known}
-    found = {}
+    lower, labels = {name.lower(): name for name in known}, {label for label, _ in known.values()}
+    found: dict[str, dict[str, Any]] = {}
     for name in default if names is None else names:
         key = name.strip().lower()
         if is_own(name):
-            found[name.rpartition(":")[2]] = {"kind": name.strip()}
+            kind = name.strip()
+            label = kind.rpartition(":")[2]
+            taken = label in labels or found.get(label, {"kind": kind})["kind"] != kind
+            found[kind if taken else label] = {"kind": kind}
             continue
         if key not in lower:
             near = get_close_matches(key, lower, n=1, cutoff=0.5)

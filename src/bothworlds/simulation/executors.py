@@ -10,10 +10,10 @@ import numba
 import numpy as np
 
 from bothworlds.kernels.jit.compile import source_hash
-from bothworlds.simulation.engine import Progress, collect, make_setting, play
-from bothworlds.simulation.replication import Outcome, Setting
+from bothworlds.simulation.engine import Progress, collect, play
+from bothworlds.simulation.replication import Outcome
 from bothworlds.simulation.results import Results
-from bothworlds.simulation.study import Cell
+from bothworlds.simulation.study import Cell, setting_of
 
 TASK_ROUNDS = 10_000_000  # about ten to thirty seconds of work
 Slice = tuple[list[Outcome], float]  # what replications leave, and the processor time they took
@@ -65,12 +65,6 @@ def slices(cell: Cell) -> list[range]:
     step = max(1, TASK_ROUNDS // cell.settings["horizon"])
     count = cell.settings["replications"]
     return [range(first, min(first + step, count)) for first in range(0, count, step)]
-
-
-def setting_of(cell: Cell) -> Setting:
-    """Make the setting of a cell's run."""
-    given = (cell.settings[name] for name in ("horizon", "seed", "checkpoints", "delay", "batch"))
-    return make_setting(cell.make_environment(), *given)
 
 
 def play_slice(cell: Cell, first: int, count: int, threads: int, expected: tuple[str, ...]) -> Slice:

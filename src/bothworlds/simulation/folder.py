@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bothworlds.problem.storage import write_bytes
-from bothworlds.simulation.own import copy_of, file_of, portable
+from bothworlds.simulation.own import copy_of, file_of, hash_of, portable, text_of
 from bothworlds.simulation.references import references_of
 from bothworlds.simulation.replayed import replayed_cell
 from bothworlds.simulation.results import Results, load_results
@@ -41,16 +41,16 @@ def write_study(study: Study, output: str | Path) -> None:
     """Keep the study in the folder of its results, with copies of files of the user's own."""
     for options in [*study.environments.values(), *study.algorithms.values()]:
         path = file_of(options.get("kind"))
-        if path is not None and not (copy := Path(output) / copy_of(path)).exists():
+        if path is not None and not (copy := Path(output) / copy_of(path, study.texts)).exists():
             copy.parent.mkdir(parents=True, exist_ok=True)
-            write_bytes(copy, path.read_bytes())
+            write_bytes(copy, text_of(path, hash_of(path, study.texts)))
     write_bytes(Path(output) / STUDY, to_toml(kept(study)).encode())
 
 
 def kept(study: Study) -> Study:
     """Return a study as its folder of results keeps it: files of the user's own are copies there."""
-    environments = {label: portable(options) for label, options in study.environments.items()}
-    algorithms = {label: portable(options) for label, options in study.algorithms.items()}
+    environments = {label: portable(options, study.texts) for label, options in study.environments.items()}
+    algorithms = {label: portable(options, study.texts) for label, options in study.algorithms.items()}
     return replace(study, environments=environments, algorithms=algorithms)
 
 

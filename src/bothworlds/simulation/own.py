@@ -1,7 +1,8 @@
 """Algorithms and worlds of a user's own: FILE.py:NAME or MODULE:NAME, wherever a kind is asked for.
 
 What is computed depends on the text of the file, not on where it lies: cells are known by a hash of it, results
-remember the hash, and a folder of results keeps a copy.
+remember the hash, and a folder of results keeps a copy. A study reads its files once: what is edited while it plays
+changes none of its cells.
 """
 
 import hashlib
@@ -9,15 +10,17 @@ import importlib
 import importlib.util
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeAlias
 
 from bothworlds.environments import Environment, Instance
 
+Texts: TypeAlias = Mapping[str, str]  # hashes of files as they were when a study was read, by path
+NOW: Texts = {}  # files as they are now
 FOLDER = "own"  # of a folder of results: copies of the files
 
 
@@ -44,39 +47,67 @@ def found_in(kind: Any, folder: str | Path | None) -> Any:
     return f"{Path(folder) / path}:{str(kind).rpartition(':')[2]}"
 
 
-def hash_of(path: str | Path) -> str:
-    """Return a hash of a file's content."""
+def texts_of(tables: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the hashes of the files that tables name, each read once."""
+    paths = [path for table in tables if (path := file_of(table.get("kind"))) is not None]
+    return {str(path): hash_of(path) for path in dict.fromkeys(paths)}
+
+
+def hash_of(path: str | Path, texts: Texts = NOW) -> str:
+    """Return a hash of a file's content: the one noted, or that of the file as it is now."""
+    return texts.get(str(path)) or _hash(_content(path))
+
+
+def text_of(path: str | Path, mark: str) -> bytes:
+    """Return the content of a file that has a hash; refuse a file that was edited meanwhile."""
+    content = _content(path)
+    if _hash(content) != mark:
+        raise ValueError(
+            f"{path} was edited after the study was read: its hash was {mark}, and is {_hash(content)}. "
+            "Begin again with the same command: what changed is played anew"
+        )
+    return content
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=10).hexdigest()
+
+
+def _content(path: str | Path) -> bytes:
     try:
-        return hashlib.blake2b(Path(path).read_bytes(), digest_size=10).hexdigest()
+        return Path(path).read_bytes()
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror or error}") from None
 
 
-def by_content(options: dict[str, Any]) -> dict[str, Any]:
+def by_content(options: dict[str, Any], texts: Texts = NOW) -> dict[str, Any]:
     """Return options with a file of one's own replaced by a hash of it: what the numbers depend on."""
     path = file_of(options.get("kind"))
     if path is None:
         return options
-    return {**options, "kind": f"{hash_of(path)}:{str(options['kind']).rpartition(':')[2]}"}
+    return {**options, "kind": f"{hash_of(path, texts)}:{str(options['kind']).rpartition(':')[2]}"}
 
 
-def portable(options: dict[str, Any]) -> dict[str, Any]:
+def portable(options: dict[str, Any], texts: Texts = NOW) -> dict[str, Any]:
     """Return options as a folder of results keeps them: a file of one's own is a copy in that folder."""
     path = file_of(options.get("kind"))
-    return options if path is None else {**options, "kind": f"{copy_of(path)}:{options['kind'].rpartition(':')[2]}"}
+    if path is None:
+        return options
+    return {**options, "kind": f"{copy_of(path, texts)}:{options['kind'].rpartition(':')[2]}"}
 
 
-def copy_of(path: Path) -> str:
+def copy_of(path: Path, texts: Texts = NOW) -> str:
     """Return the name of the copy of a file, which says what is in it."""
-    mark = hash_of(path)[:8]
+    mark = hash_of(path, texts)[:8]
     return f"{FOLDER}/{path.stem.removesuffix(f'-{mark}')}-{mark}.py"
 
 
-def loaded(kind: str) -> Any:
+def loaded(kind: str, texts: Texts = NOW) -> Any:
     """Import what a kind names; a sentence where it cannot be."""
     place, _, name = kind.rpartition(":")
+    path = file_of(kind)
     try:
-        module = _from_file(place, hash_of(place)) if place.endswith(".py") else _by_name(place)
+        module = _by_name(place) if path is None else _from_file(path, hash_of(path, texts))
     except ValueError:
         raise
     except Exception as error:
@@ -98,18 +129,19 @@ def _by_name(place: str) -> ModuleType:
 
 
 @cache  # cells of a study share what they import, and its compiled text
-def _from_file(place: str, content: str) -> ModuleType:
+def _from_file(path: Path, mark: str) -> ModuleType:
     """Import a file under a name that no other file has; what lies beside it can be imported by it."""
-    path = Path(place)
-    name = f"{path.stem.replace('-', '_')}_{content[:8]}"
+    text = text_of(path, mark)
+    name = f"{path.stem.replace('-', '_')}_{mark[:8]}"
     spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
+    if spec is None:
         raise ImportError("not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses look their module up
     sys.path.insert(0, str(path.parent))
     try:
-        spec.loader.exec_module(module)
+        # Not by the loader: it takes bytecode of an earlier text for this one if both have one size and second.
+        exec(compile(text, str(path), "exec", dont_inherit=True), module.__dict__)
     except BaseException:
         del sys.modules[name]
         raise
@@ -118,43 +150,66 @@ def _from_file(place: str, content: str) -> ModuleType:
     return module
 
 
-def made(kind: str, options: dict[str, Any]) -> Any:
+def made(kind: str, options: dict[str, Any], texts: Texts = NOW) -> Any:
     """Return what a kind names, called with the options if it can be called; an object takes none."""
-    found = loaded(kind)
+    found = loaded(kind, texts)
     if not callable(found) and options:
         raise ValueError(f"{kind} is an object, which takes no options; got {', '.join(options)}")
     return _called(kind, found, **options) if callable(found) else found
 
 
-def own_algorithm(options: dict[str, Any]) -> Any:
+def own_algorithm(options: dict[str, Any], texts: Texts = NOW) -> Any:
     """Make an algorithm from a table of a study whose kind is one of the user's own."""
     options = dict(options)
     kind = options.pop("kind")
-    algorithm = made(kind, options)
+    algorithm = made(kind, options, texts)
     if not (hasattr(algorithm, "machine") or hasattr(algorithm, "start")):
         raise ValueError(f"{kind} is not an algorithm: it has neither machine(problem) nor start(problem, rng=...)")
     return algorithm
 
 
-def own_environment(options: dict[str, Any], instance: Callable[[], Instance], settings: dict[str, int]) -> Environment:
+def own_environment(
+    options: dict[str, Any],
+    asked: dict[str, Any],
+    instance: Callable[[], Instance],
+    settings: Mapping[str, Any],
+    texts: Texts = NOW,
+) -> Environment:
     """Make a world from a table of a study whose kind is one of the user's own.
 
     A function is called with the options; with the instance of the study's sizes if it has a parameter ``instance``,
-    and with ``horizon`` and ``seed`` if it has these and no such option is given.
+    and with ``horizon`` and ``seed`` if it has these and no such option is given. What the table asks of the instance,
+    its sizes and ``draw``, goes to parameters of that name, too, and is refused where nobody would look at it.
     """
     options = dict(options)
     kind = options.pop("kind")
-    found = loaded(kind)
+    found = loaded(kind, texts)
     if not isinstance(found, Environment):
         wanted = inspect.signature(found).parameters if callable(found) else {}
         given: dict[str, Any] = {name: settings[name] for name in ("horizon", "seed") if name in wanted}
         given |= {"instance": instance()} if "instance" in wanted else {}
-        found = made(kind, {**given, **options})
-    elif options:
-        raise ValueError(f"{kind} is an object, which takes no options; got {', '.join(options)}")
+        given |= _named(kind, asked, wanted)
+        found = made(kind, {**given, **options}, texts)
+    elif options or asked:
+        raise ValueError(f"{kind} is an object, which takes no options; got {', '.join([*options, *asked])}")
     if not isinstance(found, Environment):
         raise ValueError(f"{kind} makes no environment but {type(found).__name__}")
     return found
+
+
+def _named(kind: str, asked: dict[str, Any], wanted: Mapping[str, inspect.Parameter]) -> dict[str, Any]:
+    """Return what is asked of an instance that a function has parameters for; refuse what would have no effect."""
+    if any(one.kind is one.VAR_KEYWORD for one in wanted.values()) and "instance" not in wanted:
+        return asked
+    named = {name: value for name, value in asked.items() if name in wanted}
+    seen_through = {"draw"} if "seed" in wanted else set()
+    idle = [name for name in asked if name not in named and name not in seen_through]
+    if idle and "instance" not in wanted:
+        raise ValueError(
+            f"{kind} has no use for {', '.join(idle)}: give it a parameter of that name, or `instance`, which is drawn "
+            "to the sizes of the study"
+        )
+    return named
 
 
 def _called(kind: str, maker: Callable[..., Any], **options: Any) -> Any:
@@ -165,7 +220,7 @@ def _called(kind: str, maker: Callable[..., Any], **options: Any) -> Any:
         raise ValueError(f"{kind}: {type(error).__name__}: {error}") from None
 
 
-def remembered(*kinds: Any) -> dict[str, str]:
+def remembered(*kinds: Any, texts: Texts = NOW) -> dict[str, str]:
     """Return the files among some kinds by name, with their hashes: what results remember of them."""
     paths = [path for kind in kinds if (path := file_of(kind)) is not None]
-    return {path.name: hash_of(path) for path in paths}
+    return {path.name: hash_of(path, texts) for path in paths}

@@ -82,7 +82,8 @@ def run_study(
             if isinstance(done, Exception):
                 failures.append((cell, done))
                 continue
-            own = remembered(cell.environment_options.get("kind"), cell.algorithm_options.get("kind"))
+            kinds = cell.environment_options.get("kind"), cell.algorithm_options.get("kind")
+            own = remembered(*kinds, texts=cell.texts)
             done.manifest.update({"own": own} if own else {})
             done.save(folder / f"{cell.key}.npz")
             finished[cell.key] = done

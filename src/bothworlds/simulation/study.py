@@ -5,8 +5,9 @@ import itertools
 import json
 import tomllib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,10 @@ from bothworlds.environments import Environment, Instance
 from bothworlds.environments.clicks import ATTRIBUTES
 from bothworlds.problem.checks import whole
 from bothworlds.problem.storage import migration, read_text
-from bothworlds.simulation.engine import check_feedback
+from bothworlds.simulation.engine import make_setting
 from bothworlds.simulation.grids import spread
-from bothworlds.simulation.own import by_content, is_own, own_algorithm, own_environment
+from bothworlds.simulation.own import NOW, Texts, by_content, is_own, own_algorithm, own_environment, texts_of
+from bothworlds.simulation.replication import Setting
 
 FORMAT = 1  # of the file; a change that makes old studies mean something else raises it
 SETTINGS = {"horizon": 10_000, "replications": 10, "seed": 0, "delay": 0, "batch": 1, "checkpoints": 200}
@@ -33,7 +35,7 @@ SIZES: dict[str, Any] = {"contexts": 10, "arms": 5, "dimension": 5, "gap": 0.2, 
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """One run of a study: an environment, an algorithm and the sizes of the instance."""
+    """One run of a study: an environment, an algorithm and the sizes of the instance; ``texts`` as in `Study`."""
 
     environment: str
     algorithm: str
@@ -41,6 +43,7 @@ class Cell:
     environment_options: dict[str, Any]
     algorithm_options: dict[str, Any]
     settings: dict[str, int]
+    texts: Texts = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -48,21 +51,21 @@ class Cell:
         sizes = ", ".join(f"{key} {value}" for key, value in self.sizes.items() if value is not None)
         return f"{self.algorithm} in {self.environment} ({sizes})"
 
-    @property
+    @cached_property
     def key(self) -> str:
         """A hash of everything that determines the numbers, and of nothing else."""
         made_by = version("bothworlds")
-        worded = [by_content(self.environment_options), by_content(self.algorithm_options)]
+        worded = [by_content(options, self.texts) for options in (self.environment_options, self.algorithm_options)]
         parts = [made_by, self.sizes, *worded, self.settings]
         return hashlib.blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=10).hexdigest()
 
     def make_environment(self) -> Environment:
         """Draw the instance and make the environment."""
-        return make_environment(self.environment_options, self.sizes, self.settings)
+        return make_environment(self.environment_options, self.sizes, self.settings, self.texts)
 
     def make_algorithm(self) -> Any:
         """Make the algorithm."""
-        return make_algorithm(self.algorithm_options)
+        return make_algorithm(self.algorithm_options, self.texts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +73,8 @@ class Study:
     """Environments x algorithms x sizes, with one horizon, number of replications and seed.
 
     ``sizes`` maps a size to the list of its values; the grid is their product. With ``references`` the reference
-    players of `bothworlds.simulation.references` are played, too, which scores are measured by.
+    players of `bothworlds.simulation.references` are played, too, which scores are measured by. ``texts`` has the
+    hashes of files of the user's own as they were when the study was read: that text is what all cells play.
     """
 
     name: str
@@ -79,6 +83,7 @@ class Study:
     environments: dict[str, dict[str, Any]]
     algorithms: dict[str, dict[str, Any]]
     references: bool = False
+    texts: Texts = field(default_factory=dict)
 
     @classmethod
     def from_toml(cls, path: str | Path) -> "Study":
@@ -111,17 +116,21 @@ class Study:
             wrong = [name for name, table in tables.items() if not isinstance(table, dict)]
             if wrong:
                 raise ValueError(f"{part}.{wrong[0]} must be a table with a kind; got {tables[wrong[0]]!r}")
+        worlds = spread(content["environments"], "environment", folder)
+        players = spread(content["algorithms"], "algorithm", folder)
         study = cls(
             name=str(content.get("name", name)),
             settings={key: whole(content.get(key, default), LEAST[key], key) for key, default in SETTINGS.items()},
             sizes={key: _sizes(sizes.get(key, default), key) for key, default in SIZES.items()},
-            environments=spread(content["environments"], "environment", folder),
-            algorithms=spread(content["algorithms"], "algorithm", folder),
+            environments=worlds,
+            algorithms=players,
             references=_switch(content.get("references", False), "references"),
+            texts=texts_of([*worlds.values(), *players.values()]),
         )
-        check_feedback(study.settings["horizon"], study.settings["delay"], study.settings["batch"])
+        if study.settings["seed"] >= 2**63:
+            raise ValueError(f"seed must be below 2**63; got {study.settings['seed']}")
         for cell in study.cells():  # every mistake shows before any work starts
-            environment, algorithm = cell.make_environment(), cell.make_algorithm()
+            environment, algorithm = setting_of(cell).environment, cell.make_algorithm()
             if hasattr(algorithm, "machine"):
                 algorithm.machine(environment.problem)
         return study
@@ -139,7 +148,14 @@ class Study:
                         environment_options=environment_options,
                         algorithm_options=algorithm_options,
                         settings=self.settings,
+                        texts=self.texts,
                     )
+
+
+def setting_of(cell: Cell) -> Setting:
+    """Make the setting of a cell's run."""
+    given = (cell.settings[name] for name in ("horizon", "seed", "checkpoints", "delay", "batch"))
+    return make_setting(cell.make_environment(), *given)
 
 
 def _switch(value: Any, name: str) -> bool:
@@ -178,11 +194,11 @@ def _known(given: dict[str, Any], known: list[str], word: str) -> None:
             raise ValueError(f"unknown {word} {name!r}{hint}")
 
 
-def make_algorithm(options: dict[str, Any]) -> Any:
+def make_algorithm(options: dict[str, Any], texts: Texts = NOW) -> Any:
     """Make an algorithm from a table of a study: its kind and its options."""
     options = dict(options)
     if is_own(options.get("kind")):
-        return own_algorithm(options)
+        return own_algorithm(options, texts)
     kind = _kind(options, list(algorithms()), "algorithm")
     for name, parts in (("tuning", (*TUNINGS.values(),)), ("covariance", (MGR,))):
         if isinstance(options.get(name), dict):
@@ -209,26 +225,35 @@ def _call(make: Callable[..., Any], options: dict[str, Any], word: str) -> Any:
         raise ValueError(f"{word}: {str(error).split(') ', 1)[-1]}") from None
 
 
-def make_environment(options: dict[str, Any], sizes: dict[str, Any], settings: dict[str, int]) -> Environment:
+def make_environment(
+    options: dict[str, Any], sizes: dict[str, Any], settings: dict[str, int], texts: Texts = NOW
+) -> Environment:
     """Make an environment from a table of a study; adversaries go between theta_0 and minus theta_0.
 
     An environment may have sizes of its own, say ``margin = 1.0``; they go before those of the study. ``draw = 2``
-    draws another instance of the same sizes: it is the seed of the instance, in place of the study's.
+    draws another instance of the same sizes: it is the seed of whatever is drawn, in place of the study's.
     """
     options = dict(options)
-    draw = whole(options.pop("draw", settings["seed"]), 0, "draw")
-    own = {key: _sizes(options.pop(key), key) for key in SIZES if key in options}
-    for key, values in own.items():
-        if len(values) != 1:
-            raise ValueError(f"an environment has one {key}; a list of sizes belongs into [sizes]")
-    sizes = {**sizes, **{key: values[0] for key, values in own.items()}}
+    asked = {key: _one_size(options.pop(key), key) for key in SIZES if key in options}
+    sizes = {**sizes, **asked}
+    draw = whole(options.get("draw", settings["seed"]), 0, "draw")
+    asked |= {"draw": options.pop("draw")} if "draw" in options else {}
+    drawn = {**settings, "seed": draw, "rarity": sizes.get("rarity")}
     if is_own(options.get("kind")):
-        return own_environment(options, lambda: _instance(sizes, draw), settings)
+        return own_environment(options, asked, lambda: _instance(sizes, draw), drawn, texts)
     kind = _kind(options, list(WORLDS), "environment")
     try:
-        return WORLDS[kind](_instance(sizes, draw), options, settings)
+        return WORLDS[kind](_instance(sizes, draw), options, drawn)
     except (TypeError, OverflowError) as error:
         raise ValueError(f"environment {kind}: {str(error).split(') ', 1)[-1]}") from None
+
+
+def _one_size(value: Any, name: str) -> Any:
+    """Return the size that an environment has of its own."""
+    values = _sizes(value, name)
+    if len(values) != 1:
+        raise ValueError(f"an environment has one {name}; a list of sizes belongs into [sizes]")
+    return values[0]
 
 
 def _instance(sizes: dict[str, Any], seed: int) -> Instance:
@@ -242,7 +267,7 @@ def _pair(instance: Instance) -> tuple[Any, Any]:
     return instance.problem, en.opposite(instance.theta)
 
 
-def _moving_level(instance: Instance, options: dict[str, Any], _: dict[str, int]) -> Environment:
+def _moving_level(instance: Instance, options: dict[str, Any], _: dict[str, Any]) -> Environment:
     """Add the constant feature that a moving level needs; gaps stay as prescribed, the level moves in the room left."""
     problem = instance.problem
     ones = np.ones((*problem.features.shape[:2], 1))
@@ -255,23 +280,22 @@ def _moving_level(instance: Instance, options: dict[str, Any], _: dict[str, int]
     return en.moving_level(Instance(wider, theta), **{"level": min(0.3, 1.0 - float(half)), **options})
 
 
-def _fatigue(instance: Instance, options: dict[str, Any], settings: dict[str, int]) -> Environment:
+def _fatigue(instance: Instance, options: dict[str, Any], settings: dict[str, Any]) -> Environment:
     """Draw click rates for the sizes of the instance."""
     shape = instance.problem.available.shape
     rates = np.random.default_rng(settings["seed"]).uniform(0.2, 0.6, size=shape)
     return en.ad_fatigue(click_rates=rates, probabilities=instance.problem.probabilities, **options)
 
 
-def _clicks(instance: Instance, options: dict[str, Any], settings: dict[str, int]) -> Environment:
+def _clicks(instance: Instance, options: dict[str, Any], settings: dict[str, Any]) -> Environment:
     """Make rare clicks with the arms of the study and its rarity, if it has one: even contexts if that is too low."""
-    g = instance.problem.probabilities
     options = {"arms": instance.problem.n_arms, "seed": settings["seed"], "attributes": ATTRIBUTES, **options}
-    if g.min() < g.max():
-        options["rarity"] = max(1.0 / float(g.min()), np.prod(options["attributes"]))
+    if settings.get("rarity") is not None:
+        options["rarity"] = max(settings["rarity"], np.prod(options["attributes"]))
     return en.clicks(**options)
 
 
-WORLDS: dict[str, Callable[[Instance, dict[str, Any], dict[str, int]], Environment]] = {
+WORLDS: dict[str, Callable[[Instance, dict[str, Any], dict[str, Any]], Environment]] = {
     "stochastic": lambda i, o, _: en.stochastic(i, **o),
     "stacked": lambda i, o, _: en.stacked(i, **o),
     "alternating": lambda i, o, _: en.alternating(*_pair(i), **o),
