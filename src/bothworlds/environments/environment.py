@@ -146,12 +146,6 @@ class Environment:
         played = self.tables[:, contexts[None, :], arms]  # (J, n, S)
         return np.asarray(np.einsum("rnj,jnx,x->rn", sums, played, self.problem.probabilities))
 
-    def spending(self, sums: Floats) -> Floats:
-        """Return the corruption spent when the coefficients have these sums (.., J); zero without corruption."""
-        if self.kind != nature.CORRUPT:
-            return np.zeros(sums.shape[:-1])
-        return np.asarray(sums[..., 1] * self.constants[2])
-
     @property
     def gaps(self) -> Floats:
         """Delta(a|x) of the fixed parameter theta_0, shape (contexts, arms); infinite where an arm is not offered."""

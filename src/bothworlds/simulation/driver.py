@@ -30,8 +30,9 @@ class Queue(NamedTuple):
 class Record(NamedTuple):
     """What is written at the checkpoints: cumulative expected, realised and best loss, and sums of coefficients.
 
-    ``rates`` takes eta_t and gamma_t of the learner, if it has such. ``totals`` (3,) runs along: expected, realised,
-    and the rounding of the first; ``trace`` (T, 2) takes contexts and arms if it is not empty.
+    ``spent`` takes state[0] of nature, which is the corruption so far where there is a budget for it; ``rates`` eta_t
+    and gamma_t of the learner, if it has such. ``totals`` (3,) runs along: expected, realised, and the rounding of the
+    first; ``trace`` (T, 2) takes contexts and arms if it is not empty.
     """
 
     checkpoints: Ints
@@ -39,6 +40,7 @@ class Record(NamedTuple):
     realised: Floats
     own_best: Floats
     sums: Floats
+    spent: Floats
     rates: Floats
     totals: Floats
     trace: Ints
@@ -115,11 +117,13 @@ def add_expected(totals: Floats, value: float) -> None:
 
 
 @kernel
-def write_checkpoint(record: Record, position: int, tables: Floats, sums: Floats, g: Floats, blocked: Floats) -> None:
-    """Write the totals so far, and the best policy's, at a checkpoint."""
+def write_checkpoint(record: Record, position: int, nature: Any, g: Floats, blocked: Floats) -> None:
+    """Write the totals so far, the best policy's, and what nature has summed up and spent, at a checkpoint."""
+    sums = nature.sums
     record.expected[position] = record.totals[0]
     record.realised[position] = record.totals[1]
-    record.own_best[position] = best_loss(tables, g, blocked, sums)
+    record.own_best[position] = best_loss(nature.tables, g, blocked, sums)
+    record.spent[position] = nature.state[0]
     for j in range(sums.shape[0]):
         record.sums[position, j] = sums[j]
 
@@ -272,7 +276,7 @@ def interpreted_driver(text: KernelText, nature_text: NatureText, rates: str) ->
             if learnt > 0 and refresh(known, options, state, work) != OK:
                 return t
             if marked:
-                write_checkpoint(record, position, nature.tables, nature.sums, known.g, known.blocked)
+                write_checkpoint(record, position, nature, known.g, known.blocked)
                 position += 1
         return 0
 

@@ -50,6 +50,7 @@ def lane_of_record(record: Record, lane: int) -> Record:
         record.realised[lane],
         record.own_best[lane],
         record.sums[lane],
+        record.spent[lane],
         record.rates[lane],
         lane_of(record.totals, lane),
         record.trace[lane],
@@ -127,6 +128,7 @@ def lanes_driver(text: KernelText, nature_text: NatureText, width: int, rates: s
     """
     known_of, options_of, state_of, work_of = text.known_of, text.options_of, text.state_of, text.work_of
     refresh, view, note = text.refresh, lanes if width == WIDTH else more_lanes, noting(text, rates)
+    lane_of_nature = nature_text.lane
     steps = steps_of(text, nature_text)
     turns = in_turn(steps, text, nature_text, width)
     if text.together:
@@ -166,8 +168,8 @@ def lanes_driver(text: KernelText, nature_text: NatureText, width: int, rates: s
                 return t
             if marked:
                 for k in range(width):
-                    sums, noted = lane_of(nature.sums, k), lane_of_record(record, k)
-                    write_checkpoint(noted, position, nature.tables, sums, known.g, known.blocked)
+                    noted, its = lane_of_record(record, k), lane_of_nature(nature, k)
+                    write_checkpoint(noted, position, its, known.g, known.blocked)
                 position += 1
         return 0
 

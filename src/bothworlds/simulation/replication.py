@@ -14,6 +14,7 @@ from bothworlds.kernels.arithmetic import MORE, WIDTH
 from bothworlds.kernels.arrays import Floats, Ints, aligned
 from bothworlds.kernels.contract import Machine, field_of, flat_known
 from bothworlds.kernels.random import CONTEXT, draw, stream_key, two_uniforms
+from bothworlds.problem import Problem
 from bothworlds.simulation.driver import (
     Learner,
     Queue,
@@ -47,7 +48,8 @@ class Setting:
 class Outcome:
     """What a replication leaves: cumulative losses at the checkpoints, sums of coefficients, final policy and state.
 
-    ``rates`` has eta_t and gamma_t at the checkpoints (n, 2), of learners that have such.
+    ``spent`` has the corruption so far at the checkpoints (n,), zero where nature has no budget for it; ``rates`` eta_t
+    and gamma_t (n, 2), of learners that have such.
     """
 
     expected: Floats
@@ -55,7 +57,7 @@ class Outcome:
     own_best: Floats
     sums: Floats
     rates: Floats | None
-    spent: float
+    spent: Floats
     policy: Floats
     final: dict[str, Floats]
     trace: Ints
@@ -126,20 +128,19 @@ class Replications:
     def outcomes(self) -> list[Outcome]:
         """Return what the replications leave."""
         if self._alone:
-            return [self._outcome(self._memory, self._nature, self._record)]
+            return [self._outcome(self._memory, self._record)]
         parts = []
-        lane_of_nature = self._setting.environment.text.lane
         for k in range(len(self.indices)):
             memory = (self._memory[0][:, k].copy(), self._memory[1][:, k].copy())
-            parts.append(self._outcome(memory, lane_of_nature(self._nature, k), lane_of_record(self._record, k)))
+            parts.append(self._outcome(memory, lane_of_record(self._record, k)))
         return parts
 
-    def _outcome(self, memory: tuple[Floats, Floats], nature: Any, record: Record) -> Outcome:
+    def _outcome(self, memory: tuple[Floats, Floats], record: Record) -> Outcome:
         machine = self._machine
         names = ("pi", *machine.text.memory.learnt)
         pi, *learnt = (machine.part(name, *memory, machine.sizes).copy() for name in names)
         found = dict(zip(names[1:], learnt, strict=True))
-        return _outcome(self._setting, nature, record, pi, found, rates=bool(machine.rates))
+        return _outcome(self._setting, record, pi, found, rates=bool(machine.rates))
 
 
 def lanes_for(count: int) -> int:
@@ -155,9 +156,7 @@ def most_at_once(machine: Machine) -> int:
     return MORE if LONG_REGISTERS and MORE * count <= FAST_MEMORY else WIDTH
 
 
-def _outcome(
-    setting: Setting, nature: Any, record: Record, policy: Floats, final: dict[str, Floats], *, rates: bool
-) -> Outcome:
+def _outcome(setting: Setting, record: Record, policy: Floats, final: dict[str, Floats], *, rates: bool) -> Outcome:
     """Return what a replication leaves."""
     return Outcome(
         expected=record.expected,
@@ -165,7 +164,7 @@ def _outcome(
         own_best=record.own_best,
         sums=record.sums,
         rates=record.rates if rates else None,
-        spent=float(nature.state[0]) if setting.environment.budget > 0.0 else 0.0,
+        spent=record.spent if setting.environment.budget > 0.0 else np.zeros(len(record.spent)),
         policy=policy,
         final=final,
         trace=record.trace,
@@ -192,6 +191,7 @@ def _empty_record(setting: Setting, J: int, lanes: tuple[int, ...] = (), *, trac
         realised=np.zeros((*lanes, n)),
         own_best=np.zeros((*lanes, n)),
         sums=np.zeros((*lanes, n, J)),
+        spent=np.zeros((*lanes, n)),
         rates=np.zeros((*lanes, n, 2)),
         totals=aligned(3, *lanes),
         trace=np.zeros((*lanes, rows, 2), dtype=np.int64),
@@ -221,9 +221,7 @@ def play_in_python(
     position = 0
     blocked = np.where(problem.available, 0.0, np.inf)
     for t in range(1, setting.horizon + 1):
-        pi = np.asarray(learner.probabilities(), dtype=np.float64)
-        if pi.shape != problem.available.shape or not np.abs(pi.sum(axis=1) - 1.0).max() <= 1e-6 or (pi < 0.0).any():
-            raise ValueError(f"round {t}: probabilities() must be a table {problem.available.shape} of distributions")
+        pi = policy_in(learner, problem, t)
         marked = t == setting.checkpoints[position]
         if marked and rates:
             record.rates[position] = field_of(learner.state, rates)
@@ -237,12 +235,29 @@ def play_in_python(
             else:
                 learner.update([made for made, _ in ready], loss=[value for _, value in ready])
         if marked:
-            write_checkpoint(record, position, nature.tables, nature.sums, problem.probabilities, blocked)
+            write_checkpoint(record, position, nature, problem.probabilities, blocked)
             position += 1
     learnt = learner.learnt() if callable(getattr(learner, "learnt", None)) else {}
     final = {name: np.array(values) for name, values in learnt.items()}
     policy = np.asarray(learner.probabilities(), dtype=np.float64)
-    return _outcome(setting, nature, record, policy, final, rates=bool(rates))
+    return _outcome(setting, record, policy, final, rates=bool(rates))
+
+
+def policy_in(learner: Any, problem: Problem, t: int) -> Floats:
+    """Return the table of probabilities of a learner in plain Python; refuse one that nobody could play."""
+    pi, offered = np.asarray(learner.probabilities(), dtype=np.float64), problem.available
+    if pi.shape != offered.shape or not np.abs(pi.sum(axis=1) - 1.0).max() <= 1e-6 or (pi < 0.0).any():
+        raise ValueError(f"round {t}: probabilities() must be a table {offered.shape} of distributions")
+    if pi[~offered].any():
+        x, a = (int(place) for place in np.argwhere((pi != 0.0) & ~offered)[0])
+        raise ValueError(f"round {t}: probabilities() has {pi[x, a]:.4g} for arm {a}, not offered in context {x}")
+    return pi
+
+
+def check_arm(problem: Problem, t: int, x: int, arm: int) -> None:
+    """Refuse an arm that is not offered in a context."""
+    if not 0 <= arm < problem.n_arms or not problem.available[x, arm]:
+        raise ValueError(f"round {t}: arm {arm} is not offered in context {x}")
 
 
 def _one_round(
@@ -261,8 +276,7 @@ def _one_round(
     u, v = two_uniforms(key, t, CONTEXT, 0)
     x = draw(g, u)
     decision = learner.act(x)
-    if not 0 <= decision.arm < pi.shape[1] or not environment.problem.available[x, decision.arm]:
-        raise ValueError(f"round {t}: arm {decision.arm} is not offered in context {x}")
+    check_arm(environment.problem, t, x, decision.arm)
     loss = float(text.noisy(nature, text.mean_loss(nature, x, decision.arm), v, key, t))
     text.react(nature, decision.arm)
     environment.require_obedience(nature, t)

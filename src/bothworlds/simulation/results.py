@@ -95,7 +95,7 @@ class Run:
 
 def stacked(environment: Environment, outcomes: list[Outcome]) -> Run:
     """Stack replications; the comparator is the best policy for the mean of what nature chose."""
-    sums = np.stack([outcome.sums for outcome in outcomes])
+    sums, spent = (np.stack([getattr(outcome, name) for outcome in outcomes]) for name in ("sums", "spent"))
     names = outcomes[0].final
     rates = [outcome.rates for outcome in outcomes if outcome.rates is not None]
     return Run(
@@ -103,8 +103,8 @@ def stacked(environment: Environment, outcomes: list[Outcome]) -> Run:
         realised=np.stack([outcome.realised for outcome in outcomes]),
         own_best=np.stack([outcome.own_best for outcome in outcomes]),
         best=environment.losses_of_best(sums),
-        corruption=np.array([outcome.spent for outcome in outcomes]),
-        spent=environment.spending(sums).mean(axis=0),
+        corruption=spent[:, -1].copy(),
+        spent=spent.mean(axis=0),
         policy=np.mean([outcome.policy for outcome in outcomes], axis=0),
         final={name: np.stack([outcome.final[name] for outcome in outcomes]) for name in names},
         learning_rate=np.stack(rates)[:, :, 0] if rates else None,

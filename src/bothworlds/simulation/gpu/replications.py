@@ -100,9 +100,10 @@ def nothing_noted(checkpoints: int, extents: Extents, replications: int) -> Note
     """Make room on the GPU for what replications leave."""
     totals = [np.zeros((checkpoints, replications)) for _ in range(3)]
     sums = np.zeros((checkpoints, extents.counts.c, replications))
+    spent = np.zeros((checkpoints, replications))
     rates = np.zeros((checkpoints if extents.rates else 1, 2, replications))
     failed = np.zeros(replications, dtype=np.int64)
-    return Noted(*map(cuda.to_device, (*totals, sums, rates, failed)))
+    return Noted(*map(cuda.to_device, (*totals, sums, spent, rates, failed)))
 
 
 class GpuReplications:
@@ -159,8 +160,8 @@ class GpuReplications:
         saved, noted = self._columns.reals.copy_to_host(), Noted(*(part.copy_to_host() for part in self._noted))
         names = ("pi", *machine.text.memory.learnt)
         learnt = {name: machine.part(name, *memory_in(saved, extents), extents.sizes) for name in names}
-        has_budget = self._setting.environment.budget > 0.0
-        spent = saved[extents.starts.state] if has_budget else np.zeros(len(self.indices))
+        if not self._setting.environment.budget > 0.0:
+            noted.spent[...] = 0.0
         return [
             Outcome(
                 expected=noted.expected[:, r],
@@ -168,7 +169,7 @@ class GpuReplications:
                 own_best=noted.own_best[:, r],
                 sums=noted.sums[:, :, r],
                 rates=noted.rates[:, :, r] if machine.rates else None,
-                spent=float(spent[r]),
+                spent=noted.spent[:, r],
                 policy=learnt["pi"][..., r],
                 final={name: learnt[name][..., r] for name in names[1:]},
                 trace=np.zeros((0, 2), dtype=np.int64),
@@ -245,7 +246,7 @@ def fitting(machine: Machine, setting: Setting, replications: range) -> list[ran
     """Split replications so that each part fits into the free memory of the GPU."""
     extents = extents_of(machine, setting)
     S, K, d, _ = extents.sizes
-    noted = 3 + extents.counts.c + (2 if extents.rates else 0)
+    noted = 4 + extents.counts.c + (2 if extents.rates else 0)
     each = 8 * (extents.saved + extents.places + len(setting.checkpoints) * noted + 3)
     most = int(SHARE * free_memory() / each)
     if most < 1:

@@ -52,6 +52,7 @@ class Noted(NamedTuple):
     realised: Floats
     own_best: Floats
     sums: Floats
+    spent: Floats
     rates: Floats
     failed: Ints
 
@@ -141,8 +142,9 @@ def with_constants(text: KernelText, static: tuple[float, ...], count: int) -> C
 def record_of(given: Given, columns: Columns, noted: Noted, r: int, totals: Floats) -> Record:
     """Return the record of one replication; a GPU keeps no trace."""
     kept = noted.expected[:, r], noted.realised[:, r], noted.own_best[:, r]
-    more = noted.sums[:, :, r], noted.rates[:, :, r]
-    return Record(given.checkpoints, kept[0], kept[1], kept[2], more[0], more[1], totals, columns.places[0:0, 0:2])
+    more = noted.sums[:, :, r], noted.spent[:, r], noted.rates[:, :, r]
+    no_trace = columns.places[0:0, 0:2]
+    return Record(given.checkpoints, kept[0], kept[1], kept[2], more[0], more[1], more[2], totals, no_trace)
 
 
 def playing(text: KernelText, nature_text: NatureText, extents: Extents) -> Callable[..., int]:
