@@ -57,6 +57,19 @@ def test_rows_that_are_not_in_the_list() -> None:
         bare.context_index({"device": "mobile"})
 
 
+@pytest.mark.parametrize("values", [[False, True, True], [2.0, 1.0, 0.5, 0.0]], ids=["truth", "numbers"])
+def test_single_values_are_no_indices(values: list[Any]) -> None:
+    problem = bw.Problem.from_sample(values, arms=2)
+    for value in values:
+        for same in (value, np.array([value])[0], (value,)):
+            assert problem.contexts[problem.context_index(same)] == str(value)
+    assert problem.context_indices(values) == [problem.contexts.index(str(value)) for value in values]
+    plain = bw.Problem(features=[[[1, 0], [0, 1]], [[1, 1], [0, 1]]], probabilities=[0.5, 0.5])
+    for value in (True, np.True_, 1.0, np.float64(1.0)):
+        with pytest.raises(ValueError, match="unknown context"):
+            plain.context_index(value)
+
+
 def test_one_or_several() -> None:
     problem = ads()
     assert problem.context_indices("mobile, 40") == problem.context_indices(("mobile", 40)) == 2

@@ -13,7 +13,7 @@ import numpy as np
 from bothworlds.kernels.arrays import Bools, Floats
 from bothworlds.problem import checks, storage, transform
 from bothworlds.problem.feedback import loss_of
-from bothworlds.problem.finding import find_all, find_unlisted
+from bothworlds.problem.finding import VALUES, find_all, find_unlisted
 from bothworlds.problem.rows import ContextRows, from_header, header_of
 from bothworlds.problem.sample import FeatureMap
 from bothworlds.problem.span import Span, contains_constant, span_of
@@ -255,7 +255,8 @@ class Problem:
     def context_index(self, context: Any) -> int:
         """Return the index of a context given by name, by index, or as a row: a dictionary, a tuple, a pandas row.
 
-        A name or row that is not in the list is the context ``other``, if there is one.
+        A name or row that is not in the list is the context ``other``, if there is one. Whole numbers are indices;
+        a truth value or a number with a point is the row of a sample of single values, and no index.
 
         >>> p = Problem(features=[[[1, 0], [0, 1]]], probabilities=[1], contexts=["always"])
         >>> p.context_index("never")
@@ -265,10 +266,11 @@ class Problem:
         >>> p.context_index(("desktop", "known"))
         1
         """
-        try:
-            return self._context_of[context]
-        except (KeyError, TypeError):
-            pass
+        if type(context) not in VALUES:  # they would equal an index
+            try:
+                return self._context_of[context]
+            except (KeyError, TypeError):
+                pass
         return find_unlisted(context, self.contexts, self.rows, self.other)
 
     def context_indices(self, contexts: Any) -> int | list[int]:

@@ -8,12 +8,14 @@ import numpy as np
 from bothworlds.problem.rows import ContextRows, has_names
 
 MOST_SHOWN = 8
+VALUES = (bool, np.bool_, float, np.float64, np.float32)  # what a column may hold, and no index
 
 
 def find_unlisted(context: Any, contexts: tuple[str, ...], rows: ContextRows | None, other: str | None) -> int:
     """Return the index of what is neither a name nor an index: a row, or what stands for all that is not listed."""
-    is_row = rows is not None and hasattr(context, "__iter__") and not isinstance(context, str)
-    found = rows.index_of(context) if is_row and rows is not None else None
+    alone = type(context) in VALUES and rows is not None and rows.width == 1
+    is_row = alone or (rows is not None and hasattr(context, "__iter__") and not isinstance(context, str))
+    found = rows.index_of((context,) if alone else context) if is_row and rows is not None else None
     if found is not None:
         return found
     if other is not None and (is_row or isinstance(context, str)):
