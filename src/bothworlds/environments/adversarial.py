@@ -8,7 +8,7 @@ import numpy as np
 
 from bothworlds.environments import nature
 from bothworlds.environments.environment import Environment, Noise
-from bothworlds.environments.making import make, one_at_a_time
+from bothworlds.environments.making import FOR_EVER, make, one_at_a_time, rounds_of
 from bothworlds.kernels.arrays import Floats
 from bothworlds.problem import Problem
 from bothworlds.problem.checks import whole
@@ -18,8 +18,8 @@ def alternating(
     problem: Problem, thetas: Any, *, every: int = 1, noise: Noise = "bernoulli", sigma: float = 0.25
 ) -> Environment:
     """Make an adversary that goes round a list of parameters, ``every`` rounds each."""
-    whole(every, 1, "every")
-    return one_at_a_time("alternating", problem, thetas, nature.CYCLE, noise, sigma, [float(every)])
+    length = rounds_of(every, 1, "every")
+    return one_at_a_time("alternating", problem, thetas, nature.CYCLE, noise, sigma, [length])
 
 
 def growing_phases(
@@ -32,18 +32,18 @@ def growing_phases(
     sigma: float = 0.25,
 ) -> Environment:
     """Make an adversary whose phases grow: what was learnt in the last phase is wrong in the next, longer one."""
-    whole(first, 1, "first")
+    length = rounds_of(first, 1, "first")
     if not 1.0 <= growth <= 1e6:
         raise ValueError(f"growth must lie between 1 and 1e6; got {growth!r}")
-    return one_at_a_time("growing phases", problem, thetas, nature.GROWING, noise, sigma, [float(first), growth])
+    return one_at_a_time("growing phases", problem, thetas, nature.GROWING, noise, sigma, [length, growth])
 
 
 def flip(problem: Problem, thetas: Any, *, at: int, noise: Noise = "bernoulli", sigma: float = 0.25) -> Environment:
     """Make an adversary that changes once: the first parameter up to round ``at``, the second from then on."""
-    whole(at, 0, "at")
+    last = rounds_of(at, 0, "at")
     if len(thetas) != 2:
         raise ValueError(f"a flip needs two parameters, before and after; got {len(thetas)}")
-    return one_at_a_time("flip", problem, thetas, nature.SWITCH, noise, sigma, [float(at)])
+    return one_at_a_time("flip", problem, thetas, nature.SWITCH, noise, sigma, [last])
 
 
 def sine(
@@ -69,11 +69,15 @@ def random_walk(
     basis = problem.span.basis.T  # rows: parameters that read off one coordinate of the span
     reach = np.abs(np.einsum("xai,ji->jxa", problem.features, basis)).max(axis=(1, 2))
     thetas = basis / (reach * len(basis))[:, None]
-    whole(seed, 0, "seed")
-    start = np.random.default_rng(seed).uniform(-1.0, 1.0, size=len(basis))
-    made = make("random walk", problem, thetas, nature.WALK, noise, sigma, [step, float(seed), *start.tolist()])
+    start = np.random.default_rng(whole(seed, 0, "seed")).uniform(-1.0, 1.0, size=len(basis))
+    made = make("random walk", problem, thetas, nature.WALK, noise, sigma, [step, _key_of(seed), *start.tolist()])
     made.require_losses(np.abs(made.tables).sum(axis=0))
     return made
+
+
+def _key_of(seed: int) -> float:
+    """Return the key of a walk, which a float must hold exactly: the seed, or a hash of one that is too large."""
+    return float(seed if seed < FOR_EVER else np.random.SeedSequence(seed).generate_state(1, np.uint64)[0] >> 11)
 
 
 def given(problem: Problem, thetas: Any, *, noise: Noise = "bernoulli", sigma: float = 0.25) -> Environment:

@@ -7,9 +7,8 @@ import numpy as np
 from bothworlds.environments import nature
 from bothworlds.environments.environment import Environment, Noise
 from bothworlds.environments.instances import Instance
-from bothworlds.environments.making import make
+from bothworlds.environments.making import make, rounds_of
 from bothworlds.environments.stochastic import stochastic
-from bothworlds.problem.checks import whole
 
 Placement = Literal["first", "random", "adaptive"]
 
@@ -56,7 +55,7 @@ def moving_level(
     instance: Instance, *, level: float, every: int = 100, noise: Noise = "bernoulli", sigma: float = 0.25
 ) -> Environment:
     """Make the stochastically constrained adversary: gaps fixed, all losses moved up and down by ``level`` (C = 0)."""
-    whole(every, 1, "every")
+    length = rounds_of(every, 1, "every")
     if not np.isfinite(level):
         raise ValueError(f"level must be finite; got {level!r}")
     problem = instance.problem
@@ -65,7 +64,7 @@ def moving_level(
     if np.abs(problem.features[problem.available] @ constant - 1.0).max() > 1e-8:
         raise ValueError("a moving level needs a constant among the features: add a column of ones")
     thetas = [instance.theta, constant]
-    made = make("moving level", problem, thetas, nature.LEVEL, noise, sigma, [level, float(every)], stochastic=True)
+    made = make("moving level", problem, thetas, nature.LEVEL, noise, sigma, [level, length], stochastic=True)
     room = 1.0 - float(np.abs(made.tables[0][problem.available]).max())
     if abs(level) > room + nature.SLACK:
         raise ValueError(

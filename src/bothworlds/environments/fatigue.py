@@ -6,9 +6,8 @@ import numpy as np
 
 from bothworlds.environments import nature
 from bothworlds.environments.environment import Environment, Noise
-from bothworlds.environments.making import make
+from bothworlds.environments.making import make, rounds_of
 from bothworlds.problem import Problem
-from bothworlds.problem.checks import whole
 
 
 def ad_fatigue(
@@ -27,7 +26,7 @@ def ad_fatigue(
     rate in every context, so features are one unit vector per pair.
     """
     rates = np.array(click_rates, dtype=np.float64)
-    whole(memory, 1, "memory")
+    rate = 1.0 / rounds_of(memory, 1, "memory")
     if rates.ndim != 2 or (rates < 0).any() or (rates > 1).any() or not 0.0 <= wear <= rates.min():
         raise ValueError(
             "click_rates must be a (contexts, ads) table of probabilities, and wear at most the smallest of them"
@@ -37,8 +36,6 @@ def ad_fatigue(
     problem = Problem(features=phi, probabilities=probabilities, reward_range=(0.0, 1.0))
     fresh = (1.0 - 2.0 * rates).reshape(-1)
     tired = np.tile(np.eye(K), (1, S))
-    made = make(
-        "ad fatigue", problem, [fresh, *tired], nature.FATIGUE, noise, sigma, [2.0 * wear, 1.0 / memory], reacts=True
-    )
+    made = make("ad fatigue", problem, [fresh, *tired], nature.FATIGUE, noise, sigma, [2.0 * wear, rate], reacts=True)
     made.require_losses(made.tables[0] + 2.0 * wear, "wear")
     return made

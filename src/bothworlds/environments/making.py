@@ -7,6 +7,9 @@ import numpy as np
 from bothworlds.environments.environment import Environment, Noise
 from bothworlds.kernels.arrays import Floats
 from bothworlds.problem import Problem
+from bothworlds.problem.checks import whole
+
+FOR_EVER = 2**53  # whole numbers up to here are floats exactly, and no run has more rounds
 
 
 def make(
@@ -22,6 +25,15 @@ def one_at_a_time(*values: Any) -> Environment:
     made = make(*values)
     made.require_losses(np.abs(made.tables).max(axis=0), "a parameter")
     return made
+
+
+def rounds_of(value: Any, least: int, name: str) -> float:
+    """Return a number of rounds as a constant of a rule; more than any run has are as many as that.
+
+    >>> rounds_of(7, 1, "every"), rounds_of(10**400, 1, "every") == FOR_EVER
+    (7.0, True)
+    """
+    return float(min(whole(value, least, name), FOR_EVER))
 
 
 def opposite(theta: Floats) -> Floats:

@@ -36,6 +36,7 @@ FIRST_SLICE = 100  # rounds; slices double until they last for a tenth of a seco
 SLICE_SECONDS = 0.1
 FEW = 3  # eight at once take the time of two alone
 LARGEST_COUNT = 10**6
+LARGEST_HORIZON = 2**53  # clocks are floats, exact up to here
 LARGEST_QUEUE = 2**31  # bytes of decisions that wait for feedback, in every replication
 Progress = Callable[[int], None]
 Device = Literal["cpu", "gpu", "auto"]
@@ -201,6 +202,8 @@ def make_setting(
 ) -> Setting:
     """Check the options of a run."""
     horizon, delay, batch = whole(horizon, 1, "horizon"), whole(delay, 0, "delay"), whole(batch, 1, "batch")
+    if horizon > LARGEST_HORIZON:
+        raise ValueError(f"horizon must be at most 2**53, which no computer plays to the end; got {horizon}")
     check_feedback(horizon, delay, batch, environment.problem.features.shape[2])
     if environment.path.size and horizon > len(environment.path):
         raise ValueError(f"the environment has parameters for {len(environment.path)} rounds, not for {horizon}")
@@ -222,12 +225,13 @@ def make_setting(
 def _labelled(algorithms: Any) -> dict[str, Any]:
     """Return algorithms by label."""
     if isinstance(algorithms, Mapping):
-        labelled = {str(label): algorithm for label, algorithm in algorithms.items()}
+        several = [(str(label), algorithm) for label, algorithm in algorithms.items()]
     else:
-        several = list(algorithms) if isinstance(algorithms, Iterable) else [algorithms]
-        labelled = {repr(algorithm): algorithm for algorithm in several}
-        if len(labelled) < len(several):
-            raise ValueError("two algorithms have the same description; pass a dictionary with labels")
+        listed = algorithms if isinstance(algorithms, Iterable) else [algorithms]
+        several = [(repr(algorithm), algorithm) for algorithm in listed]
+    labelled = dict(several)
+    if len(labelled) < len(several):
+        raise ValueError("two algorithms have the same description; pass a dictionary with labels that differ")
     if not labelled:
         raise ValueError("there is no algorithm to simulate")
     for label, algorithm in labelled.items():

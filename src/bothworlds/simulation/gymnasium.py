@@ -7,6 +7,7 @@ import numpy as np
 
 from bothworlds.environments.environment import Environment
 from bothworlds.kernels.random import CONTEXT, draw, key_from, stream_key, two_uniforms
+from bothworlds.problem.checks import whole
 
 
 class BanditEnv(gymnasium.Env[np.int64, np.int64]):
@@ -19,8 +20,7 @@ class BanditEnv(gymnasium.Env[np.int64, np.int64]):
     def __init__(self, environment: Environment, *, horizon: int | None = None) -> None:
         problem = environment.problem
         rows = len(environment.path)
-        if horizon is not None and horizon < 1:
-            raise ValueError(f"horizon must be at least 1, or None; got {horizon!r}")
+        horizon = None if horizon is None else whole(horizon, 1, "horizon")
         if rows and (horizon is None or horizon > rows):
             raise ValueError(f"the environment has parameters for {rows} rounds; give a horizon of at most that")
         self.environment, self.horizon = environment, horizon
@@ -41,7 +41,7 @@ class BanditEnv(gymnasium.Env[np.int64, np.int64]):
     def step(self, action: np.int64) -> tuple[np.int64, float, bool, bool, dict[str, Any]]:
         """Play an arm in the context observed last."""
         problem = self.environment.problem
-        if not problem.available[self._x, action]:
+        if not (self.action_space.contains(action) and problem.available[self._x, action]):
             raise ValueError(f"arm {action} is not offered in context {problem.contexts[self._x]!r}")
         mean = self.environment.text.mean_loss(self._nature, self._x, int(action))
         loss = float(self.environment.text.noisy(self._nature, mean, self._v, self._key, self._t))

@@ -20,9 +20,9 @@ from bothworlds.logs import Row
 from bothworlds.problem import Problem
 from bothworlds.problem.checks import whole
 from bothworlds.simulation.driver import Coefficients, Learner, Queue, Slice, Stage, expected_losses, round_of, steps_of
-from bothworlds.simulation.engine import make_setting
+from bothworlds.simulation.engine import check_feedback, make_setting
 from bothworlds.simulation.replayed import total_reward
-from bothworlds.simulation.replication import Setting, _empty_record, _one_round
+from bothworlds.simulation.replication import Setting, _empty_record, _one_round, check_arm, policy_in
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -68,8 +68,11 @@ class Rehearsal:
         if policy is None:
             return float((self.probabilities * self.means).sum(axis=1).mean())
         table = np.asarray(policy, dtype=np.float64)
-        if table.shape != self.problem.available.shape:
-            raise ValueError(f"a policy is a table of shape {self.problem.available.shape}; got {table.shape}")
+        offered = self.problem.available
+        if table.shape != offered.shape:
+            raise ValueError(f"a policy is a table of shape {offered.shape}; got {table.shape}")
+        if not (table >= 0.0).all() or np.abs(table.sum(axis=1) - 1.0).max() > 1e-6 or table[~offered].any():
+            raise ValueError("each row of a policy is a distribution over the arms offered in that context")
         if seen:
             return float((table[self.contexts] * self.means).sum(axis=1).mean())
         return float(self.problem.probabilities @ np.where(table > 0.0, table * self.average, 0.0).sum(axis=1))
@@ -267,7 +270,7 @@ def _in_python(algorithm: Any, setting: Setting, story: Story) -> Story:
     record = _empty_record(setting, len(nature.c), trace=False)
     waiting = Waiting(learner, setting.delay, setting.batch)
     for t in range(1, setting.horizon + 1):
-        pi = np.asarray(learner.probabilities(), dtype=np.float64)
+        pi = policy_in(learner, environment.problem, t)
         x = draw(g, two_uniforms(key, t, CONTEXT, 0)[0])
         loss, decision = _one_round(environment, nature, record, pi, learner, key, t)
         story.choices[t - 1] = (x, decision.arm, waiting.learnt)
@@ -303,12 +306,18 @@ class Waiting:
 def _on_given_rounds(world: Rounds, algorithm: Any, rounds: int | None, rng: Seed, delay: int, batch: int) -> Rehearsal:
     """Play rounds whose contexts, and rewards of all arms, are given."""
     problem = world.problem
-    contexts, truth = world.contexts[:rounds], world.rewards[:rounds]
+    count = len(world) if rounds is None else whole(rounds, 1, "rounds")
+    if not 1 <= count <= len(world):
+        raise ValueError(f"the data set has {len(world)} rounds, not {max(count, 1)}")
+    delay, batch = whole(delay, 0, "delay"), whole(batch, 1, "batch")
+    check_feedback(count, delay, batch)
+    contexts, truth = world.contexts[:count], world.rewards[:count]
     learner = algorithm.start(problem, rng=key_from(rng))
-    waiting = Waiting(learner, whole(delay, 0, "delay"), whole(batch, 1, "batch"))
+    waiting = Waiting(learner, delay, batch)
     choices, probabilities = np.zeros((len(contexts), 3), dtype=np.int64), np.zeros(truth.shape)
     for t, x in enumerate(contexts.tolist()):
         decision = learner.act(x)
+        check_arm(problem, t + 1, x, decision.arm)
         choices[t] = (x, decision.arm, waiting.learnt)
         probabilities[t] = learner.probabilities(x)
         waiting.add(decision, reward=float(truth[t, decision.arm]))
