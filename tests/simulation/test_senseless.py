@@ -63,6 +63,12 @@ def test_a_senseless_seed_is_refused(seed: Any) -> None:
             call()
 
 
+@pytest.mark.parametrize("contexts", [[0.7, 1.2], [True, False], [[0], [1]]], ids=repr)
+def test_contexts_of_given_rounds_are_whole_numbers(contexts: Any) -> None:
+    with pytest.raises(ValueError, match="contexts must be a list of whole numbers"):
+        Rounds(problem=rounds_given().problem, contexts=contexts, rewards=np.eye(2))
+
+
 def test_more_rounds_than_a_data_set_has_and_feedback_that_never_comes_are_refused() -> None:
     wrong: list[tuple[dict[str, Any], str]] = [
         ({"rounds": 41}, "the data set has 40 rounds, not 41"),

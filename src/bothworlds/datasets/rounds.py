@@ -25,7 +25,10 @@ class Rounds:
     rewards: Floats
 
     def __post_init__(self) -> None:
-        contexts, rewards = np.asarray(self.contexts, dtype=np.int64), np.asarray(self.rewards, dtype=np.float64)
+        given, rewards = np.asarray(self.contexts), np.asarray(self.rewards, dtype=np.float64)
+        if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
+            raise ValueError(f"contexts must be a list of whole numbers; got {given.dtype} of shape {given.shape}")
+        contexts = given.astype(np.int64)
         if rewards.shape != (len(contexts), self.problem.n_arms) or not np.isfinite(rewards).all():
             raise ValueError(
                 f"rewards must be finite and have shape ({len(contexts)}, {self.problem.n_arms}), a row for each "
