@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ import bothworlds as bw
 from bothworlds import environments as en
 from bothworlds.simulation.engine import make_setting
 from bothworlds.simulation.gpu import replications as gpu
+from bothworlds.simulation.gpu.unfinished import name_of
 
 COMPARE = """
 import numpy as np
@@ -49,7 +51,8 @@ for number, (label, algorithm) in enumerate([*algorithms.items()] + [*algorithms
         options = dict(horizon=11, replications=3, rng=5, delay=1, batch=2, checkpoints=4)
         one = bw.simulate(world, {label: algorithm}, **options, device="gpu")[label]
         two = bw.simulate(world, {label: algorithm}, **options)[label]
-        for name in ("expected", "realised", "own_best", "corruption", "policy", "learning_rate", "exploration_rate"):
+        totals = ("expected", "realised", "own_best", "corruption", "spent", "policy")
+        for name in (*totals, "learning_rate", "exploration_rate"):
             np.testing.assert_array_equal(getattr(one, name), getattr(two, name), err_msg=f"{label} {name}")
         for name in two.final:
             np.testing.assert_array_equal(one.final[name], two.final[name], err_msg=f"{label} {name}")
@@ -116,6 +119,47 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.stdout.split("\n")[:2] == ["stopped", "True"], done.stderr[-2000:]
     assert done.stdout.split("\n")[2] == "24 36 []"  # the first part was not played again, and nothing is left over
+
+
+DISOBEY = """
+import bothworlds as bw
+from bothworlds import environments as en
+
+def too_much(nature, t, key):
+    nature.c[0] = 1.0 if t < 5 else 3.0
+
+instance = en.random_instance(contexts=3, arms=2, dimension=2, gap=0.2, seed=1)
+world = en.kernel_environment(instance.problem, [instance.theta], decide=too_much)
+for device in ("cpu", "gpu"):
+    try:
+        bw.simulate(world, bw.FixedPolicy(), horizon=11, replications=2, device=device)
+    except ValueError as error:
+        print(str(error).partition(" made a mean loss")[1])
+"""
+
+
+def test_a_rule_whose_losses_leave_their_range_is_refused_on_a_gpu_too() -> None:
+    environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}
+    done = subprocess.run([sys.executable, "-c", DISOBEY], env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines() == [" made a mean loss"] * 2, done.stderr[-2000:]
+
+
+def still(nature: Any, t: int, key: int) -> None:
+    nature.c[0] = 1.0
+
+
+def half(nature: Any, t: int, key: int) -> None:
+    nature.c[0] = 0.5
+
+
+def test_an_unfinished_run_under_another_rule_is_another_run() -> None:
+    instance = en.random_instance(contexts=3, arms=2, dimension=2, gap=0.2, seed=1)
+    machine, names = bw.FixedPolicy().machine(instance.problem), []
+    half.__qualname__ = still.__qualname__  # as if the text had been edited
+    for rule in (still, still, half):
+        world = en.kernel_environment(instance.problem, [instance.theta], decide=rule)
+        names.append(name_of(machine, make_setting(world, 50, 1, 10, 0, 1), range(2)))
+    assert names[0] == names[1] != names[2]
 
 
 @pytest.mark.skipif(gpu.is_available(), reason="there is a GPU")

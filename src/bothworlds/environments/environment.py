@@ -113,9 +113,12 @@ class Environment:
             state=np.zeros((size + 1, *lanes)),  # the last entry is `watched_mean_loss`'s
         )
 
-    def require_obedience(self, nature: nature.Nature, t: int) -> None:
-        """Refuse to go on after round t if a rule in a user's kernel text has made a mean loss leave [-1, 1]."""
-        outside = np.atleast_1d(nature.state[-1])
+    def require_obedience(self, state: Floats, t: int) -> None:
+        """Refuse to go on after round t if a rule in a user's kernel text has made a mean loss leave [-1, 1].
+
+        ``state`` is nature's, or its last row.
+        """
+        outside = np.atleast_1d(state[-1])
         if outside.any():
             worst = outside[outside != 0.0][0]
             raise ValueError(

@@ -46,7 +46,7 @@ class BanditEnv(gymnasium.Env[np.int64, np.int64]):
         mean = self.environment.text.mean_loss(self._nature, self._x, int(action))
         loss = float(self.environment.text.noisy(self._nature, mean, self._v, self._key, self._t))
         self.environment.text.react(self._nature, int(action))
-        self.environment.require_obedience(self._nature, self._t)
+        self.environment.require_obedience(self._nature.state, self._t)
         over = self.horizon is not None and self._t >= self.horizon
         context = np.int64(self._x) if over else self._next()
         return context, -loss, False, over, {"mean_loss": float(mean)}

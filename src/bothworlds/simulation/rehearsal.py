@@ -206,7 +206,7 @@ def _compiled(algorithm: Any, setting: Setting, story: Story) -> Story:
         failed = drive(learner, tuple(machine.sizes), nature, queue, story, key, part)
     if failed:
         raise NumericalError(f"arithmetic failed in round {failed} (seed {setting.seed}); replay it to see why")
-    environment.require_obedience(nature, setting.horizon)
+    environment.require_obedience(nature.state, setting.horizon)
     return story
 
 

@@ -115,7 +115,7 @@ class Replications:
                 f"arithmetic failed in round {failed} of replication {which} (seed {setting.seed}) "
                 f"against {setting.environment.name!r}; replay it alone with the same seed to see why"
             )
-        setting.environment.require_obedience(self._nature, last)
+        setting.environment.require_obedience(self._nature.state, last)
         done = last - self.played
         self.played = last
         return done * len(self.indices)
@@ -279,7 +279,7 @@ def _one_round(
     check_arm(environment.problem, t, x, decision.arm)
     loss = float(text.noisy(nature, text.mean_loss(nature, x, decision.arm), v, key, t))
     text.react(nature, decision.arm)
-    environment.require_obedience(nature, t)
+    environment.require_obedience(nature.state, t)
     record.totals[1] += loss
     if len(record.trace):
         record.trace[t - 1] = (x, decision.arm)

@@ -139,6 +139,8 @@ class GpuReplications:
                 f"(seed {setting.seed}) against {setting.environment.name!r}; replay it alone with the same seed to "
                 "see why"
             )
+        end = self._extents.starts.state + self._extents.counts.state
+        setting.environment.require_obedience(self._columns.reals[end - 1 : end].copy_to_host(), last)
         done = last - self.played
         self.played = last
         return done * len(self.indices)

@@ -8,6 +8,7 @@ import numpy as np
 
 from bothworlds.kernels.contract import Machine, flat_known
 from bothworlds.kernels.jit.compile import source_hash
+from bothworlds.kernels.jit.fingerprint import foreign_hash
 from bothworlds.problem.storage import read_arrays, write_arrays
 from bothworlds.simulation.replication import Setting
 
@@ -20,7 +21,8 @@ def name_of(machine: Machine, setting: Setting, replications: range) -> str:
     nature, text = setting.environment.begin(), machine.text
     learner = flat_known(machine.known), machine.flat_options, *machine.memory()
     options = (setting.seed, setting.horizon, setting.delay, setting.batch, replications, nature.kind, nature.noise)
-    functions = [f"{part.__module__}.{part.__qualname__}" for part in (text.refresh, text.choose, text.learn)]
+    parts = text.refresh, text.choose, text.learn, *setting.environment.text
+    functions = [f"{part.__module__}.{part.__qualname__} {foreign_hash(part)}" for part in parts]
     digest = hashlib.blake2b(f"{source_hash()} {functions} {options}".encode(), digest_size=10)
     for array in (*learner, setting.checkpoints, *nature[2:5]):
         digest.update(np.ascontiguousarray(array).tobytes())
