@@ -124,6 +124,9 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
 DISOBEY = """
 import bothworlds as bw
 from bothworlds import environments as en
+from bothworlds.simulation.gpu import replications as gpu
+
+gpu.free_memory = lambda: 40_000
 
 def too_much(nature, t, key):
     nature.c[0] = 1.0 if t < 5 else 3.0

@@ -202,9 +202,9 @@ def make_setting(
 ) -> Setting:
     """Check the options of a run."""
     horizon, delay, batch = whole(horizon, 1, "horizon"), whole(delay, 0, "delay"), whole(batch, 1, "batch")
+    check_feedback(horizon, delay, batch, environment.problem.features.shape[2])
     if horizon > LARGEST_HORIZON:
         raise ValueError(f"horizon must be at most 2**53, which no computer plays to the end; got {horizon}")
-    check_feedback(horizon, delay, batch, environment.problem.features.shape[2])
     if environment.path.size and horizon > len(environment.path):
         raise ValueError(f"the environment has parameters for {len(environment.path)} rounds, not for {horizon}")
     if isinstance(checkpoints, Iterable):
