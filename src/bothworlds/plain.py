@@ -1,10 +1,15 @@
 """Frozen objects as plain values for files: the class name and the fields, nested."""
 
+import json
+import math
+import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
+
+TURNING = frozenset("\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")  # the order of letters
 
 
 def to_plain(part: Any) -> Any:
@@ -24,6 +29,34 @@ def to_plain(part: Any) -> Any:
     values = {f.name: getattr(part, f.name) for f in fields(part)}
     kept = {name: to_plain(value) for name, value in values.items() if not isinstance(value, np.ndarray)}
     return {"name": type(part).__name__, **kept}
+
+
+def printable(text: str) -> str:
+    r"""Return a text on one line, as it is read: what moves a terminal, or turns what follows around, is spelt.
+
+    >>> printable("one\ntwo ü")
+    'one\\ntwo ü'
+    """
+    hidden = (c in TURNING or unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") for c in text)
+    return "".join(c.encode("unicode_escape").decode() if wrong else c for c, wrong in zip(text, hidden, strict=True))
+
+
+def to_json(value: Any, **options: Any) -> str:
+    """Return plain values as JSON that every reader takes: numbers that are not finite are null.
+
+    >>> to_json({"bound": float("inf"), "range": (0, float("nan"))})
+    '{"bound": null, "range": [0, null]}'
+    """
+    return json.dumps(finite(value), allow_nan=False, **options)
+
+
+def finite(value: Any) -> Any:
+    """Return plain values with None for every number that is not finite, nested."""
+    if isinstance(value, Mapping):
+        return {key: finite(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def from_plain(value: Any, makers: Mapping[str, Callable[..., Any]]) -> Any:

@@ -153,6 +153,17 @@ def test_what_cannot_be_written_is_called_by_its_name(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["busy.json"]
 
 
+def test_an_algorithm_that_cannot_be_made_into_a_machine_is_told_of(tmp_path: Path) -> None:
+    path = tmp_path / "broken.py"
+    path.write_text(
+        "import bothworlds as bw\n\nclass Broken:\n"
+        "    def start(self, problem, *, rng):\n        return bw.FixedPolicy().start(problem, rng=rng)\n"
+        "    def machine(self, problem, frame=None):\n        raise RuntimeError('no machine')\n"
+    )
+    done = called("check", f"{path}:Broken")
+    assert (done.exit_code, "RuntimeError: no machine" in done.stdout) == (1, True), done.exception
+
+
 def test_required_options_are_listed_as_such() -> None:
     found = json.loads(called("list", "--json").stdout)
     assert found["algorithms"]["LinearEXP4"]["required"] == ["horizon"]

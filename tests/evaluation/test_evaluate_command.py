@@ -72,7 +72,7 @@ def test_json_has_no_talk_and_no_not_a_number() -> None:
         (["--policy", "new=plan.npz", "--missing", "0", "--policy", "worst"], 3, "unknown policy 'worst'"),
         (["--policy", "a=plan.npz", "--policy", "a=plan.npz"], 2, "two policies are called 'a'"),
         (["--policy", "new=plan.npz", "--promote", "new"], 2, "better than whom"),
-        (["--policy", "new=plan.npz", "--missing", "0", "--against", "new", "--promote", "x"], 2, "was not compared"),
+        (["--policy", "new=plan.npz", "--missing", "0", "--against", "new", "--promote", "x"], 2, "is no --policy"),
         (["--policy", "new=plan.npz", "--missing", "0", "--holdout", "only"], 3, "no rows"),
     ],
 )

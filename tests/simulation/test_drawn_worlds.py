@@ -85,6 +85,6 @@ def test_two_algorithms_of_one_name_are_both_compared(tmp_path: Path) -> None:
         (tmp_path / f"{name}.py").write_text("from bothworlds import FixedPolicy as Mine\nuniform = Mine()\n")
     files = [f"{tmp_path / name}.py:{part}" for name, part in (("one", "Mine"), ("two", "Mine"), ("one", "uniform"))]
     study = comparison(algorithms=[*files, "uniform"], regimes=["stochastic"], horizon=50)
-    assert list(study.algorithms) == ["Mine", files[1], files[2], "uniform"]
+    assert list(study.algorithms) == ["Mine", "Mine (two.py)", "uniform (one.py)", "uniform"]
     assert study.algorithms["uniform"] == {"kind": "uniform"}
     assert all(isinstance(cell.make_algorithm(), FixedPolicy) for cell in study.cells())

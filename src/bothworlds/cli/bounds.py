@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from bothworlds.cli.common import WHOLE, Whole, answer, json_option, reading, working
+from bothworlds.cli.common import NUMBER, WHOLE, Place, Whole, answer, json_option, reading, working
 from bothworlds.problem import Problem
 from bothworlds.simulation.comparison import SETTINGS, SIZES
 from bothworlds.simulation.study import make_environment
@@ -14,15 +14,15 @@ from bothworlds.theory.design import KINDS, Kind
 
 
 @click.command()
-@click.argument("problem", type=click.Path(path_type=Path), required=False)
+@click.argument("problem", type=Place(), required=False)
 @click.option("--horizon", type=WHOLE, default=SETTINGS["horizon"], show_default=True, help="Rounds T.")
-@click.option("--gap", type=float, help="Delta_*, the smallest gap [0.2 without PROBLEM, else not assumed].")
+@click.option("--gap", type=NUMBER, help="Delta_*, the smallest gap [0.2 without PROBLEM, else not assumed].")
 @click.option("--margin", type=float, help="beta of the margin condition [every gap is at least Delta_*].")
-@click.option("--corruption", type=float, help="C, the total corruption [none].")
+@click.option("--corruption", type=NUMBER, help="C, the total corruption [none].")
 @click.option("--contexts", type=WHOLE, help=f"Contexts S of a random instance [{SIZES['contexts']}].")
 @click.option("--arms", type=Whole(min=2), help=f"Its arms K [{SIZES['arms']}].")
 @click.option("--dimension", type=WHOLE, help=f"Its features d [{SIZES['dimension']}].")
-@click.option("--rarity", type=float, help="Its L, one over the probability of the rarest context [uniform contexts].")
+@click.option("--rarity", type=NUMBER, help="Its L, one over the probability of the rarest context [uniform contexts].")
 @click.option("--seed", type=Whole(min=0), help=f"Its seed [{SETTINGS['seed']}].")
 @click.option("--design", type=click.Choice(KINDS), default="joint-g", show_default=True, help="Exploration policy.")
 @click.option("--name", default="", help="Only bounds whose name contains this.")

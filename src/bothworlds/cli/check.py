@@ -35,7 +35,8 @@ def check(target: str, as_json: bool) -> None:
         return
     algorithm = _loaded(target)
     findings = check_algorithm(algorithm)
-    _tell(target, findings, f"conforms; {_speed(algorithm)}", as_json=as_json)
+    good = "" if findings else f"conforms; {_speed(algorithm)}"
+    _tell(target, findings, good, as_json=as_json)
     if findings:
         sys.exit(FAILED)
 

@@ -1,7 +1,7 @@
 """What the commands share: exit codes, errors as sentences, options, output."""
 
 import contextlib
-import json
+import math
 import os
 import shutil
 import sys
@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import click
 
 from bothworlds.errors import NumericalError, StudyError
+from bothworlds.plain import to_json
 
 FAILED, USAGE, BAD_INPUT, INTERRUPTED = 1, 2, 3, 130
 NARROWEST = 30
@@ -32,8 +33,39 @@ class Whole(click.IntRange):
         return super().convert(value, param, ctx)
 
 
+class Number(click.FloatRange):
+    """A finite number within some limits, if there are any; inf and nan are refused."""
+
+    name = "float"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Read the number; what is not finite is within no limits."""
+        found = super().convert(value, param, ctx)
+        if not math.isfinite(found):
+            self.fail(f"{value!r} is not a finite number.", param, ctx)
+        return found
+
+    def _describe_range(self) -> str:
+        return "" if self.min is None and self.max is None else super()._describe_range()
+
+
+class Place(click.Path):
+    """A file or a folder; no name at all, as of a variable that is not set, is not the present folder."""
+
+    def __init__(self, *, file_okay: bool = True, dir_okay: bool = True) -> None:
+        super().__init__(file_okay=file_okay, dir_okay=dir_okay, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Read the path."""
+        if value == "":
+            self.fail("there is no name; the present folder is called '.'", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 WHOLE = Whole(min=1)
-folder_argument = click.argument("folder", type=click.Path(path_type=Path))
+NUMBER = Number()
+LEVEL = Number(0, 1, min_open=True, max_open=True)
+folder_argument = click.argument("folder", type=Place())
 threads_option = click.option("--threads", type=WHOLE, help="Threads to use [default: all cores].")
 device_option = click.option(
     "--device",
@@ -58,8 +90,22 @@ def talk(message: str) -> None:
 
 
 def answer(data: Any) -> None:
-    """Print data for a machine: JSON on stdout."""
-    click.echo(json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False))
+    """Print data for a machine: JSON on stdout, with null for numbers that are not finite."""
+    text = to_json(data, indent=1, ensure_ascii=False)
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+    except UnicodeEncodeError:
+        text = to_json(data, indent=1)
+    click.echo(text)
+
+
+def sentence_of(error: BaseException) -> str:
+    """Say what went wrong; what the operating system refuses is told with the file, without a number."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
+    if isinstance(error, MemoryError):
+        return f"there is not enough memory for this{f': {error}' if str(error) else ''}"
+    return str(error)
 
 
 @contextlib.contextmanager
@@ -67,8 +113,10 @@ def reading() -> Iterator[None]:
     """Turn what is wrong with an input file into exit code 3."""
     try:
         yield
+    except BrokenPipeError:  # of who reads what we say
+        raise
     except (ValueError, OSError) as error:
-        leave(str(error), BAD_INPUT)
+        leave(sentence_of(error), BAD_INPUT)
 
 
 @contextlib.contextmanager
@@ -78,10 +126,17 @@ def working(interrupted: Callable[[], str] = lambda: "interrupted") -> Iterator[
         yield
     except KeyboardInterrupt:
         leave(interrupted(), INTERRUPTED)
+    except BrokenPipeError:
+        raise
     except ValueError as error:
-        leave(str(error), BAD_INPUT)
-    except (NumericalError, StudyError, OSError) as error:
-        leave(str(error), FAILED)
+        leave(sentence_of(error), BAD_INPUT)
+    except (NumericalError, StudyError, OSError, MemoryError) as error:
+        leave(sentence_of(error), FAILED)
+
+
+def bar(things: Any = None, *, quiet: bool, **options: Any) -> Any:
+    """Return a bar on stderr, which is not seen if quiet or where there is no stderr."""
+    return click.progressbar(things, file=sys.stderr, hidden=quiet or sys.stderr is None, **options)
 
 
 @contextlib.contextmanager
@@ -111,7 +166,7 @@ def serving() -> Iterator[None]:
 
 def strong(text: str) -> str:
     """Return a text in bold on a terminal, unless NO_COLOR is set."""
-    plain = bool(os.environ.get("NO_COLOR")) or not sys.stdout.isatty()
+    plain = bool(os.environ.get("NO_COLOR")) or sys.stdout is None or not sys.stdout.isatty()
     return text if plain else click.style(text, bold=True)
 
 

@@ -8,7 +8,9 @@ from click.shell_completion import CompletionItem
 
 from bothworlds.cli.common import (
     FAILED,
+    NUMBER,
     WHOLE,
+    Place,
     Whole,
     accounted,
     answer,
@@ -30,8 +32,9 @@ from bothworlds.report.terminal import finding_text, table_text
 from bothworlds.report.theorems import theorem_bounds
 from bothworlds.simulation.comparison import SETTINGS, SIZES, comparison, known_algorithms, known_regimes
 from bothworlds.simulation.engine import Device
-from bothworlds.simulation.folder import Finished, has_another_study
+from bothworlds.simulation.folder import STUDY, Finished, has_another_study
 from bothworlds.simulation.runner import run_study
+from bothworlds.simulation.study import Study
 
 
 def _complete(known: dict[str, Any], text: str) -> list[CompletionItem]:
@@ -62,17 +65,17 @@ def _complete(known: dict[str, Any], text: str) -> list[CompletionItem]:
 @click.option("--contexts", type=WHOLE, default=SIZES["contexts"], show_default=True, help="Contexts S.")
 @click.option("--arms", type=Whole(min=2), default=SIZES["arms"], show_default=True, help="Arms K.")
 @click.option("--dimension", type=WHOLE, default=SIZES["dimension"], show_default=True, help="Features d.")
-@click.option("--gap", type=float, default=SIZES["gap"], show_default=True, help="Smallest gap.")
-@click.option("--rarity", type=float, help="L, one over the probability of the rarest context [uniform contexts].")
+@click.option("--gap", type=NUMBER, default=SIZES["gap"], show_default=True, help="Smallest gap.")
+@click.option("--rarity", type=NUMBER, help="L, one over the probability of the rarest context [uniform contexts].")
 @click.option(
     "--output",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=Place(file_okay=False),
     default=Path("comparison"),
     show_default=True,
     help="Folder for results and report.html.",
 )
 @click.option("--force", is_flag=True, help="Write over a page that was made with other options.")
-@click.option("--figures", type=click.Path(path_type=Path, file_okay=False), help="Also write figures here.")
+@click.option("--figures", type=Place(file_okay=False), help="Also write figures here.")
 @threads_option
 @device_option
 @quiet_option
@@ -114,12 +117,10 @@ def compare(
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     page = output / "report.html"
-    if page.exists() and not force and has_another_study(study, output):
-        leave(
-            f"{page} was made with other options, which {output}/study.toml has; --output FOLDER writes elsewhere, "
-            "--force writes over it",
-            FAILED,
-        )
+    with working():
+        found = None if force else _whose(page, study)
+    if found is not None:
+        leave(f"{page} {found}; --output FOLDER writes elsewhere, --force writes over it", FAILED)
     with accounted(), working(lambda: f"interrupted; finished cells are in {output}, the same command goes on"):
         done = run_study(study, output, threads=threads, quiet=quiet, device=device)
         summary = summary_of(Finished(study=study, folder=output, cells=done, missing=[]))
@@ -130,3 +131,13 @@ def compare(
         head, *rest = table_text(summary, width=width()).split("\n")
         click.echo("\n".join([strong(head), *rest, finding_text(summary, width=width())]))
     talk(f"report: {page}")
+
+
+def _whose(page: Path, study: Study) -> str | None:
+    """Say whose page is there, if it is not that of this comparison."""
+    kept = page.with_name(STUDY)
+    if not page.exists():
+        return None
+    if not kept.is_file():
+        return "is there already, and no comparison has made it"
+    return f"was made with other options, which {kept} has" if has_another_study(study, page.parent) else None

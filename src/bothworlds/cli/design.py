@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from bothworlds.cli.common import answer, json_option, reading, working
+from bothworlds.cli.common import Place, answer, json_option, reading, working
 from bothworlds.problem import Problem
 from bothworlds.report.terminal import aligned
 from bothworlds.theory.design import KINDS, Kind
@@ -14,7 +14,7 @@ MOST_SHOWN = 20
 
 
 @click.command()
-@click.argument("problem", type=click.Path(path_type=Path))
+@click.argument("problem", type=Place())
 @click.option("--kind", type=click.Choice(KINDS), default="joint-g", show_default=True, help="How it is made.")
 @json_option
 def design(problem: Path, kind: Kind, as_json: bool) -> None:

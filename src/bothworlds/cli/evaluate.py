@@ -8,7 +8,19 @@ from typing import Any
 
 import click
 
-from bothworlds.cli.common import answer, json_option, quiet_option, reading, talk, working
+from bothworlds.cli.common import (
+    LEVEL,
+    NUMBER,
+    Number,
+    Place,
+    answer,
+    bar,
+    json_option,
+    quiet_option,
+    reading,
+    talk,
+    working,
+)
 from bothworlds.cli.evaluated_log import STORE, Source
 from bothworlds.evaluation import INTERVALS
 from bothworlds.evaluation import evaluate as evaluate_log
@@ -21,7 +33,7 @@ from bothworlds.simulation import cluster
 
 
 @click.command()
-@click.argument("log", type=click.Path(path_type=Path))
+@click.argument("log", type=Place())
 @click.option(
     "--policy",
     "policies",
@@ -32,11 +44,11 @@ from bothworlds.simulation import cluster
 )
 @click.option("--against", metavar="NAME", help="Compare all others with this policy.")
 @click.option("--experiment", help="Which one, in the store of a service [the only one].")
-@click.option("--problem", type=click.Path(path_type=Path), help="Problem file [that of the first plan or policy].")
+@click.option("--problem", type=Place(), help="Problem file [that of the first plan or policy].")
 @click.option("--promote", metavar="NAME", help="Say whether NAME is better than --against by more than --by.")
-@click.option("--by", type=float, default=0.0, show_default=True, help="By how much it must be better.")
+@click.option("--by", type=NUMBER, default=0.0, show_default=True, help="By how much it must be better.")
 @click.option("--interval", type=click.Choice(list(INTERVALS)), default="betting", show_default=True, help="Which.")
-@click.option("--alpha", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.05, show_default=True,
+@click.option("--alpha", type=LEVEL, default=0.05, show_default=True,
               help="How often an interval may be wrong.")  # fmt: skip
 @click.option(
     "--column",
@@ -47,12 +59,17 @@ from bothworlds.simulation import cluster
     "probability:ARM, id, time, version, holdout; may be given again.",
 )
 @click.option("--missing", metavar="NUMBER|drop", help="What a decision without a reward means [refuse].")
-@click.option("--tolerance", type=click.FloatRange(0, 1), default=0.0, show_default=True,
+@click.option("--tolerance", type=Number(0, 1), default=0.0, show_default=True,
               help="How far from 1 probabilities of a rounded log may sum; they are rescaled.")  # fmt: skip
 @click.option("--holdout", type=click.Choice(["all", "only", "none"]), default="all", show_default=True, help="Rows.")
 @click.option("--checkpoints", type=click.IntRange(min=1), default=200, show_default=True, help="Moments to look at.")
-@click.option("--output", type=click.Path(path_type=Path), default=Path("evaluation.html"), show_default=True,
-              help="Page to write.")  # fmt: skip
+@click.option(
+    "--output",
+    type=Place(dir_okay=False),
+    default=Path("evaluation.html"),
+    show_default=True,
+    help="Page to write.",
+)
 @click.option("--threads", type=click.IntRange(min=1), default=2, show_default=True, help="Policies at once.")
 @click.option(
     "--engine",
@@ -105,31 +122,32 @@ def evaluate(
         raise click.UsageError("--promote needs --against: better than whom?")
     with reading():
         targets, own = _targets(policies)
+        _check_promoted(promote, against, targets)
         source = Source(
             path=log, columns=columns, missing=missing, holdout=holdout, experiment=experiment, tolerance=tolerance
         )
         known = _problem(problem, own, source)
     state = output.with_name(f"{output.name}.state").absolute()
-    with working(lambda: f"interrupted; what is done is in {state}, the same command goes on"):
+    with working(lambda: _stopped(state)):
         logged = source.logged(known, state / "columns", quiet=quiet)
-        with cluster.engine(engine) as executor, _bar(targets, against, quiet) as bar:
+        with cluster.engine(engine) as executor, _bar(targets, against, quiet) as shown:
             found = evaluate_log(
                 logged,
                 targets,
                 against=against,
                 executor=executor,
                 state=state,
-                told=lambda _: bar.update(1),
+                told=lambda _: shown.update(1),
                 **options,
             )
-    write_evaluation(found, output, command=shlex.join(["bothworlds", *sys.argv[1:]]))
-    said = None if promote is None or against is None else _promoted(found, promote, against, by)
+        write_evaluation(found, output, command=shlex.join(["bothworlds", *sys.argv[1:]]))
+    shutil.rmtree(state, ignore_errors=True)
+    said = None if promote is None or against is None else found.promotes(promote, over=against, by=by)
     if as_json:
         gate = {} if said is None else {"promotes": said.yes, "reason": said.sentence}
         answer({**evaluation_data(found), **gate, "page": str(output)})
     else:
         click.echo("\n\n".join([evaluation_text(found), *([] if said is None else [said.sentence])]))
-    shutil.rmtree(state, ignore_errors=True)
     talk(f"page: {output}")
 
 
@@ -149,15 +167,24 @@ def _bar(targets: dict[str, Any], against: str | None, quiet: bool) -> Any:
     """Return a bar with a step for each policy and each difference."""
     names = {*targets} if against is None else {*targets, against}
     count = len(names) + (0 if against is None else len(names) - 1)
-    return click.progressbar(length=count, label="evaluating", file=sys.stderr, hidden=quiet)
+    return bar(length=count, label="evaluating", quiet=quiet)
 
 
-def _promoted(found: Any, name: str, over: str, by: float) -> Any:
-    """Return the verdict; a policy that was not compared is a mistake of the caller."""
-    try:
-        return found.promotes(name, over=over, by=by)
-    except ValueError as error:
-        raise click.UsageError(str(error)) from None
+def _check_promoted(name: str | None, against: str | None, targets: dict[str, Any]) -> None:
+    """Refuse, before any work, to promote who is not compared."""
+    if name is None:
+        return
+    if name == against:
+        raise click.UsageError(f"--promote {name!r} and --against are the same policy; compare it with another one")
+    if name not in targets:
+        raise click.UsageError(f"--promote {name!r} is no --policy; there are {', '.join(map(repr, targets))}")
+
+
+def _stopped(state: Path) -> str:
+    """Say how to go on; where the log was still being read, nothing is kept."""
+    if not state.exists():
+        return "interrupted while the log was read; the same command begins again"
+    return f"interrupted; what is done is in {state}, the same command goes on"
 
 
 def _targets(given: tuple[str, ...]) -> tuple[dict[str, Any], Problem | None]:
@@ -166,6 +193,8 @@ def _targets(given: tuple[str, ...]) -> tuple[dict[str, Any], Problem | None]:
     problem = None
     for text in given:
         name, equals, file = text.partition("=")
+        if not name.strip():
+            raise click.UsageError(f"--policy {text!r} has no name; it is NAME or NAME=FILE")
         if name in found:
             raise click.UsageError(f"two policies are called {name!r}; give the second another name")
         found[name] = _loaded(file) if equals else name

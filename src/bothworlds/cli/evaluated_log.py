@@ -2,8 +2,8 @@
 
 import contextlib
 import json
+import math
 import shutil
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from bothworlds.cli.common import talk
+from bothworlds.cli.common import bar, talk
 from bothworlds.evaluation import Logged
 from bothworlds.evaluation.columns import WRITTEN
 from bothworlds.evaluation.logged import decisions
@@ -40,7 +40,7 @@ class Source:
     def logged(self, problem: Problem, folder: Path, *, quiet: bool) -> Logged:
         """Return its columns, in files of a folder; if they are there, of the same file read alike, it is not read."""
         now = {**self._identity(), "problem": problem.fingerprint}
-        if (folder / WRITTEN).exists() and json.loads((folder / SOURCE).read_text(encoding="utf-8")) == now:
+        if (folder / WRITTEN).exists() and _noted(folder / SOURCE) == now:
             talk(f"goes on from {folder}")
             return Logged.from_folder(folder, problem)
         folder.mkdir(parents=True, exist_ok=True)
@@ -55,10 +55,7 @@ class Source:
             raise
 
     def _read(self, problem: Problem, folder: Path, *, quiet: bool) -> Logged:
-        bar = click.progressbar(
-            self._rows(problem), label="reading", file=sys.stderr, hidden=quiet, show_pos=True, update_min_steps=SHOWN
-        )
-        with bar as rows:
+        with bar(self._rows(problem), quiet=quiet, label="reading", show_pos=True, update_min_steps=SHOWN) as rows:
             missing = _missing(self.missing)
             return Logged.from_rows(rows, problem, missing=missing, tolerance=self.tolerance, folder=folder)
 
@@ -100,6 +97,14 @@ class Source:
         return (row for row in rows if self.holdout == "all" or row.holdout == (self.holdout == "only"))
 
 
+def _noted(path: Path) -> Any:
+    """Return what is noted of a file whose columns are kept, None if that cannot be read any more."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, OSError):
+        return None
+
+
 def _columns(given: tuple[str, ...]) -> dict[str, Any]:
     """Return which column is what: several of a context stand together, and so do the probabilities of arms."""
     found: dict[str, Any] = {}
@@ -117,22 +122,25 @@ def _columns(given: tuple[str, ...]) -> dict[str, Any]:
         elif kind in found:
             raise click.UsageError(f"--column {kind} is given twice")
         else:
-            found[kind] = _number_or_name(name) if kind == "propensity" else name
+            number = _finite(name) if kind == "propensity" else None
+            found[kind] = name if number is None else number
     return found
 
 
-def _number_or_name(text: str) -> str | float:
+def _finite(text: str) -> float | None:
+    """Return a finite number, None for any other text."""
     try:
-        return float(text)
+        found = float(text)
     except ValueError:
-        return text
+        return None
+    return found if math.isfinite(found) else None
 
 
 def _missing(given: str | None) -> Any:
     """Return what a missing reward means."""
     if given in (None, "drop"):
         return given or "refuse"
-    try:
-        return float(given or "")
-    except ValueError:
-        raise click.UsageError(f"--missing is a number or 'drop'; got {given!r}") from None
+    number = _finite(given or "")
+    if number is None:
+        raise click.UsageError(f"--missing is a number or 'drop'; got {given!r}")
+    return number

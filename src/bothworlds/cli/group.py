@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from bothworlds.cli.common import INTERRUPTED, leave, talk
+from bothworlds.cli.common import FAILED, INTERRUPTED, leave, sentence_of, talk
 
 FILES = {  # of the commands, in the order of the reference; each is read when its command is called
     **{name: name for name in ("compare", "new", "run", "report", "show")},
@@ -49,7 +49,7 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; Ctrl-C ends with 130 wherever it comes, a reader who has seen enough with 0."""
+        """Run the command; Ctrl-C ends with 130 wherever it comes, a full disk with 1, a reader who has left with 0."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
@@ -57,11 +57,14 @@ class Commands(click.Group):
         except BrokenPipeError:
             _say_no_more()
             sys.exit(0)
+        except (OSError, MemoryError) as error:  # no place to write to, a folder that may not be read
+            _say_no_more()
+            leave(sentence_of(error), FAILED)
 
 
 def _say_no_more() -> None:
     """Send what is left of stdout nowhere, so that nothing fails when Python flushes it at the end."""
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, AttributeError, ValueError):  # where there is no stdout
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -99,7 +102,8 @@ def main(ctx: click.Context) -> None:
       bothworlds serve --demo             decisions over HTTP, with a page to look at
 
     Data goes to stdout, talk to stderr. Exit codes: 0 done, 1 the work failed, 2 usage, 3 bad input file,
-    130 interrupted. NO_COLOR is honoured; `bothworlds completion bash` prints a completion script.
+    130 interrupted. With --json, numbers that are not finite are null. NO_COLOR is honoured;
+    `bothworlds completion bash` prints a completion script.
     """
     ctx.with_resource(warnings.catch_warnings())
     warnings.simplefilter("always", UserWarning)

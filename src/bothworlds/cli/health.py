@@ -1,13 +1,12 @@
 """`bothworlds health`: how a saved policy is doing, from its counts or from a log."""
 
-import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
-from bothworlds.cli.common import answer, json_option, reading
+from bothworlds.cli.common import LEVEL, Place, answer, json_option, reading
 from bothworlds.loading import load
 from bothworlds.logs import Log
 from bothworlds.logs import health as health_of_log
@@ -15,9 +14,9 @@ from bothworlds.policy.health import Health
 
 
 @click.command()
-@click.argument("policy", type=click.Path(path_type=Path))
-@click.option("--log", type=click.Path(path_type=Path), help="Count the decisions of the policy in this log instead.")
-@click.option("--alpha", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.05, show_default=True,
+@click.argument("policy", type=Place())
+@click.option("--log", type=Place(), help="Count the decisions of the policy in this log instead.")
+@click.option("--alpha", type=LEVEL, default=0.05, show_default=True,
               help="The probability that any interval is ever wrong.")  # fmt: skip
 @json_option
 def health(policy: Path, log: Path | None, alpha: float, as_json: bool) -> None:
@@ -47,16 +46,7 @@ def health(policy: Path, log: Path | None, alpha: float, as_json: bool) -> None:
 
 
 def _data(told: Health) -> dict[str, Any]:
-    """Return everything as plain values; no answers, no mean."""
+    """Return everything as plain values."""
     rates = {name: [asdict(rate) for rate in getattr(told, name)] for name in ("who", "arms", "contexts")}
     readings = {reading.name: asdict(reading) for reading in told.readings}
-    data = {"alpha": told.alpha, "since": told.since, **rates, "readings": readings}
-    return {name: _without_nan(value) for name, value in data.items()}
-
-
-def _without_nan(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _without_nan(part) for name, part in value.items()}
-    if isinstance(value, list):
-        return [_without_nan(part) for part in value]
-    return None if isinstance(value, float) and math.isnan(value) else value
+    return {"alpha": told.alpha, "since": told.since, **rates, "readings": readings}

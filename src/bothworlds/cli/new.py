@@ -1,13 +1,16 @@
 """`bothworlds new`: a commented study to start from."""
 
+import shlex
 from pathlib import Path
 
 import click
 
 from bothworlds.algorithms.registry import algorithms
-from bothworlds.cli.common import FAILED, leave, talk, working
+from bothworlds.cli.common import FAILED, Place, leave, talk, working
+from bothworlds.plain import printable
 from bothworlds.problem.storage import write_bytes
 from bothworlds.simulation.study import WORLDS
+from bothworlds.simulation.toml import basic_string
 
 TEMPLATE = """\
 # A study: environments x algorithms x sizes, every one with the same horizon, replications and seed.
@@ -16,7 +19,7 @@ TEMPLATE = """\
 #     bothworlds report FOLDER      a page of the results
 
 format = 1               # of this file: docs/versions.md
-name = "my study"
+name = {name}
 horizon = 10_000         # rounds T
 replications = 10        # R; intervals need at least 2
 seed = 0                 # decides everything: the instance, the contexts, the noise
@@ -65,9 +68,11 @@ width = 0.5
 """
 
 
-def template(file: str) -> str:
-    """Return the commented study, with the kinds that this version knows."""
-    return TEMPLATE.format(file=file, worlds=_wrapped(WORLDS), algorithms=_wrapped(algorithms()))
+def template(file: Path) -> str:
+    """Return the commented study, called as its file, with the kinds that this version knows."""
+    name = basic_string(printable(file.stem))
+    place = printable(shlex.quote(str(file)))
+    return TEMPLATE.format(file=place, name=name, worlds=_wrapped(WORLDS), algorithms=_wrapped(algorithms()))
 
 
 def _wrapped(kinds: object) -> str:
@@ -81,7 +86,7 @@ def _wrapped(kinds: object) -> str:
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False), default=Path("study.toml"))
+@click.argument("file", type=Place(dir_okay=False), default=Path("study.toml"))
 @click.option("--force", is_flag=True, help="Write over a file that is there.")
 def new(file: Path, force: bool) -> None:
     r"""Write a commented study to FILE [study.toml]; a folder that is not there is made, and said.
@@ -91,12 +96,12 @@ def new(file: Path, force: bool) -> None:
       bothworlds new
       bothworlds new studies/mine.toml && bothworlds run studies/mine.toml
     """
-    if file.exists() and not force:
-        leave(f"{file} is there already; --force writes over it", FAILED)
     with working():
+        if file.exists() and not force:
+            leave(f"{file} is there already; --force writes over it", FAILED)
         if not file.parent.exists():
             file.parent.mkdir(parents=True)
             talk(f"made the folder {file.parent}")
-        write_bytes(file, template(str(file)).encode())
+        write_bytes(file, template(file).encode())
     click.echo(file)
-    talk(f"edit it, then: bothworlds run {file}")
+    talk(f"edit it, then: {shlex.join(['bothworlds', 'run', str(file)])}")

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from bothworlds.cli.common import answer, folder_argument, json_option, reading, talk, working
+from bothworlds.cli.common import NUMBER, Place, answer, folder_argument, json_option, reading, talk, working
 from bothworlds.report.data import all_data
 from bothworlds.report.figures import Bounds, all_charts
 from bothworlds.report.files import write_figures
@@ -14,26 +14,26 @@ from bothworlds.report.overlays import NO_OVERLAYS, Overlays, for_regimes, read_
 from bothworlds.report.page import write_report
 from bothworlds.report.panels import Summary, summary_of
 from bothworlds.report.theorems import theorem_bounds
-from bothworlds.simulation.folder import read_folder
+from bothworlds.simulation.folder import read_folder, resuming
 
 
 @click.command()
 @folder_argument
-@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="The page [FOLDER/report.html].")
+@click.option("--output", type=Place(dir_okay=False), help="The page [FOLDER/report.html].")
 @click.option(
     "--figures",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=Place(file_okay=False),
     help="Also write the figures here: SVG, and PDF and PNG if matplotlib is installed.",
 )
 @click.option(
     "--with",
     "others",
-    type=click.Path(path_type=Path),
+    type=Place(),
     multiple=True,
     help="Lay curves over page and figures: another folder of results, or a CSV (regime, algorithm, t, regret).",
 )
 @click.option("--width", metavar="INCHES", help="Of the figures: inches, column (3.25) or page (6.75) [4.6].")
-@click.option("--font-size", type=float, metavar="POINTS", help="Of the figures [9].")
+@click.option("--font-size", type=NUMBER, metavar="POINTS", help="Of the figures [9].")
 @click.option("--grey", is_flag=True, help="Figures without colours: dashes and marks instead.")
 @click.option("--algorithms", metavar="A;B;...", help="Only these in the figures, in this order: labels.")
 @click.option("--label", metavar="OLD=NEW", multiple=True, help="Another name for an algorithm in the figures.")
@@ -58,7 +58,8 @@ def report(
         raise click.UsageError("how figures look is said, but not where they go: add --figures FOLDER")
     with reading():
         summary = summary_of(read_folder(folder))
-        overlays, nowhere = for_regimes(read_overlays(others), [panel.name for panel in summary.panels])
+        curves = read_overlays(others, taken=summary.labels)
+        overlays, nowhere = for_regimes(curves, [panel.name for panel in summary.panels])
         chosen = _look(summary, overlays, **look)
     bounds = theorem_bounds(summary)
     with working():
@@ -70,7 +71,7 @@ def report(
     if nowhere:
         talk(f"curves left out, for there is no such regime here: {', '.join(nowhere)}")
     if summary.missing:
-        talk(f"{len(summary.missing)} cells are not finished and left out; bothworlds run {folder}/study.toml")
+        talk(f"{len(summary.missing)} cells are not finished and left out; {resuming(folder)}")
 
 
 def _look(
@@ -87,11 +88,14 @@ def _look(
     wrong = [pair for pair in label if "=" not in pair]
     if wrong:
         raise click.BadParameter(f"{wrong[0]!r} is not OLD=NEW", param_hint="--label")
+    chosen = None if algorithms is None else [name.strip() for name in algorithms.split(";") if name.strip()]
+    if chosen == []:
+        raise click.BadParameter(f"{algorithms!r} names nothing; leave it out for all", param_hint="--algorithms")
     look = Look(
         width=PLAIN.width if width is None else width,
         font_size=PLAIN.font_size if font_size is None else font_size,
         grey=grey,
-        algorithms=None if algorithms is None else [name.strip() for name in algorithms.split(";") if name.strip()],
+        algorithms=chosen,
         labels=dict(pair.split("=", 1) for pair in label),
     )
     check_labels(look, [*summary.labels, *(curve.label for curves in overlays.values() for curve in curves)])

@@ -1,10 +1,12 @@
 """`bothworlds run`: run a study, or what is left of it."""
 
+import shlex
 from pathlib import Path
 
 import click
 
 from bothworlds.cli.common import (
+    Place,
     accounted,
     answer,
     device_option,
@@ -16,9 +18,8 @@ from bothworlds.cli.common import (
     working,
 )
 from bothworlds.report.data import headline_data
-from bothworlds.report.page import NOT_POLICY_REGRET
 from bothworlds.report.panels import Summary, summary_of
-from bothworlds.report.terminal import reward_text
+from bothworlds.report.terminal import reacting_text
 from bothworlds.simulation import cluster
 from bothworlds.simulation.engine import Device
 from bothworlds.simulation.folder import Finished
@@ -38,8 +39,8 @@ def _part(_: click.Context, __: click.Parameter, value: str | None) -> tuple[int
 
 
 @click.command()
-@click.argument("study", type=click.Path(path_type=Path))
-@click.option("--output", type=click.Path(path_type=Path, file_okay=False), help="Folder for results [STUDY-results].")
+@click.argument("study", type=Place())
+@click.option("--output", type=Place(file_okay=False), help="Folder for results [STUDY-results].")
 @threads_option
 @click.option(
     "--engine", metavar="ADDRESS", help="dask (processes on this machine) or dask://HOST:PORT [this process]."
@@ -69,6 +70,7 @@ def run(
     Finished cells are kept in the output folder; after an interruption the same command goes on. Where nature reacts
     to the plays, total reward is shown beside that of fixed policies replayed. Two or more of these commands may run
     on one folder at the same time: none spoils what another writes, and with --shard none plays what another plays.
+    An edited study goes on in its folder; the folder of a study with another name is refused.
 
     \b
     Examples:
@@ -87,17 +89,19 @@ def run(
     with accounted(), working(lambda: f"interrupted; finished cells are in {folder}, the same command goes on"):
         with cluster.engine(engine, threads=threads) as executor:
             done = run_study(plan, folder, threads=threads, quiet=quiet, executor=executor, device=device, shard=shard)
-        left = len(list(plan.cells())) - len(done)
-        if left and not done:
-            talk(f"{left} cells are left to other parts")
-            return
-        summary = summary_of(Finished(study=plan, folder=folder, cells=done, missing=[]))
+        finished = {cell.key for cell, _ in done}
+        left = [cell for cell in plan.cells() if cell.key not in finished]
+        summary = summary_of(Finished(study=plan, folder=folder, cells=done, missing=left))
     if as_json:
         answer(headline_data(summary))
-    else:
+    elif done:
         _print_table(done, summary)
-    rest = f", {left} are left to other parts" if left else ""
-    talk(f"{len(done)} cells in {folder}{rest}; for a page of it: bothworlds report {folder}")
+    rest = f"{len(left)} are left to other parts" if left else ""
+    if done:
+        page = shlex.join(["bothworlds", "report", str(folder)])
+        talk(f"{len(done)} cells in {folder}{f', {rest}' if rest else ''}; for a page of it: {page}")
+    else:
+        talk(f"no cells in {folder} yet, {rest}")
 
 
 def _print_table(done: list[tuple[Cell, Results]], summary: Summary) -> None:
@@ -110,4 +114,4 @@ def _print_table(done: list[tuple[Cell, Results]], summary: Summary) -> None:
         click.echo(f"{last.regret[-1]:>10.1f} {last.standard_error[-1]:>8.1f}  {cell.name}{mark}")
     for panel in summary.panels:
         if panel.environment.reacts:
-            click.echo(f"\n{panel.name}: {NOT_POLICY_REGRET}\n\n{reward_text(panel)}")
+            click.echo(f"\n{reacting_text(panel)}")

@@ -9,17 +9,17 @@ from typing import Any
 
 import click
 
-from bothworlds.cli.common import answer, json_option, reading, serving, talk, working
+from bothworlds.cli.common import Number, Place, answer, json_option, reading, serving, talk, working
 
 SCOPES = ("decide", "reward", "admin")
 
 
 @click.command()
-@click.argument("settings", type=click.Path(path_type=Path), required=False)
+@click.argument("settings", type=Place(), required=False)
 @click.option("--check", is_flag=True, help="Say what is wrong with SETTINGS, or that nothing is; serve nothing.")
 @click.option("--example", is_flag=True, help="Print commented settings to begin with.")
 @click.option("--demo", is_flag=True, help="Serve an example, with visitors who are made up.")
-@click.option("--folder", type=click.Path(path_type=Path, file_okay=False),
+@click.option("--folder", type=Place(file_okay=False),
               help="Where --demo keeps its store, to go on with it later [a temporary folder].")  # fmt: skip
 @click.option("--port", type=click.IntRange(0, 65535), help="Listen here [what SETTINGS say, or 8080]; 0 finds one.")
 def serve(
@@ -46,7 +46,7 @@ def serve(
 
         click.echo(EXAMPLE, nl=False)
     elif demo:
-        with _folder(folder) as place:
+        with working(), _folder(folder) as place:
             _demonstrate(place, 8080 if port is None else port)
     else:
         with serving(), reading():
@@ -107,7 +107,7 @@ def _demonstrate(folder: Path, port: int) -> None:
 @click.argument("name")
 @click.option("--scope", "scopes", type=click.Choice(SCOPES), multiple=True, required=True,
               help="What the token is for; may be given again.")  # fmt: skip
-@click.option("--rate", type=click.FloatRange(min=0, min_open=True), help="Requests a second, at most [no limit].")
+@click.option("--rate", type=Number(min=0, min_open=True), help="Requests a second, at most [no limit].")
 @json_option
 def token(*, name: str, scopes: tuple[str, ...], rate: float | None, as_json: bool) -> None:
     r"""Make a token for NAME: a secret, shown once on stderr, and lines for the settings with its hash, on stdout.

@@ -7,10 +7,9 @@ import click
 
 from bothworlds.cli.common import answer, folder_argument, json_option, reading, strong, talk, width
 from bothworlds.report.data import headline_data
-from bothworlds.report.page import NOT_POLICY_REGRET
 from bothworlds.report.panels import Panel, Summary, summary_of
-from bothworlds.report.terminal import finding_text, plot_text, reward_text, table_text
-from bothworlds.simulation.folder import read_folder
+from bothworlds.report.terminal import finding_text, plot_text, reacting_text, table_text
+from bothworlds.simulation.folder import read_folder, resuming
 
 
 @click.command()
@@ -37,11 +36,11 @@ def show(folder: Path, regime: str | None, plot: bool, as_json: bool) -> None:
     click.echo("\n".join([strong(head), *rest, finding_text(summary, width=width())]).rstrip())
     for panel in panels:
         if panel.environment.reacts:
-            click.echo(f"\n{panel.name}: {NOT_POLICY_REGRET}\n\n{reward_text(panel)}")
+            click.echo(f"\n{reacting_text(panel)}")
         if plot:
             click.echo(f"\n{plot_text(panel, width=min(100, width()))}")
     if summary.missing:
-        talk(f"{len(summary.missing)} cells are not finished; bothworlds run {folder}/study.toml --output {folder}")
+        talk(f"{len(summary.missing)} cells are not finished; {resuming(folder)}")
 
 
 def _chosen(summary: Summary, name: str, folder: Path) -> Panel:

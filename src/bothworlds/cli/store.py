@@ -5,9 +5,20 @@ from pathlib import Path
 
 import click
 
-from bothworlds.cli.common import FAILED, answer, json_option, quiet_option, reading, serving, talk, working
+from bothworlds.cli.common import (
+    FAILED,
+    Place,
+    answer,
+    bar,
+    json_option,
+    quiet_option,
+    reading,
+    serving,
+    talk,
+    working,
+)
 
-store_argument = click.argument("store", type=click.Path(path_type=Path))
+store_argument = click.argument("store", type=Place())
 experiment_option = click.option("--experiment", help="Which experiment [the only one].")
 
 
@@ -30,11 +41,11 @@ def verify(*, store: Path, experiment: str | None, processes: int, quiet: bool, 
     with serving():
         from bothworlds.service.verifying import verify as verify_store
 
-    with working(), click.progressbar(length=1, label="verifying", file=sys.stderr, hidden=quiet) as bar:
+    with working(), bar(length=1, label="verifying", quiet=quiet) as shown:
 
         def told(_: int, count: int) -> None:
-            bar.length = count
-            bar.update(1)
+            shown.length = count
+            shown.update(1)
 
         found = verify_store(store, experiment, processes=processes, told=told)
     if as_json:
@@ -48,7 +59,7 @@ def verify(*, store: Path, experiment: str | None, processes: int, quiet: bool, 
 
 @click.command()
 @store_argument
-@click.argument("output", type=click.Path(path_type=Path))
+@click.argument("output", type=Place())
 @experiment_option
 def export(*, store: Path, output: Path, experiment: str | None) -> None:
     r"""Write the decisions in STORE with their rewards to OUTPUT (.jsonl, .parquet, .dsjson), oldest first.

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from bothworlds.cli.common import answer, json_option, names, reading, talk, working
+from bothworlds.cli.common import Place, answer, json_option, names, reading, talk, working
 from bothworlds.problem import Problem
 from bothworlds.report.terminal import aligned
 from bothworlds.simulation.comparison import OURS, comparison
@@ -13,7 +13,7 @@ from bothworlds.warming import warm_up
 
 
 @click.command()
-@click.argument("problem", type=click.Path(path_type=Path), required=False)
+@click.argument("problem", type=Place(), required=False)
 @click.option("--algorithms", callback=names, help="Names, with commas [default: the tunings of LC-Tsallis-INF].")
 @json_option
 def warm(problem: Path | None, algorithms: list[str] | None, as_json: bool) -> None:

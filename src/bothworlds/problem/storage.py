@@ -1,5 +1,6 @@
 """Problems as files: JSON for people, npz for speed. Never pickle."""
 
+import contextlib
 import io
 import json
 import secrets
@@ -73,7 +74,8 @@ def write_bytes(path: str | Path, content: bytes) -> None:
     except OSError as error:
         raise type(error)(f"cannot write {target}: {error.strerror or error}") from None
     finally:
-        partial.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # where nothing could be written there is nothing to take away
+            partial.unlink(missing_ok=True)
 
 
 def read_text(path: str | Path, word: str) -> str:
@@ -90,7 +92,7 @@ def read_json(path: str | Path) -> dict[str, Any]:
     """Return the object in a JSON file; anything else is refused in a sentence."""
     try:
         content = json.loads(read_text(path, "a file"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"{path} is not valid JSON: {error}") from None
     if not isinstance(content, dict):
         raise ValueError(f"{path} holds a {type(content).__name__}, not a problem")

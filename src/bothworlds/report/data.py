@@ -12,6 +12,7 @@ from bothworlds.report.chart import Chart, Line
 from bothworlds.report.figures import NO_BOUNDS, Bounds, bound_curve
 from bothworlds.report.panels import Entry, Panel, Summary
 from bothworlds.report.scores import Rating, Score
+from bothworlds.report.spreadsheets import as_text
 from bothworlds.report.statistics import Estimate
 from bothworlds.simulation.references import REFERENCES
 from bothworlds.simulation.study import Study
@@ -63,7 +64,8 @@ def curves_csv(summary: Summary, bounds: Bounds = NO_BOUNDS) -> str:
     for panel in summary.panels:
         for entry in panel.entries:
             for row in zip(entry.rounds.tolist(), *_curves(panel, entry, bounds).values(), strict=True):
-                writer.writerow([panel.name, entry.label, *("" if value is None else value for value in row)])
+                cells = ["" if value is None else value for value in row]
+                writer.writerow([as_text(panel.name), as_text(entry.label), *cells])
     return text.getvalue()
 
 

@@ -1,6 +1,5 @@
 """An evaluation told: a table for the terminal, plain data, and one self-contained page."""
 
-import json
 import math
 from datetime import UTC, datetime
 from html import escape
@@ -12,6 +11,7 @@ import numpy as np
 from bothworlds.evaluation import ESTIMATORS, Evaluated, Evaluation
 from bothworlds.evaluation.bands import Band
 from bothworlds.kernels.arrays import Floats
+from bothworlds.plain import finite, to_json
 from bothworlds.problem.storage import write_bytes
 from bothworlds.report import parts
 from bothworlds.report.chart import Chart, Line
@@ -71,14 +71,14 @@ def evaluation_data(found: Evaluation) -> dict[str, Any]:
             "context_p_value": found.calibration.context_p_value,
             "arms": {name: {"observed": float(o), "expected": float(e)} for name, o, e in arms},
         }
-    plain = {
+    plain: dict[str, Any] = {
         "rows": found.logged.rows,
         "policies": policies,
         "differences": differences,
         "calibration": calibration,
         "notes": list(found.sentences),
     }
-    return dict(_without_nan(plain))
+    return {name: finite(part) for name, part in plain.items()}
 
 
 def _policy_data(one: Evaluated) -> dict[str, Any]:
@@ -90,14 +90,6 @@ def _band_data(band: Band) -> dict[str, Any]:
     low, high = band.interval
     curve = {name: getattr(band, name).tolist() for name in ("rows", "estimate", "low", "high")}
     return {"interval": [low, high], "kind": band.kind, "alpha": band.alpha, "band": curve}
-
-
-def _without_nan(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _without_nan(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_nan(part) for part in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def write_evaluation(found: Evaluation, path: str | Path, *, command: str = "") -> Path:
@@ -254,7 +246,7 @@ def _tables(found: Evaluation, style_of: dict[str, Style]) -> str:
 
 def _numbers(found: Evaluation, command: str) -> str:
     """Return the numbers as a download, what the estimates are, and the command."""
-    link = parts.download("evaluation.json", "application/json", json.dumps(evaluation_data(found)))
+    link = parts.download("evaluation.json", "application/json", to_json(evaluation_data(found)))
     names = next(iter(found.policies.values())).estimates
     about = "".join(f"<li><code>{name}</code>: {escape(ESTIMATORS[name])}</li>" for name in names)
     made = f"<pre>{escape(command)}</pre>" if command else ""

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bothworlds.plain import printable
 from bothworlds.problem.storage import write_bytes
 from bothworlds.report.chart import Chart, Line
 from bothworlds.report.look import PLAIN, Look
@@ -145,5 +146,5 @@ def _draw(axes: Any, line: Line, chart: Chart, grey: Grey | None) -> None:
 
 
 def _plain(text: str) -> str:
-    """Escape what matplotlib would take as mathematics."""
-    return text.replace("$", r"\$")
+    """Escape what matplotlib would take as mathematics, and spell what it has no letters for."""
+    return printable(text).replace("$", r"\$")

@@ -3,6 +3,8 @@
 import csv
 import gzip
 import io
+import itertools
+import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -12,6 +14,7 @@ import numpy as np
 
 from bothworlds.kernels.arrays import Floats
 from bothworlds.report.panels import Summary, summary_of
+from bothworlds.report.spreadsheets import from_text
 from bothworlds.simulation.folder import read_folder
 
 NEEDED = ("regime", "algorithm", "t", "regret")
@@ -33,14 +36,35 @@ Overlays = Mapping[str, list[Curve]]  # by regime
 NO_OVERLAYS: Overlays = {}
 
 
-def read_overlays(places: Iterable[str | Path]) -> Overlays:
-    """Return the curves of some folders of results and CSV files (.csv, .csv.gz), by regime."""
+def read_overlays(places: Iterable[str | Path], *, taken: Iterable[str] = ()) -> Overlays:
+    """Return the curves of some folders of results and CSV files (.csv, .csv.gz), by regime.
+
+    Those of a folder have its name in their labels. A label that is ``taken``, or that an earlier place has, gets the
+    name of its own place, and a number if that is not enough: every curve is told apart from all others.
+    """
     found: dict[str, list[Curve]] = defaultdict(list)
+    used = set(taken)
     for place in map(Path, places):
-        several = of_summary(summary_of(read_folder(place)), place.name) if place.is_dir() else of_csv(place)
+        several = of_summary(summary_of(read_folder(place)), _name(place)) if place.is_dir() else of_csv(place)
+        apart: dict[str, str] = {}
+        for label in dict.fromkeys(curve.label for curves in several.values() for curve in curves):
+            apart[label] = _unlike(label, _name(place), used)
+            used.add(apart[label])
         for regime, curves in several.items():
-            found[regime] += curves
+            found[regime] += [curve._replace(label=apart[curve.label]) for curve in curves]
     return dict(found)
+
+
+def _name(place: Path) -> str:
+    """Return the name of a place; that of the present folder, too."""
+    return place.name or place.resolve().name
+
+
+def _unlike(label: str, place: str, used: set[str]) -> str:
+    """Return a label that nobody has yet."""
+    named = label if label.endswith(f" ({place})") else f"{label} ({place})"
+    numbered = (f"{named} {count}" for count in itertools.count(2))
+    return next(one for one in itertools.chain([label, named], numbered) if one not in used)
 
 
 def for_regimes(overlays: Overlays, regimes: Iterable[str]) -> tuple[Overlays, list[str]]:
@@ -93,17 +117,21 @@ def of_csv(path: Path) -> Overlays:
     """
     try:
         content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-        rows = list(csv.DictReader(io.StringIO(content.decode())))
+        rows = list(csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline="")))
     except FileNotFoundError:
         raise FileNotFoundError(f"no such file: {path}") from None
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise ValueError(f"{path} is not a compressed file, or it is damaged: {error}") from None
+    except (UnicodeDecodeError, csv.Error) as error:
         raise ValueError(f"{path} is not a CSV file: {error}") from None
     missing = [name for name in NEEDED if not rows or name not in rows[0]]
     if missing:
         raise ValueError(f"{path} has no column {missing[0]!r}; curves need {', '.join(NEEDED)}")
     groups: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
-    for row in rows:
-        groups[row["regime"], row["algorithm"]].append(row)
+    for number, row in enumerate(rows, 1):
+        if not row["regime"] or not row["algorithm"]:
+            raise ValueError(f"{path}, row {number}: a curve needs a regime and an algorithm, and one of them is empty")
+        groups[from_text(row["regime"]), from_text(row["algorithm"])].append(row)
     found: dict[str, list[Curve]] = defaultdict(list)
     for (regime, label), several in groups.items():
         found[regime].append(_curve(label, several, path))
@@ -112,7 +140,7 @@ def of_csv(path: Path) -> Overlays:
 
 def _curve(label: str, rows: list[dict[str, Any]], path: Path) -> Curve:
     t, regret = _column(rows, "t", path), _column(rows, "regret", path)
-    if t is None or regret is None or not (np.diff(t) > 0.0).all() or t[0] < 1.0:
+    if t is None or regret is None or not (np.diff(t) > 0.0).all() or not 1.0 <= t[0] <= t[-1] < np.inf:
         raise ValueError(f"{path}: the rounds t of {label!r} must be rising numbers from 1 on")
     error = _column(rows, "standard_error", path)
     half = None if error is None else NORMAL_95 * error

@@ -1,12 +1,12 @@
 """The report: one self-contained HTML file. No network, no script needed to read it."""
 
-import json
 import shlex
 from collections.abc import Callable
 from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
 
+from bothworlds.plain import to_json
 from bothworlds.problem.storage import write_bytes
 from bothworlds.report import parts
 from bothworlds.report.chart import Chart
@@ -28,6 +28,7 @@ from bothworlds.report.panels import Panel, Summary
 from bothworlds.report.script import script
 from bothworlds.report.style import stylesheet
 from bothworlds.report.tables import latex_table
+from bothworlds.report.terminal import NOT_POLICY_REGRET
 from bothworlds.report.words import sentence_of
 from bothworlds.simulation.references import REFERENCES
 from bothworlds.simulation.results import Results
@@ -35,10 +36,6 @@ from bothworlds.simulation.toml import to_toml
 
 Figure = Callable[..., str]  # (chart, caption, kind) -> HTML, and remembers the chart for the script
 Player = tuple[str, int, Style]  # label, number on the page, look
-NOT_POLICY_REGRET = (
-    "Nature reacts to the plays here: a fixed policy would have met other losses, so regret is not policy regret. "
-    "What counts is the total reward, beside that of fixed policies replayed."
-)
 
 
 def write_report(
@@ -73,7 +70,7 @@ def page(summary: Summary | Results, *, bounds: Bounds = NO_BOUNDS, overlays: Ov
 
     sections = [regime(panel) for panel in summary.panels]
     whole = [_head(summary, figure), *sections, _cost(summary), _numbers(summary, bounds), _again(summary)]
-    data = json.dumps({name: chart_data(chart) for name, chart in charts.items()}, separators=(",", ":"))
+    data = to_json({name: chart_data(chart) for name, chart in charts.items()}, separators=(",", ":"))
     safe = data.replace("<", "\\u003c")  # a name may hold the end of a script
     body = "\n".join(whole)
     return (
@@ -253,7 +250,7 @@ def _numbers(summary: Summary, bounds: Bounds) -> str:
     """Return the links to the embedded numbers, and the table for a paper."""
     latex = latex_table(summary)
     study = {} if summary.from_python else {"study_toml": to_toml(summary.study)}
-    results = json.dumps({**headline_data(summary), **study}, separators=(",", ":"))
+    results = to_json({**headline_data(summary), **study}, separators=(",", ":"))
     links = [
         parts.download("curves.csv.gz", "application/gzip", curves_csv(summary, bounds)),
         parts.download("results.json", "application/json", results),
@@ -304,7 +301,7 @@ def _call(summary: Summary) -> str:
     settings = summary.study.settings
     told = [f"{key}={settings[key]}" for key in ("horizon", "replications", "delay", "batch")]
     call = f"bw.simulate(world, algorithms, {', '.join(told)}, rng={settings['seed']})"
-    players = json.dumps(summary.manifest.get("algorithms", {}), indent=1)
+    players = to_json(summary.manifest.get("algorithms", {}), indent=1)
     return (
         f"<p>Made from Python, in the world {escape(summary.study.name)!r}:</p><pre>{escape(call)}</pre>"
         f"<details><summary>The algorithms</summary><pre>{escape(players)}</pre></details>"

@@ -21,6 +21,8 @@ from bothworlds.simulation.replayed import total_reward
 from bothworlds.simulation.results import Results, Run
 from bothworlds.simulation.study import Cell, Study
 
+LONGEST_NAME = 80  # of a file or an identifier
+
 
 class Exploration(NamedTuple):
     """What an algorithm explores: as it was recorded, and as its schedule has it, each at the checkpoints if at all.
@@ -277,7 +279,7 @@ def summary_of(finished: Finished) -> Summary:
         panels=panels,
         labels=labels,
         styles=style_of,
-        manifest=finished.cells[0][1].manifest,
+        manifest=finished.cells[0][1].manifest if finished.cells else {},
         missing=[cell.name for cell in finished.missing],
     )
 
@@ -288,7 +290,7 @@ def slug(text: str) -> str:
     >>> slug("ad fatigue, arms 4")
     'ad-fatigue-arms-4'
     """
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "panel"
+    return re.sub(r"[^a-z0-9]+", "-", text.lower())[:LONGEST_NAME].strip("-") or "panel"
 
 
 def _unlike(name: str, taken: set[str]) -> str:

@@ -128,13 +128,21 @@ def rewards(panel: Panel) -> str:
     ]
     lines += [(panel.reward(run), f"<em>{escape(label)}</em>", 7, "") for label, run in panel.replayed.items()]
     lines.sort(key=lambda line: -line[0].value)
-    top = max(abs(line[0].value) for line in lines) or 1.0
+    best = lines[0][0].value
+    shares = best > 0.0 and lines[-1][0].value >= 0.0  # a share of what is not positive tells nothing
     rows = []
     for reward, label, colour, mark in lines:
-        bar = f'<span class="bar c{colour}" style="width:{8 * abs(reward.value) / top:.2f}rem"></span>'
-        rows.append([f"{mark}{label}", with_interval(reward), f"{reward.value / top:.1%}", f"<td>{bar}</td>"])
-    head = ["algorithm or fixed policy", "total reward", "of the best", ""]
-    return table(head, rows, caption=f"Total reward over T = {panel.horizon:,} rounds", kind="bars")
+        cells = [number(best - reward.value)]
+        if shares:
+            bar = f'<span class="bar c{colour}" style="width:{8 * reward.value / best:.2f}rem"></span>'
+            cells = [f"{reward.value / best:.1%}", f"<td>{bar}</td>"]
+        rows.append([f"{mark}{label}", with_interval(reward), *cells])
+    head = [
+        "algorithm or fixed policy",
+        "total reward",
+        *(["of the best", ""] if shares else ["below the best"]),
+    ]
+    return table(head, rows, caption=f"Total reward over T = {panel.horizon:,} rounds", kind="bars" if shares else "")
 
 
 def exploration_table(panel: Panel) -> str:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bothworlds.kernels.arrays import Floats, Ints
+from bothworlds.plain import printable
 from bothworlds.report.chart import Chart, Line, Mark, short, ticks
 from bothworlds.report.palette import LIGHT
 
@@ -81,7 +82,7 @@ def svg(chart: Chart, *, ident: str, frame: Frame = ON_PAGE) -> str:
     worded = [mark for mark in _visible(chart) if mark.text]
     parts = [
         f'<svg viewBox="0 0 {frame.width} {frame.height}" role="img" aria-labelledby="{ident}-t {ident}-d">',
-        f'<title id="{ident}-t">{escape(chart.title)}</title><desc id="{ident}-d">{escape(chart.description)}</desc>',
+        f'<title id="{ident}-t">{_text(chart.title)}</title><desc id="{ident}-d">{_text(chart.description)}</desc>',
         f'<clipPath id="{ident}-c"><rect x="{frame.left}" y="{frame.top - 2}" width="{frame.x_end - frame.left + 2}" '
         f'height="{frame.floor - frame.top + 2}"/></clipPath>',
         f'<g class="axes">{"".join(_axes(d))}</g>',
@@ -111,13 +112,18 @@ def standalone(chart: Chart) -> str:
     )
 
 
+def _text(words: str) -> str:
+    """Return words as XML has them: letters that it must not hold are spelt."""
+    return escape(printable(words))
+
+
 def _legend(line: Line, place: int, frame: Frame) -> str:
     """Return one entry of the legend, two to a row."""
     x, y = 12 + (place % 2) * frame.width // 2, frame.height + 8 + 16 * (place // 2)
     kind = "line thin" if line.thin else "line"
     return (
         f'<g class="c{line.style.colour}"><path class="{kind}" d="M{x} {y}h26"{_dash(line)}/>'
-        f'<text x="{x + 32}" y="{y + 4}" class="name">{escape(line.label)}</text></g>'
+        f'<text x="{x + 32}" y="{y + 4}" class="name">{_text(line.label)}</text></g>'
     )
 
 
@@ -132,8 +138,8 @@ def _axes(d: Drawing) -> list[str]:
     parts += _named_places(d) if chart.x_names else _numbered_places(d)
     parts.append(f'<path class="axis" d="M{frame.left} {frame.top}V{frame.floor}H{frame.x_end}"/>')
     middle = (frame.left + frame.x_end) / 2
-    parts.append(f'<text x="{middle}" y="{frame.height - 8}" text-anchor="middle">{escape(chart.x_label)}</text>')
-    parts.append(f'<text x="6" y="{frame.top - 12}">{escape(chart.y_label)}</text>')
+    parts.append(f'<text x="{middle}" y="{frame.height - 8}" text-anchor="middle">{_text(chart.x_label)}</text>')
+    parts.append(f'<text x="6" y="{frame.top - 12}">{_text(chart.y_label)}</text>')
     return parts
 
 
@@ -154,7 +160,7 @@ def _named_places(d: Drawing) -> list[str]:
         row = d.frame.floor + 16 + 15 * (place % 2)
         words = name if len(name) <= 18 else f"{name[:17].rstrip()}…"
         parts.append(f'<path class="grid" d="M{at:.1f} {d.frame.top}V{d.frame.floor}"/>')
-        parts.append(f'<text x="{at:.1f}" y="{row}" text-anchor="middle" class="name">{escape(words)}</text>')
+        parts.append(f'<text x="{at:.1f}" y="{row}" text-anchor="middle" class="name">{_text(words)}</text>')
     return parts
 
 
@@ -186,14 +192,14 @@ def _words(mark: Mark, d: Drawing, line: int) -> str:
     height = d.frame.top + 13 + 14 * line
     late = start > d.frame.left + 0.6 * (d.frame.x_end - d.frame.left)
     place = f'x="{start - 4:.1f}" text-anchor="end"' if late else f'x="{start + 4:.1f}"'
-    return f'<text {place} y="{height}" class="note">{escape(mark.text)}</text>'
+    return f'<text {place} y="{height}" class="note">{_text(mark.text)}</text>'
 
 
 def _line(line: Line, d: Drawing) -> str:
     """Return a curve and its band, or its dots and whiskers."""
     number = d.chart.lines.index(line)
     parts = [f'<g class="c{line.style.colour}" data-algorithm="{line.number}" data-line="{number}">']
-    parts.append(f"<title>{escape(line.label)}</title>")
+    parts.append(f"<title>{_text(line.label)}</title>")
     band = d.chart.band(line)
     if band is not None and not line.dots:
         parts.append(f'<path class="band" d="{_area(line.x, *band, d)}"/>')
@@ -234,7 +240,7 @@ def _ends(d: Drawing) -> list[str]:
         number = d.chart.lines.index(line)
         parts.append(
             f'<text class="end c{line.style.colour}" data-algorithm="{line.number}" data-end="{number}" '
-            f'x="{d.frame.x_end + 5}" y="{at + 4:.1f}">{arrow}{escape(line.short)}</text>'
+            f'x="{d.frame.x_end + 5}" y="{at + 4:.1f}">{arrow}{_text(line.short)}</text>'
         )
     return parts
 

@@ -2,6 +2,7 @@
 
 import math
 
+from bothworlds.plain import printable
 from bothworlds.report.panels import Panel, Summary
 from bothworlds.report.scores import Rating
 from bothworlds.report.statistics import Estimate
@@ -99,4 +100,4 @@ def latex_table(summary: Summary) -> str:
 def _latex(text: str) -> str:
     """Escape what LaTeX would take as a command."""
     named = {"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}"}
-    return "".join(named.get(c, f"\\{c}" if c in "&%$#_{}" else c) for c in text)
+    return "".join(named.get(c, f"\\{c}" if c in "&%$#_{}" else c) for c in printable(text))

@@ -7,12 +7,17 @@ from collections.abc import Sequence
 import numpy as np
 
 from bothworlds.kernels.arrays import Floats
+from bothworlds.plain import printable
 from bothworlds.report.panels import Panel, Summary
 from bothworlds.report.tables import headline_rows, with_interval
 from bothworlds.simulation.references import REFERENCES
 
 # Braille cells are two dots wide and four high; the bit of each dot.
 DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
+NOT_POLICY_REGRET = (
+    "Nature reacts to the plays here: a fixed policy would have met other losses, so regret is not policy regret. "
+    "What counts is the total reward, beside that of fixed policies replayed."
+)
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -41,7 +46,7 @@ def finding_text(summary: Summary, *, width: int = 100) -> str:
     if not summary.scores:
         return ""
     known = f"ratio: (regret + s)/(that of the best reference player + s), s = sqrt(d T)/10; references are {_named()}"
-    return "\n".join(textwrap.fill(sentence, width) for sentence in [known, *summary.finding])
+    return "\n".join(textwrap.fill(printable(sentence), width) for sentence in [known, *summary.finding])
 
 
 def _named() -> str:
@@ -57,6 +62,7 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
     ----  --
     a     10
     """
+    rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = []
     for first, *others in rows:
@@ -80,18 +86,23 @@ def reward_text(panel: Panel) -> str:
     return aligned(rows)
 
 
+def reacting_text(panel: Panel) -> str:
+    """Return what counts where nature reacts to the plays."""
+    return f"{printable(panel.name)}: {NOT_POLICY_REGRET}\n\n{reward_text(panel)}"
+
+
 def plot_text(panel: Panel, *, width: int = 72, height: int = 12) -> str:
     """Return regret against time as dots, both axes logarithmic, with a letter at the end of every curve."""
-    columns, rows = max(20, width - 12), max(4, height)
+    columns, rows, title = max(20, width - 12), max(4, height), printable(panel.name)
     curves = [(entry.rounds, entry.run.regret) for entry in panel.entries]
     top = max(float(regret.max()) for _, regret in curves)
     if not top > 0.0:
-        return f"{panel.name}: no regret to plot"
+        return f"{title}: no regret to plot"
     T = panel.horizon
     bottom = max(min(float(r[r > 0.0].min()) for _, r in curves if (r > 0.0).any()), top / 1e4)
     first = max(1.0, min(10.0, T / 1000))
     if first >= T or top <= bottom:
-        return f"{panel.name}: too short to plot"
+        return f"{title}: too short to plot"
     cells = np.zeros((rows, columns), dtype=np.int64)
     ends: dict[int, str] = {}
     for place, (t, regret) in enumerate(curves):
@@ -103,14 +114,14 @@ def plot_text(panel: Panel, *, width: int = 72, height: int = 12) -> str:
         if shown[-1]:
             row = int(y[-1]) // 4
             ends[row] = ends.get(row, "") + LETTERS[place % len(LETTERS)]
-    lines = [f"{panel.name}: regret, both axes logarithmic"]
+    lines = [f"{title}: regret, both axes logarithmic"]
     for row in range(rows):
         label = f"{top:,.3g}" if row == 0 else f"{bottom:,.3g}" if row == rows - 1 else ""
         dots = "".join(chr(0x2800 + int(cell)) if cell else " " for cell in cells[row])
         lines.append(f"{label:>8} |{dots}{ends.get(row, '')}")
     lines.append(f"{'':>8} +{'-' * columns}")
     lines.append(f"{'':>9}t = {first:,.0f}{f'{T:,}':>{max(1, columns - len(f't = {first:,.0f}'))}}")
-    names = [f"{LETTERS[i % len(LETTERS)]} {entry.label}" for i, entry in enumerate(panel.entries)]
+    names = [f"{LETTERS[i % len(LETTERS)]} {printable(entry.label)}" for i, entry in enumerate(panel.entries)]
     return "\n".join([*lines, *_wrapped(names, width)])
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any
 
 from bothworlds.algorithms.lc_tsallis.lc_tsallis_inf import TUNINGS
@@ -111,15 +112,13 @@ def _chosen(
     names: Iterable[str] | None, default: dict[str, Any], known: dict[str, tuple[str, dict[str, Any]]], word: str
 ) -> dict[str, dict[str, Any]]:
     """Return the chosen tables by label; unknown names are refused with the nearest known one."""
-    lower, labels = {name.lower(): name for name in known}, {label for label, _ in known.values()}
+    lower = {name.lower(): name for name in known}
     found: dict[str, dict[str, Any]] = {}
     for name in default if names is None else names:
         key = name.strip().lower()
         if is_own(name):
-            kind = name.strip()
-            label = kind.rpartition(":")[2]
-            taken = label in labels or found.get(label, {"kind": kind})["kind"] != kind
-            found[kind if taken else label] = {"kind": kind}
+            if (options := {"kind": name.strip()}) not in found.values():
+                found[_own_label(name, {*known, *found})] = options
             continue
         if key not in lower:
             near = get_close_matches(key, lower, n=1, cutoff=0.5)
@@ -128,3 +127,14 @@ def _chosen(
         label, options = known[lower[key]]
         found[label] = options
     return found
+
+
+def _own_label(kind: str, taken: set[str]) -> str:
+    """Return the label of a part of one's own: its name, and where it is from if that is taken.
+
+    >>> _own_label("mine.py:Greedy", {"LinUCB"}), _own_label("mine.py:LinUCB", {"LinUCB"})
+    ('Greedy', 'LinUCB (mine.py)')
+    """
+    place, _, name = kind.strip().rpartition(":")
+    labels = [name, f"{name} ({Path(place).name})"]
+    return next((label for label in labels if label not in taken), f"{name} ({place})")

@@ -1,10 +1,12 @@
 """The folder of a study's results: study.toml, and one pair of files per finished cell."""
 
+import shlex
+import tomllib
 import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bothworlds.problem.storage import write_bytes
+from bothworlds.problem.storage import read_text, write_bytes
 from bothworlds.simulation.own import copy_of, file_of, hash_of, portable, text_of
 from bothworlds.simulation.references import references_of
 from bothworlds.simulation.replayed import replayed_cell
@@ -38,13 +40,52 @@ class Finished:
 
 
 def write_study(study: Study, output: str | Path) -> None:
-    """Keep the study in the folder of its results, with copies of files of the user's own."""
+    """Keep the study in the folder of its results, with copies of files of the user's own.
+
+    A file there that says the same, perhaps with comments, is left as it is.
+    """
     for options in [*study.environments.values(), *study.algorithms.values()]:
         path = file_of(options.get("kind"))
         if path is not None and not (copy := Path(output) / copy_of(path, study.texts)).exists():
             copy.parent.mkdir(parents=True, exist_ok=True)
             write_bytes(copy, text_of(path, hash_of(path, study.texts)))
-    write_bytes(Path(output) / STUDY, to_toml(kept(study)).encode())
+    if not (Path(output) / STUDY).is_file() or has_another_study(study, output):
+        write_bytes(Path(output) / STUDY, to_toml(kept(study)).encode())
+
+
+def check_folder(study: Study, output: str | Path) -> None:
+    """Refuse a folder where results would be written over a study that is not theirs.
+
+    That is one with another name, or one without results. A study that was edited goes on in its folder.
+    """
+    path = Path(output) / STUDY
+    if not has_another_study(study, output):
+        return
+    if not (Path(output) / CELLS).is_dir():
+        raise ValueError(f"{path} is another study and would be written over; give results a folder of their own")
+    name = _name_in(path)
+    if name not in (None, study.name):
+        raise ValueError(
+            f"{output} has the results of another study, {name!r}; give those of {study.name!r} a folder of their own, "
+            f"or remove {path} if they belong together"
+        )
+
+
+def _name_in(path: Path) -> str | None:
+    """Return the name of a study in a file, None if it cannot be read."""
+    try:
+        return str(tomllib.loads(read_text(path, "a study")).get("name", path.stem))
+    except (ValueError, OSError, RecursionError):
+        return None
+
+
+def resuming(output: str | Path) -> str:
+    """Return the command that goes on with the study in a folder of results.
+
+    >>> resuming("my results")
+    "bothworlds run 'my results/study.toml' --output 'my results'"
+    """
+    return shlex.join(["bothworlds", "run", str(Path(output) / STUDY), "--output", str(output)])
 
 
 def kept(study: Study) -> Study:
@@ -60,7 +101,8 @@ def has_another_study(study: Study, output: str | Path) -> bool:
     if not path.is_file():
         return False
     try:
-        return to_toml(kept(Study.from_toml(path))) != to_toml(kept(study))
+        mine = to_toml(kept(study))
+        return read_text(path, "a study") != mine and to_toml(kept(Study.from_toml(path))) != mine
     except (ValueError, OSError):
         return True
 
@@ -92,5 +134,5 @@ def read_folder(output: str | Path) -> Finished:
         else:
             cells.append((cell, results.relabelled(cell.algorithm)))
     if not cells:
-        raise ValueError(f"no cell of the study in {folder} is finished; run it: bothworlds run {folder / STUDY}")
+        raise ValueError(f"no cell of the study in {folder} is finished; run it: {resuming(folder)}")
     return Finished(study=study, folder=folder, cells=cells, missing=missing)

@@ -70,10 +70,10 @@ class Count:
 
 @contextlib.contextmanager
 def shown(work: float, cells: int, *, quiet: bool) -> Iterator[Watch]:
-    """Show the progress of some work; nothing if quiet or if there is none."""
+    """Show the progress of some work; nothing if quiet, if there is none, or nowhere to show it."""
     count = Count(work, cells)
     with untold():
-        if quiet or not cells:
+        if quiet or not cells or sys.stderr is None:
             yield count
         elif sys.stderr.isatty() and shutil.get_terminal_size().columns >= ROOM_FOR_A_BAR:
             with _bar(count) as watch:

@@ -13,7 +13,7 @@ from bothworlds.errors import StudyError
 from bothworlds.simulation.ahead import compiled_ahead
 from bothworlds.simulation.engine import Device, simulate
 from bothworlds.simulation.executors import Finished, run_on
-from bothworlds.simulation.folder import CELLS, finished_cell, write_study
+from bothworlds.simulation.folder import CELLS, check_folder, finished_cell, write_study
 from bothworlds.simulation.own import remembered
 from bothworlds.simulation.progress import Watch, shown
 from bothworlds.simulation.references import reference_cells
@@ -45,7 +45,7 @@ def run_study(
     Parameters
     ----------
     study, output
-        What to run, and the folder for results.
+        What to run, and the folder for results; one that has those of a study with another name is refused.
     threads
         Threads for a cell, all cores if left out; with an executor threads for a task, one if left out.
     quiet
@@ -61,6 +61,7 @@ def run_study(
     """
     mine = check_shard(shard)
     check_device(device, executor)
+    check_folder(study, output)
     folder = Path(output) / CELLS
     folder.mkdir(parents=True, exist_ok=True)
     write_study(study, output)
@@ -119,7 +120,7 @@ def _all(
 def _in_turn(cells: list[Cell], folder: Path, threads: int | None, watch: Watch, device: Device) -> Generator[Finished]:
     """Run cells one after the other in this process; yield each with its results or with what went wrong."""
     for cell in cells:
-        watch.begin(f"{cell.algorithm} in {cell.environment}", _work(cell) / _rounds(cell))
+        watch.begin(cell.short_name, _work(cell) / _rounds(cell))
         done: Results | Exception
         with warnings.catch_warnings():  # a damaged file has been told of already
             warnings.simplefilter("ignore")

@@ -20,6 +20,7 @@ from bothworlds.algorithms.options import MGR
 from bothworlds.algorithms.registry import algorithms
 from bothworlds.environments import Environment, Instance
 from bothworlds.environments.clicks import ATTRIBUTES
+from bothworlds.plain import printable
 from bothworlds.problem.checks import whole
 from bothworlds.problem.storage import migration, read_text
 from bothworlds.simulation.engine import make_setting
@@ -30,6 +31,7 @@ from bothworlds.simulation.replication import Setting
 FORMAT = 1  # of the file; a change that makes old studies mean something else raises it
 SETTINGS = {"horizon": 10_000, "replications": 10, "seed": 0, "delay": 0, "batch": 1, "checkpoints": 200}
 LEAST = {"horizon": 1, "replications": 1, "seed": 0, "delay": 0, "batch": 1, "checkpoints": 2}
+MOST = {"replications": 10**9, "seed": 2**63 - 1}
 SIZES: dict[str, Any] = {"contexts": 10, "arms": 5, "dimension": 5, "gap": 0.2, "rarity": None, "margin": None}
 
 
@@ -49,7 +51,12 @@ class Cell:
     def name(self) -> str:
         """How the cell is called in tables and messages."""
         sizes = ", ".join(f"{key} {value}" for key, value in self.sizes.items() if value is not None)
-        return f"{self.algorithm} in {self.environment} ({sizes})"
+        return f"{self.short_name} ({sizes})"
+
+    @property
+    def short_name(self) -> str:
+        """Its algorithm and environment, on one line."""
+        return printable(f"{self.algorithm} in {self.environment}")
 
     @cached_property
     def key(self) -> str:
@@ -90,7 +97,7 @@ class Study:
         """Read and check a study; mistakes are named, with the nearest right word."""
         try:
             content = tomllib.loads(read_text(path, "a study (a TOML file)"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
             raise ValueError(f"{path} is not valid TOML: {error}") from None
         try:
             return cls.from_dict(content, name=Path(path).stem, folder=Path(path).parent)
@@ -127,8 +134,9 @@ class Study:
             references=_switch(content.get("references", False), "references"),
             texts=texts_of([*worlds.values(), *players.values()]),
         )
-        if study.settings["seed"] >= 2**63:
-            raise ValueError(f"seed must be below 2**63; got {study.settings['seed']}")
+        for key, most in MOST.items():
+            if study.settings[key] > most:
+                raise ValueError(f"{key} must be at most {most}; got {study.settings[key]}")
         for cell in study.cells():  # every mistake shows before any work starts
             environment, algorithm = setting_of(cell).environment, cell.make_algorithm()
             if hasattr(algorithm, "machine"):

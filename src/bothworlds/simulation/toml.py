@@ -34,10 +34,10 @@ def _table(head: str, options: dict[str, Any]) -> list[str]:
 def _key(name: str) -> str:
     """Return a key, quoted where it must be."""
     bare = name.isascii() and name.replace("-", "_").isidentifier()
-    return name if bare else _string(name)
+    return name if bare else basic_string(name)
 
 
-def _string(text: str) -> str:
+def basic_string(text: str) -> str:
     """Return a basic string; JSON's escapes are TOML's, but for one character."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
@@ -54,7 +54,7 @@ def _value(value: Any) -> str:
         case int() | float():
             return repr(value)
         case str():
-            return _string(value)
+            return basic_string(value)
         case list() | tuple():
             return f"[{', '.join(_value(one) for one in value)}]"
         case dict():
