@@ -1,4 +1,4 @@
-"""The errors of failed arithmetic and failed cells, and where a warning points."""
+"""The errors of failed arithmetic, failed cells and missing packages, and where a warning points."""
 
 import sys
 from typing import Any
@@ -19,6 +19,19 @@ class StudyError(RuntimeError):
     def __init__(self, message: str, failures: list[Any]) -> None:
         super().__init__(message)
         self.failures = failures
+
+
+class MissingPackageError(ImportError, ValueError):
+    """A package that only some of the library needs is not installed; the message says how to get it."""
+
+
+def not_installed(needs: str, package: str, extra: str) -> str:
+    """Say that a package is missing, and which extra brings it: in a clone, and where a wheel was installed.
+
+    >>> not_installed("Parquet needs", "pyarrow", "parquet")
+    "Parquet needs pyarrow, which is not installed: pip install 'bothworlds[parquet]'"
+    """
+    return f"{needs} {package}, which is not installed: pip install '{PACKAGE}[{extra}]'"
 
 
 def users_line() -> int:

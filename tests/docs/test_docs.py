@@ -4,10 +4,8 @@ import contextlib
 import importlib
 import importlib.util
 import io
-import itertools
 import json
 import re
-import shlex
 import shutil
 import sys
 import tomllib
@@ -25,16 +23,9 @@ import bothworlds as bw
 from bothworlds.algorithms.registry import algorithms
 from bothworlds.cli import main
 from bothworlds.service.settings import Settings
+from documentation import ROOT, blocks, commands, each_page
 
-ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
-each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 RUN = {"list", "new", "bounds"}  # commands of the pages that are run here, where they name no file
-
-
-def blocks(page: Path, language: str) -> list[str]:
-    """Return the fenced blocks of a language."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
 
 
 def anchors(page: Path) -> set[str]:
@@ -101,17 +92,6 @@ def test_toml_blocks_are_studies_or_settings(page: Path) -> None:
             msgspec.convert(content, Settings).check()
         else:
             assert list(bw.Study.from_dict(content).cells())
-
-
-def commands(page: Path) -> list[list[str]]:
-    """Return the command lines of a page, word by word, without what goes to files."""
-    found = []
-    for block in blocks(page, "console"):
-        for line in re.findall(r"^\$ (.*)$", block, flags=re.MULTILINE):
-            for part in line.split("&&"):
-                words = shlex.split(part, comments=True)
-                found.append(list(itertools.takewhile(lambda word: word not in (">", ">>"), words)))
-    return found
 
 
 def parsed(name: str, arguments: list[str]) -> None:

@@ -22,6 +22,7 @@ REGIMES = {
     "adversary that sees the policy": "adaptive adversary",
     "rare, changing": "rare clicks, changing favourite",
 }
+NUMERALS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
 def rows(page: str, first: str) -> list[list[str]]:
@@ -78,6 +79,17 @@ def test_the_price_in_calm_worlds_is_that_of_the_scoreboard() -> None:
         assert values == np.rint(regrets[REGIMES.get(row[0], row[0])]).tolist(), row
         best = next(value for value, cell in zip(values, row[1:], strict=True) if cell.startswith("**"))
         assert best == min(values)
+
+
+def test_how_often_matched_has_less_than_a_third_is_counted_in_the_table() -> None:
+    head, _, *mine = rows("what-is-this.md", "regime")
+    found = [dict(zip(head, row, strict=True)) for row in mine]
+    regrets = [[float(row[name].strip("*").replace(",", "")) for name in ("`matched`", "`certified`")] for row in found]
+    text = (ROOT / "docs/what-is-this.md").read_text(encoding="utf-8")
+    told = re.search(r"less than a third in (\w+) of the (\w+)\s+worlds above", text)
+    assert told is not None
+    less = sum(matched < certified / 3 for matched, certified in regrets)
+    assert told.groups() == (NUMERALS[less], NUMERALS[len(regrets)])
 
 
 def test_the_readme_has_one_picture_three_blocks_and_is_short() -> None:

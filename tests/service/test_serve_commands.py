@@ -87,8 +87,17 @@ def test_a_free_port_is_found() -> None:
     assert address(msgspec.structs.replace(told, host="::1", certificate="c", key="k")) == f"https://[::1]:{told.port}"
 
 
-@pytest.mark.parametrize("command", [["serve", "ads.toml"], ["serve", "--demo"], ["token", "me", "--scope", "admin"],
-                                     ["verify", "ads.sqlite"]], ids=lambda words: words[0])  # fmt: skip
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["serve", "ads.toml"],
+        ["serve", "--demo"],
+        ["token", "me", "--scope", "admin"],
+        ["verify", "ads.sqlite"],
+        ["evaluate", "ads.sqlite", "--policy", "uniform"],
+    ],
+    ids=lambda words: words[0],
+)
 def test_missing_packages_are_named(command: list[str]) -> None:
     written(UNIFORM)
     program = f"import sys; sys.modules['msgspec'] = None; from bothworlds.cli import main; main({command})"

@@ -180,7 +180,7 @@ def test_unknown_engines_are_refused(address: str, tmp_path: Path) -> None:
 
 def test_a_missing_dask_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(ValueError, match=r"pip install '\.\[cluster\]'"), cluster.engine("dask"):
+    with pytest.raises(ValueError, match=r"pip install 'bothworlds\[cluster\]'"), cluster.engine("dask"):
         pass
 
 

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 import click
 
-from bothworlds.errors import NumericalError, StudyError
+from bothworlds.errors import MissingPackageError, NumericalError, StudyError, not_installed
 from bothworlds.plain import to_json
 
 FAILED, USAGE, BAD_INPUT, INTERRUPTED = 1, 2, 3, 130
@@ -115,6 +115,8 @@ def reading() -> Iterator[None]:
         yield
     except BrokenPipeError:  # of who reads what we say
         raise
+    except MissingPackageError as error:  # the file is as good as it was
+        leave(str(error), FAILED)
     except (ValueError, OSError) as error:
         leave(sentence_of(error), BAD_INPUT)
 
@@ -128,6 +130,8 @@ def working(interrupted: Callable[[], str] = lambda: "interrupted") -> Iterator[
         leave(interrupted(), INTERRUPTED)
     except BrokenPipeError:
         raise
+    except MissingPackageError as error:
+        leave(str(error), FAILED)
     except ValueError as error:
         leave(sentence_of(error), BAD_INPUT)
     except (NumericalError, StudyError, OSError, MemoryError) as error:
@@ -161,7 +165,7 @@ def serving() -> Iterator[None]:
         package = (error.name or "").partition(".")[0]
         if package not in SERVING:
             raise
-        leave(f"the decision service needs {package}, which is not installed: pip install 'bothworlds[serve]'", FAILED)
+        leave(not_installed("the decision service needs", package, "serve"), FAILED)
 
 
 def strong(text: str) -> str:

@@ -96,9 +96,9 @@ def compare(
     r"""Compare the paper's algorithm with its rivals, regime by regime; end in a table and a page.
 
     Needs no arguments: LC-Tsallis-INF in all tunings and its main rivals, in the paper's three regimes, under a margin
-    condition, with ad fatigue and with rare clicks; a minute on two idle cores, and the first time one or two more for
-    compilation. Rare clicks (rates of 0.3 to 5 %) have 12 contexts and 3 arms whatever the sizes; 'changing clicks',
-    where the favourite arm changes after a quarter of all rounds, is played if asked for by name.
+    condition, with ad fatigue and with rare clicks; a minute on two idle cores, and the first time half a minute more
+    for compilation. Rare clicks (rates of 0.3 to 5 %) have 12 contexts and 3 arms whatever the sizes; 'changing
+    clicks', where the favourite arm changes after a quarter of all rounds, is played if asked for by name.
     It can be interrupted: the same command goes on. A page made with other options is not written over, unless --force
     says so: give --output for a second comparison.
 

@@ -44,7 +44,7 @@ from bothworlds.simulation import cluster
 )
 @click.option("--against", metavar="NAME", help="Compare all others with this policy.")
 @click.option("--experiment", help="Which one, in the store of a service [the only one].")
-@click.option("--problem", type=Place(), help="Problem file [that of the first plan or policy].")
+@click.option("--problem", type=Place(), help="Problem file [that of the first plan or policy, or of the store].")
 @click.option("--promote", metavar="NAME", help="Say whether NAME is better than --against by more than --by.")
 @click.option("--by", type=NUMBER, default=0.0, show_default=True, help="By how much it must be better.")
 @click.option("--interval", type=click.Choice(list(INTERVALS)), default="betting", show_default=True, help="Which.")
@@ -56,12 +56,13 @@ from bothworlds.simulation import cluster
     multiple=True,
     metavar="FIELD=NAME",
     help="Column of a CSV or Parquet file: arm, context (again for several), reward, propensity (or a number), "
-    "probability:ARM, id, time, version, holdout; may be given again.",
+    "probability:ARM, id, time, policy, version, holdout; may be given again.",
 )
 @click.option("--missing", metavar="NUMBER|drop", help="What a decision without a reward means [refuse].")
 @click.option("--tolerance", type=Number(0, 1), default=0.0, show_default=True,
               help="How far from 1 probabilities of a rounded log may sum; they are rescaled.")  # fmt: skip
-@click.option("--holdout", type=click.Choice(["all", "only", "none"]), default="all", show_default=True, help="Rows.")
+@click.option("--holdout", type=click.Choice(["all", "only", "none"]), default="all", show_default=True,
+              help="Which rows count: all, only those held out, or none of those.")  # fmt: skip
 @click.option("--checkpoints", type=click.IntRange(min=1), default=200, show_default=True, help="Moments to look at.")
 @click.option(
     "--output",
@@ -75,7 +76,7 @@ from bothworlds.simulation import cluster
     "--engine",
     metavar="ADDRESS",
     help="dask (processes on this machine) or dask://HOST:PORT, which must see the folder of the page: policies and "
-    "differences are worked on apart; nothing is drawn, so there is no bootstrap to divide [threads of this process].",
+    "differences are worked on apart [threads of this process].",
 )
 @quiet_option
 @json_option

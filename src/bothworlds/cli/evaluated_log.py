@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from bothworlds.cli.common import bar, talk
+from bothworlds.cli.common import bar, serving, talk
 from bothworlds.evaluation import Logged
 from bothworlds.evaluation.columns import WRITTEN
 from bothworlds.evaluation.logged import decisions
@@ -69,7 +69,8 @@ class Source:
 
     def stored(self) -> tuple[Problem, Iterator[Row]]:
         """Return the problem in the store of a service, and what was decided since it was last changed."""
-        from bothworlds.service.exporting import exported
+        with serving():
+            from bothworlds.service.exporting import exported
 
         return exported(self.path, self.experiment, of_now=True)
 

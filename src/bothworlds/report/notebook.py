@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bothworlds.errors import MissingPackageError, not_installed
 from bothworlds.report.chart import Chart, Line
 from bothworlds.report.figures import shown
 from bothworlds.report.files import has_matplotlib, matplotlib_figure
@@ -62,7 +63,7 @@ def drawn(
 ) -> Any:
     """Return the regret as a figure of matplotlib; ``log`` for a logarithmic vertical axis, else see `Look`."""
     if not has_matplotlib():
-        raise ImportError("figures need matplotlib: pip install '.[report]' in a clone of bothworlds")
+        raise MissingPackageError(not_installed("figures need", "matplotlib", "report"))
     look = Look(width=width, font_size=font_size, grey=grey, algorithms=algorithms, labels=labels or {})
     check_labels(look, list(results.runs))
     return matplotlib_figure(look.of(chart_of(results, log=log)), look)

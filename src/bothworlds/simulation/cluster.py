@@ -1,4 +1,4 @@
-"""Studies on a Dask cluster (optional: pip install '.[cluster]')."""
+"""Studies on a Dask cluster (optional: pip install 'bothworlds[cluster]')."""
 
 import contextlib
 import importlib
@@ -9,6 +9,8 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from typing import Any
+
+from bothworlds.errors import MissingPackageError, not_installed
 
 PREFIX = "dask://"
 PATIENCE = 15.0  # seconds in which a scheduler must answer
@@ -34,9 +36,7 @@ def engine(address: str | None, *, threads: int | None = None) -> Iterator[Execu
     try:
         distributed: Any = importlib.import_module("distributed")
     except ImportError:
-        raise ValueError(
-            f"the engine {address!r} needs Dask: pip install '.[cluster]' in a clone of bothworlds"
-        ) from None
+        raise MissingPackageError(not_installed(f"the engine {address!r} needs", "Dask", "cluster")) from None
     with contextlib.ExitStack() as stack:
         if address == "dask":
             where = stack.enter_context(_local(distributed, max(1, (os.cpu_count() or 1) // (threads or 1))))

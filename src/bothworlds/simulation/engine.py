@@ -91,8 +91,8 @@ def simulate(
     progress
         Called with the number of rounds just played, from any thread.
     device
-        "cpu"; "gpu" (``pip install '.[gpu]'``): the same text and random numbers, results equal up to rounding; or
-        "auto", the GPU where there is one and the work is worth its compilation.
+        "cpu"; "gpu" (``pip install 'bothworlds[gpu]'``): the same text and random numbers, results equal up to
+        rounding; or "auto", the GPU where there is one and the work is worth its compilation.
     unfinished
         A file (``.npz``) for a run on a GPU that is not finished yet: kept every few minutes and when the run is
         interrupted; the same call goes on from there, on this or on another machine.

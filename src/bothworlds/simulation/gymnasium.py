@@ -1,13 +1,18 @@
-"""Environments as Gymnasium environments (optional: pip install '.[gym]')."""
+"""Environments as Gymnasium environments (optional: pip install 'bothworlds[gym]')."""
 
 from typing import Any
 
-import gymnasium
 import numpy as np
 
 from bothworlds.environments.environment import Environment
+from bothworlds.errors import MissingPackageError, not_installed
 from bothworlds.kernels.random import CONTEXT, draw, key_from, stream_key, two_uniforms
 from bothworlds.problem.checks import whole
+
+try:
+    import gymnasium
+except ModuleNotFoundError:
+    raise MissingPackageError(not_installed("this module needs", "gymnasium", "gym")) from None
 
 
 class BanditEnv(gymnasium.Env[np.int64, np.int64]):

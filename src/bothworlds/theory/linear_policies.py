@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from bothworlds.errors import MissingPackageError, not_installed
 from bothworlds.kernels.arrays import Bools, Floats, Ints
 from bothworlds.problem import Problem
 
@@ -117,10 +118,8 @@ def _nnls() -> Any:
     try:
         return importlib.import_module("scipy.optimize").nnls
     except ImportError:
-        raise ValueError(
-            "listing linear policies needs scipy: pip install '.[experts]' in a clone of bothworlds; policies='all' "
-            "does without"
-        ) from None
+        sentence = not_installed("listing linear policies needs", "scipy", "experts")
+        raise MissingPackageError(f"{sentence}; policies='all' does without") from None
 
 
 def _margin(rows: Floats) -> float:

@@ -1,4 +1,4 @@
-"""The same text on a GPU: one replication per thread, thousands at once (optional: pip install bothworlds[gpu]).
+"""The same text on a GPU: one replication per thread, thousands at once (optional: pip install 'bothworlds[gpu]').
 
 A thread plays a slice of rounds and writes its replication to the GPU's memory in between, so that progress shows, a
 run can be stopped and taken up again, and what it needs is known before it starts. Sizes are constants of the compiled
