@@ -50,7 +50,6 @@ def main() -> None:
     """Play the world with every tuning and show what was learnt."""
     problem = stated()
     print(problem.describe(), end="\n\n")
-    print("compiling on the first run takes about 15 seconds ...", flush=True)
     print(f"{VISITORS:,} visitors; banners at random would get about {expected('random'):,.0f} clicks,")
     print(f"always the best banner about {expected('best'):,.0f}\n")
     for tuning in TUNINGS:

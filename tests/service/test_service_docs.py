@@ -72,6 +72,15 @@ def test_every_path_stands_on_the_page() -> None:
         assert path.partition("{")[0] in text, path
 
 
+def test_the_page_goes_back_to_no_version_before_its_last_change() -> None:
+    """That would be refused: whoever pastes the page from its beginning to its end sees what it says."""
+    text = PAGE.read_text(encoding="utf-8")
+    changed = max(int(json.loads(answer)["version"]) for command, answer in ASKED if "/v1/change" in command)
+    wanted = re.findall(r"""/v1/rollback -d '\{"version": (\d+)\}'|bothworlds rollback \S+ (\d+)""", text)
+    assert len(wanted) == 2
+    assert all(int(http or command) >= changed for http, command in wanted)
+
+
 def test_the_python_lines_run(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     (block,) = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     lines = [line.removeprefix(">>> ") for line in block.splitlines() if line.startswith(">>> ")]
