@@ -194,7 +194,7 @@ def test_report_with_figures_and_json(results: Path, tmp_path: Path, monkeypatch
     assert len(json.loads(done.stdout)["curves"]) == 4
     assert {path.suffix for path in (tmp_path / "figures").iterdir()} == {".svg"}
     assert "9 figures" in done.stderr
-    assert "'.[report]'" in done.stderr
+    assert "pip install 'bothworlds[report]'" in done.stderr
 
 
 @pytest.mark.parametrize("command", ["report", "show"])

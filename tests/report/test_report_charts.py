@@ -49,7 +49,7 @@ def test_figures_without_matplotlib(summary: Summary, tmp_path: Path, monkeypatc
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     files, note = write_figures(all_charts(summary)[:1], tmp_path)
     assert [file.suffix for file in files] == [".svg"]
-    assert "'.[report]'" in note
+    assert "pip install 'bothworlds[report]'" in note
 
 
 def test_colours_belong_to_algorithms() -> None:
