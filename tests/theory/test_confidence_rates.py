@@ -133,6 +133,25 @@ def test_false_alarms_are_seldom_and_change_is_found() -> None:
     assert drift_of(counts[-1], law).ratios.argmax() == 0
 
 
+@pytest.mark.parametrize("strength", [1e-30, 1e-3, 1.0, 19.0, 60.0, 1e4, 1e9, 1e14, 1e20, 1e300])
+@pytest.mark.parametrize("counts", [(100, 5), (0, 40), (3_000_000, 1_000_000), (1, 0)])
+def test_evidence_of_drift_keeps_its_digits_whatever_the_strength(counts: tuple[int, int], strength: float) -> None:
+    """With a prior as sure as 1e20 observations nothing is evidence: differences of log Gamma were 72 there."""
+    law = np.array([0.75, 0.25])
+    with mpmath.workdps(340):
+        k = mpmath.mpf(strength)
+        exact = mpmath.loggamma(k) - mpmath.loggamma(k + sum(counts))
+        for n, p in zip(counts, law.tolist(), strict=True):
+            exact += mpmath.loggamma(k * p + n) - mpmath.loggamma(k * p) - n * mpmath.log(p)
+        expected = float(exact)
+    assert drift_of(counts, law, strength=strength).log_evidence == pytest.approx(expected, rel=1e-12, abs=3e-8)
+
+
+def test_a_context_of_hardly_any_probability_is_weighed() -> None:
+    assert drift_of([1, 5], [1e-300, 1.0], strength=1e-30).p_value == pytest.approx(1.0, abs=0.9)
+    assert drift_of([2, 5], [1e-300, 1.0]).p_value < 1e-200
+
+
 def test_drift_at_the_edges() -> None:
     assert drift_of([0, 0], [0.5, 0.5]).p_value == 1.0
     assert drift_of([5, 0], [1.0, 0.0]).p_value == 1.0

@@ -16,6 +16,7 @@ from typing import Any, Self
 import numpy as np
 
 from bothworlds.kernels.arrays import Floats
+from bothworlds.theory.confidence.special import TINY, log_rising_excess
 
 
 @dataclass(frozen=True)
@@ -93,12 +94,13 @@ def checked_visits(counts: Any, law: Floats) -> Floats:
 
 
 def log_evidence(n: Floats, g: Floats, k: float) -> float:
-    """Return log E_n."""
+    """Return log E_n.
+
+    With r(a, n) = log Gamma(a + n)/Gamma(a) - n log a it is the sum of r(k g_x, n_x) less r(k, n): the logarithms of k
+    and g cancel on paper, and not in the last digits of numbers that are far larger than the rest.
+    """
     if (n[g == 0.0] > 0.0).any():
         return math.inf
-    terms = [
-        math.lgamma(k * p + count) - math.lgamma(k * p) - count * math.log(p)
-        for count, p in zip(n.tolist(), g.tolist(), strict=True)
-        if count > 0.0
-    ]
-    return math.fsum([*terms, math.lgamma(k), -math.lgamma(k + float(n.sum()))])
+    parts = zip(n.tolist(), g.tolist(), strict=True)
+    terms = [log_rising_excess(max(k * p, TINY), count) for count, p in parts if count > 0.0]
+    return math.fsum([*terms, -log_rising_excess(k, float(n.sum()))])

@@ -11,6 +11,7 @@ from bothworlds.kernels.arrays import Floats
 TINY = 1e-300
 CLOSE = 1e-15
 MOST_STEPS = 100_000
+LARGE = 20.0
 HALVINGS = 200  # more than a double can tell apart
 _LOG_GAMMA = np.frompyfunc(math.lgamma, 1, 1)
 
@@ -31,6 +32,26 @@ def log_beta(a: float, b: float) -> float:
     True
     """
     return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
+
+
+def log_rising_excess(a: float, n: float) -> float:
+    """Return log Gamma(a + n)/Gamma(a) - n log a: for whole n, the sum of log(1 + i/a) over i < n.
+
+    For large a by Stirling's series, in which what is large has cancelled.
+
+    >>> round(math.exp(log_rising_excess(1.0, 3.0)), 12), round(log_rising_excess(100.0, 2.0) - math.log(1.01), 15)
+    (6.0, 0.0)
+    """
+    if a < LARGE:
+        return math.lgamma(a + n) - math.lgamma(a) - n * math.log(a)
+    x, log = n / a, math.log1p(n / a)
+    return (n - 0.5) * log - a * (x - log) + _stirling(a + n) - _stirling(a)
+
+
+def _stirling(x: float) -> float:
+    """Return what Stirling's formula for log Gamma(x) leaves out, for x of at least 20."""
+    y = 1.0 / (x * x)
+    return (1.0 / 12.0 - y * (1.0 / 360.0 - y * (1.0 / 1260.0 - y * (1.0 / 1680.0 - y / 1188.0)))) / x
 
 
 def beta_cdf(x: float, a: float, b: float) -> float:
