@@ -8,6 +8,7 @@ import pytest
 import bothworlds as bw
 from bothworlds.policy.health import MOST_SHOWN
 from bothworlds.theory.confidence import average_rate_interval
+from bothworlds.theory.traffic import law_error_bound
 
 PROBLEM = bw.Problem.from_sample(
     ["mobile", "desktop", "mobile", "mobile"], arms=["red", "blue", "green"], reward_range=(0, 2)
@@ -107,3 +108,12 @@ def test_an_alarm_elsewhere_is_read_here() -> None:
     alarm = bw.DriftAlarm.against(PROBLEM.probabilities).observe([0, 100])
     found = bw.health_of(PROBLEM, **GOOD, drift=alarm.drift)
     assert [reading.name for reading in found.alarms] == ["traffic"]
+
+
+@pytest.mark.parametrize("alpha", [0, 1, 1.0, 1.5, 5.0, 95, -0.1, float("nan"), "0.05"])
+def test_an_alpha_that_is_no_probability_is_refused(alpha: Any) -> None:
+    """Split among many intervals 1.5 would pass, as an interval of -50 %."""
+    with pytest.raises(ValueError, match=r"alpha is the probability .* got '?-?\w*(\.\w+)?'?$"):
+        bw.health_of(PROBLEM, **GOOD, alpha=alpha)
+    with pytest.raises(ValueError, match="alpha is the probability"):
+        law_error_bound([50, 50], [0.5, 0.5], alpha=alpha)

@@ -1,6 +1,7 @@
 """Intervals of one moment, boundaries of sums, and the special functions under them: exactly, or against mpmath."""
 
 import math
+from collections.abc import Callable
 
 import mpmath
 import numpy as np
@@ -14,6 +15,7 @@ from bothworlds.theory.confidence import (
     empirical_bernstein_interval,
     hoeffding_interval,
     normal_mixture_boundary,
+    rate_interval,
     stitched_boundary,
 )
 from bothworlds.theory.confidence.special import beta_cdf, beta_quantile, log_beta, zeta
@@ -126,3 +128,22 @@ def test_the_stitched_boundary_follows_the_iterated_logarithm() -> None:
         assert stitched_boundary(10.0, begins_at=1.0) == pytest.approx(
             float(factor * mpmath.sqrt(10 * pieces)), rel=1e-12
         )
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: hoeffding_interval(-1, 0.5), "-1 observations"),
+        (lambda: hoeffding_interval(10, 1.5), "cannot sum to 15"),
+        (lambda: empirical_bernstein_interval(10, math.nan, 0.1), "cannot sum to nan"),
+        (lambda: empirical_bernstein_interval(1, 0.5, 0.0, alpha=95), "alpha is the probability"),
+        (lambda: normal_mixture_boundary(1.0, best_at=0.0), "best_at must be a number above 0"),
+        (lambda: stitched_boundary(1.0, begins_at=-1.0), "begins_at must be a number above 0"),
+        (lambda: stitched_boundary(1.0, begins_at=1.0, growth=1.0), "growth must be a number above 1"),
+        (lambda: rate_interval(5, 2, prior=(-1.5, 1.0)), "prior must be a number above 0"),
+        (lambda: rate_interval(5, 2, prior=(0, 0)), "prior must be a number above 0"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_a_sentence(call: Callable[[], object], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        call()

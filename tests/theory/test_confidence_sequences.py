@@ -163,9 +163,14 @@ def test_the_mean_of_the_observations() -> None:
     [
         ([0.5], {}, {"alpha": 0.0}, "alpha is the probability"),
         ([0.5], {}, {"means": (1.0, 0.0)}, "lowest < highest"),
+        ([0.5], {}, {"means": (0.0,)}, "lowest < highest"),
+        ([0.5], {}, {"means": ("low", "high")}, "lowest < highest"),
         ([1.5], {}, {}, "observation 0 is 1.5, outside its range"),
         ([0.5, math.nan], {}, {}, "observation 1 is nan"),
         ([0.5], {"high": 0.9}, {}, "must contain all possible means"),
+        ([0.5], {"high": math.inf}, {}, "must be finite"),
+        ([0.5], {"low": -math.inf, "high": math.inf}, {}, "must be finite"),
+        ([0.5], {}, {"alpha": "0.05"}, "alpha is the probability"),
         ([0.5], {"high": [1.0, 2.0]}, {}, "one row of numbers"),
         ([[0.5]], {}, {}, "one row of numbers"),
     ],
@@ -178,6 +183,8 @@ def test_mistakes_are_refused(kind: Any, values: Any, ranges: Any, options: Any,
 def test_a_sequence_needs_a_candidate() -> None:
     with pytest.raises(ValueError, match="a candidate at least"):
         BettingSequence(candidates=0)
+    with pytest.raises(ValueError, match="a candidate at least"):
+        BettingSequence(candidates=2.5)  # type: ignore[arg-type]
 
 
 def missed(kind: Any, draw: Any, mean: float, replications: int, **options: Any) -> float:

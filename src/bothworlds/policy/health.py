@@ -10,6 +10,7 @@ import numpy as np
 from bothworlds.kernels.arrays import Floats
 from bothworlds.problem import Problem
 from bothworlds.theory.confidence import Drift, average_rate_interval, drift_of
+from bothworlds.theory.confidence.checks import checked_alpha
 
 MOST_SHOWN = 20
 HEAVY = 100.0  # a decision that weighs more than a hundred others
@@ -163,6 +164,7 @@ def health_of(
     ! traffic: contexts do not come as stated (p = 6.2e-83, at any time): 'desktop' comes 0.40 times as often. Give the
       policy a new law, or estimates are biased
     """
+    checked_alpha(alpha)  # what is split among many intervals would pass for a probability
     own = _checked(problem, decided, answered, rewards)
     held = None if holdout is None else _checked(problem, *holdout)
     pi = _table_of(probabilities, problem, "probabilities")

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from bothworlds.kernels.arrays import Floats
+from bothworlds.theory.confidence.checks import checked_alpha
 from bothworlds.theory.confidence.rates import rate_interval
 from bothworlds.theory.designs import covariance, leverages
 
@@ -82,5 +83,5 @@ def law_error_bound(counts: Any, stated: Any, *, alpha: float = 0.05) -> float:
     True
     """
     n, g = np.asarray(counts, dtype=np.float64), np.asarray(stated, dtype=np.float64)
-    low, high = rate_interval(n.sum(), n, alpha=alpha / n.size)
+    low, high = rate_interval(n.sum(), n, alpha=checked_alpha(alpha) / n.size)
     return float(np.maximum(high / g - 1.0, 1.0 - low / g).max())

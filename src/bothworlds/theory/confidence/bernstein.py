@@ -9,7 +9,7 @@ import numpy as np
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.jit.compile import compiled, kernel
 from bothworlds.theory.confidence.betting_text import DEPTH, SEEN, SUM, TALLIED, plug_in_bet, take_note
-from bothworlds.theory.confidence.checks import checked_alpha, checked_observations
+from bothworlds.theory.confidence.checks import checked_alpha, checked_means, checked_observations
 
 LARGEST_BET = 0.5
 WEIGHTED, WEIGHT, SPENT, LOWER, UPPER = range(5)
@@ -50,9 +50,7 @@ class BernsteinSequence:
 
     def __init__(self, *, means: tuple[float, float] = (0.0, 1.0), alpha: float = 0.05) -> None:
         self.alpha = checked_alpha(alpha)
-        if not -math.inf < means[0] < means[1] < math.inf:
-            raise ValueError(f"means must be (lowest, highest), finite, with lowest < highest; got {means}")
-        self.means = (float(means[0]), float(means[1]))
+        self.means = checked_means(means)
         self._tally = np.zeros(TALLIED)
         self._tally[DEPTH] = math.log(2.0 / self.alpha)
         self._sums = np.array([0.0, 0.0, 0.0, *self.means])

@@ -9,7 +9,7 @@ import numpy as np
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.jit.compile import compiled
 from bothworlds.theory.confidence.betting_text import DEPTH, HIGH, LOW, SEEN, TALLIED, Bets, feed_bets
-from bothworlds.theory.confidence.checks import checked_alpha, checked_observations
+from bothworlds.theory.confidence.checks import checked_alpha, checked_means, checked_observations
 
 FRACTIONS = tuple(2.0**-j for j in range(1, 13))  # shares of the largest bet, each half of the one before
 PLUG_IN_SHARE = 0.5  # of the capital
@@ -52,11 +52,9 @@ class BettingSequence:
 
     def __init__(self, *, means: tuple[float, float] = (0.0, 1.0), alpha: float = 0.05, candidates: int = 2000) -> None:
         self.alpha = checked_alpha(alpha)
-        if not -math.inf < means[0] < means[1] < math.inf:
-            raise ValueError(f"means must be (lowest, highest), finite, with lowest < highest; got {means}")
-        if candidates < 1:
-            raise ValueError(f"there must be a candidate at least; got {candidates!r}")
-        self.means = (float(means[0]), float(means[1]))
+        if not isinstance(candidates, int | np.integer) or candidates < 1:
+            raise ValueError(f"there must be a candidate at least, and a whole number of them; got {candidates!r}")
+        self.means = checked_means(means)
         tally = np.zeros(TALLIED)
         tally[LOW] = tally[HIGH] = math.nan
         tally[DEPTH] = math.log(2.0 / self.alpha)

@@ -14,9 +14,32 @@ def checked_alpha(alpha: float) -> float:
     Traceback (most recent call last):
     ValueError: alpha is the probability that the interval is wrong, say 0.05; got 95
     """
-    if not 0.0 < alpha < 1.0:
+    if not isinstance(alpha, float | np.floating) or not 0.0 < alpha < 1.0:
         raise ValueError(f"alpha is the probability that the interval is wrong, say 0.05; got {alpha!r}")
     return float(alpha)
+
+
+def checked_above(value: float, least: float, name: str) -> float:
+    """Return a number that must be above another, and finite.
+
+    >>> checked_above(0.0, 0.0, "begins_at")
+    Traceback (most recent call last):
+    ValueError: begins_at must be a number above 0; got 0.0
+    """
+    if not isinstance(value, int | float | np.integer | np.floating) or not least < value < np.inf:
+        raise ValueError(f"{name} must be a number above {least:g}; got {value!r}")
+    return float(value)
+
+
+def checked_means(means: Any) -> tuple[float, float]:
+    """Return the lowest and the highest mean that is possible; refuse what is not two numbers in this order."""
+    try:
+        low, high = (float(end) for end in means)
+    except (TypeError, ValueError):
+        low, high = np.nan, np.nan
+    if not -np.inf < low < high < np.inf:
+        raise ValueError(f"means must be (lowest, highest), finite, with lowest < highest; got {means}")
+    return low, high
 
 
 def checked_counts(count: Any, total: Any) -> tuple[Floats, Floats]:
@@ -46,6 +69,8 @@ def checked_observations(values: Any, low: Any, high: Any, means: tuple[float, f
         raise ValueError(
             f"observations come as one row of numbers, low and high as one number or as many; got {shapes}"
         )
+    if not all(np.isfinite(end).all() for end in ends):
+        raise ValueError("the range of every observation must be finite: without one nothing is known of its mean")
     narrow = ~((ends[0] <= means[0]) & (ends[1] >= means[1]))
     if narrow.any():
         raise ValueError(

@@ -15,6 +15,7 @@ def hoeffding_interval(count: int, mean: float, *, alpha: float = 0.05) -> tuple
     >>> [round(end, 4) for end in hoeffding_interval(100, 0.5)]
     [0.3642, 0.6358]
     """
+    checked_counts(count, count * mean)
     radius = math.sqrt(math.log(2.0 / checked_alpha(alpha)) / (2.0 * count)) if count else math.inf
     return max(0.0, mean - radius), min(1.0, mean + radius)
 
@@ -29,9 +30,10 @@ def empirical_bernstein_interval(
     >>> [round(end, 4) for end in empirical_bernstein_interval(1000, 0.02, 0.0196)]
     [0.0, 0.0433]
     """
+    checked_counts(count, count * mean)
+    depth = math.log(4.0 / checked_alpha(alpha))
     if count < 2:
         return 0.0, 1.0
-    depth = math.log(4.0 / checked_alpha(alpha))
     radius = math.sqrt(2.0 * variance * depth / count) + 7.0 * depth / (3.0 * (count - 1))
     return max(0.0, mean - radius), min(1.0, mean + radius)
 

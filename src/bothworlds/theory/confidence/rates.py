@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from bothworlds.kernels.arrays import Bools, Floats
-from bothworlds.theory.confidence.checks import checked_alpha, checked_counts
+from bothworlds.theory.confidence.checks import checked_above, checked_alpha, checked_counts
 from bothworlds.theory.confidence.ends import mean_of, outer_end
 from bothworlds.theory.confidence.special import log_gamma
 
@@ -58,7 +58,7 @@ def rate_interval(
 
 
 def _log_mixture(n: Floats, s: Floats, prior: tuple[float, float]) -> Floats:
-    a, b = prior
+    a, b = (checked_above(part, 0.0, "each number of the prior") for part in prior)
     begin = math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
     return np.asarray(log_gamma(a + s) + log_gamma(b + n - s) - log_gamma(a + b + n) - begin)
 
