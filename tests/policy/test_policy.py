@@ -162,6 +162,7 @@ def test_rescaling_never_leaves_the_unit_interval_by_rounding() -> None:
         ({"loss": float("nan")}, "loss nan"),
         ({"reward": float("inf")}, "reward inf"),
         ({"loss": "much"}, "must be a number"),
+        ({"loss": 10**400}, "must be a number"),
         ({}, "either loss= or reward="),
         ({"loss": 0.0, "reward": 0.0}, "either loss= or reward="),
     ],
@@ -222,6 +223,39 @@ def test_mistaken_calls_say_what_was_meant() -> None:
     with pytest.raises(ValueError, match="a context is a name"):
         policy.act(np.array(1))
     assert snapshot(policy) == before
+
+
+@pytest.mark.parametrize("count", [3, 40])
+def test_values_under_a_mask_are_no_values(count: int) -> None:
+    """Few are checked one by one, many as an array, which has a number under the mask."""
+    policy = make()
+    batch = policy.act([0] * count)
+    before = snapshot(policy)
+    hidden = np.ma.masked_less(np.append(np.zeros(count - 1, dtype=int), -1), 0)
+    with pytest.raises(ValueError, match="loss nan"):
+        policy.update(batch, loss=hidden)
+    assert snapshot(policy) == before
+
+
+def test_values_without_an_order_are_not_taken_for_those_of_a_batch() -> None:
+    """A dictionary would be read by its keys, a set in any order, and a word letter by letter."""
+    policy = make()
+    batch = policy.act([0, 1])
+    before = snapshot(policy)
+    for values in ({0: 0.3, 1: 0.9}, {0.3, 0.9}, "01", b"01"):
+        with pytest.raises(ValueError, match="in their order"):
+            policy.update(batch, reward=values)  # type: ignore[arg-type]
+    assert snapshot(policy) == before
+
+
+@pytest.mark.parametrize("wrong", [None, 5, ["a", "b"], [[0.5]], "visit"])
+def test_what_is_no_decision_is_refused_with_a_sentence(wrong: Any) -> None:
+    policy = make()
+    for call in (policy.update, policy.learn):
+        with pytest.raises(ValueError, match="as act returned it"):
+            call(wrong, loss=[0.0, 0.0])
+    with pytest.raises(ValueError, match="as act returned it"):
+        policy.learn(policy.act(0), loss=[0.0])  # type: ignore[arg-type]
 
 
 def test_an_invalid_value_in_a_batch_stops_the_whole_batch() -> None:

@@ -1,7 +1,7 @@
 """Feedback on its way into a policy: which was given, batches as columns, and sentences where it fails."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Set
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -81,11 +81,15 @@ def loss_from(loss: Any, reward: Any, reward_range: tuple[float, float] | None) 
 
 
 def batch_of(decisions: Any, given: Any) -> list[Decision]:
-    """Return a batch of decisions, for as many values as were given; refuse what is none."""
+    """Return a batch of decisions, for as many values as were given; refuse what is none, and values in no order."""
     if isinstance(decisions, Mapping):
         raise ValueError("this is a decision's dictionary; make it a decision again with Decision.from_dict")
-    batch = list(decisions)
-    if not hasattr(given, "__len__") or len(given) != len(batch):
+    batch = list(decisions) if isinstance(decisions, Iterable) else [decisions]
+    strange = [made for made in batch if not isinstance(made, Decision)]
+    if strange:
+        word = f"{strange[0]!r:.80}"
+        raise ValueError(f"feedback is for a decision, as act returned it, or for a list of them; got {word}")
+    if isinstance(given, str | bytes | Mapping | Set) or not hasattr(given, "__len__") or len(given) != len(batch):
         raise ValueError(f"a batch of {len(batch)} decisions needs as many values, in their order; got {given!r}")
     return batch
 

@@ -28,7 +28,7 @@ def checked_loss(given: Any, *, is_reward: bool, reward_range: tuple[float, floa
     word = "reward" if is_reward else "loss"
     try:
         value = float(given)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(f"{word} must be a number; got {given!r}") from None
     limits = reward_range if is_reward else None
     lo, hi = limits or (-1.0, 1.0)
@@ -46,9 +46,11 @@ def checked_losses(given: Any, *, is_reward: bool, reward_range: tuple[float, fl
     [1.0, -1.0]
     """
     lo, hi = (reward_range if is_reward else None) or (-1.0, 1.0)
+    if isinstance(given, np.ma.MaskedArray):
+        given = given.astype(np.float64).filled(np.nan)  # what lies under the mask is no value
     try:
         values = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         values = np.full(1, np.nan)
     if values.ndim != 1 or len(values) < FEW or not ((lo <= values) & (values <= hi)).all():
         return np.array([checked_loss(value, is_reward=is_reward, reward_range=reward_range) for value in given])
