@@ -104,7 +104,7 @@ def test_what_is_left_out_is_said() -> None:
     prior = bw.Prior.from_rows(PROBLEM, rows)
     assert prior.rounds == 7
     assert prior.notes == (
-        "2 rows have a context or an arm that the problem has not, and were left out",
+        "2 rows have a context or an arm that the problem has not, or does not offer there, and were left out",
         "1 rows have no reward yet, and were left out",
     )
     with pytest.raises(ValueError, match="no row can be used"):
@@ -147,6 +147,32 @@ def test_mistakes_are_answered_with_a_sentence() -> None:
         bw.Prior.from_rewards(PROBLEM, {"nobody": 1.0}, rounds=3)
     with pytest.raises(ValueError, match="table of shape"):
         bw.Prior.from_rewards(PROBLEM, [[1.0]], rounds=3)
+
+
+@pytest.mark.parametrize("method", ["regression", "propensities"])
+def test_rows_of_pairs_that_are_not_offered_are_left_out(method: Any) -> None:
+    """Their features count for nothing in the problem; alone, their weights would be divided by their sum, zero."""
+    offered = np.array([[True, True, False], [True, True, True]])
+    phi = np.random.default_rng(1).normal(size=(2, 3, 2))
+    problem = bw.Problem(features=phi, probabilities=[0.5, 0.5], available=offered)
+    rows = rows_of(problem, 20)
+    known = [row for row in rows if offered[int(row.context), int(row.arm)]]
+    strange = SimpleNamespace(context="0", arm="2", reward=0.5, propensity=0.5)
+    prior, same = (bw.Prior.from_rows(problem, some, method=method) for some in ([*known, strange], known))
+    assert prior.rounds == same.rounds
+    assert np.array_equal(prior.information, same.information)
+    assert np.array_equal(prior.theta, same.theta)
+    assert "1 rows" in prior.notes[0]
+    with pytest.raises(ValueError, match="no row can be used"):
+        bw.Prior.from_rows(problem, [strange], method=method)
+
+
+@pytest.mark.parametrize("rounds", [-1, "5", np.nan, None, 1e300])
+def test_a_prior_is_worth_a_number_of_rounds(rounds: Any) -> None:
+    with pytest.raises(ValueError, match="rounds must be a number of rounds"):
+        bw.Prior.from_rewards(PROBLEM, np.zeros(PROBLEM.available.shape), rounds=rounds)
+    with pytest.raises(ValueError, match="rounds must be a number of rounds"):
+        bw.Prior(theta=[0.1, 0.2], information=np.eye(2), rounds=rounds)
 
 
 @pytest.mark.parametrize("reward", [50.0, -0.1, np.nan])

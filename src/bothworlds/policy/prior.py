@@ -52,6 +52,7 @@ class Prior:
     def __init__(
         self, *, theta: Any, information: Any, rounds: float, moment: Any = None, notes: tuple[str, ...] = ()
     ) -> None:
+        worth = _checked_rounds(rounds)
         mean, weight = np.array(theta, dtype=np.float64), np.array(information, dtype=np.float64)
         d = len(mean) if mean.ndim == 1 else 0
         if not d or weight.shape != (d, d):
@@ -66,12 +67,10 @@ class Prior:
             raise ValueError("information is a sum of phi phi^T, and must be symmetric")
         if np.linalg.eigvalsh(weight).min() < -1e-9 * (1.0 + np.abs(weight).max()):
             raise ValueError("information is a sum of phi phi^T, and must not have a negative eigenvalue")
-        if not 0.0 <= rounds < 1e15:
-            raise ValueError(f"rounds must be a number of rounds, not negative; got {rounds!r}")
         parts = {"theta": mean, "information": weight, "moment": sums}
         for part in parts.values():
             part.setflags(write=False)
-        for name, value in {**parts, "rounds": float(rounds), "notes": tuple(notes)}.items():
+        for name, value in {**parts, "rounds": worth, "notes": tuple(notes)}.items():
             object.__setattr__(self, name, value)
 
     @classmethod
@@ -83,8 +82,8 @@ class Prior:
         Parameters
         ----------
         problem
-            The problem that the prior is for. Rows with a context or an arm that it has not, and rows without a reward,
-            are left out; ``notes`` says how many.
+            The problem that the prior is for. Rows with a context or an arm that it has not, or does not offer there,
+            and rows without a reward, are left out; ``notes`` says how many.
         rows
             `bothworlds.logs.Row`, or anything with ``context``, ``arm``, ``reward`` and perhaps ``propensity``.
         method
@@ -125,7 +124,7 @@ class Prior:
         >>> (problem.features @ prior.theta).round(9).tolist()
         [[0.6, 0.8], [0.6, 0.8]]
         """
-        losses = _losses_of(problem, rewards)
+        losses, rounds = _losses_of(problem, rewards), _checked_rounds(rounds)
         even = problem.available / problem.available.sum(axis=1, keepdims=True)
         weights = problem.probabilities[:, None] * even
         z = problem.span.coordinates
@@ -134,6 +133,13 @@ class Prior:
 
     def __repr__(self) -> str:
         return f"Prior({len(self.theta)} features, {self.rounds:g} rounds)"
+
+
+def _checked_rounds(rounds: Any) -> float:
+    """Return for how many rounds a prior is taken; refuse what is no number of rounds."""
+    if not isinstance(rounds, int | float | np.integer | np.floating) or not 0.0 <= rounds < 1e15:
+        raise ValueError(f"rounds must be a number of rounds, not negative and below 1e15; got {rounds!r}")
+    return float(rounds)
 
 
 class Plays(NamedTuple):
@@ -151,7 +157,8 @@ def plays_of(problem: Problem, rows: Iterable[Any], *, weighted: bool) -> tuple[
     found = list(_known(problem, rows, strange, silent, weighted=weighted))
     notes = []
     if strange[0]:
-        notes.append(f"{strange[0]} rows have a context or an arm that the problem has not, and were left out")
+        what = "a context or an arm that the problem has not, or does not offer there"
+        notes.append(f"{strange[0]} rows have {what}, and were left out")
     if silent[0]:
         notes.append(f"{silent[0]} rows have no reward yet, and were left out")
     if not found:
@@ -172,6 +179,9 @@ def _known(
         try:
             x, a = problem.context_index(row.context), places[row.arm]
         except (ValueError, KeyError):
+            strange[0] += 1
+            continue
+        if not problem.available[x, a]:
             strange[0] += 1
             continue
         propensity = float(getattr(row, "propensity", None) or 0.0) if weighted else 1.0
