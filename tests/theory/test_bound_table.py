@@ -134,9 +134,11 @@ def test_the_baselines_of_the_discussion() -> None:
     [
         ({"horizon": 0}, "horizon must be a whole number"),
         ({"horizon": 1e3}, "horizon must be a whole number"),
+        ({"horizon": True}, "horizon must be a whole number"),
         ({"gap": 0.0}, r"in \(0, 2\]"),
         ({"gap": "x"}, "gap must be a number"),
         ({"gap": 0.1, "margin": 0.0}, "Definition 2.5"),
+        ({"gap": 0.1, "margin": 5e-324}, "Definition 2.5"),
         ({"gap": 0.1, "corruption": -1.0}, "not negative"),
         ({"gap": 0.1, "corruption": math.nan}, "corruption must be a number"),
         ({"margin": 1.0}, "give gap="),
@@ -154,3 +156,19 @@ def test_wrong_arguments_are_refused_with_a_sentence(options: dict[str, object],
 def test_wrong_horizons_are_refused(horizons: object) -> None:
     with pytest.raises(ValueError, match=r"horizon"):
         bw.bounds(random_problem(), horizon=100)[0].at(horizons)
+
+
+@pytest.mark.parametrize("margin", [0.01, 1e-3, 1e-4, 1e-300])
+def test_with_a_margin_near_zero_a_gap_says_nothing(margin: float) -> None:
+    """2^(1/beta) alone is beyond all numbers from beta = 1/1024 on."""
+    table = bw.bounds(random_problem(), horizon=1000, gap=0.1, margin=margin).select(name="Tsallis-INF, certified")
+    assert [bound.regime for bound in table] == ["adversarial", "margin"]
+    assert table[1].value == pytest.approx(table[0].value)
+
+
+@pytest.mark.parametrize("rare", [1e-3, 1e-12, 1e-35, 1e-100])
+def test_contexts_may_be_as_rare_as_they_like(rare: float) -> None:
+    """The largest price is then less than the last digit of the factor by which it raises beta."""
+    problem = bw.Problem(features=np.eye(4).reshape(2, 2, 4), probabilities=[rare, 1.0 - rare])
+    for bound in bw.bounds(problem, horizon=10**6, gap=0.1).select(constants_known=True):
+        assert 0.0 < bound.value < math.inf

@@ -74,3 +74,12 @@ def test_forecasts_add_up_and_bound_what_happens(tuning: str) -> None:
 def test_a_forecast_needs_a_horizon() -> None:
     with pytest.raises(ValueError, match="whole number"):
         bw.LCTsallisINF(tuning="certified").forecast(random_problem(), horizon=0)
+    with pytest.raises(ValueError, match="whole number"):
+        bw.LCTsallisINF(tuning="certified").forecast(random_problem(), horizon=True)
+
+
+@pytest.mark.parametrize("horizon", [1, 9, 10, 999, 10**15 - 1, 10**17 - 1, 2**62 - 1, np.int8(100)])
+def test_a_forecast_ends_with_its_horizon(horizon: int) -> None:
+    """The logarithm of 10^15 - 1 is rounded to 15."""
+    seen = bw.LCTsallisINF(tuning="paper").forecast(random_problem(), horizon=horizon)
+    assert seen.rounds.tolist() == sorted({*(10**i for i in range(20) if 10**i <= horizon), int(horizon)})

@@ -1,6 +1,5 @@
 """What a schedule will do over a horizon, before anything starts."""
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,9 +49,9 @@ def forecast(
 ) -> Forecast:
     """Tabulate a schedule at 1, 10, 100, ... and the horizon."""
     number: Any = horizon
-    if not isinstance(number, int | np.integer) or not 1 <= number < 2**62:
+    if isinstance(number, bool) or not isinstance(number, int | np.integer) or not 1 <= number < 2**62:
         raise ValueError(f"horizon must be a whole number of at least 1 (and below 2**62); got {horizon!r}")
-    powers = [10**i for i in range(math.floor(math.log10(horizon)) + 1)]
+    powers = [10**i for i in range(len(str(int(number))))]
     rounds = np.unique(np.array([*powers, horizon], dtype=np.int64))
     grid = np.unique(np.concatenate([np.geomspace(1, horizon, 2000).astype(np.int64), rounds]))
     gamma = np.array([schedule.exploration_rate(float(t)) for t in grid])

@@ -51,7 +51,8 @@ class Schedule:
 
         With the constants of the paper and (B), t0 = 256 sqrt(K) L/(d lambda).
         """
-        return (self.gain / self.cap) ** 2
+        ratio = self.gain / self.cap
+        return ratio * ratio  # infinite where it is beyond all numbers, which a power refuses
 
     def in_batches(self, batch: int) -> "Schedule":
         """Return the rates for sums of ``batch`` estimates, if their mean takes the place of one estimate.

@@ -11,6 +11,8 @@ from bothworlds.theory.bounds.bound import LONGEST, Bound, Formula
 from bothworlds.theory.bounds.transformation import Transformation, transformation
 from bothworlds.theory.design import Design, Kind, check_design, design_for
 
+LEAST_MARGIN = 1e-300
+
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
@@ -65,12 +67,14 @@ def facts_of(problem: Problem, *, horizon: Any, gap: Any, margin: Any, corruptio
     """Check the arguments of `bounds` and gather what follows from them."""
     if not isinstance(problem, Problem):
         raise ValueError(f"bounds are for a Problem; got {type(problem).__name__}. For an environment: world.problem")
-    if not isinstance(horizon, int | np.integer) or not 1 <= horizon <= LONGEST:
+    if isinstance(horizon, bool) or not isinstance(horizon, int | np.integer) or not 1 <= horizon <= LONGEST:
         raise ValueError(f"horizon must be a whole number from 1 to 10**15; got {horizon!r}")
     if gap is not None and not 0.0 < _number(gap, "gap") <= 2.0:
         raise ValueError(f"gap is the smallest difference of mean losses, in (0, 2]; got {gap!r}")
-    if margin is not None and not _number(margin, "margin") > 0.0:
-        raise ValueError(f"margin is the exponent beta of Definition 2.5, positive or infinite; got {margin!r}")
+    if margin is not None and not _number(margin, "margin") >= LEAST_MARGIN:
+        raise ValueError(
+            f"margin is the exponent beta of Definition 2.5, positive (1e-300 at least) or infinite; got {margin!r}"
+        )
     if corruption is not None and not 0.0 <= _number(corruption, "corruption") < math.inf:
         raise ValueError(f"corruption is a total C, finite and not negative; got {corruption!r}")
     if gap is None and (margin is not None or corruption is not None):

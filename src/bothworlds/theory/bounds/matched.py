@@ -86,8 +86,9 @@ class MatchedRates:
     def _steepest(self) -> tuple[float, float]:
         """Return the most by which a price multiplies a beta below b if h' = H, and P_t over the logarithm of that."""
         scale = self.covered_from * self.most_entropy / self.matching.price
-        most = _factor(self.covering.dearest / scale)
-        return most, scale * (most * (most - 1.0) / math.log(most))
+        dearest = self.covering.dearest / scale
+        most = _factor(dearest)
+        return most, scale * (dearest / math.log1p(dearest / most))  # most - 1 would cancel
 
     def early_prices(self, fades: Floats | float) -> Floats | float:
         """Bound the sum of P_t over rounds that find beta below b: each raises its logarithm, which fades by a/t.

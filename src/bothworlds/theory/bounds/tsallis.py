@@ -109,5 +109,5 @@ def _lower_bound(rarity: float, gap: float, margin: float) -> tuple[float, float
     """
     inverse = 0.0 if math.isinf(margin) else 1.0 / margin
     power = 1.0 + inverse
-    doubled = 2.0**inverse if rarity >= 2.0 else 1.0
-    return power, 0.5 * gap * doubled / power * rarity**-power
+    base = 2.0 / rarity if rarity >= 2.0 else 1.0 / rarity  # one power of the quotient: each alone may overflow
+    return power, 0.5 * gap / power * base**inverse / rarity
