@@ -195,6 +195,22 @@ def test_weighted_losses_bound_the_regret_without_weights(recency: float) -> Non
             bound += terms.penalty[1, 0] / weights[t + 1]
 
 
+def test_arms_that_are_not_offered_leave_the_terms_as_they_are() -> None:
+    rng = np.random.default_rng(3)
+    q = np.array([[bw.ftrl_point(row) for row in rng.normal(size=(3, 4))] for _ in range(2)])
+    losses, foreseen = rng.normal(size=(3, 4)), rng.normal(size=(3, 4))
+    room = np.array([True, False, True, True, True])
+    wide = [np.zeros((3, 5)), np.zeros((3, 5))]
+    points = np.zeros((2, 3, 5))
+    points[:, :, room], wide[0][:, room], wide[1][:, room] = q, losses, foreseen
+    common = {"rates": np.array([0.5, 0.4]), "weights": np.array([1.0, 1.3])}
+    terms = optimistic_terms(points=q, estimates=losses, predicted=foreseen, **common)
+    same = optimistic_terms(points=points, estimates=wide[0], predicted=wide[1], **common)
+    assert same.stability == pytest.approx(terms.stability)
+    assert same.penalty == pytest.approx(terms.penalty)
+    assert same.regret[:, room] == pytest.approx(terms.regret)
+
+
 def test_terms_by_hand() -> None:
     """One context, two arms, one round: the definitions, written out."""
     q = np.array([[[0.5, 0.5]], [[0.8, 0.2]]])

@@ -146,8 +146,10 @@ def optimistic_terms(
     """
     q, beta, surprise = points[0], 1.0 / rates[0], estimates - predicted
     offered = q > 0.0
-    losses = np.where(offered, 1.0 / np.sqrt(np.where(offered, q, 1.0)) + surprise / beta, np.inf)
-    p = np.array([ftrl_point(row) for row in losses])
+    losses = 1.0 / np.sqrt(np.where(offered, q, 1.0)) + surprise / beta
+    p = np.zeros_like(q)
+    for point, row, mine in zip(p, losses, offered, strict=True):
+        point[mine] = ftrl_point(row[mine])
     stability = (surprise * (q - p)).sum(axis=-1) - beta * divergence(p, q, 0.5)
     growth = np.diff(np.concatenate([[0.0], weights / rates]))
     regret = weights[0] * ((estimates * q).sum(axis=-1)[:, None] - estimates)
