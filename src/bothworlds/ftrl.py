@@ -12,6 +12,17 @@ from bothworlds.kernels.jit.compile import compiled
 from bothworlds.kernels.simplex import shannon_point, tsallis_point
 from bothworlds.kernels.status import OK, sentence
 
+NEAREST = 1e-8  # to alpha = 1: a point is wrong by about 1e-16/(1 - alpha) of each probability
+
+
+def check_index(alpha: float) -> None:
+    """Refuse an index of Tsallis entropy at which the digits of a point are lost."""
+    if 1.0 - NEAREST < alpha < 1.0:
+        raise ValueError(
+            f"alpha = {alpha!r} is nearer to 1 than 1e-8, where the digits of a point are lost: take alpha = 1 in "
+            "ftrl_point, RealFTRL among the algorithms (both Shannon entropy), or a smaller alpha"
+        )
+
 
 @lru_cache(maxsize=1)
 def _points() -> tuple[Callable[..., tuple[int, float]], Callable[..., None]]:
@@ -37,6 +48,7 @@ def ftrl_point(losses: Any, *, learning_rate: float = 1.0, alpha: float = 0.5) -
         raise ValueError("losses must be finite")
     if not 0.0 < alpha <= 1.0:
         raise ValueError(f"alpha must lie in (0, 1], 1 meaning Shannon entropy; got {alpha!r}")
+    check_index(alpha)
     if not 0.0 < learning_rate < np.inf:
         raise ValueError(f"learning_rate must be positive and finite; got {learning_rate!r}")
     with np.errstate(over="ignore"):

@@ -2,7 +2,9 @@
 
 import math
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -128,6 +130,43 @@ def test_optimism_is_good_in_a_calm_world_and_fails_in_a_hostile_one() -> None:
         half, whole = hostile[label].regret
         assert whole > 10 * ours  # 5262 and 4557 against 83
         assert whole > 1.6 * half
+
+
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        bw.LinUCB(width=np.float32(0.5), ridge=np.int64(2)),  # type: ignore[arg-type]
+        bw.OFUL(delta=np.float32(0.25), bound=np.int32(1)),  # type: ignore[arg-type]
+        bw.LinTS(spread=np.float32(0.5), ridge=np.int64(1)),  # type: ignore[arg-type]
+        bw.LinUCB(width=2),
+    ],
+    ids=str,
+)
+def test_options_in_numbers_of_numpy_survive_files(algorithm: bw.Algorithm, tmp_path: Path) -> None:
+    policy = algorithm.start(random_problem(), rng=1, interpreted=True)
+    policy.save(tmp_path / "policy.npz")
+    again = bw.load(tmp_path / "policy.npz", interpreted=True)
+    assert again.algorithm == algorithm
+    assert again.digest == policy.digest
+
+
+@pytest.mark.parametrize("value", [math.inf, math.nan, "1", True, 1j, Decimal(1), None])
+@pytest.mark.parametrize(
+    ("algorithm", "name"),
+    [(bw.LinUCB, "width"), (bw.LinUCB, "ridge"), (bw.OFUL, "bound"), (bw.OFUL, "ridge"), (bw.LinTS, "spread")],
+)
+def test_what_is_no_finite_number_is_refused(algorithm: Any, name: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=f"{name} must be a"):
+        algorithm(**{name: value})
+
+
+@pytest.mark.parametrize("algorithm", [bw.LinUCB(), bw.OFUL(), bw.LinTS()], ids=str)
+def test_features_whose_squares_overflow_are_refused(algorithm: bw.Algorithm) -> None:
+    """Every answer would be refused as damaged."""
+    problem = random_problem()
+    large = bw.Problem(features=1e160 * problem.features, probabilities=problem.probabilities)
+    with pytest.raises(ValueError, match="in a larger unit"):
+        algorithm.start(large, interpreted=True)
 
 
 @pytest.mark.parametrize("options", [{"width": -1.0}, {"ridge": 0.0}])

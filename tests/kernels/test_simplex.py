@@ -240,3 +240,19 @@ def test_reaching_the_iteration_cap_is_an_error(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("bothworlds.ftrl._points", lambda: (simplex.tsallis_point, simplex.shannon_point))
     with pytest.raises(bw.NumericalError, match="iteration cap"):
         bw.ftrl_point([0.0, 1.0, 2.0])
+
+
+@pytest.mark.parametrize("alpha", [math.nextafter(1.0, 0.0), 1.0 - 1e-12, 1.0 - 5e-9])
+def test_an_index_at_which_digits_are_lost_is_refused(alpha: float) -> None:
+    """At 1 - 1e-16 a probability was off by 86 %."""
+    with pytest.raises(ValueError, match="digits of a point are lost"):
+        bw.ftrl_point([0.0, 1.0], learning_rate=1.0 - alpha, alpha=alpha)
+    with pytest.raises(ValueError, match="digits of a point are lost"):
+        bw.LCTsallisINF(alpha=alpha, tuning="certified")
+
+
+def test_next_to_shannon_entropy_points_keep_eight_digits() -> None:
+    losses, alpha = np.array([0.0, 0.5, 1.0]), 1.0 - 1.1e-8
+    exact = np.array([float(v) for v in fifty_digits(losses, 1.0 - alpha, alpha)])
+    found = bw.ftrl_point(losses, learning_rate=1.0 - alpha, alpha=alpha)
+    assert np.abs(found / exact - 1.0).max() < 3e-8  # 7e-9 measured

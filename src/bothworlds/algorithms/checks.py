@@ -1,14 +1,26 @@
 """Checks of single options: a plain number of the right kind, or a sentence."""
 
 import math
+from typing import Any
 
 import numpy as np
+
+MOST = 2**62  # whole numbers beyond it are no number of anything that can be done
+
+
+def is_number(value: Any) -> bool:
+    """Tell whether an option is a real number, numpy's included; truth values are none.
+
+    >>> is_number(np.float32(0.5)), is_number(True), is_number(1j)
+    (True, False, False)
+    """
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
 def check_positive(part: object, name: str) -> None:
     """Keep an option as a plain float; refuse what is not positive and finite."""
     value = getattr(part, name)
-    if not isinstance(value, int | float | np.number) or not 0.0 < value < math.inf:
+    if not is_number(value) or not 0.0 < value < math.inf:
         raise ValueError(f"{name} must be positive and finite; got {value!r}")
     object.__setattr__(part, name, float(value))
 
@@ -16,14 +28,27 @@ def check_positive(part: object, name: str) -> None:
 def check_not_negative(part: object, name: str) -> None:
     """Keep an option as a plain float; refuse what is negative or not finite."""
     value = getattr(part, name)
-    if not isinstance(value, int | float | np.number) or not 0.0 <= value < math.inf:
+    if not is_number(value) or not 0.0 <= value < math.inf:
         raise ValueError(f"{name} must not be negative and must be finite; got {value!r}")
     object.__setattr__(part, name, float(value))
+
+
+def check_within(part: object, name: str, low: float, high: float, *, closed: bool = False) -> None:
+    """Keep an option as a number of Python's own; refuse what is not above ``low``, or at it, and below ``high``.
+
+    A whole number stays one: what files say of an algorithm is compared letter by letter.
+    """
+    value = getattr(part, name)
+    if not is_number(value) or not (low < value < high or (closed and value == low)):
+        least = f"of at least {low:g}" if closed else f"above {low:g}"
+        most = "finite" if high == math.inf else f"below {high:g}"
+        raise ValueError(f"{name} must be a number {least} and {most}; got {value!r}")
+    object.__setattr__(part, name, value if isinstance(value, int) else float(value))
 
 
 def check_whole(part: object, name: str) -> None:
     """Keep an option as a plain integer; refuse what is not a whole number of at least 1."""
     value = getattr(part, name)
-    if not isinstance(value, int | np.integer) or value < 1:
-        raise ValueError(f"{name} must be a whole number of at least 1; got {value!r}")
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value < MOST:
+        raise ValueError(f"{name} must be a whole number of at least 1 (and below 2**62); got {value!r}")
     object.__setattr__(part, name, int(value))

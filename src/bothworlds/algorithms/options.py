@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bothworlds.algorithms.checks import check_positive, check_whole
+from bothworlds.algorithms.checks import MOST, check_positive, check_whole, is_number
 from bothworlds.kernels.sampled import Pieces
 from bothworlds.problem import Problem, SampledProblem
 from bothworlds.sampled import Covariance, ResampledCovariance, SeenCovariance
@@ -72,8 +72,8 @@ CovarianceChoice = Literal["exact", "reservoir"] | MGR | Reservoir
 def check_horizon(part: Any, *, least: int) -> None:
     """Keep the horizon as a plain integer; refuse what is not a whole number of at least ``least``."""
     value = part.horizon
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ValueError(f"horizon must be a whole number of at least {least}; got {value!r}")
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value < MOST:
+        raise ValueError(f"horizon must be a whole number of at least {least} (and below 2**62); got {value!r}")
     object.__setattr__(part, "horizon", int(value))
 
 
@@ -86,8 +86,7 @@ def check_choice(part: Any, name: str, choices: tuple[str, ...]) -> None:
 def check_factor(part: Any, name: str, *, above: float | None = None) -> None:
     """Keep a factor as a plain number; refuse what is not finite and at least 0, or above ``above``."""
     value = getattr(part, name)
-    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not number or not 0.0 <= value < math.inf or (above is not None and value <= above):
+    if not is_number(value) or not 0.0 <= value < math.inf or (above is not None and value <= above):
         least = "of at least 0" if above is None else f"above {above:g}"
         raise ValueError(f"{name} must be a number {least}; got {value!r}")
     object.__setattr__(part, name, float(value))

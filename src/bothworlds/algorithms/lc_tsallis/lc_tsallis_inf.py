@@ -20,6 +20,7 @@ from bothworlds.algorithms.options import (
     sampled_covariance,
     take_reservoir,
 )
+from bothworlds.ftrl import check_index
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Known, Machine, known_of
 from bothworlds.kernels.resampling import Resampling
@@ -81,6 +82,7 @@ class LCTsallisINF(OnSamples):
         alpha: Any = self.alpha
         if not isinstance(alpha, int | float | np.floating) or not 0.0 < alpha < 1.0:
             raise ValueError(f"alpha must be a number strictly between 0 and 1; got {alpha!r}")
+        check_index(alpha)
         object.__setattr__(self, "alpha", float(alpha))
         if isinstance(self.tuning, str):
             if self.tuning not in TUNINGS:

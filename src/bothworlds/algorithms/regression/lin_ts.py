@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 
+from bothworlds.algorithms.checks import check_within
 from bothworlds.algorithms.regression.ridge import add_play, add_smallest, estimate, ridge_machine
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Draw, Known, Machine, Play, kernel_text
@@ -235,11 +236,12 @@ class LinTS(Algorithm):
     ridge: float = 1.0
 
     def __post_init__(self) -> None:
-        spread: Any = self.spread
-        if spread != "theory" and (isinstance(spread, str) or not 0.0 < spread < math.inf):
-            raise ValueError(f"spread must be a positive number or 'theory'; got {spread!r}")
-        if not (0.0 < self.delta < 1.0 and 0.0 < self.ridge < math.inf):
-            raise ValueError(f"delta must lie in (0, 1) and ridge be positive; got {self.delta!r}, {self.ridge!r}")
+        if isinstance(self.spread, str) and self.spread != "theory":
+            raise ValueError(f"spread must be a positive number or 'theory'; got {self.spread!r}")
+        if not isinstance(self.spread, str):
+            check_within(self, "spread", 0.0, math.inf)
+        check_within(self, "delta", 0.0, 1.0)
+        check_within(self, "ridge", 0.0, math.inf)
         draws: Any = self.draws
         if isinstance(draws, bool) or not isinstance(draws, int | np.integer) or not 1 <= draws <= 10**6:
             raise ValueError(f"draws must be a whole number from 1 to 1,000,000; got {draws!r}")

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from bothworlds.algorithms.checks import check_within
 from bothworlds.algorithms.regression.ridge import State, Work, add_play, estimate, play_lower_bounds, ridge_machine
 from bothworlds.kernels.arithmetic import Number, larger, logarithm, root
 from bothworlds.kernels.arrays import Floats
@@ -83,10 +84,8 @@ class LinUCB(Algorithm):
     ridge: float = 1.0
 
     def __post_init__(self) -> None:
-        if not (self.width >= 0.0 and self.ridge > 0.0):
-            raise ValueError(
-                f"width must not be negative and ridge must be positive; got {self.width!r}, {self.ridge!r}"
-            )
+        check_within(self, "width", 0.0, math.inf, closed=True)
+        check_within(self, "ridge", 0.0, math.inf)
 
     def machine(self, problem: Problem, frame: Mapping[str, Floats] | None = None) -> Machine:
         """Make the algorithm ready for a problem; it needs no frame."""
@@ -117,11 +116,9 @@ class OFUL(Algorithm):
     bound: float = 1.0
 
     def __post_init__(self) -> None:
-        if not (0.0 < self.delta < 1.0 and self.ridge > 0.0 and self.bound >= 0.0):
-            raise ValueError(
-                "delta must lie in (0, 1), ridge be positive and bound not negative; "
-                f"got {self.delta!r}, {self.ridge!r}, {self.bound!r}"
-            )
+        check_within(self, "delta", 0.0, 1.0)
+        check_within(self, "ridge", 0.0, math.inf)
+        check_within(self, "bound", 0.0, math.inf, closed=True)
 
     def machine(self, problem: Problem, frame: Mapping[str, Floats] | None = None) -> Machine:
         """Make the algorithm ready for a problem; it needs no frame."""

@@ -21,6 +21,7 @@ from bothworlds.kernels.status import NOT_POSITIVE, OK
 from bothworlds.problem import Problem
 
 TIE = 1e-12  # relative to the largest index of the context
+LARGEST = 1e153  # of a feature: its square is a number
 BELIEFS = Beliefs(gram="sigma", moment="response", linear=False)
 
 
@@ -104,6 +105,11 @@ def ridge_machine(
 ) -> Machine:
     """Return the machine of an algorithm with a ridge regression, on the features as they are."""
     features = np.where(problem.available[:, :, None], problem.features, 0.0)
+    if np.abs(features).max() > LARGEST:
+        raise ValueError(
+            f"a feature is {np.abs(features).max():.3g} in size, and its square is beyond all numbers: a regression "
+            "takes features as they are, so give them in a larger unit"
+        )
     return Machine(
         text=text,
         known=known_of(problem, even_play(problem.available), features),
