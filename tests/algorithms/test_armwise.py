@@ -236,3 +236,10 @@ def test_a_direction_that_does_not_exist_is_refused() -> None:
 def test_wrong_options_are_refused(kind: Any, options: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         kind(**options)
+
+
+def test_a_context_that_rounding_loses_is_named() -> None:
+    """Each context has a direction of its own, and that of the first is 1e-40 of the others."""
+    rare = bw.Problem.from_arm_independent(np.eye(3) + 0.5, probabilities=[1e-40, 0.5, 0.5], arms=2)
+    with pytest.raises(ValueError, match="rarest context has probability 1e-40"):
+        bw.RealLinExp3(horizon=100).start(rare, interpreted=True)

@@ -56,6 +56,7 @@ GOOD = {"features": np.eye(2)[None], "probabilities": [1.0]}
         ({"probabilities": [0.5, 0.5]}, r"shape \(1,\)"),
         ({"probabilities": [0.9]}, "sum to 0.9"),
         ({"features": np.ones((2, 2, 1)), "probabilities": [1.0, 0.0]}, "positive probability"),
+        ({"features": np.ones((2, 2, 1)), "probabilities": [1.0, 1e-300]}, "too rare to compute with"),
         ({"contexts": ["a", "b"]}, "2 context names for 1"),
         ({"arms": ["a", "a"]}, "'a' is given twice"),
         ({"arms": [1, 0]}, "names must be strings, integers are indices; got 1"),

@@ -1,5 +1,7 @@
 """Designs as users meet them: kinds, bounds, own policies, refusals."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -72,3 +74,18 @@ def test_unknown_kinds_are_refused_with_the_known_ones() -> None:
         bw.design(random_problem(), "optimal")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="'computed' or 'bound'"):
         bw.design(random_problem(), coverage="guess")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("tolerance", [-1.0, np.nan, np.inf, "0.1"])
+def test_a_tolerance_is_a_fraction(tolerance: Any) -> None:
+    with pytest.raises(ValueError, match="tolerance is by which fraction"):
+        bw.design(random_problem(), tolerance=tolerance)
+
+
+@pytest.mark.parametrize("coverage", [np.nan, 0.0, -0.1])
+def test_a_design_whose_coverage_is_none_is_refused(coverage: float) -> None:
+    problem = random_problem()
+    even = problem.available / problem.available.sum(axis=1, keepdims=True)
+    made = bw.Design("own", even, coverage, 0.5)
+    with pytest.raises(ValueError, match="claims a coverage"):
+        bw.LCTsallisINF(tuning="certified", design=made).start(problem, interpreted=True)

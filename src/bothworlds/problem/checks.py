@@ -8,6 +8,8 @@ import numpy as np
 
 from bothworlds.kernels.arrays import Bools, Floats
 
+RAREST = 1e-100  # leverages are its inverse, and are squared
+
 
 def whole(value: Any, least: int, name: str) -> int:
     """Return a whole number as an int, numpy's included; refuse fractions, truth values and less than ``least``.
@@ -62,6 +64,11 @@ def check_probabilities(probabilities: Floats, n_contexts: int) -> None:
         raise ValueError(
             f"probabilities[{low}] is {probabilities[low]}; every context needs a positive probability. "
             "Leave out contexts that never occur"
+        )
+    if probabilities[low] < RAREST:
+        raise ValueError(
+            f"probabilities[{low}] is {probabilities[low]}: a context that comes less than once in 1e100 rounds is too "
+            "rare to compute with. Leave it out"
         )
     total = float(probabilities.sum())
     if abs(total - 1.0) > 1e-9:

@@ -54,7 +54,7 @@ class Design:
     def checked(self, problem: Problem) -> Self:
         """Return the design itself; refuse it for a problem it does not fit."""
         true = type(self).of(problem, self.exploration).coverage
-        if self.coverage > true * (1.0 + 1e-3):
+        if not 0.0 < self.coverage <= true * (1.0 + 1e-3):
             raise ValueError(
                 f"this design claims a coverage of {self.coverage:.4g}, but has {true:.4g} on this problem: it was "
                 "made for another one. Make it anew with design(problem)"
@@ -100,6 +100,8 @@ def design(
     True
     """
     z, g, offered = problem.span.coordinates, problem.probabilities, problem.available
+    if not isinstance(tolerance, int | float | np.integer | np.floating) or not 0.0 <= tolerance < np.inf:
+        raise ValueError(f"tolerance is by which fraction 1/lambda may miss its optimum; got {tolerance!r}")
     if coverage not in ("computed", "bound"):
         raise ValueError(f"coverage must be 'computed' or 'bound'; got {coverage!r}")
     if coverage == "bound" and kind != "per-context":

@@ -24,6 +24,12 @@ def whiten(z: Floats, g: Floats, exploration: Floats) -> Floats:
     """Map features z (S, K, d) linearly so that sum_x g(x) sum_a e(a|x) z z^T is the identity."""
     for _ in range(PASSES):
         values, vectors = np.linalg.eigh(designs.covariance(z, g, exploration))
+        if not values[0] > 0.0:
+            raise ValueError(
+                f"the covariance of exploration has eigenvalues from {values[0]:.3g} to {values[-1]:.3g}: a direction "
+                f"of the features is lost in rounding. The rarest context has probability {g.min():.3g}; leave out "
+                "contexts that hardly ever come"
+            )
         z = z @ (vectors / np.sqrt(values))
     return z
 
