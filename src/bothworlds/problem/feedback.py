@@ -47,7 +47,7 @@ def checked_losses(given: Any, *, is_reward: bool, reward_range: tuple[float, fl
     """
     lo, hi = (reward_range if is_reward else None) or (-1.0, 1.0)
     if isinstance(given, np.ma.MaskedArray):
-        given = given.astype(np.float64).filled(np.nan)  # what lies under the mask is no value
+        given = np.ma.filled(given.astype(np.float64), np.nan)  # what lies under the mask is no value
     try:
         values = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):

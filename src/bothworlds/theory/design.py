@@ -100,7 +100,8 @@ def design(
     True
     """
     z, g, offered = problem.span.coordinates, problem.probabilities, problem.available
-    if not isinstance(tolerance, int | float | np.integer | np.floating) or not 0.0 <= tolerance < np.inf:
+    allowed: Any = tolerance
+    if not isinstance(allowed, int | float | np.integer | np.floating) or not 0.0 <= allowed < np.inf:
         raise ValueError(f"tolerance is by which fraction 1/lambda may miss its optimum; got {tolerance!r}")
     if coverage not in ("computed", "bound"):
         raise ValueError(f"coverage must be 'computed' or 'bound'; got {coverage!r}")

@@ -82,7 +82,7 @@ class LCTsallisINF(OnSamples):
         alpha: Any = self.alpha
         if not isinstance(alpha, int | float | np.floating) or not 0.0 < alpha < 1.0:
             raise ValueError(f"alpha must be a number strictly between 0 and 1; got {alpha!r}")
-        check_index(alpha)
+        check_index(float(alpha))
         object.__setattr__(self, "alpha", float(alpha))
         if isinstance(self.tuning, str):
             if self.tuning not in TUNINGS:

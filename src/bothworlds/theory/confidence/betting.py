@@ -52,7 +52,8 @@ class BettingSequence:
 
     def __init__(self, *, means: tuple[float, float] = (0.0, 1.0), alpha: float = 0.05, candidates: int = 2000) -> None:
         self.alpha = checked_alpha(alpha)
-        if not isinstance(candidates, int | np.integer) or candidates < 1:
+        number: Any = candidates
+        if not isinstance(number, int | np.integer) or number < 1:
             raise ValueError(f"there must be a candidate at least, and a whole number of them; got {candidates!r}")
         self.means = checked_means(means)
         tally = np.zeros(TALLIED)

@@ -7,7 +7,7 @@ import numpy as np
 from bothworlds.kernels.arrays import Floats
 
 
-def checked_alpha(alpha: float) -> float:
+def checked_alpha(alpha: Any) -> float:
     """Return alpha, the probability of ever being wrong; refuse what is not inside (0, 1).
 
     >>> checked_alpha(95)
@@ -19,7 +19,7 @@ def checked_alpha(alpha: float) -> float:
     return float(alpha)
 
 
-def checked_above(value: float, least: float, name: str) -> float:
+def checked_above(value: Any, least: float, name: str) -> float:
     """Return a number that must be above another, and finite.
 
     >>> checked_above(0.0, 0.0, "begins_at")
