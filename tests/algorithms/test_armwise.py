@@ -18,6 +18,7 @@ from armwise_worlds import (
     masked_problem,
 )
 from bothworlds.theory.armwise import armwise_frame
+from bothworlds.theory.frame import whiten
 from worlds import bits, parameters, play, random_problem, set_plan
 
 EXACT = [bw.RealLinExp3(horizon=5000), bw.RobustLinExp3(horizon=200), bw.FTRLLC(horizon=5000)]
@@ -238,8 +239,8 @@ def test_wrong_options_are_refused(kind: Any, options: dict[str, Any], words: st
         kind(**options)
 
 
-def test_a_context_that_rounding_loses_is_named() -> None:
-    """Each context has a direction of its own, and that of the first is 1e-40 of the others."""
-    rare = bw.Problem.from_arm_independent(np.eye(3) + 0.5, probabilities=[1e-40, 0.5, 0.5], arms=2)
-    with pytest.raises(ValueError, match="rarest context has probability 1e-40"):
-        bw.RealLinExp3(horizon=100).start(rare, interpreted=True)
+def test_a_direction_that_rounding_loses_is_named() -> None:
+    """A root of what is not positive would make coordinates of no numbers."""
+    z, g = np.array([[[1.0, 0.0]], [[1.0, 1e-200]]]), np.array([0.5, 0.5])
+    with pytest.raises(ValueError, match=r"lost in rounding\. The rarest context has probability 0.5"):
+        whiten(z, g, np.ones((2, 1)))
