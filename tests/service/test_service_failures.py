@@ -292,7 +292,7 @@ def test_an_answer_that_cannot_be_given_stops_nobody(tmp_path: Path) -> None:
     service = Service(settings(tmp_path))
     given = service.deliver
     service.deliver = lambda _: (_ for _ in ()).throw(RuntimeError("the loop is closed"))
-    service.clerk.submit(jobs.Job([jobs.Asking(service.of(None), Decide("mobile", "gone"))], object()))
+    service.clerk.submit([jobs.Asking(service.of(None), Decide("mobile", "gone"), object())])
     until(lambda: service.failures)
     service.deliver = given
     until(lambda: not service.failures)

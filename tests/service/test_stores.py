@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from bothworlds.service.records import Frame, Kind, Record
 from bothworlds.service.store import Store, StoreError
@@ -65,7 +66,7 @@ def test_records_come_back_as_they_were_in_the_order_of_their_commits(store: Sto
     every += [mark(body=bytes(range(256))), about(Kind.REWARD, "a", flag=False)]
     assert store.append(every[:5]) == 1
     assert store.append(every[5:]) == 6
-    assert list(store.read()) == [record._replace(seq=place) for place, record in enumerate(every, 1)]
+    assert list(store.read()) == [replace(record, seq=place) for place, record in enumerate(every, 1)]
     assert [record.seq for record in store.read(after=2, through=5)] == [3, 4, 5]
     assert store.last() == len(every)
     assert store.append([]) == len(every) + 1

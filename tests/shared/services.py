@@ -2,7 +2,6 @@
 
 import contextlib
 import sqlite3
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,8 +10,7 @@ from typing import Any
 import pytest
 
 from bothworlds.service import clerk, learner
-from bothworlds.service.jobs import Expire, Job
-from bothworlds.service.messages import Answer
+from bothworlds.service.jobs import Expire
 from bothworlds.service.service import Service
 from bothworlds.service.settings import Experiment as Told
 from bothworlds.service.settings import Settings
@@ -65,10 +63,9 @@ def shorten_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(learner, "PAUSE", 0.05)
 
 
-def close_windows(service: Service, ids: list[str]) -> tuple[int, Answer]:
-    """Let the windows of decisions close now."""
-    done = threading.Event()
-    job = Job([Expire(service.of(None), ids)], done)
-    service.clerk.submit(job)
-    done.wait()
-    return job.outcomes[0]
+def close_windows(service: Service, ids: list[str]) -> bool:
+    """Let the windows of decisions close now; tell whether that could be stored."""
+    closing = Expire(service.of(None), ids)
+    service.clerk.submit([closing])
+    closing.done.wait()
+    return closing.stored

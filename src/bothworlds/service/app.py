@@ -12,7 +12,7 @@ from bothworlds.service.access import FORBIDDEN, UNKNOWN, Access, strange
 from bothworlds.service.clerk import UNAVAILABLE
 from bothworlds.service.experiment import Experiment
 from bothworlds.service.glance import Watch
-from bothworlds.service.jobs import Asking, Job
+from bothworlds.service.jobs import Asking
 from bothworlds.service.messages import Answered, Refusal, Several, encode
 from bothworlds.service.metrics import metrics_text
 from bothworlds.service.openapi import openapi
@@ -67,7 +67,9 @@ class App:
     def __init__(self, service: Service) -> None:
         self.service, self.access = service, Access(service.settings.tokens)
         self.watch, self._open = Watch(service), not service.settings.tokens
-        self._most_bytes, self._most_waiting = service.settings.most_bytes, service.settings.most_waiting
+        self._clerk, self._most_waiting = service.clerk, service.settings.most_waiting
+        self._most_bytes = service.settings.most_bytes
+        self._digits = len(str(self._most_bytes))
         self.requests, self.refusals = 0, 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._near: str | None = None
@@ -76,8 +78,8 @@ class App:
         """Begin to answer in a loop."""
         self._loop = loop
 
-        def deliver(jobs: list[Job]) -> None:
-            loop.call_soon_threadsafe(_deliver, jobs)
+        def deliver(asked: list[Asking]) -> None:
+            loop.call_soon_threadsafe(_deliver, asked)
 
         self.service.deliver = deliver
 
@@ -93,10 +95,12 @@ class App:
                 path = self._admitted(scope.path, headers)
                 asked = _decoded(path, await (protocol() if self._is_short(headers) else self._in_pieces(protocol)))
                 if path.asks_one:
-                    status, answer = (await self._answers([Asking(self._of(asked.experiment), asked)]))[0]
+                    one = Asking(self._of(asked.experiment), asked)
+                    await self._done([one])
+                    status, body = one.status, encode(one.answer)
                 else:
                     status, answer = await self._further(path, asked, headers)
-                body = encode(answer)
+                    body = encode(answer)
         except RefusedError as fault:
             asks = [] if fault.status != UNKNOWN else BEARER if scope.method == "POST" else BROWSER
             status, body, told = fault.status, encode(Refusal(str(fault))), [*JSON, *asks, *fault.headers]
@@ -155,7 +159,7 @@ class App:
         told = headers.get("content-length")
         if told is None or not told.isdigit():
             return False
-        if int(told) > self._most_bytes:
+        if len(told) >= self._digits and int(told) > self._most_bytes:
             raise self._too_long()
         return True
 
@@ -172,14 +176,15 @@ class App:
     def _too_long(self) -> RefusedError:
         return RefusedError(TOO_LARGE, f"a body has at most {self._most_bytes:,} bytes")
 
-    def _answers(self, requests: list[Asking]) -> asyncio.Future[list[tuple[int, Any]]]:
-        """Have requests done in one commit; return what will have their answers."""
+    def _done(self, asked: list[Asking]) -> asyncio.Future[None]:
+        """Have requests done in one commit; they have their answers when what is returned is there."""
         assert self._loop is not None
-        clerk = self.service.clerk
+        clerk = self._clerk
         if clerk.waiting >= self._most_waiting:
             raise RefusedError(UNAVAILABLE, "too many requests wait; try again")
-        waiter: asyncio.Future[list[tuple[int, Any]]] = self._loop.create_future()
-        clerk.submit(Job(requests, waiter))
+        waiter: asyncio.Future[None] = self._loop.create_future()
+        asked[-1].waiter = waiter
+        clerk.submit(asked)
         return waiter
 
     async def _several(self, requests: list[Any]) -> tuple[int, Several]:
@@ -190,7 +195,9 @@ class App:
                 known.append(Asking(self._of(one.experiment), one))
             except RefusedError as fault:
                 refused[place] = fault.status, Refusal(str(fault))
-        each = iter(await self._answers(known) if known else [])
+        if known:
+            await self._done(known)
+        each = ((one.status, one.answer) for one in known)
         found = [refused.get(place) or next(each) for place in range(len(requests))]
         status = UNAVAILABLE if all(one == UNAVAILABLE for one, _ in found) else rules.OK
         return status, Several([Answered(one, answer) for one, answer in found])
@@ -258,8 +265,9 @@ def _wrong_way(path: str, method: str) -> RefusedError:
     return RefusedError(NOT_ALLOWED, f"{method[:20]} is not answered here, but {allowed}", [("allow", allowed)])
 
 
-def _deliver(jobs: list[Job]) -> None:
-    """Answer those who wait; some have gone."""
-    for job in jobs:
-        if not job.waiter.done():
-            job.waiter.set_result(job.outcomes)
+def _deliver(asked: list[Asking]) -> None:
+    """Tell those who wait; some have gone."""
+    for one in asked:
+        waiter = one.waiter
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)

@@ -5,7 +5,7 @@ import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
-from operator import itemgetter
+from operator import attrgetter
 
 from bothworlds.service import rules
 from bothworlds.service.drawing import draw_all
@@ -13,8 +13,7 @@ from bothworlds.service.experiment import Experiment
 from bothworlds.service.jobs import Asking, Expire, Group, Job, Places, Publish
 from bothworlds.service.memory import Memory
 from bothworlds.service.messages import Answer, Decide, Decided, Refusal, Reward
-from bothworlds.service.records import Kind, Record
-from bothworlds.service.rules import Outcome, Place
+from bothworlds.service.records import ACTIVATION, DECISION, LATE, Record
 from bothworlds.service.store import Store
 
 PROBED = 1.0  # seconds between two looks at a store that failed, when nobody asks
@@ -22,14 +21,14 @@ ENOUGH = 48  # jobs for one commit; where fewer have come, others are waited for
 UNAVAILABLE = 503
 ENDED = "the service has ended"
 COUNTED = ("decisions", "activations", "rewards", "defaults", "late")
-WORDS: dict[int, str] = {Kind.DECISION: "decisions", Kind.ACTIVATION: "activations", Kind.LATE: "late"}
-COUNTED_BY = itemgetter(*map(Record._fields.index, ("experiment", "kind", "flag")))
+WORDS = {DECISION: "decisions", ACTIVATION: "activations", LATE: "late"}
+COUNTED_BY = attrgetter("experiment", "kind", "flag")
 
 
 class Clerk:
-    """Writes in a thread of its own. ``deliver`` is called there with the jobs of a group when they are stored."""
+    """Writes in a thread of its own. ``deliver`` is called there with the requests of a group when they are stored."""
 
-    def __init__(self, store: Store, deliver: Callable[[list[Job]], None], *, tick: float = 0.001) -> None:
+    def __init__(self, store: Store, deliver: Callable[[list[Asking]], None], *, tick: float = 0.001) -> None:
         self.store, self.deliver, self.tick = store, deliver, tick
         self.failure: str | None = None
         self.commits = 0
@@ -49,9 +48,9 @@ class Clerk:
         """Begin to work."""
         self._thread.start()
 
-    def submit(self, job: Job) -> None:
-        """Hand in a job, from any thread."""
-        self._jobs.append(job)
+    def submit(self, jobs: Sequence[Job]) -> None:
+        """Hand in jobs that are to be done together, from any thread."""
+        self._jobs.extend(jobs)  # at once: the clerk never sees a part of them
         if not self._came.is_set():
             self._came.set()
         if self._ended:
@@ -82,9 +81,7 @@ class Clerk:
         """Answer jobs that have come since the end."""
         with contextlib.suppress(IndexError):
             while True:
-                job = self._jobs.pop(0)
-                job.outcomes = [self._unavailable(part) for part in job.parts]
-                self.deliver([job])
+                self._answer_all([self._jobs.pop(0)], stored=False)
 
     def _try_store(self, work: Callable[[], None]) -> None:
         """Do something with the store that nobody waits for, and note whether it works."""
@@ -97,66 +94,78 @@ class Clerk:
     def _do(self, jobs: list[Job]) -> None:
         """Do jobs in one commit, and answer: what was stored, or that nothing could be."""
         group = Group()
-        then: Callable[[], None] | None = None
+        stored = True
         try:
-            for experiment, asked in _by_experiment(jobs).items():
-                self._prepare(experiment, asked)
+            self._prepare(jobs)
             for job in jobs:
-                job.outcomes = [self._done(part, group) for part in job.parts]
+                self._perform(job, group)
             self._store(group)
             then = self.store.probe if self.failure else self.store.tidy  # a group that wrote nothing has shown nothing
         except Exception as error:
             for record in group.records:
                 self.memory.forget(record.experiment, record.id)
-            self.failure = str(error) or repr(error)
-            for job in jobs:
-                job.outcomes = [self._unavailable(part) for part in job.parts]
+            self.failure, stored = str(error) or repr(error), False
         self.memory.trim()
         try:
-            self.deliver(jobs)
+            self._answer_all(jobs, stored=stored)
         except Exception as error:  # who waited has gone; the others, and the next, are served
-            self.failure, then = f"answers could not be given: {error!r}", None
-        if then is not None:
-            self._try_store(then)
-
-    def _prepare(self, experiment: Experiment, asked: list[Asking]) -> None:
-        """Recall what is known of the decisions that are asked about, and draw those that are new, all at once."""
-        named = [one for one in asked if one.request.id is not None]
-        states = self.memory.recall(experiment.number, [one.request.id for one in named])  # type: ignore[misc]
-        for one, state in zip(named, states, strict=True):
-            one.state = state
-        new = [(one, one.request) for one in asked if isinstance(one.request, Decide) and one.state.drawn is None]
-        if new:
-            draws = draw_all(experiment.plan, [request for _, request in new])
-            for (one, _), draw in zip(new, draws, strict=True):
-                one.draw = draw
-
-    def _done(self, part: Asking | Publish | Expire, group: Group) -> tuple[int, Answer]:
-        """Do a part of a job in memory; what is to be stored goes to the group."""
-        if isinstance(part, Asking):
-            status, answer, record = self._outcome(part, group.places[part.experiment])
-            if record is not None:
-                group.add(part.experiment, record, part.state)
-            elif part.state.drawn is None:  # nothing stands in the store under this id
-                self.memory.forget(part.experiment.number, part.request.id)
-            return status, answer
-        if isinstance(part, Publish):
-            group.published.append(part)
+            self.failure = f"answers could not be given: {error!r}"
         else:
-            self._expire(part, group)
-        return rules.OK, Refusal("")
+            if stored:
+                self._try_store(then)
 
-    def _outcome(self, one: Asking, place: Place) -> Outcome:
+    def _answer_all(self, jobs: list[Job], *, stored: bool) -> None:
+        """Let those who wait know what has come of jobs."""
+        asked: list[Asking] = []
+        for job in jobs:
+            if isinstance(job, Asking):
+                asked.append(job)
+                if not stored:
+                    job.status, job.answer = self._unavailable(job)
+            else:
+                job.stored = stored
+                job.done.set()
+        self.deliver(asked)
+
+    def _prepare(self, jobs: list[Job]) -> None:
+        """Recall what is known of the decisions that are asked about, and draw those that are new, all at once."""
+        for experiment, asked in _by_experiment(jobs).items():
+            new: list[tuple[Asking, Decide]] = []
+            states = self.memory.recall(experiment.number, [one.request.id for one in asked])
+            for one, state in zip(asked, states, strict=True):
+                one.state = state
+                if state.drawn is None and type(one.request) is Decide:
+                    new.append((one, one.request))
+            if new:
+                draws = draw_all(experiment.plan, [request for _, request in new])
+                for (one, _), draw in zip(new, draws, strict=True):
+                    one.draw = draw
+
+    def _perform(self, job: Job, group: Group) -> None:
+        """Do a job in memory; what is to be stored goes to the group."""
+        if isinstance(job, Asking):
+            self._answer(job, group)
+        elif isinstance(job, Publish):
+            group.published.append(job)
+        else:
+            self._expire(job, group)
+
+    def _answer(self, one: Asking, group: Group) -> None:
         """Apply the rules to a request."""
-        request = one.request
-        if isinstance(request, Reward):
-            return rules.reward(request, one.state, place)
-        if not isinstance(request, Decide):
-            return rules.activate(request, one.state, place)
-        outcome = rules.decide(request, one.state, one.draw, place)
-        if request.id is None and outcome[2] is not None:
-            self.memory.keep(place.number, str(outcome[2].id), one.state)
-        return outcome
+        request, state, place = one.request, one.state, group.places[one.experiment]
+        assert state is not None
+        if type(request) is Reward:
+            one.status, one.answer, record = rules.reward(request, state, place)
+        elif type(request) is Decide:
+            one.status, one.answer, record = rules.decide(request, state, one.draw, place)
+        else:
+            one.status, one.answer, record = rules.activate(request, state, place)
+        if record is not None:
+            if request.id is None:
+                self.memory.keep(place.number, str(record.id), state)
+            group.add(one.experiment, record, state)
+        elif state.drawn is None:  # nothing stands in the store under this id
+            self.memory.forget(place.number, request.id)
 
     def _expire(self, asked: Expire, group: Group) -> None:
         """Give decisions the default reward."""
@@ -189,9 +198,11 @@ class Clerk:
         """Let experiments hear the rewards of a group that is stored, from a place of the log on."""
         for experiment, lessons in group.lessons(first).items():
             experiment.hear(lessons)
-            for holdout in (False, True):
-                rewards = [one.reward for one in lessons if one.drawn.holdout == holdout]
-                experiment.pulse.note(group.places.time, sum(rewards), holdout=holdout, count=len(rewards))
+            rewards: tuple[list[float], list[float]] = [], []
+            for lesson in lessons:
+                rewards[lesson.drawn.holdout].append(lesson.reward)
+            for holdout, some in enumerate(rewards):
+                experiment.pulse.note(group.places.time, sum(some), holdout=bool(holdout), count=len(some))
 
     def _count(self, records: Sequence[Record]) -> None:
         """Count records that are stored."""
@@ -199,12 +210,12 @@ class Clerk:
             counts = self.counts.setdefault(experiment, dict.fromkeys(COUNTED, 0))
             counts[word_of(kind, flag=flag)] += count
 
-    def _unavailable(self, part: Asking | Publish | Expire) -> tuple[int, Answer]:
+    def _unavailable(self, one: Asking) -> tuple[int, Answer]:
         """Answer where nothing could be stored: as before if that is known, else with the safe arm if there is one."""
-        if isinstance(part, Asking) and isinstance(part.request, Decide):
-            experiment, asked = part.experiment, part.request
-            if part.draw is None and part.state.drawn is not None:  # it was stored before
-                return rules.decide(asked, part.state, None, Places()[experiment])[:2]
+        experiment, asked = one.experiment, one.request
+        if isinstance(asked, Decide):
+            if one.draw is None and one.state is not None and one.state.drawn is not None:  # it was stored before
+                return rules.decide(asked, one.state, None, Places()[experiment])[:2]
             safe, plan = experiment.told.safe_arm, experiment.plan
             if safe is not None and safe in plan.problem.arms:
                 name = str(asked.context) if isinstance(asked.context, str) else ""
@@ -223,7 +234,6 @@ def _by_experiment(jobs: list[Job]) -> dict[Experiment, list[Asking]]:
     """Return what clients ask in jobs, in its order."""
     found: defaultdict[Experiment, list[Asking]] = defaultdict(list)
     for job in jobs:
-        for part in job.parts:
-            if isinstance(part, Asking):
-                found[part.experiment].append(part)
+        if isinstance(job, Asking):
+            found[job.experiment].append(job)
     return found

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+import msgspec
 import numpy as np
 
 from bothworlds.former import GONE, is_former
@@ -28,7 +29,7 @@ from bothworlds.service.store import Store
 from bothworlds.warming import exercise
 
 
-class Lesson(NamedTuple):
+class Lesson(msgspec.Struct, frozen=True, gc=False):
     """A reward to be learnt: its place in the log, the decision's id, what was drawn, and the reward."""
 
     seq: int

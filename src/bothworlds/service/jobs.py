@@ -1,32 +1,40 @@
-"""What the clerk is asked to do: jobs of one commit each, and what happens to the parts of a job on their way."""
+"""What the clerk is asked to do, and what comes of it. Jobs that are handed in together are stored in one commit."""
 
+import threading
 import time
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import msgspec
 
 from bothworlds.policy.plan import Plan
 from bothworlds.service.drawing import Draw
 from bothworlds.service.experiment import Experiment, Lesson
-from bothworlds.service.messages import Activate, Answer, Decide, Reward
-from bothworlds.service.records import Frame, Kind, Record, Snapshot
+from bothworlds.service.messages import Activate, Answer, Decide, Refusal, Reward
+from bothworlds.service.records import REWARD, Frame, Record, Snapshot
 from bothworlds.service.rules import Place, State
 
-REWARD = int(Kind.REWARD)
-Request = Decide | Activate | Reward
+Request: TypeAlias = Decide | Activate | Reward
+UNANSWERED = Refusal("")
 
 
 class Asking(msgspec.Struct, eq=False, gc=False):
-    """A client's request to an experiment; the clerk adds what is known of its decision, and draws one that is new."""
+    """A client's request to an experiment, and its answer once the waiter has been told that there is one.
+
+    Of requests that are handed in together the last has the waiter. The clerk adds what is known of a decision, and
+    draws one that is new.
+    """
 
     experiment: Experiment
     request: Request
-    state: State = msgspec.field(default_factory=State)
+    waiter: Any = None
+    state: State | None = None
     draw: Draw | None = None
+    status: int = 0
+    answer: Answer = UNANSWERED
 
 
-class Publish(NamedTuple):
+class Publish(msgspec.Struct, eq=False):
     """A new version: its mark in the log, if it has one, its plan, and what is stored with it."""
 
     experiment: Experiment
@@ -34,21 +42,20 @@ class Publish(NamedTuple):
     plan: Plan
     snapshots: Sequence[Snapshot] = ()
     frames: Sequence[Frame] = ()
+    done: threading.Event = msgspec.field(default_factory=threading.Event)
+    stored: bool = False
 
 
-class Expire(NamedTuple):
+class Expire(msgspec.Struct, eq=False):
     """Decisions of an experiment whose window has closed."""
 
     experiment: Experiment
     ids: Sequence[str]
+    done: threading.Event = msgspec.field(default_factory=threading.Event)
+    stored: bool = False
 
 
-class Job(msgspec.Struct, eq=False, gc=False):
-    """Something to be done in one commit, and what is called with its answers once that is durable."""
-
-    parts: Sequence[Asking | Publish | Expire]
-    waiter: Any
-    outcomes: list[tuple[int, Answer]] = []
+Job: TypeAlias = Asking | Publish | Expire
 
 
 class Places(dict[Experiment, Place]):

@@ -23,10 +23,9 @@ from bothworlds.service.experiment import (
     restored,
     snapshot_of,
 )
-from bothworlds.service.jobs import Expire, Job, Publish
+from bothworlds.service.jobs import Expire, Publish
 from bothworlds.service.records import Changed, Kind, Record, Versioned, packed
 from bothworlds.service.rolling import mark_of, went_back
-from bothworlds.service.rules import OK
 from bothworlds.service.store import StoreError
 
 PACE = 1000  # rewards in a batch, at most
@@ -186,11 +185,9 @@ class Learner:
 
     def _stored(self, request: Publish | Expire) -> bool:
         """Tell whether the clerk could store it."""
-        done = threading.Event()
-        job = Job([request], done)
-        self.clerk.submit(job)
-        done.wait()
-        return job.outcomes[0][0] == OK
+        self.clerk.submit([request])
+        request.done.wait()
+        return request.stored
 
     def expire(self, experiment: Experiment) -> None:
         """Hand decisions whose window has closed to the clerk."""

@@ -19,15 +19,15 @@ class Memory:
         self.store = store
         self._states: defaultdict[int, OrderedDict[str, State]] = defaultdict(OrderedDict)
 
-    def recall(self, experiment: int, ids: Sequence[str]) -> list[State]:
-        """Return the states of decisions; they are empty where nothing is stored."""
+    def recall(self, experiment: int, ids: Sequence[str | None]) -> list[State]:
+        """Return the states of decisions; they are empty where nothing is stored, as for one without an id yet."""
         states, unknown, found = self._states[experiment], dict[str, State](), list[State]()
         for name in ids:
-            state = states.get(name)
+            state = None if name is None else states.get(name)
             if state is not None:
-                states.move_to_end(name)
+                states.move_to_end(name)  # type: ignore[arg-type]
             else:
-                state = unknown.setdefault(name, State())
+                state = State() if name is None else unknown.setdefault(name, State())
             found.append(state)
         if unknown:
             for record in self.store.find(experiment, sorted(unknown)):

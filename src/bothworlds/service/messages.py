@@ -1,7 +1,7 @@
 """What clients say and hear: the bodies of requests and answers. The OpenAPI document is made of them."""
 
 from dataclasses import MISSING, fields
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, final
 
 import msgspec
 from msgspec import NODEFAULT, Meta, Struct
@@ -20,6 +20,7 @@ Context = (
 )  # a name, an index, or a row
 
 
+@final
 class Decide(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     """Choose an arm for a context (a name, an index, or a row by its columns).
 
@@ -33,6 +34,7 @@ class Decide(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     active: bool = True
 
 
+@final
 class Activate(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     """An inactive decision was shown: its window for rewards begins."""
 
@@ -40,6 +42,7 @@ class Activate(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     experiment: Name | None = None
 
 
+@final
 class Reward(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     """What a decision brought."""
 
@@ -123,6 +126,7 @@ class Changed(Struct, frozen=True):
     digest: str
 
 
+@final
 class Refusal(Struct, frozen=True):
     """Why a request was refused, in a sentence."""
 

@@ -27,7 +27,10 @@ class Kind(IntEnum):
     ROLLBACK = 7
 
 
-class Record(NamedTuple):
+DECISION, ACTIVATION, REWARD, LATE = map(int, list(Kind)[:4])  # as they are stored: numbers that take no time to find
+
+
+class Record(msgspec.Struct, frozen=True, gc=False):
     """A line of the log. ``seq`` is its place, 0 until it is stored; ``flag`` is that of its kind.
 
     The flag of a decision tells whether it is active from the start, that of a reward whether a client gave it, and did

@@ -21,7 +21,19 @@ from bothworlds.service.messages import (
     Reward,
     Rewarded,
 )
-from bothworlds.service.records import Drawn, Kind, Paid, Record, fingerprint, packed, unpacked
+from bothworlds.service.records import (
+    ACTIVATION,
+    DECISION,
+    LATE,
+    REWARD,
+    Drawn,
+    Kind,
+    Paid,
+    Record,
+    fingerprint,
+    packed,
+    unpacked,
+)
 
 OK, BAD, MISSING, CONFLICT = 200, 422, 404, 409
 HELD_OUT = "the decision was held out, to compare the policy with"
@@ -78,11 +90,11 @@ def decide(request: Decide, state: State, draw: Draw | None, place: Place) -> Ou
             return refused(CONFLICT, f"decision {request.id!r} was asked for before with another body")
         return OK, answered(request.id, known, place.name, active=request.active), None
     assert draw is not None
-    if isinstance(draw, Refusal):
+    if type(draw) is Refusal:
         return BAD, draw, None
     name, drawn = draw
     state.drawn, state.active = drawn, request.active
-    record = Record(0, place.number, Kind.DECISION, name, place.time, request.active, packed(drawn))
+    record = Record(0, place.number, DECISION, name, place.time, request.active, packed(drawn))
     return OK, answered(name, drawn, place.name, active=request.active), record
 
 
@@ -95,7 +107,7 @@ def activate(request: Activate, state: State, place: Place) -> Outcome:
     """Activate a decision; one that is active stays so."""
     if state.drawn is None:
         return refused(MISSING, _unknown(request.id))
-    record = None if state.active else Record(0, place.number, Kind.ACTIVATION, request.id, place.time, True, b"")
+    record = None if state.active else Record(0, place.number, ACTIVATION, request.id, place.time, True, b"")
     state.active = True
     return OK, Activated(request.id, place.name), record
 
@@ -124,7 +136,7 @@ def reward(request: Reward, state: State, place: Place) -> Outcome:
         state.late = request.reward
     else:
         state.reward, state.given = request.reward, True
-    kind, body = Kind.LATE if late else Kind.REWARD, packed(Paid(request.reward, state.gone))
+    kind, body = LATE if late else REWARD, packed(Paid(request.reward, state.gone))
     return OK, answer, Record(0, place.number, kind, request.id, place.time, True, body)
 
 
@@ -133,7 +145,7 @@ def expire(name: str, state: State, place: Place, default: float) -> Record | No
     if state.drawn is None or state.reward is not None:
         return None
     state.reward, state.given = default, False
-    return Record(0, place.number, Kind.REWARD, name, place.time, False, packed(Paid(default)))
+    return Record(0, place.number, REWARD, name, place.time, False, packed(Paid(default)))
 
 
 def _is_gone(drawn: Drawn, footing: Footing) -> bool:

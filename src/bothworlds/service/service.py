@@ -1,6 +1,5 @@
 """A service without its network: store, clerk, learner and experiments, put together and taken apart."""
 
-import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -12,7 +11,7 @@ from bothworlds.service import messages, rules
 from bothworlds.service.clerk import Clerk
 from bothworlds.service.drawing import numbers
 from bothworlds.service.experiment import Experiment, begun, decision_in
-from bothworlds.service.jobs import Asking, Job, Request
+from bothworlds.service.jobs import Asking, Request
 from bothworlds.service.learner import Learner
 from bothworlds.service.messages import Answer, Known, Planned, Refusal
 from bothworlds.service.records import Drawn, Kind, Record, Versioned, unpacked
@@ -20,7 +19,7 @@ from bothworlds.service.settings import Settings
 from bothworlds.service.sqlite import SQLiteStore
 from bothworlds.service.store import Store
 
-Deliver = Callable[[list[Job]], None]
+Deliver = Callable[[list[Asking]], None]
 
 
 class Service:
@@ -61,14 +60,10 @@ class Service:
         if any(one.waiting for one in self.experiments.values()):
             self.learner.wake()
 
-    def _stored(self, jobs: list[Job]) -> None:
+    def _stored(self, asked: list[Asking]) -> None:
         """Tell those who wait; the learner hears of rewards."""
-        own = [job for job in jobs if isinstance(job.waiter, threading.Event)]
-        for job in own:
-            job.waiter.set()
-        others = [job for job in jobs if job not in own] if own else jobs
-        if others:
-            self.deliver(others)
+        if asked:
+            self.deliver(asked)
         if any(one.waiting for one in self.experiments.values()):
             self.learner.wake()
 
@@ -89,9 +84,12 @@ class Service:
 
     def ask_all(self, requests: Sequence[Request]) -> list[tuple[int, Answer]]:
         """Do requests in one commit and wait until they are stored."""
-        done: Future[list[tuple[int, Answer]]] = Future()
-        self.clerk.submit(Job([Asking(self.of(one.experiment), one) for one in requests], done))
-        return done.result()
+        asked = [Asking(self.of(one.experiment), one) for one in requests]
+        if asked:
+            asked[-1].waiter = done = Future[None]()
+            self.clerk.submit(asked)
+            done.result()
+        return [(one.status, one.answer) for one in asked]
 
     def change(self, asked: messages.Change | messages.Rollback) -> tuple[int, Answer]:
         """Change an experiment and wait until it is stored."""
@@ -170,6 +168,7 @@ class Service:
         self.store.close()
 
 
-def _answered(jobs: list[Job]) -> None:
-    for job in jobs:
-        job.waiter.set_result(job.outcomes)
+def _answered(asked: list[Asking]) -> None:
+    for one in asked:
+        if one.waiter is not None:
+            one.waiter.set_result(None)

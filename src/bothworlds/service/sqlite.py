@@ -136,10 +136,8 @@ class SQLiteStore:
             write("BEGIN IMMEDIATE")
             for begin, size in _pieces(len(records)):
                 values: list[Any] = []
-                for seq, (_, experiment, kind, name, at, flag, body) in enumerate(
-                    records[begin : begin + size], first + begin
-                ):
-                    values += (seq, experiment, int(kind), name, at, int(flag), body)  # no kinds of int: they take long
+                for seq, one in enumerate(records[begin : begin + size], first + begin):
+                    values += (seq, one.experiment, int(one.kind), one.id, one.time, int(one.flag), one.body)
                 write(_insertion(size), values)
             for note in notes.items():
                 write("INSERT OR REPLACE INTO about VALUES (?, ?)", note)
@@ -255,7 +253,7 @@ class SQLiteStore:
             "WHERE r.seq > ? AND r.seq <= ? AND r.kind = ? AND r.experiment = ? ORDER BY r.seq"
         )
         end = self.last() if through is None else through
-        width = len(Record._fields)
+        width = len(Record.__struct_fields__)
         for row in _walked(self._reader, chosen, (Kind.DECISION, after, end, Kind.REWARD, experiment)):
             yield Record(*row[:width]), Record(*row[width:])
 
@@ -287,7 +285,7 @@ class SQLiteStore:
             "AND a.experiment = d.experiment AND a.kind = ?)) ORDER BY d.seq"
         )
         kinds = Kind.REWARD, Kind.LATE, Kind.DECISION, experiment, Kind.ACTIVATION
-        width = len(Record._fields)
+        width = len(Record.__struct_fields__)
         for row in _walked(self._reader, chosen, kinds):
             made, *later = (row[i : i + width] for i in range(0, 3 * width, width))
             reward, late = (None if part[0] is None else Record(*part) for part in later)
