@@ -3,7 +3,6 @@
 import csv
 import gzip
 import io
-import itertools
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -13,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bothworlds.kernels.arrays import Floats
-from bothworlds.report.panels import Summary, summary_of
+from bothworlds.report.panels import Summary, summary_of, unlike
 from bothworlds.report.spreadsheets import from_text
 from bothworlds.simulation.folder import read_folder
 
@@ -48,7 +47,7 @@ def read_overlays(places: Iterable[str | Path], *, taken: Iterable[str] = ()) ->
         several = of_summary(summary_of(read_folder(place)), _name(place)) if place.is_dir() else of_csv(place)
         apart: dict[str, str] = {}
         for label in dict.fromkeys(curve.label for curves in several.values() for curve in curves):
-            apart[label] = _unlike(label, _name(place), used)
+            apart[label] = unlike([label, _at(label, _name(place))], used)
             used.add(apart[label])
         for regime, curves in several.items():
             found[regime] += [curve._replace(label=apart[curve.label]) for curve in curves]
@@ -60,11 +59,9 @@ def _name(place: Path) -> str:
     return place.name or place.resolve().name
 
 
-def _unlike(label: str, place: str, used: set[str]) -> str:
-    """Return a label that nobody has yet."""
-    named = label if label.endswith(f" ({place})") else f"{label} ({place})"
-    numbered = (f"{named} {count}" for count in itertools.count(2))
-    return next(one for one in itertools.chain([label, named], numbered) if one not in used)
+def _at(label: str, place: str) -> str:
+    """Return a label that says where its curve is from."""
+    return label if label.endswith(f" ({place})") else f"{label} ({place})"
 
 
 def for_regimes(overlays: Overlays, regimes: Iterable[str]) -> tuple[Overlays, list[str]]:

@@ -1,7 +1,9 @@
 """Results of a study as a report needs them: one panel per regime and sizes, one entry per algorithm."""
 
+import itertools
 import math
 import re
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -260,7 +262,7 @@ def summary_of(finished: Finished) -> Summary:
         environment = entries[0].cell.make_environment()
         replayed = finished.replayed(entries[0].cell) if environment.reacts else None
         runs = {} if replayed is None else replayed.runs
-        ident = _unlike(slug(name), {panel.ident for panel in panels})
+        ident = unlike([slug(name)], {panel.ident for panel in panels}, apart="-")
         references = {
             label: next(iter(one.runs.values())) for label, one in finished.references(entries[0].cell).items()
         }
@@ -293,13 +295,14 @@ def slug(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", text.lower())[:LONGEST_NAME].strip("-") or "panel"
 
 
-def _unlike(name: str, taken: set[str]) -> str:
-    """Return a name that is not taken yet."""
-    found, count = name, 1
-    while found in taken:
-        count += 1
-        found = f"{name}-{count}"
-    return found
+def unlike(names: Sequence[str], taken: Container[str], *, apart: str = " ") -> str:
+    """Return the first of some names that is not taken; if all are, the last one with a number.
+
+    >>> unlike(["mine", "mine (b.csv)"], {"mine"}), unlike(["mine"], {"mine", "mine 2"})
+    ('mine (b.csv)', 'mine 3')
+    """
+    numbered = (f"{names[-1]}{apart}{count}" for count in itertools.count(2))
+    return next(name for name in itertools.chain(names, numbered) if name not in taken)
 
 
 def panel_name(study: Study, cell: Cell) -> str:
