@@ -14,6 +14,7 @@ from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.policy.decision import Decision
 from bothworlds.policy.health import Health, health_of
 from bothworlds.problem import Problem
+from bothworlds.problem.feedback import total_reward
 from bothworlds.theory.confidence import drift_of
 
 CONTEXT, ARM = (Decision._fields.index(name) for name in ("context", "arm"))
@@ -139,7 +140,4 @@ def rewards_from(tables: Tables, reward_range: tuple[float, float] | None) -> Ta
     >>> rewards_from(Tables(4 * one, 4 * one, -2 * one), (0.0, 1.0)).sums.tolist()
     [[3.0]]
     """
-    if reward_range is None:
-        return tables._replace(sums=-tables.sums)
-    low, high = reward_range
-    return tables._replace(sums=0.5 * ((low + high) * tables.answered - (high - low) * tables.sums))
+    return tables._replace(sums=total_reward(tables.sums, tables.answered, reward_range))

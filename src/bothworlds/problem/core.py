@@ -12,7 +12,7 @@ import numpy as np
 
 from bothworlds.kernels.arrays import Bools, Floats
 from bothworlds.problem import checks, storage, transform
-from bothworlds.problem.feedback import loss_of
+from bothworlds.problem.feedback import loss_of, reward_per_loss
 from bothworlds.problem.finding import VALUES, find_all, find_unlisted
 from bothworlds.problem.rows import ContextRows, from_header, header_of
 from bothworlds.problem.sample import FeatureMap
@@ -292,7 +292,7 @@ class Problem:
     @property
     def reward_per_loss(self) -> float:
         """How much reward one unit of loss is worth."""
-        return 1.0 if self.reward_range is None else (self.reward_range[1] - self.reward_range[0]) / 2.0
+        return reward_per_loss(self.reward_range)
 
     def describe(self) -> str:
         """Say what the algorithms will make of the problem: sizes, rarity, coverage, and the cost of exploration."""

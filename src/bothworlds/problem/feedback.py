@@ -23,6 +23,23 @@ def loss_of(reward: float, reward_range: tuple[float, float] | None) -> float:
     return (lo + hi - 2.0 * reward) / (hi - lo)
 
 
+def total_reward(losses: Floats, count: Floats | float, reward_range: tuple[float, float] | None) -> Floats:
+    """Turn sums of losses back into sums of rewards in the user's units; ``count`` is how many losses are in a sum.
+
+    >>> total_reward(np.array([-2.0, 2.0]), 10, (0.0, 1.0)).tolist()
+    [6.0, 4.0]
+    """
+    if reward_range is None:
+        return -losses
+    lo, hi = reward_range
+    return np.asarray(0.5 * ((lo + hi) * count - (hi - lo) * losses))
+
+
+def reward_per_loss(reward_range: tuple[float, float] | None) -> float:
+    """Return how much reward one unit of loss is worth."""
+    return 1.0 if reward_range is None else (reward_range[1] - reward_range[0]) / 2.0
+
+
 def checked_loss(given: Any, *, is_reward: bool, reward_range: tuple[float, float] | None) -> float:
     """Return the loss that a loss or a reward means; refuse what is no number or out of range."""
     word = "reward" if is_reward else "loss"

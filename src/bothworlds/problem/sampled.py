@@ -10,7 +10,7 @@ import numpy as np
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.random import Seed, key_from
 from bothworlds.problem import checks
-from bothworlds.problem.feedback import loss_of
+from bothworlds.problem.feedback import loss_of, reward_per_loss
 from bothworlds.problem.frame import Frame, frame_of_sample
 from bothworlds.problem.span import contains_constant
 
@@ -213,7 +213,7 @@ class SampledProblem:
     @property
     def reward_per_loss(self) -> float:
         """How much reward one unit of loss is worth."""
-        return 1.0 if self.reward_range is None else (self.reward_range[1] - self.reward_range[0]) / 2.0
+        return reward_per_loss(self.reward_range)
 
     def loss_of(self, reward: float) -> float:
         """Turn a reward in the user's units into a loss in [-1, 1]."""

@@ -15,11 +15,11 @@ from bothworlds.algorithms.lc_tsallis.lc_tsallis_inf import LCTsallisINF
 from bothworlds.algorithms.lc_tsallis.matched import Matched
 from bothworlds.environments import Environment
 from bothworlds.kernels.arrays import Floats, Ints
+from bothworlds.problem.feedback import total_reward
 from bothworlds.report.palette import Style, styles
 from bothworlds.report.scores import Rating, Score, finding, ratings, scores
 from bothworlds.report.statistics import Estimate, growth_exponent, interval_of, mean_of, sum_between
 from bothworlds.simulation.folder import Finished
-from bothworlds.simulation.replayed import total_reward
 from bothworlds.simulation.results import Results, Run
 from bothworlds.simulation.study import Cell, Study
 
@@ -137,7 +137,7 @@ class Panel:
 
     def reward(self, run: Run) -> Estimate:
         """Total reward of a run at the horizon, with its interval."""
-        return mean_of(total_reward(self.environment.problem, run.expected[:, -1], self.horizon))
+        return mean_of(total_reward(run.expected[:, -1], self.horizon, self.environment.problem.reward_range))
 
     def headline(self, entry: Entry) -> Estimate:
         """Return the number that counts: regret, or total reward where nature reacts to the plays."""

@@ -19,9 +19,9 @@ from bothworlds.kernels.status import OK
 from bothworlds.logs import Row
 from bothworlds.problem import Problem
 from bothworlds.problem.checks import whole
+from bothworlds.problem.feedback import total_reward
 from bothworlds.simulation.driver import Coefficients, Learner, Queue, Slice, Stage, expected_losses, round_of, steps_of
 from bothworlds.simulation.engine import check_feedback, make_setting
-from bothworlds.simulation.replayed import total_reward
 from bothworlds.simulation.replication import Setting, _empty_record, _one_round, check_arm, policy_in
 
 
@@ -183,9 +183,9 @@ def _told(world: Environment, algorithm: Any, story: Story) -> Rehearsal:
         arms=story.choices[:, 1],
         versions=story.choices[:, 2],
         probabilities=story.probabilities,
-        rewards=total_reward(problem, story.losses, 1),
-        means=total_reward(problem, means, 1),
-        average=total_reward(problem, average, 1),
+        rewards=total_reward(story.losses, 1, problem.reward_range),
+        means=total_reward(means, 1, problem.reward_range),
+        average=total_reward(average, 1, problem.reward_range),
     )
 
 

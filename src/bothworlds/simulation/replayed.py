@@ -11,7 +11,6 @@ import numpy as np
 from bothworlds.algorithms.fixed import FixedPolicy
 from bothworlds.environments import Environment, nature
 from bothworlds.kernels.arrays import Floats
-from bothworlds.problem import Problem
 from bothworlds.simulation.study import Cell
 
 KIND = "fixed policies"
@@ -69,16 +68,3 @@ def on_simplex(point: Floats) -> Floats:
     level = levels[np.flatnonzero(falling > levels)[-1]]
     kept = np.maximum(point - level, 0.0)
     return np.asarray(kept / kept.sum())
-
-
-def total_reward(problem: Problem, losses: Floats, rounds: int) -> Floats:
-    """Turn cumulative losses of some rounds into total reward in the user's units; minus the loss without a range.
-
-    >>> p = Problem(features=[[[1, 0], [0, 1]]], probabilities=[1], reward_range=(0, 1))
-    >>> total_reward(p, np.array([-2.0, 2.0]), 10).tolist()
-    [6.0, 4.0]
-    """
-    if problem.reward_range is None:
-        return -losses
-    lo, hi = problem.reward_range
-    return np.asarray(0.5 * ((lo + hi) * rounds - (hi - lo) * losses))
