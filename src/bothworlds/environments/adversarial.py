@@ -10,6 +10,7 @@ from bothworlds.environments import nature
 from bothworlds.environments.environment import Environment, Noise
 from bothworlds.environments.making import FOR_EVER, make, one_at_a_time, rounds_of
 from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.contract import even_play
 from bothworlds.problem import Problem
 from bothworlds.problem.checks import whole
 
@@ -120,5 +121,5 @@ def adaptive_adversary(
     Worst is the learner's expected loss less that of uniform play under the same parameter.
     """
     made = one_at_a_time("adaptive adversary", problem, thetas, nature.WORST, noise, sigma)
-    even = problem.available / problem.available.sum(axis=1, keepdims=True)
-    return replace(made, constants=np.einsum("x,xa,jxa->j", problem.probabilities, even, made.tables))
+    pi = even_play(problem.available)
+    return replace(made, constants=np.einsum("x,xa,jxa->j", problem.probabilities, pi, made.tables))

@@ -7,6 +7,7 @@ import numpy as np
 from bothworlds.environments import nature
 from bothworlds.environments.environment import TEXT, Environment
 from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.contract import even_play
 from bothworlds.problem.checks import whole
 
 BY_PLAN = (nature.FIXED, nature.CYCLE, nature.GROWING, nature.SWITCH, nature.SINE, nature.WALK, nature.LEVEL)
@@ -23,8 +24,8 @@ def possible_gain(environment: Environment, *, horizon: int) -> float:
     """
     sums = coefficient_sums(environment, whole(horizon, 1, "horizon"))
     problem = environment.problem
-    even = problem.available / problem.available.sum(axis=1, keepdims=True)
-    uniform = np.einsum("x,xa,jxa,j->", problem.probabilities, even, environment.tables, sums)
+    pi = even_play(problem.available)
+    uniform = np.einsum("x,xa,jxa,j->", problem.probabilities, pi, environment.tables, sums)
     return float(uniform - environment.best_losses(sums))
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.contract import even_play
 from bothworlds.logs.files import Log
 from bothworlds.logs.schema import Record, Row, joined
 from bothworlds.policy.health import Health, health_of
@@ -31,7 +32,7 @@ def health(log: Log | Iterable[Record], problem: Problem, *, policy: str | None 
     rows = [row for row in joined(records) if policy in (None, row.policy)]
     arms = {name: a for a, name in enumerate(problem.arms)}
     tables = np.zeros((2, 3, *problem.available.shape))
-    pi = problem.available / problem.available.sum(axis=1, keepdims=True)
+    pi = even_play(problem.available)
     for row in rows:
         x, a = _place(row, problem, arms)
         answered = row.reward is not None

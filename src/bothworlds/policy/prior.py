@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 
 from bothworlds.kernels.arrays import Floats, Ints
+from bothworlds.kernels.contract import even_play
 from bothworlds.problem import Problem
 from bothworlds.problem.feedback import checked_loss, checked_losses
 
@@ -125,8 +126,7 @@ class Prior:
         [[0.6, 0.8], [0.6, 0.8]]
         """
         losses, rounds = _losses_of(problem, rewards), _checked_rounds(rounds)
-        even = problem.available / problem.available.sum(axis=1, keepdims=True)
-        weights = problem.probabilities[:, None] * even
+        weights = problem.probabilities[:, None] * even_play(problem.available)
         z = problem.span.coordinates
         fitted = np.linalg.solve(_gram(z, weights), np.einsum("xa,xad,xa->d", weights, z, losses))
         return cls(theta=_theta(problem, fitted), information=rounds * _gram(problem.features, weights), rounds=rounds)
@@ -211,7 +211,7 @@ def doubly_robust(problem: Problem, plays: Plays) -> tuple[Floats, Floats, Float
     e is even play, Sigma its covariance, and m a ridge regression on earlier rows: whatever m is, a row's mean given
     what came before it is Sigma^-1 E_e[phi loss], the best linear fit. The number is (sum w)^2/sum w^2.
     """
-    even = problem.available / problem.available.sum(axis=1, keepdims=True)
+    even = even_play(problem.available)
     sigma = _gram(problem.span.coordinates, problem.probabilities[:, None] * even)
     z = problem.span.coordinates[plays.xs, plays.arms]
     weights = even[plays.xs, plays.arms] / plays.propensities

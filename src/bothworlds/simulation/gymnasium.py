@@ -6,6 +6,7 @@ import numpy as np
 
 from bothworlds.environments.environment import Environment
 from bothworlds.errors import MissingPackageError, not_installed
+from bothworlds.kernels.contract import even_play
 from bothworlds.kernels.random import CONTEXT, draw, key_from, stream_key, two_uniforms
 from bothworlds.problem.checks import whole
 
@@ -31,7 +32,7 @@ class BanditEnv(gymnasium.Env[np.int64, np.int64]):
         self.environment, self.horizon = environment, horizon
         self.observation_space = gymnasium.spaces.Discrete(problem.n_contexts)
         self.action_space = gymnasium.spaces.Discrete(problem.n_arms)
-        self._uniform = problem.available / problem.available.sum(axis=1, keepdims=True)
+        self._uniform = even_play(problem.available)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None

@@ -16,6 +16,7 @@ import numpy as np
 
 from bothworlds.errors import users_line
 from bothworlds.kernels.arrays import Bools, Floats
+from bothworlds.kernels.contract import even_play
 from bothworlds.problem import DegenerateProblemWarning, Problem
 from bothworlds.problem.span import RELATIVE_RANK, span_of
 from bothworlds.problem.transform import undo_blocks
@@ -79,7 +80,7 @@ def armwise_frame(problem: Problem) -> dict[str, Floats]:
     """
     x = contexts_of(problem)
     offered = problem.available
-    e = offered / offered.sum(axis=1, keepdims=True)
+    e = even_play(offered)
     if offered.all():
         K, (_, d) = problem.n_arms, x.shape
         norm = float((x**2).sum(axis=1).max())

@@ -3,6 +3,7 @@
 import numpy as np
 
 from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.contract import even_play
 from bothworlds.problem import Problem
 from bothworlds.theory import designs
 from bothworlds.theory.design import Design
@@ -40,9 +41,9 @@ def even_frame(problem: Problem) -> dict[str, Floats]:
     >>> even_frame(Problem(features=[[[3.0], [-6.0]]], probabilities=[1]))["coordinates"].round(9).tolist()
     [[[0.5], [-1.0]]]
     """
-    z, offered = problem.span.coordinates, problem.available
+    z = problem.span.coordinates
     longest = float(np.sqrt((z**2).sum(axis=2)).max())
-    return {"exploration": offered / offered.sum(axis=1, keepdims=True), "coordinates": z / longest}
+    return {"exploration": even_play(problem.available), "coordinates": z / longest}
 
 
 def frame_of(problem: Problem, explore: Design) -> dict[str, Floats]:

@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bothworlds.kernels.arrays import Bools, Floats
+from bothworlds.kernels.contract import even_play
 
 RANK_THRESHOLD = 1e-10
 BATCH_NUMBERS = 2_000_000
@@ -20,7 +21,7 @@ def uniform(z: Floats, g: Floats, offered: Bools) -> Floats:
     array([[0.5, 0. , 0.5]])
     """
     _check(z, g, offered)
-    return np.asarray(offered / offered.sum(axis=1, keepdims=True))
+    return even_play(offered)
 
 
 def per_context_g_optimal(
