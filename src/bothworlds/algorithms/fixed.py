@@ -14,7 +14,7 @@ from bothworlds.kernels.plan import choose_only
 from bothworlds.kernels.status import OK
 from bothworlds.policy import Algorithm
 from bothworlds.problem import Problem
-from bothworlds.problem.checks import whole
+from bothworlds.problem.checks import are_distributions, whole
 
 
 class State(NamedTuple):
@@ -73,7 +73,7 @@ class FixedPolicy(Algorithm):
         table = np.array(self.table, dtype=np.float64)
         if table.shape != offered.shape:
             raise ValueError(f"the table must have shape {offered.shape}; got {table.shape}")
-        if not (table >= 0.0).all() or np.abs(table.sum(axis=1) - 1.0).max() > 1e-9 or table[~offered].any():
+        if not are_distributions(table, within=1e-9) or table[~offered].any():
             raise ValueError("each row of the table must be a distribution over the arms offered in that context")
         return table
 

@@ -10,6 +10,7 @@ from bothworlds.evaluation.logged import Logged
 from bothworlds.kernels.arrays import Floats
 from bothworlds.policy import Policy
 from bothworlds.policy.plan import Plan
+from bothworlds.problem.checks import are_distributions
 
 ALWAYS = "always "
 Given: TypeAlias = Any  # "uniform", "logging", "always NAME", a table, a Plan, a Policy, a FixedPolicy, a Target
@@ -114,6 +115,6 @@ def _checked(target: Target, logged: Logged) -> Target:
             f"a target has a table of shape {(logged.problem.n_contexts, logged.problem.n_arms)}, or one row for each "
             f"of {logged.rows} decisions; got {None if table is None else table.shape}"
         )
-    if not (table >= 0.0).all() or (len(table) and np.abs(table.sum(axis=1) - 1.0).max() > 1e-6):
+    if not are_distributions(table):
         raise ValueError("each row of a target must be a distribution: no negative probability, and a sum of 1")
     return target

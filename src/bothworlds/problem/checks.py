@@ -115,6 +115,15 @@ def availability(given: Any, shape: tuple[int, int]) -> Bools:
     return table
 
 
+def are_distributions(table: Floats, *, within: float = 1e-6) -> bool:
+    """Tell whether each row of a table is a distribution: nothing negative, and a sum of 1 but for rounding.
+
+    >>> are_distributions(np.array([[0.5, 0.5], [0.0, 1.0]])), are_distributions(np.array([[0.6, 0.6]]))
+    (True, False)
+    """
+    return bool((table >= 0.0).all() and np.abs(table.sum(axis=1) - 1.0).max(initial=0.0) <= within)
+
+
 def check_reward_range(reward_range: Any) -> tuple[float, float] | None:
     """Return (lo, hi) as floats, or None; refuse anything but two finite numbers with lo < hi."""
     if reward_range is None:

@@ -193,7 +193,7 @@ class SampledProblem:
         if self.exploration == "uniform":
             return np.full((n, K), 1.0 / K)
         table = np.array([np.asarray(self.exploration(row), dtype=np.float64) for row in phi])
-        if table.shape != (n, K) or not (table >= 0.0).all() or np.abs(table.sum(axis=1) - 1.0).max() > 1e-9:
+        if table.shape != (n, K) or not checks.are_distributions(table, within=1e-9):
             raise ValueError(f"exploration must return {K} probabilities that sum to 1; got {table[0]!r} first")
         return table
 

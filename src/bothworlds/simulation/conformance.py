@@ -8,6 +8,7 @@ import numpy as np
 
 from bothworlds.environments import random_instance, stochastic
 from bothworlds.problem import Problem
+from bothworlds.problem.checks import are_distributions
 from bothworlds.simulation.engine import replay
 
 ROUNDS = 60
@@ -62,7 +63,7 @@ def _check_probabilities(algorithm: Any, problem: Problem) -> list[str]:
         table = np.asarray(learner.probabilities())
         if table.shape != problem.available.shape:
             return [f"probabilities() has shape {table.shape}, not {problem.available.shape}"]
-        if not (table >= 0.0).all() or np.abs(table.sum(axis=1) - 1.0).max() > 1e-9:
+        if not are_distributions(table, within=1e-9):
             return [f"probabilities() is not a table of distributions: {table.tolist()}"]
         if table[~problem.available].any():
             return ["an arm that is not offered has a positive probability"]

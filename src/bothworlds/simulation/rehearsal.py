@@ -18,7 +18,7 @@ from bothworlds.kernels.random import ARM, CONTEXT, Seed, draw, key_from, stream
 from bothworlds.kernels.status import OK
 from bothworlds.logs import Row
 from bothworlds.problem import Problem
-from bothworlds.problem.checks import whole
+from bothworlds.problem.checks import are_distributions, whole
 from bothworlds.problem.feedback import total_reward
 from bothworlds.simulation.driver import Coefficients, Learner, Queue, Slice, Stage, expected_losses, round_of, steps_of
 from bothworlds.simulation.engine import check_feedback, make_setting
@@ -71,7 +71,7 @@ class Rehearsal:
         offered = self.problem.available
         if table.shape != offered.shape:
             raise ValueError(f"a policy is a table of shape {offered.shape}; got {table.shape}")
-        if not (table >= 0.0).all() or np.abs(table.sum(axis=1) - 1.0).max() > 1e-6 or table[~offered].any():
+        if not are_distributions(table) or table[~offered].any():
             raise ValueError("each row of a policy is a distribution over the arms offered in that context")
         if seen:
             return float((table[self.contexts] * self.means).sum(axis=1).mean())

@@ -15,6 +15,7 @@ from bothworlds.kernels.arrays import Floats, Ints, aligned
 from bothworlds.kernels.contract import Machine, field_of, flat_known
 from bothworlds.kernels.random import CONTEXT, draw, stream_key, two_uniforms
 from bothworlds.problem import Problem
+from bothworlds.problem.checks import are_distributions
 from bothworlds.simulation.driver import (
     Learner,
     Queue,
@@ -246,7 +247,7 @@ def play_in_python(
 def policy_in(learner: Any, problem: Problem, t: int) -> Floats:
     """Return the table of probabilities of a learner in plain Python; refuse one that nobody could play."""
     pi, offered = np.asarray(learner.probabilities(), dtype=np.float64), problem.available
-    if pi.shape != offered.shape or not np.abs(pi.sum(axis=1) - 1.0).max() <= 1e-6 or (pi < 0.0).any():
+    if pi.shape != offered.shape or not are_distributions(pi):
         raise ValueError(f"round {t}: probabilities() must be a table {offered.shape} of distributions")
     if pi[~offered].any():
         x, a = (int(place) for place in np.argwhere((pi != 0.0) & ~offered)[0])

@@ -7,6 +7,7 @@ import numpy as np
 
 from bothworlds.kernels.arrays import Floats
 from bothworlds.problem import Problem
+from bothworlds.problem.checks import are_distributions
 from bothworlds.theory import designs
 
 Kind = Literal["joint-g", "joint-d", "per-context", "uniform"]
@@ -45,7 +46,7 @@ class Design:
         e = np.array(exploration, dtype=np.float64)
         if e.shape != problem.available.shape:
             raise ValueError(f"exploration must have shape {problem.available.shape}; got {e.shape}")
-        if not (np.isfinite(e).all() and (e >= 0.0).all() and np.abs(e.sum(axis=1) - 1.0).max() <= 1e-9):
+        if not are_distributions(e, within=1e-9):
             raise ValueError("each row of exploration must be a probability distribution over the arms")
         if e[~problem.available].any():
             raise ValueError("exploration gives probability to an arm that is not offered")
