@@ -24,7 +24,7 @@ import numpy as np
 import bothworlds as bw
 from bothworlds import environments as en
 from bothworlds.simulation.engine import make_setting
-from bothworlds.simulation.replication import play_in_python
+from bothworlds.simulation.in_python import play_in_python
 
 COLUMNS = ("rate", "noise", "prediction", "exploration", "no prediction", "faster")
 FASTER = 4.0

@@ -11,7 +11,8 @@ import bothworlds as bw
 from bothworlds import environments as en
 from bothworlds.simulation import load_results, replay, simulate
 from bothworlds.simulation.engine import log_spaced
-from bothworlds.simulation.replication import Setting, play_in_python
+from bothworlds.simulation.in_python import play_in_python
+from bothworlds.simulation.replication import Setting
 from bothworlds.simulation.results import Run
 from learners import INSTANCE, PAIR, Plain, PlainAlgorithm
 from worlds import TUNINGS, parameters, random_problem

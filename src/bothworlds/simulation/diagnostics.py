@@ -18,7 +18,8 @@ from bothworlds.policy import Policy
 from bothworlds.problem import Problem
 from bothworlds.problem.checks import whole
 from bothworlds.simulation.engine import make_setting
-from bothworlds.simulation.replication import Outcome, play_in_python
+from bothworlds.simulation.in_python import play_in_python
+from bothworlds.simulation.replication import Outcome
 from bothworlds.theory import lemmas
 from bothworlds.theory.path import optimistic_terms, path_terms
 

@@ -21,14 +21,13 @@ from bothworlds.kernels.jit.compile import explained
 from bothworlds.kernels.random import Seed, key_from
 from bothworlds.plain import to_plain
 from bothworlds.problem.checks import whole
+from bothworlds.simulation.in_python import play_in_python, rates_of
 from bothworlds.simulation.replication import (
     Outcome,
     Replications,
     Setting,
     lanes_for,
     most_at_once,
-    play_in_python,
-    rates_of,
 )
 from bothworlds.simulation.results import Results, stacked
 

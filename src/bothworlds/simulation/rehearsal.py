@@ -22,7 +22,8 @@ from bothworlds.problem.checks import are_distributions, whole
 from bothworlds.problem.feedback import total_reward
 from bothworlds.simulation.driver import Coefficients, Learner, Queue, Slice, Stage, expected_losses, round_of, steps_of
 from bothworlds.simulation.engine import check_feedback, make_setting
-from bothworlds.simulation.replication import Setting, _empty_record, _one_round, check_arm, policy_in
+from bothworlds.simulation.in_python import Waiting, check_arm, one_round, policy_in
+from bothworlds.simulation.replication import Setting, empty_queue, empty_record
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -199,7 +200,7 @@ def _compiled(algorithm: Any, setting: Setting, story: Story) -> Story:
     machine = algorithm.machine(environment.problem)
     memory = machine.memory(key=key)
     learner = Learner(flat_known(machine.known), machine.flat_options, *memory, *memory)
-    nature, queue = environment.begin(), _queue(setting.delay + setting.batch, *machine.carried)
+    nature, queue = environment.begin(), empty_queue(setting.delay + setting.batch, *machine.carried)
     part = Slice(1, setting.horizon, 0, setting.delay, setting.batch, True)
     with explained(packs=False):
         drive = compiled_teller(machine.text, environment.text)
@@ -208,17 +209,6 @@ def _compiled(algorithm: Any, setting: Setting, story: Story) -> Story:
         raise NumericalError(f"arithmetic failed in round {failed} (seed {setting.seed}); replay it to see why")
     environment.require_obedience(nature.state, setting.horizon)
     return story
-
-
-def _queue(capacity: int, direction: int, baseline: int) -> Queue:
-    return Queue(
-        contexts=np.zeros(capacity, dtype=np.int64),
-        arms=np.zeros(capacity, dtype=np.int64),
-        losses=np.zeros(capacity),
-        directions=np.zeros((capacity, direction)),
-        baselines=np.zeros((capacity, baseline)),
-        ends=np.zeros(3, dtype=np.int64),
-    )
 
 
 def interpreted_teller(text: KernelText, nature_text: NatureText) -> Callable[..., int]:
@@ -267,40 +257,16 @@ def _in_python(algorithm: Any, setting: Setting, story: Story) -> Story:
     environment, key = setting.environment, stream_key(setting.seed, 0)
     g = environment.problem.probabilities
     learner, nature = algorithm.start(environment.problem, rng=key), environment.begin()
-    record = _empty_record(setting, len(nature.c), trace=False)
+    record = empty_record(setting, len(nature.c), trace=False)
     waiting = Waiting(learner, setting.delay, setting.batch)
     for t in range(1, setting.horizon + 1):
         pi = policy_in(learner, environment.problem, t)
         x = draw(g, two_uniforms(key, t, CONTEXT, 0)[0])
-        loss, decision = _one_round(environment, nature, record, pi, learner, key, t)
+        loss, decision = one_round(environment, nature, record, pi, learner, key, t)
         story.choices[t - 1] = (x, decision.arm, waiting.learnt)
         story.losses[t - 1], story.probabilities[t - 1], story.coefficients[t - 1] = loss, pi[x], nature.c
         waiting.add(decision, loss=loss)
     return story
-
-
-class Waiting:
-    """Decisions whose feedback comes late, or in batches."""
-
-    def __init__(self, learner: Any, delay: int, batch: int) -> None:
-        self._learner, self._delay, self._batch = learner, delay, batch
-        self._open: list[tuple[Any, float]] = []
-        self.learnt = 0
-
-    def add(self, decision: Any, **feedback: float) -> None:
-        """Take note of a decision and its ``loss`` or ``reward``, and let the learner learn from those that are due."""
-        ((word, value),) = feedback.items()
-        self._open.append((decision, value))
-        due = len(self._open) - self._delay
-        if due < self._batch:
-            return
-        ready, self._open = self._open[:due], self._open[due:]
-        decisions, values = [made for made, _ in ready], [value for _, value in ready]
-        if due == 1:
-            self._learner.update(decisions[0], **{word: values[0]})
-        else:
-            self._learner.update(decisions, **{word: values})
-        self.learnt += due
 
 
 def _on_given_rounds(world: Rounds, algorithm: Any, rounds: int | None, rng: Seed, delay: int, batch: int) -> Rehearsal:

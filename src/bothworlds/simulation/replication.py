@@ -12,20 +12,15 @@ from bothworlds.environments.nature import Nature
 from bothworlds.errors import NumericalError
 from bothworlds.kernels.arithmetic import MORE, WIDTH
 from bothworlds.kernels.arrays import Floats, Ints, aligned
-from bothworlds.kernels.contract import Machine, field_of, flat_known
-from bothworlds.kernels.random import CONTEXT, draw, stream_key, two_uniforms
-from bothworlds.problem import Problem
-from bothworlds.problem.checks import are_distributions
+from bothworlds.kernels.contract import Machine, flat_known
+from bothworlds.kernels.random import stream_key
 from bothworlds.simulation.driver import (
     Learner,
     Queue,
     Record,
     Slice,
-    add_expected,
     compiled_driver,
-    expected_losses,
     interpreted_driver,
-    write_checkpoint,
 )
 from bothworlds.simulation.lanes import Draws, compiled_lanes_driver, lane_of_record
 
@@ -98,8 +93,8 @@ class Replications:
         self._memory = machine.memory(*axis, key=key)
         self._learner = Learner(flat_known(machine.known), machine.flat_options, *self._memory, *self._memory)
         self._nature = setting.environment.begin(*axis)
-        self._queue = _empty_queue(setting.delay + setting.batch, *machine.carried, axis)
-        self._record = _empty_record(setting, len(self._nature.c), axis, trace=trace)
+        self._queue = empty_queue(setting.delay + setting.batch, *machine.carried, axis)
+        self._record = empty_record(setting, len(self._nature.c), axis, trace=trace)
         self.played = 0
 
     def advance(self, rounds: int) -> int:
@@ -141,7 +136,7 @@ class Replications:
         names = ("pi", *machine.text.memory.learnt)
         pi, *learnt = (machine.part(name, *memory, machine.sizes).copy() for name in names)
         found = dict(zip(names[1:], learnt, strict=True))
-        return _outcome(self._setting, record, pi, found, rates=bool(machine.rates))
+        return outcome_of(self._setting, record, pi, found, rates=bool(machine.rates))
 
 
 def lanes_for(count: int) -> int:
@@ -157,7 +152,7 @@ def most_at_once(machine: Machine) -> int:
     return MORE if LONG_REGISTERS and MORE * count <= FAST_MEMORY else WIDTH
 
 
-def _outcome(setting: Setting, record: Record, policy: Floats, final: dict[str, Floats], *, rates: bool) -> Outcome:
+def outcome_of(setting: Setting, record: Record, policy: Floats, final: dict[str, Floats], *, rates: bool) -> Outcome:
     """Return what a replication leaves."""
     return Outcome(
         expected=record.expected,
@@ -172,7 +167,8 @@ def _outcome(setting: Setting, record: Record, policy: Floats, final: dict[str, 
     )
 
 
-def _empty_queue(capacity: int, direction: int, baseline: int, lanes: tuple[int, ...]) -> Queue:
+def empty_queue(capacity: int, direction: int, baseline: int, lanes: tuple[int, ...] = ()) -> Queue:
+    """Return a queue with room for so many decisions, in each of the lanes."""
     return Queue(
         contexts=aligned(capacity, *lanes).view(np.int64),
         arms=aligned(capacity, *lanes).view(np.int64),
@@ -183,7 +179,8 @@ def _empty_queue(capacity: int, direction: int, baseline: int, lanes: tuple[int,
     )
 
 
-def _empty_record(setting: Setting, J: int, lanes: tuple[int, ...] = (), *, trace: bool) -> Record:
+def empty_record(setting: Setting, J: int, lanes: tuple[int, ...] = (), *, trace: bool) -> Record:
+    """Return a record with nothing written yet; with ``trace`` it has room for the path."""
     n = len(setting.checkpoints)
     rows = setting.horizon if trace else 0
     return Record(
@@ -197,91 +194,3 @@ def _empty_record(setting: Setting, J: int, lanes: tuple[int, ...] = (), *, trac
         totals=aligned(3, *lanes),
         trace=np.zeros((*lanes, rows, 2), dtype=np.int64),
     )
-
-
-def rates_of(algorithm: Any, setting: Setting) -> str:
-    """Return the name of a policy's rates, as in `Machine`; nothing for what is not kernel text."""
-    return str(algorithm.machine(setting.environment.problem).rates) if hasattr(algorithm, "machine") else ""
-
-
-def play_in_python(
-    start: Callable[..., Any], setting: Setting, number: int, *, rates: str = "", trace: bool = False
-) -> Outcome:
-    """Play a learner written in plain Python: anything with act, update and probabilities.
-
-    The same contexts, parameters and noise as in the compiled driver, one round at a time. A learner with a method
-    ``learnt()``, as a `Policy` has, leaves the arrays it returns; a policy also leaves its ``rates`` (as in `Machine`).
-    """
-    environment = setting.environment
-    problem = environment.problem
-    key = stream_key(setting.seed, number)
-    learner = start(problem, rng=key)
-    nature = environment.begin()
-    record = _empty_record(setting, len(nature.c), trace=trace)
-    waiting: list[tuple[Any, float]] = []
-    position = 0
-    blocked = np.where(problem.available, 0.0, np.inf)
-    for t in range(1, setting.horizon + 1):
-        pi = policy_in(learner, problem, t)
-        marked = t == setting.checkpoints[position]
-        if marked and rates:
-            record.rates[position] = field_of(learner.state, rates)
-        loss, decision = _one_round(environment, nature, record, pi, learner, key, t)
-        waiting.append((decision, loss))
-        due = len(waiting) - setting.delay
-        if due >= setting.batch:
-            ready, waiting = waiting[:due], waiting[due:]
-            if due == 1:
-                learner.update(ready[0][0], loss=ready[0][1])
-            else:
-                learner.update([made for made, _ in ready], loss=[value for _, value in ready])
-        if marked:
-            write_checkpoint(record, position, nature, problem.probabilities, blocked)
-            position += 1
-    learnt = learner.learnt() if callable(getattr(learner, "learnt", None)) else {}
-    final = {name: np.array(values) for name, values in learnt.items()}
-    policy = np.asarray(learner.probabilities(), dtype=np.float64)
-    return _outcome(setting, record, policy, final, rates=bool(rates))
-
-
-def policy_in(learner: Any, problem: Problem, t: int) -> Floats:
-    """Return the table of probabilities of a learner in plain Python; refuse one that nobody could play."""
-    pi, offered = np.asarray(learner.probabilities(), dtype=np.float64), problem.available
-    if pi.shape != offered.shape or not are_distributions(pi):
-        raise ValueError(f"round {t}: probabilities() must be a table {offered.shape} of distributions")
-    if pi[~offered].any():
-        x, a = (int(place) for place in np.argwhere((pi != 0.0) & ~offered)[0])
-        raise ValueError(f"round {t}: probabilities() has {pi[x, a]:.4g} for arm {a}, not offered in context {x}")
-    return pi
-
-
-def check_arm(problem: Problem, t: int, x: int, arm: int) -> None:
-    """Refuse an arm that is not offered in a context."""
-    if not 0 <= arm < problem.n_arms or not problem.available[x, arm]:
-        raise ValueError(f"round {t}: arm {arm} is not offered in context {x}")
-
-
-def _one_round(
-    environment: Environment, nature: Any, record: Record, pi: Floats, learner: Any, key: int, t: int
-) -> tuple[float, Any]:
-    """Let nature and the learner play one round; return the loss and the decision."""
-    text, g = environment.text, environment.problem.probabilities
-    expected_losses(nature.tables, g, pi, nature.hurt)
-    if environment.function is None:
-        text.decide(nature, t, key)
-    else:
-        nature.c[...] = environment.theta_of(t, pi.copy())
-    nature.sums[...] += nature.c
-    for j in range(len(nature.c)):
-        add_expected(record.totals, nature.c[j] * nature.hurt[j])
-    u, v = two_uniforms(key, t, CONTEXT, 0)
-    x = draw(g, u)
-    decision = learner.act(x)
-    check_arm(environment.problem, t, x, decision.arm)
-    loss = float(text.noisy(nature, text.mean_loss(nature, x, decision.arm), v, key, t))
-    text.react(nature, decision.arm)
-    environment.require_obedience(nature.state, t)
-    record.totals[1] += loss
-    if len(record.trace):
-        record.trace[t - 1] = (x, decision.arm)
-    return loss, decision
