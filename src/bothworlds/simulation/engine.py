@@ -22,6 +22,7 @@ from bothworlds.kernels.random import Seed, key_from
 from bothworlds.plain import to_plain
 from bothworlds.problem.checks import whole
 from bothworlds.simulation.in_python import play_in_python, rates_of
+from bothworlds.simulation.own import require_algorithm
 from bothworlds.simulation.replication import (
     Outcome,
     Replications,
@@ -116,7 +117,7 @@ def simulate(
     results = collect(setting, labelled, runs, cost, time.time() - began)
     rounds = setting.horizon * replications
     results.manifest["run"]["device"] = {
-        label: "gpu" if on_gpu(device, rounds, in_kernel_text=_in_kernel_text(algorithm, environment)) else "cpu"
+        label: "gpu" if on_gpu(device, rounds, in_kernel_text=compilable(algorithm, environment)) else "cpu"
         for label, algorithm in labelled.items()
     }
     return results
@@ -165,7 +166,7 @@ def replay(
     """Play one replication of a run alone, interpreted by default, and keep its path of contexts and arms."""
     setting = make_setting(environment, horizon, rng, 200, delay, batch)
     number = whole(replication, 0, "replication")
-    if not _in_kernel_text(algorithm, environment):
+    if not compilable(algorithm, environment):
         return play_in_python(algorithm.start, setting, number, rates=rates_of(algorithm, setting), trace=True)
     machine = algorithm.machine(environment.problem)
     one = Replications(machine, setting, [number], interpreted=interpreted, trace=True)
@@ -173,7 +174,7 @@ def replay(
     return one.outcomes()[0]
 
 
-def _in_kernel_text(algorithm: Any, environment: Environment) -> bool:
+def compilable(algorithm: Any, environment: Environment) -> bool:
     """Tell whether both sides are kernel text, so that the compiled driver can play them."""
     return hasattr(algorithm, "machine") and environment.function is None
 
@@ -234,10 +235,7 @@ def _labelled(algorithms: Any) -> dict[str, Any]:
     if not labelled:
         raise ValueError("there is no algorithm to simulate")
     for label, algorithm in labelled.items():
-        if not (hasattr(algorithm, "machine") or hasattr(algorithm, "start")):
-            raise ValueError(
-                f"{label!r} is not an algorithm: it has neither machine(problem) nor start(problem, rng=...)"
-            )
+        require_algorithm(algorithm, repr(label))
     return labelled
 
 
@@ -256,7 +254,7 @@ def play(
     What a replication leaves depends on its number only.
     """
     advance = progress or _silent
-    in_kernel_text = _in_kernel_text(algorithm, setting.environment)
+    in_kernel_text = compilable(algorithm, setting.environment)
     if on_gpu(device, setting.horizon * len(replications), in_kernel_text=in_kernel_text):
         from bothworlds.simulation import gpu
 
@@ -271,7 +269,7 @@ def play(
 
 def make_ready(algorithm: Any, setting: Setting, replications: range, *, threads: int | None = None) -> None:
     """Compile what plays some replications of an algorithm on a processor, or find it on disk."""
-    if _in_kernel_text(algorithm, setting.environment):
+    if compilable(algorithm, setting.environment):
         _divided(algorithm.machine(setting.environment.problem), setting, replications, _workers(threads))
 
 

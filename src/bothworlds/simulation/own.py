@@ -162,10 +162,14 @@ def own_algorithm(options: dict[str, Any], texts: Texts = NOW) -> Any:
     """Make an algorithm from a table of a study whose kind is one of the user's own."""
     options = dict(options)
     kind = options.pop("kind")
-    algorithm = made(kind, options, texts)
-    if not (hasattr(algorithm, "machine") or hasattr(algorithm, "start")):
-        raise ValueError(f"{kind} is not an algorithm: it has neither machine(problem) nor start(problem, rng=...)")
-    return algorithm
+    return require_algorithm(made(kind, options, texts), kind)
+
+
+def require_algorithm(given: Any, word: str) -> Any:
+    """Return an algorithm; refuse what is none, with what it is called."""
+    if not (hasattr(given, "machine") or hasattr(given, "start")):
+        raise ValueError(f"{word} is not an algorithm: it has neither machine(problem) nor start(problem, rng=...)")
+    return given
 
 
 def own_environment(

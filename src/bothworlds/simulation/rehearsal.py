@@ -21,7 +21,7 @@ from bothworlds.problem import Problem
 from bothworlds.problem.checks import are_distributions, whole
 from bothworlds.problem.feedback import total_reward
 from bothworlds.simulation.driver import Coefficients, Learner, Queue, Slice, Stage, expected_losses, round_of, steps_of
-from bothworlds.simulation.engine import check_feedback, make_setting
+from bothworlds.simulation.engine import check_feedback, compilable, make_setting
 from bothworlds.simulation.in_python import Waiting, check_arm, one_round, policy_in
 from bothworlds.simulation.replication import Setting, empty_queue, empty_record
 
@@ -167,8 +167,7 @@ def rehearse(
         totals=np.zeros(3),
         trace=np.zeros((0, 2), dtype=np.int64),
     )
-    in_kernel_text = hasattr(algorithm, "machine") and world.function is None
-    story = (_compiled if in_kernel_text else _in_python)(algorithm, setting, empty)
+    story = (_compiled if compilable(algorithm, world) else _in_python)(algorithm, setting, empty)
     return _told(world, algorithm, story)
 
 
