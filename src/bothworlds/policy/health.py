@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,14 @@ MOST_SHOWN = 20
 HEAVY = 100.0  # a decision that weighs more than a hundred others
 SILENT = 0.2
 WHO = ("the policy", "uniform play")
-Counts: TypeAlias = tuple[Floats, Floats, Floats]  # decided, answered and rewards: tables (contexts, arms)
+
+
+class Tables(NamedTuple):
+    """Decided, answered, and the sum of rewards or losses: (contexts, arms) each."""
+
+    decided: Floats
+    answered: Floats
+    sums: Floats
 
 
 @dataclass(frozen=True)
@@ -172,7 +179,7 @@ def health_of(
 
 
 def _read(
-    problem: Problem, pi: Floats, own: Counts, held: Counts | None, *, drift: Drift | None, alpha: float, since: int
+    problem: Problem, pi: Floats, own: Tables, held: Tables | None, *, drift: Drift | None, alpha: float, since: int
 ) -> Health:
     """Read the health from the plan, the counts of the policy's own decisions, and of those held out."""
     limits, level = problem.reward_range or (-1.0, 1.0), alpha / (2.0 if held is None else 3.0)
@@ -192,14 +199,14 @@ def _read(
     )
 
 
-def _checked(problem: Problem, decided: Any, answered: Any, rewards: Any) -> Counts:
+def _checked(problem: Problem, decided: Any, answered: Any, rewards: Any) -> Tables:
     """Return tables of counts; refuse what cannot be."""
     given = {"decided": decided, "answered": answered, "rewards": rewards}
     n, k, r = (_table_of(values, problem, name) for name, values in given.items())
     if (k > n).any() or (k < 0.0).any():
         raise ValueError("no pair of context and arm can have more answers than decisions, or less than none")
     _check_rewards(k, r, problem.reward_range or (-1.0, 1.0))
-    return n, k, r
+    return Tables(n, k, r)
 
 
 def _table_of(values: Any, problem: Problem, name: str) -> Floats:

@@ -127,7 +127,7 @@ def given_id(name: Any) -> str:
     return name
 
 
-def fingerprint_of(name: str) -> bytes:
+def id_hash(name: str) -> bytes:
     """Return 16 bytes that stand for an id."""
     return hashlib.blake2b(name.encode(), digest_size=16, person=b"bothworlds-id").digest()
 

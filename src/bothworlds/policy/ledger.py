@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 
 from bothworlds.policy.decision import Decision
-from bothworlds.policy.identity import MADE, Life, fingerprint_of, life_of, new_life
+from bothworlds.policy.identity import MADE, Life, id_hash, life_of, new_life
 from bothworlds.policy.rounds import OpenRounds
 
 
@@ -68,7 +68,7 @@ class Ledger:
                 return ""
             return "was answered or has expired" if 1 <= number <= self.rounds.last else "was never decided"
         if source[:1] != MADE:
-            return "was answered" if fingerprint_of(source) in self.given else ""
+            return "was answered" if id_hash(source) in self.given else ""
         other = self.others.get(source)
         if other is None:
             return self._unknown(life_of(source), number)
@@ -103,7 +103,7 @@ class Ledger:
         if source == self.life:
             self.rounds.close(number)
         elif source[:1] != MADE:
-            self.given.add(fingerprint_of(source))
+            self.given.add(id_hash(source))
         else:
             other = self._meet(source)
             other.rounds.reach(number)

@@ -6,26 +6,18 @@ a plan, under a given id, or lost with an earlier process, counts then.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.policy.decision import Decision
-from bothworlds.policy.health import Health, health_of
+from bothworlds.policy.health import Health, Tables, health_of
 from bothworlds.problem import Problem
 from bothworlds.problem.feedback import total_reward
 from bothworlds.theory.confidence import drift_of
 
 CONTEXT, ARM = (Decision._fields.index(name) for name in ("context", "arm"))
-
-
-class Tables(NamedTuple):
-    """Decided, answered, and the sum of rewards or losses: (contexts, arms) each."""
-
-    decided: Floats
-    answered: Floats
-    sums: Floats
 
 
 class Tally:
