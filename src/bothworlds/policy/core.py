@@ -16,7 +16,7 @@ from bothworlds.policy.changing import changed, check_move, check_shares
 from bothworlds.policy.decision import Decision, decision_of
 from bothworlds.policy.epochs import Epoch, History
 from bothworlds.policy.feeding import Columns, batch_of, loss_from, one_of
-from bothworlds.policy.footing import Footing
+from bothworlds.policy.footing import Footing, as_section
 from bothworlds.policy.health import Health
 from bothworlds.policy.identity import apart_after_fork, new_name, new_source, secret_of, stream_of
 from bothworlds.policy.ledger import Ledger
@@ -371,7 +371,7 @@ class Policy:
             footing = self._footing
             own = {"format": FORMAT, "key": self._key, "secret": self._secret, "footing": footing.fingerprint}
             header = {**own, **self._books.header(), "updates": self.updates, "version": self._version}
-            arrays = self._books.arrays() | {f"learnt.{name}": part for name, part in self.learnt().items()}
+            arrays = self._books.arrays() | as_section("learnt", self.learnt())
         if frame:
             header, arrays = {**header, **footing.header()}, {**arrays, **footing.arrays()}
         write_arrays(path, header, arrays)

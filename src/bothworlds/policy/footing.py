@@ -218,7 +218,7 @@ class Footing:
         """Return what a file keeps of it as arrays."""
         problem = self.problem
         parts = {"features": problem.features, "probabilities": problem.probabilities, "available": problem.available}
-        return {**parts, **{f"{FRAME}.{name}": array for name, array in self.machine.frame.items()}}
+        return {**parts, **as_section(FRAME, self.machine.frame)}
 
 
 def fingerprint_of(said: list[Any], arrays: Iterable[Floats]) -> str:
@@ -240,6 +240,11 @@ def problem_of(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> Problem:
         reward_range=header["reward_range"],
         **from_header(header.get("lookup", {})),
     )
+
+
+def as_section(name: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arrays as a section of a file: each under the section's name and its own."""
+    return {f"{name}.{key}": value for key, value in arrays.items()}
 
 
 def section(arrays: Mapping[str, Any], name: str) -> dict[str, Any]:

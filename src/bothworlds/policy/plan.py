@@ -11,7 +11,7 @@ import numpy as np
 from bothworlds.kernels.arrays import Floats
 from bothworlds.policy.decision import Decision, decision_of
 from bothworlds.policy.feeding import Columns
-from bothworlds.policy.footing import Footing
+from bothworlds.policy.footing import Footing, as_section, section
 from bothworlds.policy.holdout import Holdout
 from bothworlds.policy.identity import Lots, given_id, id_of, parts_of
 from bothworlds.problem import Problem
@@ -171,7 +171,7 @@ class Plan:
             "digest": self.digest,
             **(footing.header() if frame else {}),
         }
-        arrays = {f"learnt.{name}": array for name, array in self.learnt().items()}
+        arrays = as_section("learnt", self.learnt())
         write_arrays(path, header, {**arrays, **(footing.arrays() if frame else {})})
 
     def renewed(self, path: str | Path) -> "Plan":
@@ -206,8 +206,7 @@ def plan_from(footing: Footing, header: dict[str, object], arrays: dict[str, Flo
             "policy was given another problem or law of contexts, a server needs one plan with its frame: "
             "plan.save(path)"
         )
-    parts = {name.partition(".")[2]: array for name, array in arrays.items() if name.startswith("learnt.")}
-    core, rows = footing.planned(parts)
+    core, rows = footing.planned(section(arrays, "learnt"))
     plan = Plan(
         footing=footing,
         policy=str(header["policy"]),

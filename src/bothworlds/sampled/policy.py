@@ -18,6 +18,7 @@ from bothworlds.kernels.status import NOT_FINITE, OK, sentence
 from bothworlds.plain import to_plain
 from bothworlds.policy.decision import Decision
 from bothworlds.policy.feeding import batch_of, one_of
+from bothworlds.policy.footing import as_section
 from bothworlds.policy.identity import apart_after_fork, new_name, new_source, stream_of
 from bothworlds.policy.ledger import Ledger
 from bothworlds.problem import SampledProblem
@@ -309,8 +310,8 @@ class SampledPolicy:
             "basis": frame.basis,
             "lift": frame.lift,
             "coverage": np.array([frame.coverage, *frame.halves]),
-            **{f"learnt.{name}": array for name, array in self.learnt().items()},
-            **{f"covariance.{name}": array for name, array in self._covariance.arrays().items()},
+            **as_section("learnt", self.learnt()),
+            **as_section("covariance", self._covariance.arrays()),
         }
         return header, arrays
 
