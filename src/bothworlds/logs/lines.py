@@ -1,5 +1,6 @@
 """Files of lines: read one by one, written as a whole."""
 
+import contextlib
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -20,13 +21,20 @@ def numbered_lines(path: str | Path) -> Iterator[tuple[int, bytes, bool]]:
 
 def written_lines(lines: Iterable[bytes], path: str | Path) -> int:
     """Write lines, each with its line feed, to a file that appears, or is replaced, only when all are there."""
-    unfinished, count = Path(f"{path}.unfinished"), 0
+    count = 0
+    with appearing(path) as unfinished, unfinished.open("wb") as file:
+        for line in lines:
+            file.write(line)
+            count += 1
+    return count
+
+
+@contextlib.contextmanager
+def appearing(path: str | Path) -> Iterator[Path]:
+    """Give a place to write to; what is there at the end becomes the file, and nothing does where writing failed."""
+    unfinished = Path(f"{path}.unfinished")
     try:
-        with unfinished.open("wb") as file:
-            for line in lines:
-                file.write(line)
-                count += 1
+        yield unfinished
         os.replace(unfinished, path)
     finally:
         unfinished.unlink(missing_ok=True)
-    return count

@@ -1,7 +1,6 @@
 """The schema as Parquet, through pyarrow (``pip install 'bothworlds[parquet]'``): read and written piece by piece."""
 
 import importlib
-import os
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 from bothworlds.errors import MissingPackageError, not_installed
 from bothworlds.logs.checking import TOLERANCE, Limits, Numbered, checked_rows, sound_rows
 from bothworlds.logs.faults import LogError, shown
+from bothworlds.logs.lines import appearing
 from bothworlds.logs.named import Cells, Columns, named_rows
 from bothworlds.logs.schema import NAMES, SCHEMA, Row
 from bothworlds.problem.storage import migration
@@ -50,16 +50,12 @@ def write_parquet(rows: Iterable[Row], path: str | Path) -> int:
     """
     arrow, files = _pyarrow()
     schema = _schema(arrow)
-    unfinished, count, remaining = Path(f"{path}.unfinished"), 0, sound_rows(rows, "the rows")
-    try:
-        with files.ParquetWriter(unfinished, schema, write_page_checksum=True) as writer:
-            while some := list(islice(remaining, GROUP)):
-                columns = {name: [getattr(row, name) for _, row in some] for name in NAMES[Row]}
-                writer.write_table(arrow.Table.from_pydict(columns, schema=schema))
-                count += len(some)
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    count, remaining = 0, sound_rows(rows, "the rows")
+    with appearing(path) as place, files.ParquetWriter(place, schema, write_page_checksum=True) as writer:
+        while some := list(islice(remaining, GROUP)):
+            columns = {name: [getattr(row, name) for _, row in some] for name in NAMES[Row]}
+            writer.write_table(arrow.Table.from_pydict(columns, schema=schema))
+            count += len(some)
     return count
 
 
