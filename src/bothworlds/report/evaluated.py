@@ -16,10 +16,8 @@ from bothworlds.problem.storage import write_bytes
 from bothworlds.report import parts
 from bothworlds.report.chart import Chart, Line
 from bothworlds.report.palette import Style, styles
-from bothworlds.report.style import stylesheet
 from bothworlds.report.terminal import aligned
 
-MOST_SHOWN = 12  # contexts and arms of a table
 DIGITS = 4
 
 
@@ -111,12 +109,7 @@ def evaluation_page(found: Evaluation, *, command: str = "") -> str:
         _tables(found, style_of),
     ]
     content = "\n".join([*body, _numbers(found, command)])
-    return (
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        '<title>Evaluation of a log</title><link rel="icon" href="data:,">'
-        f"<style>{stylesheet()}</style></head>\n<body><main>\n{content}\n</main></body></html>\n"
-    )
+    return parts.document("Evaluation of a log", content)
 
 
 def _head(found: Evaluation, style_of: dict[str, Style]) -> str:
@@ -215,7 +208,7 @@ def _weights(found: Evaluation) -> str:
     text = parts.table(head, rows, caption="How much the log says of each policy")
     if found.calibration is not None:
         arms = zip(found.calibration.arms, found.calibration.observed, found.calibration.expected, strict=True)
-        counts = [[escape(name), f"{o:,.0f}", f"{e:,.1f}"] for name, o, e in list(arms)[:MOST_SHOWN]]
+        counts = [[escape(name), f"{o:,.0f}", f"{e:,.1f}"] for name, o, e in list(arms)[: parts.MOST_SHOWN]]
         caption = f"Arms as they came and as logged probabilities say (p = {found.calibration.p_value:.2g} at any time)"
         text += parts.table(["arm", "came", "expected"], counts, caption=caption)
     return f'<h2 id="weights">Weights and propensities</h2>{text}'
@@ -225,20 +218,11 @@ def _tables(found: Evaluation, style_of: dict[str, Style]) -> str:
     """Return which arm each policy plays where, in percent."""
     problem = found.logged.problem
     counts = np.bincount(found.logged.context, minlength=problem.n_contexts)
-    seen = sorted(np.argsort(-counts, kind="stable")[:MOST_SHOWN].tolist())
-    arms = range(min(problem.n_arms, MOST_SHOWN))
-    head = "".join(f'<th scope="col">{escape(problem.arms[a])}</th>' for a in arms)
-    tables = []
-    for name, one in found.policies.items():
-        body = []
-        for x in seen:
-            cells = "".join(f'<td style="--p:{one.table[x, a]:.3f}">{100 * one.table[x, a]:.0f}</td>' for a in arms)
-            often = f"<small> {counts[x]:,}</small>"
-            body.append(f'<tr><th scope="row">{escape(problem.contexts[x])}{often}</th>{cells}</tr>')
-        tables.append(
-            f'<table class="c{style_of[name].colour}"><caption>{escape(name)}</caption><thead><tr>'
-            f'<th scope="col">x \\ arm</th>{head}</tr></thead><tbody>{"".join(body)}</tbody></table>'
-        )
+    seen = sorted(np.argsort(-counts, kind="stable")[: parts.MOST_SHOWN].tolist())
+    often = {x: f"{counts[x]:,}" for x in seen}
+    tables = [
+        parts.which_arm_where(name, style_of[name], one.table, problem, often) for name, one in found.policies.items()
+    ]
     what = "How often each arm is played, in percent; after a context, how many rows it has. At most 12 of each."
     shown_here = f'<div class="policies">{"".join(tables)}</div>'
     return f'<h2 id="arms">Which arm where</h2><p class="small soft">{what}</p>{shown_here}'

@@ -26,7 +26,6 @@ from bothworlds.report.overlays import NO_OVERLAYS, Overlays
 from bothworlds.report.palette import Style
 from bothworlds.report.panels import Panel, Summary
 from bothworlds.report.script import script
-from bothworlds.report.style import stylesheet
 from bothworlds.report.tables import latex_table
 from bothworlds.report.terminal import NOT_POLICY_REGRET
 from bothworlds.report.words import sentence_of
@@ -55,7 +54,6 @@ def page(summary: Summary | Results, *, bounds: Bounds = NO_BOUNDS, overlays: Ov
     are curves from elsewhere by regime, laid over those of regret.
     """
     summary = summary_from(summary) if isinstance(summary, Results) else summary
-    title = escape(summary.study.name)
     charts: dict[str, Chart] = {}
 
     def figure(chart: Chart, caption: str, kind: str = "") -> str:
@@ -72,14 +70,8 @@ def page(summary: Summary | Results, *, bounds: Bounds = NO_BOUNDS, overlays: Ov
     whole = [_head(summary, figure), *sections, _cost(summary), _numbers(summary, bounds), _again(summary)]
     data = to_json({name: chart_data(chart) for name, chart in charts.items()}, separators=(",", ":"))
     safe = data.replace("<", "\\u003c")  # a name may hold the end of a script
-    body = "\n".join(whole)
-    return (
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f'<title>{title}: regret report</title><link rel="icon" href="data:,">'
-        f"<style>{stylesheet()}</style></head>\n<body><main>\n{body}\n</main>"
-        f'<script type="application/json" id="charts">{safe}</script><script>{script()}</script></body></html>\n'
-    )
+    scripts = f'<script type="application/json" id="charts">{safe}</script><script>{script()}</script>'
+    return parts.document(f"{summary.study.name}: regret report", "\n".join(whole), script=scripts)
 
 
 def _head(summary: Summary, figure: Figure) -> str:

@@ -8,10 +8,13 @@ from html import escape
 
 import numpy as np
 
+from bothworlds.kernels.arrays import Floats, Ints
+from bothworlds.problem import Problem
 from bothworlds.report.chart import Chart
 from bothworlds.report.figures import vacuous
 from bothworlds.report.palette import Style, bound_style
 from bothworlds.report.panels import Entry, Panel, Summary
+from bothworlds.report.style import stylesheet
 from bothworlds.report.svg import svg
 from bothworlds.report.tables import headline_rows, number, with_interval
 
@@ -20,6 +23,16 @@ ACCOUNT = (
     "Paths’ account: what stability, exploration and falling rates add up to along a path by the proof of the matched "
     "tuning, without any knowledge of the world. Its mean bounds the expected regret; a single path may exceed its own."
 )
+
+
+def document(title: str, body: str, *, script: str = "") -> str:
+    """Return a whole page: title and body, in the style of all our pages, with nothing to fetch."""
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        f'<title>{escape(title)}</title><link rel="icon" href="data:,">'
+        f"<style>{stylesheet()}</style></head>\n<body><main>\n{body}\n</main>{script}</body></html>\n"
+    )
 
 
 def key(style: Style, *, thin: bool = False) -> str:
@@ -180,19 +193,30 @@ def _policy(panel: Panel, place: int) -> str:
     entry, problem = panel.entries[place], panel.environment.problem
     best = panel.environment.comparator if panel.environment.stochastic else None
     shown = sorted(range(problem.n_contexts), key=lambda x: -problem.probabilities[x])[:MOST_SHOWN]
+    often = {x: f"{100 * problem.probabilities[x]:.3g} %" for x in sorted(shown)}
+    return which_arm_where(entry.label, entry.style, entry.run.policy, problem, often, best=best)
+
+
+def which_arm_where(
+    label: str, style: Style, pi: Floats, problem: Problem, often: Mapping[int, str], *, best: Ints | None = None
+) -> str:
+    """Return a policy as a table in percent: some contexts, with how often each comes, and the first arms.
+
+    Where the best arm of each context is known it has a star.
+    """
     arms = range(min(problem.n_arms, MOST_SHOWN))
     head = "".join(f'<th scope="col">{escape(problem.arms[a])}</th>' for a in arms)
     body = []
-    for x in sorted(shown):
+    for x, words in often.items():
         cells = [
-            f'<td style="--p:{entry.run.policy[x, a]:.3f}"{" class=star" if best is not None and best[x] == a else ""}>'
-            f"{100 * entry.run.policy[x, a]:.0f}</td>"
+            f'<td style="--p:{pi[x, a]:.3f}"{" class=star" if best is not None and best[x] == a else ""}>'
+            f"{100 * pi[x, a]:.0f}</td>"
             for a in arms
         ]
-        often = f"<small> {100 * problem.probabilities[x]:.3g} %</small>"
-        body.append(f'<tr><th scope="row">{escape(problem.contexts[x])}{often}</th>{"".join(cells)}</tr>')
+        name = f"{escape(problem.contexts[x])}<small> {words}</small>"
+        body.append(f'<tr><th scope="row">{name}</th>{"".join(cells)}</tr>')
     return (
-        f'<table class="c{entry.style.colour}"><caption>{escape(entry.label)}</caption>'
+        f'<table class="c{style.colour}"><caption>{escape(label)}</caption>'
         f'<thead><tr><th scope="col">x \\ arm</th>{head}</tr></thead><tbody>{"".join(body)}</tbody></table>'
     )
 
