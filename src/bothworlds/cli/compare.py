@@ -19,16 +19,14 @@ from bothworlds.cli.common import (
     leave,
     names,
     quiet_option,
-    strong,
     talk,
     threads_option,
-    width,
     working,
 )
 from bothworlds.cli.report import written
+from bothworlds.cli.show import headline
 from bothworlds.report.data import headline_data
 from bothworlds.report.panels import summary_of
-from bothworlds.report.terminal import finding_text, table_text
 from bothworlds.report.theorems import theorem_bounds
 from bothworlds.simulation.comparison import SETTINGS, SIZES, comparison, known_algorithms, known_regimes
 from bothworlds.simulation.engine import Device
@@ -128,8 +126,7 @@ def compare(
     if as_json:
         answer({**headline_data(summary), "report": str(page)})
     else:
-        head, *rest = table_text(summary, width=width()).split("\n")
-        click.echo("\n".join([strong(head), *rest, finding_text(summary, width=width())]))
+        click.echo(headline(summary))
     talk(f"report: {page}")
 
 

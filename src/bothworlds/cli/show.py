@@ -32,8 +32,7 @@ def show(folder: Path, regime: str | None, plot: bool, as_json: bool) -> None:
     if as_json:
         answer(headline_data(summary))
         return
-    head, *rest = table_text(summary, width=width()).split("\n")
-    click.echo("\n".join([strong(head), *rest, finding_text(summary, width=width())]).rstrip())
+    click.echo(headline(summary).rstrip())
     for panel in panels:
         if panel.environment.reacts:
             click.echo(f"\n{reacting_text(panel)}")
@@ -41,6 +40,12 @@ def show(folder: Path, regime: str | None, plot: bool, as_json: bool) -> None:
             click.echo(f"\n{plot_text(panel, width=min(100, width()))}")
     if summary.missing:
         talk(f"{len(summary.missing)} cells are not finished; {resuming(folder)}")
+
+
+def headline(summary: Summary) -> str:
+    """Return the table of a study, its titles in bold, and what it says."""
+    head, *rest = table_text(summary, width=width()).split("\n")
+    return "\n".join([strong(head), *rest, finding_text(summary, width=width())])
 
 
 def _chosen(summary: Summary, name: str, folder: Path) -> Panel:

@@ -14,7 +14,7 @@ from bothworlds.report.files import has_matplotlib, matplotlib_figure
 from bothworlds.report.from_results import options_of
 from bothworlds.report.look import Look, check_labels
 from bothworlds.report.palette import styles
-from bothworlds.report.statistics import factor, mean_of
+from bothworlds.report.statistics import interval_of, mean_of
 from bothworlds.report.svg import standalone
 from bothworlds.report.tables import number, with_interval
 from bothworlds.simulation.results import Results
@@ -26,7 +26,7 @@ def chart_of(results: Results, *, log: bool = False) -> Chart:
     t = results.checkpoints
     kept, lines = shown(t), []
     for place, ((label, run), style) in enumerate(zip(results.runs.items(), styles(options), strict=True)):
-        half = np.nan_to_num(run.standard_error * factor(len(run.expected)))
+        half = interval_of(run.paths)
         low, high = (run.regret - half)[kept], (run.regret + half)[kept]
         x, even = t[kept].astype(np.float64), options[place].get("kind") == "uniform"
         lines.append(
