@@ -1,0 +1,277 @@
+"""The matched tuning as kernel text: its state, its plan, how the rates grow, and how it learns.
+
+`matched.Matched` says in words and formulas what is computed here; docs/theory.md has the proof.
+"""
+
+import math
+from typing import Annotated, Any, NamedTuple
+
+from bothworlds.algorithms.lc_tsallis.algorithm_1 import advance
+from bothworlds.algorithms.lc_tsallis.prediction import (
+    Predicted,
+    add_to_ridge,
+    choose_predicting,
+    foreseen_losses,
+    largest_residuals,
+    likely_variance,
+    predict,
+)
+from bothworlds.kernels.arithmetic import Number, every, feature, larger, over_contexts, root, smaller, value, where
+from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.contract import Beliefs, Earlier, Known, Play, kernel_text
+from bothworlds.kernels.jit.compile import kernel
+from bothworlds.kernels.layout import learnt, planned, recalled, scratch
+from bothworlds.kernels.matrix import erase
+from bothworlds.kernels.plan import (
+    add_context,
+    all_finite,
+    begin_covariance,
+    checked_inverse,
+    covariance,
+    invert,
+    note_plan,
+)
+from bothworlds.kernels.possible import possible_leverage
+from bothworlds.kernels.simplex import smallest, tsallis_point
+from bothworlds.kernels.stability import covered_stability, stability_of_sum
+from bothworlds.kernels.status import NOT_FINITE, OK
+from bothworlds.kernels.worth import Case, Search, cheapest_rate, find_centres, plan_search
+from bothworlds.theory.schedules import SURE
+
+ALPHA = 0.5
+
+
+class Options(NamedTuple):
+    """Hyper-parameters, H = -psi of the uniform distribution, and the rates that leave no play uncovered."""
+
+    gain: float
+    least: float
+    caution: float  # times d
+    settled: float  # rounds after which it counts in full
+    price: float
+    c: float
+    recency: float
+    forgetting: float
+    full: float
+    first: float  # beta_1, below which fading does not go
+    curved: float  # gamma = curved/beta^2, or
+    linear: float  # gamma = linear/beta
+    dearest: float  # the price of gamma = 1/2 is never more
+    covered: float  # b: from beta = b on the covering rate costs 1 at most
+
+
+class State(NamedTuple):
+    """What is learnt, then the plan; what the rates look back at is recalled."""
+
+    t: Annotated[Floats, learnt()]
+    theta: Annotated[Floats, learnt("d")]
+    start: Annotated[Floats, learnt("S")]
+    start_rate: Annotated[Floats, learnt()]
+    inverse_rate: Annotated[Floats, learnt()]  # beta_t = 1/eta_t
+    turn: Annotated[Floats, learnt()]  # which way the search for gamma_t goes next
+    rest: Annotated[Floats, learnt()]  # and in how many rounds
+    level: Annotated[Floats, learnt()]  # or above which price
+    account: Annotated[Floats, learnt()]  # what the path has cost: stability, prices and penalties
+    ridge: Annotated[Floats, learnt("d", "d")]
+    response: Annotated[Floats, learnt("d")]
+    fresh: Annotated[Floats, recalled()]  # updates since the plan was made
+    kept: Annotated[Floats, recalled()]  # what their fading has left of older estimates, less 1
+    step: Annotated[Floats, recalled("d")]  # sum of their estimates, less what the plan foresaw
+    rates: Annotated[Floats, recalled(2)]
+    paid: Annotated[Floats, recalled()]  # the price of gamma_t
+    entropy: Annotated[Floats, recalled()]  # h_t = -psi(q_t) in the mean over contexts
+    y: Annotated[Floats, recalled("S")]
+    q: Annotated[Floats, recalled("S", "K")]
+    roots: Annotated[Floats, recalled("S", "K")]  # of q_t
+    baseline: Annotated[Floats, recalled("d")]  # m_t, which the plan foresaw
+    pi: Annotated[Floats, planned("S", "K")]
+    sigma: Annotated[Floats, planned("d", "d")]
+    inverse: Annotated[Floats, planned("d", "d")]
+
+
+class Work(NamedTuple):
+    """Scratch space."""
+
+    vector: Annotated[Floats, scratch("d")]
+    half: Annotated[Floats, scratch("d")]
+    mixed: Annotated[Floats, scratch("d", "d")]
+    play: Annotated[Floats, scratch(3, "d")]
+    sums: Annotated[Floats, scratch("d", "d", packed=True)]
+    powers: Annotated[Floats, scratch("K", packed=True)]
+    losses: Annotated[Floats, scratch("K", packed=True)]
+    middle: Annotated[Floats, scratch("d", packed=True)]
+    centre: Annotated[Floats, scratch("S", "d")]
+    reach: Annotated[Floats, scratch("S", "K")]
+    table: Annotated[Floats, scratch("S", "K")]
+    rho: Annotated[Floats, scratch("S", "K")]
+
+
+@kernel
+def stability_paid(known: Known, options: Options, state: State, work: Work) -> Number:
+    """Return the stability of the step since the plan was made; of a single update, if it was covered.
+
+    ``state`` still has the plan that the estimates were made with. One that is not covered is in the price; the price
+    knows nothing of sums.
+    """
+    beta, c = state.inverse_rate[0], options.c
+    z = covered_stability(known, state.q, state.roots, beta, state.step, c, work.losses)
+    single = state.fresh[0] <= 1.0
+    if every(single):
+        return z
+    return where(single, z, stability_of_sum(known, state.q, state.roots, beta, state.step, c, work.losses))
+
+
+@kernel
+def optimistic_points(known: Known, state: State, work: Work) -> int:
+    """Compute q_t(x) for every context (equation (4)) from the foreseen losses, and h_t.
+
+    With r = sqrt q = 1/(s + y), s = eta (L - min L), the sum of the roots is that of q s, plus y.
+    """
+    eta = 1.0 / state.inverse_rate[0]
+    total = 0.0
+    for x in range(state.q.shape[0]):
+        losses = work.table[x]
+        status, y = tsallis_point(losses, eta, ALPHA, state.start[x], work.powers, state.q[x])
+        if status != OK:
+            return status
+        state.y[x] = y
+        least = smallest(losses)
+        excess = 0.0 * y
+        for a in range(state.q.shape[1]):
+            q = state.q[x, a]
+            excess = excess + q * where(q > 0.0, losses[a] - least, 0.0)
+        total = total + known.g[x] * (eta * excess + (y - 1.0))
+    state.entropy[0] = larger(2.0 * over_contexts(total), SURE)
+    return OK
+
+
+@kernel
+def gain_at(options: Options, h: Number) -> Number:
+    """Return which share of its stability a round adds to the penalty: more of it while plans are undecided."""
+    undecided = h / options.full
+    return larger(options.gain * (undecided * undecided), options.least)
+
+
+@kernel
+def doubt(options: Options, t: Number, h: Number, v: Number) -> Number:
+    """Return (h/H)^8 v^4 sqrt(min{1, t/settled}): near 1 if plans stay undecided for long and losses are noisy."""
+    undecided = h / options.full
+    square = undecided * undecided * v * (undecided * undecided * v)
+    return square * square * root(smaller(t / options.settled, 1.0))
+
+
+@kernel
+def grow(options: Options, state: State, z: Number, v: Number, before: Number) -> None:
+    """Let beta grow to the root of (beta - beta_t) (beta/beta_t) h = due, h the entropy of the next plan at beta_t.
+
+    At beta that plan has at most beta/beta_t times the entropy, so that its penalty is at most what is due: a share of
+    the stability of the rounds before, caution, and a share of their price, less as long as beta is small. ``before``
+    is the entropy that the plan before has had.
+    """
+    beta, h = state.inverse_rate[0], state.entropy[0]
+    share = options.price * smaller(beta / options.covered, 1.0)
+    each = options.caution * doubt(options, state.t[0], smaller(h, before), v) / beta + share * state.paid[0]
+    due = (1.0 + state.kept[0]) * (gain_at(options, h) * z + each * state.fresh[0])
+    state.inverse_rate[0] = 0.5 * beta * (1.0 + root(1.0 + 4.0 * due / (h * beta)))
+    state.fresh[0] = 0.0
+    state.kept[0] = 0.0
+    erase(state.step)
+    for x in range(state.start.shape[0]):
+        state.start[x] = state.y[x]
+
+
+@kernel
+def case_of(options: Options, state: State, work: Work) -> Case:
+    """Return what the price of exploration is computed from."""
+    return Case(
+        state.sigma,
+        state.q,
+        state.roots,
+        work.rho,
+        state.inverse_rate[0],
+        options.c,
+        work.mixed,
+        state.inverse,
+        work.centre,
+        work.reach,
+        work.middle,
+        work.play,
+    )
+
+
+@kernel
+def refresh(known: Known, options: Options, state: State, work: Work) -> int:
+    """Compute the plan of round t from what is learnt; return a status."""
+    if not all_finite(state.theta):
+        return NOT_FINITE
+    news = not every(state.fresh[0] <= 0.0)
+    z, before = 0.0 * state.t[0], value(state.entropy[0])
+    faded = where(state.account[0] > 0.0, (1.0 + state.kept[0]) * state.inverse_rate[0], 0.0)  # of the plan before
+    if news:
+        z = stability_paid(known, options, state, work)
+        state.account[0] += z + state.fresh[0] * state.paid[0]
+        state.inverse_rate[0] = larger((1.0 + state.kept[0]) * state.inverse_rate[0], options.first)
+    status = predict(known, state, work)
+    if status == OK:
+        largest_residuals(known, state, work.rho)
+        foreseen_losses(known, state, work)
+    for turn in range(2):  # at the rate of the round before, then at that of this one
+        if status == OK and (news or turn == 0):
+            if turn == 1:
+                grow(options, state, z, likely_variance(known, state.q, work.rho), before)
+            status = optimistic_points(known, state, work)
+    if status != OK:
+        return status
+    state.account[0] += (state.inverse_rate[0] - faded) * state.entropy[0]
+    begin_covariance(work.sums)
+    for x in range(state.q.shape[0]):
+        for a in range(state.q.shape[1]):
+            state.roots[x, a] = root(state.q[x, a])
+        add_context(known, x, state.q[x], work.sums)
+    covariance(known, state.q, work.sums, state.sigma)
+    find_centres(known, state.q, state.roots, work.centre)
+    beta = state.inverse_rate[0]
+    covering = smaller(options.curved / (beta * beta), options.linear / beta)
+    case = case_of(options, state, work)
+    search = Search(state.start_rate[0], state.turn[0], state.rest[0], state.level[0])
+    found = cheapest_rate(known, case, search, covering, options.dearest)
+    state.paid[0] = found.price
+    note_plan(known, state, 1.0 / beta, found.rate)
+    return checked_inverse(state) if every(found.inverted) else invert(state)
+
+
+@kernel
+def learn(known: Known, options: Options, state: State, play: Play, carried: Predicted) -> None:
+    """Add theta_hat_t = m_t + Sigma_t^-1 phi (loss - <phi, m_t>) to Theta, fade it, and advance the clock."""
+    residual = play.loss
+    for i in range(state.theta.shape[0]):
+        residual = residual - carried.baseline[i] * feature(known.z, play.x, play.a, i)
+    keep = state.t[0] / (state.t[0] + options.recency)
+    foreseen = where(state.fresh[0] <= 0.0, 1.0, 0.0)  # once: the plan foresaw one m_t, whatever it is answered with
+    for i in range(state.theta.shape[0]):
+        surprise = residual * carried.direction[i]
+        state.step[i] += surprise + (carried.baseline[i] - foreseen * state.baseline[i])
+        state.theta[i] = keep * (state.theta[i] + carried.baseline[i] + surprise)
+    state.kept[0] = (1.0 + state.kept[0]) * keep - 1.0
+    add_to_ridge(known, options, state, play)
+    state.fresh[0] += 1.0
+    plan_search(state)
+    advance(state)
+
+
+TEXT = kernel_text(refresh, choose_predicting, learn, possible=possible_leverage, together=True)
+
+
+def paced(options: Options, rounds: float, earlier: Earlier | None) -> dict[str, Any]:
+    """Return beta after some rounds: as many times its first value as before, by the root of the share believed.
+
+    Without an earlier policy it is first sqrt(1 + rounds), that of plans which stayed undecided.
+    """
+    if earlier is None:
+        return {"inverse_rate": options.first * math.sqrt(1.0 + rounds)}
+    scale = options.first / earlier.options.first * math.sqrt(earlier.share)
+    return {"inverse_rate": max(options.first, scale * float(earlier.learnt["inverse_rate"][0]))}
+
+
+SEARCH = ("start_rate", "turn", "rest", "level")  # it goes on where it was
+BELIEFS = Beliefs(total="theta", gram="ridge", moment="response", paced=paced, kept=SEARCH)
