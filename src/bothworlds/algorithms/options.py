@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 import numpy as np
@@ -144,8 +144,8 @@ def refuse_design(part: Any, default: Any) -> None:
         raise ValueError("a sampled problem explores by its own policy: SampledProblem(exploration=...), not design=")
 
 
-def description(part: Any, **defaults: Any) -> str:
-    """Return the repr of an algorithm: its class, its horizon, and what differs from the defaults."""
-    changed = {name: getattr(part, name) for name, default in defaults.items() if getattr(part, name) != default}
-    listed = ", ".join(f"{name}={value!r}" for name, value in {"horizon": part.horizon, **changed}.items())
-    return f"{type(part).__name__}({listed})"
+def description(part: Any) -> str:
+    """Return the repr of an algorithm: its class, and the options that have no default or differ from it."""
+    values = [(option, getattr(part, option.name)) for option in fields(part)]
+    changed = [f"{option.name}={value!r}" for option, value in values if value != option.default]
+    return f"{type(part).__name__}({', '.join(changed)})"

@@ -165,4 +165,4 @@ class LinearEXP4(Algorithm):
         return {**frame_of(problem, design_for(problem, self.design)), "policies": arms}
 
     def __repr__(self) -> str:
-        return description(self, policies="linear", design="joint-g", contexts="known", scale=1.0)
+        return description(self)

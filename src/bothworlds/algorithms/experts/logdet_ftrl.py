@@ -164,7 +164,7 @@ class LogdetFTRL(Algorithm):
         return frame
 
     def __repr__(self) -> str:
-        return description(self, design="joint-g", contexts="known", scale=1.0)
+        return description(self)
 
 
 def _lifted(problem: Problem) -> Problem:

@@ -171,4 +171,4 @@ class FTRLLC(Algorithm):
         return armwise_machine(RESAMPLING if beta > 0.0 else TEXT, problem, kept, options, rates="rates")
 
     def __repr__(self) -> str:
-        return description(self, covariance="exact")
+        return description(self)

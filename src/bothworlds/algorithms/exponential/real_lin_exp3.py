@@ -236,5 +236,4 @@ class RealLinExp3(OnSamples):
         return rates if chosen is None else rates._replace(samples=chosen)
 
     def __repr__(self) -> str:
-        defaults = {"covariance": "exact", "features": "arm-independent", "tuning": "corrected", "design": None}
-        return description(self, **defaults)
+        return description(self)

@@ -75,4 +75,4 @@ class BoBWMWULC(Algorithm):
         return mwu_machine(problem, kept, speed=self.speed, reduction=reduction)
 
     def __repr__(self) -> str:
-        return description(self, candidate="literal", scale=1.0, speed=1.0)
+        return description(self)

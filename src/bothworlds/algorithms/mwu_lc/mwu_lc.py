@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bothworlds.algorithms.mwu_lc.machine import check_arms, mwu_machine, with_lonely
-from bothworlds.algorithms.options import check_factor
+from bothworlds.algorithms.options import check_factor, description
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Machine
 from bothworlds.policy import Algorithm
@@ -69,4 +69,4 @@ class MWULC(Algorithm):
         return mwu_machine(problem, kept, speed=self.speed, reduction=None)
 
     def __repr__(self) -> str:
-        return "MWULC()" if self.speed == 1.0 else f"MWULC(speed={self.speed!r})"
+        return description(self)

@@ -99,4 +99,4 @@ class BoBWLinearEXP4(Algorithm):
         return {**frame_of(problem, design(problem, "uniform")), "policies": arms}
 
     def __repr__(self) -> str:
-        return description(self, policies="linear", estimates="linear", scale=1.0)
+        return description(self)

@@ -107,7 +107,7 @@ class BoBWRealLinExp3(Algorithm):
         return Machine(text=by_direction.TEXT, known=known, options=rule, begin=begin, frame=frame)
 
     def __repr__(self) -> str:
-        return description(self, candidate="literal", features="arm-dependent", constants="tuned", scale=1.0)
+        return description(self)
 
 
 def _ranks(problem: Problem, frame: Mapping[str, Floats]) -> Floats:
