@@ -9,13 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
 
 import bothworlds as bw
 from bothworlds.algorithms.registry import algorithms
-from bothworlds.cli import main
 from bothworlds.simulation import gpu, progress
 from bothworlds.simulation.comparison import comparison
+from commands import called
 
 SMALL = ["--horizon", "6", "--replications", "2", "--contexts", "3", "--arms", "2", "--dimension", "2"]
 
@@ -27,10 +26,6 @@ from bothworlds.simulation.gpu import replications
 replications.free_memory = lambda: 10**6
 main(sys.argv[1:])
 """
-
-
-def called(*arguments: str, env: dict[str, str] | None = None) -> Result:
-    return CliRunner().invoke(main, list(arguments), env=env)
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
-from click.testing import CliRunner, Result
 
 import bothworlds as bw
-from bothworlds.cli import main
 from bothworlds.report import page, summary_of
 from bothworlds.simulation.folder import read_folder
+from commands import called
 from report_pages import embedded
 
 ENDLESS = """
@@ -23,10 +22,6 @@ sizes = { contexts = 2, arms = 2, dimension = 2, margin = inf }
 environments.calm = { kind = "stochastic" }
 algorithms.even = { kind = "uniform" }
 """
-
-
-def called(*arguments: str) -> Result:
-    return CliRunner().invoke(main, list(arguments))
 
 
 def strict(text: str) -> object:

@@ -9,16 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bothworlds.cli import main
 from bothworlds.report import Summary
 from bothworlds.report.data import curves_csv
 from bothworlds.report.figures import all_charts
 from bothworlds.report.overlays import of_csv, read_overlays
 from bothworlds.report.spreadsheets import as_text, from_text
+from commands import called
 from report_pages import made_summary
 from report_pages import summary_from as ran
 
@@ -35,10 +34,6 @@ STUDY: dict[str, Any] = {
 @pytest.fixture
 def summary() -> Summary:
     return made_summary()
-
-
-def called(*arguments: str) -> Result:
-    return CliRunner().invoke(main, list(arguments))
 
 
 def test_damaged_files_are_told_by_their_name() -> None:
