@@ -1,6 +1,6 @@
 """Prior: what is believed of the losses before the first round, in the features of a problem."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple, Self
@@ -153,44 +153,47 @@ class Plays(NamedTuple):
 
 def plays_of(problem: Problem, rows: Iterable[Any], *, weighted: bool) -> tuple[Plays, tuple[str, ...]]:
     """Return rows as columns, and sentences on those left out."""
-    strange, silent = [0], [0]
-    found = list(_known(problem, rows, strange, silent, weighted=weighted))
+    places = {name: i for i, name in enumerate(problem.arms)}
+    found, strange, silent = [], 0, 0
+    for row in rows:
+        if row.reward is None:
+            silent += 1
+        elif (pair := _pair_of(row, problem, places)) is None:
+            strange += 1
+        else:
+            propensity = _propensity_of(row) if weighted else 1.0
+            loss = checked_loss(row.reward, is_reward=True, reward_range=problem.reward_range)
+            found.append((*pair, loss, propensity))
     notes = []
-    if strange[0]:
+    if strange:
         what = "a context or an arm that the problem has not, or does not offer there"
-        notes.append(f"{strange[0]} rows have {what}, and were left out")
-    if silent[0]:
-        notes.append(f"{silent[0]} rows have no reward yet, and were left out")
+        notes.append(f"{strange} rows have {what}, and were left out")
+    if silent:
+        notes.append(f"{silent} rows have no reward yet, and were left out")
     if not found:
         raise ValueError(f"no row can be used: {'; '.join(notes) or 'there are none'}")
     xs, arms, losses, propensities = zip(*found, strict=True)
     return Plays(np.array(xs), np.array(arms), np.array(losses), np.array(propensities)), tuple(notes)
 
 
-def _known(
-    problem: Problem, rows: Iterable[Any], strange: list[int], silent: list[int], *, weighted: bool
-) -> Iterator[tuple[int, int, float, float]]:
-    """Yield what the problem knows of rows, counting what it does not."""
-    places = {name: i for i, name in enumerate(problem.arms)}
-    for row in rows:
-        if row.reward is None:
-            silent[0] += 1
-            continue
-        try:
-            x, a = problem.context_index(row.context), places[row.arm]
-        except (ValueError, KeyError):
-            strange[0] += 1
-            continue
-        if not problem.available[x, a]:
-            strange[0] += 1
-            continue
-        propensity = float(getattr(row, "propensity", None) or 0.0) if weighted else 1.0
-        if not 0.0 < propensity <= 1.0 + 1e-9:
-            raise ValueError(
-                f"method='propensities' needs the propensity of every row, above 0 and at most 1; {row!r:.120} has "
-                "none. Without them take method='regression'"
-            )
-        yield x, a, checked_loss(row.reward, is_reward=True, reward_range=problem.reward_range), propensity
+def _pair_of(row: Any, problem: Problem, places: Mapping[str, int]) -> tuple[int, int] | None:
+    """Return context and arm of a row, None where the problem has no such pair or does not offer it."""
+    try:
+        x, a = problem.context_index(row.context), places[row.arm]
+    except (ValueError, KeyError):
+        return None
+    return (x, a) if problem.available[x, a] else None
+
+
+def _propensity_of(row: Any) -> float:
+    """Return the propensity of a row; refuse one that is no probability above 0."""
+    propensity = float(getattr(row, "propensity", None) or 0.0)
+    if not 0.0 < propensity <= 1.0 + 1e-9:
+        raise ValueError(
+            f"method='propensities' needs the propensity of every row, above 0 and at most 1; {row!r:.120} has "
+            "none. Without them take method='regression'"
+        )
+    return propensity
 
 
 def regression(problem: Problem, plays: Plays) -> tuple[Floats, Floats, Floats, float]:
