@@ -78,11 +78,11 @@ def test_columns_are_learnt_as_decisions_are(count: int, tmp_path: Path) -> None
     damaged = columns._replace(propensities=np.full(count, 2.0))
     with pytest.raises(ValueError, match="of decision 0 of the batch damaged; nothing was learnt"):
         other.learn(damaged, loss=losses)
-    with pytest.raises(ValueError, match="one for each value, have other shapes"):
+    with pytest.raises(ValueError, match="one for each value, must have shapes"):
         other.learn(columns, loss=[*losses, 0.0])
     for off in (-1, 99):
         for name in ("contexts", "arms"):
-            with pytest.raises(ValueError, match="a context or an arm that is none"):
+            with pytest.raises(ValueError, match="must be numbers from 0 to"):
                 other.learn(columns._replace(**{name: np.full(count, off)}), loss=losses)
     other.learn(columns, loss=losses)
     assert (other.version, other.digest) == (policy.version, policy.digest)

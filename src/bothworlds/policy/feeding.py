@@ -57,12 +57,12 @@ def columns_of(
 
 def check_columns(columns: Columns, n: int, listed: tuple[int, int], carried: tuple[int, int]) -> None:
     """Refuse columns that are not of n decisions, or not of this many contexts, arms and numbers carried."""
-    shapes = [part.shape for part in columns]
-    if shapes != [(n,), (n,), (n,), (n, carried[0]), (n, carried[1])]:
-        raise ValueError(f"columns of {n} decisions, one for each value, have other shapes; got {shapes}")
-    for indices, count in zip(columns[:2], listed, strict=True):
+    shapes, needed = [part.shape for part in columns], [(n,), (n,), (n,), (n, carried[0]), (n, carried[1])]
+    if shapes != needed:
+        raise ValueError(f"columns of {n} decisions, one for each value, must have shapes {needed}; got {shapes}")
+    for word, indices, count in zip(("contexts", "arms"), columns[:2], listed, strict=True):
         if indices.min() < 0 or indices.max() >= count:
-            raise ValueError(f"columns name a context or an arm that is none: {indices.min()} to {indices.max()}")
+            raise ValueError(f"{word} must be numbers from 0 to {count - 1}; got {indices.min()} to {indices.max()}")
 
 
 def one_of(loss: Any, reward: Any) -> tuple[Any, bool]:

@@ -82,7 +82,7 @@ def names_of(given: Sequence[Any] | None, count: int, word: str) -> tuple[str, .
     if wrong:
         raise ValueError(f"{word} names must be strings, integers are indices; got {wrong[0]!r}")
     if len(names) != count:
-        raise ValueError(f"{len(names)} {word} names for {count} {word}s")
+        raise ValueError(f"{len(names)} {word} names for {count} {word}s; give one for each, in their order")
     if len(set(names)) != count:
         twice = next(n for n in names if names.count(n) > 1)
         raise ValueError(f"{word} name {twice!r} is given twice; names must differ")
@@ -97,7 +97,9 @@ def check_catch_all(contexts: tuple[str, ...], other: str | None, *, rows: int |
         )
     last_is_other = other is not None and contexts[-1] == other
     if rows is not None and rows != len(contexts) and not (last_is_other and rows == len(contexts) - 1):
-        raise ValueError(f"{rows} rows for {len(contexts)} contexts")
+        raise ValueError(
+            f"{rows} rows for {len(contexts)} contexts; give one for each, or for all but a last one that is `other`"
+        )
 
 
 def availability(given: Any, shape: tuple[int, int]) -> Bools:

@@ -43,7 +43,8 @@ class ContextRows:
         object.__setattr__(self, "columns", columns)
         object.__setattr__(self, "rows", tuple(plain_row(row) for row in self.rows))
         if len(self._index) < len(self.rows):
-            raise ValueError("two contexts stand for the same row")
+            twice = next(row for row in self.rows if self.rows.count(row) > 1)
+            raise ValueError(f"two contexts stand for the same row, {twice}: give every row once")
 
     @cached_property
     def _index(self) -> dict[tuple[Plain, ...], int]:

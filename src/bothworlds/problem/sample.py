@@ -32,7 +32,7 @@ def support_of(sample: Any, weights: Any = None) -> Support:
     """
     rows, columns = _rows_of(sample)
     if not rows:
-        raise ValueError("the sample of contexts is empty")
+        raise ValueError("the sample of contexts is empty; give a row for each past visit")
     counts = np.ones(len(rows)) if weights is None else np.asarray(weights, dtype=np.float64)
     if counts.shape != (len(rows),) or not np.isfinite(counts).all() or (counts < 0.0).any():
         raise ValueError(f"weights must be {len(rows)} finite numbers, none negative; got shape {counts.shape}")
@@ -63,8 +63,9 @@ def _rows_of(sample: Any) -> tuple[list[tuple[Any, ...]], tuple[str, ...] | None
         sample, names = _without_names(list(sample))
     rows = [_plain_row(row) for row in sample]
     width = len(rows[0]) if rows else 0
-    if any(len(row) != width for row in rows):
-        raise ValueError("the rows of the sample have different lengths")
+    odd = next((row for row in rows if len(row) != width), None)
+    if odd is not None:
+        raise ValueError(f"the rows of the sample have different lengths, {width} and {len(odd)}: {rows[0]} and {odd}")
     return rows, names
 
 
@@ -73,7 +74,7 @@ def _without_names(sample: list[Any]) -> tuple[list[Any], tuple[str, ...] | None
     if not any(has_names(row) for row in sample):
         return sample, None
     if not all(has_names(row) for row in sample) or any(set(row.keys()) != set(sample[0].keys()) for row in sample):
-        raise ValueError("the rows of the sample have different columns")
+        raise ValueError("the rows of the sample have different columns; give every row the same ones")
     keys = list(sample[0].keys())
     return [tuple(row[key] for key in keys) for row in sample], tuple(str(key) for key in keys)
 

@@ -38,7 +38,7 @@ def _choices(options: dict[str, Any], kept: set[str]) -> list[tuple[list[str], d
             axes.append([(words, (key, inner)) for words, inner in _choices(value, set())])
         elif isinstance(value, list) and key not in kept:
             if not value:
-                raise ValueError(f"the list of {key} is empty")
+                raise ValueError(f"the list of {key} is empty; give one value at least, or leave it out")
             axes.append([([f"{key} {_word(one)}"], (key, one)) for one in value])
         else:
             axes.append([([], (key, value))])

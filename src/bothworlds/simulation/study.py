@@ -177,7 +177,7 @@ def _sizes(value: Any, name: str) -> list[Any]:
     """Return the values of a size as a list that is not empty, each of the right kind; "none" leaves a size out."""
     values: list[Any] = [None if one == "none" else one for one in (value if isinstance(value, list) else [value])]
     if not values:
-        raise ValueError(f"the list of sizes {name} is empty")
+        raise ValueError(f"the list of sizes {name} is empty; give one value at least, or leave it out")
     for one in values:
         if name in ("contexts", "arms", "dimension"):
             whole(one, 2 if name == "arms" else 1, name)
