@@ -126,6 +126,13 @@ class Environment:
                 "stay in [-1, 1]. check_environment finds the first round"
             )
 
+    def decide(self, made: nature.Nature, t: int, key: int, probabilities: Floats) -> None:
+        """Let nature choose its coefficients of round t: by its text, or by the user's function of pi_t."""
+        if self.function is None:
+            self.text.decide(made, t, key)
+        else:
+            made.c[...] = self.theta_of(t, probabilities.copy())
+
     def theta_of(self, t: int, probabilities: Floats) -> Floats:
         """Ask the user's function for theta_t; refuse what is no parameter or makes losses leave [-1, 1]."""
         if self.function is None:

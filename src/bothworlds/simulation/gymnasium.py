@@ -60,12 +60,9 @@ class BanditEnv(gymnasium.Env[np.int64, np.int64]):
     def _next(self) -> np.int64:
         """Let nature choose the next round."""
         self._t += 1
-        if self.environment.function is None:
-            g = self.environment.problem.probabilities
-            self._nature.hurt[...] = np.einsum("x,xa,jxa->j", g, self._uniform, self._nature.tables)
-            self.environment.text.decide(self._nature, self._t, self._key)
-        else:
-            self._nature.c[...] = self.environment.theta_of(self._t, self._uniform.copy())
+        g = self.environment.problem.probabilities
+        self._nature.hurt[...] = np.einsum("x,xa,jxa->j", g, self._uniform, self._nature.tables)
+        self.environment.decide(self._nature, self._t, self._key, self._uniform)
         u, self._v = two_uniforms(self._key, self._t, CONTEXT, 0)
         self._x = int(draw(self.environment.problem.probabilities, u))
         return np.int64(self._x)

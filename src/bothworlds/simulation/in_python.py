@@ -100,10 +100,7 @@ def one_round(
     """Let nature and the learner play one round; return the loss and the decision."""
     text, g = environment.text, environment.problem.probabilities
     expected_losses(nature.tables, g, pi, nature.hurt)
-    if environment.function is None:
-        text.decide(nature, t, key)
-    else:
-        nature.c[...] = environment.theta_of(t, pi.copy())
+    environment.decide(nature, t, key, pi)
     nature.sums[...] += nature.c
     for j in range(len(nature.c)):
         add_expected(record.totals, nature.c[j] * nature.hurt[j])

@@ -10,7 +10,7 @@ import numpy as np
 
 from bothworlds.algorithms.fixed import FixedPolicy
 from bothworlds.environments import Environment
-from bothworlds.environments.nature import SLACK, Nature
+from bothworlds.environments.nature import SLACK
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.random import CONTEXT, two_uniforms
 from bothworlds.problem.checks import whole
@@ -95,7 +95,7 @@ def _steps(
         expected_losses(nature.tables, problem.probabilities, pi, nature.hurt)
         hurt = nature.hurt.tobytes()
         try:
-            _decide(environment, nature, t, key, pi)
+            environment.decide(nature, t, key, pi)
         except Exception as error:
             sentence = str(error) if f"round {t}" in str(error) else f"round {t}: {error}"
             raise ValueError(sentence) from None
@@ -104,14 +104,6 @@ def _steps(
         text.react(nature, a)
         means = np.einsum("j,jxa->xa", nature.c, nature.tables)
         yield Step(t, nature.c.copy(), means, float(nature.state[0]), hurt != nature.hurt.tobytes())
-
-
-def _decide(environment: Environment, nature: Nature, t: int, key: int, pi: Floats) -> None:
-    """Let nature choose its coefficients, by text or by a function."""
-    if environment.function is None:
-        environment.text.decide(nature, t, key)
-    else:
-        nature.c[...] = environment.theta_of(t, pi)
 
 
 def _check_means(environment: Environment, rounds: int) -> list[str]:
