@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -37,6 +37,13 @@ MARK = 12  # letters of a fingerprint, 48 bits
 SMALL = 20_000  # contexts times arms times dimensions: interpreted, an update takes half a second
 
 
+class Maker(Protocol):
+    """What a footing needs of an algorithm."""
+
+    def machine(self, problem: Problem, frame: Mapping[str, Floats] | None = None) -> Machine:
+        """Make the algorithm ready for a problem; ``frame`` brings back the arrays of a saved policy."""
+
+
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Footing:
     """Shared by a policy, its plans and their threads. A file can leave it out: what is learnt is far smaller.
@@ -44,7 +51,7 @@ class Footing:
     ``holdout`` is the share of decisions that are held out of the policy.
     """
 
-    algorithm: object
+    algorithm: Maker
     problem: Problem
     machine: Machine
     interpreted: bool = False
@@ -57,9 +64,8 @@ class Footing:
 
     def on(self, problem: Problem) -> "Footing":
         """Return the footing of the same algorithm on another problem, or with another way to look up its contexts."""
-        algorithm: Any = self.algorithm
         if problem != self.problem:
-            return replace(self, problem=problem, machine=algorithm.machine(problem))
+            return replace(self, problem=problem, machine=self.algorithm.machine(problem))
         same = (problem.rows, problem.other) == (self.problem.rows, self.problem.other)
         return self if same else replace(self, problem=problem)
 
@@ -112,9 +118,8 @@ class Footing:
             return self
         if header.get("algorithm") != json.loads(json.dumps(to_plain(self.algorithm))):
             return self
-        problem, frame, algorithm = problem_of(header, arrays), section(arrays, FRAME), self.algorithm
-        made: Any = algorithm
-        return replace(self, problem=problem, machine=made.machine(problem, frame))
+        problem = problem_of(header, arrays)
+        return replace(self, problem=problem, machine=self.algorithm.machine(problem, section(arrays, FRAME)))
 
     def holdout_with(self, secret: str) -> Holdout | None:
         """Return what decides which decisions are held out, if any are."""
