@@ -26,9 +26,9 @@ from bothworlds.policy.prior import Prior
 from bothworlds.problem import Problem, TrafficMix
 from bothworlds.problem.feedback import Feedback, checked_losses
 from bothworlds.problem.rows import Context, Labelled
-from bothworlds.problem.storage import check_npz, write_arrays
+from bothworlds.problem.storage import POLICY, check_npz, write_arrays
 
-FORMAT = "bothworlds-policy-1"
+FORMAT = POLICY
 ONE_CONTEXT = (str, int, np.integer)
 
 

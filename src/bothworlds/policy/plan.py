@@ -16,9 +16,9 @@ from bothworlds.policy.holdout import Holdout
 from bothworlds.policy.identity import Lots, given_id, id_of, parts_of
 from bothworlds.problem import Problem
 from bothworlds.problem.rows import Context
-from bothworlds.problem.storage import check_npz, checked_format, read_arrays, write_arrays
+from bothworlds.problem.storage import PLAN, check_npz, checked_format, read_arrays, write_arrays
 
-FORMAT = "bothworlds-plan-1"
+FORMAT = PLAN
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

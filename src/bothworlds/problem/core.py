@@ -304,9 +304,9 @@ class Problem:
         """Write the problem to a .json or .npz file."""
         if Path(path).suffix == ".npz":
             header, arrays = self._kept()
-            storage.write_arrays(path, {"format": storage.FORMAT, **header}, arrays)
+            storage.write_arrays(path, {"format": storage.PROBLEM, **header}, arrays)
         elif Path(path).suffix == ".json":
-            content = {"format": storage.FORMAT, **self.to_dict()}
+            content = {"format": storage.PROBLEM, **self.to_dict()}
             storage.write_bytes(path, json.dumps(content, indent=1).encode())
         else:
             raise ValueError(f"{path}: a problem is saved as .json or .npz")
@@ -347,7 +347,7 @@ class Problem:
             header, arrays = storage.read_arrays(path)
         else:
             header = storage.read_json(path)
-        return cls._from({**storage.checked_format(header, storage.FORMAT, path), **arrays}, str(path))
+        return cls._from({**storage.checked_format(header, storage.PROBLEM, path), **arrays}, str(path))
 
     @cached_property
     def fingerprint(self) -> str:

@@ -1,4 +1,4 @@
-"""Problems as files: JSON for people, npz for speed. Never pickle."""
+"""Files of ours: which kinds there are, how they are written and read. JSON for people, npz for speed; never pickle."""
 
 import contextlib
 import io
@@ -11,14 +11,15 @@ from typing import Any
 
 import numpy as np
 
-FORMAT = "bothworlds-problem-1"
-WORDS = {
-    FORMAT: "a problem: read it with Problem.load",
-    "bothworlds-policy-1": "a policy: read it with bothworlds.load",
-    "bothworlds-sampled-policy-1": "a policy on a SampledProblem: read it with bothworlds.load(path, problem=...)",
-    "bothworlds-plan-1": "a plan: read it with bothworlds.load_plan",
-    "bothworlds-results-3": "results: read them with bothworlds.load_results",
-    "bothworlds-unfinished-1": "an unfinished run: the command that began it goes on with it",
+PROBLEM, POLICY, SAMPLED_POLICY = "bothworlds-problem-1", "bothworlds-policy-1", "bothworlds-sampled-policy-1"
+PLAN, RESULTS, UNFINISHED = "bothworlds-plan-1", "bothworlds-results-3", "bothworlds-unfinished-1"
+WORDS = {  # of what is in a file, for those who read it as something else
+    PROBLEM: "a problem: read it with Problem.load",
+    POLICY: "a policy: read it with bothworlds.load",
+    SAMPLED_POLICY: "a policy on a SampledProblem: read it with bothworlds.load(path, problem=...)",
+    PLAN: "a plan: read it with bothworlds.load_plan",
+    RESULTS: "results: read them with bothworlds.load_results",
+    UNFINISHED: "an unfinished run: the command that began it goes on with it",
 }
 
 

@@ -23,10 +23,10 @@ from bothworlds.policy.identity import apart_after_fork, new_name, new_source, s
 from bothworlds.policy.ledger import Ledger
 from bothworlds.problem import SampledProblem
 from bothworlds.problem.feedback import Feedback, checked_loss
-from bothworlds.problem.storage import check_npz, write_arrays
+from bothworlds.problem.storage import SAMPLED_POLICY, check_npz, write_arrays
 from bothworlds.sampled.covariance import Covariance, Plan
 
-FORMAT = "bothworlds-sampled-policy-1"
+FORMAT = SAMPLED_POLICY
 UNLISTED = -1
 NO_PLAN = (
     "a policy on a SampledProblem has no plan and takes no ids: its covariance is drawn for a decision or moves with "

@@ -9,10 +9,10 @@ import numpy as np
 
 from bothworlds.environments import Environment
 from bothworlds.kernels.arrays import Floats, Ints
-from bothworlds.problem.storage import checked_format, read_arrays, read_json, write_arrays, write_bytes
+from bothworlds.problem.storage import RESULTS, checked_format, read_arrays, read_json, write_arrays, write_bytes
 from bothworlds.simulation.replication import Outcome
 
-FORMAT, OLDER = "bothworlds-results-3", ("bothworlds-results-2",)
+OLDER = ("bothworlds-results-2",)  # which is read, too
 RATES = ("learning_rate", "exploration_rate")
 
 
@@ -198,7 +198,7 @@ class Results:
                 arrays[f"{number}.{name}"] = getattr(run, name)
             arrays |= {f"{number}.final.{name}": values for name, values in run.final.items()}
             arrays |= {f"{number}.{name}": found for name in RATES if (found := getattr(run, name)) is not None}
-        header = {"format": FORMAT, "environment": self.environment, "labels": list(self.runs)}
+        header = {"format": RESULTS, "environment": self.environment, "labels": list(self.runs)}
         manifest = json.dumps(self.manifest, indent=1).encode()
         write_bytes(target.with_suffix(".json"), manifest)
         write_arrays(target, header, arrays)
@@ -212,7 +212,7 @@ def _mean(rates: Floats | None) -> Any:
 def load_results(path: str | Path) -> Results:
     """Read results written by `Results.save`."""
     header, arrays = read_arrays(path)
-    header = checked_format(header, FORMAT, path, older=OLDER)
+    header = checked_format(header, RESULTS, path, older=OLDER)
     runs = {}
     try:
         for number, label in enumerate(header["labels"]):

@@ -9,11 +9,10 @@ import numpy as np
 from bothworlds.kernels.contract import Machine, flat_known
 from bothworlds.kernels.jit.compile import source_hash
 from bothworlds.kernels.jit.fingerprint import foreign_hash
-from bothworlds.problem.storage import read_arrays, write_arrays
+from bothworlds.problem.storage import UNFINISHED, read_arrays, write_arrays
 from bothworlds.simulation.replication import Setting
 
 Arrays = dict[str, Any]
-FORMAT = "bothworlds-unfinished-1"
 
 
 def name_of(machine: Machine, setting: Setting, replications: range) -> str:
@@ -32,7 +31,7 @@ def name_of(machine: Machine, setting: Setting, replications: range) -> str:
 def keep(path: Path, name: str, arrays: Arrays) -> None:
     """Write an unfinished run; a file that is there is replaced at once or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_arrays(path, {"format": FORMAT, "name": name}, arrays, compress=False)
+    write_arrays(path, {"format": UNFINISHED, "name": name}, arrays, compress=False)
 
 
 def take_up(path: Path, name: str) -> Arrays | None:
@@ -40,7 +39,7 @@ def take_up(path: Path, name: str) -> Arrays | None:
     if not path.exists():
         return None
     header, arrays = read_arrays(path)
-    if (header.get("format"), header.get("name")) != (FORMAT, name):
+    if (header.get("format"), header.get("name")) != (UNFINISHED, name):
         raise ValueError(
             f"{path} belongs to another run: other sizes, options, seed or version; delete it to begin again"
         )
