@@ -212,5 +212,5 @@ def test_too_many_arms_are_refused_before_the_start() -> None:
 
 @pytest.mark.parametrize("speed", [0.0, -1.0, math.inf, math.nan, "fast", True])
 def test_wrong_options_are_refused(speed: Any) -> None:
-    with pytest.raises(ValueError, match="speed must be a number above 0"):
+    with pytest.raises(ValueError, match="speed must be positive and finite"):
         bw.MWULC(speed=speed)

@@ -46,9 +46,9 @@ def check_within(part: object, name: str, low: float, high: float, *, closed: bo
     object.__setattr__(part, name, value if isinstance(value, int) else float(value))
 
 
-def check_whole(part: object, name: str) -> None:
-    """Keep an option as a plain integer; refuse what is not a whole number of at least 1."""
+def check_whole(part: object, name: str, *, least: int = 1) -> None:
+    """Keep an option as a plain integer; refuse what is not a whole number of at least ``least``."""
     value = getattr(part, name)
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value < MOST:
-        raise ValueError(f"{name} must be a whole number of at least 1 (and below 2**62); got {value!r}")
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value < MOST:
+        raise ValueError(f"{name} must be a whole number of at least {least} (and below 2**62); got {value!r}")
     object.__setattr__(part, name, int(value))

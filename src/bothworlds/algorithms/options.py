@@ -1,13 +1,11 @@
-"""Checks of options that several algorithms share."""
+"""Options that several algorithms share: covariances, which options go together, and how an algorithm prints."""
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-import numpy as np
-
-from bothworlds.algorithms.checks import MOST, check_positive, check_whole, is_number
+from bothworlds.algorithms.checks import check_not_negative, check_positive, check_whole
 from bothworlds.kernels.sampled import Pieces
 from bothworlds.problem import Problem, SampledProblem
 from bothworlds.sampled import Covariance, ResampledCovariance, SeenCovariance
@@ -69,33 +67,16 @@ class Reservoir:
 CovarianceChoice = Literal["exact", "reservoir"] | MGR | Reservoir
 
 
-def check_horizon(part: Any, *, least: int) -> None:
-    """Keep the horizon as a plain integer; refuse what is not a whole number of at least ``least``."""
-    value = part.horizon
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value < MOST:
-        raise ValueError(f"horizon must be a whole number of at least {least} (and below 2**62); got {value!r}")
-    object.__setattr__(part, "horizon", int(value))
-
-
 def check_choice(part: Any, name: str, choices: tuple[str, ...]) -> None:
     """Refuse an option that is none of the choices."""
     if getattr(part, name) not in choices:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {getattr(part, name)!r}")
 
 
-def check_factor(part: Any, name: str, *, above: float | None = None) -> None:
-    """Keep a factor as a plain number; refuse what is not finite and at least 0, or above ``above``."""
-    value = getattr(part, name)
-    if not is_number(value) or not 0.0 <= value < math.inf or (above is not None and value <= above):
-        least = "of at least 0" if above is None else f"above {above:g}"
-        raise ValueError(f"{name} must be a number {least}; got {value!r}")
-    object.__setattr__(part, name, float(value))
-
-
 def check_contexts(part: Any) -> None:
     """Refuse an unknown law of contexts, and options that have no meaning under one."""
     check_choice(part, "contexts", ("known", "empirical"))
-    check_factor(part, "scale")
+    check_not_negative(part, "scale")
     if part.contexts == "empirical" and part.design != "joint-g":
         raise ValueError("a design needs the probabilities of contexts, which contexts='empirical' does without")
     if part.contexts == "known" and part.scale != 1.0:

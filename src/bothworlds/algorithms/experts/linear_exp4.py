@@ -8,9 +8,10 @@ from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 
+from bothworlds.algorithms.checks import check_whole
 from bothworlds.algorithms.experts import linear_exp4_seen as seen
 from bothworlds.algorithms.experts.linear_exp4_seen import Work
-from bothworlds.algorithms.options import check_choice, check_contexts, check_horizon, description
+from bothworlds.algorithms.options import check_choice, check_contexts, description
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Known, Machine, kernel_text, known_of
 from bothworlds.kernels.experts import loss_of_point, weigh_policies
@@ -119,7 +120,7 @@ class LinearEXP4(Algorithm):
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        check_horizon(self, least=1)
+        check_whole(self, "horizon")
         check_choice(self, "policies", POLICIES)
         check_design(self.design)
         check_contexts(self)

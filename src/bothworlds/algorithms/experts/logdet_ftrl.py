@@ -7,9 +7,10 @@ from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 
+from bothworlds.algorithms.checks import check_whole
 from bothworlds.algorithms.experts import logdet_ftrl_seen as seen
 from bothworlds.algorithms.experts.logdet_ftrl_seen import Work
-from bothworlds.algorithms.options import check_contexts, check_horizon, description
+from bothworlds.algorithms.options import check_contexts, description
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Known, Machine, even_play, kernel_text, known_of
 from bothworlds.kernels.jit.compile import kernel
@@ -118,7 +119,7 @@ class LogdetFTRL(Algorithm):
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        check_horizon(self, least=1)
+        check_whole(self, "horizon")
         check_design(self.design)
         check_contexts(self)
 

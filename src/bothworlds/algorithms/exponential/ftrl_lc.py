@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Annotated, Literal, NamedTuple
 
 from bothworlds.algorithms.armwise import armwise_machine, complements_of
-from bothworlds.algorithms.options import MGR, check_covariance, check_horizon, description
+from bothworlds.algorithms.checks import check_whole
+from bothworlds.algorithms.options import MGR, check_covariance, description
 from bothworlds.kernels.arithmetic import Number, at, larger, logarithm, smaller, where
 from bothworlds.kernels.armwise import Work, armwise_plan, choose_by_arm, learn_arm, resampled_arm_direction
 from bothworlds.kernels.arrays import Floats
@@ -144,7 +145,7 @@ class FTRLLC(Algorithm):
     covariance: Literal["exact"] | MGR = "exact"
 
     def __post_init__(self) -> None:
-        check_horizon(self, least=2)
+        check_whole(self, "horizon", least=2)
         check_covariance(self)
 
     def machine(self, problem: Problem, frame: Mapping[str, Floats] | None = None) -> Machine:

@@ -8,13 +8,13 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 
 from bothworlds.algorithms.armwise import armwise_machine, complements_of
+from bothworlds.algorithms.checks import check_whole
 from bothworlds.algorithms.on_samples import OnSamples
 from bothworlds.algorithms.options import (
     MGR,
     CovarianceChoice,
     check_choice,
     check_covariance,
-    check_horizon,
     description,
     refuse_design,
     refuse_reservoir,
@@ -157,7 +157,7 @@ class RealLinExp3(OnSamples):
     design: Kind | Design | None = None
 
     def __post_init__(self) -> None:
-        check_horizon(self, least=1)
+        check_whole(self, "horizon")
         take_reservoir(self)
         check_covariance(self, reservoir=True)
         check_choice(self, "features", FEATURES)

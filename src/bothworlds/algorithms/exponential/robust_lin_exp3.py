@@ -8,7 +8,8 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from bothworlds.algorithms.armwise import armwise_machine, per_arm
-from bothworlds.algorithms.options import check_horizon, description
+from bothworlds.algorithms.checks import check_whole
+from bothworlds.algorithms.options import description
 from bothworlds.kernels.arithmetic import at, feature
 from bothworlds.kernels.armwise import State, Work, armwise_plan, learn_arm
 from bothworlds.kernels.arrays import Floats
@@ -88,7 +89,7 @@ class RobustLinExp3(Algorithm):
     horizon: int
 
     def __post_init__(self) -> None:
-        check_horizon(self, least=1)
+        check_whole(self, "horizon")
 
     def machine(self, problem: Problem, frame: Mapping[str, Floats] | None = None) -> Machine:
         """Make the algorithm ready for a problem; ``frame`` brings back the arrays of a saved policy."""

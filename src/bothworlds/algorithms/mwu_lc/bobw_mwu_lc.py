@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bothworlds.algorithms.candidates import CANDIDATES
+from bothworlds.algorithms.checks import check_not_negative, check_positive, check_whole
 from bothworlds.algorithms.mwu_lc.machine import Reduction, check_arms, mwu_machine, with_lonely
-from bothworlds.algorithms.options import check_choice, check_factor, check_horizon, description
+from bothworlds.algorithms.options import check_choice, description
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Machine
 from bothworlds.policy import Algorithm
@@ -62,10 +63,10 @@ class BoBWMWULC(Algorithm):
     speed: float = 1.0
 
     def __post_init__(self) -> None:
-        check_horizon(self, least=2)
+        check_whole(self, "horizon", least=2)
         check_choice(self, "candidate", CANDIDATES)
-        check_factor(self, "scale")
-        check_factor(self, "speed", above=0.0)
+        check_not_negative(self, "scale")
+        check_positive(self, "speed")
 
     def machine(self, problem: Problem, frame: Mapping[str, Floats] | None = None) -> Machine:
         """Make the algorithm ready for a problem; ``frame`` brings back the arrays of a saved policy."""

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from bothworlds.algorithms.checks import check_positive
 from bothworlds.algorithms.mwu_lc.machine import check_arms, mwu_machine, with_lonely
-from bothworlds.algorithms.options import check_factor, description
+from bothworlds.algorithms.options import description
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Machine
 from bothworlds.policy import Algorithm
@@ -60,7 +61,7 @@ class MWULC(Algorithm):
     speed: float = 1.0
 
     def __post_init__(self) -> None:
-        check_factor(self, "speed", above=0.0)
+        check_positive(self, "speed")
 
     def machine(self, problem: Problem, frame: Mapping[str, Floats] | None = None) -> Machine:
         """Make the algorithm ready for a problem; ``frame`` brings back the arrays of a saved policy."""

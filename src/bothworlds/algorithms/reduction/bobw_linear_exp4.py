@@ -7,7 +7,8 @@ from typing import Literal
 
 import numpy as np
 
-from bothworlds.algorithms.options import check_choice, check_factor, check_horizon, description
+from bothworlds.algorithms.checks import check_not_negative, check_whole
+from bothworlds.algorithms.options import check_choice, description
 from bothworlds.algorithms.reduction.by_policy import TEXT, Options
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Machine, known_of
@@ -72,10 +73,10 @@ class BoBWLinearEXP4(Algorithm):
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        check_horizon(self, least=1)
+        check_whole(self, "horizon")
         check_choice(self, "policies", POLICIES)
         check_choice(self, "estimates", ESTIMATES)
-        check_factor(self, "scale")
+        check_not_negative(self, "scale")
 
     def machine(self, problem: Problem, frame: Mapping[str, Floats] | None = None) -> Machine:
         """Make the algorithm ready for a problem; ``frame`` brings back the arrays of a saved policy."""

@@ -9,7 +9,8 @@ import numpy as np
 
 from bothworlds.algorithms.armwise import armwise_machine, complements_of
 from bothworlds.algorithms.candidates import CANDIDATES, first_candidate
-from bothworlds.algorithms.options import check_choice, check_factor, check_horizon, description
+from bothworlds.algorithms.checks import check_not_negative, check_whole
+from bothworlds.algorithms.options import check_choice, description
 from bothworlds.algorithms.reduction import by_arm, by_direction
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Machine, known_of
@@ -86,11 +87,11 @@ class BoBWRealLinExp3(Algorithm):
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        check_horizon(self, least=1)
+        check_whole(self, "horizon")
         check_choice(self, "candidate", CANDIDATES)
         check_choice(self, "features", FEATURES)
         check_choice(self, "constants", CONSTANTS)
-        check_factor(self, "scale")
+        check_not_negative(self, "scale")
 
     def machine(self, problem: Problem, frame: Mapping[str, Floats] | None = None) -> Machine:
         """Make the algorithm ready for a problem; ``frame`` brings back the arrays of a saved policy."""
