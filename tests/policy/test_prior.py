@@ -59,11 +59,13 @@ def test_regressions_start_as_if_the_rows_were_their_own() -> None:
 
 
 @pytest.mark.parametrize("tuning", TUNINGS)
-def test_ftrl_begins_with_rounds_times_theta(tuning: Any) -> None:
+def test_ftrl_begins_with_the_sum_that_so_many_rounds_leave(tuning: Any) -> None:
     prior = bw.Prior.from_rewards(PROBLEM, {"1": 0.5, "2": -0.5}, rounds=30)
     policy = bw.LCTsallisINF(tuning=tuning).start(PROBLEM, rng=1, interpreted=True, prior=prior)
     sums = policy._machine.known.z @ policy.state.theta
-    assert np.allclose(sums, 30 * PROBLEM.features @ prior.theta)
+    left = 1 / 1.3 if tuning == "matched" else 1.0  # of n theta, as estimates fade
+    assert np.allclose(sums, 30 * left * PROBLEM.features @ prior.theta)
+    assert np.allclose(PROBLEM.features @ policy.prior().theta, PROBLEM.features @ prior.theta)
     play(policy, 3)
     assert policy.updates == 3
 
@@ -126,6 +128,27 @@ def test_what_a_policy_has_learnt_starts_another(algorithm: bw.Algorithm) -> Non
             assert np.allclose(again.learnt()[name], policy.learnt()[name])
     other = bw.LinUCB().start(PROBLEM, rng=2, interpreted=True, prior=policy.prior())
     assert np.isfinite(other.state.theta).all()
+
+
+SAME = bw.Problem(features=[[[1.0], [1.0]]], probabilities=[1])  # every estimate is the loss itself
+
+
+@pytest.mark.parametrize("recency", [0.0, 0.3, 2.0])
+def test_the_losses_of_a_policy_that_fades_are_what_its_prior_says(recency: float) -> None:
+    algorithm = bw.LCTsallisINF(tuning=bw.Matched(recency=recency))
+    policy = algorithm.start(SAME, rng=1, interpreted=True)
+    for _ in range(25):
+        policy.update(policy.act(0), loss=0.5)
+    assert np.allclose(policy.prior().theta, 0.5)
+    again = algorithm.start(SAME, rng=2, interpreted=True, prior=policy.prior())
+    assert np.allclose(again.learnt()["theta"], policy.learnt()["theta"])
+    for _ in range(25):
+        again.update(again.act(0), loss=0.5)
+    again.change(SAME, trust=0.4)
+    assert (again.prior().rounds, policy.prior().rounds) == (20.0, 25.0)
+    assert np.allclose(again.prior().theta, 0.5)
+    other = bw.LCTsallisINF(tuning="certified").start(SAME, rng=2, interpreted=True, prior=again.prior())
+    assert np.allclose(other._machine.known.z @ other.state.theta, 20 * 0.5)
 
 
 def test_mistakes_are_answered_with_a_sentence() -> None:

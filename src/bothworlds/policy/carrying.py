@@ -38,7 +38,8 @@ def begun_with(machine: Machine, beliefs: Beliefs, problem: Problem, prior: Prio
     if beliefs.total:
         offered = problem.available
         values = problem.features[offered] @ theta
-        made[beliefs.total] = round(prior.rounds) * _least(machine.known.z[offered], values)
+        weight = round(prior.rounds) * _weight(machine, beliefs)
+        made[beliefs.total] = weight * _least(machine.known.z[offered], values)
     if beliefs.gram:
         own = np.asarray(machine.begin[beliefs.gram])
         information, moment = prior.information, prior.moment
@@ -65,7 +66,7 @@ def prior_from(machine: Machine, beliefs: Beliefs, problem: Problem, learnt: Lea
     else:
         information = rounds * np.einsum("x,xa,xai,xaj->ij", g, pi, z, z)
     if beliefs.total:
-        theta = learnt[beliefs.total] / max(rounds, 1.0)
+        theta = learnt[beliefs.total] / (max(rounds, 1.0) * _weight(machine, beliefs))
     information = back.T @ _not_negative(information) @ back
     return Prior(
         theta=theta if basis is None else basis @ theta,
@@ -180,6 +181,11 @@ def _least(rows: Floats, values: Floats) -> Floats:
     scale = np.where(scale > 0.0, scale, 1.0)
     found, *_ = np.linalg.lstsq(rows / scale, values, rcond=RANK)
     return np.asarray(found / (scale[:, None] if found.ndim == 2 else scale))
+
+
+def _weight(machine: Machine, beliefs: Beliefs) -> float:
+    """Return what a round counts for in the sum of estimates, in the mean: less than 1 where older ones fade."""
+    return 1.0 if beliefs.weight is None else beliefs.weight(machine.options)
 
 
 def _paced(machine: Machine, beliefs: Beliefs, rounds: float, earlier: Earlier | None) -> Mapping[str, Any]:

@@ -273,5 +273,10 @@ def paced(options: Options, rounds: float, earlier: Earlier | None) -> dict[str,
     return {"inverse_rate": max(options.first, scale * float(earlier.learnt["inverse_rate"][0]))}
 
 
+def weight(options: Options) -> float:
+    """Return w, n rounds with a mean of theta leaving w n theta: w n = (w (n - 1) + 1) n/(n + recency)."""
+    return 1.0 / (1.0 + options.recency)
+
+
 SEARCH = ("start_rate", "turn", "rest", "level")  # it goes on where it was
-BELIEFS = Beliefs(total="theta", gram="ridge", moment="response", paced=paced, kept=SEARCH)
+BELIEFS = Beliefs(total="theta", gram="ridge", moment="response", paced=paced, kept=SEARCH, weight=weight)
