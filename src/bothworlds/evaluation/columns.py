@@ -60,6 +60,8 @@ def _check_row(row: Row, place: dict[str, int]) -> None:
 
 def answered(parts: Iterable[Columns], missing: Missing) -> Iterator[Columns]:
     """Yield columns in which every row has a reward: what a row without one means is for the caller to say."""
+    if missing not in ("refuse", "drop") and (isinstance(missing, str | bool) or not np.isfinite(_number(missing))):
+        raise ValueError(f"missing is 'refuse', 'drop', or the reward that silence stands for; got {missing!r}")
     count = silent = 0
     for columns in parts:
         known = ~np.isnan(columns["reward"])
@@ -76,8 +78,14 @@ def answered(parts: Iterable[Columns], missing: Missing) -> Iterator[Columns]:
         )
 
 
+def _number(value: Any) -> float:
+    return float(value) if isinstance(value, int | float | np.integer | np.floating) else np.nan
+
+
 def rescaled(parts: Iterable[Columns], tolerance: float) -> Iterator[Columns]:
     """Yield columns in which rounded rows of probabilities sum to one; what is further off than that stays as it is."""
+    if not 0.0 <= _number(tolerance) < 1.0:
+        raise ValueError(f"tolerance is how far from one a rounded sum may be, from 0 to below 1; got {tolerance!r}")
     for columns in parts:
         yield _rescaled(columns, tolerance) if tolerance and columns["probabilities"] is not None else columns
 

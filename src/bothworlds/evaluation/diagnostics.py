@@ -81,7 +81,8 @@ def diagnostics_of(logged: Logged, target: Target) -> Diagnostics:
             h = _whole(logged.probabilities[where]).T
             supported = np.where(h > 0.0, pi, 0.0).sum(axis=0)
             missing += float(np.where(h > 0.0, 0.0, pi).sum())
-            most = np.divide(pi, h, out=np.zeros_like(pi), where=h > 0.0).max(axis=0)
+            with np.errstate(over="ignore"):
+                most = np.divide(pi, h, out=np.zeros_like(pi), where=h > 0.0).max(axis=0)
             own = pi[arm, each] / h[arm, each]
             logs += _bet_on(own - supported, supported, most - supported)
             best = max(best, _evidence(logs))

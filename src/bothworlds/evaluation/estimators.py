@@ -49,24 +49,33 @@ def estimates(
     if not logged.rows:
         raise ValueError("the log has no rows; there is nothing to evaluate")
     line = math.sqrt(logged.rows) if most_weight is None else float(most_weight)
-    found = np.zeros(16)
+    found = np.zeros(18)
     for where in pieces(logged.rows):
         found += _sums(logged, target, regression, where, line)
-    return _from_sums(found, predictions=regression is not None)
+    return _from_sums(found, _nearest(logged), predictions=regression is not None)
+
+
+def _nearest(logged: Logged) -> float:
+    """Return the possible reward that is nearest to 0: sums of what is beyond it keep the digits of standard errors."""
+    low, high = logged.reward_range
+    return min(max(0.0, low), high)
 
 
 def _sums(logged: Logged, target: Target, regression: Regression | None, where: slice, line: float) -> Floats:
-    """Return all sums over a piece of the log."""
-    arm, r = logged.arm[where], logged.reward[where]
+    """Return all sums over a piece of the log, of rewards less c, the one that is nearest to 0."""
+    c = _nearest(logged)
+    arm, r = logged.arm[where], logged.reward[where] - c
     each, pi = np.arange(len(arm)), target.rows(logged, where)
     w = pi[arm, each] / logged.propensity[where]
-    wr, kept = w * r, np.minimum(w, line) * r
-    found = [len(w), w.sum(), wr.sum(), (wr * wr).sum(), (w * w).sum(), (w * wr).sum(), kept.sum(), (kept * kept).sum()]
+    cut, wr = np.minimum(w, line), w * r
+    ips, kept = wr + c * (w - 1.0), cut * r + c * (cut - 1.0)
+    found = [len(w), w.sum(), wr.sum(), (wr * wr).sum(), (w * w).sum(), (w * wr).sum()]
+    found += [ips.sum(), (ips * ips).sum(), kept.sum(), (kept * kept).sum()]
     if regression is None:
         return np.array([*found, *[0.0] * 8])
     low, high = logged.reward_range
-    predicted = low + (high - low) * regression.rows(logged, where)
-    model = (pi * predicted).sum(axis=0)
+    predicted = (low - c) + (high - low) * regression.rows(logged, where)
+    model = (pi * predicted).sum(axis=0) + c * (pi.sum(axis=0) - 1.0)
     rest = w * (r - predicted[arm, each])
     small = model + np.where(w <= line, rest, 0.0)
     fitted = model[max(0, regression.fitted_from - where.start) :]
@@ -75,22 +84,22 @@ def _sums(logged: Logged, target: Target, regression: Regression | None, where: 
     return np.array([*found, fitted.sum(), len(fitted)])
 
 
-def _from_sums(s: Floats, *, predictions: bool) -> dict[str, Estimate]:
+def _from_sums(s: Floats, c: float, *, predictions: bool) -> dict[str, Estimate]:
     """Return the estimates that sums over all rows make."""
-    n, w, wr, wr2, w2, wwr, kept, kept2, both, both2, model, rest, small, small2, fitted, fits = s.tolist()
+    n, w, wr, wr2, w2, wwr, ips, ips2, kept, kept2, both, both2, model, rest, small, small2, fitted, fits = s.tolist()
 
     def mean(total: float, squares: float) -> Estimate:
         value = total / n
         spread = math.sqrt(max(squares / n - value * value, 0.0) / (n - 1.0)) if n > 1 else math.nan
-        return Estimate(value, spread)
+        return Estimate(c + value, spread)
 
     ratio = wr / w if w > 0.0 else math.nan
     spread = math.sqrt(max(wr2 - 2.0 * ratio * wwr + ratio * ratio * w2, 0.0)) / w if w > 0.0 else math.nan
-    found = {"ips": mean(wr, wr2), "clipped": mean(kept, kept2), "snips": Estimate(ratio, spread)}
+    found = {"ips": mean(ips, ips2), "clipped": mean(kept, kept2), "snips": Estimate(c + ratio, spread)}
     if predictions:
-        found["dm"] = Estimate(fitted / fits if fits else math.nan, math.nan)
+        found["dm"] = Estimate(c + fitted / fits if fits else math.nan, math.nan)
         found["dr"] = mean(both, both2)
-        found["sndr"] = Estimate(model / n + (rest / w if w > 0.0 else math.nan), math.nan)
+        found["sndr"] = Estimate(c + model / n + (rest / w if w > 0.0 else math.nan), math.nan)
         found["switch"] = mean(small, small2)
     return found
 

@@ -86,11 +86,11 @@ def evaluate(
         logged=logged,
         policies=_fitting(logged, _named(policies, against)),
         against=against,
-        regression=ridge(logged) if isinstance(regression, str) else regression,
+        regression=_regression(regression, logged),
         checkpoints=_checkpoints(checkpoints, logged.rows),
         interval=interval,
         alpha=alpha,
-        most_weight=most_weight,
+        most_weight=_most_weight(most_weight),
     )
     return _evaluated(work, _pool(executor, threads), state, told or (lambda _: None))
 
@@ -169,13 +169,34 @@ def _named(policies: Mapping[str, Any] | Sequence[str], against: str | None) -> 
     return found
 
 
+def _regression(given: Regression | str | None, logged: Logged) -> Regression | None:
+    """Return the predictions that were asked for."""
+    if given is None or isinstance(given, Regression):
+        return given
+    if given != "ridge":
+        raise ValueError(f"regression is 'ridge', a Regression of your own, or None; got {given!r}")
+    return ridge(logged)
+
+
+def _most_weight(given: Any) -> float | None:
+    """Return where weights are cut; refuse what is no weight."""
+    if given is None:
+        return None
+    if isinstance(given, bool) or not isinstance(given, int | float | np.integer | np.floating) or not given > 0.0:
+        raise ValueError(f"most_weight must be a number above 0; got {given!r}")
+    return float(given)
+
+
 def _checkpoints(given: int | Sequence[int], rows: int) -> Ints:
     """Return the moments to look at, ending with all rows."""
-    if isinstance(given, int | np.integer):
+    if isinstance(given, int | np.integer) and given >= 1 and not isinstance(given, bool):
         return checkpoints_for(rows, int(given))
-    at = np.unique(np.asarray(given, dtype=np.int64))
-    if not len(at) or at[0] < 1 or at[-1] > rows:
-        raise ValueError(f"checkpoints are numbers of rows from 1 to {rows}; got {list(given)}")
+    at = np.unique(np.asarray(given))
+    if not np.issubdtype(at.dtype, np.integer) or not np.ndim(given) or not len(at) or at[0] < 1 or at[-1] > rows:
+        raise ValueError(
+            f"checkpoints are how many, at least 1, or a list of numbers of rows from 1 to {rows}; got {given!r}"
+        )
+    at = at.astype(np.int64)
     return at if at[-1] == rows else np.append(at, rows)
 
 

@@ -1,6 +1,10 @@
 """The difference between two policies, and the gate: promote or not, with the reason."""
 
+import math
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from bothworlds.evaluation.bands import Band
 from bothworlds.evaluation.diagnostics import Calibration
@@ -36,8 +40,10 @@ class Verdict:
         return self.yes
 
 
-def verdict(difference: Difference, *, by: float, calibration: Calibration | None) -> Verdict:
+def verdict(difference: Difference, *, by: Any, calibration: Calibration | None) -> Verdict:
     """Return whether the lower bound of a difference exceeds ``by``; never if the log contradicts itself."""
+    if isinstance(by, bool) or not isinstance(by, int | float | np.integer | np.floating) or not math.isfinite(by):
+        raise ValueError(f"by is how much better it must be, a number in the units of rewards; got {by!r}")
     low, high = difference.interval
     band, name, over = difference.band, difference.name, difference.over
     if calibration is not None and calibration.p_value < band.alpha:

@@ -23,6 +23,7 @@ from bothworlds.logs.checking import TOLERANCE
 from bothworlds.problem import Problem
 
 CLOSE = 1e-6  # how far probabilities of a row may be from 1, and a propensity from its place in the row
+RAREST = 1e-30  # what was chosen with less does not come in the life of a world; its weight would be all there is
 Holdouts = Literal["all", "only", "none"]
 
 
@@ -106,19 +107,21 @@ class Logged:
         """
         contexts, arms = _contexts(problem, context), _arms(problem, arm)
         n = len(contexts)
-        rows = None if probabilities is None else np.asarray(probabilities, dtype=np.float64)
+        rows = None if probabilities is None else _numbers(probabilities, "probabilities")
+        if rows is not None:
+            _check_places(rows, arms, problem)
         if propensity is None:
             if rows is None:
                 raise ValueError("give propensity=, or probabilities= with the whole row for every decision")
-            propensity = rows[np.arange(n), arms]
+            propensity = rows[np.arange(len(arms)), arms]
         columns: Columns = {
             "context": contexts,
             "arm": arms,
-            "propensity": np.asarray(propensity, dtype=np.float64),
-            "reward": np.array([np.nan if r is None else r for r in _listed(reward)], dtype=np.float64),
+            "propensity": _numbers(propensity, "propensity"),
+            "reward": _numbers([np.nan if r is None else r for r in _listed(reward, "reward")], "reward"),
             "probabilities": rows,
-            "holdout": np.zeros(n, dtype=bool) if holdout is None else np.asarray(holdout, dtype=bool),
-            "version": np.zeros(n, dtype=np.int64) if version is None else np.asarray(version, dtype=np.int64),
+            "holdout": np.zeros(n, dtype=bool) if holdout is None else _truths(holdout),
+            "version": np.zeros(n, dtype=np.int64) if version is None else _wholes(version),
         }
         (found,) = answered(rescaled([columns], tolerance), missing)
         return cls(problem=problem, **found)
@@ -162,7 +165,10 @@ class Logged:
         tolerance: float = 0.0,
         folder: str | Path | None = None,
     ) -> Self:
-        """Make it from a log: every decision once, with its first reward; the rest is as `from_rows` has it."""
+        """Make it from a log: every decision once; of several rewards the last, a correction, counts.
+
+        The rest is as `from_rows` has it.
+        """
         rows = decisions(log, tolerance=tolerance)
         return cls.from_rows(rows, problem, missing=missing, tolerance=tolerance, folder=folder)
 
@@ -206,15 +212,44 @@ class Logged:
 
 
 def decisions(log: Log, *, tolerance: float = 0.0) -> Iterator[Row]:
-    """Yield every decision of a log once, with its first reward, in the order decided; rounded by ``tolerance``."""
+    """Yield every decision of a log once, with its last reward, in the order decided; rounded by ``tolerance``."""
     if not log.path.exists():
         return iter(())
-    return read_jsonl(log.path, rewards="first", strict=False, tolerance=max(TOLERANCE, tolerance))
+    return read_jsonl(log.path, strict=False, tolerance=max(TOLERANCE, tolerance))
 
 
-def _listed(values: Any) -> Any:
+def _listed(values: Any, name: str) -> Any:
     """Return a column as a sequence."""
-    return values if isinstance(values, np.ndarray | list | tuple) else list(values)
+    if isinstance(values, np.ndarray | list | tuple):
+        return values
+    try:
+        return list(values)
+    except TypeError:
+        raise ValueError(f"{name} must be a column, one entry for each row; got {values!r:.60}") from None
+
+
+def _numbers(values: Any, name: str) -> Floats:
+    """Return a column of numbers."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be numbers, one entry for each row; got {values!r:.60}") from None
+
+
+def _truths(values: Any) -> Bools:
+    """Return a column of truth values; refuse texts, and what is missing, which would all pass for true."""
+    found = np.asarray(_listed(values, "holdout"))
+    if found.dtype != np.bool_ and not all(one in (0, 1) for one in found.ravel().tolist()):
+        raise ValueError(f"holdout must be true or false in every row; got {values!r:.60}")
+    return found.astype(bool)
+
+
+def _wholes(values: Any) -> Ints:
+    """Return a column of whole numbers."""
+    found = _numbers(values, "version")
+    if not ((found == np.floor(found)) & (np.abs(found) < 2.0**53)).all():
+        raise ValueError(f"version must be a whole number in every row; got {values!r:.60}")
+    return found.astype(np.int64)
 
 
 def _contexts(problem: Problem, given: Any) -> Ints:
@@ -231,9 +266,25 @@ def _arms(problem: Problem, given: Any) -> Ints:
         return given.astype(np.int64)
     place: dict[Any, int] = {**{a: a for a in range(problem.n_arms)}, **{n: a for a, n in enumerate(problem.arms)}}
     try:
-        return np.array([place[one] for one in _listed(given)], dtype=np.int64)
-    except KeyError as error:
+        return np.array([place[_no_truth(one)] for one in _listed(given, "arm")], dtype=np.int64)
+    except (KeyError, TypeError) as error:
         raise ValueError(f"unknown arm {error}; the arms are {', '.join(problem.arms[:8])}") from None
+
+
+def _no_truth(one: Any) -> Any:
+    """Return what an arm was called; truth values are neither names nor indices, though equal to some."""
+    if isinstance(one, bool | np.bool_):
+        raise KeyError(one)
+    return one
+
+
+def _check_places(rows: Floats, arms: Ints, problem: Problem) -> None:
+    """Refuse rows of probabilities in which the arms have no place."""
+    if rows.shape != (len(arms), problem.n_arms):
+        raise ValueError(
+            f"probabilities must have shape ({len(arms)}, {problem.n_arms}), rows and arms; got {rows.shape}"
+        )
+    _check_column(arms, "arm", 0, problem.n_arms - 1, "is no arm of the problem")
 
 
 def _check_lengths(log: Logged) -> None:
@@ -252,7 +303,7 @@ def _check_values(log: Logged) -> None:
     limits = {
         "context": (0, log.problem.n_contexts - 1, "is no context of the problem"),
         "arm": (0, log.problem.n_arms - 1, "is no arm of the problem"),
-        "propensity": (np.nextafter(0.0, 1.0), 1.0 + CLOSE, "is not in (0, 1]"),
+        "propensity": (RAREST, 1.0 + CLOSE, f"is not in (0, 1], or below {RAREST:g}, and would never have come"),
         "reward": (low, high, f"is not in [{low:g}, {high:g}], the range of rewards"),
     }
     for name, (least, most, what) in limits.items():
@@ -263,7 +314,7 @@ def _check_column(column: Any, name: str, least: float, most: float, what: str) 
     def wrong(part: slice) -> Bools:
         return np.asarray(~((column[part] >= least) & (column[part] <= most)))
 
-    _refuse(len(column), wrong, lambda i: f"{name} {column[i]!r} {what}")
+    _refuse(len(column), wrong, lambda i: f"{name} {column[i].item()!r} {what}")
 
 
 def _check_probabilities(log: Logged) -> None:
@@ -282,7 +333,10 @@ def _check_probabilities(log: Logged) -> None:
     _refuse(
         log.rows,
         other,
-        lambda i: f"propensity {log.propensity[i]!r} is not the probability {table[i, log.arm[i]]!r} of the arm chosen",
+        lambda i: (
+            f"propensity {log.propensity[i].item()!r} is not the probability {table[i, log.arm[i]].item()!r} "
+            "of the arm chosen"
+        ),
     )
 
 

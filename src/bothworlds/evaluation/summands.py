@@ -27,6 +27,8 @@ from bothworlds.evaluation.regression import Regression
 from bothworlds.evaluation.targets import Target
 from bothworlds.kernels.arrays import Floats, Ints
 
+LARGEST = 1e300  # of squares of weights: arms of a smaller probability than any double is exact for have more
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Contrast:
@@ -143,7 +145,7 @@ def _rows(drawn: Drawn, h: Floats | None, q: Floats, predicted: Floats | None) -
     if predicted is None or h is None:
         whole = drawn.summand(np.zeros_like(q) if least is None else least)
         return Rows(drawn, None, q, least, None, np.zeros(len(drawn.arm)), whole)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         above = (predicted if least is None else predicted - least) / h
     need = np.fmax.reduce(above, axis=0)  # 0/0, an arm that neither plays, does not count
     return Rows(drawn, h, q, least, predicted, need, drawn.summand(predicted))
@@ -192,4 +194,6 @@ class Question:
             return np.asarray(self.weights(where) ** 2)
         q, h = self.contrast.rows(self.logged, where), self.logged.probabilities[where].T
         q *= q
-        return np.asarray(np.divide(q, h, out=np.zeros_like(q), where=h > 0.0).sum(axis=0))
+        with np.errstate(over="ignore"):
+            squares = np.divide(q, h, out=np.zeros_like(q), where=h > 0.0).sum(axis=0)
+        return np.asarray(np.minimum(squares, LARGEST))

@@ -1,0 +1,146 @@
+"""What evaluation is given: columns that do not fit, options that are none, and numbers that doubles hardly have."""
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bothworlds as bw
+from bothworlds.evaluation import Logged, evaluate
+from bothworlds.evaluation.estimators import estimates
+from bothworlds.evaluation.regression import ridge
+from bothworlds.evaluation.targets import target_of
+from bothworlds.logs import Log, Reward, Row
+
+PROBLEM = bw.Problem(
+    features=[[[1, 0], [0, 1]], [[1, 0], [0, 1]]], probabilities=[0.5, 0.5], arms=["a", "b"], reward_range=(0, 1)
+)
+COLUMNS: dict[str, Any] = {"context": [0, 1, 0], "arm": ["a", "b", "a"], "reward": [1, 0, 1]}
+EVEN = [[0.5, 0.5]] * 3
+
+
+def logged(**columns: Any) -> Logged:
+    return Logged.from_columns(PROBLEM, **{**COLUMNS, "probabilities": EVEN, **columns})
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"arm": np.array([0, 5, 0])}, "row 1: arm 5 is no arm of the problem"),
+        ({"arm": np.array([0, 5, 0]), "propensity": [0.5] * 3, "tolerance": 0.1}, "arm 5 is no arm"),
+        ({"arm": [True, False, True]}, "unknown arm True"),
+        ({"arm": [["a"], ["b"], ["a"]]}, "unknown arm"),
+        ({"probabilities": [[0.5], [0.5], [0.5]]}, r"shape \(3, 2\), rows and arms; got \(3, 1\)"),
+        ({"probabilities": [0.5, 0.5, 0.5], "propensity": [0.5] * 3, "tolerance": 0.1}, r"got \(3,\)"),
+        ({"probabilities": EVEN[:2]}, r"got \(2, 2\)"),
+        ({"context": [0, 1]}, "all columns have one entry per row"),
+        ({"holdout": ["false", "true", "false"]}, "holdout must be true or false"),
+        ({"holdout": [math.nan, 0, 1]}, "holdout must be true or false"),
+        ({"version": [0.5, 1.0, 2.0]}, "version must be a whole number"),
+        ({"reward": 1}, "reward must be a column"),
+        ({"reward": ["1", "0", "x"]}, "reward must be numbers"),
+        ({"propensity": "p"}, "propensity must be numbers"),
+        ({"propensity": [0.0, 0.5, 0.5]}, "row 0: propensity 0.0 is not in"),
+        ({"probabilities": None, "propensity": [1e-160, 0.5, 0.5]}, "row 0: propensity 1e-160 is not in .*never have"),
+        ({"missing": "Drop"}, "missing is 'refuse', 'drop'"),
+        ({"missing": None}, "missing is 'refuse', 'drop'"),
+        ({"tolerance": 2.0}, "tolerance is how far"),
+        ({"tolerance": -0.1}, "tolerance is how far"),
+        ({"tolerance": "0.1"}, "tolerance is how far"),
+    ],
+)
+def test_columns_that_do_not_fit_are_refused_in_a_sentence(columns: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        logged(**columns)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"regression": "lasso"}, "regression is 'ridge'"),
+        ({"most_weight": -1}, "most_weight must be"),
+        ({"most_weight": math.nan}, "most_weight must be"),
+        ({"checkpoints": 0}, "checkpoints are how many, at least 1"),
+        ({"checkpoints": [1.5, 2.7]}, "checkpoints are how many"),
+        ({"checkpoints": 20.0}, "checkpoints are how many"),
+    ],
+)
+def test_options_that_are_none_are_refused_in_a_sentence(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        evaluate(logged(), ["uniform"], **options)
+
+
+@pytest.mark.parametrize("by", [math.nan, "0.1", None])
+def test_a_gate_asks_for_a_number(by: Any) -> None:
+    with pytest.raises(ValueError, match="by is how much better"):
+        evaluate(logged(), ["uniform"], against="always a").promotes("uniform", over="always a", by=by)
+
+
+@pytest.mark.parametrize("kind", ["betting", "bernstein", "betting at the end", "bernstein at the end"])
+def test_an_arm_hardly_above_zero_is_as_good_as_one_that_no_double_is_exact_for(kind: Any) -> None:
+    rng = np.random.default_rng(0)
+    context, reward, draws = rng.integers(2, size=60), rng.integers(2, size=60), rng.random(60)
+    found = []
+    for p in (1e-300, 5e-324):
+        h = np.tile([p, 1 - p], (60, 1))
+        h[:30] = 0.5
+        arm = (draws >= h[:, 0]).astype(int)
+        log = Logged.from_columns(PROBLEM, context=context, arm=arm, reward=reward, probabilities=h)
+        found.append(evaluate(log, ["always a", "uniform"], against="uniform", interval=kind))
+    for name in ("always a", "uniform"):
+        assert found[0][name].interval == found[1][name].interval
+        assert found[0][name].diagnostics.weight_p_value == found[1][name].diagnostics.weight_p_value
+    assert found[0].difference("always a", "uniform").interval == found[1].difference("always a", "uniform").interval
+
+
+@pytest.mark.parametrize("low", [0.0, -0.5, 1e6, 1e9, -1e9])
+def test_estimates_and_their_errors_are_those_of_fractions_whatever_the_level_of_rewards(low: float) -> None:
+    rng = np.random.default_rng(3)
+    problem = bw.Problem(features=np.tile(np.eye(3), (2, 1, 1)), probabilities=[0.5, 0.5], reward_range=(low, low + 1))
+    h, n = rng.dirichlet(np.ones(3), size=40), 40
+    columns: dict[str, Any] = {"context": rng.integers(2, size=n), "reward": low + rng.integers(2, size=n)}
+    arm = np.array([rng.choice(3, p=row) for row in h])
+    log = Logged.from_columns(problem, arm=arm, probabilities=h, **columns)
+    pi, fit = rng.dirichlet(np.ones(3), size=2), ridge(log)
+    found = estimates(log, target_of(pi, log), fit)
+    for name, (value, error) in by_fractions(log, pi, fit.rows(log, slice(0, n))).items():
+        assert abs(found[name].value - value) <= 1e-12 * max(abs(value), 1.0)
+        assert abs(found[name].error - error) <= 1e-7 * error  # 3e-9: rows of pi sum to one but for rounding
+    alike = estimates(log, target_of("logging", log), None)["ips"].error
+    assert abs(alike - log.reward.std(ddof=1) / math.sqrt(n)) < 1e-9
+
+
+def by_fractions(log: Logged, pi: Any, predicted: Any) -> dict[str, tuple[float, float]]:
+    """Return ips, clipped, snips, dr and switch with their standard errors, by rational numbers."""
+    line, low = Fraction(math.sqrt(log.rows)), Fraction(log.reward_range[0])
+    sums: dict[str, list[Fraction]] = {name: [] for name in ("w", "r", "ips", "clipped", "dr", "switch")}
+    for i in range(log.rows):
+        a, r = int(log.arm[i]), Fraction(float(log.reward[i]))
+        chances = [Fraction(float(p)) for p in pi[log.context[i]]]
+        w = chances[a] / Fraction(float(log.propensity[i]))
+        guesses = [low + Fraction(float(one)) for one in predicted[:, i]]  # rewards are one wide
+        model = sum((p * one for p, one in zip(chances, guesses, strict=True)), Fraction(0))
+        rest = w * (r - guesses[a])
+        parts = (w, r, w * r, min(w, line) * r, model + rest, model + (rest if w <= line else 0))
+        for name, part in zip(sums, parts, strict=True):
+            sums[name].append(part)
+    ratio = sum(sums["ips"], Fraction(0)) / sum(sums["w"], Fraction(0))
+    squares = sum((((r - ratio) * w) ** 2 for w, r in zip(sums["w"], sums["r"], strict=True)), Fraction(0))
+    found = {name: _mean(sums[name]) for name in ("ips", "clipped", "dr", "switch")}
+    return {**found, "snips": (float(ratio), math.sqrt(squares) / float(sum(sums["w"], Fraction(0))))}
+
+
+def _mean(values: list[Fraction]) -> tuple[float, float]:
+    mean = sum(values, Fraction(0)) / len(values)
+    squares = sum(((one - mean) ** 2 for one in values), Fraction(0))
+    return float(mean), math.sqrt(squares / len(values) / (len(values) - 1))
+
+
+def test_evaluation_of_a_log_uses_the_reward_that_was_corrected_last() -> None:
+    log = Log("corrected.jsonl")
+    log.append(Row(id="1", context="0", offered=("a", "b"), probabilities=(0.5, 0.5), arm="a", propensity=0.5))
+    for time, reward in ((1.0, 0.0), (2.0, 1.0)):
+        log.append(Reward(id="1", time=time, reward=reward))
+    assert Logged.from_log(log, PROBLEM).reward.tolist() == [1.0]
