@@ -6,12 +6,14 @@ import sys
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 import bothworlds as bw
 from bothworlds.cli import main
 from bothworlds.errors import MissingPackageError
+from bothworlds.simulation.results import Results
 
 ROOT = Path(__file__).parents[1]
 TEXTS = [ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*.py"), *ROOT.glob("src/**/*.py")]
@@ -59,3 +61,10 @@ def test_a_command_that_lacks_a_package_has_failed_and_its_file_is_not_bad(monke
         done = CliRunner().invoke(main, command)
         assert done.exit_code == 1, done.output
         assert "which is not installed: pip install 'bothworlds[" in done.output
+
+
+def test_a_table_of_results_without_pandas_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    results = Results(environment="calm", checkpoints=np.array([1]), runs={}, manifest={})
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(MissingPackageError, match="to_pandas needs pandas, which is not installed: pip install pandas"):
+        results.to_pandas()

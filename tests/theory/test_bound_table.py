@@ -2,6 +2,7 @@
 
 import json
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -172,3 +173,11 @@ def test_contexts_may_be_as_rare_as_they_like(rare: float) -> None:
     problem = bw.Problem(features=np.eye(4).reshape(2, 2, 4), probabilities=[rare, 1.0 - rare])
     for bound in bw.bounds(problem, horizon=10**6, gap=0.1).select(constants_known=True):
         assert 0.0 < bound.value < math.inf
+
+
+def test_a_table_goes_to_another_process_with_its_curves() -> None:
+    table = bw.bounds(random_problem(1, S=2, K=3, d=2), horizon=1000)
+    found = pickle.loads(pickle.dumps(table))
+    assert (found, str(found)) == (table, str(table))
+    for mine, theirs in zip(table, found, strict=True):
+        assert mine.at([10, 1000]).tolist() == theirs.at([10, 1000]).tolist()

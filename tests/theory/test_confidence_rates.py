@@ -274,3 +274,29 @@ def test_an_alarm_stays_and_begins_with_nothing() -> None:
         alarm.observe([1, 2, 3])
     with pytest.raises(ValueError, match="sum to 1"):
         DriftAlarm.against([0.5, 0.6])
+
+
+@pytest.mark.parametrize(("n", "s"), [(19, 0), (10**6, 999_999), (10**9, 3 * 10**8), (10**12, 10**9), (10**15, 10**15)])
+@pytest.mark.parametrize("alpha", [0.05, 1e-6, 0.9])
+def test_ends_lie_outside_however_many_observations_there_are(n: int, s: int, alpha: float) -> None:
+    a, depth = mpmath.mpf(0.5), -math.log(alpha)
+    with mpmath.workdps(50):
+        for end in (float(end) for end in rate_interval(n, s, alpha=alpha)):
+            if 0.0 < end < 1.0:
+                m, both = mpmath.mpf(end), mpmath.loggamma(a + s) + mpmath.loggamma(a + n - s) - mpmath.loggamma(n + 1)
+                found = both - mpmath.log(mpmath.pi) - s * mpmath.log(m) - (n - s) * mpmath.log(1 - m)
+                assert depth <= found
+                if 1e-6 < end < 1.0 - 1e-6:  # elsewhere doubles are not dense enough to come near
+                    assert found < depth + 1e-6
+        for end in (float(end) for end in average_rate_interval(n, s, alpha=alpha)):
+            if 0.0 < end < 1.0:
+                mass = n * mpmath.mpf(end)
+                sides = [
+                    one
+                    + a * mpmath.log(a)
+                    - mpmath.loggamma(a)
+                    + mpmath.loggamma(a + k)
+                    - (a + k) * mpmath.log(a + one)
+                    for one, k in ((mass, s), (n - mass, n - s))
+                ]
+                assert depth <= mpmath.log(sum(map(mpmath.exp, sides)) / 2)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from bothworlds.environments import Environment
+from bothworlds.errors import MissingPackageError
 from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.problem.storage import RESULTS, checked_format, read_arrays, read_json, write_arrays, write_bytes
 from bothworlds.simulation.replication import Outcome
@@ -167,8 +168,10 @@ class Results:
 
     def to_pandas(self) -> Any:
         """Return a long table: algorithm, t, regret, standard error, quantiles, losses, rates (needs pandas)."""
-        import pandas as pd
-
+        try:
+            import pandas as pd
+        except ImportError:
+            raise MissingPackageError("to_pandas needs pandas, which is not installed: pip install pandas") from None
         parts = []
         for label, run in self.runs.items():
             low, middle, high = run.quantiles([0.1, 0.5, 0.9])

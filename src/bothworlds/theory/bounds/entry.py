@@ -1,14 +1,48 @@
 """The one public entry: all bounds for a problem, a horizon, and what is known of nature."""
 
 import math
+from dataclasses import replace
+from functools import cached_property, partial
+from typing import Any
 
+from bothworlds.kernels.arrays import Floats
 from bothworlds.problem import Problem
-from bothworlds.theory.bounds.bound import BoundTable
+from bothworlds.theory.bounds.bound import Bound, BoundTable
 from bothworlds.theory.bounds.discussion import discussion_bounds
-from bothworlds.theory.bounds.facts import facts_of
+from bothworlds.theory.bounds.facts import Facts, facts_of
 from bothworlds.theory.bounds.own import matched_bounds, shannon_bounds, tsallis_bounds
 from bothworlds.theory.bounds.rivals import rival_bounds
 from bothworlds.theory.design import Design, Kind
+
+
+class Family:
+    """All bounds that follow from the same facts; to another process the facts go, and formulas are made anew there."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+
+    def __reduce__(self) -> Any:
+        return Family, (self.facts,)
+
+    @cached_property
+    def _made(self) -> list[Bound]:
+        facts = self.facts
+        return [
+            *tsallis_bounds(facts),
+            *matched_bounds(facts),
+            *shannon_bounds(facts),
+            *rival_bounds(facts),
+            *discussion_bounds(facts),
+        ]
+
+    @property
+    def bounds(self) -> list[Bound]:
+        """The bounds, with formulas that go to other processes."""
+        return [replace(one, formula=partial(self.value, place)) for place, one in enumerate(self._made)]
+
+    def value(self, place: int, horizons: Floats) -> Floats:
+        """Return the bound at a place of the list at horizons."""
+        return self._made[place].formula(horizons)
 
 
 def bounds(
@@ -46,13 +80,7 @@ def bounds(
     LC-Tsallis-INF, certified  stochastic        4,690   0.00234  Theorem 4.4
     """
     facts = facts_of(problem, horizon=horizon, gap=gap, margin=margin, corruption=corruption, design=design)
-    found = [
-        *tsallis_bounds(facts),
-        *matched_bounds(facts),
-        *shannon_bounds(facts),
-        *rival_bounds(facts),
-        *discussion_bounds(facts),
-    ]
+    found = Family(facts).bounds
     known: dict[str, float] = {
         "S": problem.n_contexts,
         "K": problem.n_arms,

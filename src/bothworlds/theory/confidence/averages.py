@@ -20,9 +20,10 @@ import numpy as np
 from bothworlds.kernels.arrays import Bools, Floats
 from bothworlds.theory.confidence.checks import checked_alpha, checked_counts
 from bothworlds.theory.confidence.ends import mean_of, outer_end
-from bothworlds.theory.confidence.special import log_gamma
+from bothworlds.theory.confidence.special import log_gamma_excess
 
 SHAPE = 0.5
+ROUNDING = 16.0 * np.finfo(np.float64).eps  # of the sums below, in units of their parts
 
 
 def log_average_evidence(count: Any, total: Any, average: Any) -> Floats:
@@ -50,7 +51,8 @@ def average_rate_interval(count: Any, total: Any, *, alpha: float = 0.05) -> tup
     mean, fixed = mean_of(n, s), _fixed_part(n, s)
 
     def is_in(average: Floats) -> Bools:
-        return np.asarray(_log_evidence(n, s, fixed, average) < depth)
+        rounding = ROUNDING * (1.0 + depth + np.abs(_beyond(n, s, average)))
+        return np.asarray(_log_evidence(n, s, fixed, average) < depth + rounding)
 
     edges = [np.full_like(mean, edge) for edge in (0.0, 1.0)]
     low, high = (outer_end(is_in, edge, np.where(is_in(edge), edge, mean)) for edge in edges)
@@ -58,14 +60,25 @@ def average_rate_interval(count: Any, total: Any, *, alpha: float = 0.05) -> tup
 
 
 def _fixed_part(n: Floats, s: Floats) -> tuple[Floats, Floats]:
-    """Return log(a^a Gamma(a + s)/Gamma(a)) of the observations, and of one less each; half of both is mixed."""
-    constant = SHAPE * math.log(SHAPE) - math.lgamma(SHAPE) - math.log(2.0)
-    return log_gamma(SHAPE + s) + constant, log_gamma(SHAPE + n - s) + constant
+    """Return log(a^a Gamma(u)/Gamma(a)) - u log u + s, u = a + s, of the observations, and of one less each.
+
+    Half of both is mixed.
+    """
+    constant = SHAPE * math.log(SHAPE) - math.lgamma(SHAPE) - math.log(2.0) - SHAPE
+    return log_gamma_excess(SHAPE + s) + constant, log_gamma_excess(SHAPE + n - s) + constant
 
 
 def _log_evidence(n: Floats, s: Floats, fixed: tuple[Floats, Floats], average: Floats) -> Floats:
     """Return the logarithm of the mean of E_n(M) on both sides, M = n times the average."""
-    M = n * average
-    more = M + fixed[0] - (SHAPE + s) * np.log(SHAPE + M)
-    less = n - M + fixed[1] - (SHAPE + n - s) * np.log(SHAPE + n - M)
-    return np.asarray(np.logaddexp(more, less))
+    off = _beyond(n, s, average)
+    return np.asarray(np.logaddexp(fixed[0] + _tail(SHAPE + s, off), fixed[1] + _tail(SHAPE + n - s, -off)))
+
+
+def _beyond(n: Floats, s: Floats, average: Floats) -> Floats:
+    """Return M - s, from the nearer end: near 1 the product n times the average has no digits left for it."""
+    return np.where(average > 0.5, (n - s) - n * (1.0 - average), n * average - s)
+
+
+def _tail(u: Floats, off: Floats) -> Floats:
+    """Return off - u log(1 + off/u), above 0 by off^2/(2u) where off is small."""
+    return np.asarray(off - u * np.log1p(off / u))

@@ -19,9 +19,11 @@ import numpy as np
 from bothworlds.kernels.arrays import Bools, Floats
 from bothworlds.theory.confidence.checks import checked_above, checked_alpha, checked_counts
 from bothworlds.theory.confidence.ends import mean_of, outer_end
-from bothworlds.theory.confidence.special import log_gamma
+from bothworlds.theory.confidence.special import log_gamma_excess
 
 JEFFREYS = (0.5, 0.5)
+NEAR = 0.5  # relative differences below it are told by log1p
+ROUNDING = 16.0 * np.finfo(np.float64).eps  # of the sums below, in units of their parts
 
 
 def log_rate_evidence(count: Any, total: Any, rate: Any, *, prior: tuple[float, float] = JEFFREYS) -> Floats:
@@ -31,7 +33,8 @@ def log_rate_evidence(count: Any, total: Any, rate: Any, *, prior: tuple[float, 
     0.4055
     """
     n, s = checked_counts(count, total)
-    return _log_mixture(n, s, prior) - _log_likelihood(n, s, np.asarray(rate, dtype=np.float64))
+    yes, no = _log_ratios(n, s, np.asarray(rate, dtype=np.float64))
+    return _log_mixture(n, s, prior) - (yes + no)
 
 
 def rate_interval(
@@ -51,20 +54,34 @@ def rate_interval(
     mean, room = mean_of(n, s), _log_mixture(n, s, prior) - depth
 
     def is_in(rate: Floats) -> Bools:
-        return np.asarray(_log_likelihood(n, s, rate) > room)
+        yes, no = _log_ratios(n, s, rate)
+        with np.errstate(invalid="ignore"):  # at the edges both are infinite
+            return np.asarray(yes + no + ROUNDING * (1.0 + np.abs(room) + np.abs(yes) + np.abs(no)) > room)
 
     low, high = (outer_end(is_in, np.full_like(mean, edge), mean) for edge in (0.0, 1.0))
     return np.where(s > 0.0, low, 0.0), np.where(s < n, high, 1.0)
 
 
 def _log_mixture(n: Floats, s: Floats, prior: tuple[float, float]) -> Floats:
+    """Return log B(a + s, b + n - s)/B(a, b) less the logarithm of the largest likelihood, that of the rate s/n."""
     a, b = (checked_above(part, 0.0, "each number of the prior") for part in prior)
     begin = math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
-    return np.asarray(log_gamma(a + s) + log_gamma(b + n - s) - log_gamma(a + b + n) - begin)
+    return np.asarray(_log_gamma_beyond(s, a) + _log_gamma_beyond(n - s, b) - _log_gamma_beyond(n, a + b) - begin)
 
 
-def _log_likelihood(n: Floats, s: Floats, m: Floats) -> Floats:
-    """Return s log m + (n - s) log(1 - m), with 0 log 0 = 0."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        yes, no = s * np.log(m), (n - s) * np.log1p(-m)
-    return np.where(s > 0.0, yes, 0.0) + np.where(s < n, no, 0.0)
+def _log_gamma_beyond(x: Floats, more: float) -> Floats:
+    """Return log Gamma(x + more) - x log x + x, in which what is large for large x has cancelled."""
+    total = x + more
+    some = np.maximum(x, 1.0)
+    rise = np.where(x >= 1.0, x * np.log1p(more / some), x * np.log(total / np.where(x > 0.0, x, 1.0)))
+    return log_gamma_excess(total) + rise + more * np.log(total) - more
+
+
+def _log_ratios(n: Floats, s: Floats, m: Floats) -> tuple[Floats, Floats]:
+    """Return s log(m/p) and (n - s) log((1 - m)/(1 - p)), p = s/n, with 0 log 0 = 0: large, and nearly opposite."""
+    p = mean_of(n, s)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        up, down = (m - p) / p, (p - m) / (1.0 - p)
+        yes = s * np.where(np.abs(up) < NEAR, np.log1p(up), np.log(m) - np.log(p))
+        no = (n - s) * np.where(np.abs(down) < NEAR, np.log1p(down), np.log1p(-m) - np.log1p(-p))
+    return np.where(s > 0.0, yes, 0.0), np.where(s < n, no, 0.0)
