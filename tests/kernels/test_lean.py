@@ -5,7 +5,8 @@ from typing import Any
 
 import numba
 import pytest
-from numba.core import codegen, cpu
+from numba.core import codegen, cpu, event
+from numba.core.types import functions
 
 from bothworlds.kernels.jit import lean
 from bothworlds.kernels.jit.compile import kernel
@@ -66,6 +67,50 @@ def test_numba_is_left_as_it_was() -> None:
         assert gc.isenabled()
     assert gc.isenabled()
     assert before == {name: vars(owner)[name] for name, (owner, _) in REPLACED.items()}
+
+
+def test_a_signature_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    plain: Any = vars(functions.BaseFunction)["get_call_type"]
+
+    def noting(self: Any, context: Any, args: Any, kws: Any) -> Any:
+        asked.append((self, args))
+        return plain(self, context, args, kws)
+
+    monkeypatch.setattr(functions.BaseFunction, "get_call_type", noting)
+    with entries_only():
+        compiled(lambda x: x * x + x * x * x)(2.0)
+    assert asked
+    assert len(asked) == len(set(asked))
+
+
+def test_passes_are_told_and_locks_are_not() -> None:
+    heard = {kind: event.RecordingListener() for kind in ("numba:run_pass", "numba:compiler_lock", "numba:llvm_lock")}
+    made = compiled(lambda x: x + 1.0)
+    with entries_only():
+        for kind, listener in heard.items():
+            event.register(kind, listener)
+        try:
+            made.compile("float64(float64)")
+        finally:
+            for kind, listener in heard.items():
+                event.unregister(kind, listener)
+    assert heard["numba:run_pass"].buffer
+    assert not heard["numba:compiler_lock"].buffer
+    assert not heard["numba:llvm_lock"].buffer
+
+
+def test_llvm_searches_for_loop_counters_again_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(lean.llvm, "set_option", lambda program, option: said.append(option))
+    monkeypatch.setattr(lean, "KNOWN_LLVM", (0,))
+    with pytest.raises(AssertionError), entries_only():
+        assert said == []
+    assert said == ["-disable-lsr=true", "-disable-lsr=false"]
+    monkeypatch.setattr(lean, "KNOWN_LLVM", (10**6,))  # whose options cannot be taken back
+    with entries_only():
+        pass
+    assert len(said) == 2
 
 
 def test_with_another_numba_everything_is_compiled_as_usual(monkeypatch: pytest.MonkeyPatch) -> None:
