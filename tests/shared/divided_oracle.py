@@ -7,12 +7,15 @@ import mpmath
 
 from bothworlds.kernels.arrays import Floats
 
-DIGITS = 700  # nearly equal nodes lose up to 20 digits for each arm; 50 are left in any case
+
+def digits(nodes: int) -> int:
+    """How many are needed: nearly equal nodes lose up to 20 for each; 50 are left in any case."""
+    return 50 + 20 * nodes
 
 
 def divided(nodes: Sequence[Any]) -> Any:
     """|f[nodes]| for f = exp(-.): the integral of exp(-<r, nodes>) over the simplex."""
-    with mpmath.workdps(DIGITS):
+    with mpmath.workdps(digits(len(nodes))):
         c = sorted(mpmath.mpf(x) for x in nodes)
         table = [mpmath.exp(-x) for x in c]
         for length in range(1, len(c)):
@@ -25,7 +28,7 @@ def divided(nodes: Sequence[Any]) -> Any:
 def moments(nodes: Sequence[float] | Floats) -> tuple[list[Any], list[Any]]:
     """E[r_a] and E[r_a^2] of the density exp(-<r, nodes>) on the simplex."""
     c = [float(x) - float(min(nodes)) for x in nodes]
-    with mpmath.workdps(DIGITS):
+    with mpmath.workdps(digits(len(c) + 2)):
         whole = divided(c)
         return [divided([*c, x]) / whole for x in c], [2 * divided([*c, x, x]) / whole for x in c]
 
@@ -36,7 +39,7 @@ def survival(nodes: Sequence[float], node: float, y: Any, width: Any) -> Any:
         return mpmath.mpf(1)
     if y >= width:
         return mpmath.mpf(0)
-    with mpmath.workdps(DIGITS):
+    with mpmath.workdps(digits(len(nodes))):
         y, width, n = mpmath.mpf(y), mpmath.mpf(width), len(nodes)
         rest = width - y
         ratio = divided([rest * mpmath.mpf(x) for x in nodes]) / divided([width * mpmath.mpf(x) for x in nodes])

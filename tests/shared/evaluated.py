@@ -33,7 +33,8 @@ def small_log(
     means = rng.uniform(0.1, 0.9, size=(S, K))
     context = rng.choice(S, p=problem.probabilities, size=rows)
     h = rng.dirichlet(np.full(K, spread), size=rows) * 0.9 + 0.1 / K
-    arm = np.array([rng.choice(K, p=one / one.sum()) for one in h], dtype=np.int64)
+    below = np.cumsum(h / h.sum(axis=1, keepdims=True), axis=1)
+    arm = (rng.random((rows, 1)) >= below / below[:, -1:]).sum(axis=1)
     clicks = (rng.random(rows) < means[context, arm]).astype(np.float64)
     reward = limits[0] + (limits[1] - limits[0]) * clicks
     return Logged.from_columns(problem, context=context, arm=arm, reward=reward, probabilities=h)

@@ -19,6 +19,7 @@ recalled, then what is planned, then scratch space.
 import hashlib
 import math
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -153,6 +154,7 @@ def count_text(shape: Shape) -> str:
     return "*".join(str(size) for size in shape) or "1"
 
 
+@lru_cache(maxsize=4096)  # every start of a policy asks for the same ones many times
 def lengths(shape: Shape, sizes: Sizes) -> tuple[int, ...]:
     """Return the lengths of a shape.
 

@@ -14,6 +14,7 @@ Proofs in docs/theory.md.
 """
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -88,6 +89,7 @@ def entropy_growth(c: float) -> float:
     return 1.0 / (SHARE * (1.0 - c))
 
 
+@lru_cache(maxsize=256)  # bounds ask for it some thousand times
 def centring(n_arms: int) -> float:
     """Return C = 1 + max over p <= 1/2 of sqrt(p) (1 - 2p)/(p^(3/2) + (1 - p)^(3/2)/sqrt(K - 1)).
 
