@@ -12,13 +12,13 @@ from numba.core.registry import cpu_target
 from numba.core.target_extension import target_registry
 from numba.core.utils import order_by_target_specificity
 
-from bothworlds.kernels import exploration, matrix, plan
+from bothworlds.kernels import exploration, inverses, matrix, plan
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Known
 from bothworlds.kernels.jit.compile import compiled
-from bothworlds.simulation.gpu import in_place, in_tiles
+from bothworlds.simulation.gpu import in_place, in_tiles, straight
 
-SIZES = [(3, 12, 20), (4, 10, 13), (2, 13, 14), (3, 5, 16), (3, 11, 4)]  # tiles that fit, and that do not
+SIZES = [(3, 12, 20), (4, 10, 13), (2, 13, 14), (7, 5, 16), (3, 11, 4)]  # tiles that fit, and that do not
 REPLACED = [
     (plan.add_context, in_tiles.add_context_later, plan.add_arms),
     (plan.covariance, in_tiles.covariance_by_tiles, plan.collect_all),
@@ -30,6 +30,9 @@ REPLACED = [
     (matrix.apply_inverse, in_place.apply_in_turn, matrix.apply_inverse),
     (matrix.leverage, in_place.leverage_in_turn, matrix.leverage),
     (matrix.trace_of_ratio, in_place.trace_in_turn, matrix.trace_of_ratio),
+    (plan.forget, in_place.forget_in_registers, plan.forget),
+    (inverses.reciprocal, straight.straight_reciprocal, inverses.reciprocal),
+    (inverses.inverse_root, straight.straight_inverse_root, inverses.inverse_root),
 ]
 
 
@@ -110,6 +113,14 @@ def test_factors_in_place_are_those_beside_each_other(d: int, make: Callable[...
     assert make(in_place.leverage_in_turn)(upper, b) == matrix.leverage(upper, b)
     for trace in (make(in_place.trace_in_turn), matrix.trace_of_ratio):
         assert trace(upper, sigma) == pytest.approx(d, rel=1e-9)
+
+
+def test_a_gpu_forgets_a_matrix_that_fits_its_registers_and_no_other() -> None:
+    small, large = (np.ones((d, d)) for d in (in_place.IN_REGISTERS - 1, in_place.IN_REGISTERS))
+    for matrix_of_ones in (small, large):
+        in_place.forget_in_registers(matrix_of_ones)
+    assert not small.any()
+    assert large.all()
 
 
 @pytest.mark.parametrize(("called", "ours", "plain"), REPLACED)

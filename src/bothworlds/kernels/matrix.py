@@ -8,6 +8,7 @@ from typing import Any
 
 from bothworlds.kernels.arithmetic import Number, both, fused, root, row_of, value, where
 from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.inverses import inverse_root
 from bothworlds.kernels.jit.compile import kernel
 
 Four = tuple[Number, Number, Number, Number]
@@ -66,7 +67,7 @@ def cholesky(sigma: Floats, factor: Floats) -> Any:
             add_row(0.0 - factor[k, i], factor[k], i, d, row)
         rest = value(row[i])
         sound = both(sound, rest > 0.0)
-        pivot = 1.0 / root(where(rest > 0.0, rest, 1.0))
+        pivot = inverse_root(where(rest > 0.0, rest, 1.0))
         for j in range(i + 1, d):
             row[j] = row[j] * pivot
         row[i] = pivot

@@ -50,6 +50,11 @@ def clear(sums: Floats) -> None:
 
 
 @kernel
+def forget(matrix: Floats) -> None:
+    """Give up a matrix that is written anew before it is read: a GPU need not hold it until then."""
+
+
+@kernel
 def estimate(known: Known, theta: Floats, x: int, losses: Floats) -> None:
     """Write the cumulative estimates <Theta, phi(a, x)> of a block of contexts; infinite for arms not offered."""
     for a in range(losses.shape[0]):

@@ -8,6 +8,7 @@ the r_a of the second follow from those of the first without a division.
 
 from bothworlds.kernels.arithmetic import Number, absolute, every, larger, root, smaller, where
 from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.inverses import reciprocal
 from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.status import NOT_CONVERGED, OK
 
@@ -27,23 +28,29 @@ def moved_by(r: Number, x: Number) -> Number:
 
 
 @kernel
-def with_powers(sums: Sums, r: Number) -> Sums:
-    """Return the sums of r^2, r^3, r^4 and r^5 with those of one more r."""
+def powers_of(r: Number) -> Sums:
+    """Return r^2, r^3, r^4 and r^5."""
     square = r * r
     cube = square * r
-    return sums[0] + square, sums[1] + cube, sums[2] + square * square, sums[3] + square * cube
+    return square, cube, square * square, square * cube
+
+
+@kernel
+def sums_of_powers(reciprocals: Floats) -> Sums:
+    """Return the sums of r^2, r^3, r^4 and r^5."""
+    sums = powers_of(reciprocals[0])
+    for a in range(1, reciprocals.shape[0]):
+        more = powers_of(reciprocals[a])
+        sums = sums[0] + more[0], sums[1] + more[1], sums[2] + more[2], sums[3] + more[3]
+    return sums
 
 
 @kernel
 def power_sums(q: Floats, y: Number, reciprocals: Floats) -> Sums:
     """Write the r_a = 1/(s_a + y), and return the sums of their powers; q holds the s_a."""
-    zero = 0.0 * y
-    sums = zero, zero, zero, zero
     for a in range(q.shape[0]):
-        r = 1.0 / (q[a] + y)
-        reciprocals[a] = r
-        sums = with_powers(sums, r)
-    return sums
+        reciprocals[a] = reciprocal(q[a] + y)
+    return sums_of_powers(reciprocals)
 
 
 @kernel
@@ -51,16 +58,13 @@ def moved_sums(q: Floats, y: Number, following: Number, reciprocals: Floats) -> 
     """Turn the r_a of y into those of the y that follows, and return the sums of their powers."""
     x = following - y
     short = absolute(x) <= SHORT * y
-    all_short = every(short)
-    zero = 0.0 * y
-    sums = zero, zero, zero, zero
-    for a in range(q.shape[0]):
-        r = moved_by(reciprocals[a], x)
-        if not all_short:
-            r = where(short, r, 1.0 / (q[a] + following))
-        reciprocals[a] = r
-        sums = with_powers(sums, r)
-    return sums
+    if every(short):
+        for a in range(q.shape[0]):
+            reciprocals[a] = moved_by(reciprocals[a], x)
+    else:
+        for a in range(q.shape[0]):
+            reciprocals[a] = where(short, moved_by(reciprocals[a], x), reciprocal(q[a] + following))
+    return sums_of_powers(reciprocals)
 
 
 @kernel
@@ -69,7 +73,7 @@ def series_step(excess: Number, third: Number, fourth: Number, fifth: Number) ->
 
     With B, C, D the sums of r^3, r^4, r^5 the right side is what the sum of r^2 loses when y grows by x.
     """
-    inverse = 0.5 / third
+    inverse = 0.5 * reciprocal(third)
     v = excess * inverse
     bend = 3.0 * fourth * inverse
     twist = 4.0 * fifth * inverse
@@ -100,17 +104,18 @@ def root_point(q: Floats, start: Number, highest: float, reciprocals: Floats) ->
     Of several points at once, each stops where it would alone.
     """
     y = smaller(larger(start, 1.0), highest)
-    sums = power_sums(q, y, reciprocals)
-    for count in range(1, MAX_STEPS + 1):
-        step = step_from(y, sums)
+    step = step_from(y, power_sums(q, y, reciprocals))
+    count = 1
+    while count <= MAX_STEPS:
         near = absolute(step) <= LAST * y
         if every(near):
-            for a in range(q.shape[0]):
-                r = reciprocals[a]
-                u = step * r
-                q[a] = r * r * (1.0 - u * (2.0 - u * (3.0 - 4.0 * u)))
-            return OK, y + step, count
+            break
         following = where(near, y, smaller(larger(y + step, 1.0), highest))
-        sums = moved_sums(q, y, following, reciprocals)
+        step = step_from(following, moved_sums(q, y, following, reciprocals))
         y = following
-    return NOT_CONVERGED, y, MAX_STEPS
+        count += 1
+    for a in range(q.shape[0]):
+        r = reciprocals[a]
+        u = step * r
+        q[a] = r * r * (1.0 - u * (2.0 - u * (3.0 - 4.0 * u)))
+    return OK if count <= MAX_STEPS else NOT_CONVERGED, y + step, min(count, MAX_STEPS)

@@ -25,6 +25,7 @@ from bothworlds.kernels.plan import (
     draw_arm,
     estimate,
     explore,
+    forget,
 )
 from bothworlds.kernels.possible import possible_leverage
 from bothworlds.kernels.rates import Rates, scheduled_exploration, scheduled_learning
@@ -100,6 +101,8 @@ def certified_exploration(known: Known, options: Any, state: Any, work: Any, eta
 @kernel
 def refresh(known: Known, options: Options, state: State, work: Work) -> int:
     """Compute the plan of round t from what is learnt; return a status."""
+    forget(state.sigma)
+    forget(state.inverse)
     if not all_finite(state.theta):
         return NOT_FINITE
     eta = scheduled_learning(options.rates, state.t[0])

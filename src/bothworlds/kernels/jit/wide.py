@@ -72,6 +72,11 @@ def lower_function(function: Callable[..., Any], typed: Any, build: Callable[...
     lower_builtin(function, *[types.Any] * len(inspect.signature(function).parameters))(build)
 
 
+def on_cuda(context: Any) -> bool:
+    """Tell whether text is being compiled for a GPU."""
+    return ".cuda." in type(context).__module__
+
+
 def first(*kinds: Any) -> Any:
     """Return the type of the first argument."""
     return kinds[0]

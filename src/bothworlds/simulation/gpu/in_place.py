@@ -7,10 +7,23 @@ stands side by side in memory; but for a trace, which is only compared with d. M
 
 from typing import Any
 
-from bothworlds.kernels.arithmetic import both, fused, root, where
+from bothworlds.kernels.arithmetic import both, fused, where
 from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.inverses import inverse_root
 from bothworlds.kernels.jit.compile import on_gpu
 from bothworlds.kernels.matrix import apply_inverse, cholesky, invert_lower, leverage, solve, trace_of_ratio
+from bothworlds.kernels.plan import forget
+
+IN_REGISTERS = 13  # dimension; from here on matrices lie in memory
+
+
+@on_gpu(forget)
+def forget_in_registers(matrix: Floats) -> None:
+    """Let a matrix be zeros: what is written before it is read costs nothing, and its registers are free till then."""
+    if matrix.shape[0] < IN_REGISTERS:
+        for i in range(matrix.shape[0]):
+            for j in range(matrix.shape[1]):
+                matrix[i, j] = 0.0
 
 
 @on_gpu(cholesky)
@@ -24,7 +37,7 @@ def cholesky_in_place(sigma: Floats, factor: Floats) -> Any:
                 rest = fused(-factor[i, k], factor[j, k], rest)
             if i == j:
                 sound = both(sound, rest > 0.0)
-                factor[i, i] = 1.0 / root(where(rest > 0.0, rest, 1.0))
+                factor[i, i] = inverse_root(where(rest > 0.0, rest, 1.0))
             else:
                 factor[i, j] = rest * factor[j, j]
     return sound
@@ -93,8 +106,8 @@ def trace_in_turn(inverse: Floats, sigma: Floats) -> float:
     total = 0.0
     for i in range(inverse.shape[0]):
         for j in range(i + 1):
-            inner = 0.0
-            for k in range(i + 1):
-                inner = fused((sigma[j, k] if k <= j else sigma[k, j]), inverse[i, k], inner)
+            inner = 0.5 * sigma[j, j] * inverse[i, j]
+            for k in range(j):
+                inner = fused(sigma[j, k], inverse[i, k], inner)
             total = fused(inverse[i, j], inner, total)
-    return total
+    return 2.0 * total

@@ -19,6 +19,7 @@ from bothworlds.kernels.random import stream_key
 from bothworlds.simulation.driver import Learner, Queue, Record, Slice, interpreted_driver
 from bothworlds.simulation.gpu import in_place as in_place  # its text, to the compiler
 from bothworlds.simulation.gpu import in_tiles as in_tiles  # the same
+from bothworlds.simulation.gpu import straight as straight  # the same
 from bothworlds.simulation.gpu.columns import Extents, Parts
 
 cuda: Any = numba.cuda  # numba's simulator looks for this very object among the globals of a kernel

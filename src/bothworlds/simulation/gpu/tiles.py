@@ -15,7 +15,7 @@ from numba.core import cgutils
 from bothworlds.kernels.arithmetic import fused
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.jit.fma import build_fma
-from bothworlds.kernels.jit.wide import first, lower_function
+from bothworlds.kernels.jit.wide import first, lower_function, on_cuda
 
 SIDE = 5  # measured on an H200 against 4, 7 and 10
 LENGTH = 10  # of a strip; tiles where arms stand side by side are wider, so that less is read for each
@@ -23,11 +23,11 @@ Few = tuple[float, ...]  # SIDE numbers
 Row = tuple[float, ...]  # LENGTH numbers
 Tile = tuple[float, ...]  # SIDE x SIDE numbers, row by row
 Strip = tuple[float, ...]  # SIDE x LENGTH numbers, row by row
-
-
-def no_tile() -> Tile:
-    """Return a tile of zeros."""
-    return (0.0,) * (SIDE * SIDE)
+Corner = tuple[float, ...]  # the lower triangle of a tile, row by row
+PLACES = {
+    SIDE * SIDE: [*product(range(SIDE), repeat=2)],
+    SIDE * (SIDE + 1) // 2: [(i, j) for i in range(SIDE) for j in range(i + 1)],
+}  # of the numbers of a tile and of a corner
 
 
 def no_strip() -> Strip:
@@ -43,6 +43,11 @@ def no_row() -> Row:
 def few_of(values: Floats, start: int, first: int) -> Few:
     """Return SIDE numbers from a position on, with zeros instead of those before another position."""
     return tuple(float(values[start + k]) if start + k >= first else 0.0 for k in range(SIDE))
+
+
+def features_of(values: Floats, start: int) -> Few:
+    """Return SIDE numbers that never change, from a position on: they are the last to leave the fast cache."""
+    return tuple(float(values[start + k]) for k in range(SIDE))
 
 
 def row_of(values: Floats, start: int) -> Row:
@@ -69,13 +74,32 @@ def write_row(row: Row, out: Floats, start: int) -> None:
         out[start + k] = entry
 
 
-def write_tile(tile: Tile, out: Floats, i: int, j: int) -> None:
-    """Write a tile into a matrix, its first entry at (i, j)."""
-    for n, entry in enumerate(tile):
-        out[i + n // SIDE, j + n % SIDE] = entry
+def add_square(corner: Corner, weight: float, u: Few) -> Corner:
+    """Return a corner plus weight u u^T."""
+    left = [weight * entry for entry in u]
+    places = PLACES[len(corner)]
+    return tuple(fused(left[i], u[j], entry) for (i, j), entry in zip(places, corner, strict=True))
 
 
-FEW, ROW, TILE, STRIP = (types.UniTuple(types.float64, n) for n in (SIDE, LENGTH, SIDE * SIDE, SIDE * LENGTH))
+def tile_of(values: Floats, i: int, j: int) -> Tile:
+    """Return the tile of a matrix whose first entry is at (i, j)."""
+    return tuple(float(values[i + k, j + n]) for k, n in product(range(SIDE), repeat=2))
+
+
+def corner_of(values: Floats, i: int, j: int) -> Corner:
+    """Return the lower triangle of the tile of a matrix whose first entry is at (i, j)."""
+    return tuple(float(values[i + k, j + n]) for k in range(SIDE) for n in range(k + 1))
+
+
+def write_tile(tile: Tile, out: Floats, start: tuple[int, int], first: tuple[int, int]) -> None:
+    """Write a tile or a corner into a matrix, from the start on, but for rows and columns before the first ones."""
+    for entry, (k, n) in zip(tile, PLACES[len(tile)], strict=True):
+        if start[0] + k >= first[0] and start[1] + n >= first[1]:
+            out[start[0] + k, start[1] + n] = entry
+
+
+FEW, ROW, STRIP = (types.UniTuple(types.float64, n) for n in (SIDE, LENGTH, SIDE * LENGTH))
+TILE, CORNER = (types.UniTuple(types.float64, n) for n in PLACES)
 ZERO = ir.Constant(ir.DoubleType(), 0.0)
 
 
@@ -95,7 +119,7 @@ def _sum(context: Any, builder: Any, total: Any, left: Any, right: Any) -> Any:
 
     Told to, LinUCB plays half as many rounds at S, K, d = 100, 20, 20.
     """
-    if ".cuda." in type(context).__module__:
+    if on_cuda(context):
         return builder.fadd(total, builder.fmul(left, right))
     return build_fma(builder, left, right, total)
 
@@ -115,11 +139,35 @@ def _build_reading(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     return context.make_tuple(builder, sig.return_type, entries)
 
 
+def _build_lasting(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    """Read numbers of an array that all threads read again and again; on a GPU with a word to the cache."""
+    if not on_cuda(context):
+        return _build_reading(context, builder, sig, args)
+    number, address = ir.DoubleType(), ir.IntType(64)
+    lasting = "ld.global.nc.L1::evict_last.f64 $0, [$1];"
+    instruction = ir.InlineAsm(ir.FunctionType(number, [address]), lasting, "=d,l")
+    entries = []
+    for place in _places(builder, args[1], len(sig.return_type)):
+        pointer = _pointer(context, builder, sig.args[0], args[0], place)
+        there = builder.addrspacecast(pointer, ir.PointerType(number, addrspace=1))
+        entries.append(builder.call(instruction, [builder.ptrtoint(there, address)]))
+    return context.make_tuple(builder, sig.return_type, entries)
+
+
 def _build_outer(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     tile, weight, u, v = args
     totals, left, right = (cgutils.unpack_tuple(builder, part) for part in (tile, u, v))
     left, n = [builder.fmul(weight, entry) for entry in left], len(right)
     new = [_sum(context, builder, total, left[k // n], right[k % n]) for k, total in enumerate(totals)]
+    return context.make_tuple(builder, sig.return_type, new)
+
+
+def _build_square(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    corner, weight, u = args
+    totals, right = (cgutils.unpack_tuple(builder, part) for part in (corner, u))
+    left, places = [builder.fmul(weight, entry) for entry in right], PLACES[len(totals)]
+    pairs = zip(places, totals, strict=True)
+    new = [_sum(context, builder, total, left[i], right[j]) for (i, j), total in pairs]
     return context.make_tuple(builder, sig.return_type, new)
 
 
@@ -137,20 +185,36 @@ def _build_row_writing(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     return context.get_dummy_value()
 
 
+def _build_tile_reading(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    values, *start = args
+    rows, columns = (_places(builder, place, SIDE) for place in start)
+    places = [(rows[i], columns[j]) for i, j in PLACES[len(sig.return_type)]]
+    entries = [builder.load(_pointer(context, builder, sig.args[0], values, *place)) for place in places]
+    return context.make_tuple(builder, sig.return_type, entries)
+
+
 def _build_tile_writing(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    tile, out, i, j = args
-    places = product(_places(builder, i, SIDE), _places(builder, j, SIDE))
-    for entry, place in zip(cgutils.unpack_tuple(builder, tile), places, strict=True):
-        builder.store(entry, _pointer(context, builder, sig.args[1], out, *place))
+    tile, out, start, first = args
+    (rows, row), (columns, column) = (
+        (_places(builder, place, SIDE), least)
+        for place, least in zip(*(cgutils.unpack_tuple(builder, pair) for pair in (start, first)), strict=True)
+    )
+    for entry, (i, j) in zip(cgutils.unpack_tuple(builder, tile), PLACES[len(sig.args[0])], strict=True):
+        kept = [builder.icmp_signed(">=", *pair) for pair in ((rows[i], row), (columns[j], column))]
+        with builder.if_then(builder.and_(*kept)):
+            builder.store(entry, _pointer(context, builder, sig.args[1], out, rows[i], columns[j]))
     return context.get_dummy_value()
 
 
-lower_function(no_tile, TILE, _build_zeros)
 lower_function(no_strip, STRIP, _build_zeros)
 lower_function(no_row, ROW, _build_zeros)
 lower_function(few_of, FEW, _build_reading)
+lower_function(features_of, FEW, _build_lasting)
 lower_function(row_of, ROW, _build_reading)
 lower_function(add_outer, first, _build_outer)
 lower_function(add_squares, first, _build_squares)
 lower_function(write_row, types.none, _build_row_writing)
+lower_function(add_square, first, _build_square)
+lower_function(tile_of, TILE, _build_tile_reading)
+lower_function(corner_of, CORNER, _build_tile_reading)
 lower_function(write_tile, types.none, _build_tile_writing)

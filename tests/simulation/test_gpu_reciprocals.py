@@ -1,0 +1,63 @@
+"""Reciprocals on a GPU: those of a processor but for the last bit, interpreted, compiled, and where there is a GPU."""
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.inverses import inverse_root, reciprocal
+from bothworlds.kernels.jit.compile import compiled
+from bothworlds.simulation.gpu import is_available
+from bothworlds.simulation.gpu.straight import LARGEST, is_moderate, straight_inverse_root, straight_reciprocal
+from bothworlds.simulation.gpu.threads import cuda
+
+WAYS = [lambda function: function, compiled]
+NUMBERS = np.exp(np.random.default_rng(7).uniform(-50.0, 50.0, size=2_000))
+
+
+def units_apart(found: float, number: float) -> float:
+    """Return by how many units in the last place 1/number is missed."""
+    return float(abs(Fraction(found) - 1 / Fraction(number)) / Fraction(math.ulp(found)))
+
+
+@pytest.mark.parametrize("make", WAYS)
+def test_a_reciprocal_without_a_branch_is_nearly_rounded_as_it_should_be(make: Callable[..., Any]) -> None:
+    ours = make(straight_reciprocal)
+    assert max(units_apart(ours(number), number) for number in NUMBERS.tolist()) <= 0.51
+
+
+@pytest.mark.parametrize("make", WAYS)
+def test_an_inverse_root_without_a_branch_is_within_two_units(make: Callable[..., Any]) -> None:
+    ours = make(straight_inverse_root)
+    assert all(abs(ours(number) - number**-0.5) <= 2.0 * math.ulp(number**-0.5) for number in NUMBERS.tolist())
+
+
+@pytest.mark.parametrize("make", WAYS)
+def test_an_arm_that_is_not_offered_gets_nothing_and_no_number_stays_none(make: Callable[..., Any]) -> None:
+    ours, moderate = make(straight_reciprocal), make(is_moderate)
+    assert ours(math.inf) == 0.0
+    assert math.isnan(ours(math.nan))
+    below = math.nextafter(LARGEST, 0.0)
+    assert [moderate(number) for number in (below, -below, LARGEST, math.inf, math.nan)] == [True] * 2 + [False] * 3
+
+
+@pytest.mark.skipif(not is_available(), reason="there is no GPU")
+def test_a_gpu_takes_its_own_reciprocals() -> None:
+    def fill(numbers: Floats, out: Floats) -> None:
+        n = cuda.grid(1)
+        if n < numbers.shape[0]:
+            out[0, n] = reciprocal(numbers[n])
+            out[1, n] = inverse_root(numbers[n])
+
+    numbers = np.append(NUMBERS, [math.inf, math.nan])
+    out = cuda.to_device(np.full((2, len(numbers)), -1.0))
+    cuda.jit(fill)[len(numbers) // 128 + 1, 128](cuda.to_device(numbers), out)
+    (found, roots), exact = out.copy_to_host(), NUMBERS**-0.5
+    assert max(units_apart(*pair) for pair in zip(found[:-2].tolist(), NUMBERS.tolist(), strict=True)) <= 0.51
+    assert (np.abs(roots[:-2] - exact) <= 2.0 * np.spacing(exact)).all()
+    assert found[-2] == 0.0
+    assert math.isnan(found[-1])
