@@ -1,5 +1,6 @@
 """Shared set-up of all tests and documentation examples."""
 
+import gc
 import importlib.util
 import os
 from pathlib import Path
@@ -17,6 +18,13 @@ os.environ.setdefault("BOTHWORLDS_PROMPT", "no")  # what is said to be compiled 
 # No time limits: machines may be shared and slow.
 settings.register_profile("shared", deadline=None, max_examples=60, derandomize=True)
 settings.load_profile("shared")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_unconfigure() -> None:
+    """Look once for what nobody closed: who has compiled has millions of objects, and pytest would look five times."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -17,7 +17,7 @@ from bothworlds.kernels.random import NATURE, two_uniforms
 from bothworlds.simulation.gymnasium import BanditEnv
 from learners import INSTANCE, PAIR, PlainAlgorithm
 
-LEARNER = bw.LCTsallisINF(tuning="certified")
+LEARNER = bw.PerContextExp3()  # the one that is compiled soonest
 RATES = [[0.3, 0.2], [0.1, 0.4]]
 
 
