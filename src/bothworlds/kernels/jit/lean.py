@@ -5,12 +5,13 @@ pieces of an entry, some eighty, make machine code of it and wrap that for C. He
 which is all that whoever inlines it needs; the entry is optimised as a whole. No bit changes: floating-point operations
 are never reordered. What numba asks a million times, what a set of flags hashes to, which variables an instruction has
 and which signature an operator has for some types, is answered sooner, and nobody is told of every lock. LLVM's search
-for cheaper loop counters took a seventh of all the time, and the code is as fast without. It reaches into numba; where
-a version of numba has other insides, everything is compiled as usual.
+for cheaper loop counters took a seventh of all the time, and on ARM the code is as fast without. It reaches into numba;
+where a version of numba has other insides, everything is compiled as usual.
 """
 
 import contextlib
 import gc
+import platform
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -139,8 +140,11 @@ def _untold(plain: Method) -> Method:
 
 @contextlib.contextmanager
 def _counters_as_written() -> Iterator[None]:
-    """Let LLVM look for no cheaper loop counters; older versions take an option once only, and it would stay."""
-    if llvm.llvm_version_info < KNOWN_LLVM:
+    """Let LLVM look for no cheaper loop counters where it was measured, on ARM.
+
+    Older versions might take an option once only, and it would stay.
+    """
+    if llvm.llvm_version_info < KNOWN_LLVM or platform.machine() not in ARM:
         yield
         return
     llvm.set_option("bothworlds", "-disable-lsr=true")
@@ -150,7 +154,7 @@ def _counters_as_written() -> Iterator[None]:
         llvm.set_option("bothworlds", "-disable-lsr=false")
 
 
-KNOWN_LLVM = (22,)
+KNOWN_LLVM, ARM = (22,), ("aarch64", "arm64")
 LOCKS = frozenset(["numba:compiler_lock", "numba:llvm_lock"])
 NO_VARIABLES = frozenset([ir.Loc, str, int, type(None)])
 REPLACED: dict[str, tuple[Any, Callable[[Method], Method]]] = {
