@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bothworlds as bw
-from bothworlds.theory.design import KINDS
+from bothworlds.theory import designs
+from bothworlds.theory.design import KINDS, design_for
 from worlds import random_problem
 
 
@@ -89,3 +90,21 @@ def test_a_design_whose_coverage_is_none_is_refused(coverage: float) -> None:
     made = bw.Design("own", even, coverage, 0.5)
     with pytest.raises(ValueError, match="claims a coverage"):
         bw.LCTsallisINF(tuning="certified", design=made).start(problem, interpreted=True)
+
+
+def test_a_problem_is_explored_by_one_design_and_nobody_changes_it_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    plain = designs.joint_g_optimal
+
+    def noting(*arguments: Any, **options: Any) -> Any:
+        asked.append(arguments)
+        return plain(*arguments, **options)
+
+    monkeypatch.setattr(designs, "joint_g_optimal", noting)
+    first = design_for(random_problem(41, S=3, K=3, d=2), "joint-g")
+    kept = first.exploration.copy()
+    first.exploration[...] = 0.0
+    second = design_for(random_problem(41, S=3, K=3, d=2), "joint-g")
+    assert len(asked) == 1
+    assert np.array_equal(second.exploration, kept)
+    assert np.array_equal(bw.design(random_problem(41, S=3, K=3, d=2)).exploration, kept)

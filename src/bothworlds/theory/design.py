@@ -1,6 +1,7 @@
 """Design: an exploration policy e* with its computed coverage lambda and a certificate of how good it is."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -68,7 +69,15 @@ class Design:
 
 def design_for(problem: Problem, chosen: Kind | Design) -> Design:
     """Make the design of a kind, or check that a given one fits the problem."""
-    return chosen.checked(problem) if isinstance(chosen, Design) else design(problem, chosen)
+    if isinstance(chosen, Design):
+        return chosen.checked(problem)
+    made = _made(problem, chosen)
+    return replace(made, exploration=made.exploration.copy())
+
+
+@lru_cache(maxsize=8)  # several algorithms, and policies that start again, explore the same problem
+def _made(problem: Problem, kind: Kind) -> Design:
+    return design(problem, kind)
 
 
 def check_design(chosen: object) -> None:
