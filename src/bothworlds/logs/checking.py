@@ -84,7 +84,9 @@ def _names_fault(row: Row) -> str | None:
         return f"the context must be a name; got {shown(row.context)}"
     if type(row.policy) is not str or not (row.digest is None or type(row.digest) is str):
         return f"policy and digest must be texts; got {shown(row.policy)} and {shown(row.digest)}"
-    if type(row.version) is not int or row.version < 0 or type(row.holdout) is not bool:
+    if not (row.footing is None or type(row.footing) is str):
+        return f"footing must be a text; got {shown(row.footing)}"
+    if type(row.version) is not int or not 0 <= row.version < 2**63 or type(row.holdout) is not bool:
         return f"version must be a whole number and holdout true or false; got {row.version!r:.40}, {row.holdout!r:.40}"
     return None
 

@@ -15,7 +15,7 @@ from bothworlds.logs.faults import LogError, shown
 from bothworlds.logs.named import number_of
 from bothworlds.logs.schema import Row
 
-LOST = ("digest", "direction", "baseline", "reward_time")
+LOST = ("digest", "footing", "direction", "baseline", "reward_time")
 NAME = "the coba interactions"
 FURTHER = ("id", "time", "policy", "version", "holdout")
 

@@ -22,7 +22,7 @@ from bothworlds.logs.named import time_of
 from bothworlds.logs.schema import Row
 
 WRITTEN = "the rows for dsjson"
-LOST = ("digest", "holdout", "direction", "baseline", "reward_time")
+LOST = ("digest", "footing", "holdout", "direction", "baseline", "reward_time")
 REFUSED = {
     "_slots": "several slots in one event",
     "_outcomes": "several slots in one event",

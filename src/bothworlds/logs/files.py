@@ -50,12 +50,18 @@ class Log:
         for line, end in self._lines(start):
             try:
                 yield record_of(line), end
-            except ValueError as error:
-                # What a killed process has left of a line stands before the next one.
-                begins = line.rfind(BEGINNING)
-                if begins <= 0:
-                    raise ValueError(f"{self.path}, line that ends at byte {end}: {error}") from None
-                yield record_of(line[begins:]), end
+            except (ValueError, RecursionError) as error:
+                yield self._after_a_piece(line, end, error), end
+
+    def _after_a_piece(self, line: bytes, end: int, error: Exception) -> Record:
+        """Return the record that stands behind what a killed process has left of a line."""
+        begins = line.rfind(BEGINNING)
+        try:
+            if begins > 0:
+                return record_of(line[begins:])
+        except (ValueError, RecursionError) as another:
+            error = another
+        raise ValueError(f"{self.path}, line that ends at byte {end}: {error}") from None
 
     def _lines(self, start: int) -> Iterator[tuple[bytes, int]]:
         """Yield every finished line and where it ends."""

@@ -1,14 +1,17 @@
 """One learner that follows a log: every reward once, and the same bits again after a restart."""
 
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
+from bothworlds.errors import users_line
 from bothworlds.logs.files import Log
 from bothworlds.logs.schema import Batch, Change, Law, Record, Reward, Row
 from bothworlds.policy import Decision, Plan, Policy
 from bothworlds.problem import Problem
+from bothworlds.problem.feedback import checked_loss
 
 
 class Learner:
@@ -18,7 +21,8 @@ class Learner:
     one batch, and the log is told where it ended. A learner that begins on a log first learns the batches that stand
     there, beyond what its policy has learnt already, and finds the same versions bit for bit, or says that it does not.
     So the log is all there is to keep; a policy that is saved now and then makes restarts short. Decisions of other
-    policies are passed over; the rewards of held-out ones are taken, counted and not learnt.
+    policies are passed over; the rewards of held-out ones are taken, counted and not learnt. A reward that cannot be,
+    outside the problem's range say, is passed over with a warning: its decision waits for one that is right.
 
     ``pace`` is how many rewards a batch has at most.
 
@@ -117,15 +121,25 @@ class Learner:
                 made = record.decision(self.policy.listing(record))
                 if self.policy.takes(made):
                     self._waiting.setdefault(record.id, made)
-            elif isinstance(record, Reward) and record.id in self._waiting:
+            elif isinstance(record, Reward) and record.id in self._waiting and self._can_be(record):
                 self._new.append((self._waiting.pop(record.id), record.reward))
-                if through is None and len(self._new) == self.pace:
+                if through is None and len(self._new) >= self.pace:
                     return
+
+    def _can_be(self, record: Reward) -> bool:
+        """Tell whether a reward can be learnt; else say why not, and go on: one must not stop all others for good."""
+        try:
+            checked_loss(record.reward, is_reward=True, reward_range=self.policy.problem.reward_range)
+        except ValueError as error:
+            said = f"the reward of {record.id!r} is passed over, and its decision waits for another one"
+            warnings.warn(f"{self.log.path}: {said}: {error}", stacklevel=users_line())
+            return False
+        return True
 
     def _learn(self) -> None:
         """Learn from what is new, as one batch."""
-        new, self._new = self._new, []
-        self.policy.update([made for made, _ in new], reward=[reward for _, reward in new])
+        self.policy.update([made for made, _ in self._new], reward=[reward for _, reward in self._new])
+        self._new = []
 
     def step(self) -> int:
         """Take rewards that have come to the log since, as one batch; return how many.

@@ -4,15 +4,19 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
+from numbers import Real
 from pathlib import Path
 from typing import Any, TypeAlias
 from zoneinfo import ZoneInfo
+
+import numpy as np
 
 from bothworlds.logs.checking import TOLERANCE, Limits, Numbered, checked_rows
 from bothworlds.logs.faults import LogError, shown
 from bothworlds.logs.schema import Row
 
 Cells: TypeAlias = Mapping[str, Any]
+MISSING = ("NAType", "NaTType")  # of pandas: equal to nothing, neither true nor false
 TRUTHS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 
@@ -64,6 +68,11 @@ class Columns:
                 "a log without propensities cannot be evaluated, and they cannot be guessed: name the column, "
                 "propensity='p', or say the number if it was the same in all rows, propensity=1/3"
             )
+        if self.probabilities is not None and not isinstance(self.probabilities, Mapping):
+            example = "{'red': 'p_red', 'blue': 'p_blue'}"
+            raise ValueError(f"probabilities= names a column for each arm, {example}; got {self.probabilities!r}")
+        if not (self.propensity is None or isinstance(self.propensity, str) or _is_number(self.propensity)):
+            raise ValueError(f"propensity= is the name of a column, or a number; got {self.propensity!r}")
         if self.probabilities is not None and self.arms is not None:
             raise ValueError("arms= is for logs without probabilities=, which say which arms were offered")
         if self.zone is not None:
@@ -74,10 +83,14 @@ class Columns:
         names: list[str] = []
         for part in fields(self):
             value = getattr(self, part.name)
-            if part.name in ("arms", "zone") or value is None or isinstance(value, float | int):
+            if part.name in ("arms", "zone") or value is None or _is_number(value):
                 continue
             names += [value] if isinstance(value, str) else value.values() if isinstance(value, Mapping) else value
         return names
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def from_records(
@@ -175,7 +188,9 @@ def _optional(cells: Cells, name: str | None, convert: Callable[[Any], float]) -
 
 
 def _empty(value: Any) -> bool:
-    return value is None or value == "" or (isinstance(value, float) and math.isnan(value))
+    if value is None or isinstance(value, str):
+        return not value
+    return type(value).__name__ in MISSING or (isinstance(value, Real) and math.isnan(value))
 
 
 def text_of(cells: Cells, name: str) -> str:
@@ -183,7 +198,7 @@ def text_of(cells: Cells, name: str) -> str:
     value = cells[name]
     if _empty(value):
         raise ValueError(f"column {name!r} is empty")
-    return value if isinstance(value, str) else str(value)
+    return str(value)
 
 
 def number_in(cells: Cells, name: str) -> float:
@@ -231,6 +246,8 @@ def time_of(value: Any, zone: str | None = None) -> float:
             return number_of(value)
         except ValueError:
             value = _date_of(value)
+    if isinstance(value, np.datetime64):
+        value = value.astype("datetime64[us]").item()
     if not isinstance(value, datetime):
         return number_of(value)
     if value.tzinfo is None:

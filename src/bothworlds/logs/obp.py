@@ -19,7 +19,7 @@ from bothworlds.logs.checking import TOLERANCE, Limits, Numbered, checked_rows, 
 from bothworlds.logs.faults import LogError, shown
 from bothworlds.logs.schema import Row
 
-LOST = ("id", "time", "policy", "version", "digest", "holdout", "direction", "baseline", "reward_time")
+LOST = ("id", "time", "policy", "version", "digest", "footing", "holdout", "direction", "baseline", "reward_time")
 NAME = "the obp feedback"
 Feedback: TypeAlias = Mapping[str, Any]
 

@@ -22,7 +22,7 @@ from bothworlds.logs.lines import written_lines
 from bothworlds.logs.named import Cells, number_in, text_of, time_of
 from bothworlds.logs.schema import Row
 
-LOST = ("probabilities", "policy", "version", "digest", "holdout", "direction", "baseline", "reward_time")
+LOST = ("probabilities", "policy", "version", "digest", "footing", "holdout", "direction", "baseline", "reward_time")
 AFFINITY = "user-item_affinity_"
 NEEDED = ["timestamp", "item_id", "position", "click", "propensity_score"]
 WRITTEN = "the rows for an Open Bandit CSV"

@@ -51,11 +51,14 @@ def write_parquet(rows: Iterable[Row], path: str | Path) -> int:
     arrow, files = _pyarrow()
     schema = _schema(arrow)
     count, remaining = 0, sound_rows(rows, "the rows")
-    with appearing(path) as place, files.ParquetWriter(place, schema, write_page_checksum=True) as writer:
-        while some := list(islice(remaining, GROUP)):
-            columns = {name: [getattr(row, name) for _, row in some] for name in NAMES[Row]}
-            writer.write_table(arrow.Table.from_pydict(columns, schema=schema))
-            count += len(some)
+    try:
+        with appearing(path) as place, files.ParquetWriter(place, schema, write_page_checksum=True) as writer:
+            while some := list(islice(remaining, GROUP)):
+                columns = {name: [getattr(row, name) for _, row in some] for name in NAMES[Row]}
+                writer.write_table(arrow.Table.from_pydict(columns, schema=schema))
+                count += len(some)
+    except UnicodeEncodeError as error:
+        raise LogError("the rows", None, f"a text that UTF-8 cannot have, {shown(error.object)}") from None
     return count
 
 

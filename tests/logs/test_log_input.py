@@ -1,0 +1,112 @@
+"""What logs are given: cells of other libraries, options that are none, damaged lines, rewards that cannot be."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bothworlds as bw
+from bothworlds import logs
+from bothworlds.logs.schema import line_of
+
+ROW = logs.Row(id="1", context="day", offered=("red", "blue"), probabilities=(0.5, 0.5), arm="red", propensity=0.5)
+NAMES: dict[str, Any] = {"arm": "a", "propensity": "p"}
+
+
+class NAType:
+    """As pandas has it: equal to nothing, and neither true nor false."""
+
+    def __eq__(self, other: object) -> Any:
+        return self
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __bool__(self) -> bool:
+        raise TypeError("boolean value of NA is ambiguous")
+
+
+@pytest.mark.parametrize("nothing", [None, "", float("nan"), np.float32("nan"), NAType()], ids=repr)
+def test_what_is_missing_in_a_table_is_no_reward(nothing: Any) -> None:
+    (row,) = logs.from_records([{"a": np.str_("red"), "p": np.float32(0.5), "r": nothing}], reward="r", **NAMES)
+    assert (row.arm, row.propensity, row.reward) == ("red", 0.5, None)
+
+
+def test_times_of_numpy_are_times_and_no_numbers() -> None:
+    record = {"a": "red", "p": 0.5, "t": np.datetime64("1970-01-02T00:00:00.5", "ns")}
+    (row,) = logs.from_records([record], time="t", zone="UTC", **NAMES)
+    assert row.time == 86400.5
+    with pytest.raises(logs.LogError, match="does not say its zone"):
+        next(logs.from_records([record], time="t", **NAMES))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"delimiter": ";;"}, "delimiter is the one character"),
+        ({"delimiter": ""}, "delimiter is the one character"),
+        ({"probabilities": ["p"]}, "probabilities= names a column for each arm"),
+        ({"propensity": True}, "propensity= is the name of a column, or a number"),
+        ({"propensity": ["p"]}, "propensity= is the name of a column, or a number"),
+    ],
+)
+def test_options_that_are_none_are_told(options: dict[str, Any], said: str) -> None:
+    Path("clicks.csv").write_text("a,p\nred,0.5\n")
+    with pytest.raises(ValueError, match=said):
+        list(logs.read_csv("clicks.csv", **{**NAMES, **options}))
+
+
+def test_a_propensity_may_be_any_number() -> None:
+    Path("clicks.csv").write_text("a,p\nred,0.5\n")
+    for number in (np.float32(0.5), np.int64(1)):
+        assert next(logs.read_csv("clicks.csv", arm="a", propensity=number)).propensity == float(number)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"), [({"version": 2**63}, "version must be"), ({"footing": 7}, "footing must be a text")]
+)
+def test_rows_that_no_column_can_hold_are_refused(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(logs.LogError, match=said):
+        list(logs.checked([replace(ROW, **changes)]))
+
+
+def test_a_text_that_is_none_is_refused_by_parquet() -> None:
+    with pytest.raises(logs.LogError, match="a text that UTF-8 cannot have"):
+        logs.write([replace(ROW, context="\ud800")], "log.parquet")
+
+
+@pytest.mark.parametrize("line", [b'{"sch' + line_of(ROW)[:60], b"[" * 200_000], ids=["piece", "deep"])
+def test_a_damaged_line_of_a_log_is_named(line: bytes) -> None:
+    Path("log.jsonl").write_bytes(line + b"\n")
+    with pytest.raises(ValueError, match=r"log.jsonl, line that ends at byte \d+"):
+        list(logs.Log("log.jsonl").read())
+
+
+def test_what_formats_cannot_say_of_a_footing_is_said() -> None:
+    from bothworlds.logs import coba, dsjson, obp, open_bandit
+
+    assert all("footing" in one.LOST for one in (coba, dsjson, obp, open_bandit))
+    marked = replace(ROW, footing="mark")
+    logs.write([marked], "log.dsjson")
+    assert next(logs.read("log.dsjson")) == ROW
+
+
+def test_a_reward_that_cannot_be_does_not_stop_the_learner_nor_take_others_with_it() -> None:
+    problem = bw.Problem.from_sample(["mobile", "desktop"], arms=["red", "blue"], reward_range=(0, 1))
+    policy, log = bw.LCTsallisINF().start(problem, rng=3, interpreted=True), logs.Log("decisions.jsonl")
+    policy.save("start.npz")
+    plan = policy.plan()
+    made = [plan.act("mobile", id=f"visit {i}") for i in range(5)]
+    log.append(*(logs.row_of(one, plan) for one in made))
+    log.append(*(logs.Reward(id=one.id, time=1.0, reward=[1.0, 0.0, 7.0, 1.0, 0.0][i]) for i, one in enumerate(made)))
+    learner = logs.Learner(policy, log)
+    with pytest.warns(UserWarning, match=r"reward of 'visit 2' is passed over.*outside \[0, 1\]"):
+        assert learner.step() == 4
+    assert (policy.updates, learner.waiting) == (4, 1)
+    log.append(logs.Reward(id="visit 2", time=2.0, reward=0.7))
+    assert (learner.step(), policy.updates) == (1, 5)
+    again = logs.Learner(bw.load("start.npz"), log)
+    with pytest.warns(UserWarning, match="passed over"):
+        again.step()
+    assert (again.policy.version, again.policy.digest) == (policy.version, policy.digest)
