@@ -286,7 +286,7 @@ def test_an_edited_kernel_is_seen_by_compiled_callers(tmp_path: Path) -> None:
     """Copy the package, run, edit a callee in another file, run again: the new result, not the cached one."""
     package = tmp_path / "bothworlds"
     source = Path(bothworlds.__file__).parent
-    needed = [source / "kernels" / name for name in ("arrays.py", "arithmetic.py", "matrix.py")]
+    needed = [source / "kernels" / name for name in ("arrays.py", "arithmetic.py", "inverses.py", "matrix.py")]
     for path in [*needed, *(source / "kernels" / "jit").glob("*.py")]:
         target = package / path.relative_to(source)
         target.parent.mkdir(parents=True, exist_ok=True)

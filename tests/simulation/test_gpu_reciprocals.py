@@ -11,8 +11,16 @@ import pytest
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.inverses import inverse_root, reciprocal
 from bothworlds.kernels.jit.compile import compiled
+from bothworlds.kernels.root_point import moved_sums, power_sums
 from bothworlds.simulation.gpu import is_available
-from bothworlds.simulation.gpu.straight import LARGEST, is_moderate, straight_inverse_root, straight_reciprocal
+from bothworlds.simulation.gpu.straight import (
+    LARGEST,
+    is_moderate,
+    moved_sums_in_turn,
+    power_sums_in_turn,
+    straight_inverse_root,
+    straight_reciprocal,
+)
 from bothworlds.simulation.gpu.threads import cuda
 
 WAYS = [lambda function: function, compiled]
@@ -45,6 +53,19 @@ def test_an_arm_that_is_not_offered_gets_nothing_and_no_number_stays_none(make: 
     assert [moderate(number) for number in (below, -below, LARGEST, math.inf, math.nan)] == [True] * 2 + [False] * 3
 
 
+@pytest.mark.parametrize("make", WAYS)
+@pytest.mark.parametrize("following", [1.21, 1.9])
+def test_sums_of_powers_in_turn_are_those_that_run_along(following: float, make: Callable[..., Any]) -> None:
+    """From the same reciprocals, after a short step and after a long one; an arm that is not offered adds nothing."""
+    s = np.array([0.0, 0.3, 2.5, math.inf, 0.01])
+    plain, ours = np.full(5, np.nan), np.full(5, np.nan)
+    assert make(power_sums_in_turn)(s, 1.2, ours) == power_sums(s, 1.2, plain)
+    np.testing.assert_array_equal(ours, plain)
+    assert make(moved_sums_in_turn)(s, 1.2, following, ours) == moved_sums(s, 1.2, following, plain)
+    np.testing.assert_array_equal(ours, plain)
+    assert ours == pytest.approx(1.0 / (s + following), rel=1e-15)
+
+
 @pytest.mark.skipif(not is_available(), reason="there is no GPU")
 def test_a_gpu_takes_its_own_reciprocals() -> None:
     def fill(numbers: Floats, out: Floats) -> None:
@@ -55,7 +76,7 @@ def test_a_gpu_takes_its_own_reciprocals() -> None:
 
     numbers = np.append(NUMBERS, [math.inf, math.nan])
     out = cuda.to_device(np.full((2, len(numbers)), -1.0))
-    cuda.jit(fill)[len(numbers) // 128 + 1, 128](cuda.to_device(numbers), out)
+    cuda.jit(fill)[len(numbers) // 8 + 1, 8](cuda.to_device(numbers), out)  # fewer than 128 blocks bring a warning
     (found, roots), exact = out.copy_to_host(), NUMBERS**-0.5
     assert max(units_apart(*pair) for pair in zip(found[:-2].tolist(), NUMBERS.tolist(), strict=True)) <= 0.51
     assert (np.abs(roots[:-2] - exact) <= 2.0 * np.spacing(exact)).all()

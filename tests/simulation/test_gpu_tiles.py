@@ -12,7 +12,7 @@ from numba.core.registry import cpu_target
 from numba.core.target_extension import target_registry
 from numba.core.utils import order_by_target_specificity
 
-from bothworlds.kernels import exploration, inverses, matrix, plan
+from bothworlds.kernels import exploration, inverses, matrix, plan, root_point
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Known
 from bothworlds.kernels.jit.compile import compiled
@@ -33,6 +33,8 @@ REPLACED = [
     (plan.forget, in_place.forget_in_registers, plan.forget),
     (inverses.reciprocal, straight.straight_reciprocal, inverses.reciprocal),
     (inverses.inverse_root, straight.straight_inverse_root, inverses.inverse_root),
+    (root_point.power_sums, straight.power_sums_in_turn, root_point.power_sums),
+    (root_point.moved_sums, straight.moved_sums_in_turn, root_point.moved_sums),
 ]
 
 

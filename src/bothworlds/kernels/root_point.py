@@ -36,21 +36,22 @@ def powers_of(r: Number) -> Sums:
 
 
 @kernel
-def sums_of_powers(reciprocals: Floats) -> Sums:
-    """Return the sums of r^2, r^3, r^4 and r^5."""
-    sums = powers_of(reciprocals[0])
-    for a in range(1, reciprocals.shape[0]):
-        more = powers_of(reciprocals[a])
-        sums = sums[0] + more[0], sums[1] + more[1], sums[2] + more[2], sums[3] + more[3]
-    return sums
+def with_powers(sums: Sums, r: Number) -> Sums:
+    """Return the sums of r^2, r^3, r^4 and r^5 with those of one more r."""
+    more = powers_of(r)
+    return sums[0] + more[0], sums[1] + more[1], sums[2] + more[2], sums[3] + more[3]
 
 
 @kernel
 def power_sums(q: Floats, y: Number, reciprocals: Floats) -> Sums:
     """Write the r_a = 1/(s_a + y), and return the sums of their powers; q holds the s_a."""
+    zero = 0.0 * y
+    sums = zero, zero, zero, zero
     for a in range(q.shape[0]):
-        reciprocals[a] = reciprocal(q[a] + y)
-    return sums_of_powers(reciprocals)
+        r = reciprocal(q[a] + y)
+        reciprocals[a] = r
+        sums = with_powers(sums, r)
+    return sums
 
 
 @kernel
@@ -58,13 +59,16 @@ def moved_sums(q: Floats, y: Number, following: Number, reciprocals: Floats) -> 
     """Turn the r_a of y into those of the y that follows, and return the sums of their powers."""
     x = following - y
     short = absolute(x) <= SHORT * y
-    if every(short):
-        for a in range(q.shape[0]):
-            reciprocals[a] = moved_by(reciprocals[a], x)
-    else:
-        for a in range(q.shape[0]):
-            reciprocals[a] = where(short, moved_by(reciprocals[a], x), reciprocal(q[a] + following))
-    return sums_of_powers(reciprocals)
+    all_short = every(short)
+    zero = 0.0 * y
+    sums = zero, zero, zero, zero
+    for a in range(q.shape[0]):
+        r = moved_by(reciprocals[a], x)
+        if not all_short:
+            r = where(short, r, reciprocal(q[a] + following))
+        reciprocals[a] = r
+        sums = with_powers(sums, r)
+    return sums
 
 
 @kernel

@@ -11,10 +11,12 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 
-from bothworlds.kernels.arithmetic import fused, where
+from bothworlds.kernels.arithmetic import Number, absolute, fused, where
+from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.inverses import inverse_root, reciprocal
-from bothworlds.kernels.jit.compile import on_gpu
+from bothworlds.kernels.jit.compile import kernel, on_gpu
 from bothworlds.kernels.jit.wide import lower_function, on_cuda
+from bothworlds.kernels.root_point import SHORT, Sums, moved_by, moved_sums, power_sums, powers_of, with_powers
 
 GROSS = 2.0**20
 LARGEST = 2.0**1013
@@ -37,7 +39,7 @@ def is_moderate(number: float) -> bool:
 
 
 @on_gpu(reciprocal)
-def straight_reciprocal(number: float) -> float:
+def straight_reciprocal(number: float) -> Number:
     """Return 1/number: with e = 1 - number r the series r (1 + e + e^2), whose next term is below 2^-60."""
     near = gross_reciprocal(number)
     error = fused(-number, near, 1.0)
@@ -45,11 +47,41 @@ def straight_reciprocal(number: float) -> float:
 
 
 @on_gpu(inverse_root)
-def straight_inverse_root(number: float) -> float:
+def straight_inverse_root(number: float) -> Number:
     """Return 1/sqrt(number): with e = 1 - number r^2 the series r (1 + e/2 + 3 e^2/8)."""
     near = gross_inverse_root(number)
     error = fused(-number * near, near, 1.0)
     return fused(near * error, fused(error, 0.375, 0.5), near)
+
+
+@kernel
+def sums_of_powers(reciprocals: Floats) -> Sums:
+    """Return the sums of r^2, r^3, r^4 and r^5."""
+    sums = powers_of(reciprocals[0])
+    for a in range(1, reciprocals.shape[0]):
+        sums = with_powers(sums, reciprocals[a])
+    return sums
+
+
+@on_gpu(power_sums)
+def power_sums_in_turn(q: Floats, y: float, reciprocals: Floats) -> Sums:
+    """Write all r_a = 1/(s_a + y), then return the sums of their powers; q holds the s_a."""
+    for a in range(q.shape[0]):
+        reciprocals[a] = reciprocal(q[a] + y)
+    return sums_of_powers(reciprocals)
+
+
+@on_gpu(moved_sums)
+def moved_sums_in_turn(q: Floats, y: float, following: float, reciprocals: Floats) -> Sums:
+    """Turn all r_a of y into those of the y that follows, by one branch, then return the sums of their powers."""
+    x = following - y
+    if absolute(x) <= SHORT * y:
+        for a in range(q.shape[0]):
+            reciprocals[a] = moved_by(reciprocals[a], x)
+    else:
+        for a in range(q.shape[0]):
+            reciprocals[a] = reciprocal(q[a] + following)
+    return sums_of_powers(reciprocals)
 
 
 def _build_gross(name: str, plain: Any) -> Any:
