@@ -4,6 +4,7 @@ import gc
 import platform
 from typing import Any
 
+import llvmlite.binding as llvm
 import numba
 import pytest
 from numba.core import codegen, cpu, event
@@ -103,7 +104,7 @@ def test_passes_are_told_and_locks_are_not() -> None:
 
 def test_llvm_searches_for_loop_counters_again_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
-    monkeypatch.setattr(lean.llvm, "set_option", lambda program, option: said.append(option))
+    monkeypatch.setattr(llvm, "set_option", lambda program, option: said.append(option))
     monkeypatch.setattr(lean, "KNOWN_LLVM", (0,))
     monkeypatch.setattr(lean, "ARM", (platform.machine(),))
     with pytest.raises(AssertionError), entries_only():
