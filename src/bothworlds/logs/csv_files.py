@@ -43,7 +43,7 @@ def read_csv(
     1 mobile red 0.25 1.0
     2 desktop blue 0.5 None
     """
-    if not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '\r\n"':
+    if len(delimiter) != 1 or delimiter in '\r\n"':
         raise ValueError(f"delimiter is the one character between two cells, ',' or ';' say; got {delimiter!r}")
     named = Columns(**columns)
     rows = named_rows(csv_records(path, delimiter, required=named.used()), named, path)

@@ -68,7 +68,7 @@ class Columns:
                 "a log without propensities cannot be evaluated, and they cannot be guessed: name the column, "
                 "propensity='p', or say the number if it was the same in all rows, propensity=1/3"
             )
-        if self.probabilities is not None and not isinstance(self.probabilities, Mapping):
+        if not hasattr(self.probabilities or {}, "items"):
             example = "{'red': 'p_red', 'blue': 'p_blue'}"
             raise ValueError(f"probabilities= names a column for each arm, {example}; got {self.probabilities!r}")
         if not (self.propensity is None or isinstance(self.propensity, str) or _is_number(self.propensity)):
