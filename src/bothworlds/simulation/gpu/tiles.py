@@ -25,7 +25,7 @@ Tile = tuple[float, ...]  # SIDE x SIDE numbers, row by row
 Strip = tuple[float, ...]  # SIDE x LENGTH numbers, row by row
 Corner = tuple[float, ...]  # the lower triangle of a tile, row by row
 PLACES: dict[int, list[tuple[int, int]]] = {
-    SIDE * SIDE: [*product(range(SIDE), repeat=2)],
+    SIDE * SIDE: [(i, j) for i in range(SIDE) for j in range(SIDE)],
     SIDE * (SIDE + 1) // 2: [(i, j) for i in range(SIDE) for j in range(i + 1)],
 }  # of the numbers of a tile and of a corner
 
