@@ -18,6 +18,9 @@ NAMES: dict[str, Any] = {"arm": "a", "propensity": "p"}
 class NAType:
     """As pandas has it: equal to nothing, and neither true nor false."""
 
+    def __repr__(self) -> str:
+        return "<NA>"
+
     def __eq__(self, other: object) -> Any:
         return self
 
