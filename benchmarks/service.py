@@ -3,6 +3,7 @@
     python benchmarks/service.py             rates, latencies, learning, memory
     python benchmarks/service.py --whole     five runs of a minute each, 40 minutes in all
     python benchmarks/service.py --contexts 500    for so many contexts only
+    python benchmarks/service.py --whole --closed  rates alone, a quarter of the time
     python benchmarks/service.py --log       a log of a million decisions: ready, verified
 
 Everything runs on this machine, the load generator included. Beside the service, in the same run, the smallest handler
@@ -159,7 +160,7 @@ def page(port: int, times: int) -> Load:
     return load
 
 
-def rates(contexts: int, *, seconds: float, runs: int, loop: float) -> None:
+def rates(contexts: int, *, seconds: float, runs: int, loop: float, closed_only: bool) -> None:
     """Print rates and latencies of the service, and the smallest handler's beside them."""
     shares = []
     for run in range(runs):
@@ -176,7 +177,12 @@ def rates(contexts: int, *, seconds: float, runs: int, loop: float) -> None:
                 most = closed(port, **options, run="b")
                 shares.append(most.rate / least.rate)
                 print(f"run {run + 1}: smallest handler, closed loop: {least}")
-                print(f"       service, closed loop: {most}; {most.rate / 2:,.0f} pairs/s, {shares[-1]:.0%} of it")
+                print(
+                    f"       service, closed loop: {most}; {most.rate / 2:,.0f} pairs/s, {shares[-1]:.0%} of it",
+                    flush=True,
+                )
+                if closed_only:
+                    continue
                 steady = opened(port, rate=loop, **options, run="c")
                 print(f"       open loop, {loop:,.0f} decisions/s and as many rewards: {steady}")
                 visit = [sys.executable, __file__, "--visit", str(port), "--seconds", str(seconds - 3.0)]
@@ -229,6 +235,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--whole", action="store_true", help="five runs of a minute each")
     parser.add_argument("--runs", type=int, help="so many runs")
+    parser.add_argument("--closed", action="store_true", help="closed loops only: rates, and nothing else")
     parser.add_argument("--contexts", type=int, help="so many contexts only, in place of 100 and 500")
     parser.add_argument("--log", type=int, nargs="?", const=1_000_000, help="a log of so many decisions")
     parser.add_argument("--visit", type=int, metavar="PORT", help="only time rewards at a service under load")
@@ -243,7 +250,7 @@ def main() -> None:
     gc.disable()  # pauses of the generator are none of the service's
     runs, seconds = (5, 60.0) if chosen.whole else (2, 8.0)
     for contexts in [chosen.contexts] if chosen.contexts else [SIZES[0], 500]:
-        rates(contexts, seconds=seconds, runs=chosen.runs or runs, loop=2000.0)
+        rates(contexts, seconds=seconds, runs=chosen.runs or runs, loop=2000.0, closed_only=chosen.closed)
 
 
 if __name__ == "__main__":
