@@ -4,7 +4,9 @@ import contextlib
 import sqlite3
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -298,6 +300,25 @@ def test_an_answer_that_cannot_be_given_stops_nobody(tmp_path: Path) -> None:
     until(lambda: not service.failures)
     assert service.ask(Decide("mobile", "gone"))[0] == 200
     service.close()
+
+
+def test_a_batch_that_comes_after_the_end_is_refused_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    service = Service(settings(tmp_path))
+    service.close()
+    refuse, waiter = service.clerk._unavailable, Future[None]()
+    asked = [jobs.Asking(service.of(None), Decide("mobile", name)) for name in ("slow", "quick")]
+    asked[-1].waiter = waiter
+
+    def slowly(one: jobs.Asking) -> Any:
+        time.sleep(0.2 if one.request.id == "slow" else 0.0)
+        return refuse(one)
+
+    monkeypatch.setattr(service.clerk, "_unavailable", slowly)
+    service.clerk._jobs.extend(asked)
+    with ThreadPoolExecutor(2) as several:
+        several.map(lambda _: service.clerk._turn_away(), range(2))
+        waiter.result()
+        assert [one.status for one in asked] == [503, 503]
 
 
 def test_a_change_that_arithmetic_refuses_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

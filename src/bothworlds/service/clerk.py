@@ -1,6 +1,5 @@
 """The one thread that writes: takes what has come in, decides, stores it all in one commit, and then answers."""
 
-import contextlib
 import threading
 import time
 from collections import Counter, defaultdict
@@ -34,7 +33,7 @@ class Clerk:
         self.commits = 0
         self.counts: dict[int, dict[str, int]] = {}
         self._jobs: list[Job] = []
-        self._came = threading.Event()
+        self._came, self._late = threading.Event(), threading.Lock()
         self.memory = Memory(store)
         self._stopping = self._ended = False
         self._thread = threading.Thread(target=self._work, name="clerk", daemon=True)
@@ -79,9 +78,10 @@ class Clerk:
 
     def _turn_away(self) -> None:
         """Answer jobs that have come since the end."""
-        with contextlib.suppress(IndexError):
-            while True:
-                self._answer_all([self._jobs.pop(0)], stored=False)
+        with self._late:  # one thread at a time: the last of a batch must not be told before the others have answers
+            jobs = self._jobs[:]
+            del self._jobs[: len(jobs)]
+            self._answer_all(jobs, stored=False)
 
     def _try_store(self, work: Callable[[], None]) -> None:
         """Do something with the store that nobody waits for, and note whether it works."""

@@ -23,12 +23,13 @@ class Memory:
         """Return the states of decisions; they are empty where nothing is stored, as for one without an id yet."""
         states, unknown, found = self._states[experiment], dict[str, State](), list[State]()
         for name in ids:
-            state = None if name is None else states.get(name)
-            if state is not None:
-                states.move_to_end(name)  # type: ignore[arg-type]
+            if name is None:
+                found.append(State())
+            elif (state := states.get(name)) is not None:
+                states.move_to_end(name)
+                found.append(state)
             else:
-                state = State() if name is None else unknown.setdefault(name, State())
-            found.append(state)
+                found.append(unknown.setdefault(name, State()))
         if unknown:
             for record in self.store.find(experiment, sorted(unknown)):
                 unknown[str(record.id)].learn_of(record)
