@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import bothworlds as bw
-from bothworlds.kernels import worth
+from bothworlds.kernels import price, worth
+from bothworlds.kernels.arrays import Floats
 from bothworlds.theory import lemmas
 from bothworlds.theory.schedules import Covering, Matching
 from worlds import coordinates, play, random_problem
@@ -23,26 +24,36 @@ class Plan:
         self.z, self.g, self.e = coordinates(policy), problem.probabilities, policy._machine.known.e
         self.q, self.m, self.beta = state.q.copy(), state.baseline.copy(), float(state.inverse_rate[0])
         self.gamma, self.paid = float(state.rates[1]), float(state.paid[0])
-        self.share = Matching.price * min(self.beta / policy._machine.options.covered, 1.0)
+        self.b, self.largest = policy._machine.options.covered, policy._machine.options.largest
         self.h = float(self.g @ lemmas.tsallis_entropy(self.q))
         weights = self.q**1.5
         self.centre = np.einsum("xa,xai->xi", weights, self.z) / weights.sum(axis=1)[:, None]
 
-    def due(self, policy: bw.Policy, stability: float, *, answers: int = 1) -> tuple[float, float]:
-        """Return h of the policy's next plan at the rate of this one, and what its penalty may be."""
+    def paid_for(self, step: Floats) -> tuple[float, float]:
+        """Return z and u of a step: one of them is 0."""
+        pairs = list(zip(self.q, self.z @ step, strict=True))
+        costs = [lemmas.stability_cost(row, losses, beta=self.beta, c=Matching.c) for row, losses in pairs]
+        if max(costs) < math.inf:
+            return float(self.g @ costs), 0.0
+        rest = [lemmas.step_cost(row, losses, beta=self.beta, c=Matching.c) for row, losses in pairs]
+        return 0.0, float(self.g @ rest) if self.beta < self.b else 0.0
+
+    def due(self, policy: bw.Policy, z: float, u: float, *, answers: int = 1) -> tuple[float, float, float]:
+        """Return the rate after a jump, h of the policy's next plan at that rate, and what its penalty may be."""
         m, H, d = policy.state.baseline, 2.0 * (math.sqrt(self.q.shape[1]) - 1.0), policy.problem.dimension
+        beta = self.beta * lemmas.early_growth(Matching.price * u / (self.b * H))
         losses = self.z @ (policy.state.theta + m)
-        points = np.array([bw.ftrl_point(row / self.beta) for row in losses])
+        points = np.array([bw.ftrl_point(row / beta) for row in losses])
         h = float(self.g @ lemmas.tsallis_entropy(points))
         variance = float(self.g @ (points * (1.0 - (self.z @ m) ** 2)).sum(axis=1))
         doubt = (min(h, self.h) / H) ** 8 * variance**4 * math.sqrt(min(1.0, policy.state.t[0] / (400.0 * d)))
         gain = max(Matching.gain * (h / H) ** 2, Matching.least)
-        return h, gain * stability + answers * (Matching.caution * d * doubt / self.beta + self.share * self.paid)
+        share = Matching.price * (beta / self.b if self.beta < self.b else 1.0)
+        return beta, h, gain * z + answers * (Matching.caution * d * doubt / beta + share * self.paid)
 
     def price(self, gamma: float, *, c: float) -> float:
         """Return 2 gamma and what plays that are not covered cost, one pair after the other."""
-        pi = (1.0 - gamma) * self.q + gamma * self.e
-        inverse = np.linalg.inv(np.einsum("x,xa,xai,xaj->ij", self.g, pi, self.z, self.z))
+        pi, inverse = (1.0 - gamma) * self.q + gamma * self.e, self.inverse(gamma)
         total = 2.0 * gamma
         for x, a in np.ndindex(*self.q.shape):
             direction = inverse @ self.z[x, a]
@@ -55,63 +66,150 @@ class Plan:
             total += 0.0 if covered else self.g[x] * pi[x, a] * float(self.g @ costs)
         return total
 
+    def inverse(self, gamma: float) -> Floats:
+        """Return Sigma_t^-1 for a rate."""
+        pi = (1.0 - gamma) * self.q + gamma * self.e
+        return np.asarray(np.linalg.inv(np.einsum("x,xa,xai,xaj->ij", self.g, pi, self.z, self.z)))
+
+    def dearest(self, gamma: float) -> float:
+        """Return what the dearest play may cost: <delta, q> - min delta for its largest residual."""
+        costs, inverse = [], self.inverse(gamma)
+        for x, a in np.ndindex(*self.q.shape):
+            rho, d = 1.0 + abs(self.z[x, a] @ self.m), self.z @ (inverse @ self.z[x, a])
+            costs.append(rho * float(self.g @ [lemmas.linear_cost(*pair) for pair in zip(self.q, d, strict=True)]))
+        return max(costs)
+
+    def leverages(self, gamma: float) -> tuple[Floats, Floats]:
+        """Return rho^2 lev of every play, and lev(psi)."""
+        inverse, rho, apart = self.inverse(gamma), 1.0 + np.abs(self.z @ self.m), self.z - self.centre[:, None]
+        lev, wide = (np.einsum("xai,ij,xaj->xa", v, inverse, v) for v in (self.z, apart))
+        return rho**2 * lev, wide
+
+    def excess(self, gamma: float) -> float:
+        """Return the largest rho^2 lev times the largest q lev(psi), over (c beta)^2."""
+        far, wide = self.leverages(gamma)
+        return float(far.max() * (self.q * wide).max()) / (Matching.c * self.beta) ** 2
+
+    def largest_by_leverages(self, gamma: float) -> float:
+        """Return the largest rho sqrt(lev) times the width."""
+        far, wide = self.leverages(gamma)
+        return float(np.sqrt(far.max()) * (self.g @ (np.sqrt(wide.max(axis=1)) + np.sqrt((self.q * wide).sum(axis=1)))))
+
+
+def put_rate(policy: bw.Policy, beta: float) -> None:
+    """Make the plan anew with a rate."""
+    policy.state.inverse_rate[0] = beta
+    policy._mind.refresh()
+
 
 def test_the_price_is_that_of_enumeration_and_never_above_what_is_known() -> None:
-    """At every plan of a path: the price paid is that of gamma_t, and at most that of the covering rate."""
-    problem = random_problem(5, S=4, K=3, d=3, rarity=30.0)
-    policy = MATCHED.start(problem, rng=3)
+    """From beta = b on: what is paid is the price of gamma_t, and at most that of the covering rate."""
+    problem = bw.Problem(features=np.eye(9).reshape(3, 3, 9), probabilities=[0.2, 0.3, 0.5])
+    policy = MATCHED.start(problem, rng=3, interpreted=True)
     coverage = MATCHED.design_for(problem).coverage
-    covering = Covering.of(
-        n_arms=3, dimension=problem.dimension, rarity=problem.rarity, coverage=coverage, c=Matching.c
-    )
-    seen = set()
-    for _ in range(60):
+    covering = Covering.of(n_arms=3, rarity=problem.rarity, coverage=coverage, c=Matching.c)
+    seen, rng = set(), np.random.default_rng(0)
+    for n in range(40):
+        policy.state.theta[...] = rng.normal(size=9) * 10.0 ** rng.uniform(1.0, 4.0)
+        policy.state.start_rate[0] = 10.0 ** rng.uniform(-5.0, -1.0)
+        put_rate(policy, Plan(policy).b * (1.0 + 0.01 * n))
         plan = Plan(policy)
         rate = min(covering.curved / plan.beta**2, covering.linear / plan.beta)
-        if rate <= 0.5:
-            assert plan.price(rate, c=Matching.c) == pytest.approx(2.0 * rate)
-        assert plan.price(0.5, c=Matching.c) <= covering.dearest
-        assert plan.paid <= (2.0 * rate if rate <= 0.5 else covering.dearest) * (1 + 1e-9)
+        assert rate <= 0.5
+        assert plan.price(rate, c=Matching.c) == pytest.approx(2.0 * rate)
+        assert plan.paid <= 2.0 * rate * (1 + 1e-9)
         assert plan.paid == pytest.approx(plan.price(plan.gamma, c=Matching.c), rel=1e-6)
         seen.add((plan.gamma > 0.0, plan.paid > 2.0 * plan.gamma))
-        play(policy, 5)
     assert (True, True) in seen  # some exploration, and some plays that it does not cover
 
 
-def test_a_price_that_jumps_is_looked_at_at_once() -> None:
-    """While the search rests, a price above four times what it was is at most that of a leap, where that is less."""
+def test_below_b_exploration_is_paid_for_and_no_play_is_too_dear() -> None:
+    """Whatever the plan is, also one that is nearly sure: a play costs at most 32/lambda, by enumeration."""
+    problem = random_problem(5, S=4, K=3, d=4, rarity=30.0)
+    policy = MATCHED.start(problem, rng=3)
+    coverage, raised = MATCHED.design_for(problem).coverage, 0
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        policy.state.theta[...] = rng.normal(size=4) * 10.0 ** rng.uniform(0.0, 6.0)
+        policy.state.start_rate[0] = 10.0 ** rng.uniform(-12.0, -1.0) * (rng.random() < 0.8)
+        started = float(policy.state.start_rate[0])
+        put_rate(policy, float(rng.uniform(1.0, 0.99 * Plan(policy).b)))
+        plan = Plan(policy)
+        assert plan.paid == 2.0 * plan.gamma
+        assert plan.dearest(plan.gamma) <= plan.largest_by_leverages(plan.gamma) * (1 + 1e-6)
+        assert plan.largest_by_leverages(plan.gamma) <= 32.0 / coverage * (1 + 1e-6)
+        assert plan.largest == pytest.approx(32.0 / coverage)
+        raised += plan.dearest(max(started, 1e-9)) > 32.0 / coverage
+    assert raised > 5
+
+
+def test_plays_that_go_further_than_before_are_looked_at_at_once() -> None:
+    """While the search rests, an excess above four times what it was makes it go on, and is noted then."""
     problem = random_problem(6, S=6, K=3, d=4, rarity=60.0)
-    policy, rng, cheaper = MATCHED.start(problem, rng=3), np.random.default_rng(0), 0
+    policy, rng, jumps = MATCHED.start(problem, rng=3), np.random.default_rng(0), 0
     means = problem.features @ np.random.default_rng(6).normal(size=4)
     means /= np.abs(means).max()
     for t in range(700):
         decision = policy.act(int(rng.choice(6, p=problem.probabilities)))
-        mean = means[decision.context, decision.arm]
+        mean, level, start = means[decision.context, decision.arm], *policy.state.level, *policy.state.rates[1:]
         policy.update(decision, loss=1.0 if rng.random() < (1.0 + mean) / 2.0 else -1.0)
         state, plan = policy.state, Plan(policy)
         if t < 100 or state.rest[0] < 1.0:
             continue
-        held = plan.price(float(state.start_rate[0]), c=Matching.c)
-        if held > worth.JUMP * state.level[0]:
-            leap = plan.price(min(held / 4.0, 0.5), c=Matching.c)
-            assert plan.paid <= min(held, leap) * (1 + 1e-6)
-            cheaper += leap < held
-    assert cheaper > 5
+        unsafe = plan.largest_by_leverages(start) > plan.largest
+        jumped = unsafe or plan.excess(start) > max(1.0, worth.JUMP * level)
+        assert state.level[0] == pytest.approx(plan.excess(plan.gamma) if jumped else level, rel=1e-6)
+        assert jumped or plan.gamma == start
+        jumps += jumped
+    assert jumps >= 3
 
 
 def test_beyond_many_plays_the_price_is_never_less(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leverages alone charge at least as much as pairs."""
+    """From beta = b on leverages alone charge at least as much as pairs."""
     problem = random_problem(5, S=4, K=3, d=3)
     policy = MATCHED.start(problem, rng=3, interpreted=True)
-    monkeypatch.setattr(worth, "MOST_PLAYS", 0)
+    monkeypatch.setattr(price, "MOST_PLAYS", 0)
     for _ in range(10):
         play(policy, 3)
+        put_rate(policy, Plan(policy).b)
         plan = Plan(policy)
         assert plan.paid >= plan.price(plan.gamma, c=Matching.c) * (1 - 1e-9)
+        put_rate(policy, 2.0)
+
+
+def test_a_few_plays_tell_the_price(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With many points the estimate is the price by enumeration; with eight it is near it."""
+    problem = random_problem(5, S=6, K=4, d=3, rarity=30.0)
+    policy, near = MATCHED.start(problem, rng=3, interpreted=True), []
+    for gamma in (0.0, 0.01, 0.1, 0.3):
+        play(policy, 4)
+        exact = Plan(policy).price(gamma, c=Matching.c)
+        near.append(estimated(policy, gamma) / exact)
+        with monkeypatch.context() as patch:
+            patch.setattr(price, "POINTS", 4000)
+            assert estimated(policy, gamma) == pytest.approx(exact, rel=2e-3)
+    assert 0.7 < min(near) <= max(near) < 1.4
+    assert max(near) > 1.0001 or min(near) < 0.9999
+
+
+def estimated(policy: bw.Policy, gamma: float) -> float:
+    """Return what kernel text makes of a few plays, on plain arrays."""
+    plan, (S, K, d) = Plan(policy), policy.problem.features.shape
+    sigma = np.einsum("x,xa,xai,xaj->ij", plan.g, plan.q, plan.z, plan.z)
+    rho, vectors, tables = 1.0 + np.abs(plan.z @ plan.m), np.zeros((3, d)), np.zeros((2, S, K))
+    case = price.Case(
+        sigma, plan.q, np.sqrt(plan.q), rho, plan.beta, plan.b, Matching.c, np.zeros((d, d)), np.zeros((d, d)),
+        plan.centre, *tables, np.zeros(d), vectors,
+    )  # fmt: skip
+    known = policy._machine.known._replace(z=plan.z, g=plan.g, e=plan.e)
+    return float(price.price(known, case, price.weigh(known, case, gamma), gamma, math.inf))
 
 
 def test_the_rule_by_hand() -> None:
-    """beta grows to the root of (beta - beta_t) (beta/beta_t) h = what is due, h of the next plan at beta_t."""
+    """beta grows to the root of (beta - beta') (beta/beta') h = what is due, h of the next plan at beta'.
+
+    beta' is the rate of this plan, times what a play that was not covered multiplies it by.
+    """
     problem = random_problem(5, S=4, K=3, d=3)
     policy = PLAIN.start(problem, rng=3)
     z, g = coordinates(policy), problem.probabilities
@@ -123,40 +221,37 @@ def test_the_rule_by_hand() -> None:
         loss = float(rng.uniform(-1, 1))
         assert made.baseline == pytest.approx(plan.m)
         step = made.direction * (loss - z[made.context, made.arm] @ plan.m)
-        costs = [
-            lemmas.stability_cost(row, losses, beta=plan.beta, c=Matching.c)
-            for row, losses in zip(plan.q, z @ step, strict=True)
-        ]
         policy.update(made, loss=loss)
         after = policy.state
         assert after.theta == pytest.approx(theta + plan.m + step)
-        covered = max(costs) < math.inf
-        uncovered += not covered
-        h, due = plan.due(policy, float(g @ costs) if covered else 0.0)
+        stability, u = plan.paid_for(step)
+        uncovered += u > 0.0
+        start, h, due = plan.due(policy, stability, u)
         beta = after.inverse_rate[0]
-        assert (beta - plan.beta) * (beta / plan.beta) * h == pytest.approx(due, rel=1e-6, abs=1e-9)
-        assert (beta - plan.beta) * after.entropy[0] <= due * (1 + 1e-6) + 1e-9
+        assert (beta - start) * (beta / start) * h == pytest.approx(due, rel=1e-6, abs=1e-9)
+        assert (beta - start) * after.entropy[0] <= due * (1 + 1e-6) + 1e-9
         grown.append(beta / plan.beta)
     assert min(grown) >= 1.0
     assert 0 < uncovered < 100
 
 
 def test_prices_count_in_full_from_b_on() -> None:
-    """b is where the covering rate costs 1; below, the share is in proportion to beta, that of the next plan's rule."""
+    """b is where the covering rate costs 1; there the rule has the price by pairs, and its whole share."""
     problem = random_problem(5, S=4, K=3, d=3)
-    covering = Covering.of(
-        n_arms=3,
-        dimension=problem.dimension,
-        rarity=problem.rarity,
-        coverage=PLAIN.design_for(problem).coverage,
-        c=Matching.c,
-    )
+    coverage = PLAIN.design_for(problem).coverage
+    covering = Covering.of(n_arms=3, rarity=problem.rarity, coverage=coverage, c=Matching.c)
     policy = PLAIN.start(problem, rng=3)
     b = policy._machine.options.covered
     assert 2.0 * covering.curved / b**2 == pytest.approx(1.0)
-    for beta, share in ((0.25 * b, 0.25), (b, 1.0), (3.0 * b, 1.0)):
-        policy.state.inverse_rate[0] = beta
-        assert Plan(policy).share == pytest.approx(share * Matching.price)
+    for start in (1.0 * b, 3.0 * b):
+        put_rate(policy, start)
+        plan, made = Plan(policy), policy.act(1)
+        policy.update(made, loss=0.5)
+        z, u = plan.paid_for(made.direction * (0.5 - plan.z[1, made.arm] @ plan.m))
+        assert u == 0.0
+        _, h, due = plan.due(policy, z, u)
+        beta = policy.state.inverse_rate[0]
+        assert (beta - start) * (beta / start) * h == pytest.approx(due, rel=1e-6)
 
 
 def test_fading_is_a_smaller_weight_of_what_was_before() -> None:
@@ -193,9 +288,9 @@ def test_batches_are_one_step_and_pay_for_every_decision(rounds: int, loss: floa
     assert np.isfinite(covered).all() == calm
     values = [lemmas.stability_value(row, d, 1.0 / plan.beta) for row, d in zip(plan.q, step, strict=True)]
     assert (np.array(values) <= costs * (1 + 1e-9)).all()
-    h, due = plan.due(policy, float(plan.g @ costs), answers=10)
+    start, h, due = plan.due(policy, float(plan.g @ costs), 0.0, answers=10)
     beta = after.inverse_rate[0]
-    assert (beta - plan.beta) * (beta / plan.beta) * h == pytest.approx(due, rel=1e-6)
+    assert (beta - start) * (beta / start) * h == pytest.approx(due, rel=1e-6)
 
 
 def test_late_answers_bring_the_prediction_of_their_moment() -> None:
@@ -208,11 +303,9 @@ def test_late_answers_bring_the_prediction_of_their_moment() -> None:
     assert policy.state.theta - theta - plan.m == pytest.approx(
         late.direction * (0.5 - plan.z[1, late.arm] @ late.baseline) + late.baseline - plan.m
     )
-    step = plan.z @ (policy.state.theta - theta - plan.m)
-    costs = [lemmas.stability_cost(row, d, beta=plan.beta, c=Matching.c) for row, d in zip(plan.q, step, strict=True)]
-    h, due = plan.due(policy, float(plan.g @ costs) if max(costs) < math.inf else 0.0)
+    start, h, due = plan.due(policy, *plan.paid_for(policy.state.theta - theta - plan.m))
     beta = policy.state.inverse_rate[0]
-    assert (beta - plan.beta) * (beta / plan.beta) * h == pytest.approx(due, rel=1e-6)
+    assert (beta - start) * (beta / start) * h == pytest.approx(due, rel=1e-6)
 
 
 def test_a_plan_that_is_sure_but_for_rounding() -> None:

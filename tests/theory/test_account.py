@@ -6,13 +6,17 @@ import pytest
 import bothworlds as bw
 from bothworlds import environments as en
 from bothworlds.kernels.arrays import Floats
+from bothworlds.theory.lemmas.matching import step_cost
 from worlds import random_problem
 
 C = bw.Matched().c
 
 
-def stability(policy: bw.Policy, theta: Floats, q: Floats, eta: float, foreseen: Floats) -> float:
-    """Return z_t as docs/theory.md has it, of the estimate that has come to ``theta`` since; faded, as it is kept."""
+def spent(policy: bw.Policy, theta: Floats, q: Floats, eta: float, foreseen: Floats) -> tuple[float, bool]:
+    """Return z_t, or u_t, as docs/theory.md has them, of the estimate that has come to ``theta`` since.
+
+    Faded, as it is kept. And whether the step was covered.
+    """
     problem, recency = policy.problem, bw.Matched().recency
     z = bw.LCTsallisINF().machine(problem).known.z
     estimate = policy.state.theta * (policy.updates + recency) / policy.updates - theta
@@ -20,9 +24,10 @@ def stability(policy: bw.Policy, theta: Floats, q: Floats, eta: float, foreseen:
     middle = (q**1.5 * delta).sum(axis=1, keepdims=True) / (q**1.5).sum(axis=1, keepdims=True)
     y = (delta - middle) * np.sqrt(q) * eta
     if np.abs(y).max() > C:
-        return 0.0
+        costs = [step_cost(row, losses, beta=1.0 / eta, c=C) for row, losses in zip(q, delta, strict=True)]
+        return float(problem.probabilities @ costs), False
     terms = np.sqrt(q) / eta * y**2 * (1.0 - y + y**2 / (1.0 - C))
-    return float(problem.probabilities @ terms.sum(axis=1))
+    return float(problem.probabilities @ terms.sum(axis=1)), True
 
 
 def entropy(policy: bw.Policy) -> float:
@@ -31,23 +36,25 @@ def entropy(policy: bw.Policy) -> float:
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_an_account_is_stability_price_and_penalty(seed: int) -> None:
+def test_an_account_is_what_steps_exploration_and_penalties_cost(seed: int) -> None:
     problem = random_problem(seed, S=3, K=3, d=2)
     policy = bw.LCTsallisINF(tuning="matched").start(problem, rng=seed, interpreted=True)
     rng, recency = np.random.default_rng(seed), bw.Matched().recency
     expected = entropy(policy) / float(policy.state.rates[0])
-    covered = 0
+    covered, b = 0, policy._machine.options.covered
     for t in range(1, 80):
         assert float(policy.learnt()["account"][0]) == pytest.approx(expected, rel=1e-9)
         state = policy.state
         theta, q, eta, foreseen = state.theta.copy(), state.q.copy(), float(state.rates[0]), state.baseline.copy()
         price = float(state.paid[0])
+        assert 1.0 / eta < b
+        assert price == 2.0 * float(state.rates[1])
         policy.update(policy.act(int(rng.integers(3))), loss=float(rng.uniform(-1.0, 1.0)))
-        step = stability(policy, theta, q, eta, foreseen)
-        covered += step > 0.0
+        step, within = spent(policy, theta, q, eta, foreseen)
+        covered += within
         grown = 1.0 / float(policy.state.rates[0]) - t / (t + recency) / eta
         expected += step + price + grown * entropy(policy)
-    assert covered > 20, "too few steps of the path were covered for this to say something"
+    assert 20 < covered < 79, "too few steps of the path were covered, or all, for this to say something"
 
 
 def test_its_mean_bounds_the_regret_and_is_far_below_the_theorem() -> None:

@@ -168,6 +168,18 @@ def apply_half(inverse: Floats, b: Floats, half: Floats) -> None:
 
 
 @kernel
+def squared_back(inverse: Floats, half: Floats) -> Number:
+    """Return |G^T half|^2: |Sigma^-1 b|^2 for the half that `apply_half` writes."""
+    result = 0.0 * half[0]
+    for j in range(inverse.shape[0]):
+        total = inverse[j, j] * half[j]
+        for i in range(j + 1, inverse.shape[0]):
+            total = fused(inverse[i, j], half[i], total)
+        result = fused(total, total, result)
+    return result
+
+
+@kernel
 def product(theta: Floats, z: Floats) -> Number:
     """Return <theta, z>."""
     return product_of_row(theta, theta.shape[0] - 1, z)

@@ -2,8 +2,11 @@
 
 For a step delta of the estimated losses, stability is at most sum_a q^(3/2) (delta - s)^2/(beta + (delta - s) sqrt q)
 for every s that keeps the denominators positive (docs/theory.md). We take the s that makes sum_a q^(3/2) (delta - s)^2
-smallest, the mean weighted by q^(3/2). It is also at most <delta, q> - min delta.
+smallest, the mean weighted by q^(3/2); with y = (delta - s) sqrt(q)/beta and |y| <= m < 1 it is at most
+beta sum_a sqrt(q) y^2/(1 - m). It is also at most <delta, q> - min delta.
 """
+
+from typing import NamedTuple
 
 from bothworlds.kernels.arithmetic import (
     Number,
@@ -11,6 +14,7 @@ from bothworlds.kernels.arithmetic import (
     highest_of_contexts,
     larger,
     over_contexts,
+    smaller,
     where,
 )
 from bothworlds.kernels.arrays import Floats
@@ -19,58 +23,66 @@ from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.matrix import product
 
 
+class Context(NamedTuple):
+    """A step in one context: sums of r y^2 (1 - y + y^2/(1 - c)) and r y^2, the largest |y|, <delta, q> - min delta."""
+
+    inner: Number
+    squares: Number
+    widest: Number
+    fall: Number
+
+
+class Cost(NamedTuple):
+    """What a step costs: by its stability if it is covered, else by the smaller bound; and if it is one of many."""
+
+    covered: Number
+    uncovered: Number
+    of_sum: Number
+
+
 @kernel
-def context_stability(
+def context_cost(
     known: Known, q: Floats, r: Floats, beta: Number, step: Floats, c: float, x: int, losses: Floats
-) -> tuple[Number, Number]:  # fmt: skip
-    """Write delta; return sum_a r y^2 (1 - y + y^2/(1 - c)) of a context, and the largest |y|."""
+) -> Context:  # fmt: skip
+    """Write delta, and return what a step is in a context."""
     eta, steep = 1.0 / beta, 1.0 / (1.0 - c)
-    weights, first = 0.0, 0.0
+    weights, first, mean = 0.0, 0.0, 0.0
     for a in range(q.shape[1]):
         losses[a] = product(step, known.z[x, a])
         weight = q[x, a] * r[x, a]
         weights = weights + weight
         first = first + weight * losses[a]
+        mean = mean + q[x, a] * losses[a]
     s = first / weights
-    inner = 0.0
-    worst = 0.0 * q[x, 0]
+    zero = 0.0 * q[x, 0]
+    inner, squares, widest, fall = zero, zero, zero, zero
     for a in range(q.shape[1]):
         y = (losses[a] - s) * r[x, a] * eta
-        worst = larger(worst, absolute(y))
-        inner = inner + r[x, a] * (y * y) * (1.0 - y + steep * (y * y))
-    return inner, worst
+        square = r[x, a] * (y * y)
+        widest = larger(widest, absolute(y))
+        inner = inner + square * (1.0 - y + steep * (y * y))
+        squares = squares + square
+        fall = larger(fall, where(q[x, a] > 0.0, mean - losses[a], 0.0))
+    return Context(inner, squares, widest, fall)
 
 
 @kernel
-def covered_stability(
-    known: Known, q: Floats, r: Floats, beta: Number, step: Floats, c: float, losses: Floats
-) -> Number:  # fmt: skip
-    """Return z = beta sum_x g sum_a r y^2 (1 - y + y^2/(1 - c)), y = (delta - s) r/beta, r = sqrt q; 0 where |y| > c.
+def step_cost(known: Known, q: Floats, r: Floats, beta: Number, step: Floats, c: float, losses: Floats) -> Cost:
+    """Return what a step costs in the mean over contexts, y = (delta - s) r/beta, r = sqrt q.
 
-    For |y| <= c the bracket is at least 1/(1 + y). ``losses`` has space for a number per arm.
+    Covered, all |y| <= c, it is z = beta sum_a r y^2 (1 - y + y^2/(1 - c)), for then the bracket is at least
+    1/(1 + y); the other is 0. Of a sum of steps each context is taken by itself. ``losses`` has space for a number per
+    arm.
     """
-    total = 0.0
-    worst = 0.0 * q[0, 0]
+    zero = 0.0 * q[0, 0]
+    covered, uncovered, of_sum, worst = zero, zero, zero, zero
     for x in range(q.shape[0]):
-        inner, widest = context_stability(known, q, r, beta, step, c, x, losses)
-        worst = larger(worst, widest)
-        total = total + known.g[x] * inner
-    return where(highest_of_contexts(worst) <= c, beta * over_contexts(total), 0.0)
-
-
-@kernel
-def stability_of_sum(
-    known: Known, q: Floats, r: Floats, beta: Number, step: Floats, c: float, losses: Floats
-) -> Number:  # fmt: skip
-    """Return the same, but <delta, q> - min delta in contexts where |y| > c: no step is left out."""
-    total = 0.0
-    for x in range(q.shape[0]):
-        inner, widest = context_stability(known, q, r, beta, step, c, x, losses)
-        mean = 0.0
-        for a in range(q.shape[1]):
-            mean = mean + q[x, a] * losses[a]
-        fall = 0.0 * q[x, 0]
-        for a in range(q.shape[1]):
-            fall = larger(fall, where(q[x, a] > 0.0, mean - losses[a], 0.0))
-        total = total + known.g[x] * where(widest <= c, beta * inner, fall)
-    return over_contexts(total)
+        one = context_cost(known, q, r, beta, step, c, x, losses)
+        worst = larger(worst, one.widest)
+        covered = covered + known.g[x] * one.inner
+        near = beta * one.squares / larger(1.0 - one.widest, 1.0 - 2.0 * c)
+        uncovered = uncovered + known.g[x] * where(one.widest <= 2.0 * c, smaller(near, one.fall), one.fall)
+        of_sum = of_sum + known.g[x] * where(one.widest <= c, beta * one.inner, one.fall)
+    within = highest_of_contexts(worst) <= c
+    z, u = beta * over_contexts(covered), over_contexts(uncovered)
+    return Cost(where(within, z, 0.0), where(within, 0.0, u), over_contexts(of_sum))

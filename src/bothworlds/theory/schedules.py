@@ -88,21 +88,26 @@ class Matching:
     gain: float = 1.0
     least: float = 0.25
     caution: float = 8.0
-    price: float = 0.4
+    price: float = 0.5
     c: float = 0.45
     recency: float = 0.3
+
+
+SAFE = 0.25  # a rate at which no play costs more than 8/(lambda SAFE)
+LARGEST_COST = 8.0 / SAFE
 
 
 @dataclass(frozen=True, kw_only=True)
 class Covering:
     """What exploration has to be to leave no play uncovered: gamma = min(curved/beta^2, linear/beta), if at most 1/2.
 
-    ``dearest`` bounds the price of gamma = 1/2. Proof in docs/theory.md.
+    As long as beta is below b, a play that is not covered may cost ``largest``; at the rate SAFE none costs more.
+    Proof in docs/theory.md.
     """
 
     curved: float
     linear: float
-    dearest: float
+    largest: float
 
     @property
     def sure_from(self) -> float:
@@ -110,12 +115,12 @@ class Covering:
         return math.sqrt(2.0 * self.curved)
 
     @classmethod
-    def of(cls, *, n_arms: int, dimension: int, rarity: float, coverage: float, c: float) -> "Covering":
-        """Return it for K, d, L, lambda and c."""
+    def of(cls, *, n_arms: int, rarity: float, coverage: float, c: float) -> "Covering":
+        """Return it for K, L, lambda and c."""
         return cls(
             curved=2.0 * centring(n_arms) ** 2 * rarity / (c * c * coverage),
             linear=4.0 / (c * coverage),
-            dearest=1.0 + 4.0 * math.sqrt(2.0 * dimension / coverage),
+            largest=LARGEST_COST / coverage,
         )
 
 
@@ -208,8 +213,7 @@ class Facts:
 
     def covering(self, *, c: float) -> Covering:
         """Return the exploration that leaves no play uncovered, for these facts."""
-        sizes = {"n_arms": self.n_arms, "dimension": self.dimension}
-        return Covering.of(rarity=self.rarity, coverage=self.coverage, c=c, **sizes)
+        return Covering.of(n_arms=self.n_arms, rarity=self.rarity, coverage=self.coverage, c=c)
 
     def schedule(self, *, rarity: float | None, constant: float, use_linear: bool = True) -> Schedule:
         """Return the schedule for these facts; ``rarity`` of None does without finite support."""

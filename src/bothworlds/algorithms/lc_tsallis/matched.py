@@ -111,6 +111,7 @@ class Matched:
         """Return text, options and the state at the start."""
         covering = facts.covering(c=self.c)
         first = math.sqrt(facts.dimension) * facts.n_arms**-0.25
+        full = 2.0 * (math.sqrt(facts.n_arms) - 1.0)
         options = Options(
             gain=self.gain,
             least=self.least,
@@ -120,12 +121,13 @@ class Matched:
             c=self.c,
             recency=self.recency,
             forgetting=self.forgetting,
-            full=2.0 * (math.sqrt(facts.n_arms) - 1.0),
+            full=full,
             first=first,
             curved=covering.curved,
             linear=covering.linear,
-            dearest=covering.dearest,
+            largest=covering.largest,
             covered=covering.sure_from,
+            scale=covering.sure_from * full / self.price,
         )
         begin = {"start": 1.0, "start_rate": 0.5, "inverse_rate": first, "ridge": np.eye(facts.dimension)}
         return Learner(TEXT, options, begin, BELIEFS)

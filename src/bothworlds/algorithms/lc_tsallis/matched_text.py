@@ -16,7 +16,18 @@ from bothworlds.algorithms.lc_tsallis.prediction import (
     likely_variance,
     predict,
 )
-from bothworlds.kernels.arithmetic import Number, every, feature, larger, over_contexts, root, smaller, value, where
+from bothworlds.kernels.arithmetic import (
+    Number,
+    both,
+    every,
+    feature,
+    larger,
+    over_contexts,
+    root,
+    smaller,
+    value,
+    where,
+)
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Beliefs, Earlier, Known, Play, kernel_text
 from bothworlds.kernels.jit.compile import kernel
@@ -32,10 +43,11 @@ from bothworlds.kernels.plan import (
     note_plan,
 )
 from bothworlds.kernels.possible import possible_leverage
+from bothworlds.kernels.price import Case, find_centres
 from bothworlds.kernels.simplex import smallest, tsallis_point
-from bothworlds.kernels.stability import covered_stability, stability_of_sum
+from bothworlds.kernels.stability import step_cost
 from bothworlds.kernels.status import NOT_FINITE, OK
-from bothworlds.kernels.worth import Case, Search, cheapest_rate, find_centres, plan_search
+from bothworlds.kernels.worth import Search, cheapest_rate, plan_search
 from bothworlds.theory.schedules import SURE
 
 ALPHA = 0.5
@@ -56,8 +68,9 @@ class Options(NamedTuple):
     first: float  # beta_1, below which fading does not go
     curved: float  # gamma = curved/beta^2, or
     linear: float  # gamma = linear/beta
-    dearest: float  # the price of gamma = 1/2 is never more
+    largest: float  # what a play that is not covered may cost early on, that is below
     covered: float  # b: from beta = b on the covering rate costs 1 at most
+    scale: float  # b H/price: what is paid early on, over this, is about what the logarithm of beta grows by
 
 
 class State(NamedTuple):
@@ -70,7 +83,7 @@ class State(NamedTuple):
     inverse_rate: Annotated[Floats, learnt()]  # beta_t = 1/eta_t
     turn: Annotated[Floats, learnt()]  # which way the search for gamma_t goes next
     rest: Annotated[Floats, learnt()]  # and in how many rounds
-    level: Annotated[Floats, learnt()]  # or above which price
+    level: Annotated[Floats, learnt()]  # or beyond which excess
     account: Annotated[Floats, learnt()]  # what the path has cost: stability, prices and penalties
     ridge: Annotated[Floats, learnt("d", "d")]
     response: Annotated[Floats, learnt("d")]
@@ -78,7 +91,7 @@ class State(NamedTuple):
     kept: Annotated[Floats, recalled()]  # what their fading has left of older estimates, less 1
     step: Annotated[Floats, recalled("d")]  # sum of their estimates, less what the plan foresaw
     rates: Annotated[Floats, recalled(2)]
-    paid: Annotated[Floats, recalled()]  # the price of gamma_t
+    paid: Annotated[Floats, recalled()]  # for gamma_t, beforehand
     entropy: Annotated[Floats, recalled()]  # h_t = -psi(q_t) in the mean over contexts
     y: Annotated[Floats, recalled("S")]
     q: Annotated[Floats, recalled("S", "K")]
@@ -107,18 +120,16 @@ class Work(NamedTuple):
 
 
 @kernel
-def stability_paid(known: Known, options: Options, state: State, work: Work) -> Number:
-    """Return the stability of the step since the plan was made; of a single update, if it was covered.
+def step_paid(known: Known, options: Options, state: State, work: Work) -> tuple[Number, Number]:
+    """Return what the step since the plan was made has cost: stability z, and u of one that was not covered.
 
-    ``state`` still has the plan that the estimates were made with. One that is not covered is in the price; the price
-    knows nothing of sums.
+    ``state`` still has the plan that the estimates were made with. From beta = b on u is in the price; of several
+    updates the stability of their sum is all of it.
     """
-    beta, c = state.inverse_rate[0], options.c
-    z = covered_stability(known, state.q, state.roots, beta, state.step, c, work.losses)
+    beta = state.inverse_rate[0]
+    cost = step_cost(known, state.q, state.roots, beta, state.step, options.c, work.losses)
     single = state.fresh[0] <= 1.0
-    if every(single):
-        return z
-    return where(single, z, stability_of_sum(known, state.q, state.roots, beta, state.step, c, work.losses))
+    return where(single, cost.covered, cost.of_sum), where(both(single, beta < options.covered), cost.uncovered, 0.0)
 
 
 @kernel
@@ -161,15 +172,22 @@ def doubt(options: Options, t: Number, h: Number, v: Number) -> Number:
 
 
 @kernel
-def grow(options: Options, state: State, z: Number, v: Number, before: Number) -> None:
+def fade(options: Options, state: State, u: Number) -> None:
+    """Let beta fade with the estimates, and grow by 1 + x + x^2/2, nearly exp(x), for a play that was not covered."""
+    x = u / options.scale
+    faded = (1.0 + state.kept[0]) * state.inverse_rate[0] * (1.0 + x * (1.0 + 0.5 * x))
+    state.inverse_rate[0] = larger(faded, options.first)
+
+
+@kernel
+def grow(options: Options, state: State, z: Number, share: Number, v: Number, before: Number) -> None:
     """Let beta grow to the root of (beta - beta_t) (beta/beta_t) h = due, h the entropy of the next plan at beta_t.
 
     At beta that plan has at most beta/beta_t times the entropy, so that its penalty is at most what is due: a share of
-    the stability of the rounds before, caution, and a share of their price, less as long as beta is small. ``before``
-    is the entropy that the plan before has had.
+    the stability of the rounds before, caution, and a share of what was paid beforehand. ``before`` is the entropy
+    that the plan before has had.
     """
     beta, h = state.inverse_rate[0], state.entropy[0]
-    share = options.price * smaller(beta / options.covered, 1.0)
     each = options.caution * doubt(options, state.t[0], smaller(h, before), v) / beta + share * state.paid[0]
     due = (1.0 + state.kept[0]) * (gain_at(options, h) * z + each * state.fresh[0])
     state.inverse_rate[0] = 0.5 * beta * (1.0 + root(1.0 + 4.0 * due / (h * beta)))
@@ -189,11 +207,13 @@ def case_of(options: Options, state: State, work: Work) -> Case:
         state.roots,
         work.rho,
         state.inverse_rate[0],
+        options.covered,
         options.c,
         work.mixed,
         state.inverse,
         work.centre,
         work.reach,
+        work.table,
         work.middle,
         work.play,
     )
@@ -206,11 +226,14 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
         return NOT_FINITE
     news = not every(state.fresh[0] <= 0.0)
     z, before = 0.0 * state.t[0], value(state.entropy[0])
+    share = options.price + z
     faded = where(state.account[0] > 0.0, (1.0 + state.kept[0]) * state.inverse_rate[0], 0.0)  # of the plan before
     if news:
-        z = stability_paid(known, options, state, work)
-        state.account[0] += z + state.fresh[0] * state.paid[0]
-        state.inverse_rate[0] = larger((1.0 + state.kept[0]) * state.inverse_rate[0], options.first)
+        z, u = step_paid(known, options, state, work)
+        state.account[0] += z + u + state.fresh[0] * state.paid[0]
+        early = state.inverse_rate[0] < options.covered
+        fade(options, state, u)
+        share = options.price * where(early, state.inverse_rate[0] / options.covered, 1.0)
     status = predict(known, state, work)
     if status == OK:
         largest_residuals(known, state, work.rho)
@@ -218,7 +241,7 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
     for turn in range(2):  # at the rate of the round before, then at that of this one
         if status == OK and (news or turn == 0):
             if turn == 1:
-                grow(options, state, z, likely_variance(known, state.q, work.rho), before)
+                grow(options, state, z, share, likely_variance(known, state.q, work.rho), before)
             status = optimistic_points(known, state, work)
     if status != OK:
         return status
@@ -234,8 +257,8 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
     covering = smaller(options.curved / (beta * beta), options.linear / beta)
     case = case_of(options, state, work)
     search = Search(state.start_rate[0], state.turn[0], state.rest[0], state.level[0])
-    found = cheapest_rate(known, case, search, covering, options.dearest)
-    state.paid[0] = found.price
+    found = cheapest_rate(known, case, search, covering, options.largest)
+    state.paid[0], state.level[0] = found.paid, found.level
     note_plan(known, state, 1.0 / beta, found.rate)
     return checked_inverse(state) if every(found.inverted) else invert(state)
 

@@ -1,9 +1,9 @@
 """A theorem of our own for LC-Tsallis-INF with the matched tuning, constants explicit; proof in docs/theory.md.
 
-With z_t the stability of covered steps, C_t <= caution d/beta_t, P_t the price of exploration, H = 2 (sqrt K - 1),
-recency a,
+With z_t the stability of covered steps, C_t <= caution d/beta_t, P_t the price of exploration and of what it leaves
+uncovered, J_t the penalty of jumps, which only plays below b make that are not covered, H = 2 (sqrt K - 1), recency a,
 
-    R_T <= E sum_t [(1 + gain_t) z_t + C_t + (1 + price) P_t] + H beta_1 (1 + sum_{t<T} a/(t + a)).
+    R_T <= E sum_t [(1 + gain_t) z_t + C_t + (1 + price) P_t + J_t] + H beta_1 (1 + sum_{t<T} a/(t + a)).
 
 Weights W_t of the order of t^a turn fading into a plain sum. Whatever the plans are, the weighted sums are at most W_T
 times
@@ -27,7 +27,7 @@ import numpy as np
 
 from bothworlds.kernels.arrays import Floats
 from bothworlds.theory.lemmas.margin import margin_mean
-from bothworlds.theory.lemmas.matching import entropy_growth, stability_share
+from bothworlds.theory.lemmas.matching import early_growth, entropy_growth, stability_share
 from bothworlds.theory.lemmas.stability import stability_factor
 from bothworlds.theory.schedules import SURE, Covering, Matching
 
@@ -65,8 +65,7 @@ class MatchedRates:
     @property
     def covering(self) -> Covering:
         """The exploration that leaves no play uncovered."""
-        sizes = {"n_arms": self.n_arms, "dimension": self.dimension}
-        return Covering.of(rarity=self.rarity, coverage=self.coverage, c=self.matching.c, **sizes)
+        return Covering.of(n_arms=self.n_arms, rarity=self.rarity, coverage=self.coverage, c=self.matching.c)
 
     @property
     def variance(self) -> float:
@@ -83,23 +82,38 @@ class MatchedRates:
         return (1.0 + self.matching.recency) * (1.0 + 2.0 / self.first) * entropy_growth(c)
 
     @property
-    def _steepest(self) -> tuple[float, float]:
-        """Return the most by which a price multiplies a beta below b if h' = H, and P_t over the logarithm of that."""
-        scale = self.covered_from * self.most_entropy / self.matching.price
-        dearest = self.covering.dearest / scale
-        most = _factor(dearest)
-        return most, scale * (dearest / math.log1p(dearest / most))  # most - 1 would cancel
+    def _early_scale(self) -> float:
+        """Return b H/price: what is paid below b, over this, is about what the logarithm of beta grows by."""
+        return self.covered_from * self.most_entropy / self.matching.price
+
+    @property
+    def _has_early_rounds(self) -> bool:
+        """Tell whether there are rounds that find beta below b."""
+        return self.most_entropy > 0.0 and self.covered_from > self.first
+
+    @property
+    def _jump(self) -> float:
+        """The most that a play which is not covered multiplies a beta below b by."""
+        return early_growth(self.covering.largest / self._early_scale)
 
     def early_prices(self, fades: Floats | float) -> Floats | float:
         """Bound the sum of P_t over rounds that find beta below b: each raises its logarithm, which fades by a/t.
 
         ``fades`` is what the logarithm loses in all: 1 in sums with weights, over W_T, if a > 0; F in those without.
         """
-        if self.most_entropy == 0.0 or self.covered_from <= self.first:
+        if not self._has_early_rounds:
             return 0.0 * fades
-        most, scale = self._steepest
-        grown = math.log(most * self.covered_from / self.first)
-        return (1.0 + self.matching.recency) * scale * (grown + fades) + self.covering.dearest
+        scale, largest = self._early_scale, self.covering.largest
+        rate = _factor(1.0 / scale)  # what 2 gamma_t multiplies beta by, at most
+        slowest = max(1.0 / math.log1p(1.0 / (scale * rate)), largest / math.log(self._jump))  # rate - 1 would cancel
+        grown = math.log(rate * self._jump * self.covered_from / self.first)
+        return (1.0 + self.matching.recency) * slowest * (grown + fades) + largest + 1.0
+
+    def jumps(self, fades: Floats | float) -> Floats | float:
+        """Bound the penalties of these jumps: H times what beta grows by, up to where the last one leaves it."""
+        if not self._has_early_rounds:
+            return 0.0 * fades
+        return self.most_entropy * self.covered_from * self._jump * (1.0 + 1.0 / self._early_scale) * (1.0 + fades)
 
     def prices(self, horizons: Floats) -> Floats:
         """Bound the weighted X = E sum P_t, over W_T, whatever the plans are."""
@@ -131,14 +145,15 @@ class MatchedRates:
         rounds = weighted_rounds(horizons, self.matching.recency, power=2.0)
         scale = math.sqrt(self.stability_scale) + math.sqrt(self.penalty_scale)
         spent = scale * np.sqrt((rounds + prices) * self.most_entropy)
-        return np.asarray(spent + (1.0 + self.matching.price) * prices)
+        return np.asarray(spent + (1.0 + self.matching.price) * prices + self.jumps(0.0))
 
     def decided(self, horizons: Floats, misses: Floats) -> Floats:
         """Bound the same without weights, for a given Q."""
         prices = self.prices_of(horizons, misses)
         seen = np.minimum(2.0 * misses, misses + prices)
         stability = np.min([self._stability_of(horizons, seen, depth) for depth in DEPTHS], axis=0)
-        return np.asarray(stability + self._caution_of(horizons, misses) + (1.0 + self.matching.price) * prices)
+        paid = (1.0 + self.matching.price) * prices + self.jumps(self.fades(horizons))
+        return np.asarray(stability + self._caution_of(horizons, misses) + paid)
 
     def _caution_of(self, horizons: Floats, misses: Floats) -> Floats:
         """Bound E sum C_t without weights, for a given Q: (h_t/H)^8 is at most 4 (K - 1) omega'_t/H^2."""

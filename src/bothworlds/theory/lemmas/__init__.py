@@ -11,11 +11,13 @@ from bothworlds.theory.lemmas.margin import (
 from bothworlds.theory.lemmas.matching import (
     centred,
     centring,
+    early_growth,
     entropy_growth,
     largest_cost,
     linear_cost,
     stability_cost,
     stability_share,
+    step_cost,
 )
 from bothworlds.theory.lemmas.penalty import entropy_sum_bound, omega, penalty_bound, tsallis_entropy
 from bothworlds.theory.lemmas.stability import (
@@ -31,6 +33,7 @@ from bothworlds.theory.lemmas.stability import (
 __all__ = [
     "centred",
     "centring",
+    "early_growth",
     "entropy_growth",
     "entropy_sum_bound",
     "estimate_bound",
@@ -54,5 +57,6 @@ __all__ = [
     "stability_share",
     "stability_step",
     "stability_value",
+    "step_cost",
     "tsallis_entropy",
 ]

@@ -71,6 +71,20 @@ def largest_cost(q: Floats, losses: Floats, *, beta: float, c: float) -> float:
     return min(far, float((q**1.5 * step**2).sum()) / (beta - reach)) if reach <= 2.0 * c * beta else far
 
 
+def step_cost(q: Floats, losses: Floats, *, beta: float, c: float) -> float:
+    """Return what bounds the stability of a step as it is made, u of a play that is not covered.
+
+    <l, q> - min l, or beta sum_a r y^2/(1 - m) where it is less and m = max |y| <= 2 c.
+
+    >>> round(step_cost(np.array([0.5, 0.5]), np.array([2.0, -2.0]), beta=4.0, c=0.25), 6)
+    1.093836
+    """
+    y = centred(q, losses) * np.sqrt(q) / beta
+    reach = float(np.abs(y).max())
+    fall = float(q @ losses - losses[q > 0.0].min())
+    return min(fall, beta * float((np.sqrt(q) * y**2).sum()) / (1.0 - reach)) if reach <= 2.0 * c else fall
+
+
 def stability_share(c: float) -> float:
     """Return M = c^2/(k (1 - c)): a covered step costs at most M beta h.
 
@@ -78,6 +92,15 @@ def stability_share(c: float) -> float:
     0.455
     """
     return c * c / (SHARE * (1.0 - c))
+
+
+def early_growth(x: float) -> float:
+    """Return 1 + x + x^2/2: by this factor beta grows, below b, for a play that is not covered; nearly exp(x).
+
+    >>> early_growth(1.0)
+    2.5
+    """
+    return 1.0 + x * (1.0 + 0.5 * x)
 
 
 def entropy_growth(c: float) -> float:

@@ -1,0 +1,286 @@
+"""What an exploration rate costs: its own price, and that of the plays it leaves uncovered. Kernel text.
+
+Write beta = 1/eta, d(a|x) = <Sigma_t^-1 phi_t, psi(a,x)> for a play phi_t, where psi is the feature less the mean of
+its context weighted by q^(3/2), and rho for the largest residual that the play can have. The play is *covered* if
+
+    rho |d(a|x)| sqrt(q(a|x)) <= c beta                                for all arms and contexts.
+
+A covered play is paid for when it is made, by its own stability. One that is not may cost any amount, but rarely. So
+the price of a rate is
+
+    2 gamma + sum over plays that are not covered of g pi sum_x g(x) k(x),
+    k = rho max{mean d - min d, max d - mean d}       the mean being that of q, or if it is less
+        rho^2 sum_a q^(3/2) d^2/(beta - rho m)        in contexts with rho m <= 2 c beta, m = max_a |d| sqrt q,
+
+and k bounds the stability of every residual up to rho (docs/theory.md). Leverages decide most plays: by Cauchy-Schwarz
+a play is covered if rho^2 lev max[q lev(psi)] <= (c beta)^2.
+
+*Early*, below beta = b, plays that are not covered are paid for when they are made as well. The price is needed to
+choose a rate, and is estimated from a few plays. Later it is paid in every round: all the others are looked at one by
+one; where there are too many, they are charged rho sqrt(lev) times the width sum_x g [max_a sqrt(lev(psi)) +
+sqrt(sum_a q lev(psi))], which is never less.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+from bothworlds.kernels.arithmetic import (
+    Number,
+    Place,
+    absolute,
+    at,
+    both,
+    count_of,
+    either,
+    every,
+    feature,
+    highest_of_contexts,
+    larger,
+    matrix_of,
+    over_contexts,
+    root,
+    smaller,
+    where,
+)
+from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.contract import Known
+from bothworlds.kernels.jit.compile import kernel
+from bothworlds.kernels.matrix import (
+    apply_half,
+    apply_inverse,
+    cholesky,
+    invert_lower,
+    leverage_beside,
+    product,
+    squared_back,
+)
+
+MOST_PLAYS = 128  # contexts times arms: beyond, pairs of plays and arms are too many to look at
+POINTS = 8  # plays that an estimate looks at
+ROUNDING = 1e-9  # of a leverage: what a difference of leverages may be wrong by
+
+
+class Case(NamedTuple):
+    """What a price is computed from, and the space for it.
+
+    ``sigma`` is Sigma(q), r the roots of q, ``rho`` the largest residual of every play, ``centre`` the weighted mean
+    feature of each context. It is early as long as beta is below b.
+    """
+
+    sigma: Floats
+    q: Floats
+    r: Floats
+    rho: Floats
+    beta: Number
+    b: float
+    c: float
+    mixed: Floats
+    inverse: Floats
+    centre: Floats
+    reach: Floats
+    chance: Floats
+    middle: Floats  # a vector of a block of contexts
+    play: Floats  # three vectors, of one play
+
+
+class Weighed(NamedTuple):
+    """What leverages say of a rate: where Sigma_t is regular, the largest rho^2 lev and q lev(psi), and the width."""
+
+    sound: Any
+    farthest: Number
+    widest: Number
+    width: Number
+
+
+@kernel
+def find_centres(known: Known, q: Floats, r: Floats, centre: Floats) -> None:
+    """Write the mean feature of every context, arms weighted by q^(3/2)."""
+    for x in range(q.shape[0]):
+        total = 0.0
+        for a in range(q.shape[1]):
+            total = total + q[x, a] * r[x, a]
+        share = 1.0 / total
+        for i in range(centre.shape[1]):
+            mean = 0.0
+            for a in range(q.shape[1]):
+                mean = mean + q[x, a] * r[x, a] * known.z[x, a, i]
+            centre[x, i] = mean * share
+
+
+@kernel
+def reaches(known: Known, case: Case) -> tuple[Number, Number, Number]:
+    """Write rho^2 lev of every play; return the largest, the largest q lev(psi), and the width."""
+    farthest = 0.0 * case.q[0, 0]
+    widest, total = farthest, farthest
+    for x in range(case.q.shape[0]):
+        apply_half(case.inverse, case.centre[x], case.middle)
+        own = product(case.middle, case.middle)
+        highest = 0.0 * case.q[0, 0]
+        mean = highest
+        for a in range(case.q.shape[1]):
+            lev, cross = leverage_beside(case.inverse, known.z[x, a], case.middle)
+            apart = larger(lev - 2.0 * cross + own, 0.0) + ROUNDING * (lev + own)
+            case.reach[x, a] = case.rho[x, a] * case.rho[x, a] * lev
+            farthest = larger(farthest, case.reach[x, a])
+            weighted = case.q[x, a] * apart
+            widest = larger(widest, weighted)
+            mean = mean + weighted
+            highest = larger(highest, where(case.q[x, a] > 0.0, apart, 0.0))
+        total = total + known.g[x] * (root(highest) + root(mean))
+    return highest_of_contexts(farthest), highest_of_contexts(widest), over_contexts(total)
+
+
+@kernel
+def weigh(known: Known, case: Case, gamma: Number) -> Weighed:
+    """Write the factor of Sigma_t^-1 and the reach of every play; return what they say of the rate."""
+    for i in range(case.sigma.shape[0]):
+        for j in range(i + 1):
+            case.mixed[i, j] = (1.0 - gamma) * case.sigma[i, j]
+        case.mixed[i, i] = case.mixed[i, i] + gamma
+    sound = cholesky(case.mixed, case.inverse)
+    invert_lower(case.inverse)
+    farthest, widest, width = reaches(known, case)
+    return Weighed(sound, farthest, widest, width)
+
+
+@kernel
+def excess(case: Case, weighed: Weighed) -> Number:
+    """Return how far plays may go beyond the condition by their leverages, squared: at most 1 if all are covered."""
+    limit = case.c * case.beta
+    return weighed.farthest * weighed.widest / (limit * limit)
+
+
+@kernel
+def cost_by_leverages(known: Known, case: Case, gamma: Number, widest: Number, width: Number) -> Number:
+    """Return sum g pi rho sqrt(lev) width over all plays that their leverages do not show to be covered."""
+    limit = case.c * case.beta * (case.c * case.beta)
+    total = 0.0 * case.q[0, 0]
+    for x in range(case.q.shape[0]):
+        for a in range(case.q.shape[1]):
+            share = (1.0 - gamma) * case.q[x, a] + gamma * known.e[x, a]
+            far = where(case.reach[x, a] * widest <= limit, 0.0, root(case.reach[x, a]))
+            total = total + known.g[x] * share * far
+    return over_contexts(total) * width
+
+
+@kernel
+def cost_of_play(known: Known, case: Case, direction: Floats, rho: Number) -> Number:
+    """Return sum_x g k(x) of the play with the direction Sigma_t^-1 phi_t if it is not covered, else 0."""
+    limit = case.c * case.beta
+    total = 0.0
+    worst = 0.0 * case.q[0, 0]
+    for x in range(case.q.shape[0]):
+        middle = product(direction, case.centre[x])
+        zero = 0.0 * case.q[x, 0]
+        squares, mean, most, least, step = zero, zero, zero, zero, zero
+        for a in range(case.q.shape[1]):
+            q, r = case.q[x, a], case.r[x, a]
+            d = where(q > 0.0, product(direction, known.z[x, a]) - middle, 0.0)
+            squares = squares + q * r * d * d
+            mean = mean + q * d
+            most = larger(most, d)
+            least = smaller(least, d)
+            step = larger(step, absolute(d) * r)
+        worst = larger(worst, step)
+        far, reach = rho * larger(mean - least, most - mean), rho * step
+        near = rho * rho * squares / larger(case.beta - reach, (1.0 - 2.0 * case.c) * case.beta)
+        k = where(reach <= 2.0 * limit, smaller(near, far), far)
+        total = total + known.g[x] * k
+    return where(rho * highest_of_contexts(worst) <= limit, 0.0, over_contexts(total))
+
+
+@kernel
+def cost_at(known: Known, case: Case, x: Place, a: Place) -> Number:
+    """Return the same for the play of arm a in context x; lanes may have their own."""
+    z, direction = case.play[0], case.play[1]
+    for i in range(z.shape[0]):
+        z[i] = feature(known.z, x, a, i)
+    apply_inverse(case.inverse, z, case.play[2], direction)
+    return cost_of_play(known, case, direction, at(case.rho, x, a))
+
+
+@kernel
+def find_chances(known: Known, case: Case, weighed: Weighed, gamma: Number) -> Number:
+    """Write g pi rho |Sigma_t^-1 phi| of the plays that leverages do not show to be covered, else 0; return the sum.
+
+    In coordinates where Sigma(e) is the identity that length is the root mean square of d when e is played.
+    """
+    limit = case.c * case.beta * (case.c * case.beta)
+    total = 0.0 * case.q[0, 0]
+    for x in range(case.q.shape[0]):
+        for a in range(case.q.shape[1]):
+            apply_half(case.inverse, known.z[x, a], case.middle)
+            length = case.rho[x, a] * root(squared_back(case.inverse, case.middle))
+            share = (1.0 - gamma) * case.q[x, a] + gamma * known.e[x, a]
+            open_to = where(case.reach[x, a] * weighed.widest <= limit, 0.0, length)
+            case.chance[x, a] = known.g[x] * share * open_to
+            total = total + case.chance[x, a]
+    return over_contexts(total)
+
+
+@kernel
+def play_at(case: Case, contexts: int, u: Number) -> tuple[Place, Place]:
+    """Return the play at which the sum of the chances passes u."""
+    x_found, a_found, passed = 0, 0, 0.0 * u
+    for x in range(contexts):
+        for a in range(case.chance.shape[1]):
+            chance = at(case.chance, x, a)
+            reached = both(chance > 0.0, passed <= u)
+            x_found, a_found = where(reached, x, x_found), where(reached, a, a_found)
+            passed = passed + chance
+    return x_found, a_found
+
+
+@kernel
+def price_by_few(known: Known, case: Case, weighed: Weighed, gamma: Number, most: Number) -> Number:
+    """Return an estimate of the price from a few plays, evenly spaced in the sum of the chances.
+
+    Any estimate above ``most`` may be returned for another.
+    """
+    each = find_chances(known, case, weighed, gamma) / POINTS
+    shares = matrix_of(known.g, 0, known.g.shape[0], 1)
+    total = 2.0 * gamma
+    if every(each <= 0.0):
+        return total
+    for n in range(POINTS):
+        x, a = play_at(case, count_of(known.g), (n + 0.5) * each)
+        weight = at(shares, x, 0) * ((1.0 - gamma) * at(case.q, x, a) + gamma * at(known.e, x, a))
+        chance = at(case.chance, x, a)
+        drawn = where(chance > 0.0, each / where(chance > 0.0, chance, 1.0), 0.0)
+        total = total + drawn * weight * cost_at(known, case, x, a)
+        if every(total > most):
+            break
+    return total
+
+
+@kernel
+def price_by_all(known: Known, case: Case, weighed: Weighed, gamma: Number, most: Number) -> Number:
+    """Return the price of a rate, or anything above ``most`` where it is more."""
+    limit = case.c * case.beta * (case.c * case.beta)
+    total = 2.0 * gamma
+    if every(excess(case, weighed) <= 1.0):
+        return total
+    if count_of(known.g) * case.q.shape[1] > MOST_PLAYS:
+        return total + cost_by_leverages(known, case, gamma, weighed.widest, weighed.width)
+    shares = matrix_of(known.g, 0, known.g.shape[0], 1)
+    for x in range(count_of(known.g)):
+        for a in range(case.q.shape[1]):
+            weight = at(shares, x, 0) * ((1.0 - gamma) * at(case.q, x, a) + gamma * at(known.e, x, a))
+            near = either(at(case.reach, x, a) * weighed.widest <= limit, either(weight <= 0.0, total > most))
+            near = either(near, case.beta < case.b)
+            if every(near):
+                continue
+            total = total + where(near, 0.0, weight * cost_at(known, case, x, a))
+    return total
+
+
+@kernel
+def price(known: Known, case: Case, weighed: Weighed, gamma: Number, most: Number) -> Number:
+    """Return the price of a rate that has been weighed, early on an estimate; infinity where Sigma_t is singular."""
+    early = case.beta < case.b
+    if every(early):
+        return where(weighed.sound, price_by_few(known, case, weighed, gamma, most), math.inf)
+    total = price_by_all(known, case, weighed, gamma, most)
+    if not every(case.beta >= case.b):
+        total = where(early, price_by_few(known, case, weighed, gamma, most), total)
+    return where(weighed.sound, total, math.inf)
