@@ -107,6 +107,16 @@ def test_the_cost_of_a_step_bounds_its_stability(seed: int, arms: int, c: float,
     assert cost <= lemmas.largest_cost(q, losses, beta=beta, c=c) * (1 + 1e-9) + 1e-12
 
 
+@given(seeds, st.integers(2, 2000))
+def test_steps_that_raise_roots_are_bounded_by_how_far_losses_fall(seed: int, arms: int) -> None:
+    """One side of y by <l, q> - min l, for every arm but the most likely one."""
+    q, losses, _ = drawn(seed, arms, 1.0)
+    for row in (losses, -np.eye(arms)[np.argsort(q)[-2]]):  # the second: the most likely of the others alone gains
+        fall = float(q @ row - row.min())
+        steps = np.delete(-lemmas.centred(q, row) * np.sqrt(q), q.argmax())
+        assert steps.max() <= lemmas.fall_share(arms) * fall * (1 + 1e-9)
+
+
 @given(st.floats(1e-3, 20.0))
 def test_growth_below_b_is_nearly_exponential(largest: float) -> None:
     """Its logarithm is concave, so that a payment is at most the largest one's share of what the logarithm grows by."""

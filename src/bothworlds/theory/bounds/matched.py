@@ -27,7 +27,7 @@ import numpy as np
 
 from bothworlds.kernels.arrays import Floats
 from bothworlds.theory.lemmas.margin import margin_mean
-from bothworlds.theory.lemmas.matching import early_growth, entropy_growth, stability_share
+from bothworlds.theory.lemmas.matching import early_growth, entropy_growth, fall_share, stability_share
 from bothworlds.theory.lemmas.stability import stability_factor
 from bothworlds.theory.schedules import SURE, Covering, Matching
 
@@ -199,7 +199,7 @@ class MatchedRates:
         calm = 2.0 * self.matching.c
         for _ in range(INNER):
             after = 8.0 * self.growth(calm) ** 2 * (self.n_arms - 1.0) * misses
-            after = after + 4.0 * H * H / (calm * self.covered_from) * found
+            after = after + 4.0 * H * H / (calm * self.covered_from) * max(1.0, 0.5 * fall_share(self.n_arms)) * found
             for levels, lowest in (self.classes(horizons, depth) for depth in DEPTHS):
                 late = np.cbrt(lowest**2 * horizons) + np.cbrt(4.0 * levels**2 * after)
                 found = np.minimum(found, fixed + scale * late)
