@@ -151,14 +151,15 @@ def test_plays_that_go_further_than_before_are_looked_at_at_once() -> None:
     means /= np.abs(means).max()
     for t in range(700):
         decision = policy.act(int(rng.choice(6, p=problem.probabilities)))
-        mean, level, start = means[decision.context, decision.arm], *policy.state.level, *policy.state.rates[1:]
+        mean, level, start = means[decision.context, decision.arm], *policy.state.excess, *policy.state.rates[1:]
         policy.update(decision, loss=1.0 if rng.random() < (1.0 + mean) / 2.0 else -1.0)
         state, plan = policy.state, Plan(policy)
         if t < 100 or state.rest[0] < 1.0:
             continue
         unsafe = plan.largest_by_leverages(start) > plan.largest
         jumped = unsafe or plan.excess(start) > max(1.0, worth.JUMP * level)
-        assert state.level[0] == pytest.approx(plan.excess(plan.gamma) if jumped else level, rel=1e-6)
+        assert state.level[0] == level
+        assert state.excess[0] == pytest.approx(plan.excess(plan.gamma) if jumped else level, rel=1e-6)
         assert jumped or plan.gamma == start
         jumps += jumped
     assert jumps >= 3

@@ -48,12 +48,12 @@ def test_the_constants_of_the_theorem_by_hand() -> None:
     slowest = max(1.0 / math.log(even), most / math.log(jump))
     early = slowest * math.log(even * jump * b) + most + 1.0
     assert rates.early_prices(0.0) == pytest.approx(early)
-    jumps = 2.0 * b * jump * (1.0 + 0.5 / (2.0 * b))
-    assert rates.jumps(0.0) == pytest.approx(jumps)
+    grown = 2.0 * b * jump * even**2
+    assert rates.early_penalties(0.0) == pytest.approx(grown)
     assert early + late <= X <= early + 1.1 * late
     stability = math.sqrt((1e8 + X) * 2.0 * rates.variance * (2.0 * f + share))
     penalty = math.sqrt((1e8 + X) * 2.0 * (2.0 + share) * (rates.variance + 6.0))
-    assert matched.adversarial(rates, T)[0] == pytest.approx(stability + penalty + 1.5 * X + jumps + 2.0)
+    assert matched.adversarial(rates, T)[0] == pytest.approx(stability + penalty + X + 0.5 * (X - early) + grown + 2.0)
 
 
 def test_price_may_be_dear_where_covering_is_cheap() -> None:
@@ -160,8 +160,8 @@ def test_prices_that_find_beta_below_b(seed: int, a: float, often: float) -> Non
     rates = by_hand(recency=a, price=0.5)
     H, b, largest, T = rates.most_entropy, rates.covered_from, rates.covering.largest, 400
     scale = b * H / 0.5
-    beta, weight, weighted, plain, jumps = rates.first, 1.0, 0.0, [0.0], [0.0]
-    weighted_jumps, most_weighted = 0.0, rates.early_prices(1.0 if a else 0.0) * (1 + 1e-9)
+    beta, weight, weighted, plain, paid = rates.first, 1.0, 0.0, [0.0], [0.0]
+    weighted_paid, most_weighted = 0.0, rates.early_prices(1.0 if a else 0.0) * (1 + 1e-9)
     for t in range(1, T + 1):
         early, kept = beta < b, t / (t + a)
         u = (largest if rng.random() < often else largest * rng.random() ** 8) if early else 0.0
@@ -171,16 +171,16 @@ def test_prices_that_find_beta_below_b(seed: int, a: float, often: float) -> Non
         below = u + sure if faded < b else 0.0
         due = kept * 0.5 * (before / b if early else 1.0) * sure
         entropy = H * (1.0 if rng.random() < 0.5 else rng.uniform(0.2, 1.0))
-        jumped = H * (before - faded) + (0.5 * (before - faded) / b * sure if early else 0.0)
+        jumped = H * (before - faded) + due if faded < b else 0.0  # the penalty, at most
         beta = 0.5 * before * (1.0 + math.sqrt(1.0 + 4.0 * due / (entropy * before)))
         weighted, plain = weighted + weight * below, [*plain, plain[-1] + below]
         weight = weight / kept
-        weighted_jumps, jumps = weighted_jumps + weight * jumped, [*jumps, jumps[-1] + jumped]
+        weighted_paid, paid = weighted_paid + weight * jumped, [*paid, paid[-1] + jumped]
         assert weighted * kept / weight <= most_weighted
-        assert weighted_jumps / weight <= rates.jumps(0.0) * (1 + 1e-9)
-    for F, sums, paid in zip(rates.fades(np.arange(1.0, T + 1.0, 7.0)), plain[1::7], jumps[1::7], strict=True):
+        assert weighted_paid / weight <= rates.early_penalties(0.0) * (1 + 1e-9)
+    for F, sums, penalties in zip(rates.fades(np.arange(1.0, T + 1.0, 7.0)), plain[1::7], paid[1::7], strict=True):
         assert sums <= rates.early_prices(F) * (1 + 1e-9)
-        assert paid <= rates.jumps(F) * (1 + 1e-9)
+        assert penalties <= rates.early_penalties(F) * (1 + 1e-9)
 
 
 def test_prices_below_b_come_near_their_bound() -> None:

@@ -56,7 +56,7 @@ from bothworlds.kernels.matrix import (
 )
 
 MOST_PLAYS = 128  # contexts times arms: beyond, pairs of plays and arms are too many to look at
-POINTS = 8  # plays that an estimate looks at
+POINTS = 6  # plays that an estimate looks at
 ROUNDING = 1e-9  # of a leverage: what a difference of leverages may be wrong by
 
 

@@ -22,7 +22,7 @@ FACTOR = 1.5  # from one rate that is tried to the next
 SMALLEST = 1e-7  # the next one below it is zero
 MOST_TRIALS = 4
 TURNS = 4.0  # ways that the search goes, one after the other
-REST = 1.0 / 64.0  # of all rounds so far, before it goes on
+REST = 1.0 / 32.0  # of all rounds so far, before it goes on
 JUMP = 4.0  # times what the excess was when the search went on last: then it does not rest
 LEAP = 2.0  # the turn on which it tries a rate as dear as half of what is paid
 
@@ -59,11 +59,12 @@ def next_trial(turn: Number, rate: Number, cost: Number) -> Number:
 
 @kernel
 def plan_search(state: Any) -> None:
-    """Turn the search for gamma_t, and let it rest for a share of the rounds so far."""
+    """Turn the search for gamma_t, let it rest for a share of the rounds so far, and note the excess it went on at."""
     resting = state.rest[0] >= 1.0
     turned = where(state.turn[0] + 1.0 < TURNS, state.turn[0] + 1.0, 0.0)
     state.turn[0] = where(resting, state.turn[0], turned)
     state.rest[0] = where(resting, state.rest[0] - 1.0, REST * state.t[0])
+    state.level[0] = state.excess[0]
 
 
 @kernel

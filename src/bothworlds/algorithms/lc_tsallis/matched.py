@@ -31,23 +31,25 @@ class Matched:
     *Rates.* With beta_t = 1/eta_t, z_t the stability of the round, computed after it, and P_t the price of exploration,
     beta grows until the penalty of the next round is a share of what this one has cost, and caution,
 
-        (beta_{t+1} - beta_t) h(q_{t+1}) <= gain_t z_t + caution d s_t/beta_t + price min{1, beta_t/b} P_t
+        (beta_{t+1} - beta_t) h(q_{t+1}) <= gain_t z_t + caution d s_t/beta_t + price P_t
 
     where gain_t = max{gain (h/H)^2, least}, s_t = (h/H)^8 v_t^4 sqrt(min{1, (t + 1)/(400 d)}), h = -psi(q) in the mean
     over contexts (in s_t that of the plan before, if it is less), H that of uniform plans, and v_t the largest variance
     of losses that have the predicted means. An adversary keeps plans undecided for long, and rates should fall then;
-    noise does not, and rare clicks have little variance. P_t is what the worst losses would cost; from beta = b on
-    exploration can do without it, and before, where it is largest and hardly ever comes true, it counts less.
+    noise does not, and rare clicks have little variance. From beta = b on exploration can cover every play, and P_t is
+    what the worst losses would cost; before, P_t is 2 gamma_t beta_t/b, and a play that was not covered multiplies beta
+    by 1 + x + x^2/2, x = price/(b H) times what it has cost.
 
     *Exploration.* Any gamma_t is safe as long as it is paid for: plays whose step would break the stability condition
-    |step| sqrt q <= c beta, and may cost any amount, are charged with their expectation in every round. gamma_t is what
-    makes 2 gamma_t plus this charge smallest. Rare contexts cost by their probability.
+    |step| sqrt q <= c beta may cost much. From beta = b on they are charged with their expectation in every round,
+    before with what they cost when they are made. gamma_t is what makes 2 gamma_t plus this charge smallest, before b
+    by an estimate from a few plays, at any number of contexts and arms. Rare contexts cost by their probability.
 
     *Fading.* theta_hat_s has the weight (s/t)^recency: what was learnt long ago gives way when the world has changed.
 
     Proved in docs/theory.md, with feedback after every decision, C_t = caution d s_t/beta_t: R_T <= H beta_1 +
-    E sum [(1 + gain_t) z_t + C_t + (1 + price) P_t], of the order of sqrt(d sqrt(K) T) always, and logarithmic in T
-    where there are gaps. Fading multiplies the first by sqrt(1 + 2 recency), the second by 1 + recency log T at most,
+    E sum [(1 + gain_t) z_t + C_t + (1 + price) P_t + J_t], P_t with all that uncovered plays cost, J_t the penalty of
+    their jumps. It is of the order of sqrt(d sqrt(K) T) always, and logarithmic in T where there are gaps. Fading multiplies the first by sqrt(1 + 2 recency), the second by 1 + recency log T at most,
     H beta_1 too. The sum also holds, without fading, for decisions answered in batches.
 
     Feedback counts as new when it comes, so its order matters, and where batches end.
@@ -59,7 +61,7 @@ class Matched:
     caution
         What it adds if plans stay undecided for long, in units of d/beta; 0 leaves that to gain.
     price
-        Which share of the price of exploration, from beta = b on.
+        Which share of the price of exploration.
     c
         The constant of the condition, below 1/2: larger explores less, and lets estimates jump further.
     recency

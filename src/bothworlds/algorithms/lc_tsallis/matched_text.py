@@ -12,7 +12,6 @@ from bothworlds.algorithms.lc_tsallis.prediction import (
     add_to_ridge,
     choose_predicting,
     foreseen_losses,
-    largest_residuals,
     likely_variance,
     predict,
 )
@@ -92,6 +91,7 @@ class State(NamedTuple):
     step: Annotated[Floats, recalled("d")]  # sum of their estimates, less what the plan foresaw
     rates: Annotated[Floats, recalled(2)]
     paid: Annotated[Floats, recalled()]  # for gamma_t, beforehand
+    excess: Annotated[Floats, recalled()]  # at which the search for it went on last
     entropy: Annotated[Floats, recalled()]  # h_t = -psi(q_t) in the mean over contexts
     y: Annotated[Floats, recalled("S")]
     q: Annotated[Floats, recalled("S", "K")]
@@ -236,7 +236,6 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
         share = options.price * where(early, state.inverse_rate[0] / options.covered, 1.0)
     status = predict(known, state, work)
     if status == OK:
-        largest_residuals(known, state, work.rho)
         foreseen_losses(known, state, work)
     for turn in range(2):  # at the rate of the round before, then at that of this one
         if status == OK and (news or turn == 0):
@@ -258,7 +257,7 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
     case = case_of(options, state, work)
     search = Search(state.start_rate[0], state.turn[0], state.rest[0], state.level[0])
     found = cheapest_rate(known, case, search, covering, options.largest)
-    state.paid[0], state.level[0] = found.paid, found.level
+    state.paid[0], state.excess[0] = found.paid, found.level
     note_plan(known, state, 1.0 / beta, found.rate)
     return checked_inverse(state) if every(found.inverted) else invert(state)
 

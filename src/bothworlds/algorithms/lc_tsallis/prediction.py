@@ -11,6 +11,7 @@ from bothworlds.kernels.arithmetic import (
     absolute,
     every,
     feature,
+    fused,
     highest_of_contexts,
     larger,
     over_contexts,
@@ -33,26 +34,25 @@ class Predicted(NamedTuple):
 
 @kernel
 def predict(known: Known, state: Any, work: Any) -> int:
-    """Compute the prediction m_t: the ridge estimate, scaled down to |<z, m>| <= 1 for all z."""
+    """Compute the prediction m_t: the ridge estimate, scaled down to |<z, m>| <= 1 for all z.
+
+    Write the largest residual of every play, 1 + |<z, m_t>|: losses lie in [-1, 1].
+    """
     if not every(cholesky(state.ridge, work.mixed)):
         return NOT_POSITIVE
     solve(work.mixed, state.response, state.baseline)
     highest = 1.0
     for x in range(state.q.shape[0]):
         for a in range(state.q.shape[1]):
-            highest = larger(highest, absolute(product(state.baseline, known.z[x, a])))
-    scale = highest_of_contexts(highest)
+            work.rho[x, a] = absolute(product(state.baseline, known.z[x, a]))
+            highest = larger(highest, work.rho[x, a])
+    scale = 1.0 / highest_of_contexts(highest)
     for i in range(state.theta.shape[0]):
-        state.baseline[i] = state.baseline[i] / scale
+        state.baseline[i] = state.baseline[i] * scale
+    for x in range(state.q.shape[0]):
+        for a in range(state.q.shape[1]):
+            work.rho[x, a] = fused(work.rho[x, a], scale, 1.0)
     return OK
-
-
-@kernel
-def largest_residuals(known: Known, state: Any, rho: Floats) -> None:
-    """Write 1 + |<z, m_t>| for every play: losses lie in [-1, 1]."""
-    for x in range(rho.shape[0]):
-        for a in range(rho.shape[1]):
-            rho[x, a] = 1.0 + absolute(product(state.baseline, known.z[x, a]))
 
 
 @kernel

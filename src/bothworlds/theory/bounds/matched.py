@@ -27,7 +27,7 @@ import numpy as np
 
 from bothworlds.kernels.arrays import Floats
 from bothworlds.theory.lemmas.margin import margin_mean
-from bothworlds.theory.lemmas.matching import early_growth, entropy_growth, fall_share, stability_share
+from bothworlds.theory.lemmas.matching import early_growth, entropy_growth, stability_share
 from bothworlds.theory.lemmas.stability import stability_factor
 from bothworlds.theory.schedules import SURE, Covering, Matching
 
@@ -96,6 +96,11 @@ class MatchedRates:
         """The most that a play which is not covered multiplies a beta below b by."""
         return early_growth(self.covering.largest / self._early_scale)
 
+    @property
+    def _step(self) -> float:
+        """The most that exploration multiplies it by, f (f - 1) = price/(b H); f - 1 itself would cancel."""
+        return _factor(1.0 / self._early_scale)
+
     def early_prices(self, fades: Floats | float) -> Floats | float:
         """Bound the sum of P_t over rounds that find beta below b: each raises its logarithm, which fades by a/t.
 
@@ -104,16 +109,15 @@ class MatchedRates:
         if not self._has_early_rounds:
             return 0.0 * fades
         scale, largest = self._early_scale, self.covering.largest
-        rate = _factor(1.0 / scale)  # what 2 gamma_t multiplies beta by, at most
-        slowest = max(1.0 / math.log1p(1.0 / (scale * rate)), largest / math.log(self._jump))  # rate - 1 would cancel
-        grown = math.log(rate * self._jump * self.covered_from / self.first)
+        slowest = max(1.0 / math.log1p(1.0 / (scale * self._step)), largest / math.log(self._jump))
+        grown = math.log(self._step * self._jump * self.covered_from / self.first)
         return (1.0 + self.matching.recency) * slowest * (grown + fades) + largest + 1.0
 
-    def jumps(self, fades: Floats | float) -> Floats | float:
-        """Bound the penalties of these jumps: H times what beta grows by, up to where the last one leaves it."""
+    def early_penalties(self, fades: Floats | float) -> Floats | float:
+        """Bound the penalties of these prices: H times what beta grows by, up to where the last one leaves it."""
         if not self._has_early_rounds:
             return 0.0 * fades
-        return self.most_entropy * self.covered_from * self._jump * (1.0 + 1.0 / self._early_scale) * (1.0 + fades)
+        return self.most_entropy * self.covered_from * self._jump * self._step**2 * (1.0 + fades)
 
     def prices(self, horizons: Floats) -> Floats:
         """Bound the weighted X = E sum P_t, over W_T, whatever the plans are."""
@@ -145,14 +149,16 @@ class MatchedRates:
         rounds = weighted_rounds(horizons, self.matching.recency, power=2.0)
         scale = math.sqrt(self.stability_scale) + math.sqrt(self.penalty_scale)
         spent = scale * np.sqrt((rounds + prices) * self.most_entropy)
-        return np.asarray(spent + (1.0 + self.matching.price) * prices + self.jumps(0.0))
+        early = self.early_prices(1.0 if self.matching.recency > 0.0 else 0.0)
+        paid = prices + self.matching.price * (prices - early) + self.early_penalties(0.0)
+        return np.asarray(spent + paid)
 
     def decided(self, horizons: Floats, misses: Floats) -> Floats:
         """Bound the same without weights, for a given Q."""
         prices = self.prices_of(horizons, misses)
         seen = np.minimum(2.0 * misses, misses + prices)
         stability = np.min([self._stability_of(horizons, seen, depth) for depth in DEPTHS], axis=0)
-        paid = (1.0 + self.matching.price) * prices + self.jumps(self.fades(horizons))
+        paid = (1.0 + self.matching.price) * prices + self.early_penalties(self.fades(horizons))
         return np.asarray(stability + self._caution_of(horizons, misses) + paid)
 
     def _caution_of(self, horizons: Floats, misses: Floats) -> Floats:
@@ -199,7 +205,7 @@ class MatchedRates:
         calm = 2.0 * self.matching.c
         for _ in range(INNER):
             after = 8.0 * self.growth(calm) ** 2 * (self.n_arms - 1.0) * misses
-            after = after + 4.0 * H * H / (calm * self.covered_from) * max(1.0, 0.5 * fall_share(self.n_arms)) * found
+            after = after + 4.0 * H * H / (calm * self.covered_from) * found
             for levels, lowest in (self.classes(horizons, depth) for depth in DEPTHS):
                 late = np.cbrt(lowest**2 * horizons) + np.cbrt(4.0 * levels**2 * after)
                 found = np.minimum(found, fixed + scale * late)

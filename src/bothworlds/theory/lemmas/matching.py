@@ -85,15 +85,6 @@ def step_cost(q: Floats, losses: Floats, *, beta: float, c: float) -> float:
     return min(fall, beta * float((np.sqrt(q) * y**2).sum()) / (1.0 - reach)) if reach <= 2.0 * c else fall
 
 
-def fall_share(n_arms: int) -> float:
-    """Return A = (K/16)^(1/6): (s - l_a) r_a is at most A (<l, q> - min l) for every arm but the most likely one.
-
-    >>> fall_share(1024)
-    2.0
-    """
-    return float((n_arms / 16.0) ** (1.0 / 6.0))
-
-
 def stability_share(c: float) -> float:
     """Return M = c^2/(k (1 - c)): a covered step costs at most M beta h.
 
