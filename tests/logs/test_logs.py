@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bothworlds as bw
-from bothworlds.logs import SCHEMA, Batch, Learner, Log, Record, Reward, Row, joined, row_of
+from bothworlds.logs import SCHEMA, Batch, Learner, Log, Record, Reward, Row, joined, read, row_of
 from bothworlds.logs.schema import line_of, record_of
 from soak import size
 from worlds import random_problem
@@ -73,6 +73,17 @@ def test_lines_of_another_kind_are_refused() -> None:
     with pytest.raises(ValueError, match="JSON compliant"):
         log.append(Reward(id="a", time=0.0, reward=math.nan))
     assert list(Log("none.jsonl").read()) == []
+
+
+def test_empty_lines_are_passed_over_by_every_reader() -> None:
+    log, row = Log("log.jsonl"), Row(id="a", arm="red", propensity=0.5)
+    log.append(row, Reward(id="a", time=0.0, reward=1.0))
+    lines = log.path.read_bytes().splitlines(keepends=True)
+    log.path.write_bytes(b"\n" + lines[0] + b"  \r\n\n" + lines[1] + b"\n")
+    found = list(log.read())
+    assert [record for record, _ in found] == [row, Reward(id="a", time=0.0, reward=1.0)]
+    assert [record for record, _ in log.read(found[0][1])] == [Reward(id="a", time=0.0, reward=1.0)]
+    assert list(joined(record for record, _ in found)) == list(read(log.path))
 
 
 def world(**options: Any) -> tuple[bw.Policy, Log]:

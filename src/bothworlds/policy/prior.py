@@ -10,6 +10,7 @@ import numpy as np
 from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.kernels.contract import even_play
 from bothworlds.problem import Problem
+from bothworlds.problem.checks import is_number
 from bothworlds.problem.feedback import checked_loss, checked_losses
 
 Method = Literal["regression", "propensities"]
@@ -138,7 +139,7 @@ class Prior:
 
 def _checked_rounds(rounds: Any) -> float:
     """Return for how many rounds a prior is taken; refuse what is no number of rounds."""
-    if not isinstance(rounds, int | float | np.integer | np.floating) or not 0.0 <= rounds < 1e15:
+    if not is_number(rounds) or not 0.0 <= rounds < 1e15:
         raise ValueError(f"rounds must be a number of rounds, not negative and below 1e15; got {rounds!r}")
     return float(rounds)
 

@@ -11,6 +11,15 @@ from bothworlds.kernels.arrays import Bools, Floats
 RAREST = 1e-100  # leverages are its inverse, and are squared
 
 
+def is_number(value: Any) -> bool:
+    """Tell whether a value is a real number, numpy's included; truth values are none.
+
+    >>> is_number(np.float32(0.5)), is_number(True), is_number(1j)
+    (True, False, False)
+    """
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
 def whole(value: Any, least: int, name: str) -> int:
     """Return a whole number as an int, numpy's included; refuse fractions, truth values and less than ``least``.
 
