@@ -15,6 +15,7 @@ ASKED: dict[str, tuple[Callable[[Any], Any], str]] = {
     "a prior's rounds": (lambda n: bw.Prior(theta=[0, 0], information=np.eye(2), rounds=n), "rounds must be a number"),
     "a design's tolerance": (lambda n: bw.design(PROBLEM, tolerance=n), "tolerance is by which fraction"),
     "a holdout": (lambda n: bw.FixedPolicy().start(PROBLEM, holdout=n), "holdout is the share"),
+    "trust in a change": (lambda n: bw.FixedPolicy().start(PROBLEM).change(PROBLEM, trust=n), "trust must lie between"),
     "an end of an interval": (lambda n: checked_above(n, 0.0, "begins_at"), "begins_at must be a number"),
     "a propensity": (lambda n: read_csv("none.csv", arm="arm", propensity=n), "propensity= is the name of a column"),
 }

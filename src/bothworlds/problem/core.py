@@ -339,7 +339,7 @@ class Problem:
     def _from(cls, values: Mapping[str, Any], word: str) -> Self:
         try:
             return cls(**{**values, **from_header(values)})
-        except TypeError as error:
+        except (TypeError, AttributeError) as error:
             raise ValueError(f"{word} is not a complete problem: {error}") from None
 
     @classmethod
