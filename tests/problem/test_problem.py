@@ -279,5 +279,5 @@ def test_describe_shows_what_exploration_costs() -> None:
     for words in ("3 contexts", "4 arms", "3 dimensions", "L = 10", "'rare'", f"lambda = {lam:.4g}"):
         assert words in text
     assert f"t0 = {t0:,.0f}" in text
-    assert f"{t0 * 2.5:,.4g} units of reward" in text
+    assert f"at most {t0 * 2.5:,.0f} units of reward" in text
     assert "constant feature was added" in text
