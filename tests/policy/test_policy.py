@@ -13,6 +13,7 @@ from bothworlds.problem.feedback import checked_loss, checked_losses
 from named_policies import NAMES, make, snapshot
 from worlds import TUNINGS, bits, coordinates, living, play, random_problem
 
+NUMBER: Any = 5
 NAMES_OF_NINE: dict[str, Any] = {"contexts": [f"hour {i}" for i in range(9)]}
 
 
@@ -400,7 +401,7 @@ def test_a_decision_is_not_made_of_what_it_cannot_have(part: str, value: Any) ->
         (lambda nothing: bw.LCTsallisINF().start(nothing), "a policy begins on a Problem"),
         (lambda nothing: bw.LinUCB().start(random_problem(), prior=nothing), "prior= is a Prior"),
         (lambda nothing: make().change(nothing), "goes on with another Problem"),
-        (lambda nothing: bw.Prior.from_rows(random_problem(), 5), "rows are a list or an iterator"),
+        (lambda nothing: bw.Prior.from_rows(random_problem(), NUMBER), "rows are a list or an iterator"),
         (lambda nothing: bw.Prior.from_rows(random_problem(), nothing), "a row has context, arm and reward"),
     ],
 )
