@@ -53,7 +53,7 @@ def logged(folder: Path, policy: Any, campaign: Any) -> Logged:
     rows = list(bw.datasets.zozo(folder, logged=policy, campaign=campaign))
     items = sorted({name for row in rows for name in row.offered}, key=int)
     problem = bw.Problem.from_sample([row.context for row in rows], arms=items, reward_range=(0, 1))
-    return Logged.from_rows(rows, problem)
+    return Logged.from_rows(problem, rows)
 
 
 def line(folder: Path, campaign: str) -> list[str]:

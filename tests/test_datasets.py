@@ -171,6 +171,16 @@ def made_zozo(folder: Path) -> None:
         logs.write_open_bandit([row], folder / logged / "men" / "men.csv")
 
 
+def test_regret_needs_the_rewards_of_all_rounds_and_rewards_the_range_of_the_problem() -> None:
+    problem = bw.Problem.from_sample(["day", "night"], arms=["red", "blue"], reward_range=(0, 1))
+    rounds = datasets.Rounds(problem=problem, contexts=[0, 1, 0], rewards=[[1, 0], [0, 1], [1, 0]])  # type: ignore[arg-type]
+    assert rounds.regret([1, 0, 0]) == 2.0
+    with pytest.raises(ValueError, match="all 3 rounds"):
+        rounds.regret(np.ones(2))
+    with pytest.raises(ValueError, match=r"lie in \[0, 1\], as the problem says; row 0 is"):
+        datasets.Rounds(problem=problem, contexts=rounds.contexts, rewards=1.5 * rounds.rewards)
+
+
 def test_zozo(tmp_path: Path) -> None:
     made_zozo(tmp_path)
     row = next(datasets.zozo(tmp_path, campaign="men"))

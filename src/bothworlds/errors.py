@@ -1,4 +1,4 @@
-"""The errors of failed arithmetic, failed cells and missing packages, and where a warning points."""
+"""The errors of failed arithmetic, failed cells, missing packages and missing devices, and where a warning points."""
 
 import sys
 from typing import Any
@@ -23,6 +23,10 @@ class StudyError(RuntimeError):
 
 class MissingPackageError(ImportError, ValueError):
     """A package that only some of the library needs is not installed; the message says how to get it."""
+
+
+class MissingDeviceError(ValueError):
+    """There is no GPU to work with here; the message says what is needed, and what to do without."""
 
 
 def not_installed(needs: str, package: str, extra: str) -> str:

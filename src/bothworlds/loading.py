@@ -1,8 +1,6 @@
 """Continue a saved policy, or decide with a saved plan."""
 
-import contextlib
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, overload
 
@@ -22,7 +20,7 @@ from bothworlds.policy.plan import FORMAT as PLAN_FORMAT
 from bothworlds.policy.plan import Plan, plan_from
 from bothworlds.problem import SampledProblem
 from bothworlds.problem.frame import Frame
-from bothworlds.problem.storage import checked_format, read_arrays
+from bothworlds.problem.storage import checked_format, read_arrays, undamaged
 from bothworlds.sampled import FORMAT as SAMPLED_FORMAT
 from bothworlds.sampled import SampledPolicy
 from bothworlds.theory.design import Design
@@ -73,11 +71,13 @@ def load(
     """
     if stream not in ("same", "new"):
         raise ValueError(f"stream must be 'same' or 'new'; got {stream!r}")
+    if not isinstance(problem, SampledProblem | None):
+        raise ValueError(f"problem= is for policies on a SampledProblem, which files do not have; got {problem!r}")
     header, arrays = read_arrays(path)
     if header.get("format") == SAMPLED_FORMAT and problem is None:
         raise ValueError(f"{path} is a policy on a SampledProblem; give it again: load(path, problem=...)")
     header = checked_format(header, FORMAT if problem is None else SAMPLED_FORMAT, path)
-    with incomplete(path):
+    with undamaged(path):
         if stream == "new":
             key = stream_of(header["key"], new_source())
             header = {"secret": secret_of(header["key"]), **header, "key": key}
@@ -96,7 +96,7 @@ def load_on(path: str | Path, told: str, footing: Footing) -> Policy:
     """Read a policy as `load` does, where what it stands on is at hand, and named so in its file."""
     header, arrays = read_arrays(path)
     header = checked_format(header, FORMAT, path)
-    with incomplete(path):
+    with undamaged(path):
         if header["footing"] != told:
             raise ValueError(f"{path} stands on something else: {header['footing']}, and not {told}")
         counted = bool(section(arrays, "counts"))
@@ -111,7 +111,7 @@ def load_plan(path: str | Path, *, frame: str | Path | None = None, interpreted:
     """
     header, arrays = read_arrays(path)
     header = checked_format(header, PLAN_FORMAT, path)
-    with incomplete(path):
+    with undamaged(path):
         told, parts = _with_frame(header, arrays, frame, path)
         if is_former(told):
             raise ValueError(
@@ -119,15 +119,6 @@ def load_plan(path: str | Path, *, frame: str | Path | None = None, interpreted:
                 "save the plan of that one"
             )
         return plan_from(footing_of(told, parts, interpreted=interpreted), header, arrays, path)
-
-
-@contextlib.contextmanager
-def incomplete(path: str | Path) -> Iterator[None]:
-    """Say of a file that it is incomplete where a part is missing."""
-    try:
-        yield
-    except KeyError as error:
-        raise ValueError(f"{path} is incomplete: {error} is missing") from None
 
 
 def _with_frame(
@@ -200,6 +191,10 @@ def _rebuild_sampled(
     header: dict[str, Any], arrays: dict[str, Any], problem: SampledProblem, ledger: Ledger, *, interpreted: bool
 ) -> SampledPolicy:
     """Build a policy on a sampled problem from the parts of its file, in the coordinates it was started with."""
+    for name, here in (("arms", problem.arms), ("reward_range", problem.reward_range)):
+        kept = header.get(name, here)
+        if (kept if kept is None else tuple(kept)) != here:
+            raise ValueError(f"the policy was started on another problem: {name} was {kept} there, and is {here} here")
     coverage, first, second = (float(value) for value in arrays["coverage"])
     frame = Frame(arrays["basis"], arrays["lift"], coverage, (first, second), problem.frame.notes)
     same = problem.with_frame(frame)

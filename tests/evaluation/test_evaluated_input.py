@@ -72,6 +72,48 @@ def test_options_that_are_none_are_refused_in_a_sentence(options: dict[str, Any]
         evaluate(logged(), ["uniform"], **options)
 
 
+def test_one_policy_needs_no_list_if_it_has_a_name() -> None:
+    one, listed = evaluate(logged(), "uniform"), evaluate(logged(), ["uniform"])
+    assert list(one.policies) == ["uniform"]
+    assert one["uniform"].interval == listed["uniform"].interval
+    with pytest.raises(ValueError, match="unknown policy 'unifrom'"):
+        evaluate(logged(), "unifrom")
+
+
+@pytest.mark.parametrize("policies", [bw.FixedPolicy(), [bw.FixedPolicy()], {0: "uniform"}, None, np.eye(2)])
+def test_policies_without_names_are_refused_in_a_sentence(policies: Any) -> None:
+    with pytest.raises(ValueError, match=r"policies go by name, \{'new': plan"):
+        evaluate(logged(), policies)
+
+
+PARTLY = bw.Problem(
+    features=[[[1, 0], [0, 1]], [[1, 0], [0, 1]]], probabilities=[0.5, 0.5], arms=["a", "b"], contexts=["x", "y"],
+    reward_range=(0, 1), available=[[True, True], [True, False]],
+)  # fmt: skip
+OFFERED: dict[str, Any] = {"context": ["x", "x", "y"], "arm": ["a", "b", "a"], "reward": [1, 0, 1]}
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"arm": ["a", "b", "b"], "propensity": [0.5, 0.5, 1.0]}, "row 2: arm 'b' was chosen, .* in context 'y'"),
+        ({"probabilities": EVEN}, "row 2: arm 'b' was chosen, or could have been, in context 'y'"),
+        ({"context": ["x", "y", "y"], "propensity": [0.5, 0.5, 1.0]}, "row 1: .* does not offer it.*; 1 such rows"),
+    ],
+)
+def test_arms_that_the_problem_does_not_offer_there_are_refused(columns: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        Logged.from_columns(PARTLY, **{**OFFERED, **columns})
+
+
+@pytest.mark.parametrize("policy", ["always b", [[0.5, 0.5], [0.5, 0.5]], [[0.5, 0.5], [1, 0], [0.5, 0.5]]])
+def test_a_target_that_plays_what_is_not_offered_is_refused(policy: Any) -> None:
+    log = Logged.from_columns(PARTLY, **OFFERED, probabilities=[[0.5, 0.5], [0.5, 0.5], [1, 0]])
+    assert evaluate(log, ["always a", "uniform", "logging"]).policies
+    with pytest.raises(ValueError, match="a target plays arm 'b' in context 'y', where the problem does not offer it"):
+        evaluate(log, {"new": policy})
+
+
 @pytest.mark.parametrize("by", [math.nan, "0.1", None])
 def test_a_gate_asks_for_a_number(by: Any) -> None:
     with pytest.raises(ValueError, match="by is how much better"):
@@ -143,4 +185,4 @@ def test_evaluation_of_a_log_uses_the_reward_that_was_corrected_last() -> None:
     log.append(Row(id="1", context="0", offered=("a", "b"), probabilities=(0.5, 0.5), arm="a", propensity=0.5))
     for time, reward in ((1.0, 0.0), (2.0, 1.0)):
         log.append(Reward(id="1", time=time, reward=reward))
-    assert Logged.from_log(log, PROBLEM).reward.tolist() == [1.0]
+    assert Logged.from_log(PROBLEM, log).reward.tolist() == [1.0]

@@ -189,18 +189,18 @@ def test_a_log_of_the_library_is_read() -> None:
     log.append(*(row_of(one, plan, holdout=i < 10) for i, one in enumerate(made)))
     log.append(*(Reward(id=one.id, time=0.0, reward=1.0) for one in made[:30]))
     with pytest.raises(ValueError, match="10 of 40 rows have no reward"):
-        Logged.from_log(log, problem)
-    found = Logged.from_log(log, problem, missing=0.0)
+        Logged.from_log(problem, log)
+    found = Logged.from_log(problem, log, missing=0.0)
     assert found.reward.tolist() == [1.0] * 30 + [0.0] * 10
     assert found.propensity.tolist() == [one.propensity for one in made]
     assert found.probabilities is not None
     assert found.probabilities[0].tolist() == plan.probabilities(0).tolist()
-    assert Logged.from_log(log, problem, missing="drop").rows == 30
+    assert Logged.from_log(problem, log, missing="drop").rows == 30
     assert (found.holdouts("only").rows, found.holdouts("none").rows, found.holdouts("all").rows) == (10, 30, 40)
     with pytest.raises(ValueError, match="holdouts are"):
         found.holdouts("some")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="unknown arm"):
-        Logged.from_log(log, random_problem(3, K=2), missing=0.0)
+        Logged.from_log(random_problem(3, K=2), log, missing=0.0)
 
 
 def test_a_rounded_log_is_rescaled() -> None:
@@ -215,9 +215,9 @@ def test_a_rounded_log_is_rescaled() -> None:
     log.append(*rows)
     columns: dict[str, Any] = {"context": [0] * 3, "arm": [0, 1, 1], "reward": [1] * 3, "probabilities": table}
     for made in (
-        Logged.from_rows(rows, problem, tolerance=0.02),
-        Logged.from_rows(rows, problem, tolerance=0.02, folder="columns"),
-        Logged.from_log(log, problem, tolerance=0.02),
+        Logged.from_rows(problem, rows, tolerance=0.02),
+        Logged.from_rows(problem, rows, tolerance=0.02, folder="columns"),
+        Logged.from_log(problem, log, tolerance=0.02),
         Logged.from_columns(problem, **columns, tolerance=0.02),
         Logged.from_columns(problem, **columns, propensity=[0.33, 0.667, 0.75], tolerance=0.02),
     ):
@@ -226,7 +226,7 @@ def test_a_rounded_log_is_rescaled() -> None:
         assert made.propensity.tolist() == made.probabilities[[0, 1, 2], [0, 1, 1]].tolist()
     for tolerance in (0.0, 0.005):
         with pytest.raises(ValueError, match=r"row 0: .* no distribution \(tolerance= if rounded\)"):
-            Logged.from_rows(rows, problem, tolerance=tolerance)
+            Logged.from_rows(problem, rows, tolerance=tolerance)
     with pytest.raises(ValueError, match="is not the probability"):
         Logged.from_columns(problem, **columns, propensity=[0.33, 0.5, 0.75], tolerance=0.02)
     one: dict[str, Any] = {"context": [0], "arm": [0], "reward": [1], "probabilities": [[0.0, 1.0]]}

@@ -65,7 +65,7 @@ class Elsewhere(Executor):
 def test_columns_in_files_are_those_in_memory_and_travel_by_name(tmp_path: Path) -> None:
     log = small_log(3, 40_000)
     rows = row_list(log)
-    memory, files = Logged.from_rows(iter(rows), log.problem), Logged.from_rows(rows, log.problem, folder=tmp_path)
+    memory, files = Logged.from_rows(log.problem, iter(rows)), Logged.from_rows(log.problem, rows, folder=tmp_path)
     for name in ("context", "arm", "propensity", "reward", "probabilities", "holdout", "version"):
         assert np.array_equal(getattr(memory, name), getattr(log, name)), name
         assert np.array_equal(getattr(files, name), getattr(log, name)), name
@@ -78,15 +78,15 @@ def test_columns_in_files_are_those_in_memory_and_travel_by_name(tmp_path: Path)
 def test_columns_of_another_problem_and_half_of_them_are_refused(tmp_path: Path) -> None:
     log = small_log(3, 50)
     with pytest.raises(ValueError, match=r"columns\.json is missing"):
-        Logged.from_folder(tmp_path, log.problem)
+        Logged.from_folder(log.problem, tmp_path)
+    silent = Row(id="x", arm=log.problem.arms[0], context=log.problem.contexts[0], propensity=1.0)
     with pytest.raises(ValueError, match="1 of 50 rows have no reward"):
-        Logged.from_rows([*row_list(log)[:49], Row(id="x", arm=log.problem.arms[0], context=log.problem.contexts[0],
-                                                   propensity=1.0)], log.problem, folder=tmp_path)  # fmt: skip
+        Logged.from_rows(log.problem, [*row_list(log)[:49], silent], folder=tmp_path)
     with pytest.raises(ValueError, match=r"columns\.json is missing"):
-        Logged.from_folder(tmp_path, log.problem)
-    Logged.from_rows(row_list(log), log.problem, folder=tmp_path)
+        Logged.from_folder(log.problem, tmp_path)
+    Logged.from_rows(log.problem, row_list(log), folder=tmp_path)
     with pytest.raises(ValueError, match="another problem"):
-        Logged.from_folder(tmp_path, small_log(4, 5).problem)
+        Logged.from_folder(small_log(4, 5).problem, tmp_path)
 
 
 @pytest.mark.parametrize("rows", [0, 3])
@@ -94,7 +94,7 @@ def test_propensities_alone_and_no_rows_in_files(rows: int, tmp_path: Path) -> N
     log = small_log(3, 5)
     bare = [Row(id=str(i), arm=log.problem.arms[0], context=log.problem.contexts[0], propensity=0.5, reward=1.0)
             for i in range(rows)]  # fmt: skip
-    found = Logged.from_rows(bare, log.problem, folder=tmp_path)
+    found = Logged.from_rows(log.problem, bare, folder=tmp_path)
     assert found.rows == rows
     assert (found.probabilities is None) == (rows > 0)
     assert found.reward.tolist() == [1.0] * rows

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import bothworlds as bw
-from bothworlds.logs import Change, Law, Learner, Log, Reward, row_of
+from bothworlds.logs import Change, Law, Learner, Log, Reward, health, row_of
 from bothworlds.logs.schema import line_of, record_of
 from worlds import random_problem
 
@@ -109,3 +109,26 @@ def test_a_change_that_leads_elsewhere_is_said() -> None:
         other.append(dataclasses.replace(record, trust=0.5) if isinstance(record, Change) else record)
     with pytest.raises(ValueError, match="the change of the problem leads to version 6"):
         list(Learner(bw.load("start.npz", interpreted=True), other).replay())
+
+
+def test_health_of_a_log_leaves_out_what_is_gone_as_the_policy_does() -> None:
+    policy, log = ALGORITHM.start(part([0, 1, 2]), rng=7, interpreted=True), Log("log.jsonl")
+    learner = Learner(policy, log)
+    answer(learner, 1, count=30)
+    learner.change(part([0, 2, 3]))
+    assert health(log, policy.problem).explored.value == pytest.approx(2 / 3)  # no row of today: even play
+    answer(learner, 2, count=30)
+    told, counted = health(log, policy.problem), policy.health()
+    assert (told.arms, told.contexts) == (counted.arms, counted.contexts)
+    assert sum(rate.decisions for rate in told.arms) < 60
+    with pytest.raises(ValueError, match="unknown arm 'a1'"):
+        health((record for record, _ in log.read() if not isinstance(record, Change)), policy.problem)
+
+
+def test_health_refuses_a_pair_that_was_never_offered() -> None:
+    policy, log = ALGORITHM.start(part([0, 1, 2]), rng=7, interpreted=True), Log("log.jsonl")
+    answer(Learner(policy, log), 1, count=30)
+    available = np.ones((3, 3), dtype=bool)
+    available[1, 2] = False
+    with pytest.raises(ValueError, match=r"plays arm 'a2' in context 'desktop', where the problem does not offer it"):
+        health(log, part([0, 1, 2], available=available))

@@ -9,12 +9,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import bothworlds as bw
-from bothworlds.logs import SCHEMA, Batch, Learner, Log, Record, Reward, Row, joined, row_of
+from bothworlds.logs import SCHEMA, Batch, Learner, Log, Record, Reward, Row, joined, read, row_of
 from bothworlds.logs.schema import line_of, record_of
 from soak import size
 from worlds import random_problem
@@ -73,6 +74,17 @@ def test_lines_of_another_kind_are_refused() -> None:
     with pytest.raises(ValueError, match="JSON compliant"):
         log.append(Reward(id="a", time=0.0, reward=math.nan))
     assert list(Log("none.jsonl").read()) == []
+
+
+def test_empty_lines_are_passed_over_by_every_reader() -> None:
+    log, row = Log("log.jsonl"), Row(id="a", arm="red", propensity=0.5)
+    log.append(row, Reward(id="a", time=0.0, reward=1.0))
+    lines = log.path.read_bytes().splitlines(keepends=True)
+    log.path.write_bytes(b"\n" + lines[0] + b"  \r\n\n" + lines[1] + b"\n")
+    found = list(log.read())
+    assert [record for record, _ in found] == [row, Reward(id="a", time=0.0, reward=1.0)]
+    assert [record for record, _ in log.read(found[0][1])] == [Reward(id="a", time=0.0, reward=1.0)]
+    assert list(joined(record for record, _ in found)) == list(read(log.path))
 
 
 def world(**options: Any) -> tuple[bw.Policy, Log]:
@@ -164,6 +176,56 @@ def test_a_learner_passes_over_others_and_does_not_learn_what_was_held_out() -> 
         log.append(row_of(made, one.plan(), holdout=holdout), Reward(id=made.id, time=1.0, reward=1.0))
     assert Learner(policy, log).step() == 2
     assert policy.updates == 1
+
+
+def test_two_policies_share_a_log_each_with_its_learner() -> None:
+    log, problem = Log("log.jsonl"), random_problem(3, reward_range=(0.0, 1.0))
+    policies = [bw.LCTsallisINF().start(problem, rng=seed, interpreted=True) for seed in (1, 2)]
+    for i, policy in enumerate(policies):
+        policy.save(f"{i}.npz")
+    learners = [Learner(policy, log, pace=3) for policy in policies]
+    for turn in range(4):
+        for learner in learners:
+            plan = learner.policy.plan()
+            made = [plan.act(i % 4) for i in range(4)]
+            log.append(*(row_of(one, plan) for one in made))
+            log.append(*(Reward(id=one.id, time=1.0, reward=0.1 * one.arm) for one in made))
+            assert learner.step() > 0
+        learners[turn % 2].change_probabilities(np.roll(problem.probabilities, turn))
+    for i, policy in enumerate(policies):
+        again = Learner(bw.load(f"{i}.npz", interpreted=True), log)
+        assert [plan.version for plan in again.replay()][-1] == policy.version
+        assert again.policy.digest == policy.digest
+
+
+def test_batches_of_logs_that_name_no_policy_are_those_of_the_learner() -> None:
+    policy, log = world()
+    policy.save("start.npz")
+    made = policy.plan().act(0)
+    log.append(row_of(made, policy.plan()), Reward(id=made.id, time=1.0, reward=1.0))
+    assert Learner(policy, log).step() == 1
+    before = [replace(record, policy=None) if isinstance(record, Batch) else record for record, _ in log.read()]
+    Log("before.jsonl").append(*before)
+    assert b"policy" not in line_of(before[-1])
+    again = Learner(bw.load("start.npz"), Log("before.jsonl"))
+    assert again.step() == 0
+    assert again.policy.digest == policy.digest
+
+
+@pytest.mark.parametrize("pace", [0, -1, 2.5, "10"])
+def test_a_pace_that_is_none_is_refused(pace: Any) -> None:
+    policy, log = world()
+    with pytest.raises(ValueError, match="pace must be a whole number of at least 1"):
+        Learner(policy, log, pace=pace)
+
+
+def test_a_reward_that_stands_before_its_decision_is_joined_as_every_reader_does() -> None:
+    log = Log("log.jsonl")
+    log.append(Reward(id="a", time=1.0, reward=1.0), Row(id="a", arm="red", propensity=0.5), Row(id="b", arm="red",
+               propensity=0.5, reward=0.0), Reward(id="b", time=2.0, reward=1.0))  # fmt: skip
+    found = list(joined(record for record, _ in log.read()))
+    assert [(row.id, row.reward) for row in found] == [("a", 1.0), ("b", 0.0)]
+    assert found == list(read(log.path, rewards="first"))
 
 
 def four_processes() -> ModuleType:

@@ -1,7 +1,9 @@
 """Policies as files: they go on bit for bit, keep their options, and other files are refused."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -120,3 +122,72 @@ def test_files_of_another_kind_are_called_by_their_name(tmp_path: Path) -> None:
     (tmp_path / "other.json").write_text("{}", encoding="utf-8")
     with pytest.raises(ValueError, match="not a file written by this library"):
         bw.load(tmp_path / "other.json")
+
+
+def edited(path: Path, arrays: dict[str, Any], **header: Any) -> Path:
+    """Write a file of ours with other entries in its header, None for none, and other arrays."""
+    with np.load(path) as archive:
+        kept = {name: archive[name] for name in archive.files}
+    told = {**json.loads(str(kept["header"])), **header}
+    told = {name: value for name, value in told.items() if value is not None}
+    changed = path.with_name("changed.npz")
+    np.savez(changed, **{**kept, "header": np.array(json.dumps(told)), **arrays})
+    return changed
+
+
+READERS: dict[str, Callable[[Path], Any]] = {
+    "policy.npz": lambda path: bw.load(path, interpreted=True),
+    "plan.npz": lambda path: bw.load_plan(path, interpreted=True),
+    "problem.npz": bw.Problem.load,
+}
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    problem = bw.Problem.from_sample(["day", "night"], arms=["red", "blue"], reward_range=(0, 1))
+    policy = bw.FixedPolicy().start(problem, rng=1, interpreted=True)
+    policy.save(tmp_path / "policy.npz")
+    policy.plan().save(tmp_path / "plan.npz")
+    problem.save(tmp_path / "problem.npz")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("name", "header", "arrays"),
+    [
+        ("policy.npz", {"key": "x"}, {}),
+        ("policy.npz", {"key": -1}, {}),
+        ("policy.npz", {"rounds": []}, {}),
+        ("policy.npz", {"life": 5}, {}),
+        ("policy.npz", {"algorithm": "x"}, {}),
+        ("policy.npz", {"lookup": 5}, {}),
+        ("policy.npz", {}, {"open": np.array(3.0)}),
+        ("policy.npz", {}, {"header": np.array("5")}),
+        ("plan.npz", {"algorithm": 1.5}, {}),
+        ("plan.npz", {"lookup": [[1]]}, {}),
+        ("plan.npz", {}, {"header": np.array("[]")}),
+        ("problem.npz", {"rows": 5}, {}),
+        ("problem.npz", {}, {"header": np.array("null")}),
+    ],
+)
+def test_files_with_what_cannot_stand_there_are_refused_in_a_sentence(
+    name: str, header: dict[str, Any], arrays: dict[str, Any], saved: Path
+) -> None:
+    READERS[name](saved / name)
+    with pytest.raises(ValueError, match=r"changed\.npz is (damaged|not a file written|not a complete problem)"):
+        READERS[name](edited(saved / name, arrays, **header))
+
+
+@pytest.mark.parametrize("part", ["digest", "policy", "version"])
+def test_a_plan_is_not_renewed_from_half_a_file(part: str, saved: Path) -> None:
+    plan = bw.load_plan(saved / "plan.npz", interpreted=True)
+    with pytest.raises(ValueError, match=f"is incomplete: '{part}' is missing"):
+        plan.renewed(edited(saved / "plan.npz", {}, **{part: None}))
+
+
+def test_an_array_of_numpy_is_no_file_of_ours(saved: Path) -> None:
+    with (saved / "array.npz").open("wb") as file:
+        np.save(file, np.zeros(3))
+    for read in READERS.values():
+        with pytest.raises(ValueError, match="is not a file written by this library"):
+            read(saved / "array.npz")

@@ -90,6 +90,15 @@ def test_the_busiest_contexts_are_shown() -> None:
     assert "\n0 " not in str(found).split("context")[1]
 
 
+def test_a_name_cannot_break_the_tables_or_move_the_terminal() -> None:
+    problem = bw.Problem.from_sample(["a\nb", "c"], arms=["red\x1b[31m", "blue"], reward_range=(0, 1))
+    ones = np.ones((2, 2))
+    text = str(bw.health_of(problem, decided=ones, answered=ones, rewards=ones, probabilities=ones / 2))
+    assert "\x1b" not in text
+    assert "\nred\\x1b[31m  " in text
+    assert "\na\\nb     " in text
+
+
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [

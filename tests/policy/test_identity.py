@@ -7,7 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bothworlds.policy.identity import Desk, Lots, given_id, id_of, new_source, secret_of, source_of, stream_of
+from bothworlds.policy.identity import (
+    Desk,
+    Lots,
+    given_id,
+    id_of,
+    life_of,
+    new_source,
+    parts_of,
+    secret_of,
+    source_of,
+    stream_of,
+)
 
 
 @given(st.text(min_size=1, max_size=200).filter(lambda text: text[0] != "@"), st.integers(1, 2**62))
@@ -65,3 +76,20 @@ def test_a_forked_desk_is_another() -> None:
     assert os.read(reading, 100).decode() != mine == desk.issue()[0]
     os.close(reading)
     os.close(writing)
+
+
+@pytest.mark.parametrize("name", ["@5e", "@5e.", "@5e.x", "@5e.-3", "@5e.1_0", "@5e.0017", f"@5e.{2**64}"])
+def test_made_ids_that_nobody_made_are_refused_in_a_sentence(name: str) -> None:
+    with pytest.raises(ValueError, match="is damaged"):
+        parts_of(name)
+
+
+def test_what_looks_like_a_life_and_is_none_belongs_to_a_plan() -> None:
+    assert life_of("@84332610-x-y-9f3c") is None
+    assert life_of("@84332610-2-51-9f3c") == ("84332610", 2, 51)
+
+
+def test_half_a_character_is_no_id() -> None:
+    with pytest.raises(ValueError, match="half of a surrogate pair"):
+        given_id("visit \ud800")
+    assert given_id("Besuch ü 😀") == "Besuch ü 😀"

@@ -1,6 +1,8 @@
 """Problems: every way to build one, what is dropped, what is refused, and files."""
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,6 +12,15 @@ from hypothesis import strategies as st
 
 import bothworlds as bw
 from worlds import random_problem
+
+
+class ByColumns:
+    """A table of another library: what it goes through are its columns, not its rows."""
+
+    columns = ("device", "hour")
+
+    def __iter__(self) -> Iterator[list[str]]:
+        return iter([["mobile", "desktop", "mobile"], ["1", "2", "2"]])
 
 
 def test_sizes_names_and_rarity() -> None:
@@ -69,6 +80,16 @@ GOOD = {"features": np.eye(2)[None], "probabilities": [1.0]}
         ({"reward_range": (1.0, 0.0)}, "lowest < highest"),
         ({"reward_range": (-1e308, 1e308)}, "too large .* larger unit"),
         ({"reward_range": (1.0e308, 1.7e308)}, "too large .* larger unit"),
+        ({"reward_range": "01"}, "two numbers"),
+        ({"reward_range": ("0", "1")}, "two numbers"),
+        ({"reward_range": (False, True)}, "two numbers"),
+        ({"reward_range": (0, 10**400)}, "two numbers"),
+        ({"reward_range": {1, 0}}, "two numbers"),
+        ({"arms": "ab"}, "arm names come as a list, one for each arm; got a single text, 'ab'"),
+        ({"contexts": "a"}, "context names come as a list"),
+        ({"features": np.ma.masked_equal(np.eye(2)[None], 0.0)}, "features has masked entries"),
+        ({"probabilities": np.ma.masked_array([1.0], mask=[True])}, "probabilities has masked entries"),
+        ({"rows": [("mobile",)]}, "rows are ContextRows"),
     ],
 )
 def test_bad_problems_are_refused_in_a_sentence(options: dict[str, object], words: str) -> None:
@@ -187,11 +208,34 @@ def test_from_arrays_rows_values_and_weights() -> None:
         (["a", "b"], {"weights": [1.0]}, "weights must be 2"),
         (["a", "b"], {"weights": [0.0, 0.0]}, "no context occurs"),
         (["a", "b"], {"features": lambda row, arm: [1.0] * (1 + (row == "a"))}, "one length"),
+        (["a", "b"], {"features": lambda row, arm: {arm: 1.0}}, r"features\('a', '0'\) must be a regular array"),
+        (["a", "b"], {"features": [1.0, 0.0]}, "must be a function of"),
+        (["a", "b"], {"weights": ["x", "y"]}, "weights must be a regular array of numbers"),
+        (["a", "b"], {"rare": "0.1", "other": "rest"}, "rare is a share"),
+        ("mobile", {}, "a table, or a list of rows or values; got 'mobile'"),
+        ({"device": ["mobile", "desktop"]}, {}, "a table, or a list of rows or values"),
+        (None, {}, "a table, or a list of rows or values"),
+        (ByColumns(), {}, "must be one of pandas; got ByColumns"),
+        ([{"device": ["mobile"]}], {}, r"\['mobile'\] where a single value belongs"),
+        (np.ma.masked_array([1, 2, 3], mask=[False, True, False]), {}, "masked values"),
+        (pd.DataFrame([("a", 1), ("b", 2)], columns=["x", "x"]), {}, "two columns of the contexts are called 'x'"),
     ],
 )
 def test_bad_samples_are_refused(rows: object, options: dict[str, object], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         bw.Problem.from_sample(rows, arms=2, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("arms", ["red", 2.0, None, 0, True])
+def test_arms_that_are_neither_names_nor_a_number_are_refused(arms: Any) -> None:
+    with pytest.raises(ValueError, match=r"arms are a list of names|the number of arms must be a whole number"):
+        bw.Problem.from_sample(["x", "y"], arms=arms)
+
+
+def test_arms_are_left_out_whatever_they_are_listed_in() -> None:
+    problem = bw.Problem(features=np.eye(4)[None], probabilities=[1], arms=["a", "b", "ab", "c"])
+    assert problem.without_arms(name for name in ("b", "c")).arms == ("a", "ab")
+    assert problem.without_arms("ab").arms == ("a", "b", "c")
 
 
 def test_with_probabilities_changes_nothing_else() -> None:
@@ -235,5 +279,5 @@ def test_describe_shows_what_exploration_costs() -> None:
     for words in ("3 contexts", "4 arms", "3 dimensions", "L = 10", "'rare'", f"lambda = {lam:.4g}"):
         assert words in text
     assert f"t0 = {t0:,.0f}" in text
-    assert f"{t0 * 2.5:,.4g} units of reward" in text
+    assert f"at most {t0 * 2.5:,.0f} units of reward" in text
     assert "constant feature was added" in text

@@ -117,6 +117,7 @@ def test_two_whole_numbers_are_as_good_as_two_categories(flags: list[int]) -> No
         ({"numeric": ["device"]}, "column 'device' is declared numeric, but has 'mobile'"),
         ({"numeric": ["size"]}, "names a column 'size'; the sample has device, age"),
         ({"numeric": [2]}, "columns 0 to 1"),
+        ({"numeric": [0.5]}, "by its position, must be a whole number"),
         ({"other": "rest"}, "other='rest' must be one of the contexts"),
         ({"rare": 0.3}, "name it with other="),
         ({"rare": 1.5, "other": "rest"}, "a share of the traffic"),
@@ -199,6 +200,26 @@ def test_files_keep_rows_and_the_catch_all(suffix: str, tmp_path: Path) -> None:
     assert again.rows == problem.rows
     assert again.context_index(days[0]) == 0
     assert again.context_index((datetime.date(2027, 1, 1), True)) == 1
+
+
+@pytest.mark.parametrize(
+    ("columns", "rows", "words"),
+    [
+        (("a",), (("x", "y"),), r"has a value for each of \('a',\); got \('x', 'y'\)"),
+        (None, (("x", "y"), ("z",)), r"has 2 values; got \('z',\)"),
+        (("a", "a"), (("x", "y"),), "two columns of the contexts are called 'a'"),
+    ],
+)
+def test_rows_that_no_context_could_be_found_by_are_refused(columns: Any, rows: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        ContextRows(columns, rows)
+
+
+def test_a_number_of_half_precision_is_no_index() -> None:
+    problem = bw.Problem(features=np.eye(2)[None].repeat(2, 0), probabilities=[0.5, 0.5])
+    with pytest.raises(ValueError, match="unknown context"):
+        problem.context_index(np.float16(1.0))
+    assert bw.Problem.from_sample([0.5, 1.0], arms=2).context_index(np.float16(1.0)) == 1
 
 
 def test_rows_belong_to_contexts() -> None:

@@ -87,6 +87,10 @@ def test_share_of_contexts_beyond_the_estimated_coverage() -> None:
         ({"exploration": lambda phi: [1.0, 0.5, 0.0]}, "exploration must return 3 probabilities"),
         ({"coverage": 0.5}, r"coverage must lie in \(0, 1/d\]"),
         ({"coverage": "much"}, "coverage must be a number"),
+        ({"coverage": "0.1"}, "coverage must be a number"),
+        ({"exploration": np.full(3, 1 / 3)}, "exploration must be 'uniform' or a function"),
+        ({"feature_map": lambda v: [[1.0], [1.0, 2.0]]}, r"feature_map must return an array of shape \(arms, dim"),
+        ({"arms": "abc"}, "arm names come as a list"),
         ({"samples": 1}, "samples must be a whole number of at least 2"),
         ({"samples": 2}, "2 sampled contexts span 3 dimensions"),
         ({"feature_map": lambda v: v[0]}, r"shape \(arms, dimension\)"),
@@ -100,6 +104,20 @@ def test_share_of_contexts_beyond_the_estimated_coverage() -> None:
 def test_refusals(change: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         bw.SampledProblem(**{"sampler": sphere, "feature_map": same, "samples": 100, **change})
+
+
+def test_a_coverage_that_the_sample_contradicts_is_told() -> None:
+    """Leverages of phi = 1 + x, x in [-1, 1], under the uniform law are (1 + x)^2/(4/3): at most 3, so lambda = 1/3."""
+
+    def one_plus(x: float) -> list[list[float]]:
+        return [[1.0 + x], [1.0 + x]]
+
+    def uniform(rng: np.random.Generator) -> float:
+        return float(rng.uniform(-1.0, 1.0))
+
+    right, wrong = (bw.SampledProblem(uniform, one_plus, coverage=value) for value in (1 / 3, 0.9))
+    assert right.notes == ()
+    assert "note: the coverage given, 0.9, is more than the sample has, 0.3" in wrong.describe()
 
 
 def test_exploration_must_cover() -> None:

@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from hypothesis import strategies as st
 import bothworlds as bw
 
 PRIOR = [0.2, 0.3, 0.5]
+KEPT = bw.TrafficMix.drifting(PRIOR, window=50).to_dict()
+VALUE: Any = "10"
 COUNTS = st.lists(st.integers(0, 40), min_size=3, max_size=3)
 
 
@@ -59,6 +62,17 @@ def test_drifting_remembers_about_a_window_and_stays_positive(batches: list[list
     bw.Problem(features=np.eye(2)[None].repeat(3, 0), probabilities=law)  # a law that a problem takes
 
 
+@given(st.floats(0.5, 16), st.lists(st.integers(0, 30), min_size=3, max_size=3).filter(any))
+def test_a_batch_fades_as_its_observations_do_one_by_one_whatever_the_window(digits: float, counts: list[int]) -> None:
+    window, total = 1.0 + 10.0**digits, sum(counts)
+    mix = bw.TrafficMix.drifting(PRIOR, window=window).observe([5, 0, 2]).observe(counts)
+    one = 1 - 1 / Fraction(window)
+    before = sum(one**n for n in range(7)) / 7 * one**total
+    weight = sum(one**n for n in range(total)) / total
+    expected = [float(before * old + weight * new) for old, new in zip((5, 0, 2), counts, strict=True)]
+    assert mix.counts.tolist() == pytest.approx(expected, rel=1e-12, abs=1e-300)
+
+
 def test_a_change_is_followed() -> None:
     rng = np.random.default_rng(0)
     old, new = np.array(PRIOR), np.array([0.6, 0.3, 0.1])
@@ -78,6 +92,13 @@ def test_a_change_is_followed() -> None:
         (lambda: bw.TrafficMix.estimated([1.0, 0.0]), "positive probability"),
         (lambda: bw.TrafficMix.estimated(PRIOR, strength=0), "strength is how many"),
         (lambda: bw.TrafficMix.drifting(PRIOR, window=1), "window is how many"),
+        (lambda: bw.TrafficMix.estimated(PRIOR, strength=VALUE), "strength is how many"),
+        (lambda: bw.TrafficMix.drifting(PRIOR, window=VALUE), "window is how many"),
+        (lambda: bw.TrafficMix.from_dict({**KEPT, "kind": "seasonal"}), "one of known, estimated, drifting"),
+        (lambda: bw.TrafficMix.from_dict({**KEPT, "window": None}), "window is how many"),
+        (lambda: bw.TrafficMix.from_dict({**KEPT, "counts": [1, 2]}), "3 numbers"),
+        (lambda: bw.TrafficMix.from_dict({**KEPT, "counts": [-1, 2, 3]}), "none negative"),
+        (lambda: bw.TrafficMix.from_dict({**KEPT, "observed": -5}), "observed must be a whole number"),
         (lambda: bw.TrafficMix.known(PRIOR).observe([1, 2]), "3 numbers"),
         (lambda: bw.TrafficMix.known(PRIOR).observe([1, 2, -1]), "none negative"),
     ],

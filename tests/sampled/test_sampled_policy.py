@@ -80,6 +80,35 @@ def test_loading_wants_the_same_problem(problem: bw.SampledProblem, tmp_path: Pa
         bw.load(tmp_path / "p.npz", problem=bw.SampledProblem(sphere, same, samples=301))
 
 
+def test_loading_wants_the_same_arms_and_the_same_unit_of_rewards(tmp_path: Path) -> None:
+    """Features alone do not tell: under another range the same reward would be another loss."""
+
+    def made(**options: Any) -> bw.SampledProblem:
+        return bw.SampledProblem(lambda rng: rng.uniform(), lambda x: [[1.0, x], [1.0, -x]], samples=100, **options)
+
+    path, told = tmp_path / "p.npz", {"arms": ["red", "blue"], "reward_range": (0, 1)}
+    bw.RealFTRL(horizon=100, covariance="reservoir").start(made(**told), rng=1, interpreted=True).save(path)
+    assert bw.load(path, problem=made(**told), interpreted=True).problem.arms == ("red", "blue")
+    with pytest.raises(ValueError, match=r"reward_range was \[0\.0, 1\.0\] there, and is \(0\.0, 100\.0\)"):
+        bw.load(path, problem=made(**{**told, "reward_range": (0, 100)}))
+    with pytest.raises(ValueError, match="another problem: arms was"):
+        bw.load(path, problem=made(**{**told, "arms": ["blue", "red"]}))
+    wrong: Any = random_problem(3)
+    with pytest.raises(ValueError, match="problem= is for policies on a SampledProblem"):
+        bw.load(path, problem=wrong)
+
+
+@pytest.mark.parametrize("theta", [np.zeros(1), np.full(2, np.nan), np.zeros((2, 2))])
+def test_a_file_with_another_theta_is_damaged(theta: Floats, tmp_path: Path) -> None:
+    path = tmp_path / "p.npz"
+    bw.RealFTRL(horizon=100, covariance="reservoir").start(PLANE, rng=1, interpreted=True).save(path)
+    with np.load(path) as archive:
+        kept = {name: archive[name] for name in archive.files}
+    np.savez(path, **{**kept, "learnt.theta": theta})
+    with pytest.raises(ValueError, match="is damaged"):
+        bw.load(path, problem=PLANE, interpreted=True)
+
+
 def test_propensities_are_those_of_the_draw(problem: bw.SampledProblem) -> None:
     # Chi-square with 2 degrees of freedom: 13.8 is exceeded once in 1,000; measured 4.0.
     policy = ALGORITHMS["tsallis-reservoir"].start(problem, rng=2)

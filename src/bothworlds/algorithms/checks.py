@@ -1,20 +1,12 @@
 """Checks of single options: a plain number of the right kind, or a sentence."""
 
 import math
-from typing import Any
 
 import numpy as np
 
+from bothworlds.problem.checks import is_number
+
 MOST = 2**62  # whole numbers beyond it are no number of anything that can be done
-
-
-def is_number(value: Any) -> bool:
-    """Tell whether an option is a real number, numpy's included; truth values are none.
-
-    >>> is_number(np.float32(0.5)), is_number(True), is_number(1j)
-    (True, False, False)
-    """
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
 def check_positive(part: object, name: str) -> None:

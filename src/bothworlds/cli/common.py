@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 import click
 
-from bothworlds.errors import MissingPackageError, NumericalError, StudyError, not_installed
+from bothworlds.errors import MissingDeviceError, MissingPackageError, NumericalError, StudyError, not_installed
 from bothworlds.plain import to_json
 
 FAILED, USAGE, BAD_INPUT, INTERRUPTED = 1, 2, 3, 130
@@ -130,7 +130,7 @@ def working(interrupted: Callable[[], str] = lambda: "interrupted") -> Iterator[
         leave(interrupted(), INTERRUPTED)
     except BrokenPipeError:
         raise
-    except MissingPackageError as error:
+    except (MissingPackageError, MissingDeviceError) as error:  # what was given is good, elsewhere
         leave(str(error), FAILED)
     except ValueError as error:
         leave(sentence_of(error), BAD_INPUT)

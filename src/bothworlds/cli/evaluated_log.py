@@ -42,7 +42,7 @@ class Source:
         now = {**self._identity(), "problem": problem.fingerprint}
         if (folder / WRITTEN).exists() and _noted(folder / SOURCE) == now:
             talk(f"goes on from {folder}")
-            return Logged.from_folder(folder, problem)
+            return Logged.from_folder(problem, folder)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / WRITTEN).unlink(missing_ok=True)
         write_bytes(folder / SOURCE, json.dumps(now).encode())
@@ -57,7 +57,7 @@ class Source:
     def _read(self, problem: Problem, folder: Path, *, quiet: bool) -> Logged:
         with bar(self._rows(problem), quiet=quiet, label="reading", show_pos=True, update_min_steps=SHOWN) as rows:
             missing = _missing(self.missing)
-            return Logged.from_rows(rows, problem, missing=missing, tolerance=self.tolerance, folder=folder)
+            return Logged.from_rows(problem, rows, missing=missing, tolerance=self.tolerance, folder=folder)
 
     def _identity(self) -> dict[str, Any]:
         """Return what tells whether it is the same file, read in the same way."""

@@ -1,11 +1,13 @@
 """Rounds as they came: contexts in their order, and what every arm would have brought."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.problem import Problem
+from bothworlds.problem.checks import frozen_array
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -34,8 +36,13 @@ class Rounds:
                 f"rewards must be finite and have shape ({len(contexts)}, {self.problem.n_arms}), a row for each "
                 f"context and a column for each arm; got shape {rewards.shape}"
             )
+        low, high = self.problem.reward_range or (-1.0, 1.0)
         if len(contexts) and not 0 <= contexts.min() <= contexts.max() < self.problem.n_contexts:
             raise ValueError(f"contexts must be numbers from 0 to {self.problem.n_contexts - 1}")
+        strange = self.problem.available[contexts] & ~((low <= rewards) & (rewards <= high))
+        if strange.any():
+            t = int(strange.any(axis=1).argmax())
+            raise ValueError(f"rewards must lie in [{low:g}, {high:g}], as the problem says; row {t} is {rewards[t]}")
         object.__setattr__(self, "contexts", contexts)
         object.__setattr__(self, "rewards", rewards)
 
@@ -56,6 +63,9 @@ class Rounds:
         """Return what the best table in hindsight would have brought."""
         return float(self.totals().max(axis=1).sum())
 
-    def regret(self, rewards: Floats) -> float:
+    def regret(self, rewards: Any) -> float:
         """Return how much less rewards (T,) are than those of the best table in hindsight."""
-        return self.best_total() - float(rewards.sum())
+        had = frozen_array(rewards, "rewards")
+        if had.shape != (len(self),):
+            raise ValueError(f"rewards must be those of all {len(self)} rounds, one for each; got shape {had.shape}")
+        return self.best_total() - float(had.sum())

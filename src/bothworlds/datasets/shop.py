@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from bothworlds.datasets.packaged import folder_of
+from bothworlds.errors import MissingPackageError
 from bothworlds.logs import Row, read_open_bandit
 
 Logged = Literal["random", "bts"]
@@ -53,5 +54,5 @@ def _installed() -> Path:
     """Return the folder in the installed package."""
     package = folder_of("obp")
     if package is None:
-        raise ValueError(MISSING)
+        raise MissingPackageError(MISSING)
     return package / "dataset" / "obd"

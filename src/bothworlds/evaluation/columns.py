@@ -10,6 +10,7 @@ import numpy as np
 
 from bothworlds.logs import Row
 from bothworlds.problem import Problem
+from bothworlds.problem.checks import is_number
 from bothworlds.problem.storage import write_bytes
 
 AT_ONCE = 1 << 14  # rows
@@ -27,7 +28,7 @@ Missing = float | Literal["refuse", "drop"]
 Columns: TypeAlias = dict[str, Any]
 
 
-def columns_of(rows: Iterable[Row], problem: Problem) -> Iterator[Columns]:
+def columns_of(problem: Problem, rows: Iterable[Row]) -> Iterator[Columns]:
     """Yield the columns of some rows after the other; a row that does not fit the problem is refused by its id.
 
     Rewards are not numbers where none came; probabilities are None where a row has no whole vector of them.
@@ -55,12 +56,12 @@ def _check_row(row: Row, place: dict[str, int]) -> None:
         raise ValueError(f"row {row.id!r} has features and no context; evaluation needs listed contexts")
     unknown = [name for name in (*row.offered, row.arm) if name not in place]
     if unknown:
-        raise ValueError(f"row {row.id!r}: unknown arm {unknown[0]!r}; the arms are {', '.join(place)}")
+        raise ValueError(f"row {row.id!r}: unknown arm {unknown[0]!r}; the arms are {', '.join(list(place)[:8])}")
 
 
 def answered(parts: Iterable[Columns], missing: Missing) -> Iterator[Columns]:
     """Yield columns in which every row has a reward: what a row without one means is for the caller to say."""
-    if missing not in ("refuse", "drop") and (isinstance(missing, str | bool) or not np.isfinite(_number(missing))):
+    if missing not in ("refuse", "drop") and not np.isfinite(_number(missing)):
         raise ValueError(f"missing is 'refuse', 'drop', or the reward that silence stands for; got {missing!r}")
     count = silent = 0
     for columns in parts:
@@ -79,7 +80,7 @@ def answered(parts: Iterable[Columns], missing: Missing) -> Iterator[Columns]:
 
 
 def _number(value: Any) -> float:
-    return float(value) if isinstance(value, int | float | np.integer | np.floating) else np.nan
+    return float(value) if is_number(value) else np.nan
 
 
 def rescaled(parts: Iterable[Columns], tolerance: float) -> Iterator[Columns]:

@@ -16,6 +16,7 @@ from bothworlds.evaluation.results import Evaluation
 from bothworlds.evaluation.targets import Target, target_of
 from bothworlds.evaluation.work import Done, Piece, Work
 from bothworlds.kernels.arrays import Ints
+from bothworlds.problem.checks import is_number
 
 MEANING = (
     "a value is what the policy would have earned per decision, on average over the rows of the log: with the "
@@ -25,7 +26,7 @@ MEANING = (
 
 def evaluate(
     logged: Logged,
-    policies: Mapping[str, Any] | Sequence[str],
+    policies: Mapping[str, Any] | Sequence[str] | str,
     *,
     against: str | None = None,
     interval: Interval = "betting",
@@ -46,7 +47,7 @@ def evaluate(
         The log as columns.
     policies
         Policies by name: tables (contexts, arms), plans, policies as they are now, `learning` algorithms, or the words
-        "uniform", "logging" (who wrote the log) and "always ARM". A list of words is enough where all are words.
+        "uniform", "logging" (who wrote the log) and "always ARM". A word, or a list of words, is enough where all are.
     against
         Name of the policy that all others are compared with, say "logging".
     interval
@@ -159,9 +160,13 @@ def _fitting(logged: Logged, policies: Mapping[str, Any]) -> dict[str, str | Tar
     return {name: given if isinstance(given, str) else targets[name] for name, given in policies.items()}
 
 
-def _named(policies: Mapping[str, Any] | Sequence[str], against: str | None) -> dict[str, Any]:
+def _named(policies: Any, against: str | None) -> dict[str, Any]:
     """Return policies by name; the one compared with is added if it is a word."""
-    found = dict(policies) if isinstance(policies, Mapping) else {name: name for name in policies}
+    listed = [policies] if isinstance(policies, str) else policies
+    if not isinstance(listed, Mapping | list | tuple) or not all(isinstance(name, str) for name in listed):
+        example = "{'new': plan, 'old': table}, or are words, ['uniform', 'always red']"
+        raise ValueError(f"policies go by name, {example}; got {policies!r:.80}")
+    found = dict(listed) if isinstance(listed, Mapping) else {name: name for name in listed}
     if against is not None and against not in found:
         found[against] = against
     if not found:
@@ -182,7 +187,7 @@ def _most_weight(given: Any) -> float | None:
     """Return where weights are cut; refuse what is no weight."""
     if given is None:
         return None
-    if isinstance(given, bool) or not isinstance(given, int | float | np.integer | np.floating) or not given > 0.0:
+    if not is_number(given) or not given > 0.0:
         raise ValueError(f"most_weight must be a number above 0; got {given!r}")
     return float(given)
 

@@ -4,10 +4,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from bothworlds.evaluation.bands import Band
 from bothworlds.evaluation.diagnostics import Calibration
+from bothworlds.problem.checks import is_number
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -42,7 +41,7 @@ class Verdict:
 
 def verdict(difference: Difference, *, by: Any, calibration: Calibration | None) -> Verdict:
     """Return whether the lower bound of a difference exceeds ``by``; never if the log contradicts itself."""
-    if isinstance(by, bool) or not isinstance(by, int | float | np.integer | np.floating) or not math.isfinite(by):
+    if not is_number(by) or not math.isfinite(by):
         raise ValueError(f"by is how much better it must be, a number in the units of rewards; got {by!r}")
     low, high = difference.interval
     band, name, over = difference.band, difference.name, difference.over

@@ -69,6 +69,7 @@ class Logged:
         _check_values(self)
         if self.probabilities is not None:
             _check_probabilities(self)
+        _check_offers(self)
 
     @classmethod
     def from_columns(
@@ -129,8 +130,8 @@ class Logged:
     @classmethod
     def from_rows(
         cls,
-        rows: Iterable[Row],
         problem: Problem,
+        rows: Iterable[Row],
         *,
         missing: Missing = "refuse",
         tolerance: float = 0.0,
@@ -144,22 +145,22 @@ class Logged:
         there and read where they are looked at (`from_folder` finds them again), so that memory does not grow with
         the number of rows.
         """
-        parts = answered(rescaled(columns_of(rows, problem), tolerance), missing)
+        parts = answered(rescaled(columns_of(problem, rows), tolerance), missing)
         if folder is None:
             return cls(problem=problem, **in_memory(parts, problem))
         in_files(parts, problem, Path(folder))
-        return cls.from_folder(folder, problem)
+        return cls.from_folder(problem, folder)
 
     @classmethod
-    def from_folder(cls, folder: str | Path, problem: Problem) -> Self:
+    def from_folder(cls, problem: Problem, folder: str | Path) -> Self:
         """Make it from the files that `from_rows` has left in a folder."""
         return cls(problem=problem, folder=Path(folder), **from_files(Path(folder), problem))
 
     @classmethod
     def from_log(
         cls,
-        log: Log,
         problem: Problem,
+        log: Log,
         *,
         missing: Missing = "refuse",
         tolerance: float = 0.0,
@@ -170,12 +171,12 @@ class Logged:
         The rest is as `from_rows` has it.
         """
         rows = decisions(log, tolerance=tolerance)
-        return cls.from_rows(rows, problem, missing=missing, tolerance=tolerance, folder=folder)
+        return cls.from_rows(problem, rows, missing=missing, tolerance=tolerance, folder=folder)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Go to another process: by the name of the folder where there is one."""
         if self.folder is not None:
-            return type(self).from_folder, (self.folder, self.problem)
+            return type(self).from_folder, (self.problem, self.folder)
         return super().__reduce__()  # type: ignore[return-value]
 
     @property
@@ -308,6 +309,25 @@ def _check_values(log: Logged) -> None:
     }
     for name, (least, most, what) in limits.items():
         _check_column(getattr(log, name), name, least, most, what)
+
+
+def _check_offers(log: Logged) -> None:
+    """Refuse arms that were chosen, or could have been, where the problem does not offer them."""
+    offered = log.problem.available
+    if offered.all():
+        return
+
+    def strange(part: slice) -> Bools:
+        arms = np.arange(log.problem.n_arms)
+        played = (arms == log.arm[part, None]) if log.probabilities is None else log.probabilities[part] != 0.0
+        return np.asarray(played & ~offered[log.context[part]])
+
+    def said(i: int) -> str:
+        arm = log.problem.arms[strange(slice(i, i + 1))[0].argmax()]
+        what = f"context {log.problem.contexts[log.context[i]]!r}, where the problem does not offer it"
+        return f"arm {arm!r} was chosen, or could have been, in {what}; offer it, or leave such rows out"
+
+    _refuse(log.rows, lambda part: np.asarray(strange(part).any(axis=1)), said)
 
 
 def _check_column(column: Any, name: str, least: float, most: float, what: str) -> None:

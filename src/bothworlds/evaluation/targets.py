@@ -101,7 +101,7 @@ def _named(name: str, logged: Logged) -> Target:
             raise ValueError(f"unknown arm {arm!r}; the arms are {', '.join(problem.arms[:8])}")
         table = np.zeros((problem.n_contexts, problem.n_arms))
         table[:, problem.arms.index(arm)] = 1.0
-        return Target(table=table, about="one arm")
+        return _checked(Target(table=table, about="one arm"), logged)
     arms = ", ".join(f"'{ALWAYS}{arm}'" for arm in problem.arms[:3])
     raise ValueError(f"unknown policy {name!r}; those with a name are 'uniform', 'logging', {arms}, ...")
 
@@ -117,4 +117,18 @@ def _checked(target: Target, logged: Logged) -> Target:
         )
     if not are_distributions(table):
         raise ValueError("each row of a target must be a distribution: no negative probability, and a sum of 1")
+    _check_offers(target, table, logged)
     return target
+
+
+def _check_offers(target: Target, table: Floats, logged: Logged) -> None:
+    """Refuse a target that plays arms where the problem does not offer them: there is nothing it would have earned."""
+    problem = logged.problem
+    if problem.available.all():
+        return
+    contexts = np.arange(problem.n_contexts) if target.table is not None else logged.context
+    strange = np.argwhere((table != 0.0) & ~problem.available[contexts])
+    if len(strange):
+        row, arm = strange[0].tolist()
+        where = f"arm {problem.arms[arm]!r} in context {problem.contexts[contexts[row]]!r}"
+        raise ValueError(f"a target plays {where}, where the problem does not offer it")

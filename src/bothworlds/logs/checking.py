@@ -92,7 +92,7 @@ def _names_fault(row: Row) -> str | None:
 
 
 def _chances_fault(row: Row, tolerance: float) -> str | None:
-    if not (is_number(row.propensity) and 0.0 < row.propensity <= 1.0 + tolerance):
+    if not (is_finite(row.propensity) and 0.0 < row.propensity <= 1.0 + tolerance):
         return f"propensity {shown(row.propensity)} is no probability above 0 of an arm that was chosen"
     offered, chances = row.offered, row.probabilities
     if type(offered) is not tuple or any(type(arm) is not str for arm in offered) or len(set(offered)) < len(offered):
@@ -101,7 +101,7 @@ def _chances_fault(row: Row, tolerance: float) -> str | None:
         return f"arm {shown(row.arm)} is not among those offered, {shown(offered)}"
     if not chances:
         return None if chances == () else f"probabilities must be a list of numbers; got {shown(chances)}"
-    if not are_numbers(chances) or min(chances) < 0.0:
+    if not are_finite(chances) or min(chances) < 0.0:
         return f"probabilities must be numbers, none negative; got {shown(chances)}"
     if len(chances) != len(offered):
         return f"{len(chances)} probabilities for {len(offered)} arms offered; there must be one for each"
@@ -122,19 +122,19 @@ def _wider(total: float, tolerance: float) -> str:
 
 def _numbers_fault(row: Row, limits: Limits) -> str | None:
     for name, value in (("time", row.time), ("reward", row.reward), ("reward_time", row.reward_time)):
-        if not (value is None or is_number(value)):
+        if not (value is None or is_finite(value)):
             return f"{name} must be a finite number; got {shown(value)}"
     if limits is not None and row.reward is not None and not limits[0] <= row.reward <= limits[1]:
         return f"reward {row.reward!r} is outside [{limits[0]:g}, {limits[1]:g}]; is the reward_range right?"
-    if row.direction != () and not are_numbers(row.direction):
+    if row.direction != () and not are_finite(row.direction):
         return f"direction must be a list of finite numbers; got {shown(row.direction)}"
-    if not (row.baseline is None or are_numbers(row.baseline)):
+    if not (row.baseline is None or are_finite(row.baseline)):
         return f"baseline must be a list of finite numbers; got {shown(row.baseline)}"
     return None if row.features is None else _features_fault(row.features, len(row.offered))
 
 
 def _features_fault(features: Any, arms: int) -> str | None:
-    if type(features) is not tuple or not features or not all(are_numbers(line) for line in features):
+    if type(features) is not tuple or not features or not all(are_finite(line) for line in features):
         return f"features must be lists of finite numbers; got {shown(features)}"
     if len({len(line) for line in features}) > 1:
         return f"features must have one length; got {sorted({len(line) for line in features})}"
@@ -143,14 +143,14 @@ def _features_fault(features: Any, arms: int) -> str | None:
     return None
 
 
-def is_number(value: Any) -> bool:
+def is_finite(value: Any) -> bool:
     """Tell a finite number, and no truth value."""
     return type(value) in (float, int) and abs(value) <= LARGEST
 
 
-def are_numbers(values: Any) -> bool:
+def are_finite(values: Any) -> bool:
     """Tell a tuple of finite numbers."""
-    return type(values) is tuple and all(is_number(value) for value in values)
+    return type(values) is tuple and all(is_finite(value) for value in values)
 
 
 class Ids:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from bothworlds.logs.checking import TOLERANCE, Limits, Numbered, are_numbers, checked_rows, sound_rows
+from bothworlds.logs.checking import TOLERANCE, Limits, Numbered, are_finite, checked_rows, sound_rows
 from bothworlds.logs.faults import LogError, shown
 from bothworlds.logs.named import number_of
 from bothworlds.logs.schema import Row
@@ -121,7 +121,7 @@ def _read_context(context: Any) -> tuple[str | None, tuple[tuple[float, ...], ..
     if isinstance(context, list | tuple) and context:
         first = context[0] if isinstance(context[0], str) else None
         rest = tuple(context[0 if first is None else 1 :])
-        if rest and are_numbers(rest):
+        if rest and are_finite(rest):
             return first, (rest,)
     return _name(context), None
 

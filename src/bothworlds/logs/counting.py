@@ -1,13 +1,13 @@
 """How a policy is doing, from its log: there every decision is known, answered or not."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import even_play
 from bothworlds.logs.files import Log
-from bothworlds.logs.schema import Record, Row, joined
+from bothworlds.logs.schema import Change, Record, Row, joined
 from bothworlds.policy.health import Health, health_of
 from bothworlds.problem import Problem
 
@@ -17,6 +17,7 @@ def health(log: Log | Iterable[Record], problem: Problem, *, policy: str | None 
 
     ``policy`` is the name of one of several policies in the log. Exploration and propensities are those of the newest
     row of each context; one that never came is taken for even play. Rows that are marked as held out are counted apart.
+    Of rows before a change of the problem (`Change`), those of pairs of context and arm that are gone are left out.
 
     >>> from bothworlds import FixedPolicy
     >>> from bothworlds.logs import Reward, row_of
@@ -29,15 +30,21 @@ def health(log: Log | Iterable[Record], problem: Problem, *, policy: str | None 
       unanswered: all 100 decisions have feedback
     """
     records = (record for record, _ in log.read()) if isinstance(log, Log) else log
-    rows = [row for row in joined(records) if policy in (None, row.policy)]
+    began: dict[str | None, int] = {}
+    rows = [row for row in joined(_noting(records, began)) if policy in (None, row.policy)]
     arms = {name: a for a, name in enumerate(problem.arms)}
     tables = np.zeros((2, 3, *problem.available.shape))
     pi = even_play(problem.available)
     for row in rows:
-        x, a = _place(row, problem, arms)
+        place, earlier = _place(row, problem, arms), row.version < began.get(row.policy, began.get(None, 0))
+        if place is None:
+            if earlier:
+                continue
+            raise ValueError(_strange(row, problem))
+        x, a = place
         answered = row.reward is not None
         tables[int(row.holdout), :, x, a] += 1.0, answered, row.reward or 0.0
-        if not row.holdout:
+        if not row.holdout and not earlier:
             pi[x] = _spread(row, problem, arms)
     own, held = tables
     return health_of(
@@ -51,13 +58,31 @@ def health(log: Log | Iterable[Record], problem: Problem, *, policy: str | None 
     )
 
 
-def _place(row: Row, problem: Problem, arms: Mapping[str, int]) -> tuple[int, int]:
-    """Return context and arm of a row as numbers."""
+def _noting(records: Iterable[Record], began: dict[str | None, int]) -> Iterator[Record]:
+    """Yield records as they are, and note with which version the present problem of each policy began."""
+    for record in records:
+        if isinstance(record, Change):
+            began[record.policy] = record.version
+        yield record
+
+
+def _place(row: Row, problem: Problem, arms: Mapping[str, int]) -> tuple[int, int] | None:
+    """Return context and arm of a row as numbers; None if the problem does not have, or not offer, such a pair."""
     if row.context is None:
         raise ValueError(f"row {row.id!r} has features and no context: health is counted by context")
-    if row.arm not in arms:
-        raise ValueError(f"row {row.id!r}: unknown arm {row.arm!r}; the arms are {', '.join(problem.arms[:8])}")
-    return problem.context_index(row.context), arms[row.arm]
+    try:
+        x, a = problem.context_index(row.context), arms[row.arm]
+    except (ValueError, KeyError):
+        return None
+    return (x, a) if problem.available[x, a] else None
+
+
+def _strange(row: Row, problem: Problem) -> str:
+    """Say why the problem has no place for a row."""
+    if row.arm not in problem.arms:
+        return f"row {row.id!r}: unknown arm {row.arm!r}; the arms are {', '.join(problem.arms[:8])}"
+    context = problem.contexts[problem.context_index(row.context)]
+    return f"row {row.id!r} plays arm {row.arm!r} in context {context!r}, where the problem does not offer it"
 
 
 def _spread(row: Row, problem: Problem, arms: Mapping[str, int]) -> Floats:

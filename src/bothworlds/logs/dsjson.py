@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bothworlds.logs.checking import TOLERANCE, Limits, Numbered, are_numbers, checked_rows, is_number, sound_rows
+from bothworlds.logs.checking import TOLERANCE, Limits, Numbered, are_finite, checked_rows, is_finite, sound_rows
 from bothworlds.logs.faults import LogError, shown
 from bothworlds.logs.lines import numbered_lines, written_lines
 from bothworlds.logs.named import time_of
@@ -145,7 +145,7 @@ def _row(event: dict[str, Any], arm: str | None, context: Sequence[str] | None) 
     features, rest = _features_of(shared, rest)
     policy, version = _model(event)
     cost = event.get("_label_cost")
-    if not (cost is None or is_number(cost)):
+    if not (cost is None or is_finite(cost)):
         raise ValueError(f"_label_cost must be a number; got {shown(cost)}")
     if "EventId" not in event:
         raise ValueError("there is no EventId")
@@ -190,7 +190,7 @@ def _choice(event: dict[str, Any], count: int) -> tuple[int, tuple[float, ...]]:
         raise ValueError("there are no probabilities (p), and they cannot be guessed")
     if not isinstance(order, list) or any(type(a) is not int for a in order) or sorted(order) != [*range(1, count + 1)]:
         raise ValueError(f"a must list the {count} arms from 1, each once, the chosen one first; got {shown(order)}")
-    if not isinstance(found, list) or len(found) != count or not are_numbers(tuple(found)):
+    if not isinstance(found, list) or len(found) != count or not are_finite(tuple(found)):
         raise ValueError(f"p must be {count} numbers; got {shown(found)}")
     if not count:
         raise ValueError("no arm was offered")
@@ -203,7 +203,7 @@ def _choice(event: dict[str, Any], count: int) -> tuple[int, tuple[float, ...]]:
         if event.get(key, right) != right:
             raise ValueError(f"{key} is {shown(event[key])}, but the first of a is arm {chosen + 1}: which was chosen?")
     labelled = event.get("_label_probability", chances[chosen])
-    if not is_number(labelled) or abs(labelled - chances[chosen]) > 1e-5:  # single precision
+    if not is_finite(labelled) or abs(labelled - chances[chosen]) > 1e-5:  # single precision
         raise ValueError(f"_label_probability is {shown(labelled)}, but p has {chances[chosen]!r}: which is it?")
     return chosen, tuple(chances)
 
@@ -224,7 +224,7 @@ def _features_of(
 def _numbers_in(item: dict[str, Any]) -> tuple[float, ...] | None:
     namespace = item.get("x")
     values = namespace.get("f") if isinstance(namespace, dict) and len(namespace) == 1 else None
-    return tuple(values) if isinstance(values, list) and are_numbers(tuple(values)) else None
+    return tuple(values) if isinstance(values, list) and are_finite(tuple(values)) else None
 
 
 def _context(shared: dict[str, Any], rest: list[dict[str, Any]]) -> str | None:

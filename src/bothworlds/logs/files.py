@@ -45,7 +45,7 @@ class Log:
     def read(self, start: int = 0) -> Iterator[tuple[Record, int]]:
         """Yield every whole record from a byte on, each with the byte at which the next one begins.
 
-        A line that is not finished yet is left for the next time.
+        A line that is not finished yet is left for the next time; empty ones are passed over.
         """
         for line, end in self._lines(start):
             try:
@@ -64,7 +64,7 @@ class Log:
         raise ValueError(f"{self.path}, line that ends at byte {end}: {error}") from None
 
     def _lines(self, start: int) -> Iterator[tuple[bytes, int]]:
-        """Yield every finished line and where it ends."""
+        """Yield every finished line that is not empty, and where it ends."""
         if not self.path.exists():
             return
         with self.path.open("rb") as file:
@@ -74,4 +74,5 @@ class Log:
                 *lines, rest = (rest + piece).split(b"\n")
                 for line in lines:
                     start += len(line) + 1
-                    yield line, start
+                    if line.strip():
+                        yield line, start

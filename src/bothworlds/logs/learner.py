@@ -11,6 +11,7 @@ from bothworlds.logs.files import Log
 from bothworlds.logs.schema import Batch, Change, Law, Record, Reward, Row
 from bothworlds.policy import Decision, Plan, Policy
 from bothworlds.problem import Problem
+from bothworlds.problem.checks import whole
 from bothworlds.problem.feedback import checked_loss
 
 
@@ -20,9 +21,10 @@ class Learner:
     A decision is learnt from when its reward stands in the log, in the order of rewards; all rewards that are new make
     one batch, and the log is told where it ended. A learner that begins on a log first learns the batches that stand
     there, beyond what its policy has learnt already, and finds the same versions bit for bit, or says that it does not.
-    So the log is all there is to keep; a policy that is saved now and then makes restarts short. Decisions of other
-    policies are passed over; the rewards of held-out ones are taken, counted and not learnt. A reward that cannot be,
-    outside the problem's range say, is passed over with a warning: its decision waits for one that is right.
+    So the log is all there is to keep; a policy that is saved now and then makes restarts short. Several policies may
+    share a log, each with its learner: what is of others is passed over. The rewards of held-out decisions are taken,
+    counted and not learnt. A reward that cannot be, outside the problem's range say, is passed over with a warning: its
+    decision waits for one that is right.
 
     ``pace`` is how many rewards a batch has at most.
 
@@ -39,7 +41,7 @@ class Learner:
     """
 
     def __init__(self, policy: Policy, log: Log, *, pace: int = 1000) -> None:
-        self.policy, self.log, self.pace = policy, log, pace
+        self.policy, self.log, self.pace = policy, log, whole(pace, 1, "pace")
         self.offset = 0
         self._waiting: dict[str, Decision] = {}
         self._new: list[tuple[Decision, float]] = []
@@ -55,7 +57,7 @@ class Learner:
         """Yield the plan at the start, and that after each batch, law or change in the log that is not learnt yet."""
         yield self.policy.plan()
         for record in [record for record, _ in self.log.read() if isinstance(record, Batch | Law | Change)]:
-            if record.version > self.policy.version:
+            if record.policy in (None, self.policy.name) and record.version > self.policy.version:
                 yield self._follow(record)
         self._problem, self._replayed = self.policy.problem, True
 
@@ -97,7 +99,7 @@ class Learner:
         plan = self.policy.plan()
         self._problem = plan.problem
         if plan.version > before:
-            self.log.append(record(version=plan.version, digest=plan.digest, time=time.time()))
+            self.log.append(record(version=plan.version, digest=plan.digest, time=time.time(), policy=plan.policy))
 
     def _begin(self) -> None:
         """Learn what stands in the log, the first time; refuse a problem or law that it does not know."""
@@ -150,9 +152,8 @@ class Learner:
         self._read()
         count = len(self._new)
         if count:
-            through, before = self.offset, self.policy.updates
+            before = self.policy.updates
             self._learn()
-            policy = self.policy
-            if policy.updates > before:  # where all were held out there is nothing that must be learnt again
-                self.log.append(Batch(version=policy.version, digest=policy.digest, through=through, time=time.time()))
+            if self.policy.updates > before:  # where all were held out there is nothing that must be learnt again
+                self._note(0, partial(Batch, through=self.offset))
         return count

@@ -14,6 +14,7 @@ import numpy as np
 from bothworlds.logs.checking import TOLERANCE, Limits, Numbered, checked_rows
 from bothworlds.logs.faults import LogError, shown
 from bothworlds.logs.schema import Row
+from bothworlds.problem.checks import is_number
 
 Cells: TypeAlias = Mapping[str, Any]
 MISSING = ("NAType", "NaTType")  # of pandas: equal to nothing, neither true nor false
@@ -71,7 +72,7 @@ class Columns:
         if not hasattr(self.probabilities or {}, "items"):
             example = "{'red': 'p_red', 'blue': 'p_blue'}"
             raise ValueError(f"probabilities= names a column for each arm, {example}; got {self.probabilities!r}")
-        if not (self.propensity is None or isinstance(self.propensity, str) or _is_number(self.propensity)):
+        if not (self.propensity is None or isinstance(self.propensity, str) or is_number(self.propensity)):
             raise ValueError(f"propensity= is the name of a column, or a number; got {self.propensity!r}")
         if self.probabilities is not None and self.arms is not None:
             raise ValueError("arms= is for logs without probabilities=, which say which arms were offered")
@@ -83,14 +84,10 @@ class Columns:
         names: list[str] = []
         for part in fields(self):
             value = getattr(self, part.name)
-            if part.name in ("arms", "zone") or value is None or _is_number(value):
+            if part.name in ("arms", "zone") or value is None or is_number(value):
                 continue
             names += [value] if isinstance(value, str) else value.values() if isinstance(value, Mapping) else value
         return names
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def from_records(

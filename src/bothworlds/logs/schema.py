@@ -103,12 +103,14 @@ class Reward:
 class Batch:
     """The end of a batch: a learner has learnt from all rewards in the log before byte ``through``, and has come to a
     plan of that version and digest. Whoever learns from the same rows with the same ends gets the same bits.
+    ``policy`` is the name of the policy that has learnt, here and in `Law` and `Change`; logs of before have none.
     """  # noqa: D205
 
     version: int
     digest: str
     through: int
     time: float
+    policy: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,6 +121,7 @@ class Law:
     digest: str
     probabilities: tuple[float, ...]
     time: float
+    policy: str | None = None
 
     def repeat(self, policy: Policy) -> None:
         """Give a policy this law."""
@@ -139,6 +142,7 @@ class Change:
     trust: float = 1.0
     fresh: float | None = None
     time: float
+    policy: str | None = None
 
     def repeat(self, policy: Policy) -> None:
         """Give a policy this problem."""
@@ -224,11 +228,17 @@ def _frozen(values: list[Any]) -> tuple[Any, ...]:
 
 
 def joined(records: Iterable[Record]) -> Iterator[Row]:
-    """Yield every decision once, with its reward where one came: the first of each id counts, in the order decided."""
+    """Yield every decision once, with its reward where one came: the first of each id counts, in the order decided.
+
+    A reward may stand before its decision: another process was faster.
+    """
     rows: dict[str, Row] = {}
+    rewards: dict[str, Reward] = {}
     for record in records:
         if isinstance(record, Row):
             rows.setdefault(record.id, record)
-        elif isinstance(record, Reward) and record.id in rows and rows[record.id].reward is None:
-            rows[record.id] = replace(rows[record.id], reward=record.reward, reward_time=record.time)
-    yield from rows.values()
+        elif isinstance(record, Reward):
+            rewards.setdefault(record.id, record)
+    for row in rows.values():
+        came = rewards.get(row.id) if row.reward is None else None
+        yield row if came is None else replace(row, reward=came.reward, reward_time=came.time)

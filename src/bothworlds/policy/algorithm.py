@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from typing import Any
 
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Machine
@@ -14,7 +15,15 @@ from bothworlds.policy.identity import new_name
 from bothworlds.policy.ledger import Ledger
 from bothworlds.policy.mind import Mind
 from bothworlds.policy.prior import Prior
-from bothworlds.problem import Problem
+from bothworlds.problem import Problem, SampledProblem
+
+
+def check_given(problem: Any, prior: Any = None) -> None:
+    """Refuse to begin on what is no problem, or with what is no prior."""
+    if not isinstance(problem, Problem | SampledProblem):
+        raise ValueError(f"a policy begins on a Problem; got {problem!r:.80}")
+    if not isinstance(prior, Prior | None):
+        raise ValueError(f"prior= is a Prior, say Prior.from_rows(problem, rows) or policy.prior(); got {prior!r:.80}")
 
 
 class Algorithm(ABC):
@@ -39,6 +48,7 @@ class Algorithm(ABC):
         ``holdout`` is the share of decisions that are uniform among the arms offered, and marked: an honest yardstick
         (`bothworlds.Policy.health`). Their feedback is counted and not learnt. ``prior`` is what is believed already.
         """
+        check_given(problem, prior)
         key, machine = key_from(rng), self.machine(problem)
         footing = Footing(algorithm=self, problem=problem, machine=machine, interpreted=interpreted, holdout=holdout)
         mind = Mind.begun(footing, key)

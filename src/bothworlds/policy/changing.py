@@ -1,5 +1,7 @@
 """From one problem to another: what a mind goes on with."""
 
+from typing import Any
+
 import numpy as np
 
 from bothworlds.policy.carrying import beliefs_of, carried_over, explored
@@ -7,12 +9,16 @@ from bothworlds.policy.epochs import History
 from bothworlds.policy.footing import Footing
 from bothworlds.policy.mapping import change_of, pairs_of
 from bothworlds.policy.mind import Mind
+from bothworlds.problem import Problem
+from bothworlds.problem.checks import is_number
 
 
-def check_shares(*, trust: float, fresh: float | None) -> None:
-    """Refuse what is no share."""
-    for name, share in {"trust": trust, "fresh": fresh}.items():
-        if share is not None and not 0.0 <= share <= 1.0:
+def check_change(problem: Any, *, trust: float, fresh: float | None) -> None:
+    """Refuse what is no problem, and what is no share."""
+    if not isinstance(problem, Problem):
+        raise ValueError(f"a policy goes on with another Problem; got {problem!r:.80}")
+    for name, share in {"trust": trust, **({} if fresh is None else {"fresh": fresh})}.items():
+        if not is_number(share) or not 0.0 <= share <= 1.0:
             raise ValueError(f"{name} must lie between 0 and 1; got {share!r}")
 
 

@@ -12,7 +12,7 @@ from bothworlds.kernels.contract import Machine
 from bothworlds.policy.batches import answer_all
 from bothworlds.policy.books import Books
 from bothworlds.policy.carrying import beliefs_of, prior_from
-from bothworlds.policy.changing import changed, check_move, check_shares
+from bothworlds.policy.changing import changed, check_change, check_move
 from bothworlds.policy.decision import Decision, decision_of
 from bothworlds.policy.epochs import Epoch, History
 from bothworlds.policy.feeding import Columns, batch_of, loss_from, one_of
@@ -169,7 +169,7 @@ class Policy:
         >>> policy.problem.arms, policy.probabilities("mobile").tolist()
         (('blue', 'green'), [0.5, 0.5])
         """
-        check_shares(trust=trust, fresh=fresh)
+        check_change(problem, trust=trust, fresh=fresh)
         seen = self._footing
         new = seen.on(problem)  # a design may take long, and others decide meanwhile
         with self._lock:

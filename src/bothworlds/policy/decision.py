@@ -8,6 +8,7 @@ import numpy as np
 
 from bothworlds.kernels.arrays import Floats
 from bothworlds.policy.identity import MADE, id_of, source_of
+from bothworlds.problem.checks import whole
 
 
 class Decision(NamedTuple):
@@ -91,26 +92,53 @@ class Decision(NamedTuple):
         A line without an id, as it was written before there were ids, is that of its policy's first life; one without
         the mark was not held out.
         """
+        if not isinstance(values, Mapping):
+            raise ValueError(f"a decision is made again of its dictionary; got {values!r:.80}")
         later = ("source", "version", "holdout", "footing")
         missing = [name for name in cls._fields if name not in values and name not in later]
         if missing:
             raise ValueError(f"not a decision: {', '.join(missing)} missing in {sorted(values)}")
-        baseline, number, policy = values["baseline"], int(values["round"]), str(values["policy"])
+        given = {"version": 0, "holdout": False, "footing": "", **values}
+        number, policy = _whole(given, "round"), _of(str, given, "policy")
+        name = _of(str, {"id": id_of(MADE + policy, number), **given}, "id")
         return cls(
             round=number,
-            context=int(values["context"]),
-            context_name=str(values["context_name"]),
-            arm=int(values["arm"]),
-            arm_name=str(values["arm_name"]),
-            propensity=float(values["propensity"]),
-            direction=np.array(values["direction"], dtype=np.float64),
-            baseline=None if baseline is None else np.array(baseline, dtype=np.float64),
+            context=_whole(given, "context"),
+            context_name=_of(str, given, "context_name"),
+            arm=_whole(given, "arm"),
+            arm_name=_of(str, given, "arm_name"),
+            propensity=float(_of((int, float, np.integer, np.floating), given, "propensity")),
+            direction=_numbers(given, "direction"),
+            baseline=None if given["baseline"] is None else _numbers(given, "baseline"),
             policy=policy,
-            source=source_of(str(values.get("id", id_of(MADE + policy, number))), number),
-            version=int(values.get("version", 0)),
-            holdout=bool(values.get("holdout", False)),
-            footing=str(values.get("footing", "")),
+            source=source_of(name, number),
+            version=_whole(given, "version"),
+            holdout=_of(bool, given, "holdout"),
+            footing=_of(str, given, "footing"),
         )
+
+
+def _of(kind: Any, values: Mapping[str, Any], name: str) -> Any:
+    """Return a value of a decision's dictionary; refuse one of another kind."""
+    if not isinstance(values[name], kind):
+        raise ValueError(f"not a decision: its {name} is {values[name]!r:.60}")
+    return values[name]
+
+
+def _whole(values: Mapping[str, Any], name: str) -> int:
+    """Return a whole number of a decision's dictionary."""
+    return whole(values[name], -1, f"{name} of a decision")  # -1 is the context where there is no list
+
+
+def _numbers(values: Mapping[str, Any], name: str) -> Floats:
+    """Return a row of numbers of a decision's dictionary; which ones they may be is for the policy to say."""
+    try:
+        found = np.array(values[name], dtype=np.float64)
+    except (TypeError, ValueError):
+        found = np.zeros(())
+    if found.ndim != 1:
+        raise ValueError(f"not a decision: its {name} is {values[name]!r:.60}, and no row of numbers")
+    return found
 
 
 # A decision from a tuple of its fields: a third of the time that calling the class takes.

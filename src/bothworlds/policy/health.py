@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bothworlds.kernels.arrays import Floats
+from bothworlds.plain import printable
 from bothworlds.problem import Problem
 from bothworlds.theory.confidence import Drift, average_rate_interval, drift_of
 from bothworlds.theory.confidence.checks import checked_alpha
@@ -312,7 +313,8 @@ def _table(word: str, rates: Sequence[Rate], share: str) -> str:
     shown = rates if len(rates) <= MOST_SHOWN else sorted(rates, key=lambda rate: -rate.decisions)[:MOST_SHOWN]
     rows = [[word, "decisions", "answers", "mean", f"{share} interval at any time"]]
     rows += [
-        [r.name, f"{r.decisions:,}", f"{r.answers:,}", f"{r.mean:.3g}", f"{r.low:.3g} to {r.high:.3g}"] for r in shown
+        [printable(r.name), f"{r.decisions:,}", f"{r.answers:,}", f"{r.mean:.3g}", f"{r.low:.3g} to {r.high:.3g}"]
+        for r in shown
     ]
     widths = [max(len(row[i]) for row in rows) for i in range(5)]
     rows.insert(1, ["-" * width for width in widths])

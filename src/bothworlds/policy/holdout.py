@@ -15,6 +15,7 @@ import numpy as np
 from bothworlds.policy.decision import Decision, decision_of
 from bothworlds.policy.identity import MADE
 from bothworlds.problem import Problem
+from bothworlds.problem.checks import is_number
 
 NOTHING = np.zeros(0)
 NOTHING.setflags(write=False)
@@ -63,7 +64,7 @@ def drawn_as(source: str, number: int) -> str:
 
 def checked_share(share: Any) -> float:
     """Return a share of decisions to hold out; refuse what is none."""
-    if isinstance(share, bool) or not isinstance(share, int | float | np.number) or not 0.0 <= share < 1.0:
+    if not is_number(share) or not 0.0 <= share < 1.0:
         raise ValueError(
             f"holdout is the share of decisions to hold out, from 0 to less than 1, say 0.02; got {share!r}"
         )

@@ -80,8 +80,10 @@ def life_of(source: str) -> Life | None:
     >>> life_of(new_life(7, 2, 51)), life_of(new_source())
     (Life(stream='84332610', generation=2, first=51), None)
     """
-    parts = source[1:].split("-")
-    return Life(parts[0], int(parts[1]), int(parts[2])) if len(parts) == 4 else None
+    stream, *numbers = source[1:].split("-")
+    if len(numbers) != 3 or not all(part.isascii() and part.isdecimal() for part in numbers[:2]):
+        return None
+    return Life(stream, int(numbers[0]), int(numbers[1]))
 
 
 def id_of(source: str, number: int) -> str:
@@ -102,7 +104,7 @@ def source_of(name: str, number: int) -> str:
     if name[:1] != MADE:
         return given_id(name)
     source, _, tail = name.rpartition(".")
-    if tail != str(number) or not source:
+    if tail != str(number) or not source or number > MASK:
         raise ValueError(f"id {name!r} is damaged: it is not that of round {number}")
     return source
 
@@ -113,8 +115,10 @@ def parts_of(name: str) -> tuple[str, int]:
     >>> parts_of("@5e.17"), parts_of("visit 9")
     (('@5e', 17), ('visit 9', 0))
     """
-    number = int(name.rpartition(".")[2]) if name[:1] == MADE else 0
-    return source_of(name, number), number
+    tail = name.rpartition(".")[2] if name[:1] == MADE else "0"
+    if not (tail.isascii() and tail.isdecimal()):
+        raise ValueError(f"id {name!r:.80} is damaged: it does not end with a number")
+    return source_of(name, int(tail)), int(tail)
 
 
 def given_id(name: Any) -> str:
@@ -124,6 +128,8 @@ def given_id(name: Any) -> str:
             f"an id is a text of 1 to {LONGEST} characters that does not begin with {MADE!r}, which the library keeps "
             f"for ids it makes; got {name!r:.60}"
         )
+    if not name.isascii() and any("\ud800" <= letter <= "\udfff" for letter in name):
+        raise ValueError(f"id {name!r:.60} has half of a surrogate pair, which is no character")
     return name
 
 

@@ -16,7 +16,7 @@ from bothworlds.policy.holdout import Holdout
 from bothworlds.policy.identity import Lots, given_id, id_of, parts_of
 from bothworlds.problem import Problem
 from bothworlds.problem.rows import Context
-from bothworlds.problem.storage import PLAN, check_npz, checked_format, read_arrays, write_arrays
+from bothworlds.problem.storage import PLAN, check_npz, checked_format, read_arrays, undamaged, write_arrays
 
 FORMAT = PLAN
 
@@ -181,9 +181,10 @@ class Plan:
         """
         header, arrays = read_arrays(path)
         header = checked_format(header, FORMAT, path)
-        if (header["digest"], header["policy"], header["version"]) == (self.digest, self.policy, self.version):
-            return self
-        plan = plan_from(self.footing.as_in(header, arrays), header, arrays, path)
+        with undamaged(path):
+            if (header["digest"], header["policy"], header["version"]) == (self.digest, self.policy, self.version):
+                return self
+            plan = plan_from(self.footing.as_in(header, arrays), header, arrays, path)
         if plan.policy != self.policy:
             raise ValueError(
                 f"{path} is a plan of policy {plan.policy!r}, this is one of {self.policy!r}: read it with "

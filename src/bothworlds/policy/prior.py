@@ -1,6 +1,6 @@
 """Prior: what is believed of the losses before the first round, in the features of a problem."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple, Self
@@ -10,6 +10,7 @@ import numpy as np
 from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.kernels.contract import even_play
 from bothworlds.problem import Problem
+from bothworlds.problem.checks import is_number
 from bothworlds.problem.feedback import checked_loss, checked_losses
 
 Method = Literal["regression", "propensities"]
@@ -138,7 +139,7 @@ class Prior:
 
 def _checked_rounds(rounds: Any) -> float:
     """Return for how many rounds a prior is taken; refuse what is no number of rounds."""
-    if not isinstance(rounds, int | float | np.integer | np.floating) or not 0.0 <= rounds < 1e15:
+    if not is_number(rounds) or not 0.0 <= rounds < 1e15:
         raise ValueError(f"rounds must be a number of rounds, not negative and below 1e15; got {rounds!r}")
     return float(rounds)
 
@@ -156,7 +157,7 @@ def plays_of(problem: Problem, rows: Iterable[Any], *, weighted: bool) -> tuple[
     """Return rows as columns, and sentences on those left out."""
     places = {name: i for i, name in enumerate(problem.arms)}
     found, strange, silent = [], 0, 0
-    for row in rows:
+    for row in _rows_in(rows):
         if row.reward is None:
             silent += 1
         elif (pair := _pair_of(row, problem, places)) is None:
@@ -175,6 +176,16 @@ def plays_of(problem: Problem, rows: Iterable[Any], *, weighted: bool) -> tuple[
         raise ValueError(f"no row can be used: {'; '.join(notes) or 'there are none'}")
     xs, arms, losses, propensities = zip(*found, strict=True)
     return Plays(np.array(xs), np.array(arms), np.array(losses), np.array(propensities)), tuple(notes)
+
+
+def _rows_in(rows: Any) -> Iterator[Any]:
+    """Yield rows; refuse what has none, or what is none."""
+    if not isinstance(rows, Iterable):
+        raise ValueError(f"rows are a list or an iterator of rows of a log; got {rows!r:.80}")
+    for row in rows:
+        if not all(hasattr(row, part) for part in ("context", "arm", "reward")):
+            raise ValueError(f"a row has context, arm and reward, as bothworlds.logs.Row has them; got {row!r:.80}")
+        yield row
 
 
 def _pair_of(row: Any, problem: Problem, places: Mapping[str, int]) -> tuple[int, int] | None:

@@ -11,6 +11,15 @@ from bothworlds.kernels.arrays import Bools, Floats
 RAREST = 1e-100  # leverages are its inverse, and are squared
 
 
+def is_number(value: Any) -> bool:
+    """Tell whether a value is a real number, numpy's included; truth values are none.
+
+    >>> is_number(np.float32(0.5)), is_number(True), is_number(1j)
+    (True, False, False)
+    """
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
 def whole(value: Any, least: int, name: str) -> int:
     """Return a whole number as an int, numpy's included; refuse fractions, truth values and less than ``least``.
 
@@ -27,7 +36,9 @@ def whole(value: Any, least: int, name: str) -> int:
 
 
 def frozen_array(values: Any, name: str) -> Floats:
-    """Return a read-only float64 copy; refuse what is not numeric or not finite."""
+    """Return a read-only float64 copy; refuse what is not numeric, not finite, or masked."""
+    if np.ma.is_masked(values):
+        raise ValueError(f"{name} has masked entries, which are no numbers; fill them, or leave them out")
     try:
         array = np.array(values, order="C")
         if array.dtype.kind not in "biuf":
@@ -77,6 +88,8 @@ def check_probabilities(probabilities: Floats, n_contexts: int) -> None:
 
 def names_of(given: Sequence[Any] | None, count: int, word: str) -> tuple[str, ...]:
     """Return names as strings, "0", "1", ... where none are given; refuse duplicates."""
+    if isinstance(given, str):
+        raise ValueError(f"{word} names come as a list, one for each {word}; got a single text, {given!r}")
     names = tuple(str(i) for i in range(count)) if given is None else tuple(given)
     wrong = [name for name in names if not isinstance(name, str)]
     if wrong:
@@ -130,9 +143,10 @@ def check_reward_range(reward_range: Any) -> tuple[float, float] | None:
     """Return (lo, hi) as floats, or None; refuse anything but two finite numbers with lo < hi."""
     if reward_range is None:
         return None
+    ends = list(reward_range) if isinstance(reward_range, tuple | list | np.ndarray) else []
     try:
-        lo, hi = (float(v) for v in reward_range)
-    except (TypeError, ValueError):
+        lo, hi = (float(end) for end in ends if is_number(end))
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(f"reward_range must be two numbers (lowest, highest); got {reward_range!r}") from None
     if not (np.isfinite(lo) and np.isfinite(hi) and lo < hi):
         raise ValueError(f"reward_range must be (lowest, highest) with lowest < highest; got {reward_range}")

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from bothworlds.kernels.arrays import Bools, Floats
+from bothworlds.problem.checks import whole
 from bothworlds.problem.sample import Support
 
 MOST_ALIKE = 2  # two numbers are as good as two categories: the same functions are linear in them
@@ -17,7 +18,7 @@ def numeric_columns(support: Support, numeric: Sequence[str | int]) -> list[bool
     Numbers with a fraction are numbers. Whole numbers are names as often as amounts (a product, a postal code, an
     hour), so they are categories unless declared in ``numeric``, by name or position.
     """
-    declared = {_position(support, column) for column in numeric}
+    declared = {_position(support, column) for column in ([numeric] if isinstance(numeric, str) else numeric)}
     columns = list(zip(*support.rows, strict=True))
     for i in sorted(declared):
         word = next((value for value in columns[i] if not isinstance(value, int | float)), None)
@@ -40,9 +41,10 @@ def _position(support: Support, column: str | int) -> int:
         if column not in known:
             raise ValueError(f"numeric names a column {column!r}; the sample has {', '.join(known) or 'no names'}")
         return known.index(column)
-    if not 0 <= column < width:
+    place = whole(column, 0, "a column of numeric, by its position,")
+    if place >= width:
         raise ValueError(f"numeric names column {column}; the sample has columns 0 to {width - 1}")
-    return int(column)
+    return place
 
 
 def _name(support: Support, i: int) -> str:

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -84,6 +84,8 @@ class Problem:
         checks.check_probabilities(g, S)
         offered = checks.availability(available, (S, K))
         limits = checks.check_reward_range(reward_range)
+        if not isinstance(rows, ContextRows | None):
+            raise ValueError(f"rows are ContextRows, as Problem.from_sample makes them of a table; got {rows!r:.80}")
         phi, notes = _with_constant(phi, offered, limits)
         values = {
             "features": phi,
@@ -181,17 +183,18 @@ class Problem:
         object.__setattr__(made, "notes", self.notes)
         return made
 
-    def without_arms(self, arms: Sequence[str]) -> Self:
+    def without_arms(self, arms: Iterable[str]) -> Self:
         """Return the same problem without some arms, by name; for ``policy.change``.
 
         >>> problem = Problem(features=[[[1, 0], [0, 1], [1, 1]]], probabilities=[1], arms=["a", "b", "c"])
         >>> problem.without_arms(["b"]).arms
         ('a', 'c')
         """
-        strange = [name for name in arms if name not in self.arms]
+        gone = [arms] if isinstance(arms, str) else list(arms)
+        strange = [name for name in gone if name not in self.arms]
         if strange:
             raise ValueError(f"there is no arm {strange[0]!r} to leave out; the arms are {', '.join(self.arms[:8])}")
-        kept = [a for a, name in enumerate(self.arms) if name not in arms]
+        kept = [a for a, name in enumerate(self.arms) if name not in gone]
         parts = {"features": self.features[:, kept], "available": self.available[:, kept]}
         return type(self)(**{**self._options(), **parts, "arms": [self.arms[a] for a in kept]})
 
@@ -336,7 +339,7 @@ class Problem:
     def _from(cls, values: Mapping[str, Any], word: str) -> Self:
         try:
             return cls(**{**values, **from_header(values)})
-        except TypeError as error:
+        except (TypeError, AttributeError) as error:
             raise ValueError(f"{word} is not a complete problem: {error}") from None
 
     @classmethod
@@ -372,7 +375,11 @@ class Problem:
 
 def _arm_names(arms: Sequence[Any] | int) -> list[str]:
     """Return names of arms given as names, or as a number."""
-    return [str(arm) for arm in (range(int(arms)) if isinstance(arms, int | np.integer) else arms)]
+    if isinstance(arms, int | np.integer):
+        return [str(arm) for arm in range(checks.whole(arms, 1, "the number of arms"))]
+    if isinstance(arms, str) or not isinstance(arms, Iterable):
+        raise ValueError(f"arms are a list of names, ['red', 'blue'], or how many there are; got {arms!r}")
+    return [str(arm) for arm in arms]
 
 
 def _with_constant(phi: Floats, offered: Bools, limits: tuple[float, float] | None) -> tuple[Floats, tuple[str, ...]]:

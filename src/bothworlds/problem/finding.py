@@ -8,7 +8,7 @@ import numpy as np
 from bothworlds.problem.rows import ContextRows, has_names
 
 MOST_SHOWN = 8
-VALUES = (bool, np.bool_, float, np.float64, np.float32)  # what a column may hold, and no index
+VALUES = (bool, np.bool_, float, np.float64, np.float32, np.float16, np.longdouble)  # of a column, and no index
 
 
 def find_unlisted(context: Any, contexts: tuple[str, ...], rows: ContextRows | None, other: str | None) -> int:

@@ -5,12 +5,13 @@ from typing import Any
 import numpy as np
 
 from bothworlds.kernels.arrays import Bools, Floats
+from bothworlds.problem.checks import is_number
 from bothworlds.problem.sample import Support
 
 
 def rare_rows(support: Support, rare: float, other: str | None) -> Bools:
     """Return which rows have a share below ``rare`` and become the context ``other``."""
-    if not 0.0 <= rare < 1.0:
+    if not is_number(rare) or not 0.0 <= rare < 1.0:
         raise ValueError(f"rare is a share of the traffic in [0, 1); got {rare!r}")
     found: Bools = support.probabilities < rare
     if rare > 0.0 and other is None:

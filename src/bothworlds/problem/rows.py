@@ -42,9 +42,20 @@ class ContextRows:
         columns = None if self.columns is None else tuple(str(name) for name in self.columns)
         object.__setattr__(self, "columns", columns)
         object.__setattr__(self, "rows", tuple(plain_row(row) for row in self.rows))
+        self._check_widths()
         if len(self._index) < len(self.rows):
             twice = next(row for row in self.rows if self.rows.count(row) > 1)
             raise ValueError(f"two contexts stand for the same row, {twice}: give every row once")
+
+    def _check_widths(self) -> None:
+        """Refuse columns that cannot be told apart, and rows that have not as many values as there are columns."""
+        if self.columns is not None and len(set(self.columns)) < len(self.columns):
+            twice = next(name for name in self.columns if self.columns.count(name) > 1)
+            raise ValueError(f"two columns of the contexts are called {twice!r}; give each a name of its own")
+        odd = next((row for row in self.rows if len(row) != self.width), None)
+        if odd is not None or (self.columns is not None and self.width != len(self.columns)):
+            wanted = f"{self.width} values" if self.columns is None else f"a value for each of {self.columns}"
+            raise ValueError(f"every row of contexts has {wanted}; got {odd or self.rows[0]}")
 
     @cached_property
     def _index(self) -> dict[tuple[Plain, ...], int]:

@@ -1,11 +1,12 @@
 """From a table or a sample of contexts to a finite support: unique rows and how often they occur."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bothworlds.kernels.arrays import Floats
+from bothworlds.problem.checks import frozen_array
 from bothworlds.problem.rows import has_names
 
 FeatureMap = Callable[[Any, str], Any]
@@ -33,19 +34,27 @@ def support_of(sample: Any, weights: Any = None) -> Support:
     rows, columns = _rows_of(sample)
     if not rows:
         raise ValueError("the sample of contexts is empty; give a row for each past visit")
-    counts = np.ones(len(rows)) if weights is None else np.asarray(weights, dtype=np.float64)
-    if counts.shape != (len(rows),) or not np.isfinite(counts).all() or (counts < 0.0).any():
+    counts = np.ones(len(rows)) if weights is None else frozen_array(weights, "weights")
+    if counts.shape != (len(rows),) or (counts < 0.0).any():
         raise ValueError(f"weights must be {len(rows)} finite numbers, none negative; got shape {counts.shape}")
     total: dict[tuple[Any, ...], float] = {}
     for row, count in zip(rows, counts, strict=True):
-        if any(_missing(value) for value in row):
-            raise ValueError(f"the sample has a missing value in row {row}; fill or leave out such rows")
+        _check_row(row)
         if count > 0.0:
             total[row] = total.get(row, 0.0) + float(count)
     if not total:
         raise ValueError("all weights are zero: no context occurs")
     frequencies = np.array(list(total.values()))
     return Support(list(total), columns, frequencies / frequencies.sum())
+
+
+def _check_row(row: tuple[Any, ...]) -> None:
+    """Refuse a row in which a value is missing, or is a list of values."""
+    several = next((value for value in row if not isinstance(value, Hashable)), None)
+    if several is not None:
+        raise ValueError(f"the sample has {several!r:.60} where a single value belongs, in row {row!r:.120}")
+    if any(_missing(value) for value in row):
+        raise ValueError(f"the sample has a missing value in row {row}; fill or leave out such rows")
 
 
 def _missing(value: Any) -> bool:
@@ -55,8 +64,9 @@ def _missing(value: Any) -> bool:
 
 def _rows_of(sample: Any) -> tuple[list[tuple[Any, ...]], tuple[str, ...] | None]:
     """Return rows as tuples of plain values, and column names where the sample has them."""
+    _check_sample(sample)
     names: tuple[str, ...] | None = None
-    if hasattr(sample, "columns") and hasattr(sample, "itertuples"):  # a DataFrame, without importing pandas
+    if hasattr(sample, "columns"):  # a DataFrame, without importing pandas
         names = tuple(str(name) for name in sample.columns)
         sample = sample.itertuples(index=False, name=None)
     else:
@@ -67,6 +77,19 @@ def _rows_of(sample: Any) -> tuple[list[tuple[Any, ...]], tuple[str, ...] | None
     if odd is not None:
         raise ValueError(f"the rows of the sample have different lengths, {width} and {len(odd)}: {rows[0]} and {odd}")
     return rows, names
+
+
+def _check_sample(sample: Any) -> None:
+    """Refuse what would be taken apart into other rows than it has: a text, a dictionary of columns, other tables."""
+    if isinstance(sample, str | bytes | Mapping) or not isinstance(sample, Iterable):
+        raise ValueError(f"the sample of contexts is a table, or a list of rows or values; got {sample!r:.80}")
+    if hasattr(sample, "columns") and not hasattr(sample, "itertuples"):
+        raise ValueError(
+            f"a sample that is a table must be one of pandas; got {type(sample).__name__}. Turn it into one "
+            "(.to_pandas()), or into a list of dictionaries"
+        )
+    if np.ma.is_masked(sample):
+        raise ValueError("the sample has masked values, which are missing; fill or leave out such rows")
 
 
 def _without_names(sample: list[Any]) -> tuple[list[Any], tuple[str, ...] | None]:
@@ -96,11 +119,13 @@ def context_names(support: Support) -> list[str]:
 
 def mapped_features(support: Support, feature_map: FeatureMap, arms: Sequence[str]) -> Floats:
     """Return features (S, K, d) from a user's function of (row, arm); rows with names come as dictionaries."""
+    if not callable(feature_map):
+        raise ValueError(f"features must be a function of (row, arm) that returns a vector; got {feature_map!r:.80}")
     columns = support.columns
     rows: list[Any] = [
         dict(zip(columns, row, strict=True)) if columns else (row[0] if len(row) == 1 else row) for row in support.rows
     ]
-    vectors = [[np.asarray(feature_map(row, arm), dtype=np.float64) for arm in arms] for row in rows]
+    vectors = [[frozen_array(feature_map(row, arm), f"features({row!r:.60}, {arm!r})") for arm in arms] for row in rows]
     shapes = {vector.shape for line in vectors for vector in line}
     if len(shapes) != 1 or len(next(iter(shapes))) != 1:
         raise ValueError(f"features(row, arm) must always return a vector of one length; got shapes {shapes}")

@@ -18,6 +18,7 @@ Sampler = Callable[[np.random.Generator], Any]
 FeatureMap = Callable[[Any], Any]
 Exploration = Literal["uniform"] | Callable[[Floats], Any]
 OUTSIDE = 1e-6
+TRUSTED = 1.25  # how many times the sample's coverage a given one may be: both halves of a sample err
 LISTED = (
     "features",
     "probabilities",
@@ -106,7 +107,8 @@ class SampledProblem:
         for name, value in (("sampler", sampler), ("feature_map", feature_map)):
             if not callable(value):
                 raise ValueError(f"{name} must be a function; got {value!r}")
-        if exploration != "uniform" and not callable(exploration):
+        explored: Any = exploration
+        if not callable(explored) and not (isinstance(explored, str) and explored == "uniform"):
             raise ValueError(f"exploration must be 'uniform' or a function of the features; got {exploration!r}")
         self._set(sampler=sampler, feature_map=feature_map, exploration=exploration)
         n = checks.whole(samples, 2, "samples")
@@ -158,7 +160,11 @@ class SampledProblem:
     @property
     def notes(self) -> tuple[str, ...]:
         """Sentences on what the user should know."""
-        return self.frame.notes
+        seen = max(self.frame.halves)
+        if not self.coverage_given or self.coverage <= TRUSTED * seen:
+            return self.frame.notes
+        said = f"the coverage given, {self.coverage:.4g}, is more than the sample has, {seen:.4g} at most"
+        return (*self.frame.notes, f"{said}: leverages exceed its inverse, and what is proved with it does not hold")
 
     def draw(self, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Draw contexts; return their coordinates (count, arms, d) and exploration probabilities (count, arms)."""
@@ -190,7 +196,7 @@ class SampledProblem:
     def _explored(self, phi: Floats) -> Floats:
         """Return e(.|x) for features (n, arms, columns)."""
         n, K, _ = phi.shape
-        if self.exploration == "uniform":
+        if not callable(self.exploration):
             return np.full((n, K), 1.0 / K)
         table = np.array([np.asarray(self.exploration(row), dtype=np.float64) for row in phi])
         if table.shape != (n, K) or not checks.are_distributions(table, within=1e-9):
@@ -234,7 +240,10 @@ class SampledProblem:
 
 def _stacked(rows: list[Any]) -> Floats:
     """Return the features of several contexts as one array (n, arms, columns)."""
-    arrays = [np.asarray(row) for row in rows]
+    try:
+        arrays = [np.asarray(row) for row in rows]
+    except ValueError as error:  # rows of different lengths
+        raise ValueError(f"feature_map must return an array of shape (arms, dimension): {error}") from None
     first = arrays[0].shape
     odd = next((array.shape for array in arrays if array.shape != first), None)
     if odd is not None:
@@ -248,10 +257,9 @@ def _stacked(rows: list[Any]) -> Floats:
 
 def _checked_coverage(coverage: Any, dimension: int) -> float:
     """Return lambda as a float; refuse what no exploration policy can have."""
-    try:
-        value = float(coverage)
-    except (TypeError, ValueError):
-        raise ValueError(f"coverage must be a number; got {coverage!r}") from None
+    if not checks.is_number(coverage):
+        raise ValueError(f"coverage must be a number; got {coverage!r}")
+    value = float(coverage)
     if not 0.0 < value <= 1.0 / dimension * (1.0 + 1e-9):
         raise ValueError(
             f"coverage must lie in (0, 1/d], here (0, {1.0 / dimension:.4g}]: leverages average to d = {dimension} "

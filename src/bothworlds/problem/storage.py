@@ -6,6 +6,7 @@ import json
 import secrets
 import zipfile
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ WORDS = {  # of what is in a file, for those who read it as something else
     UNFINISHED: "an unfinished run: the command that began it goes on with it",
 }
 
+UNREADABLE = (OSError, ValueError, KeyError, TypeError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error)
+
 
 def read_arrays(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return (header, arrays) of one of our npz files; damaged or foreign files are refused in a sentence."""
@@ -29,17 +32,32 @@ def read_arrays(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         header = json.loads(str(arrays.pop("header")))
+        if not isinstance(header, dict):
+            raise ValueError(f"its header is {header!r:.40}")
     except FileNotFoundError:
         raise FileNotFoundError(f"no such file: {path}") from None
     except IsADirectoryError:
         raise ValueError(f"{path} is a folder, not a file") from None
-    except (OSError, ValueError, KeyError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error) as error:
+    except UNREADABLE as error:
         if header := _json_header(path):
             return header, {}
         # numpy advises to load what it does not know as a pickle, which runs code: no advice to pass on
         reason = "" if "pickle" in str(error) else f": {error}"
         raise ValueError(f"{path} is not a file written by this library, or it is damaged{reason}") from None
     return header, arrays
+
+
+@contextlib.contextmanager
+def undamaged(path: str | Path) -> Iterator[None]:
+    """Say in a sentence that a part of a file is missing, or is nothing that could stand there."""
+    try:
+        yield
+    except ValueError:
+        raise
+    except KeyError as error:
+        raise ValueError(f"{path} is incomplete: {error} is missing") from error
+    except (AttributeError, IndexError, OverflowError, TypeError) as error:
+        raise ValueError(f"{path} is damaged, or was not written by this library: {error}") from error
 
 
 def _json_header(path: str | Path) -> dict[str, Any] | None:

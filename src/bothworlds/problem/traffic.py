@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 
@@ -53,18 +53,18 @@ class TrafficMix:
     @classmethod
     def drifting(cls, prior: Any, *, window: float, strength: float | None = None) -> Self:
         """Follow a law that changes, by the last ``window`` observations or so."""
-        if not 1.0 < window < math.inf:
-            raise ValueError(f"window is how many observations are remembered, more than 1; got {window!r}")
         return cls._begin("drifting", prior, strength, window)
 
     @classmethod
     def _begin(cls, kind: Kind, prior: Any, strength: float | None, window: float) -> Self:
         law = checks.frozen_array(prior, "probabilities")
         checks.check_probabilities(law, law.size)
-        k = float(law.size) if strength is None else float(strength)
-        if not 0.0 < k < math.inf:
+        k: Any = float(law.size) if strength is None else strength
+        if not checks.is_number(k) or not 0.0 < k < math.inf:
             raise ValueError(f"strength is how many observations the prior is worth, positive; got {strength!r}")
-        return cls(kind, law, k, float(window), _frozen(np.zeros_like(law)))
+        if kind == "drifting" and not (checks.is_number(window) and 1.0 < window < math.inf):
+            raise ValueError(f"window is how many observations are remembered, more than 1; got {window!r}")
+        return cls(kind, law, float(k), float(window), _frozen(np.zeros_like(law)))
 
     def observe(self, counts: Any) -> Self:
         """Return the mix after some more contexts, so many of each.
@@ -74,20 +74,23 @@ class TrafficMix:
         >>> TrafficMix.drifting([0.5, 0.5], window=10, strength=1).observe([100, 0]).probabilities.round(3).tolist()
         [0.955, 0.045]
         """
-        new = checks.frozen_array(counts, "counts")
-        if new.shape != self.prior.shape or (new < 0.0).any():
-            raise ValueError(
-                f"counts must be {self.prior.size} numbers, none negative, one per context; got {counts!r}"
-            )
+        new = self._counts(counts)
         total = float(new.sum())
         seen = self.observed + round(total)
         if self.kind == "known" or total == 0.0:
             return replace(self, observed=seen)
         if self.kind == "estimated":
             return replace(self, counts=_frozen(self.counts + new), observed=seen)
-        left = math.exp(total * math.log1p(-1.0 / self.window))
-        share = (1.0 - left) * self.window / total
-        return replace(self, counts=_frozen(left * self.counts + share * new), observed=seen)
+        rate = total * math.log1p(-1.0 / self.window)
+        share = -math.expm1(rate) * self.window / total
+        return replace(self, counts=_frozen(math.exp(rate) * self.counts + share * new), observed=seen)
+
+    def _counts(self, given: Any) -> Floats:
+        """Return counts of contexts; refuse what cannot be."""
+        counts = checks.frozen_array(given, "counts")
+        if counts.shape != self.prior.shape or (counts < 0.0).any():
+            raise ValueError(f"counts must be {self.prior.size} numbers, none negative, one per context; got {given!r}")
+        return counts
 
     @property
     def probabilities(self) -> Floats:
@@ -113,9 +116,11 @@ class TrafficMix:
         """
         try:
             kind, k, window = values["kind"], values["strength"], values["window"]
+            if kind not in get_args(Kind):
+                raise ValueError(f"the kind of a traffic mix is one of {', '.join(get_args(Kind))}; got {kind!r}")
             begun = cls._begin(kind, values["prior"], k, math.inf if window is None else window)
-            counts = checks.frozen_array(values["counts"], "counts")
-            return replace(begun, counts=counts, observed=int(values["observed"]))
+            observed = checks.whole(values["observed"], 0, "observed")
+            return replace(begun, counts=begun._counts(values["counts"]), observed=observed)
         except (KeyError, TypeError) as error:
             raise ValueError(f"this is not a complete traffic mix: {error!r}") from None
 

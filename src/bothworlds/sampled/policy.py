@@ -304,6 +304,8 @@ class SampledPolicy:
             "key": self._key,
             **self._ledger.header(),
             "beyond_coverage": self.beyond_coverage,
+            "arms": self.problem.arms,
+            "reward_range": self.problem.reward_range,
         }
         arrays = {
             **self._ledger.arrays(),
@@ -325,6 +327,9 @@ class SampledPolicy:
         beyond_coverage: int,
     ) -> None:
         """Put back what a file kept (used by `bothworlds.load`)."""
+        shapes = {"theta": self._theta.shape, "clock": (3,)}
+        if any(learnt[part].shape != shape or not np.isfinite(learnt[part]).all() for part, shape in shapes.items()):
+            raise TypeError("what is learnt does not fit the problem")
         self.name, self.beyond_coverage = name, beyond_coverage
         self._begin_life(ledger)
         self._theta = learnt["theta"].copy()

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from bothworlds.former import GONE, is_former
-from bothworlds.loading import footing_of, incomplete, load_on
+from bothworlds.loading import footing_of, load_on
 from bothworlds.policy import Policy
 from bothworlds.policy.decision import Decision
 from bothworlds.policy.feeding import Columns
@@ -20,7 +20,7 @@ from bothworlds.policy.footing import Footing, problem_of
 from bothworlds.policy.identity import parts_of
 from bothworlds.policy.plan import Plan
 from bothworlds.problem import Problem
-from bothworlds.problem.storage import read_arrays
+from bothworlds.problem.storage import read_arrays, undamaged
 from bothworlds.service.drawing import numbers
 from bothworlds.service.pulse import Pulse
 from bothworlds.service.records import MARKS, Drawn, Frame, Kind, Paid, Snapshot, unpacked
@@ -317,7 +317,7 @@ def _standing(frame: bytes) -> tuple[str, Footing]:
                 f"it was written with {GONE}: begin an experiment under another name, with the matched tuning; the "
                 "old one can be exported as ever"
             )
-        with incomplete(path):
+        with undamaged(path):
             return header["footing"], footing_of(header, arrays)
 
 

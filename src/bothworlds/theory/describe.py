@@ -27,7 +27,7 @@ def describe(problem: Problem) -> str:
         f"coverage lambda = {explore.coverage:.4g} with the joint design, within {explore.gap:.1%} of the best "
         f"(the worst-case bound 1/(d L) is {1 / (problem.dimension * problem.rarity):.2g})",
         f"t0 = {t0:,.0f}: with the paper's constants half of the first t0 rounds are exploration,",
-        f"which costs at most {t0 * problem.reward_per_loss:,.4g} {unit}; "
+        f"which costs at most {_amount(t0 * problem.reward_per_loss)} {unit}; "
         "'certified' explores far less, 'matched', the default, learns far sooner",
     ]
     if offered < problem.available.size:
@@ -58,6 +58,15 @@ def describe_sampled(problem: SampledProblem) -> str:
         f"{d} dimensions (d): the rank of the sampled second moment of {problem.n_features} features",
         *coverage,
         f"t0 = {t0:,.0f}: with gamma = 8 eta/lambda half of the first t0 rounds of LC-Tsallis-INF are exploration,",
-        f"which costs at most {t0 * problem.reward_per_loss:,.4g} {unit}",
+        f"which costs at most {_amount(t0 * problem.reward_per_loss)} {unit}",
     ]
     return "\n".join([*lines, *(f"note: {note}" for note in problem.notes)])
+
+
+def _amount(value: float) -> str:
+    """Return an amount with four digits, or in full where it has more.
+
+    >>> _amount(15223.6), _amount(0.012345)
+    ('15,224', '0.01235')
+    """
+    return f"{value:,.0f}" if value >= 1000.0 else f"{value:.4g}"

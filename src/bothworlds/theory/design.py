@@ -8,7 +8,7 @@ import numpy as np
 
 from bothworlds.kernels.arrays import Floats
 from bothworlds.problem import Problem
-from bothworlds.problem.checks import are_distributions
+from bothworlds.problem.checks import are_distributions, is_number
 from bothworlds.theory import designs
 
 Kind = Literal["joint-g", "joint-d", "per-context", "uniform"]
@@ -111,7 +111,7 @@ def design(
     """
     z, g, offered = problem.span.coordinates, problem.probabilities, problem.available
     allowed: Any = tolerance
-    if not isinstance(allowed, int | float | np.integer | np.floating) or not 0.0 <= allowed < np.inf:
+    if not is_number(allowed) or not 0.0 <= allowed < np.inf:
         raise ValueError(f"tolerance is by which fraction 1/lambda may miss its optimum; got {tolerance!r}")
     if coverage not in ("computed", "bound"):
         raise ValueError(f"coverage must be 'computed' or 'bound'; got {coverage!r}")

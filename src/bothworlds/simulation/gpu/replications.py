@@ -17,7 +17,7 @@ import numba.core.config
 import numpy as np
 
 from bothworlds.environments.nature import NatureText
-from bothworlds.errors import NumericalError
+from bothworlds.errors import MissingDeviceError, NumericalError
 from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.kernels.contract import KernelText, Machine, flat_known
 from bothworlds.kernels.random import stream_key
@@ -50,7 +50,7 @@ def keys_of(seed: int, replications: range) -> Ints:
 def require_gpu() -> None:
     """Say in a sentence why there is no GPU to work with, if there is none."""
     if not is_available():
-        raise ValueError(
+        raise MissingDeviceError(
             "device='gpu' needs an NVIDIA GPU with its driver, and numba-cuda (pip install 'bothworlds[gpu]'); "
             "there is none here. Use device='cpu'"
         )

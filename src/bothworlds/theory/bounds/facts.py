@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from bothworlds.problem import Problem
+from bothworlds.problem.checks import is_number
 from bothworlds.theory.bounds.bound import LONGEST, Bound, Formula
 from bothworlds.theory.bounds.transformation import Transformation, transformation
 from bothworlds.theory.design import Design, Kind, check_design, design_for
@@ -93,6 +94,6 @@ def facts_of(problem: Problem, *, horizon: Any, gap: Any, margin: Any, corruptio
 
 def _number(value: Any, name: str) -> float:
     """Return an option as a float; refuse what is no number."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or math.isnan(float(value)):
+    if not is_number(value) or math.isnan(float(value)):
         raise ValueError(f"{name} must be a number or None; got {value!r}")
     return float(value)

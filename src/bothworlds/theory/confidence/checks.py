@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from bothworlds.kernels.arrays import Floats
+from bothworlds.problem.checks import is_number
 
 
 def checked_alpha(alpha: Any) -> float:
@@ -14,7 +15,7 @@ def checked_alpha(alpha: Any) -> float:
     Traceback (most recent call last):
     ValueError: alpha is the probability that the interval is wrong, say 0.05; got 95
     """
-    if not isinstance(alpha, float | np.floating) or not 0.0 < alpha < 1.0:
+    if not is_number(alpha) or not 0.0 < alpha < 1.0:
         raise ValueError(f"alpha is the probability that the interval is wrong, say 0.05; got {alpha!r}")
     return float(alpha)
 
@@ -26,7 +27,7 @@ def checked_above(value: Any, least: float, name: str) -> float:
     Traceback (most recent call last):
     ValueError: begins_at must be a number above 0; got 0.0
     """
-    if not isinstance(value, int | float | np.integer | np.floating) or not least < value < np.inf:
+    if not is_number(value) or not least < value < np.inf:
         raise ValueError(f"{name} must be a number above {least:g}; got {value!r}")
     return float(value)
 
