@@ -19,7 +19,7 @@ import numpy as np
 
 from bothworlds.kernels.arrays import Bools, Floats
 from bothworlds.theory.confidence.checks import checked_alpha, checked_counts
-from bothworlds.theory.confidence.ends import mean_of, outer_end
+from bothworlds.theory.confidence.ends import mean_of, outer_ends
 from bothworlds.theory.confidence.special import log_gamma_excess
 
 SHAPE = 0.5
@@ -54,9 +54,7 @@ def average_rate_interval(count: Any, total: Any, *, alpha: float = 0.05) -> tup
         rounding = ROUNDING * (1.0 + depth + np.abs(_beyond(n, s, average)))
         return np.asarray(_log_evidence(n, s, fixed, average) < depth + rounding)
 
-    edges = [np.full_like(mean, edge) for edge in (0.0, 1.0)]
-    low, high = (outer_end(is_in, edge, np.where(is_in(edge), edge, mean)) for edge in edges)
-    return low, high
+    return outer_ends(is_in, mean)
 
 
 def _fixed_part(n: Floats, s: Floats) -> tuple[Floats, Floats]:
