@@ -4,6 +4,9 @@ BIN := .venv/bin
 SETUP := .venv/.done
 DOCS := build/docs-venv/.done
 
+# Some containers tell Python to keep no bytecode: then each of the hundred processes that tests start would make its own.
+test soak soak-short: export PYTHONDONTWRITEBYTECODE =
+
 .PHONY: test soak soak-short demo bench docs hold hold-quick lock clean
 
 test: $(SETUP)  ## style, types, import contract, tests, documentation
