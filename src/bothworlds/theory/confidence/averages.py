@@ -33,7 +33,7 @@ def log_average_evidence(count: Any, total: Any, average: Any) -> Floats:
     27.09
     """
     n, s = checked_counts(count, total)
-    return _log_evidence(n, s, _fixed_part(n, s), np.asarray(average, dtype=np.float64))
+    return _log_evidence(n, s, _fixed_part(n, s), _beyond(n, s, np.asarray(average, dtype=np.float64)))
 
 
 def average_rate_interval(count: Any, total: Any, *, alpha: float = 0.05) -> tuple[Floats, Floats]:
@@ -51,8 +51,9 @@ def average_rate_interval(count: Any, total: Any, *, alpha: float = 0.05) -> tup
     mean, fixed = mean_of(n, s), _fixed_part(n, s)
 
     def is_in(average: Floats) -> Bools:
-        rounding = ROUNDING * (1.0 + depth + np.abs(_beyond(n, s, average)))
-        return np.asarray(_log_evidence(n, s, fixed, average) < depth + rounding)
+        off = _beyond(n, s, average)
+        rounding = ROUNDING * (1.0 + depth + np.abs(off))
+        return np.asarray(_log_evidence(n, s, fixed, off) < depth + rounding)
 
     return outer_ends(is_in, mean)
 
@@ -66,9 +67,8 @@ def _fixed_part(n: Floats, s: Floats) -> tuple[Floats, Floats]:
     return log_gamma_excess(SHAPE + s) + constant, log_gamma_excess(SHAPE + n - s) + constant
 
 
-def _log_evidence(n: Floats, s: Floats, fixed: tuple[Floats, Floats], average: Floats) -> Floats:
-    """Return the logarithm of the mean of E_n(M) on both sides, M = n times the average."""
-    off = _beyond(n, s, average)
+def _log_evidence(n: Floats, s: Floats, fixed: tuple[Floats, Floats], off: Floats) -> Floats:
+    """Return the logarithm of the mean of E_n(M) on both sides, M = n times the average, which is off from s."""
     return np.asarray(np.logaddexp(fixed[0] + _tail(SHAPE + s, off), fixed[1] + _tail(SHAPE + n - s, -off)))
 
 
