@@ -14,7 +14,7 @@ test: $(SETUP)  ## style, types, import contract, tests, documentation
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest -n 2 -m "not soak" --durations=15
+	$(BIN)/pytest -n 2 --dist worksteal -m "not soak" --durations=15
 
 soak: $(SETUP)  ## the long tests as a whole: kills, browsers, long statistics
 	BOTHWORLDS_SOAK=whole $(BIN)/pytest -n 2 -m soak tests
