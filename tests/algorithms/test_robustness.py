@@ -1,6 +1,7 @@
 """Every registered algorithm at every odd size and in every regime: it runs soundly, or refuses in a sentence."""
 
 import itertools
+from collections.abc import Callable
 from dataclasses import MISSING, fields, replace
 from functools import cache
 from pathlib import Path
@@ -68,7 +69,7 @@ def one_vector_per_context() -> bw.Problem:
     return bw.Problem.from_arm_independent([[1.0, 0.0], [0.6, 0.8], [0.0, 1.0]], probabilities=[0.4, 0.4, 0.2], arms=3)
 
 
-PROBLEMS = {
+PROBLEMS: dict[str, Callable[[], bw.Problem]] = {
     "S = 1": lambda: random_problem(1, S=1, K=3, d=2),
     "K = 2": lambda: random_problem(2, S=3, K=2, d=2),
     "d = 1": lambda: random_problem(3, S=3, K=3, d=1),
