@@ -4,6 +4,9 @@ BIN := .venv/bin
 SETUP := .venv/.done
 DOCS := build/docs-venv/.done
 
+# Some containers tell Python to keep no bytecode: then each of the hundred processes that tests start would make its own.
+test soak soak-short: export PYTHONDONTWRITEBYTECODE =
+
 .PHONY: test soak soak-short demo bench docs hold hold-quick lock clean
 
 test: $(SETUP)  ## style, types, import contract, tests, documentation
@@ -11,7 +14,7 @@ test: $(SETUP)  ## style, types, import contract, tests, documentation
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest -n 2 -m "not soak" --durations=15
+	$(BIN)/pytest -n 2 --dist worksteal -m "not soak" --durations=15
 
 soak: $(SETUP)  ## the long tests as a whole: kills, browsers, long statistics
 	BOTHWORLDS_SOAK=whole $(BIN)/pytest -n 2 -m soak tests

@@ -20,6 +20,12 @@ settings.register_profile("shared", deadline=None, max_examples=60, derandomize=
 settings.load_profile("shared")
 
 
+def pytest_collection_finish() -> None:
+    """Tests and modules stay until the end: whoever looks for what nobody holds need not look at them each time."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_unconfigure() -> None:
     """Look once for what nobody closed: who has compiled has millions of objects, and pytest would look five times."""

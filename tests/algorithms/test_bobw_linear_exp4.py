@@ -19,9 +19,9 @@ ESTIMATES = ["linear", "importance-weighted"]
 each_estimate = pytest.mark.parametrize("estimates", ESTIMATES)
 
 
-def started(problem: bw.Problem, estimates: Any = "linear", **options: Any) -> bw.Policy:
+def started(problem: bw.Problem, estimates: Any = "linear", *, interpreted: bool = True, **options: Any) -> bw.Policy:
     settings = {"horizon": 1000, "policies": "all", **options}
-    return bw.BoBWLinearEXP4(estimates=estimates, **settings).start(problem, rng=1, interpreted=True)
+    return bw.BoBWLinearEXP4(estimates=estimates, **settings).start(problem, rng=1, interpreted=interpreted)
 
 
 def masked() -> bw.Problem:
@@ -208,7 +208,7 @@ def test_the_bonus_covers_what_importance_weights_may_lose_and_less_would_not(sh
 @pytest.mark.parametrize("scale", [0.0, 0.02])
 def test_epochs_at_least_double_and_end_for_a_majority_of_draws(estimates: Any, scale: float) -> None:
     """The policy after the candidate in the list is the good one, so candidates change as often as lengths allow."""
-    policy = started(random_problem(1, S=2, K=2, d=2), estimates, scale=scale)
+    policy = started(random_problem(1, S=2, K=2, d=2), estimates, scale=scale, interpreted=False)
     maps = maps_of(policy)
     lengths, drawn = [facts_of(policy)[4] * math.log(1000)], []
     rng = np.random.default_rng(5)

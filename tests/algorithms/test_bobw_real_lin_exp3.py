@@ -18,9 +18,9 @@ from worlds import bits, carried_by, coordinates, facts_of, parameters, play, ra
 CANDIDATES = ["literal", "per-context"]
 
 
-def started(problem: bw.Problem, candidate: Any = "literal", **options: Any) -> bw.Policy:
+def started(problem: bw.Problem, candidate: Any = "literal", *, interpreted: bool = True, **options: Any) -> bw.Policy:
     settings = {"horizon": 1000, **options}
-    return bw.BoBWRealLinExp3(candidate=candidate, **settings).start(problem, rng=1, interpreted=True)
+    return bw.BoBWRealLinExp3(candidate=candidate, **settings).start(problem, rng=1, interpreted=interpreted)
 
 
 def masked() -> bw.Problem:
@@ -268,7 +268,7 @@ def test_a_candidate_can_take_a_dimension_with_it() -> None:
 @pytest.mark.parametrize("scale", [0.0, 0.003])
 def test_epochs_at_least_double_and_end_for_a_majority(candidate: Any, scale: float) -> None:
     """The next arm after the candidate is the good one, so candidates change as often as the lengths allow."""
-    policy = started(random_problem(1), candidate, scale=scale)
+    policy = started(random_problem(1), candidate, scale=scale, interpreted=False)
     lengths, plays = [facts_of(policy)[4] * math.log(1000)], []
     rng = np.random.default_rng(5)
     for _ in range(1500):

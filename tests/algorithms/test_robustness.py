@@ -1,7 +1,9 @@
 """Every registered algorithm at every odd size and in every regime: it runs soundly, or refuses in a sentence."""
 
 import itertools
+from collections.abc import Callable
 from dataclasses import MISSING, fields, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +50,7 @@ def made(kind: str, horizon: int) -> list[Any]:
     return [make_algorithm({"kind": kind, **required, **options}) for options in [{}, *OPTIONS.get(kind, [])]]
 
 
+@cache
 def masked() -> bw.Problem:
     """One arm, two arms and all arms offered."""
     available = np.array([[1, 0, 0, 0], [0, 1, 0, 1], [1, 1, 1, 1]], dtype=bool)
@@ -61,11 +64,12 @@ def dependent() -> bw.Problem:
     return bw.Problem(features=wider, probabilities=np.full(4, 0.25))
 
 
+@cache
 def one_vector_per_context() -> bw.Problem:
     return bw.Problem.from_arm_independent([[1.0, 0.0], [0.6, 0.8], [0.0, 1.0]], probabilities=[0.4, 0.4, 0.2], arms=3)
 
 
-PROBLEMS = {
+PROBLEMS: dict[str, Callable[[], bw.Problem]] = {
     "S = 1": lambda: random_problem(1, S=1, K=3, d=2),
     "K = 2": lambda: random_problem(2, S=3, K=2, d=2),
     "d = 1": lambda: random_problem(3, S=3, K=3, d=1),
@@ -79,6 +83,12 @@ PROBLEMS = {
     "rank-deficient features": dependent,
     "one vector per context": one_vector_per_context,
 }
+
+
+@cache
+def problem_of(name: str) -> bw.Problem:
+    """One for all algorithms: its designs are computed once."""
+    return PROBLEMS[name]()
 
 
 def machine_or_refusal(algorithm: Any, problem: bw.Problem) -> Any:
@@ -118,8 +128,8 @@ def run_soundly(algorithm: Any, problem: bw.Problem, horizon: int) -> bool:
 @pytest.mark.parametrize("kind", algorithms())
 def test_odd_sizes_run_soundly_or_are_refused(kind: str) -> None:
     ran = []
-    for name, problem in PROBLEMS.items():
-        ran += [name for algorithm in made(kind, ROUNDS) if run_soundly(algorithm, problem(), ROUNDS)]
+    for name in PROBLEMS:
+        ran += [name for algorithm in made(kind, ROUNDS) if run_soundly(algorithm, problem_of(name), ROUNDS)]
     assert ran  # an algorithm for one kind of problem refuses the others, but not all
 
 
@@ -135,11 +145,11 @@ def test_files_bring_every_algorithm_back(kind: str, tmp_path: Path) -> None:
     for problem, algorithm in itertools.product((masked(), one_vector_per_context()), made(kind, ROUNDS)):
         if isinstance(machine_or_refusal(algorithm, problem), str):
             continue
-        policy = algorithm.start(problem, rng=1, interpreted=True)
+        policy = algorithm.start(problem, rng=1)
         play(policy, 10)
         waiting = policy.act([0, 1, 2])
         policy.save(tmp_path / "policy.npz")
-        copy = bw.load(tmp_path / "policy.npz", interpreted=True)
+        copy = bw.load(tmp_path / "policy.npz")
         assert copy.probabilities().tobytes() == policy.probabilities().tobytes()
         for one in (policy, copy):
             one.update(waiting, loss=[0.5, -0.25, 1.0])

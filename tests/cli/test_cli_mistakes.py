@@ -71,16 +71,20 @@ def test_without_a_card_the_work_fails_with_a_sentence(tmp_path: Path) -> None:
         bw.run_study(bw.Study.from_toml(study), out, executor=object(), device="gpu")  # type: ignore[arg-type]
 
 
+def on_a_simulated_card(arguments: list[str]) -> str:
+    command, environment = [sys.executable, "-c", ON_A_SIMULATED_CARD], {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}
+    done = subprocess.run([*command, *arguments], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
+
+
 def test_a_study_on_a_simulated_card_has_the_same_numbers(tmp_path: Path) -> None:
     arguments = ["compare", *SMALL, "--algorithms", "LinUCB", "--regimes", "stochastic,ad fatigue"]
     found = {}
     for device in ("gpu", "cpu"):
         out = tmp_path / device
-        command = [sys.executable, "-c", ON_A_SIMULATED_CARD, *arguments, "--device", device, "--output", str(out)]
-        environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}
-        done = subprocess.run([*command, "--json"], env=environment, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr[-2000:]
-        content = json.loads(done.stdout)
+        asked = [*arguments, "--device", device, "--output", str(out), "--json"]
+        content = json.loads(on_a_simulated_card(asked) if device == "gpu" else called(*asked).stdout)
         for regime in content["regimes"]:
             for row in regime["algorithms"]:
                 del row["microseconds_per_round"]

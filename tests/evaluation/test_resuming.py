@@ -22,6 +22,7 @@ from bothworlds.cli import main
 from bothworlds.cli.evaluated_log import Source
 from bothworlds.evaluation import Evaluation, Logged, evaluate
 from bothworlds.evaluation.keeping import done_from, plain
+from bothworlds.evaluation.logged import pieces
 from bothworlds.evaluation.work import Piece, Work
 from bothworlds.logs import Row
 from bothworlds.report.evaluated import evaluation_data
@@ -62,8 +63,11 @@ class Elsewhere(Executor):
         return future
 
 
-def test_columns_in_files_are_those_in_memory_and_travel_by_name(tmp_path: Path) -> None:
-    log = small_log(3, 40_000)
+def test_columns_in_files_are_those_in_memory_and_travel_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pieces, "__defaults__", (1000,))
+    log = small_log(3, 2500)  # three pieces
     rows = row_list(log)
     memory, files = Logged.from_rows(log.problem, iter(rows)), Logged.from_rows(log.problem, rows, folder=tmp_path)
     for name in ("context", "arm", "propensity", "reward", "probabilities", "holdout", "version"):
@@ -152,7 +156,7 @@ def without_page(text: str) -> dict[str, Any]:
 
 
 def test_a_killed_command_goes_on_and_finds_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    options = written_files(tmp_path, 60_000)
+    options = written_files(tmp_path, 12_000)
     monkeypatch.chdir(tmp_path)
     whole = CliRunner().invoke(main, [*options, "--output", "whole.html"])
     assert whole.exit_code == 0, whole.output

@@ -50,7 +50,7 @@ WHOLE = random_problem(3, S=4, K=6, d=3)
 @pytest.mark.parametrize("algorithm", ALGORITHMS, ids=str)
 def test_the_same_problem_changes_nothing(algorithm: bw.Algorithm) -> None:
     problem = named(WHOLE, [0, 1, 2])
-    policy = algorithm.start(problem, rng=1, interpreted=True)
+    policy = algorithm.start(problem, rng=1)
     play(policy, 15)
     digest, version = policy.digest, policy.version
     policy.change(named(WHOLE, [0, 1, 2]))
@@ -61,7 +61,7 @@ def test_the_same_problem_changes_nothing(algorithm: bw.Algorithm) -> None:
 def test_in_unchanged_coordinates_what_is_learnt_keeps_its_bits(algorithm: bw.Algorithm) -> None:
     """Other names of contexts nobody has decided in: the machine is the same, so that the map is the identity."""
     problem = named(WHOLE, [0, 1, 2])
-    policy = algorithm.start(problem, rng=1, interpreted=True)
+    policy = algorithm.start(problem, rng=1)
     play(policy, 15)
     before = policy.learnt()
     renamed = named(WHOLE, [0, 1, 2], contexts=[0, 1, 2, 3])
@@ -75,7 +75,7 @@ def test_in_unchanged_coordinates_what_is_learnt_keeps_its_bits(algorithm: bw.Al
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS, ids=str)
 def test_permuted_arms_and_contexts_are_played_as_before(algorithm: bw.Algorithm) -> None:
-    policy = algorithm.start(named(WHOLE, [0, 1, 2, 3]), rng=1, interpreted=True)
+    policy = algorithm.start(named(WHOLE, [0, 1, 2, 3]), rng=1)
     play(policy, 20)
     arms, contexts = [2, 0, 3, 1], [3, 1, 0, 2]
     before = policy.probabilities()
@@ -86,7 +86,7 @@ def test_permuted_arms_and_contexts_are_played_as_before(algorithm: bw.Algorithm
 
 @pytest.mark.parametrize("tuning", TUNINGS)
 def test_an_arm_that_is_added_and_removed_leaves_what_was_learnt(tuning: Any) -> None:
-    policy = bw.LCTsallisINF(tuning=tuning).start(named(WHOLE, [0, 1, 2, 3]), rng=1, interpreted=True)
+    policy = bw.LCTsallisINF(tuning=tuning).start(named(WHOLE, [0, 1, 2, 3]), rng=1)
     play(policy, 25)
     before, learnt = policy.probabilities(), policy.learnt()
     policy.change(named(WHOLE, [0, 1, 2, 3, 4]))
@@ -101,7 +101,7 @@ def test_an_arm_that_is_added_and_removed_leaves_what_was_learnt(tuning: Any) ->
 def test_a_new_arm_with_a_column_of_its_own_begins_at_the_mean_of_the_others() -> None:
     algorithm = bw.LCTsallisINF(tuning="matched")
     for fresh in (0.0, 1.0, None):
-        policy = algorithm.start(one_hot(["a", "b", "c"]), rng=1, interpreted=True)
+        policy = algorithm.start(one_hot(["a", "b", "c"]), rng=1)
         rng = np.random.default_rng(0)
         for _ in range(60):
             made = policy.act(int(rng.integers(2)))
@@ -126,7 +126,7 @@ def test_dropped_coordinates_are_those_of_a_bayesian_regression() -> None:
     """Posterior of theta ~ N(0, I), noise 1, on all plays; then marginal, conditioned on nothing, in the new basis."""
     rng = np.random.default_rng(5)
     old, new = one_hot(["a", "b", "c"]), one_hot(["a", "c", "d"])
-    policy = bw.LinUCB(ridge=1.0).start(old, rng=1, interpreted=True)
+    policy = bw.LinUCB(ridge=1.0).start(old, rng=1)
     plays = [(int(rng.integers(2)), float(rng.normal())) for _ in range(40)]
     rows, losses = [], []
     for x, value in plays:
@@ -154,7 +154,7 @@ def test_dropped_coordinates_are_those_of_a_bayesian_regression() -> None:
 
 def test_trust_is_a_share_of_rounds_and_of_plays() -> None:
     for algorithm in (bw.LinUCB(), bw.LCTsallisINF(tuning="matched")):
-        policy = algorithm.start(named(WHOLE, [0, 1, 2]), rng=1, interpreted=True)
+        policy = algorithm.start(named(WHOLE, [0, 1, 2]), rng=1)
         play(policy, 20)
         before = policy.learnt()
         policy.change(named(WHOLE, [0, 1, 2]), trust=0.5)
@@ -193,7 +193,7 @@ def test_features_may_be_written_in_any_basis(seed: int, tuning: Any) -> None:
     tables = []
     design = bw.LCTsallisINF(tuning=tuning, design="uniform")
     for whole in (problem, turned):
-        policy = design.start(named(problem, [0, 1, 2]), rng=seed, interpreted=True)
+        policy = design.start(named(problem, [0, 1, 2]), rng=seed)
         play(policy, 8, theta=parameters(problem))
         policy.change(named(whole, [1, 2, 3, 4]))
         rounds = np.random.default_rng(seed)
@@ -207,7 +207,7 @@ def test_features_may_be_written_in_any_basis(seed: int, tuning: Any) -> None:
 @pytest.mark.parametrize("algorithm", ALGORITHMS, ids=str)
 def test_open_decisions_are_learnt_after_two_changes(algorithm: bw.Algorithm, tmp_path: Path) -> None:
     problems = [named(WHOLE, [0, 1, 2, 3]), named(WHOLE, [3, 1, 4], [2, 0, 1]), named(WHOLE, [5, 1, 3], [1, 0, 2, 3])]
-    policy = algorithm.start(problems[0], rng=4, interpreted=True)
+    policy = algorithm.start(problems[0], rng=4, interpreted=True)  # nobody else compiles all their plans
     play(policy, 10)
     first = [policy.plan().act(x, id=f"{x} {i}") for x in range(4) for i in range(12)]
     policy.change(problems[1])
@@ -235,7 +235,7 @@ def test_open_decisions_are_learnt_after_two_changes(algorithm: bw.Algorithm, tm
 def test_late_estimates_are_the_old_ones_in_new_coordinates() -> None:
     """<z, theta_hat> of every kept pair is what it would have been without the change."""
     old, new = named(WHOLE, [0, 1, 2, 3]), named(WHOLE, [3, 2, 1, 5])
-    policy = bw.LCTsallisINF(tuning="certified").start(old, rng=4, interpreted=True)
+    policy = bw.LCTsallisINF(tuning="certified").start(old, rng=4)
     play(policy, 10)
     z_old = policy._machine.known.z
     made = next(made for made in (policy.act(0) for _ in range(50)) if made.arm_name != "a0")
@@ -249,7 +249,7 @@ def test_late_estimates_are_the_old_ones_in_new_coordinates() -> None:
 
 def test_a_batch_of_late_and_new_decisions() -> None:
     problems = [named(WHOLE, [0, 1, 2]), named(WHOLE, [2, 1, 3])]
-    one = bw.LCTsallisINF(tuning="certified").start(problems[0], rng=4, interpreted=True)
+    one = bw.LCTsallisINF(tuning="certified").start(problems[0], rng=4)
     late = [one.act(x) for x in range(4) for _ in range(5)]
     one.change(problems[1])
     both = [*late, *(one.act(x) for x in range(4))]
@@ -260,7 +260,7 @@ def test_a_batch_of_late_and_new_decisions() -> None:
 
 
 def test_versions_grow_and_old_plans_cannot_be_renewed(tmp_path: Path) -> None:
-    policy = bw.LCTsallisINF(tuning="certified").start(named(WHOLE, [0, 1, 2]), rng=4, interpreted=True)
+    policy = bw.LCTsallisINF(tuning="certified").start(named(WHOLE, [0, 1, 2]), rng=4)
     play(policy, 5)
     plan = policy.plan()
     policy.change(named(WHOLE, [1, 2, 3]))
@@ -273,10 +273,10 @@ def test_versions_grow_and_old_plans_cannot_be_renewed(tmp_path: Path) -> None:
 
 
 def test_a_name_is_never_given_to_another_arm(tmp_path: Path) -> None:
-    policy = bw.LCTsallisINF(tuning="certified").start(named(WHOLE, [0, 1, 2]), rng=4, interpreted=True)
+    policy = bw.LCTsallisINF(tuning="certified").start(named(WHOLE, [0, 1, 2]), rng=4)
     policy.change(named(WHOLE, [1, 2, 3]))
     policy.save(tmp_path / "p.npz")
-    policy = bw.load(tmp_path / "p.npz", interpreted=True)
+    policy = bw.load(tmp_path / "p.npz")
     strange = named(WHOLE, [1, 2, 4])
     object.__setattr__(strange, "arms", ("a1", "a2", "a0"))
     with pytest.raises(ValueError, match="a name of its own"):
@@ -287,7 +287,7 @@ def test_a_name_is_never_given_to_another_arm(tmp_path: Path) -> None:
 
 
 def test_a_copy_and_its_file_know_the_names_that_are_gone(tmp_path: Path) -> None:
-    policy = bw.LCTsallisINF(tuning="certified").start(named(WHOLE, [0, 1, 2]), rng=4, interpreted=True)
+    policy = bw.LCTsallisINF(tuning="certified").start(named(WHOLE, [0, 1, 2]), rng=4)
     policy.change(named(WHOLE, [1, 2, 3]))
     copy, strange = policy.copy(), named(WHOLE, [1, 2, 4])
     object.__setattr__(strange, "arms", ("a1", "a2", "a0"))
@@ -295,13 +295,13 @@ def test_a_copy_and_its_file_know_the_names_that_are_gone(tmp_path: Path) -> Non
         with pytest.raises(ValueError, match="a name of its own"):
             copy.change(strange)
         copy.save(tmp_path / "p.npz")
-        copy = bw.load(tmp_path / "p.npz", interpreted=True)
+        copy = bw.load(tmp_path / "p.npz")
     copy.change(named(WHOLE, [0, 1, 2]))
     assert copy.problem.arms == ("a0", "a1", "a2")
 
 
 def test_refusals_leave_the_policy_as_it_was() -> None:
-    policy = bw.LCTsallisINF(tuning="certified").start(named(WHOLE, [0, 1, 2]), rng=4, interpreted=True)
+    policy = bw.LCTsallisINF(tuning="certified").start(named(WHOLE, [0, 1, 2]), rng=4)
     play(policy, 5)
     digest = policy.digest
     other = random_problem(9, S=4, K=3, d=3)
@@ -316,25 +316,25 @@ def test_refusals_leave_the_policy_as_it_was() -> None:
     with pytest.raises(ValueError, match="trust"):
         policy.change(named(WHOLE, [0, 1, 3]), trust=2.0)
     assert policy.digest == digest
-    fixed = bw.FixedPolicy().start(named(WHOLE, [0, 1]), interpreted=True)
+    fixed = bw.FixedPolicy().start(named(WHOLE, [0, 1]))
     with pytest.raises(ValueError, match="no place for what was learnt"):
         fixed.change(named(WHOLE, [0, 1, 2]))
 
 
 def test_a_decision_of_a_change_that_was_lost_is_refused_by_its_names(tmp_path: Path) -> None:
-    policy = bw.LCTsallisINF(tuning="certified").start(named(WHOLE, [0, 1, 2]), rng=4, interpreted=True)
+    policy = bw.LCTsallisINF(tuning="certified").start(named(WHOLE, [0, 1, 2]), rng=4)
     policy.save(tmp_path / "p.npz")
     policy.change(named(WHOLE, [3, 4, 2]))
     lost = next(made for made in (policy.act(0) for _ in range(50)) if made.arm_name != "a2")
     with pytest.raises(ValueError, match="that this policy does not know"):
-        bw.load(tmp_path / "p.npz", interpreted=True).update(lost, loss=0.1)
+        bw.load(tmp_path / "p.npz").update(lost, loss=0.1)
 
 
 def test_new_contexts_and_pairs_not_offered() -> None:
     offered = np.ones((4, 4), dtype=bool)
     offered[0, 3] = offered[3, 0] = False
     first = named(WHOLE, [0, 1, 2, 3], available=offered)
-    policy = bw.LCTsallisINF(tuning="matched").start(first, rng=4, interpreted=True)
+    policy = bw.LCTsallisINF(tuning="matched").start(first, rng=4)
     play(policy, 12)
     late = [policy.act(1) for _ in range(10)]
     hidden = offered.copy()
@@ -353,7 +353,7 @@ def test_more_probable_contexts_do_not_make_late_directions_impossible() -> None
     features = random_problem(1, S=3, K=3, d=3).features
     rare = bw.Problem(features=features, probabilities=g)
     often = bw.Problem(features=features, probabilities=g[::-1].copy())
-    policy = bw.LCTsallisINF(tuning="certified").start(rare, rng=1, interpreted=True)
+    policy = bw.LCTsallisINF(tuning="certified").start(rare, rng=1)
     made = policy.act(0)
     policy.change(often)
     policy.update(made, loss=1.0)

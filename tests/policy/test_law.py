@@ -29,9 +29,7 @@ REFUSED: list[Any] = [bw.FTRLLC(horizon=1000), bw.PerContextTsallisINF(), bw.BoB
 
 
 def start(algorithm: Any = None, **options: Any) -> bw.Policy:
-    made: bw.Policy = (algorithm or bw.LCTsallisINF(tuning="matched")).start(
-        PROBLEM, rng=7, interpreted=True, **options
-    )
+    made: bw.Policy = (algorithm or bw.LCTsallisINF(tuning="matched")).start(PROBLEM, rng=7, **options)
     return made
 
 
@@ -45,7 +43,7 @@ def estimates(policy: bw.Policy) -> Floats:
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("algorithm", ALGORITHMS, ids=lambda made: type(made).__name__)
 def test_what_is_learnt_stays_and_open_decisions_are_fed(algorithm: Any) -> None:
-    policy = start(algorithm)
+    policy = start(algorithm, interpreted=True)
     play(policy, 15)
     losses, name, fingerprint = estimates(policy), policy.name, policy._footing.fingerprint
     waiting = [policy.act(i % 4) for i in range(20)]
@@ -61,7 +59,7 @@ def test_what_is_learnt_stays_and_open_decisions_are_fed(algorithm: Any) -> None
     assert (policy.updates, policy.version) == (35, 36)
     play(policy, 5)
     policy.save("policy.npz")
-    again = bw.load("policy.npz", interpreted=True)
+    again = bw.load("policy.npz")
     assert (again.digest, again.version) == (policy.digest, 41)
     assert again.probabilities().tobytes() == policy.probabilities().tobytes()
     assert [again.act(i % 4).arm for i in range(20)] == [policy.act(i % 4).arm for i in range(20)]
@@ -86,7 +84,7 @@ def test_the_plan_is_that_of_the_law(tuning: Any) -> None:
     """
     policy = start(bw.LCTsallisINF(tuning=tuning))
     policy.change_probabilities(LAW)
-    fresh = bw.LCTsallisINF(tuning=tuning).start(PROBLEM.with_probabilities(LAW), rng=7, interpreted=True)
+    fresh = bw.LCTsallisINF(tuning=tuning).start(PROBLEM.with_probabilities(LAW), rng=7)
     for i in range(30):
         one, two = policy.act(i % 4), fresh.act(i % 4)
         assert one.arm == two.arm
@@ -120,13 +118,13 @@ def test_decisions_of_an_earlier_law_pass_the_check_of_the_present_one() -> None
     rare = bw.Problem(
         features=np.eye(4)[:, None, :].repeat(2, 1) * [[[1], [-1]]], probabilities=[0.97, 0.01, 0.01, 0.01]
     )
-    policy = bw.LCTsallisINF(tuning="certified").start(rare, rng=1, interpreted=True)
+    policy = bw.LCTsallisINF(tuning="certified").start(rare, rng=1)
     waiting = [policy.act(1) for _ in range(40)]
     policy.change_probabilities([0.01, 0.97, 0.01, 0.01])
     policy.update(waiting[0], loss=0.5)
     policy.update(waiting[1:4], loss=[0.5] * 3)
     policy.save("policy.npz")
-    policy = bw.load("policy.npz", interpreted=True)
+    policy = bw.load("policy.npz")
     policy.learn(waiting[4:], loss=[0.5] * 36)
     made = policy.act(1)
     with pytest.raises(ValueError, match="damaged"):
@@ -162,7 +160,7 @@ def test_the_same_law_is_no_new_plan_and_what_is_no_law_is_refused() -> None:
 def test_servers_need_one_plan_with_its_frame(tmp_path: Path) -> None:
     policy = start()
     policy.plan().save(tmp_path / "plan.npz")
-    server = bw.load_plan(tmp_path / "plan.npz", interpreted=True)
+    server = bw.load_plan(tmp_path / "plan.npz")
     play(policy, 5)
     policy.plan().save(tmp_path / "before.npz", frame=False)
     for law in (LAW, LAW[::-1]):
@@ -172,20 +170,20 @@ def test_servers_need_one_plan_with_its_frame(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="a server needs one plan with its frame"):
             server.renewed(tmp_path / "newest.npz")
         with pytest.raises(ValueError, match="is not the frame of"):
-            bw.load_plan(tmp_path / "newest.npz", frame=tmp_path / "plan.npz", interpreted=True)
+            bw.load_plan(tmp_path / "newest.npz", frame=tmp_path / "plan.npz")
         policy.plan().save(tmp_path / "whole.npz")
         server = server.renewed(tmp_path / "whole.npz")
         for newer in (
             server,
             server.renewed(tmp_path / "newest.npz"),
-            bw.load_plan(tmp_path / "whole.npz", interpreted=True),
+            bw.load_plan(tmp_path / "whole.npz"),
         ):
             assert (newer.digest, newer.version) == (policy.digest, policy.version)
             assert newer.problem.probabilities.tolist() == law.tolist()
             assert policy.plan().confirms(newer.act(1, id="visit"))
     with pytest.raises(ValueError, match="a server needs one plan with its frame"):
         server.renewed(tmp_path / "before.npz")
-    other = bw.LinUCB().start(PROBLEM, interpreted=True)
+    other = bw.LinUCB().start(PROBLEM)
     other.plan().save(tmp_path / "other.npz")
     with pytest.raises(ValueError, match="for another problem or algorithm"):
         server.renewed(tmp_path / "other.npz")
@@ -196,7 +194,7 @@ def test_an_estimated_law_is_followed() -> None:
     mix = bw.TrafficMix.estimated(PROBLEM.probabilities, strength=10)
     policy.act([0] * 30 + [1] * 10)
     policy.save("policy.npz")
-    policy = bw.load("policy.npz", interpreted=True)
+    policy = bw.load("policy.npz")
     mix = policy.follow(mix)
     expected = (10 * PROBLEM.probabilities + [30, 10, 0, 0]) / 50
     assert policy.problem.probabilities == pytest.approx(expected)
@@ -221,7 +219,7 @@ def test_the_alarm_begins_anew_with_the_law() -> None:
     assert not policy.health().traffic.alarm
     policy.act([0] * 97 + [1, 2, 3])
     policy.save("policy.npz")
-    for one in (policy, bw.load("policy.npz", interpreted=True)):
+    for one in (policy, bw.load("policy.npz")):
         told = one.health()
         assert not told.traffic.alarm
         assert sum(rate.decisions for rate in told.contexts) == 400
@@ -248,7 +246,7 @@ def test_a_learner_notes_the_law_and_finds_the_same_versions_again() -> None:
     assert policy.version == 36 + 3
     assert sum(isinstance(record, Law) for record, _ in log.read()) == 3
     for file in ("start.npz", "middle.npz"):
-        again = Learner(bw.load(file, interpreted=True), log)
+        again = Learner(bw.load(file), log)
         found = {plan.version: plan.digest for plan in again.replay()}
         assert found.items() <= digests.items()
         assert again.policy.digest == policy.digest
@@ -280,7 +278,7 @@ def test_files_in_between_change_nothing(steps: list[str], seed: int) -> None:
             straight.change_probabilities(law)
         elif step == "load":
             policy.save("policy.npz")
-            policy = bw.load("policy.npz", interpreted=True)
+            policy = bw.load("policy.npz")
         assert (policy.digest, policy.version) == (straight.digest, straight.version)
         assert versions.setdefault(policy.version, policy.digest) == policy.digest  # one version, one plan
 
@@ -293,7 +291,7 @@ def test_after_a_crash_decisions_are_those_of_their_own_law() -> None:
     earlier = policy.act(1)  # version 4 under the first law, lost with its process
     policy.change_probabilities(LAW)
     later = policy.act(1)  # under a law that no file knows
-    policy = bw.load("policy.npz", interpreted=True)
+    policy = bw.load("policy.npz")
     policy.change_probabilities(LAW[::-1])  # version 1
     now = policy._books.checked(earlier)
     assert now is not None

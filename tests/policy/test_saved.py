@@ -24,7 +24,7 @@ FIRST = 20
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("name", [name for name in REST if name != "matched"])
 def test_a_policy_of_before_goes_on(name: str) -> None:
-    policy = bw.load(SAVED / f"{name}.npz", interpreted=True)
+    policy = bw.load(SAVED / f"{name}.npz")
     problem, rng = policy.problem, np.random.default_rng(5)
     theta = parameters(problem)
     for _ in range(FIRST):

@@ -150,7 +150,7 @@ class Answering(BaseHTTPRequestHandler):
 @pytest.fixture
 def failing(request: pytest.FixtureRequest) -> Iterator[Failing]:
     server = Failing(request.param)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))  # how often it looks whether to end
     thread.start()
     yield server
     server.shutdown()

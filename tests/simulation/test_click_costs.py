@@ -31,9 +31,9 @@ def test_points_are_ftrl_points(costs: Any) -> None:
 
 @pytest.mark.parametrize("tuning", ["certified", "matched"])
 def test_the_parts_add_up_to_the_regret(costs: Any, tuning: str) -> None:
-    found = costs.account(WORLD, tuning, 300, 2)
-    path = bw.replay(WORLD, bw.LCTsallisINF(tuning=tuning), horizon=300, replication=2, rng=1)  # type: ignore[arg-type]
-    best = float(WORLD.best_losses(np.array([300.0])))
+    found = costs.account(WORLD, tuning, 120, 2)
+    path = bw.replay(WORLD, bw.LCTsallisINF(tuning=tuning), horizon=120, replication=2, rng=1)  # type: ignore[arg-type]
+    best = float(WORLD.best_losses(np.array([120.0])))
     assert found["regret"] == pytest.approx(float(path.expected[-1]) - best, abs=1e-6)
     assert found["rate"] > 0.0
     if tuning == "certified":  # no control variate: the two are one

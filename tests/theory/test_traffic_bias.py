@@ -91,9 +91,9 @@ def test_the_error_of_a_law_is_bounded_from_counts_at_all_times() -> None:
     for r in range(replications):
         contexts = np.random.default_rng(r).choice(3, size=600, p=true)
         counts = np.cumsum(np.eye(3)[contexts], axis=0)
-        for n in range(20, 600, 40):
+        for n in (20, 32, 51, 81, 130, 208, 333, 532):
             stated = (counts[n] + 1) / (counts[n] + 1).sum()
             if law_error(stated, true) > law_error_bound(counts[n], stated, alpha=0.1):
                 wrong += 1
                 break
-    assert wrong / replications <= 0.1  # 0.03 seen
+    assert wrong / replications <= 0.1  # 0.02 seen

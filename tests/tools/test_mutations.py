@@ -37,6 +37,7 @@ def test_a_mutation_is_applied_to_a_copy_and_tests_run_on_it(
     (package / "__init__.py").write_text("class Pair:\n    def double(self, x):\n        y = 2 * x\n        return y\n")
     (tmp_path / "test_tiny.py").write_text("import tiny\ndef test_it():\n    assert tiny.Pair().double(2) == 4\n")
     rows = [("y = 3 * x", ""), ("y = x * x", ""), ("y = x + x", "the same number")]
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # such tests need none
     monkeypatch.setattr(mutations, "ROOT", tmp_path)
     monkeypatch.setattr(mutations, "PACKAGE", package)
     listed = [

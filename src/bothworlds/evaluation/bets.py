@@ -21,6 +21,7 @@ The value must be the same in all rows given the past; for averages of values th
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -47,18 +48,26 @@ class Table:
     counts: Floats
     log_prior: Floats
 
+    @cached_property
+    def _played(self) -> list[tuple[float, Floats, list[tuple[int, Floats]]]]:
+        """For each step of the ladder that is played, what is bet, the places, and what lies there for whom."""
+        found, components = [], len(self.log_prior)
+        for step in range(int(self.steps[0]), int(self.steps[-1]) + components):
+            players = [(step - e, i) for i, e in enumerate(self.steps.tolist())]
+            parts = [(j, self.counts[j, i]) for j, i in players if 0 <= j < components]
+            if parts:
+                # Below the lowest summand of the step lies nothing; the logarithm must exist there all the same.
+                floor = np.maximum(self.nodes, -self.ladder.b - float(self.ladder.cut(step)))
+                found.append((float(self.ladder.bet(step)), floor, parts))
+        return found
+
     def log_capital(self, v: Floats, at: Ints) -> Floats:
         """Return the logarithm of all capital at some checkpoints, each against a candidate of its own."""
         found = np.zeros((len(self.log_prior), len(at)))
-        for step in range(int(self.steps[0]), int(self.steps[-1]) + len(found)):
-            parts = [(step - e, i) for i, e in enumerate(self.steps.tolist()) if 0 <= step - e < len(found)]
-            if not parts:
-                continue
-            # Below the lowest summand of the step lies nothing; the logarithm must exist there all the same.
-            floor = np.maximum(self.nodes, -self.ladder.b - float(self.ladder.cut(step)))
-            gains = np.log(1.0 + float(self.ladder.bet(step)) * (floor - v[:, None]))
-            for j, i in parts:
-                found[j] += np.einsum("cb,cb->c", self.counts[j, i, at], gains)
+        for bet, floor, parts in self._played:
+            gains = np.log(1.0 + bet * (floor - v[:, None]))
+            for j, counts in parts:
+                found[j] += np.einsum("cb,cb->c", counts[at], gains)
         found += self.log_prior[:, None]
         most = found.max(axis=0)
         return np.asarray(most + np.log(np.exp(found - most).sum(axis=0)))

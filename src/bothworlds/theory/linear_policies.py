@@ -95,7 +95,7 @@ def _different(z: Floats, offered: Bools) -> list[int]:
     """Return the offered arms, of those with equal features the first."""
     kept: list[int] = []
     for a in np.flatnonzero(offered):
-        if all(np.abs(z[a] - z[b]).max() > MARGIN for b in kept):
+        if (np.abs(z[kept] - z[a]).max(axis=1, initial=0.0) > MARGIN).all():
             kept.append(int(a))
     return kept
 

@@ -49,7 +49,8 @@ class Matched:
 
     Proved in docs/theory.md, with feedback after every decision, C_t = caution d s_t/beta_t: R_T <= H beta_1 +
     E sum [(1 + gain_t) z_t + C_t + (1 + price) P_t + J_t], P_t with all that uncovered plays cost, J_t the penalty of
-    their jumps. It is of the order of sqrt(d sqrt(K) T) always, and logarithmic in T where there are gaps. Fading multiplies the first by sqrt(1 + 2 recency), the second by 1 + recency log T at most,
+    their jumps. It is of the order of sqrt(d sqrt(K) T) always, and logarithmic in T where there are gaps. Fading
+    multiplies the first by sqrt(1 + 2 recency), the second by 1 + recency log T at most,
     H beta_1 too. The sum also holds, without fading, for decisions answered in batches.
 
     Feedback counts as new when it comes, so its order matters, and where batches end.

@@ -19,7 +19,7 @@ import numpy as np
 
 from bothworlds.kernels.arrays import Bools, Floats
 from bothworlds.theory.confidence.checks import checked_alpha, checked_counts
-from bothworlds.theory.confidence.ends import mean_of, outer_end
+from bothworlds.theory.confidence.ends import mean_of, outer_ends
 from bothworlds.theory.confidence.special import log_gamma_excess
 
 SHAPE = 0.5
@@ -33,7 +33,7 @@ def log_average_evidence(count: Any, total: Any, average: Any) -> Floats:
     27.09
     """
     n, s = checked_counts(count, total)
-    return _log_evidence(n, s, _fixed_part(n, s), np.asarray(average, dtype=np.float64))
+    return _log_evidence(n, s, _fixed_part(n, s), _beyond(n, s, np.asarray(average, dtype=np.float64)))
 
 
 def average_rate_interval(count: Any, total: Any, *, alpha: float = 0.05) -> tuple[Floats, Floats]:
@@ -51,12 +51,11 @@ def average_rate_interval(count: Any, total: Any, *, alpha: float = 0.05) -> tup
     mean, fixed = mean_of(n, s), _fixed_part(n, s)
 
     def is_in(average: Floats) -> Bools:
-        rounding = ROUNDING * (1.0 + depth + np.abs(_beyond(n, s, average)))
-        return np.asarray(_log_evidence(n, s, fixed, average) < depth + rounding)
+        off = _beyond(n, s, average)
+        rounding = ROUNDING * (1.0 + depth + np.abs(off))
+        return np.asarray(_log_evidence(n, s, fixed, off) < depth + rounding)
 
-    edges = [np.full_like(mean, edge) for edge in (0.0, 1.0)]
-    low, high = (outer_end(is_in, edge, np.where(is_in(edge), edge, mean)) for edge in edges)
-    return low, high
+    return outer_ends(is_in, mean)
 
 
 def _fixed_part(n: Floats, s: Floats) -> tuple[Floats, Floats]:
@@ -68,9 +67,8 @@ def _fixed_part(n: Floats, s: Floats) -> tuple[Floats, Floats]:
     return log_gamma_excess(SHAPE + s) + constant, log_gamma_excess(SHAPE + n - s) + constant
 
 
-def _log_evidence(n: Floats, s: Floats, fixed: tuple[Floats, Floats], average: Floats) -> Floats:
-    """Return the logarithm of the mean of E_n(M) on both sides, M = n times the average."""
-    off = _beyond(n, s, average)
+def _log_evidence(n: Floats, s: Floats, fixed: tuple[Floats, Floats], off: Floats) -> Floats:
+    """Return the logarithm of the mean of E_n(M) on both sides, M = n times the average, which is off from s."""
     return np.asarray(np.logaddexp(fixed[0] + _tail(SHAPE + s, off), fixed[1] + _tail(SHAPE + n - s, -off)))
 
 

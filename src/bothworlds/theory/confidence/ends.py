@@ -18,14 +18,17 @@ def mean_of(n: Floats, s: Floats) -> Floats:
     return np.where(n > 0.0, s / np.maximum(n, 1.0), 0.5)
 
 
-def outer_end(is_in: Callable[[Floats], Bools], outside: Floats, inside: Floats) -> Floats:
-    """Halve the way between points that are out and points that are in; return those that are out.
+def outer_ends(is_in: Callable[[Floats], Bools], mean: Floats) -> tuple[Floats, Floats]:
+    """Halve the ways from 0 and from 1 to points that are in; return those that are out, or 0 and 1 where these are in.
 
-    >>> outer_end(lambda m: m > 0.25, np.array([0.0]), np.array([1.0])).tolist()
-    [0.25]
+    >>> low, high = outer_ends(lambda m: m > 0.25, np.array([0.5]))
+    >>> low.tolist(), high.tolist()
+    ([0.25], [1.0])
     """
+    outside = np.stack([np.zeros_like(mean), np.ones_like(mean)])  # both at once: most of the time goes into calls
+    inside = np.where(is_in(outside), outside, mean)
     for _ in range(HALVINGS):
         middle = 0.5 * (outside + inside)
         found = is_in(middle)
         inside, outside = np.where(found, middle, inside), np.where(found, outside, middle)
-    return outside
+    return outside[0], outside[1]

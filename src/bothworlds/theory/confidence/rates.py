@@ -12,13 +12,14 @@ beta-binomial mixture). The set is an interval because log E_n is convex in m.
 """
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from bothworlds.kernels.arrays import Bools, Floats
 from bothworlds.theory.confidence.checks import checked_above, checked_alpha, checked_counts
-from bothworlds.theory.confidence.ends import mean_of, outer_end
+from bothworlds.theory.confidence.ends import mean_of, outer_ends
 from bothworlds.theory.confidence.special import log_gamma_excess
 
 JEFFREYS = (0.5, 0.5)
@@ -33,7 +34,7 @@ def log_rate_evidence(count: Any, total: Any, rate: Any, *, prior: tuple[float, 
     0.4055
     """
     n, s = checked_counts(count, total)
-    yes, no = _log_ratios(n, s, np.asarray(rate, dtype=np.float64))
+    yes, no = _log_ratios_of(n, s)(np.asarray(rate, dtype=np.float64))
     return _log_mixture(n, s, prior) - (yes + no)
 
 
@@ -52,13 +53,14 @@ def rate_interval(
     depth = -math.log(checked_alpha(alpha))
     n, s = checked_counts(count, total)
     mean, room = mean_of(n, s), _log_mixture(n, s, prior) - depth
+    least, ratios = 1.0 + np.abs(room), _log_ratios_of(n, s)
 
     def is_in(rate: Floats) -> Bools:
-        yes, no = _log_ratios(n, s, rate)
+        yes, no = ratios(rate)
         with np.errstate(invalid="ignore"):  # at the edges both are infinite
-            return np.asarray(yes + no + ROUNDING * (1.0 + np.abs(room) + np.abs(yes) + np.abs(no)) > room)
+            return np.asarray(yes + no + ROUNDING * (least + np.abs(yes) + np.abs(no)) > room)
 
-    low, high = (outer_end(is_in, np.full_like(mean, edge), mean) for edge in (0.0, 1.0))
+    low, high = outer_ends(is_in, mean)
     return np.where(s > 0.0, low, 0.0), np.where(s < n, high, 1.0)
 
 
@@ -77,11 +79,22 @@ def _log_gamma_beyond(x: Floats, more: float) -> Floats:
     return log_gamma_excess(total) + rise + more * np.log(total) - more
 
 
-def _log_ratios(n: Floats, s: Floats, m: Floats) -> tuple[Floats, Floats]:
-    """Return s log(m/p) and (n - s) log((1 - m)/(1 - p)), p = s/n, with 0 log 0 = 0: large, and nearly opposite."""
-    p = mean_of(n, s)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        up, down = (m - p) / p, (p - m) / (1.0 - p)
-        yes = s * np.where(np.abs(up) < NEAR, np.log1p(up), np.log(m) - np.log(p))
-        no = (n - s) * np.where(np.abs(down) < NEAR, np.log1p(down), np.log1p(-m) - np.log1p(-p))
-    return np.where(s > 0.0, yes, 0.0), np.where(s < n, no, 0.0)
+def _log_ratios_of(n: Floats, s: Floats) -> Callable[[Floats], tuple[Floats, Floats]]:
+    """Build the function of m that returns s log(m/p) and (n - s) log((1 - m)/(1 - p)), p = s/n, with 0 log 0 = 0.
+
+    Both are large, and nearly opposite.
+    """
+    p, some, all_ = mean_of(n, s), s > 0.0, s >= n
+    rest, left = 1.0 - p, n - s
+    with np.errstate(divide="ignore"):
+        log_p, log_rest = np.log(p), np.log1p(-p)
+
+    def ratios(m: Floats) -> tuple[Floats, Floats]:
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            off = m - p
+            up, down = off / p, -off / rest
+            yes = s * np.where(np.abs(up) < NEAR, np.log1p(up), np.log(m) - log_p)
+            no = left * np.where(np.abs(down) < NEAR, np.log1p(down), np.log1p(-m) - log_rest)
+        return np.where(some, yes, 0.0), np.where(all_, 0.0, no)
+
+    return ratios
