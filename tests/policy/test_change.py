@@ -78,10 +78,12 @@ def test_permuted_arms_and_contexts_are_played_as_before(algorithm: bw.Algorithm
     policy = algorithm.start(named(WHOLE, [0, 1, 2, 3]), rng=1)
     play(policy, 20)
     arms, contexts = [2, 0, 3, 1], [3, 1, 0, 2]
-    before = policy.probabilities()
+    sums = algorithm == bw.LCTsallisINF()  # which plays its exploration is estimated from depends on their order
+    before = policy.state.q if sums else policy.probabilities()
     policy.change(named(WHOLE, arms, contexts))
+    after = policy.state.q if sums else policy.probabilities()
     if not isinstance(algorithm, bw.LinTS):  # its plan is drawn
-        assert np.allclose(policy.probabilities(), before[np.ix_(contexts, arms)], atol=1e-4)
+        assert np.allclose(after, before[np.ix_(contexts, arms)], atol=1e-4)
 
 
 @pytest.mark.parametrize("tuning", TUNINGS)
