@@ -76,7 +76,7 @@ class Plan:
         costs, inverse = [], self.inverse(gamma)
         for x, a in np.ndindex(*self.q.shape):
             rho, d = 1.0 + abs(self.z[x, a] @ self.m), self.z @ (inverse @ self.z[x, a])
-            costs.append(rho * float(self.g @ [lemmas.linear_cost(*pair) for pair in zip(self.q, d, strict=True)]))
+            costs.append(float(rho * (self.g @ [lemmas.linear_cost(*pair) for pair in zip(self.q, d, strict=True)])))
         return max(costs)
 
     def leverages(self, gamma: float) -> tuple[Floats, Floats]:
@@ -151,7 +151,8 @@ def test_plays_that_go_further_than_before_are_looked_at_at_once() -> None:
     means /= np.abs(means).max()
     for t in range(700):
         decision = policy.act(int(rng.choice(6, p=problem.probabilities)))
-        mean, level, start = means[decision.context, decision.arm], *policy.state.excess, *policy.state.rates[1:]
+        mean = means[decision.context, decision.arm]
+        level, start = float(policy.state.excess[0]), float(policy.state.rates[1])
         policy.update(decision, loss=1.0 if rng.random() < (1.0 + mean) / 2.0 else -1.0)
         state, plan = policy.state, Plan(policy)
         if t < 100 or state.rest[0] < 1.0:
@@ -197,10 +198,10 @@ def estimated(policy: bw.Policy, gamma: float) -> float:
     """Return what kernel text makes of a few plays, on plain arrays."""
     plan, (S, K, d) = Plan(policy), policy.problem.features.shape
     sigma = np.einsum("x,xa,xai,xaj->ij", plan.g, plan.q, plan.z, plan.z)
-    rho, vectors, tables = 1.0 + np.abs(plan.z @ plan.m), np.zeros((3, d)), np.zeros((2, S, K))
+    reach, chance, rho = np.zeros((S, K)), np.zeros((S, K)), 1.0 + np.abs(plan.z @ plan.m)
     case = price.Case(
         sigma, plan.q, np.sqrt(plan.q), rho, plan.beta, plan.b, Matching.c, np.zeros((d, d)), np.zeros((d, d)),
-        plan.centre, *tables, np.zeros(d), vectors,
+        plan.centre, reach, chance, np.zeros(d), np.zeros((3, d)),
     )  # fmt: skip
     known = policy._machine.known._replace(z=plan.z, g=plan.g, e=plan.e)
     return float(price.price(known, case, price.weigh(known, case, gamma), gamma, math.inf))

@@ -6,6 +6,7 @@ from bothworlds.kernels.arithmetic import Number, exponential, logarithm, root, 
 from bothworlds.kernels.jit.compile import kernel
 
 MOST_EXPLORATION = 0.5  # the analysis needs gamma_t <= 1/2
+SAFE = 0.25  # no play can move estimates far at this rate: see `bothworlds.kernels.worth`
 
 
 class Rates(NamedTuple):

@@ -15,8 +15,7 @@ from bothworlds.kernels.arithmetic import Number, absolute, both, either, every,
 from bothworlds.kernels.contract import Known
 from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.price import Case, Weighed, excess, price, weigh
-from bothworlds.kernels.rates import MOST_EXPLORATION
-from bothworlds.theory.schedules import SAFE
+from bothworlds.kernels.rates import MOST_EXPLORATION, SAFE
 
 FACTOR = 1.5  # from one rate that is tried to the next
 SMALLEST = 1e-7  # the next one below it is zero

@@ -18,7 +18,7 @@ in the second; (A) is what its proof gives there.
 import math
 from dataclasses import dataclass, replace
 
-from bothworlds.kernels.rates import Rates, scheduled_exploration, scheduled_learning
+from bothworlds.kernels.rates import SAFE, Rates, scheduled_exploration, scheduled_learning
 from bothworlds.theory.lemmas.matching import centring
 
 
@@ -93,8 +93,7 @@ class Matching:
     recency: float = 0.3
 
 
-SAFE = 0.25  # a rate at which no play costs more than 8/(lambda SAFE)
-LARGEST_COST = 8.0 / SAFE
+LARGEST_COST = 8.0 / SAFE  # times 1/lambda: what a play may cost at the rate SAFE
 
 
 @dataclass(frozen=True, kw_only=True)
