@@ -1,7 +1,6 @@
 """Policies: late, batched and missing feedback, files, and errors that change nothing."""
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from bothworlds.problem.feedback import checked_loss, checked_losses
 from named_policies import NAMES, make, snapshot
 from worlds import TUNINGS, bits, coordinates, living, play, random_problem
 
-NUMBER: Any = 5
 NAMES_OF_NINE: dict[str, Any] = {"contexts": [f"hour {i}" for i in range(9)]}
 
 
@@ -356,58 +354,6 @@ def test_arms_not_offered_equal_a_problem_without_them() -> None:
     assert large.state.rates == pytest.approx(small.state.rates, rel=1e-12)
     assert large.probabilities()[:, 1].tolist() == [0.0, 0.0, 0.0]
     assert large.probabilities()[:, [0, 2]] == pytest.approx(small.probabilities(), rel=1e-9)
-
-
-def test_a_decision_needs_all_its_fields() -> None:
-    values = make().act(0).to_dict()
-    del values["direction"]
-    with pytest.raises(ValueError, match="direction missing"):
-        bw.Decision.from_dict(values)
-
-
-@pytest.mark.parametrize(
-    ("part", "value"),
-    [
-        ("round", "x"),
-        ("context", 0.5),
-        ("arm", None),
-        ("arm_name", 5),
-        ("propensity", None),
-        ("propensity", "0.5"),
-        ("direction", "x"),
-        ("direction", 5),
-        ("direction", [[1.0, 2.0], [3.0]]),
-        ("baseline", 5),
-        ("version", None),
-        ("holdout", "false"),
-        ("footing", None),
-        ("policy", None),
-        ("id", 5),
-    ],
-)
-def test_a_decision_is_not_made_of_what_it_cannot_have(part: str, value: Any) -> None:
-    values = make().act(0).to_dict()
-    assert bw.Decision.from_dict(values).to_dict() == values
-    with pytest.raises(ValueError, match=rf"not a decision: its {part} is|{part} of a decision must be a whole number"):
-        bw.Decision.from_dict({**values, part: value})
-    with pytest.raises(ValueError, match="made again of its dictionary"):
-        bw.Decision.from_dict(value)
-
-
-@pytest.mark.parametrize(
-    ("call", "words"),
-    [
-        (lambda nothing: bw.LinUCB().start(nothing), "a policy begins on a Problem"),
-        (lambda nothing: bw.LCTsallisINF().start(nothing), "a policy begins on a Problem"),
-        (lambda nothing: bw.LinUCB().start(random_problem(), prior=nothing), "prior= is a Prior"),
-        (lambda nothing: make().change(nothing), "goes on with another Problem"),
-        (lambda nothing: bw.Prior.from_rows(random_problem(), NUMBER), "rows are a list or an iterator"),
-        (lambda nothing: bw.Prior.from_rows(random_problem(), nothing), "a row has context, arm and reward"),
-    ],
-)
-def test_what_is_no_problem_no_prior_and_no_row_is_refused(call: Callable[[Any], Any], words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        call(["nothing"])
 
 
 def test_a_policy_has_few_attributes() -> None:
