@@ -8,6 +8,7 @@ import pytest
 import bothworlds as bw
 from bothworlds.kernels import price, worth
 from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.rates import STAYS
 from bothworlds.theory import lemmas
 from bothworlds.theory.schedules import Covering, Matching
 from worlds import coordinates, play, random_problem
@@ -41,7 +42,7 @@ class Plan:
     def due(self, policy: bw.Policy, z: float, u: float, *, answers: int = 1) -> tuple[float, float, float]:
         """Return the rate after a jump, h of the policy's next plan at that rate, and what its penalty may be."""
         m, H, d = policy.state.baseline, 2.0 * (math.sqrt(self.q.shape[1]) - 1.0), policy.problem.dimension
-        beta = self.beta * lemmas.early_growth(Matching.price * u / (self.b * H))
+        beta = self.beta * (1.0 + Matching.price * u / (self.b * H))
         losses = self.z @ (policy.state.theta + m)
         points = np.array([bw.ftrl_point(row / beta) for row in losses])
         h = float(self.g @ lemmas.tsallis_entropy(points))
@@ -66,10 +67,14 @@ class Plan:
             total += 0.0 if covered else self.g[x] * pi[x, a] * float(self.g @ costs)
         return total
 
+    def sigma(self, gamma: float) -> Floats:
+        """Return Sigma_t for a rate."""
+        pi = (1.0 - gamma) * self.q + gamma * self.e
+        return np.asarray(np.einsum("x,xa,xai,xaj->ij", self.g, pi, self.z, self.z))
+
     def inverse(self, gamma: float) -> Floats:
         """Return Sigma_t^-1 for a rate."""
-        pi = (1.0 - gamma) * self.q + gamma * self.e
-        return np.asarray(np.linalg.inv(np.einsum("x,xa,xai,xaj->ij", self.g, pi, self.z, self.z)))
+        return np.asarray(np.linalg.inv(self.sigma(gamma)))
 
     def dearest(self, gamma: float) -> float:
         """Return what the dearest play may cost: <delta, q> - min delta for its largest residual."""
@@ -90,10 +95,15 @@ class Plan:
         far, wide = self.leverages(gamma)
         return float(far.max() * (self.q * wide).max()) / (Matching.c * self.beta) ** 2
 
-    def largest_by_leverages(self, gamma: float) -> float:
-        """Return the largest rho sqrt(lev) times the width."""
-        far, wide = self.leverages(gamma)
-        return float(np.sqrt(far.max()) * (self.g @ (np.sqrt(wide.max(axis=1)) + np.sqrt((self.q * wide).sum(axis=1)))))
+    def dearest_by_leverages(self, gamma: float) -> float:
+        """Return 4 max sqrt(lev) sum_x g max_a sqrt(lev)."""
+        lev = np.sqrt(np.einsum("xai,ij,xaj->xa", self.z, self.inverse(gamma), self.z))
+        return float(4.0 * lev.max() * (self.g @ lev.max(axis=1)))
+
+    def has_stayed(self, gamma: float, looked: Floats) -> bool:
+        """Tell whether the covariance is at least 1/STAYS of another one, of which the lower half counts."""
+        before = np.tril(looked) + np.tril(looked, -1).T
+        return bool(np.linalg.eigvalsh(STAYS * self.sigma(gamma) - before).min() > 0.0)
 
 
 def put_rate(policy: bw.Policy, beta: float) -> None:
@@ -124,46 +134,59 @@ def test_the_price_is_that_of_enumeration_and_never_above_what_is_known() -> Non
 
 
 def test_below_b_exploration_is_paid_for_and_no_play_is_too_dear() -> None:
-    """Whatever the plan is, also one that is nearly sure: a play costs at most 32/lambda, by enumeration."""
+    """Whatever the plan is, also one that is nearly sure: a play costs at most 96/lambda, by enumeration."""
     problem = random_problem(5, S=4, K=3, d=4, rarity=30.0)
     policy = MATCHED.start(problem, rng=3)
     coverage, raised = MATCHED.design_for(problem).coverage, 0
     rng = np.random.default_rng(0)
-    for _ in range(60):
+    for _ in range(120):
         policy.state.theta[...] = rng.normal(size=4) * 10.0 ** rng.uniform(0.0, 6.0)
         policy.state.start_rate[0] = 10.0 ** rng.uniform(-12.0, -1.0) * (rng.random() < 0.8)
+        policy.state.rest[0] = rng.integers(3)
         started = float(policy.state.start_rate[0])
         put_rate(policy, float(rng.uniform(1.0, 0.99 * Plan(policy).b)))
         plan = Plan(policy)
         assert plan.paid == 2.0 * plan.gamma
-        assert plan.dearest(plan.gamma) <= plan.largest_by_leverages(plan.gamma) * (1 + 1e-6)
-        assert plan.largest_by_leverages(plan.gamma) <= 32.0 / coverage * (1 + 1e-6)
-        assert plan.largest == pytest.approx(32.0 / coverage)
-        raised += plan.dearest(max(started, 1e-9)) > 32.0 / coverage
+        assert plan.dearest(plan.gamma) <= plan.dearest_by_leverages(plan.gamma) * (1 + 1e-6)
+        assert plan.dearest_by_leverages(plan.gamma) <= 96.0 / coverage * (1 + 1e-6)
+        if policy.state.looks[0]:
+            assert STAYS * plan.dearest_by_leverages(plan.gamma) <= 96.0 / coverage * (1 + 1e-6)
+        assert plan.largest == pytest.approx(96.0 / coverage)
+        raised += plan.dearest(max(started, 1e-9)) > 96.0 / coverage
     assert raised > 5
 
 
 def test_plays_that_go_further_than_before_are_looked_at_at_once() -> None:
-    """While the search rests, an excess above four times what it was makes it go on, and is noted then."""
+    """While the search rests plays are looked at where covariances have become less than 2/3 of what they were then.
+
+    An excess above four times what it was makes the search go on, and is noted then.
+    """
     problem = random_problem(6, S=6, K=3, d=4, rarity=60.0)
-    policy, rng, jumps = MATCHED.start(problem, rng=3), np.random.default_rng(0), 0
+    policy, rng, looks, jumps = MATCHED.start(problem, rng=3), np.random.default_rng(0), 0, 0
     means = problem.features @ np.random.default_rng(6).normal(size=4)
     means /= np.abs(means).max()
     for t in range(700):
         decision = policy.act(int(rng.choice(6, p=problem.probabilities)))
+        policy.state.theta[...] *= -1.0 if t % 70 == 60 else 1.0  # other arms, at once
         mean = means[decision.context, decision.arm]
         level, start = float(policy.state.excess[0]), float(policy.state.rates[1])
+        looked = policy.state.sigma.copy() if policy.state.looks[0] else policy.state.looked.copy()
         policy.update(decision, loss=1.0 if rng.random() < (1.0 + mean) / 2.0 else -1.0)
         state, plan = policy.state, Plan(policy)
-        if t < 100 or state.rest[0] < 1.0:
+        assert np.tril(state.looked) == pytest.approx(np.tril(looked))
+        early = plan.beta < plan.b
+        if state.rest[0] < 1.0 or not early:
+            assert state.looks[0] == early
             continue
-        unsafe = plan.largest_by_leverages(start) > plan.largest
-        jumped = unsafe or plan.excess(start) > max(1.0, worth.JUMP * level)
+        stayed = plan.has_stayed(start, looked)
+        assert state.looks[0] == (0.0 if stayed else 1.0)
+        unsafe = STAYS * plan.dearest_by_leverages(start) > plan.largest
+        jumped = not stayed and (unsafe or plan.excess(start) > max(1.0, worth.JUMP * level))
         assert state.level[0] == level
         assert state.excess[0] == pytest.approx(plan.excess(plan.gamma) if jumped else level, rel=1e-6)
         assert jumped or plan.gamma == start
-        jumps += jumped
-    assert jumps >= 3
+        looks, jumps = looks + (not stayed), jumps + jumped
+    assert looks > jumps > 2
 
 
 def test_beyond_many_plays_the_price_is_never_less(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,13 +221,16 @@ def estimated(policy: bw.Policy, gamma: float) -> float:
     """Return what kernel text makes of a few plays, on plain arrays."""
     plan, (S, K, d) = Plan(policy), policy.problem.features.shape
     sigma = np.einsum("x,xa,xai,xaj->ij", plan.g, plan.q, plan.z, plan.z)
-    reach, chance, rho = np.zeros((S, K)), np.zeros((S, K)), 1.0 + np.abs(plan.z @ plan.m)
+    reach, chance, length = np.zeros((S, K)), np.zeros((S, K)), np.zeros((S, K))
+    rho = 1.0 + np.abs(plan.z @ plan.m)
     case = price.Case(
         sigma, plan.q, np.sqrt(plan.q), rho, plan.beta, plan.b, Matching.c, np.zeros((d, d)), np.zeros((d, d)),
-        plan.centre, reach, chance, np.zeros(d), np.zeros((3, d)),
+        plan.centre, reach, chance, length, np.zeros(d), np.zeros((3, d)), np.eye(d),
     )  # fmt: skip
     known = policy._machine.known._replace(z=plan.z, g=plan.g, e=plan.e)
-    return float(price.price(known, case, price.weigh(known, case, gamma), gamma, math.inf))
+    weighed = price.weigh(known, case, gamma)
+    price.find_lengths(known, case)
+    return float(price.price(known, case, weighed, gamma, math.inf))
 
 
 def test_the_rule_by_hand() -> None:

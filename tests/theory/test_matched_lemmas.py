@@ -107,15 +107,6 @@ def test_the_cost_of_a_step_bounds_its_stability(seed: int, arms: int, c: float,
     assert cost <= lemmas.largest_cost(q, losses, beta=beta, c=c) * (1 + 1e-9) + 1e-12
 
 
-@given(st.floats(1e-3, 20.0))
-def test_growth_below_b_is_nearly_exponential(largest: float) -> None:
-    """Its logarithm is concave, so that a payment is at most the largest one's share of what the logarithm grows by."""
-    for x in largest * np.array([1e-6, 0.1, 0.5, 0.9, 1.0]):
-        grown = math.log1p(lemmas.early_growth(x) - 1.0)
-        assert x <= largest / math.log(lemmas.early_growth(largest)) * grown * (1 + 1e-6)
-        assert lemmas.early_growth(x) <= math.exp(x) * (1 + 1e-12)
-
-
 @given(seeds, st.integers(2, 12))
 def test_entropy_and_the_roots_of_the_others(seed: int, arms: int) -> None:
     q, _, _ = drawn(seed, arms, 1.0)

@@ -35,16 +35,16 @@ def test_the_constants_of_the_theorem_by_hand() -> None:
     assert rates.variance == pytest.approx(4.0 * 2.0 / 0.75)
     u = 2.0 * lemmas.centring(4) ** 2 * 12.0 / (0.0625 * 0.3)
     assert rates.covering.curved == pytest.approx(u)
-    assert rates.covering.largest == pytest.approx(32.0 / 0.3)
+    assert rates.covering.largest == pytest.approx(96.0 / 0.3)
     share = 0.0625 / 0.75 * (1.0 + math.sqrt(0.5))
     f = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * share))
     assert rates.stability_scale == pytest.approx(rates.variance * (2.0 * f + share))
     assert rates.penalty_scale == pytest.approx((2.0 + share) * (rates.variance + 3.0 * 2.0))
     X = rates.prices(T)[0]
     late = 3.0 * (2.0 / 1.5) ** (2 / 3) * (2.0 * u * 1e8) ** (1 / 3)
-    b, most = math.sqrt(2.0 * u), 32.0 / 0.3
-    even, x = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * 0.5 / (b * 2.0))), 0.5 * most / (b * 2.0)
-    jump = 1.0 + x + 0.5 * x * x  # of the dearest play; ``even`` is that of 2 gamma_t = 1
+    b, most = math.sqrt(2.0 * u), 96.0 / 0.3
+    even = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * 0.5 / (b * 2.0)))  # the factor of 2 gamma_t = 1
+    jump = 1.0 + 0.5 * most / (b * 2.0)  # that of the dearest play
     slowest = max(1.0 / math.log(even), most / math.log(jump))
     early = slowest * math.log(even * jump * b) + most + 1.0
     assert rates.early_prices(0.0) == pytest.approx(early)
@@ -167,7 +167,7 @@ def test_prices_that_find_beta_below_b(seed: int, a: float, often: float) -> Non
         u = (largest if rng.random() < often else largest * rng.random() ** 8) if early else 0.0
         sure = rng.random() ** rng.choice([0.01, 5.0])  # 2 gamma_t, or a price from b on
         faded = max(kept * beta, rates.first)
-        before = max(kept * beta * lemmas.early_growth(u / scale), rates.first)
+        before = max(kept * beta * (1.0 + u / scale), rates.first)
         below = u + sure if faded < b else 0.0
         due = kept * 0.5 * (before / b if early else 1.0) * sure
         entropy = H * (1.0 if rng.random() < 0.5 else rng.uniform(0.2, 1.0))
@@ -190,7 +190,7 @@ def test_prices_below_b_come_near_their_bound() -> None:
     beta, total = rates.first, 0.0
     while beta < b:
         total += most
-        beta *= lemmas.early_growth(0.5 * most / (b * H))
+        beta *= 1.0 + 0.5 * most / (b * H)
     assert 0.7 * rates.early_prices(0.0) <= total <= rates.early_prices(0.0)
 
 
@@ -215,7 +215,7 @@ def test_fading_sums_by_parts() -> None:
 def test_the_adversarial_bound_is_at_most_three_times_that_of_certified(
     sizes: tuple[int, int, int], rarity: float | None
 ) -> None:
-    """2.84, 2.69, 2.59, 2.27 times, and 1.91, 1.69, 1.55, 0.96 times without fading; with gaps less at long last."""
+    """2.88, 2.70, 2.54, 1.78 times, and 1.97, 1.76, 1.61, 0.99 times without fading; with gaps less at long last."""
     S, K, d = sizes
     instance = en.random_instance(contexts=S, arms=K, dimension=d, gap=0.3, rarity=rarity, seed=1)
     problem = instance.problem

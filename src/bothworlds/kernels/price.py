@@ -54,6 +54,7 @@ from bothworlds.kernels.matrix import (
     product,
     squared_back,
 )
+from bothworlds.kernels.rates import STAYS
 
 MOST_PLAYS = 128  # contexts times arms: beyond, pairs of plays and arms are too many to look at
 POINTS = 6  # plays that an estimate looks at
@@ -79,17 +80,23 @@ class Case(NamedTuple):
     centre: Floats
     reach: Floats
     chance: Floats
+    length: Floats
     middle: Floats  # a vector of a block of contexts
     play: Floats  # three vectors, of one play
+    looked: Floats  # the covariance of the plan whose plays were looked at last
 
 
 class Weighed(NamedTuple):
-    """What leverages say of a rate: where Sigma_t is regular, the largest rho^2 lev and q lev(psi), and the width."""
+    """What leverages say of a rate: where Sigma_t is regular, the largest rho^2 lev and q lev(psi), and the width.
+
+    And ``dearest``, 4 max sqrt(lev) sum_x g max_a sqrt(lev): what a play can cost whatever q and m_t are.
+    """
 
     sound: Any
     farthest: Number
     widest: Number
     width: Number
+    dearest: Number
 
 
 @kernel
@@ -108,15 +115,38 @@ def find_centres(known: Known, q: Floats, r: Floats, centre: Floats) -> None:
 
 
 @kernel
-def reaches(known: Known, case: Case) -> tuple[Number, Number, Number]:
-    """Write rho^2 lev of every play; return the largest, the largest q lev(psi), and the width."""
+def factorise(case: Case, gamma: Number) -> Any:
+    """Write Sigma_t and the factor of its inverse; return where it is regular."""
+    for i in range(case.sigma.shape[0]):
+        for j in range(i + 1):
+            case.mixed[i, j] = (1.0 - gamma) * case.sigma[i, j]
+        case.mixed[i, i] = case.mixed[i, i] + gamma
+    sound = cholesky(case.mixed, case.inverse)
+    invert_lower(case.inverse)
+    return sound
+
+
+@kernel
+def has_stayed(case: Case) -> Any:
+    """Return where Sigma_t is nowhere less than 1/STAYS of what it was when plays were looked at; uses up ``mixed``.
+
+    Then no leverage is more than STAYS times what it was.
+    """
+    for i in range(case.mixed.shape[0]):
+        for j in range(i + 1):
+            case.mixed[i, j] = STAYS * case.mixed[i, j] - case.looked[i, j]
+    return cholesky(case.mixed, case.mixed)
+
+
+@kernel
+def look(known: Known, case: Case, sound: Any) -> Weighed:
+    """Write the reach of every play, rho^2 lev; return what leverages say of the rate whose factor is at hand."""
     farthest = 0.0 * case.q[0, 0]
-    widest, total = farthest, farthest
+    widest, width, highest, total = farthest, farthest, farthest, farthest
     for x in range(case.q.shape[0]):
         apply_half(case.inverse, case.centre[x], case.middle)
         own = product(case.middle, case.middle)
-        highest = 0.0 * case.q[0, 0]
-        mean = highest
+        most, far, mean = 0.0 * case.q[0, 0], 0.0 * case.q[0, 0], 0.0 * case.q[0, 0]
         for a in range(case.q.shape[1]):
             lev, cross = leverage_beside(case.inverse, known.z[x, a], case.middle)
             apart = larger(lev - 2.0 * cross + own, 0.0) + ROUNDING * (lev + own)
@@ -125,22 +155,20 @@ def reaches(known: Known, case: Case) -> tuple[Number, Number, Number]:
             weighted = case.q[x, a] * apart
             widest = larger(widest, weighted)
             mean = mean + weighted
-            highest = larger(highest, where(case.q[x, a] > 0.0, apart, 0.0))
-        total = total + known.g[x] * (root(highest) + root(mean))
-    return highest_of_contexts(farthest), highest_of_contexts(widest), over_contexts(total)
+            most = larger(most, lev)
+            far = larger(far, where(case.q[x, a] > 0.0, apart, 0.0))
+        highest = larger(highest, most)
+        total = total + known.g[x] * root(most)
+        width = width + known.g[x] * (root(far) + root(mean))
+    dearest = 4.0 * root(highest_of_contexts(highest)) * over_contexts(total)
+    farthest, widest = highest_of_contexts(farthest), highest_of_contexts(widest)
+    return Weighed(sound, farthest, widest, over_contexts(width), dearest)
 
 
 @kernel
 def weigh(known: Known, case: Case, gamma: Number) -> Weighed:
     """Write the factor of Sigma_t^-1 and the reach of every play; return what they say of the rate."""
-    for i in range(case.sigma.shape[0]):
-        for j in range(i + 1):
-            case.mixed[i, j] = (1.0 - gamma) * case.sigma[i, j]
-        case.mixed[i, i] = case.mixed[i, i] + gamma
-    sound = cholesky(case.mixed, case.inverse)
-    invert_lower(case.inverse)
-    farthest, widest, width = reaches(known, case)
-    return Weighed(sound, farthest, widest, width)
+    return look(known, case, factorise(case, gamma))
 
 
 @kernel
@@ -200,19 +228,29 @@ def cost_at(known: Known, case: Case, x: Place, a: Place) -> Number:
 
 
 @kernel
-def find_chances(known: Known, case: Case, weighed: Weighed, gamma: Number) -> Number:
-    """Write g pi rho |Sigma_t^-1 phi| of the plays that leverages do not show to be covered, else 0; return the sum.
+def find_lengths(known: Known, case: Case) -> None:
+    """Write rho |Sigma^-1 phi| of every play, for the rate whose factor is at hand.
 
     In coordinates where Sigma(e) is the identity that length is the root mean square of d when e is played.
+    """
+    for x in range(case.q.shape[0]):
+        for a in range(case.q.shape[1]):
+            apply_half(case.inverse, known.z[x, a], case.middle)
+            case.length[x, a] = case.rho[x, a] * root(squared_back(case.inverse, case.middle))
+
+
+@kernel
+def find_chances(known: Known, case: Case, weighed: Weighed, gamma: Number) -> Number:
+    """Write g pi times the length of the plays that leverages do not show to be covered, else 0; return the sum.
+
+    Any positive length will do for an estimate, so those of the rate where the search begins are taken for all.
     """
     limit = case.c * case.beta * (case.c * case.beta)
     total = 0.0 * case.q[0, 0]
     for x in range(case.q.shape[0]):
         for a in range(case.q.shape[1]):
-            apply_half(case.inverse, known.z[x, a], case.middle)
-            length = case.rho[x, a] * root(squared_back(case.inverse, case.middle))
             share = (1.0 - gamma) * case.q[x, a] + gamma * known.e[x, a]
-            open_to = where(case.reach[x, a] * weighed.widest <= limit, 0.0, length)
+            open_to = where(case.reach[x, a] * weighed.widest <= limit, 0.0, case.length[x, a])
             case.chance[x, a] = known.g[x] * share * open_to
             total = total + case.chance[x, a]
     return over_contexts(total)

@@ -6,7 +6,8 @@ from bothworlds.kernels.arithmetic import Number, exponential, logarithm, root, 
 from bothworlds.kernels.jit.compile import kernel
 
 MOST_EXPLORATION = 0.5  # the analysis needs gamma_t <= 1/2
-SAFE = 0.25  # no play can move estimates far at this rate: see `bothworlds.kernels.worth`
+SAFE = 0.0625  # no play can cost much at this rate: see `bothworlds.kernels.worth`
+STAYS = 1.5  # times less: what covariances may become in any direction before plays are looked at again
 
 
 class Rates(NamedTuple):

@@ -6,6 +6,8 @@ step is taken in the powers themselves: two evaluations are enough from a y of t
 the r_a of the second follow from those of the first without a division.
 """
 
+import math
+
 from bothworlds.kernels.arithmetic import Number, absolute, every, larger, root, smaller, where
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.inverses import reciprocal
@@ -102,8 +104,8 @@ def step_from(y: Number, sums: Sums) -> Number:
 
 
 @kernel
-def root_point(q: Floats, start: Number, highest: float, reciprocals: Floats) -> tuple[int, Number, int]:
-    """Replace the s_a in q by the FTRL point; return (status, y, evaluations).
+def solve_roots(q: Floats, start: Number, highest: float, reciprocals: Floats) -> tuple[int, Number, Number, int]:
+    """Write the r_a = 1/(s_a + y) of a y near the solution; return (status, y, the step that is left, evaluations).
 
     Of several points at once, each stops where it would alone.
     """
@@ -118,8 +120,27 @@ def root_point(q: Floats, start: Number, highest: float, reciprocals: Floats) ->
         step = step_from(following, moved_sums(q, y, following, reciprocals))
         y = following
         count += 1
+    return OK if count <= MAX_STEPS else NOT_CONVERGED, y, step, min(count, MAX_STEPS)
+
+
+@kernel
+def root_point(q: Floats, start: Number, highest: float, reciprocals: Floats) -> tuple[int, Number, int]:
+    """Replace the s_a in q by the FTRL point; return (status, y, evaluations)."""
+    status, y, step, count = solve_roots(q, start, highest, reciprocals)
     for a in range(q.shape[0]):
         r = reciprocals[a]
         u = step * r
         q[a] = r * r * (1.0 - u * (2.0 - u * (3.0 - 4.0 * u)))
-    return OK if count <= MAX_STEPS else NOT_CONVERGED, y + step, min(count, MAX_STEPS)
+    return status, y + step, count
+
+
+@kernel
+def point_and_roots(q: Floats, start: Number, roots: Floats) -> tuple[int, Number]:
+    """Replace the s_a in q by the FTRL point, and write its roots; return (status, y)."""
+    status, y, step, _ = solve_roots(q, start, math.sqrt(q.shape[0]), roots)
+    for a in range(q.shape[0]):
+        r = roots[a]
+        u = step * r
+        roots[a] = r * (1.0 - u * (1.0 - u * (1.0 - u)))
+        q[a] = roots[a] * roots[a]
+    return status, y + step

@@ -4,18 +4,31 @@ It goes on from round to round: one direction in a round, as long as prices fall
 rounds so far. Where plays have become able to go much further than when it went on last, it leaps at once: one that
 has become dear must not wait for the next turn. See `bothworlds.kernels.price` for what a rate costs.
 
-Early, below beta = b, a play that is not covered is paid for when it is made, and may cost no more than ``largest``:
-by leverages it costs at most max[rho sqrt(lev)] times the width, 8/(lambda gamma) at most, so the rate SAFE will do.
+Early, below beta = b, a play that is not covered is paid for when it is made, and may cost no more than ``largest``. By
+leverages it costs 4 max sqrt(lev) sum_x g max_a sqrt(lev) at most, whatever q and m_t are, and that is 4/(lambda gamma)
+at most. So plays need not be looked at in every round: as long as the covariance is nowhere less than 1/STAYS of what
+it was then, no play costs more than STAYS times as much, and the rate SAFE will always do.
 """
 
 import math
 from typing import Any, NamedTuple
 
-from bothworlds.kernels.arithmetic import Number, absolute, both, either, every, larger, root, smaller, where
+from bothworlds.kernels.arithmetic import Number, absolute, both, either, every, larger, smaller, where
 from bothworlds.kernels.contract import Known
 from bothworlds.kernels.jit.compile import kernel
-from bothworlds.kernels.price import Case, Weighed, excess, price, weigh
-from bothworlds.kernels.rates import MOST_EXPLORATION, SAFE
+from bothworlds.kernels.price import (
+    Case,
+    Weighed,
+    excess,
+    factorise,
+    find_centres,
+    find_lengths,
+    has_stayed,
+    look,
+    price,
+    weigh,
+)
+from bothworlds.kernels.rates import MOST_EXPLORATION, SAFE, STAYS
 
 FACTOR = 1.5  # from one rate that is tried to the next
 SMALLEST = 1e-7  # the next one below it is zero
@@ -36,15 +49,16 @@ class Search(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A rate, what is paid for it beforehand, the excess at which the search went on, and whether it is inverted.
+    """A rate, what is paid for it beforehand, and the excess at which the search went on.
 
-    That is, whether ``case.inverse`` is that of its covariance.
+    ``inverted`` says whether ``case.inverse`` is that of its covariance, ``looked`` with 1 that plays were looked at.
     """
 
     rate: Number
     paid: Number
     level: Number
     inverted: Any
+    looked: Number
 
 
 @kernel
@@ -58,27 +72,33 @@ def next_trial(turn: Number, rate: Number, cost: Number) -> Number:
 
 @kernel
 def plan_search(state: Any) -> None:
-    """Turn the search for gamma_t, let it rest for a share of the rounds so far, and note the excess it went on at."""
+    """Turn the search for gamma_t, let it rest for a share of the rounds so far, and note where it went on.
+
+    That is the excess, and the covariance of the last plan whose plays were looked at.
+    """
     resting = state.rest[0] >= 1.0
     turned = where(state.turn[0] + 1.0 < TURNS, state.turn[0] + 1.0, 0.0)
     state.turn[0] = where(resting, state.turn[0], turned)
     state.rest[0] = where(resting, state.rest[0] - 1.0, REST * state.t[0])
     state.level[0] = state.excess[0]
+    here = state.looks[0] > 0.0
+    for i in range(state.looked.shape[0]):
+        for j in range(i + 1):
+            state.looked[i, j] = where(here, state.sigma[i, j], state.looked[i, j])
 
 
 @kernel
-def unsafe(case: Case, weighed: Weighed, largest: float) -> Any:
-    """Return where, early on, a play may cost more than ``largest``."""
-    return both(case.beta < case.b, root(weighed.farthest) * weighed.width > largest)
+def unsafe(case: Case, weighed: Weighed, largest: Number) -> Any:
+    """Return where, early on, a play may come to cost more than ``largest`` before plays are looked at again."""
+    return both(case.beta < case.b, STAYS * weighed.dearest > largest)
 
 
 @kernel
-def safe_rate(known: Known, case: Case, rate: Number, largest: float) -> tuple[Number, Weighed]:
-    """Return the rate, or SAFE where that one does not do any more, and weigh it."""
-    weighed = weigh(known, case, rate)
-    fails = where(weighed.sound, where(unsafe(case, weighed, largest), 1.0, 0.0), 1.0)
+def safe_rate(known: Known, case: Case, rate: Number, seen: Weighed, largest: Number) -> tuple[Number, Weighed]:
+    """Return the rate, or SAFE where that one does not do any more, and what leverages say of it."""
+    fails = where(seen.sound, where(unsafe(case, seen, largest), 1.0, 0.0), 1.0)
     if every(fails <= 0.0):
-        return rate, weighed
+        return rate, seen
     rate = where(fails > 0.0, larger(rate, SAFE), rate)
     return rate, weigh(known, case, rate)
 
@@ -87,17 +107,29 @@ def safe_rate(known: Known, case: Case, rate: Number, largest: float) -> tuple[N
 def cheapest_rate(known: Known, case: Case, search: Search, covering: Number, largest: float) -> Found:
     """Return a rate gamma_t and what is to be paid for it beforehand: early on 2 gamma_t, later its price.
 
-    That price is never above that of the covering rate, which leaves no play uncovered.
+    That price is never above that of the covering rate, which leaves no play uncovered. Early on, while the search
+    rests and the covariance has not become much less, the rate stays, and no play is looked at.
     """
     start = smaller(search.start + 0.0 * case.beta, MOST_EXPLORATION)
-    rate, weighed = safe_rate(known, case, start, largest)
-    early, level = case.beta < case.b, excess(case, weighed)
+    early = case.beta < case.b
+    sound = factorise(case, start)
+    calm = both(both(early, search.rest >= 1.0), sound)
+    if not every(either(case.beta >= case.b, search.rest < 1.0)):
+        calm = both(calm, has_stayed(case))
+    if every(calm):
+        return Found(start, 2.0 * start, search.level, start >= 0.0, 0.0 * start)
+    find_centres(known, case.q, case.r, case.centre)
+    rate, weighed = safe_rate(known, case, start, look(known, case, sound), where(calm, math.inf, largest))
+    level = excess(case, weighed)
     jumped = either(rate > start, both(level > 1.0, level > JUMP * search.level))
-    going = where(either(search.rest < 1.0, jumped), 1.0, 0.0) + 0.0 * rate
+    going = where(calm, 0.0, where(either(search.rest < 1.0, jumped), 1.0, 0.0)) + 0.0 * rate
+    looked = where(early, where(calm, 0.0, 1.0), 0.0) + 0.0 * rate
     if every(both(early, going <= 0.0)):
-        return Found(rate, 2.0 * rate, search.level, rate >= 0.0)
+        return Found(rate, 2.0 * rate, search.level, rate >= 0.0, looked)
     kept = where(going > 0.0, 0.0, 1.0)
     heading, last = where(jumped, LEAP, search.turn + 0.0 * rate), rate
+    if not every(case.beta >= case.b):
+        find_lengths(known, case)
     cost = price(known, case, weighed, rate, math.inf)
     dear = both(case.beta >= case.b, 2.0 * covering < cost)
     rate, cost = where(dear, covering, rate), where(dear, 2.0 * covering, cost)
@@ -113,4 +145,4 @@ def cheapest_rate(known: Known, case: Case, search: Search, covering: Number, la
         rate, cost = where(worse, rate, trial), where(worse, cost, found)
         level = where(worse, level, excess(case, weighed))
     level = where(kept > 0.0, search.level, level)
-    return Found(rate, where(early, 2.0 * rate, cost), level, absolute(last - rate) <= 0.0)
+    return Found(rate, where(early, 2.0 * rate, cost), level, absolute(last - rate) <= 0.0, looked)

@@ -18,7 +18,7 @@ in the second; (A) is what its proof gives there.
 import math
 from dataclasses import dataclass, replace
 
-from bothworlds.kernels.rates import SAFE, Rates, scheduled_exploration, scheduled_learning
+from bothworlds.kernels.rates import SAFE, STAYS, Rates, scheduled_exploration, scheduled_learning
 from bothworlds.theory.lemmas.matching import centring
 
 
@@ -93,14 +93,15 @@ class Matching:
     recency: float = 0.3
 
 
-LARGEST_COST = 8.0 / SAFE  # times 1/lambda: what a play may cost at the rate SAFE
+LARGEST_COST = 4.0 * STAYS / SAFE  # times 1/lambda: what a play may cost early on
 
 
 @dataclass(frozen=True, kw_only=True)
 class Covering:
     """What exploration has to be to leave no play uncovered: gamma = min(curved/beta^2, linear/beta), if at most 1/2.
 
-    As long as beta is below b, a play that is not covered may cost ``largest``; at the rate SAFE none costs more.
+    As long as beta is below b, a play that is not covered may cost ``largest``: at the rate SAFE none comes to cost
+    more.
     Proof in docs/theory.md.
     """
 

@@ -38,7 +38,7 @@ class Matched:
     of losses that have the predicted means. An adversary keeps plans undecided for long, and rates should fall then;
     noise does not, and rare clicks have little variance. From beta = b on exploration can cover every play, and P_t is
     what the worst losses would cost; before, P_t is 2 gamma_t beta_t/b, and a play that was not covered multiplies beta
-    by 1 + x + x^2/2, x = price/(b H) times what it has cost.
+    by 1 + x, x = price/(b H) times what it has cost.
 
     *Exploration.* Any gamma_t is safe as long as it is paid for: plays whose step would break the stability condition
     |step| sqrt q <= c beta may cost much. From beta = b on they are charged with their expectation in every round,
@@ -132,5 +132,6 @@ class Matched:
             covered=covering.sure_from,
             scale=covering.sure_from * full / self.price,
         )
-        begin = {"start": 1.0, "start_rate": 0.5, "inverse_rate": first, "ridge": np.eye(facts.dimension)}
+        begin = {"start": 1.0, "start_rate": 0.5, "inverse_rate": first}
+        begin |= {"looked": np.eye(facts.dimension), "ridge": np.eye(facts.dimension)}
         return Learner(TEXT, options, begin, BELIEFS)

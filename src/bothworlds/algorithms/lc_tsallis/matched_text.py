@@ -42,14 +42,13 @@ from bothworlds.kernels.plan import (
     note_plan,
 )
 from bothworlds.kernels.possible import possible_leverage
-from bothworlds.kernels.price import Case, find_centres
-from bothworlds.kernels.simplex import smallest, tsallis_point
+from bothworlds.kernels.price import Case
+from bothworlds.kernels.root_point import point_and_roots
+from bothworlds.kernels.simplex import smallest
 from bothworlds.kernels.stability import step_cost
 from bothworlds.kernels.status import NOT_FINITE, OK
 from bothworlds.kernels.worth import Search, cheapest_rate, plan_search
 from bothworlds.theory.schedules import SURE
-
-ALPHA = 0.5
 
 
 class Options(NamedTuple):
@@ -84,6 +83,7 @@ class State(NamedTuple):
     rest: Annotated[Floats, learnt()]  # and in how many rounds
     level: Annotated[Floats, learnt()]  # or beyond which excess
     account: Annotated[Floats, learnt()]  # what the path has cost: stability, prices and penalties
+    looked: Annotated[Floats, learnt("d", "d")]  # the covariance of the plan whose plays were looked at last
     ridge: Annotated[Floats, learnt("d", "d")]
     response: Annotated[Floats, learnt("d")]
     fresh: Annotated[Floats, recalled()]  # updates since the plan was made
@@ -92,13 +92,14 @@ class State(NamedTuple):
     rates: Annotated[Floats, recalled(2)]
     paid: Annotated[Floats, recalled()]  # for gamma_t, beforehand
     excess: Annotated[Floats, recalled()]  # at which the search for it went on last
+    looks: Annotated[Floats, recalled()]  # 1 if plays of this plan were looked at
     entropy: Annotated[Floats, recalled()]  # h_t = -psi(q_t) in the mean over contexts
     y: Annotated[Floats, recalled("S")]
     q: Annotated[Floats, recalled("S", "K")]
     roots: Annotated[Floats, recalled("S", "K")]  # of q_t
     baseline: Annotated[Floats, recalled("d")]  # m_t, which the plan foresaw
+    sigma: Annotated[Floats, recalled("d", "d")]
     pi: Annotated[Floats, planned("S", "K")]
-    sigma: Annotated[Floats, planned("d", "d")]
     inverse: Annotated[Floats, planned("d", "d")]
 
 
@@ -110,7 +111,6 @@ class Work(NamedTuple):
     mixed: Annotated[Floats, scratch("d", "d")]
     play: Annotated[Floats, scratch(3, "d")]
     sums: Annotated[Floats, scratch("d", "d", packed=True)]
-    powers: Annotated[Floats, scratch("K", packed=True)]
     losses: Annotated[Floats, scratch("K", packed=True)]
     middle: Annotated[Floats, scratch("d", packed=True)]
     centre: Annotated[Floats, scratch("S", "d")]
@@ -141,16 +141,17 @@ def optimistic_points(known: Known, state: State, work: Work) -> int:
     eta = 1.0 / state.inverse_rate[0]
     total = 0.0
     for x in range(state.q.shape[0]):
-        losses = work.table[x]
-        status, y = tsallis_point(losses, eta, ALPHA, state.start[x], work.powers, state.q[x])
+        least = smallest(work.table[x])
+        for a in range(state.q.shape[1]):
+            state.q[x, a] = eta * (work.table[x, a] - least)
+        status, y = point_and_roots(state.q[x], state.start[x], state.roots[x])
         if status != OK:
             return status
         state.y[x] = y
-        least = smallest(losses)
         excess = 0.0 * y
         for a in range(state.q.shape[1]):
             q = state.q[x, a]
-            excess = excess + q * where(q > 0.0, losses[a] - least, 0.0)
+            excess = excess + q * where(q > 0.0, work.table[x, a] - least, 0.0)
         total = total + known.g[x] * (eta * excess + (y - 1.0))
     state.entropy[0] = larger(2.0 * over_contexts(total), SURE)
     return OK
@@ -173,9 +174,8 @@ def doubt(options: Options, t: Number, h: Number, v: Number) -> Number:
 
 @kernel
 def fade(options: Options, state: State, u: Number) -> None:
-    """Let beta fade with the estimates, and grow by 1 + x + x^2/2, nearly exp(x), for a play that was not covered."""
-    x = u / options.scale
-    faded = (1.0 + state.kept[0]) * state.inverse_rate[0] * (1.0 + x * (1.0 + 0.5 * x))
+    """Let beta fade with the estimates, and grow by u/scale times itself for a play that was not covered."""
+    faded = (1.0 + state.kept[0]) * state.inverse_rate[0] * (1.0 + u / options.scale)
     state.inverse_rate[0] = larger(faded, options.first)
 
 
@@ -214,8 +214,10 @@ def case_of(options: Options, state: State, work: Work) -> Case:
         work.centre,
         work.reach,
         work.table,
+        state.pi,  # which comes after it, and lends its space
         work.middle,
         work.play,
+        state.looked,
     )
 
 
@@ -247,17 +249,14 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
     state.account[0] += (state.inverse_rate[0] - faded) * state.entropy[0]
     begin_covariance(work.sums)
     for x in range(state.q.shape[0]):
-        for a in range(state.q.shape[1]):
-            state.roots[x, a] = root(state.q[x, a])
         add_context(known, x, state.q[x], work.sums)
     covariance(known, state.q, work.sums, state.sigma)
-    find_centres(known, state.q, state.roots, work.centre)
     beta = state.inverse_rate[0]
     covering = smaller(options.curved / (beta * beta), options.linear / beta)
     case = case_of(options, state, work)
     search = Search(state.start_rate[0], state.turn[0], state.rest[0], state.level[0])
     found = cheapest_rate(known, case, search, covering, options.largest)
-    state.paid[0], state.excess[0] = found.paid, found.level
+    state.paid[0], state.excess[0], state.looks[0] = found.paid, found.level, found.looked
     note_plan(known, state, 1.0 / beta, found.rate)
     return checked_inverse(state) if every(found.inverted) else invert(state)
 

@@ -27,7 +27,7 @@ import numpy as np
 
 from bothworlds.kernels.arrays import Floats
 from bothworlds.theory.lemmas.margin import margin_mean
-from bothworlds.theory.lemmas.matching import early_growth, entropy_growth, stability_share
+from bothworlds.theory.lemmas.matching import entropy_growth, stability_share
 from bothworlds.theory.lemmas.stability import stability_factor
 from bothworlds.theory.schedules import SURE, Covering, Matching
 
@@ -94,7 +94,7 @@ class MatchedRates:
     @property
     def _jump(self) -> float:
         """The most that a play which is not covered multiplies a beta below b by."""
-        return early_growth(self.covering.largest / self._early_scale)
+        return 1.0 + self.covering.largest / self._early_scale
 
     @property
     def _step(self) -> float:
@@ -144,14 +144,13 @@ class MatchedRates:
         return self.variance * most + (2.0 + m.least * share) * m.caution * self.dimension
 
     def undecided(self, horizons: Floats) -> Floats:
-        """Bound the weighted sum of stability, penalties and prices, over W_T, whatever the plans are."""
+        """Bound the weighted sum of stability, penalties and later prices, over W_T, whatever the plans are."""
         prices = self.prices(horizons)
         rounds = weighted_rounds(horizons, self.matching.recency, power=2.0)
         scale = math.sqrt(self.stability_scale) + math.sqrt(self.penalty_scale)
         spent = scale * np.sqrt((rounds + prices) * self.most_entropy)
-        early = self.early_prices(1.0 if self.matching.recency > 0.0 else 0.0)
-        paid = prices + self.matching.price * (prices - early) + self.early_penalties(0.0)
-        return np.asarray(spent + paid)
+        late = prices - self.early_prices(1.0 if self.matching.recency > 0.0 else 0.0)
+        return np.asarray(spent + (1.0 + self.matching.price) * late)
 
     def decided(self, horizons: Floats, misses: Floats) -> Floats:
         """Bound the same without weights, for a given Q."""
@@ -232,7 +231,9 @@ def adversarial(rates: MatchedRates, horizons: Floats) -> Floats:
     def weighted(T: Floats) -> Floats:
         return np.asarray(rates.undecided(T) + rates.most_entropy * rates.first)
 
-    return faded(weighted, horizons, rates.matching.recency)
+    fades = rates.fades(horizons)
+    early = rates.early_prices(fades) + rates.early_penalties(fades)
+    return np.asarray(early + faded(weighted, horizons, rates.matching.recency))
 
 
 def self_bounding(

@@ -11,7 +11,6 @@ from bothworlds.theory.lemmas.margin import (
 from bothworlds.theory.lemmas.matching import (
     centred,
     centring,
-    early_growth,
     entropy_growth,
     largest_cost,
     linear_cost,
@@ -33,7 +32,6 @@ from bothworlds.theory.lemmas.stability import (
 __all__ = [
     "centred",
     "centring",
-    "early_growth",
     "entropy_growth",
     "entropy_sum_bound",
     "estimate_bound",

@@ -94,15 +94,6 @@ def stability_share(c: float) -> float:
     return c * c / (SHARE * (1.0 - c))
 
 
-def early_growth(x: float) -> float:
-    """Return 1 + x + x^2/2: by this factor beta grows, below b, for a play that is not covered; nearly exp(x).
-
-    >>> early_growth(1.0)
-    2.5
-    """
-    return 1.0 + x * (1.0 + 0.5 * x)
-
-
 def entropy_growth(c: float) -> float:
     """Return B(c) = 1/(k (1 - c)): after a covered step no root is more than 1/(1 - c) times what it was.
 
