@@ -16,7 +16,7 @@ and k bounds the stability of every residual up to rho (docs/theory.md). Leverag
 a play is covered if rho^2 lev max[q lev(psi)] <= (c beta)^2.
 
 *Early*, below beta = b, plays that are not covered are paid for when they are made as well. The price is needed to
-choose a rate, and is estimated from a few plays. Later it is paid in every round: all the others are looked at one by
+choose a rate alone; a share of it is estimated from a few plays. Later it is paid in every round: all the others are looked at one by
 one; where there are too many, they are charged rho sqrt(lev) times the width sum_x g [max_a sqrt(lev(psi)) +
 sqrt(sum_a q lev(psi))], which is never less.
 """
@@ -58,6 +58,7 @@ from bothworlds.kernels.rates import STAYS
 
 MOST_PLAYS = 128  # contexts times arms: beyond, pairs of plays and arms are too many to look at
 POINTS = 6  # plays that an estimate looks at
+LIKELY = 0.4  # of what the largest residuals would cost: what it counts, as plays pay for those they have
 ROUNDING = 1e-9  # of a leverage: what a difference of leverages may be wrong by
 
 
@@ -271,7 +272,7 @@ def play_at(case: Case, contexts: int, u: Number) -> tuple[Place, Place]:
 
 @kernel
 def price_by_few(known: Known, case: Case, weighed: Weighed, gamma: Number, most: Number) -> Number:
-    """Return an estimate of the price from a few plays, evenly spaced in the sum of the chances.
+    """Return what a rate is likely to cost, from a few plays, evenly spaced in the sum of the chances.
 
     Any estimate above ``most`` may be returned for another.
     """
@@ -285,7 +286,7 @@ def price_by_few(known: Known, case: Case, weighed: Weighed, gamma: Number, most
         weight = at(shares, x, 0) * ((1.0 - gamma) * at(case.q, x, a) + gamma * at(known.e, x, a))
         chance = at(case.chance, x, a)
         drawn = where(chance > 0.0, each / where(chance > 0.0, chance, 1.0), 0.0)
-        total = total + drawn * weight * cost_at(known, case, x, a)
+        total = total + LIKELY * (drawn * weight * cost_at(known, case, x, a))
         if every(total > most):
             break
     return total

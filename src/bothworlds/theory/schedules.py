@@ -87,8 +87,8 @@ class Matching:
 
     gain: float = 1.0
     least: float = 0.25
-    caution: float = 8.0
-    price: float = 0.5
+    caution: float = 11.0
+    price: float = 0.6
     c: float = 0.45
     recency: float = 0.3
 
