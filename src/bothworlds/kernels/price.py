@@ -16,9 +16,9 @@ and k bounds the stability of every residual up to rho (docs/theory.md). Leverag
 a play is covered if rho^2 lev max[q lev(psi)] <= (c beta)^2.
 
 *Early*, below beta = b, plays that are not covered are paid for when they are made as well. The price is needed to
-choose a rate alone; a share of it is estimated from a few plays. Later it is paid in every round: all the others are looked at one by
-one; where there are too many, they are charged rho sqrt(lev) times the width sum_x g [max_a sqrt(lev(psi)) +
-sqrt(sum_a q lev(psi))], which is never less.
+choose a rate alone; a share of it is estimated from a few plays. Later it is paid in every round: all the others are
+looked at one by one; where there are too many, they are charged rho sqrt(lev) times the width
+sum_x g [max_a sqrt(lev(psi)) + sqrt(sum_a q lev(psi))], which is never less.
 """
 
 import math
