@@ -175,6 +175,23 @@ def test_a_short_step_moves_reciprocals_up_to_rounding() -> None:
     assert root_point.moved_by(0.0, 0.01) == 0.0  # an arm not offered
 
 
+def test_a_point_with_its_roots_against_fifty_digits() -> None:
+    """From any start, also one so near that the last step is the only one; an arm not offered has none."""
+    rng = np.random.default_rng(3)
+    for scale in (1e-3, 1.0, 30.0, 1e4):
+        losses = rng.normal(size=6) * scale
+        exact = np.array([float(v) for v in fifty_digits(losses, 1.0, 0.5)])
+        near = float(exact.max()) ** -0.5 * (1.0 + 0.9 * root_point.LAST)
+        for start in (1.0, near, 2.0):
+            q, roots = np.append(losses - losses.min(), np.inf), np.empty(7)
+            status, y = root_point.point_and_roots(q, start, roots)
+            assert status == OK
+            assert y == pytest.approx(exact.max() ** -0.5, rel=1e-14, abs=0.0)
+            assert roots[:6] == pytest.approx(np.sqrt(exact), rel=1e-14, abs=0.0)
+            assert (q == roots * roots).all()
+            assert roots[6] == 0.0
+
+
 @pytest.mark.parametrize("away", [-0.05, 0.03, 0.014, -0.012, 2.0**-9, -(2.0**-13), 2.0**-15])
 def test_starts_nearby_lead_to_the_same_point(away: float) -> None:
     rng = np.random.default_rng(8)

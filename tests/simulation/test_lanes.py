@@ -1,5 +1,6 @@
 """Eight or sixteen replications at once give, bit for bit, what each gives alone."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -7,8 +8,9 @@ import pytest
 
 import bothworlds as bw
 from bothworlds import environments as en
+from bothworlds.kernels.contract import Machine
 from bothworlds.simulation.engine import make_setting
-from bothworlds.simulation.replication import Replications
+from bothworlds.simulation.replication import Outcome, Replications, Setting
 
 ALGORITHMS = [
     *(bw.LCTsallisINF(tuning=name) for name in ("paper", "certified", "matched")),
@@ -22,6 +24,19 @@ CASES = [(algorithm, 5) for algorithm in [*ALGORITHMS, RESAMPLED]]
 CASES += [(algorithm, 12) for algorithm in ALGORITHMS[1::2]]
 
 
+def check_each_alone(machine: Machine, setting: Setting, together: Sequence[Outcome], horizon: int) -> None:
+    """Play replications 3, 4, ... one by one, and compare all that is known of each."""
+    for number, found in enumerate(together, start=3):
+        alone = Replications(machine, setting, [number], trace=True)
+        alone.advance(horizon)
+        [one] = alone.outcomes()
+        for name in ("expected", "realised", "own_best", "sums", "rates", "policy", "trace"):
+            np.testing.assert_array_equal(getattr(found, name), getattr(one, name))
+        assert found.spent.tobytes() == one.spent.tobytes()
+        for name, values in one.final.items():
+            np.testing.assert_array_equal(found.final[name], values)
+
+
 @pytest.mark.parametrize(("algorithm", "count"), CASES, ids=repr)
 def test_many_at_once_are_the_same_as_one_by_one(algorithm: Any, count: int) -> None:
     world = en.corrupted(en.random_instance(contexts=5, arms=3, dimension=3, gap=0.2, seed=2), budget=5.0)
@@ -30,12 +45,19 @@ def test_many_at_once_are_the_same_as_one_by_one(algorithm: Any, count: int) -> 
     some = Replications(machine, setting, range(3, 3 + count), trace=True)
     some.advance(110)
     some.advance(1000)
-    for number, together in zip(range(3, 3 + count), some.outcomes(), strict=True):
-        alone = Replications(machine, setting, [number], trace=True)
-        alone.advance(300)
-        [one] = alone.outcomes()
-        for name in ("expected", "realised", "own_best", "sums", "rates", "policy", "trace"):
-            np.testing.assert_array_equal(getattr(together, name), getattr(one, name))
-        assert together.spent.tobytes() == one.spent.tobytes()
-        for name, values in one.final.items():
-            np.testing.assert_array_equal(together.final[name], values)
+    check_each_alone(machine, setting, some.outcomes(), 300)
+
+
+def test_lanes_that_search_that_rest_and_that_are_late() -> None:
+    """The matched tuning where beta passes b in some lanes before others."""
+    instance = en.random_instance(contexts=3, arms=3, dimension=2, gap=0.3, seed=2)
+    world = en.alternating(instance.problem, en.opposite(instance.theta), every=50)
+    machine = bw.LCTsallisINF(tuning=bw.Matched(recency=3.0)).machine(world.problem)
+    setting = make_setting(world, 900, 4, 20, 2, 3)
+    some = Replications(machine, setting, range(3, 11), trace=True)
+    some.advance(900)
+    outcomes = some.outcomes()
+    rates = np.array([one.rates for one in outcomes])
+    late = rates[:, :, 0] <= 1.0 / machine.options.covered
+    assert (late.any(axis=0) & ~late.all(axis=0)).any()
+    check_each_alone(machine, setting, outcomes, 900)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import bothworlds as bw
 from bothworlds import environments as en
+from bothworlds.kernels.arrays import Floats
 from bothworlds.theory import lemmas
 from bothworlds.theory.bounds import matched
 from bothworlds.theory.bounds.facts import facts_of
@@ -183,6 +184,50 @@ def test_prices_that_find_beta_below_b(seed: int, a: float, often: float) -> Non
         assert penalties <= rates.early_penalties(F) * (1 + 1e-9)
 
 
+@given(seeds, st.sampled_from([0.0, 0.3, 2.0]), st.sampled_from([0.0, 0.03, 1.0]))
+def test_what_a_path_costs_is_below_the_bound(seed: int, a: float, often: float) -> None:
+    """Stability, prices and penalties as they come, without weights; z_t, P_t and u_t no larger than they can be."""
+    rng = np.random.default_rng(seed)
+    rates = by_hand(recency=a)
+    m, H, b, M = rates.matching, rates.most_entropy, rates.covered_from, lemmas.stability_share(rates.matching.c)
+    bounds = matched.adversarial(rates, np.arange(1.0, 201.0))
+    stable, explored, undecided = rng.choice([0.0, 0.5, 1.0], size=3)
+    beta, before, total = rates.first, H, H * rates.first
+    for t, bound in enumerate(bounds, start=1):
+        early, kept = beta < b, t / (t + a)
+        sure = min(1.0, (b / beta) ** 2) * (rng.random() < explored)  # 2 gamma_t, or a price from b on
+        u = rates.covering.largest if early and rng.random() < often else 0.0
+        most = min(M * beta * before, rates.variance * (1.0 + sure) / beta)
+        z = most if u == 0.0 and rng.random() < stable else 0.0
+        total += z + u + sure
+        assert total <= bound
+        start = max(kept * beta * (1.0 + m.price * u / (b * H)), rates.first)
+        h = H * (1.0 if rng.random() < undecided else rng.uniform(0.1, 1.0))
+        caution = m.caution * rates.dimension * (min(h, before) / H) ** 8 / start
+        due = max(m.gain * (h / H) ** 2, m.least) * z + caution + m.price * (start / b if early else 1.0) * sure
+        grown = 0.5 * start * (1.0 + math.sqrt(1.0 + 4.0 * kept * due / (h * start)))
+        before = min(H, grown / start * h)
+        total, beta = total + (grown - kept * beta) * before, grown
+
+
+def test_early_prices_are_taken_without_weights() -> None:
+    """All the rest with them: Psi(T) + sum_{t < T} a/(t + a) Psi(t), Psi as without early prices."""
+    a, T = 0.5, np.array([60.0, 1e6])
+    rates = by_hand(recency=a)
+    H, b, price = rates.most_entropy, rates.covered_from, rates.matching.price
+    steepest = ((1.0 + 3.0 * price / (H * b)) * H / (3.0 * price)) ** (2 / 3)
+    roots = math.sqrt(rates.stability_scale) + math.sqrt(rates.penalty_scale)
+
+    def psi(t: Floats) -> Floats:
+        later = 3.0 * steepest * np.cbrt(b * b * (t + 3.0 * a) / (1.0 + 3.0 * a))
+        seen = np.sqrt(((t + 2.0 * a) / (1.0 + 2.0 * a) + rates.early_prices(1.0) + later) * H)
+        return np.asarray(roots * seen + (1.0 + price) * later + H * rates.first)
+
+    for F, horizon, found in zip(a * (1.0 + np.log(T)), T, matched.adversarial(rates, T), strict=True):
+        early = rates.early_prices(F) + rates.early_penalties(F)
+        assert found == pytest.approx(early + matched.faded(psi, np.array([horizon]), a)[0])
+
+
 def test_prices_below_b_come_near_their_bound() -> None:
     """The dearest play in every round, plans undecided: three quarters of the bound and more."""
     rates = by_hand(price=0.5)
@@ -201,7 +246,7 @@ def test_fading_sums_by_parts() -> None:
     assert grown == pytest.approx(1.2, rel=0.03)
     assert (grown >= 1.2 * (1 - 1e-2)).all()
     flat = matched.faded(np.ones_like, T, 0.1)
-    assert flat == pytest.approx(1.0 + 0.1 * (np.log(T / 0.1)), rel=0.03)
+    assert flat == pytest.approx(1.0 + 0.1 * np.log((T - 1.0 + 0.1) / 0.1))  # the integral, which bounds the sum
     late = np.array([1e14])
     plain, faded = by_hand(), by_hand(recency=0.1)
     assert matched.adversarial(faded, late) / matched.adversarial(plain, late) == pytest.approx(

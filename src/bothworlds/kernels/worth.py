@@ -1,8 +1,8 @@
 """What exploration is worth: the search for the rate gamma_t that costs least, what it leaves uncovered included.
 
 It goes on from round to round: one direction in a round, as long as prices fall, and then it rests for a share of all
-rounds so far. Where plays have become able to go much further than when it went on last, it leaps at once: one that
-has become dear must not wait for the next turn. See `bothworlds.kernels.price` for what a rate costs.
+rounds so far. Where plays are looked at and have become able to go much further than when it went on last, it leaps at
+once: one that has become dear must not wait for the next turn. See `bothworlds.kernels.price` for what a rate costs.
 
 Early, below beta = b, a play that is not covered is paid for when it is made, and may cost no more than ``largest``. By
 leverages it costs 4 max sqrt(lev) sum_x g max_a sqrt(lev) at most, whatever q and m_t are, and that is 4/(lambda gamma)

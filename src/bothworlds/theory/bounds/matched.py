@@ -12,7 +12,8 @@ times
     penalties but for prices <=   sqrt((max{2 gain, 2 least + least^2 M} V + (2 + least M) caution d) (T_2 + X) H)
     X = E sum P_t            <=   first + 3 l (H/(3 price))^(2/3) (2 u T_3)^(1/3)
 
-and if those of every prefix are at most W_t Psi(t), then R_T <= Psi(T) + sum_{t<T} a/(t + a) Psi(t).
+and if those of every prefix are at most W_t Psi(t), then R_T <= Psi(T) + sum_{t<T} a/(t + a) Psi(t). That holds for any
+part of the sum: prices below b, ``first``, and their penalties are taken without weights.
 
 Where there are gaps, rounds are sorted into J <= ceil(log2 T) classes by the entropy of their plans, and sums, without
 weights, are bounded by Q = E sum_t sum_x g (1 - max q_t) and F = a (1 + log T); on the other side

@@ -1,0 +1,165 @@
+"""Early rounds of the matched tuning, by NumPy: no play costs more than 96/lambda, whatever the search has done."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bothworlds as bw
+from bothworlds.kernels.arrays import Floats
+from bothworlds.theory.schedules import Matching
+from worlds import coordinates, play, random_problem
+
+MATCHED = bw.LCTsallisINF(tuning="matched")
+SAVED = Path(__file__).parents[1] / "shared" / "saved"
+LOOKED, LARGEST = 64.0, 96.0  # times 1/lambda: what a play costs at most when it is looked at, and at any time
+ONE_HOT = bw.Problem(features=np.eye(9).reshape(3, 3, 9), probabilities=[0.01, 0.3, 0.69])
+PROBLEMS = {
+    "a rare context": random_problem(5, S=4, K=3, d=4, rarity=30.0),
+    "coordinates of their own": ONE_HOT,
+    "more than 128 plays": random_problem(2, S=33, K=4, d=6, rarity=500.0),
+    "b is soon reached": random_problem(3, S=3, K=3, d=2),
+}
+
+
+class Watch:
+    """Follows a policy: the covariance of the plan whose plays were looked at last, as theory has it."""
+
+    def __init__(self, policy: bw.Policy) -> None:
+        self.policy, self.z, self.g = policy, coordinates(policy), policy.problem.probabilities
+        self.coverage, self.b = MATCHED.design_for(policy.problem).coverage, policy._machine.options.covered
+        self.looked, self.start = np.eye(self.z.shape[2]), 0.5
+
+    def covariance(self, gamma: float) -> Floats:
+        """Return Sigma_t for a rate; that of e* is the identity."""
+        sums = np.einsum("x,xa,xai,xaj->ij", self.g, self.policy.state.q, self.z, self.z)
+        return np.asarray((1.0 - gamma) * sums + gamma * np.eye(len(sums)))
+
+    def dearest(self, sigma: Floats) -> float:
+        """Return D(Sigma) = 4 max sqrt(lev) E_X[max_a sqrt(lev)], times lambda; infinite if Sigma is singular."""
+        if np.linalg.eigvalsh(sigma)[0] <= 0.0:
+            return float("inf")
+        lev = np.einsum("xai,ij,xaj->xa", self.z, np.linalg.inv(sigma), self.z).clip(min=0.0)
+        return float(4.0 * np.sqrt(lev.max()) * (self.g @ np.sqrt(lev.max(axis=1)))) * self.coverage
+
+    def largest_cost(self, sigma: Floats) -> float:
+        """Return the largest u of all plays and losses, times lambda."""
+        state, c = self.policy.state, Matching.c
+        q, beta, plays = state.q, float(state.inverse_rate[0]), self.z.reshape(-1, self.z.shape[2])
+        steps = (plays @ np.linalg.inv(sigma) @ plays.T).reshape(-1, *q.shape)
+        costs = []
+        for loss in (-1.0, 1.0):
+            delta = (loss - plays @ state.baseline)[:, None, None] * steps
+            s = (q**1.5 * delta).sum(axis=2) / (q**1.5).sum(axis=1)
+            y = (delta - s[:, :, None]) * np.sqrt(q) / beta
+            m, fall = np.abs(y).max(axis=2), (q * delta).sum(axis=2) - delta.min(axis=2)
+            near = beta * (np.sqrt(q) * y * y).sum(axis=2) / np.maximum(1.0 - m, 1.0 - 2.0 * c)
+            k = np.where(m <= 2.0 * c, np.minimum(near, fall), fall)
+            costs.append(np.where((m <= c).all(axis=1), 0.0, k @ self.g).max())
+        return float(max(costs)) * self.coverage
+
+    def check(self) -> str:
+        """Check the plan; return whether it is late, was looked at, or rests with what it had."""
+        state = self.policy.state
+        gamma, looks = float(state.rates[1]), bool(state.looks[0])
+        sigma = self.covariance(gamma)
+        assert np.tril(state.sigma) == pytest.approx(np.tril(sigma), abs=1e-9 * np.abs(sigma).max())
+        assert np.tril(state.looked) == pytest.approx(np.tril(self.looked), abs=1e-9 * np.abs(self.looked).max())
+        if state.inverse_rate[0] >= self.b:
+            assert not looks
+            return "late"
+        assert state.paid[0] == 2.0 * gamma
+        dearest = self.dearest(sigma)
+        assert self.largest_cost(sigma) <= dearest * (1 + 1e-6)
+        assert dearest <= (LOOKED if looks else LARGEST) * (1 + 1e-6)
+        before = self.covariance(self.start)
+        room = np.linalg.eigvalsh(1.5 * before - self.looked)[0]
+        if abs(room) > 1e-9 * np.abs(before).max():  # else rounding decides
+            assert looks == (state.rest[0] < 1.0 or room < 0.0)
+        assert looks or gamma == self.start
+        return "raised" if looks and self.dearest(before) > LOOKED else "looks" if looks else "rests"
+
+    def answered(self) -> None:
+        """Note the plan that is about to be answered."""
+        state = self.policy.state
+        self.start = float(state.rates[1])
+        if state.looks[0]:
+            self.looked = self.covariance(self.start)
+
+
+def disturb(watch: Watch, rng: np.random.Generator) -> None:
+    """Put in other estimates, another beta, below b or above, or another gamma to begin with, and plan anew."""
+    state, here = watch.policy.state, rng.random(4) < 0.4
+    if here[0]:
+        state.theta[...] = rng.normal(size=len(state.theta)) * 10.0 ** rng.uniform(0.0, 6.0)
+    if here[1]:
+        state.theta[...] *= -1.0
+    if here[2]:
+        state.inverse_rate[0] = watch.b * rng.choice([rng.uniform(0.1, 1.0), 0.999, 1.001])
+    if here[3]:
+        state.start_rate[0] = watch.start = 10.0 ** rng.uniform(-12.0, -1.0) * (rng.random() < 0.7)
+    watch.policy._mind.refresh()
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_no_early_play_costs_more_than_is_proved(name: str) -> None:
+    """Disturbed, in batches too: u <= D <= 96/lambda, 64/lambda where plays are looked at; where not, gamma stays."""
+    problem, rng = PROBLEMS[name], np.random.default_rng(1)
+    policy = bw.LCTsallisINF(tuning=bw.Matched(recency=1.0)).start(problem, rng=3)
+    watch, seen = Watch(policy), set()
+    for t in range(240):
+        if rng.random() < 0.2:
+            disturb(watch, rng)
+        seen.add(watch.check())
+        watch.answered()
+        if t % 40 == 39:
+            made = policy.act(rng.choice(problem.n_contexts, size=9, p=problem.probabilities))
+            policy.update(made, loss=rng.choice([-1.0, 1.0], size=9))
+        else:
+            policy.update(policy.act(int(rng.integers(problem.n_contexts))), loss=float(rng.choice([-1.0, 1.0])))
+    assert seen >= {"late", "looks", "rests"}
+    assert "raised" in seen or name in ("more than 128 plays", "b is soon reached")
+
+
+def test_while_the_search_rests_plays_come_near_what_is_proved_and_not_beyond() -> None:
+    """From a plan looked at with nearly 64/lambda, with less and less exploration: nearly 96/lambda, never more."""
+    policy = MATCHED.start(ONE_HOT, rng=3)
+    watch, theta = Watch(policy), 1e5 * np.random.default_rng(3).normal(size=9)
+
+    def plan(gamma: float, rest: float) -> float:
+        state = policy.state
+        state.theta[...], state.inverse_rate[0], state.start_rate[0] = theta, 0.9 * watch.b, gamma
+        state.rest[0], state.turn[0], state.level[0] = rest, 3.0, 1e300  # other rates: none but zero
+        policy._mind.refresh()
+        return watch.dearest(watch.covariance(float(policy.state.rates[1])))
+
+    low, high = 0.0, 0.5
+    for _ in range(40):
+        gamma = 0.5 * (low + high)
+        plan(gamma, 0.0)
+        low, high = (low, gamma) if policy.state.rates[1] == gamma else (gamma, high)
+    assert 63.9 < plan(high, 0.0) <= LOOKED * (1 + 1e-9)
+    policy.update(policy.act(0), loss=0.0)
+    seen = []
+    for share in np.linspace(0.6, 1.0, 401):
+        found = plan(share * high, 1e6)
+        assert found <= (LOOKED if policy.state.looks[0] else LARGEST) * (1 + 1e-9)
+        seen.append((bool(policy.state.looks[0]), found))
+    assert max(found for looks, found in seen if not looks) > 94.0
+    assert any(looks for looks, _ in seen)
+
+
+def test_a_policy_begins_as_if_exploration_had_been_looked_at() -> None:
+    """The identity is Sigma(e*), with D <= 4/lambda: at the start, in old files, after a change, and with a prior."""
+    problem = PROBLEMS["a rare context"]
+    policy = MATCHED.start(problem, rng=3)
+    assert Watch(policy).dearest(policy.state.looked) <= 4.0 * (1 + 1e-9)
+    for name in ("matched", "matched-today"):
+        looked = bw.load(SAVED / f"{name}.npz").state.looked
+        np.testing.assert_array_equal(looked, np.eye(len(looked)))
+    play(policy, 100)
+    assert not np.array_equal(np.tril(policy.state.looked), np.eye(4))
+    begun = MATCHED.start(problem, prior=policy.prior(), rng=1)
+    policy.change(bw.Problem(features=problem.features, probabilities=[0.5, 0.1, 0.1, 0.3]))
+    for other in (policy, begun):
+        np.testing.assert_array_equal(other.state.looked, np.eye(4))
