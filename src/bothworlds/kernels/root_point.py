@@ -141,6 +141,6 @@ def point_and_roots(q: Floats, start: Number, roots: Floats) -> tuple[int, Numbe
     for a in range(q.shape[0]):
         r = roots[a]
         u = step * r
-        roots[a] = r * (1.0 - u * (1.0 - u * (1.0 - u)))
         q[a] = r * r * (1.0 - u * (2.0 - u * (3.0 - 4.0 * u)))
+        roots[a] = r * (1.0 - u * (1.0 - u * (1.0 - u)))
     return status, y + step
