@@ -188,8 +188,8 @@ def test_a_point_with_its_roots_against_fifty_digits() -> None:
             assert status == OK
             assert y == pytest.approx(exact.max() ** -0.5, rel=1e-14, abs=0.0)
             assert roots[:6] == pytest.approx(np.sqrt(exact), rel=1e-14, abs=0.0)
-            assert (q == roots * roots).all()
-            assert roots[6] == 0.0
+            assert q[:6] == pytest.approx(exact, rel=2e-15, abs=0.0)
+            assert q[6] == roots[6] == 0.0
 
 
 @pytest.mark.parametrize("away", [-0.05, 0.03, 0.014, -0.012, 2.0**-9, -(2.0**-13), 2.0**-15])
