@@ -31,7 +31,7 @@ from bothworlds.kernels.arithmetic import (
 )
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.jit.compile import kernel
-from bothworlds.kernels.matrix import cholesky, invert_lower, leverage
+from bothworlds.kernels.matrix import invert_mixture, leverage
 
 WIDTH = 0.95  # the rate found is at most 1/WIDTH times the smallest feasible one
 NEGLIGIBLE = 1e-3  # below this share of the schedule's rate, zero is tried
@@ -130,13 +130,7 @@ def largest(trial: Trial, bounds: Bounds) -> tuple[Number, Number]:
 @kernel
 def condition(trial: Trial, gamma: Number, seen: Seen) -> tuple[Number, Seen]:
     """Return max[q^(2 (1-alpha)) lev] max[lev]; infinity where Sigma_t is not positive definite."""
-    d = trial.factor.shape[0]
-    for i in range(d):
-        for j in range(i + 1):
-            trial.mixed[i, j] = (1.0 - gamma) * trial.sigma[i, j]
-        trial.mixed[i, i] = trial.mixed[i, i] + gamma
-    sound = cholesky(trial.mixed, trial.factor)
-    invert_lower(trial.factor)
+    sound = invert_mixture(trial.sigma, gamma, trial.mixed, trial.factor)
     highest, highest_weighted = largest(trial, bounds_at(seen, gamma))
     now = Seen(where(sound, gamma, 0.0), highest_of_contexts(highest), highest_of_contexts(highest_weighted))
     return where(sound, now.highest * now.weighted, math.inf), now

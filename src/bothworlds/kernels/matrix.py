@@ -113,6 +113,18 @@ def invert_lower(factor: Floats) -> None:
 
 
 @kernel
+def invert_mixture(sigma: Floats, gamma: Number, mixed: Floats, inverse: Floats) -> Any:
+    """Write Sigma_t = (1 - gamma) Sigma(q) + gamma I and the factor G of its inverse; return where it is regular."""
+    for i in range(sigma.shape[0]):
+        for j in range(i + 1):
+            mixed[i, j] = (1.0 - gamma) * sigma[i, j]
+        mixed[i, i] = mixed[i, i] + gamma
+    sound = cholesky(mixed, inverse)
+    invert_lower(inverse)
+    return sound
+
+
+@kernel
 def apply_inverse(inverse: Floats, b: Floats, half: Floats, out: Floats) -> None:
     """Write Sigma^-1 b = G^T (G b) into out, and G b into half."""
     apply_half(inverse, b, half)

@@ -49,7 +49,7 @@ from bothworlds.kernels.matrix import (
     apply_half,
     apply_inverse,
     cholesky,
-    invert_lower,
+    invert_mixture,
     leverage_beside,
     product,
     squared_back,
@@ -116,18 +116,6 @@ def find_centres(known: Known, q: Floats, r: Floats, centre: Floats) -> None:
 
 
 @kernel
-def factorise(case: Case, gamma: Number) -> Any:
-    """Write Sigma_t and the factor of its inverse; return where it is regular."""
-    for i in range(case.sigma.shape[0]):
-        for j in range(i + 1):
-            case.mixed[i, j] = (1.0 - gamma) * case.sigma[i, j]
-        case.mixed[i, i] = case.mixed[i, i] + gamma
-    sound = cholesky(case.mixed, case.inverse)
-    invert_lower(case.inverse)
-    return sound
-
-
-@kernel
 def has_stayed(case: Case) -> Any:
     """Return where Sigma_t is nowhere less than 1/STAYS of what it was when plays were looked at; uses up ``mixed``.
 
@@ -169,7 +157,7 @@ def look(known: Known, case: Case, sound: Any) -> Weighed:
 @kernel
 def weigh(known: Known, case: Case, gamma: Number) -> Weighed:
     """Write the factor of Sigma_t^-1 and the reach of every play; return what they say of the rate."""
-    return look(known, case, factorise(case, gamma))
+    return look(known, case, invert_mixture(case.sigma, gamma, case.mixed, case.inverse))
 
 
 @kernel

@@ -124,13 +124,17 @@ def solve_roots(q: Floats, start: Number, highest: float, reciprocals: Floats) -
 
 
 @kernel
+def last_square(r: Number, u: Number) -> Number:
+    """Return r^2/(1 + u)^2 for |u| <= LAST."""
+    return r * r * (1.0 - u * (2.0 - u * (3.0 - 4.0 * u)))
+
+
+@kernel
 def root_point(q: Floats, start: Number, highest: float, reciprocals: Floats) -> tuple[int, Number, int]:
     """Replace the s_a in q by the FTRL point; return (status, y, evaluations)."""
     status, y, step, count = solve_roots(q, start, highest, reciprocals)
     for a in range(q.shape[0]):
-        r = reciprocals[a]
-        u = step * r
-        q[a] = r * r * (1.0 - u * (2.0 - u * (3.0 - 4.0 * u)))
+        q[a] = last_square(reciprocals[a], step * reciprocals[a])
     return status, y + step, count
 
 
@@ -141,6 +145,6 @@ def point_and_roots(q: Floats, start: Number, roots: Floats) -> tuple[int, Numbe
     for a in range(q.shape[0]):
         r = roots[a]
         u = step * r
-        q[a] = r * r * (1.0 - u * (2.0 - u * (3.0 - 4.0 * u)))
+        q[a] = last_square(r, u)
         roots[a] = r * (1.0 - u * (1.0 - u * (1.0 - u)))
     return status, y + step

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 from bothworlds.kernels.arithmetic import Number, absolute, both, either, every, larger, smaller, where
 from bothworlds.kernels.contract import Known
 from bothworlds.kernels.jit.compile import kernel
+from bothworlds.kernels.matrix import invert_mixture
 from bothworlds.kernels.price import (
     Case,
     Weighed,
     excess,
-    factorise,
     find_centres,
     find_lengths,
     has_stayed,
@@ -112,7 +112,7 @@ def cheapest_rate(known: Known, case: Case, search: Search, covering: Number, la
     """
     start = smaller(search.start + 0.0 * case.beta, MOST_EXPLORATION)
     early = case.beta < case.b
-    sound = factorise(case, start)
+    sound = invert_mixture(case.sigma, start, case.mixed, case.inverse)
     calm = both(both(early, search.rest >= 1.0), sound)
     if not every(either(case.beta >= case.b, search.rest < 1.0)):
         calm = both(calm, has_stayed(case))
