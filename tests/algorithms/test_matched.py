@@ -100,10 +100,10 @@ class Plan:
         lev = np.sqrt(np.einsum("xai,ij,xaj->xa", self.z, self.inverse(gamma), self.z))
         return float(4.0 * lev.max() * (self.g @ lev.max(axis=1)))
 
-    def has_stayed(self, gamma: float, looked: Floats) -> bool:
-        """Tell whether the covariance is at least 1/STAYS of another one, of which the lower half counts."""
-        before = np.tril(looked) + np.tril(looked, -1).T
-        return bool(np.linalg.eigvalsh(STAYS * self.sigma(gamma) - before).min() > 0.0)
+    def has_stayed(self, gamma: float, least: Floats) -> bool:
+        """Tell whether the covariance is nowhere less than another one, of which the lower half counts."""
+        whole = np.tril(least) + np.tril(least, -1).T
+        return bool(np.linalg.eigvalsh(self.sigma(gamma) - whole).min() > 0.0)
 
 
 def put_rate(policy: bw.Policy, beta: float) -> None:
@@ -149,7 +149,7 @@ def test_below_b_exploration_is_paid_for_and_no_play_is_too_dear() -> None:
         assert plan.paid == 2.0 * plan.gamma
         assert plan.dearest(plan.gamma) <= plan.dearest_by_leverages(plan.gamma) * (1 + 1e-6)
         assert plan.dearest_by_leverages(plan.gamma) <= 96.0 / coverage * (1 + 1e-6)
-        if policy.state.looks[0]:
+        if policy.state.share[0]:
             assert STAYS * plan.dearest_by_leverages(plan.gamma) <= 96.0 / coverage * (1 + 1e-6)
         assert plan.largest == pytest.approx(96.0 / coverage)
         raised += plan.dearest(max(started, 1e-9)) > 96.0 / coverage
@@ -157,9 +157,9 @@ def test_below_b_exploration_is_paid_for_and_no_play_is_too_dear() -> None:
 
 
 def test_plays_that_go_further_than_before_are_looked_at_at_once() -> None:
-    """While the search rests plays are looked at where covariances have become less than 2/3 of what they were then.
+    """While the search rests plays are looked at where covariances have become less than a share of those of then.
 
-    An excess above four times what it was makes the search go on, and is noted then.
+    An excess above twice what it was makes the search go on, and is noted then.
     """
     problem = random_problem(6, S=6, K=3, d=4, rarity=60.0)
     policy, rng, looks, jumps = MATCHED.start(problem, rng=3), np.random.default_rng(0), 0, 0
@@ -170,16 +170,17 @@ def test_plays_that_go_further_than_before_are_looked_at_at_once() -> None:
         policy.state.theta[...] *= -1.0 if t % 70 == 60 else 1.0  # other arms, at once
         mean = means[decision.context, decision.arm]
         level, start = float(policy.state.excess[0]), float(policy.state.rates[1])
-        looked = policy.state.sigma.copy() if policy.state.looks[0] else policy.state.looked.copy()
+        share = float(policy.state.share[0])
+        least = share * policy.state.sigma if share else policy.state.least.copy()
         policy.update(decision, loss=1.0 if rng.random() < (1.0 + mean) / 2.0 else -1.0)
         state, plan = policy.state, Plan(policy)
-        assert np.tril(state.looked) == pytest.approx(np.tril(looked))
+        assert np.tril(state.least) == pytest.approx(np.tril(least))
         early = plan.beta < plan.b
         if state.rest[0] < 1.0 or not early:
-            assert state.looks[0] == early
+            assert (state.share[0] > 0.0) == early
             continue
-        stayed = plan.has_stayed(start, looked)
-        assert state.looks[0] == (0.0 if stayed else 1.0)
+        stayed = plan.has_stayed(start, least)
+        assert (state.share[0] > 0.0) != stayed
         unsafe = STAYS * plan.dearest_by_leverages(start) > plan.largest
         jumped = not stayed and (unsafe or plan.excess(start) > max(1.0, worth.JUMP * level))
         assert state.level[0] == level

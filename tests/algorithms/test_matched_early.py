@@ -13,6 +13,7 @@ from worlds import coordinates, play, random_problem
 MATCHED = bw.LCTsallisINF(tuning="matched")
 SAVED = Path(__file__).parents[1] / "shared" / "saved"
 LOOKED, LARGEST = 64.0, 96.0  # times 1/lambda: what a play costs at most when it is looked at, and at any time
+FALLS = 4.0  # what covariances may become less by at most before plays are looked at again
 ONE_HOT = bw.Problem(features=np.eye(9).reshape(3, 3, 9), probabilities=[0.01, 0.3, 0.69])
 PROBLEMS = {
     "a rare context": random_problem(5, S=4, K=3, d=4, rarity=30.0),
@@ -23,12 +24,12 @@ PROBLEMS = {
 
 
 class Watch:
-    """Follows a policy: the covariance of the plan whose plays were looked at last, as theory has it."""
+    """Follows a policy: the covariance below which plays have to be looked at again, as theory has it."""
 
     def __init__(self, policy: bw.Policy) -> None:
         self.policy, self.z, self.g = policy, coordinates(policy), policy.problem.probabilities
         self.coverage, self.b = MATCHED.design_for(policy.problem).coverage, policy._machine.options.covered
-        self.looked, self.start = np.eye(self.z.shape[2]), 0.5
+        self.least, self.start = np.eye(self.z.shape[2]), 0.5
 
     def covariance(self, gamma: float) -> Floats:
         """Return Sigma_t for a rate; that of e* is the identity."""
@@ -61,10 +62,10 @@ class Watch:
     def check(self) -> str:
         """Check the plan; return whether it is late, was looked at, or rests with what it had."""
         state = self.policy.state
-        gamma, looks = float(state.rates[1]), bool(state.looks[0])
+        gamma, looks = float(state.rates[1]), bool(state.share[0])
         sigma = self.covariance(gamma)
         assert np.tril(state.sigma) == pytest.approx(np.tril(sigma), abs=1e-9 * np.abs(sigma).max())
-        assert np.tril(state.looked) == pytest.approx(np.tril(self.looked), abs=1e-9 * np.abs(self.looked).max())
+        assert np.tril(state.least) == pytest.approx(np.tril(self.least), abs=1e-9 * np.abs(self.least).max())
         if state.inverse_rate[0] >= self.b:
             assert not looks
             return "late"
@@ -73,7 +74,7 @@ class Watch:
         assert self.largest_cost(sigma) <= dearest * (1 + 1e-6)
         assert dearest <= (LOOKED if looks else LARGEST) * (1 + 1e-6)
         before = self.covariance(self.start)
-        room = np.linalg.eigvalsh(1.5 * before - self.looked)[0]
+        room = np.linalg.eigvalsh(before - self.least)[0]
         if abs(room) > 1e-9 * np.abs(before).max():  # else rounding decides
             assert looks == (state.rest[0] < 1.0 or room < 0.0)
         assert looks or gamma == self.start
@@ -83,8 +84,11 @@ class Watch:
         """Note the plan that is about to be answered."""
         state = self.policy.state
         self.start = float(state.rates[1])
-        if state.looks[0]:
-            self.looked = self.covariance(self.start)
+        if state.share[0]:
+            sigma = self.covariance(self.start)
+            share = min(max(self.dearest(sigma) / LARGEST, 1.0 / FALLS), LOOKED / LARGEST)
+            assert state.share[0] == pytest.approx(share, rel=1e-6)
+            self.least = share * sigma
 
 
 def disturb(watch: Watch, rng: np.random.Generator) -> None:
@@ -143,8 +147,8 @@ def test_while_the_search_rests_plays_come_near_what_is_proved_and_not_beyond() 
     seen = []
     for share in np.linspace(0.6, 1.0, 401):
         found = plan(share * high, 1e6)
-        assert found <= (LOOKED if policy.state.looks[0] else LARGEST) * (1 + 1e-9)
-        seen.append((bool(policy.state.looks[0]), found))
+        assert found <= (LOOKED if policy.state.share[0] else LARGEST) * (1 + 1e-9)
+        seen.append((bool(policy.state.share[0]), found))
     assert max(found for looks, found in seen if not looks) > 94.0
     assert any(looks for looks, _ in seen)
 
@@ -153,13 +157,13 @@ def test_a_policy_begins_as_if_exploration_had_been_looked_at() -> None:
     """The identity is Sigma(e*), with D <= 4/lambda: at the start, in old files, after a change, and with a prior."""
     problem = PROBLEMS["a rare context"]
     policy = MATCHED.start(problem, rng=3)
-    assert Watch(policy).dearest(policy.state.looked) <= 4.0 * (1 + 1e-9)
+    assert Watch(policy).dearest(policy.state.least) <= 4.0 * (1 + 1e-9)
     for name in ("matched", "matched-today"):
-        looked = bw.load(SAVED / f"{name}.npz").state.looked
-        np.testing.assert_array_equal(looked, np.eye(len(looked)))
+        least = bw.load(SAVED / f"{name}.npz").state.least
+        np.testing.assert_array_equal(least, np.eye(len(least)))
     play(policy, 100)
-    assert not np.array_equal(np.tril(policy.state.looked), np.eye(4))
+    assert not np.array_equal(np.tril(policy.state.least), np.eye(4))
     begun = MATCHED.start(problem, prior=policy.prior(), rng=1)
     policy.change(bw.Problem(features=problem.features, probabilities=[0.5, 0.1, 0.1, 0.3]))
     for other in (policy, begun):
-        np.testing.assert_array_equal(other.state.looked, np.eye(4))
+        np.testing.assert_array_equal(other.state.least, np.eye(4))

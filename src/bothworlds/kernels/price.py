@@ -54,10 +54,9 @@ from bothworlds.kernels.matrix import (
     product,
     squared_back,
 )
-from bothworlds.kernels.rates import STAYS
 
 MOST_PLAYS = 128  # contexts times arms: beyond, pairs of plays and arms are too many to look at
-POINTS = 6  # plays that an estimate looks at
+POINTS = 4  # plays that an estimate looks at
 LIKELY = 0.4  # of what the largest residuals would cost: what it counts, as plays pay for those they have
 ROUNDING = 1e-9  # of a leverage: what a difference of leverages may be wrong by
 
@@ -84,7 +83,7 @@ class Case(NamedTuple):
     length: Floats
     middle: Floats  # a vector of a block of contexts
     play: Floats  # three vectors, of one play
-    looked: Floats  # the covariance of the plan whose plays were looked at last
+    least: Floats  # a covariance: at those that are nowhere less no play can cost too much
 
 
 class Weighed(NamedTuple):
@@ -117,13 +116,10 @@ def find_centres(known: Known, q: Floats, r: Floats, centre: Floats) -> None:
 
 @kernel
 def has_stayed(case: Case) -> Any:
-    """Return where Sigma_t is nowhere less than 1/STAYS of what it was when plays were looked at; uses up ``mixed``.
-
-    Then no leverage is more than STAYS times what it was.
-    """
+    """Return where Sigma_t is nowhere less than the least at which no play can cost too much; uses up ``mixed``."""
     for i in range(case.mixed.shape[0]):
         for j in range(i + 1):
-            case.mixed[i, j] = STAYS * case.mixed[i, j] - case.looked[i, j]
+            case.mixed[i, j] = case.mixed[i, j] - case.least[i, j]
     return cholesky(case.mixed, case.mixed)
 
 

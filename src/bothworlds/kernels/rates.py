@@ -7,7 +7,8 @@ from bothworlds.kernels.jit.compile import kernel
 
 MOST_EXPLORATION = 0.5  # the analysis needs gamma_t <= 1/2
 SAFE = 0.0625  # no play can cost much at this rate: see `bothworlds.kernels.worth`
-STAYS = 1.5  # times less: what covariances may become in any direction before plays are looked at again
+STAYS = 1.5  # times less: what covariances may at least become in any direction before plays are looked at again
+FALLS = 4.0  # times less: what they may become at most
 
 
 class Rates(NamedTuple):

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from bothworlds.kernels.arithmetic import (
     Number,
     absolute,
+    fused,
     highest_of_contexts,
     larger,
     over_contexts,
@@ -24,7 +25,10 @@ from bothworlds.kernels.matrix import product
 
 
 class Context(NamedTuple):
-    """A step in one context: sums of r y^2 (1 - y + y^2/(1 - c)) and r y^2, the largest |y|, <delta, q> - min delta."""
+    """A step in one context: sums of r y^2 (1 - y + y^2/(1 - c)) and r y^2, the largest |y|, <delta, q> - min delta.
+
+    In units of beta, as all that follows.
+    """
 
     inner: Number
     squares: Number
@@ -41,48 +45,45 @@ class Cost(NamedTuple):
 
 
 @kernel
-def context_cost(
-    known: Known, q: Floats, r: Floats, beta: Number, step: Floats, c: float, x: int, losses: Floats
-) -> Context:  # fmt: skip
+def context_cost(known: Known, q: Floats, r: Floats, step: Floats, c: float, x: int, losses: Floats) -> Context:
     """Write delta, and return what a step is in a context."""
-    eta, steep = 1.0 / beta, 1.0 / (1.0 - c)
+    steep = 1.0 / (1.0 - c)
     weights, first, mean = 0.0, 0.0, 0.0
     for a in range(q.shape[1]):
         losses[a] = product(step, known.z[x, a])
         weight = q[x, a] * r[x, a]
         weights = weights + weight
-        first = first + weight * losses[a]
-        mean = mean + q[x, a] * losses[a]
+        first = fused(weight, losses[a], first)
+        mean = fused(q[x, a], losses[a], mean)
     s = first / weights
     zero = 0.0 * q[x, 0]
     inner, squares, widest, fall = zero, zero, zero, zero
     for a in range(q.shape[1]):
-        y = (losses[a] - s) * r[x, a] * eta
+        y = (losses[a] - s) * r[x, a]
         square = r[x, a] * (y * y)
         widest = larger(widest, absolute(y))
-        inner = inner + square * (1.0 - y + steep * (y * y))
+        inner = fused(square, fused(y, fused(steep, y, -1.0), 1.0), inner)
         squares = squares + square
         fall = larger(fall, where(q[x, a] > 0.0, mean - losses[a], 0.0))
     return Context(inner, squares, widest, fall)
 
 
 @kernel
-def step_cost(known: Known, q: Floats, r: Floats, beta: Number, step: Floats, c: float, losses: Floats) -> Cost:
-    """Return what a step costs in the mean over contexts, y = (delta - s) r/beta, r = sqrt q.
+def step_cost(known: Known, q: Floats, r: Floats, step: Floats, c: float, losses: Floats) -> Cost:
+    """Return what a step costs in the mean over contexts, delta being over beta: y = (delta - s) r, r = sqrt q.
 
-    Covered, all |y| <= c, it is z = beta sum_a r y^2 (1 - y + y^2/(1 - c)), for then the bracket is at least
-    1/(1 + y); the other is 0. Of a sum of steps each context is taken by itself. ``losses`` has space for a number per
-    arm.
+    Covered, all |y| <= c, it is z = sum_a r y^2 (1 - y + y^2/(1 - c)), for then the bracket is at least 1/(1 + y); the
+    other is 0. Of a sum of steps each context is taken by itself. ``losses`` has space for a number per arm.
     """
     zero = 0.0 * q[0, 0]
     covered, uncovered, of_sum, worst = zero, zero, zero, zero
     for x in range(q.shape[0]):
-        one = context_cost(known, q, r, beta, step, c, x, losses)
+        one = context_cost(known, q, r, step, c, x, losses)
         worst = larger(worst, one.widest)
         covered = covered + known.g[x] * one.inner
-        near = beta * one.squares / larger(1.0 - one.widest, 1.0 - 2.0 * c)
+        near = one.squares / larger(1.0 - one.widest, 1.0 - 2.0 * c)
         uncovered = uncovered + known.g[x] * where(one.widest <= 2.0 * c, smaller(near, one.fall), one.fall)
-        of_sum = of_sum + known.g[x] * where(one.widest <= c, beta * one.inner, one.fall)
+        of_sum = of_sum + known.g[x] * where(one.widest <= c, one.inner, one.fall)
     within = highest_of_contexts(worst) <= c
-    z, u = beta * over_contexts(covered), over_contexts(uncovered)
+    z, u = over_contexts(covered), over_contexts(uncovered)
     return Cost(where(within, z, 0.0), where(within, 0.0, u), over_contexts(of_sum))

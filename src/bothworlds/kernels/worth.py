@@ -6,8 +6,8 @@ once: one that has become dear must not wait for the next turn. See `bothworlds.
 
 Early, below beta = b, a play that is not covered is paid for when it is made, and may cost no more than ``largest``. By
 leverages it costs 4 max sqrt(lev) sum_x g max_a sqrt(lev) at most, whatever q and m_t are, and that is 4/(lambda gamma)
-at most. So plays need not be looked at in every round: as long as the covariance is nowhere less than 1/STAYS of what
-it was then, no play costs more than STAYS times as much, and the rate SAFE will always do.
+at most. So plays need not be looked at in every round: as long as the covariance is nowhere less than a share of what
+it was then, no play costs more than the inverse of that share times as much, and the rate SAFE will always do.
 """
 
 import math
@@ -28,14 +28,14 @@ from bothworlds.kernels.price import (
     price,
     weigh,
 )
-from bothworlds.kernels.rates import MOST_EXPLORATION, SAFE, STAYS
+from bothworlds.kernels.rates import FALLS, MOST_EXPLORATION, SAFE, STAYS
 
 FACTOR = 1.5  # from one rate that is tried to the next
 SMALLEST = 1e-7  # the next one below it is zero
-MOST_TRIALS = 4
+MOST_TRIALS = 2
 TURNS = 4.0  # ways that the search goes, one after the other
-REST = 1.0 / 32.0  # of all rounds so far, before it goes on
-JUMP = 4.0  # times what the excess was when the search went on last: then it does not rest
+REST = 1.0 / 16.0  # of all rounds so far, before it goes on
+JUMP = 2.0  # times what the excess was when the search went on last: then it does not rest
 LEAP = 2.0  # the turn on which it tries a rate as dear as half of what is paid
 
 
@@ -51,14 +51,15 @@ class Search(NamedTuple):
 class Found(NamedTuple):
     """A rate, what is paid for it beforehand, and the excess at which the search went on.
 
-    ``inverted`` says whether ``case.inverse`` is that of its covariance, ``looked`` with 1 that plays were looked at.
+    ``inverted`` says whether ``case.inverse`` is that of its covariance. ``share`` is 0 if plays were not looked at,
+    else that of the covariance below which they have to be looked at again.
     """
 
     rate: Number
     paid: Number
     level: Number
     inverted: Any
-    looked: Number
+    share: Number
 
 
 @kernel
@@ -74,23 +75,30 @@ def next_trial(turn: Number, rate: Number, cost: Number) -> Number:
 def plan_search(state: Any) -> None:
     """Turn the search for gamma_t, let it rest for a share of the rounds so far, and note where it went on.
 
-    That is the excess, and the covariance of the last plan whose plays were looked at.
+    That is the excess, and the covariance below which plays of a plan have to be looked at again.
     """
     resting = state.rest[0] >= 1.0
     turned = where(state.turn[0] + 1.0 < TURNS, state.turn[0] + 1.0, 0.0)
     state.turn[0] = where(resting, state.turn[0], turned)
     state.rest[0] = where(resting, state.rest[0] - 1.0, REST * state.t[0])
     state.level[0] = state.excess[0]
-    here = state.looks[0] > 0.0
-    for i in range(state.looked.shape[0]):
+    share = state.share[0]
+    for i in range(state.least.shape[0]):
         for j in range(i + 1):
-            state.looked[i, j] = where(here, state.sigma[i, j], state.looked[i, j])
+            state.least[i, j] = where(share > 0.0, share * state.sigma[i, j], state.least[i, j])
 
 
 @kernel
 def unsafe(case: Case, weighed: Weighed, largest: Number) -> Any:
     """Return where, early on, a play may come to cost more than ``largest`` before plays are looked at again."""
     return both(case.beta < case.b, STAYS * weighed.dearest > largest)
+
+
+@kernel
+def share_of(case: Case, dearest: Number, largest: float) -> Number:
+    """Return to which share covariances may fall before a play can cost more than ``largest``; 0 if it is not early."""
+    share = smaller(larger(dearest / largest, 1.0 / FALLS), 1.0 / STAYS)
+    return where(case.beta < case.b, share, 0.0)
 
 
 @kernel
@@ -123,9 +131,10 @@ def cheapest_rate(known: Known, case: Case, search: Search, covering: Number, la
     level = excess(case, weighed)
     jumped = either(rate > start, both(level > 1.0, level > JUMP * search.level))
     going = where(calm, 0.0, where(either(search.rest < 1.0, jumped), 1.0, 0.0)) + 0.0 * rate
-    looked = where(early, where(calm, 0.0, 1.0), 0.0) + 0.0 * rate
+    dearest = weighed.dearest
     if every(both(early, going <= 0.0)):
-        return Found(rate, 2.0 * rate, search.level, rate >= 0.0, looked)
+        share = where(calm, 0.0, share_of(case, dearest, largest))
+        return Found(rate, 2.0 * rate, search.level, rate >= 0.0, share)
     kept = where(going > 0.0, 0.0, 1.0)
     heading, last = where(jumped, LEAP, search.turn + 0.0 * rate), rate
     if not every(case.beta >= case.b):
@@ -144,5 +153,7 @@ def cheapest_rate(known: Known, case: Case, search: Search, covering: Number, la
         going = where(worse, 0.0, 1.0)
         rate, cost = where(worse, rate, trial), where(worse, cost, found)
         level = where(worse, level, excess(case, weighed))
+        dearest = where(worse, dearest, weighed.dearest)
+    share = where(calm, 0.0, share_of(case, dearest, largest))
     level = where(kept > 0.0, search.level, level)
-    return Found(rate, where(early, 2.0 * rate, cost), level, absolute(last - rate) <= 0.0, looked)
+    return Found(rate, where(early, 2.0 * rate, cost), level, absolute(last - rate) <= 0.0, share)

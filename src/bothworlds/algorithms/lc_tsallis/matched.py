@@ -133,5 +133,5 @@ class Matched:
             scale=covering.sure_from * full / self.price,
         )
         begin = {"start": 1.0, "start_rate": 0.5, "inverse_rate": first}
-        begin |= {"looked": np.eye(facts.dimension), "ridge": np.eye(facts.dimension)}
+        begin |= {"least": np.eye(facts.dimension), "ridge": np.eye(facts.dimension)}
         return Learner(TEXT, options, begin, BELIEFS)

@@ -83,7 +83,7 @@ class State(NamedTuple):
     rest: Annotated[Floats, learnt()]  # and in how many rounds
     level: Annotated[Floats, learnt()]  # or beyond which excess
     account: Annotated[Floats, learnt()]  # what the path has cost: stability, prices and penalties
-    looked: Annotated[Floats, learnt("d", "d")]  # the covariance of the plan whose plays were looked at last
+    least: Annotated[Floats, learnt("d", "d")]  # covariance: below it plays have to be looked at again
     ridge: Annotated[Floats, learnt("d", "d")]
     response: Annotated[Floats, learnt("d")]
     fresh: Annotated[Floats, recalled()]  # updates since the plan was made
@@ -92,7 +92,7 @@ class State(NamedTuple):
     rates: Annotated[Floats, recalled(2)]
     paid: Annotated[Floats, recalled()]  # for gamma_t, beforehand
     excess: Annotated[Floats, recalled()]  # at which the search for it went on last
-    looks: Annotated[Floats, recalled()]  # 1 if plays of this plan were looked at
+    share: Annotated[Floats, recalled()]  # least/Sigma_t if plays of this plan were looked at, else 0
     entropy: Annotated[Floats, recalled()]  # h_t = -psi(q_t) in the mean over contexts
     y: Annotated[Floats, recalled("S")]
     q: Annotated[Floats, recalled("S", "K")]
@@ -127,17 +127,18 @@ def step_paid(known: Known, options: Options, state: State, work: Work) -> tuple
     updates the stability of their sum is all of it.
     """
     beta = state.inverse_rate[0]
-    cost = step_cost(known, state.q, state.roots, beta, state.step, options.c, work.losses)
+    eta = 1.0 / beta
+    for i in range(state.step.shape[0]):
+        work.vector[i] = eta * state.step[i]
+    cost = step_cost(known, state.q, state.roots, work.vector, options.c, work.losses)
     single = state.fresh[0] <= 1.0
-    return where(single, cost.covered, cost.of_sum), where(both(single, beta < options.covered), cost.uncovered, 0.0)
+    u = where(both(single, beta < options.covered), beta * cost.uncovered, 0.0)
+    return beta * where(single, cost.covered, cost.of_sum), u
 
 
 @kernel
 def optimistic_points(known: Known, state: State, work: Work) -> int:
-    """Compute q_t(x) for every context (equation (4)) from the foreseen losses, and h_t.
-
-    With r = sqrt q = 1/(s + y), s = eta (L - min L), the sum of the roots is that of q s, plus y.
-    """
+    """Compute q_t(x) for every context (equation (4)) from the foreseen losses, and h_t."""
     eta = 1.0 / state.inverse_rate[0]
     total = 0.0
     for x in range(state.q.shape[0]):
@@ -148,11 +149,10 @@ def optimistic_points(known: Known, state: State, work: Work) -> int:
         if status != OK:
             return status
         state.y[x] = y
-        excess = 0.0 * y
+        roots = -1.0 + 0.0 * y
         for a in range(state.q.shape[1]):
-            q = state.q[x, a]
-            excess = excess + q * where(q > 0.0, work.table[x, a] - least, 0.0)
-        total = total + known.g[x] * (eta * excess + (y - 1.0))
+            roots = roots + state.roots[x, a]
+        total = total + known.g[x] * roots
     state.entropy[0] = larger(2.0 * over_contexts(total), SURE)
     return OK
 
@@ -217,7 +217,7 @@ def case_of(options: Options, state: State, work: Work) -> Case:
         state.pi,  # which comes after it, and lends its space
         work.middle,
         work.play,
-        state.looked,
+        state.least,
     )
 
 
@@ -256,7 +256,7 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
     case = case_of(options, state, work)
     search = Search(state.start_rate[0], state.turn[0], state.rest[0], state.level[0])
     found = cheapest_rate(known, case, search, covering, options.largest)
-    state.paid[0], state.excess[0], state.looks[0] = found.paid, found.level, found.looked
+    state.paid[0], state.excess[0], state.share[0] = found.paid, found.level, found.share
     note_plan(known, state, 1.0 / beta, found.rate)
     return checked_inverse(state) if every(found.inverted) else invert(state)
 
