@@ -300,10 +300,9 @@ def price_by_all(known: Known, case: Case, weighed: Weighed, gamma: Number, most
 @kernel
 def price(known: Known, case: Case, weighed: Weighed, gamma: Number, most: Number) -> Number:
     """Return the price of a rate that has been weighed, early on an estimate; infinity where Sigma_t is singular."""
-    early = case.beta < case.b
-    if every(early):
-        return where(weighed.sound, price_by_few(known, case, weighed, gamma, most), math.inf)
-    total = price_by_all(known, case, weighed, gamma, most)
+    early, total = case.beta < case.b, 0.0 * gamma
     if not every(case.beta >= case.b):
-        total = where(early, price_by_few(known, case, weighed, gamma, most), total)
+        total = price_by_few(known, case, weighed, gamma, most)
+    if not every(early):
+        total = where(early, total, price_by_all(known, case, weighed, gamma, most))
     return where(weighed.sound, total, math.inf)

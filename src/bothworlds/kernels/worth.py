@@ -95,20 +95,28 @@ def unsafe(case: Case, weighed: Weighed, largest: Number) -> Any:
 
 
 @kernel
-def share_of(case: Case, dearest: Number, largest: float) -> Number:
-    """Return to which share covariances may fall before a play can cost more than ``largest``; 0 if it is not early."""
+def share_of(case: Case, calm: Any, dearest: Number, largest: float) -> Number:
+    """Return to which share covariances may fall before a play can cost more than ``largest``.
+
+    0 if plays were not looked at, and if it is not early.
+    """
     share = smaller(larger(dearest / largest, 1.0 / FALLS), 1.0 / STAYS)
-    return where(case.beta < case.b, share, 0.0)
+    return where(case.beta < case.b, where(calm, 0.0, share), 0.0)
 
 
 @kernel
-def safe_rate(known: Known, case: Case, rate: Number, seen: Weighed, largest: Number) -> tuple[Number, Weighed]:
-    """Return the rate, or SAFE where that one does not do any more, and what leverages say of it."""
-    fails = where(seen.sound, where(unsafe(case, seen, largest), 1.0, 0.0), 1.0)
-    if every(fails <= 0.0):
-        return rate, seen
-    rate = where(fails > 0.0, larger(rate, SAFE), rate)
-    return rate, weigh(known, case, rate)
+def safe_rate(known: Known, case: Case, rate: Number, sound: Any, largest: Number) -> tuple[Number, Weighed]:
+    """Return the rate whose factor is at hand, or SAFE where that one does not do any more, and what leverages say."""
+    fails = 1.0 + 0.0 * rate
+    for number in range(2):
+        if number > 0:
+            rate = where(fails > 0.0, larger(rate, SAFE), rate)
+            sound = invert_mixture(case.sigma, rate, case.mixed, case.inverse)
+        seen = look(known, case, sound)
+        fails = where(sound, where(unsafe(case, seen, largest), 1.0, 0.0), 1.0) + 0.0 * rate
+        if every(fails <= 0.0):
+            break
+    return rate, seen
 
 
 @kernel
@@ -127,33 +135,35 @@ def cheapest_rate(known: Known, case: Case, search: Search, covering: Number, la
     if every(calm):
         return Found(start, 2.0 * start, search.level, start >= 0.0, 0.0 * start)
     find_centres(known, case.q, case.r, case.centre)
-    rate, weighed = safe_rate(known, case, start, look(known, case, sound), where(calm, math.inf, largest))
+    rate, weighed = safe_rate(known, case, start, sound, where(calm, math.inf, largest))
     level = excess(case, weighed)
     jumped = either(rate > start, both(level > 1.0, level > JUMP * search.level))
     going = where(calm, 0.0, where(either(search.rest < 1.0, jumped), 1.0, 0.0)) + 0.0 * rate
     dearest = weighed.dearest
     if every(both(early, going <= 0.0)):
-        share = where(calm, 0.0, share_of(case, dearest, largest))
-        return Found(rate, 2.0 * rate, search.level, rate >= 0.0, share)
+        return Found(rate, 2.0 * rate, search.level, rate >= 0.0, share_of(case, calm, dearest, largest))
     kept = where(going > 0.0, 0.0, 1.0)
     heading, last = where(jumped, LEAP, search.turn + 0.0 * rate), rate
     if not every(case.beta >= case.b):
         find_lengths(known, case)
-    cost = price(known, case, weighed, rate, math.inf)
-    dear = both(case.beta >= case.b, 2.0 * covering < cost)
-    rate, cost = where(dear, covering, rate), where(dear, 2.0 * covering, cost)
-    for _ in range(MOST_TRIALS):
-        trial = next_trial(heading, rate, cost)
-        useless = either(2.0 * trial >= cost, either(going <= 0.0, absolute(trial - rate) <= 0.0))
-        if every(useless):
-            break
-        last, weighed = trial, weigh(known, case, trial)
+    trial, cost, useless = rate, math.inf + 0.0 * rate, going < 0.0
+    for number in range(1 + MOST_TRIALS):  # the rate at hand, then others: one call of price, for calls are inlined
+        if number > 0:
+            trial = next_trial(heading, rate, cost)
+            useless = either(2.0 * trial >= cost, either(going <= 0.0, absolute(trial - rate) <= 0.0))
+            if every(useless):
+                break
+            last, weighed = trial, weigh(known, case, trial)
         found = price(known, case, weighed, trial, cost)
+        if number == 0:
+            dear = both(case.beta >= case.b, 2.0 * covering < found)
+            rate, cost = where(dear, covering, rate), where(dear, 2.0 * covering, found)
+            continue
         worse = either(either(useless, unsafe(case, weighed, largest)), found >= cost)
         going = where(worse, 0.0, 1.0)
         rate, cost = where(worse, rate, trial), where(worse, cost, found)
         level = where(worse, level, excess(case, weighed))
         dearest = where(worse, dearest, weighed.dearest)
-    share = where(calm, 0.0, share_of(case, dearest, largest))
+    share = share_of(case, calm, dearest, largest)
     level = where(kept > 0.0, search.level, level)
     return Found(rate, where(early, 2.0 * rate, cost), level, absolute(last - rate) <= 0.0, share)

@@ -264,17 +264,17 @@ def interpreted_driver(text: KernelText, nature_text: NatureText, rates: str) ->
         work = work_of(arrays.scratch_core, arrays.scratch_rows, sizes)
         stage = Stage(nature, Coefficients(nature.c, nature.hurt, nature.sums), queue, record.totals, record.trace)
         learner, feedback, position = (known, options, state, work, sizes), (part.delay, part.batch), part.position
-        if part.fresh and refresh(known, options, state, work) != OK:
-            return part.first
-        for t in range(part.first, part.last + 1):
-            marked = t == record.checkpoints[position]
+        for t in range(part.first - part.fresh, part.last + 1):  # one call of refresh: being inlined, two take longer
+            playing, learnt = t >= part.first, 1
+            marked = playing and t == record.checkpoints[position]
             if marked:
                 note(arrays.core, arrays.rows, sizes, record, position)
-            expected_losses(nature.tables, known.g, state.pi, nature.hurt)
-            (u, v), (w, z) = two_uniforms(key, t, CONTEXT, 0), two_uniforms(key, t, ARM, 0)
-            learnt = play(learner, stage, known.g, (key, (u, v, w, z)), t, feedback)
+            if playing:
+                expected_losses(nature.tables, known.g, state.pi, nature.hurt)
+                (u, v), (w, z) = two_uniforms(key, t, CONTEXT, 0), two_uniforms(key, t, ARM, 0)
+                learnt = play(learner, stage, known.g, (key, (u, v, w, z)), t, feedback)
             if learnt > 0 and refresh(known, options, state, work) != OK:
-                return t
+                return max(t, part.first)
             if marked:
                 write_checkpoint(record, position, nature, known.g, known.blocked)
                 position += 1

@@ -152,20 +152,20 @@ def lanes_driver(text: KernelText, nature_text: NatureText, width: int, rates: s
         stage = Stage(nature, felt, waiting, view(record.totals), record.trace)
         learner = known, options, seen(state, parts), seen(work, parts), sizes
         feedback, position = (part.delay, part.batch), part.position
-        if part.fresh and refresh(known, options, state, work) != OK:
-            return part.first
-        for t in range(part.first, part.last + 1):
-            marked = t == record.checkpoints[position]
+        for t in range(part.first - part.fresh, part.last + 1):
+            playing, learnt = t >= part.first, 1
+            marked = playing and t == record.checkpoints[position]
             if marked:
                 for k in range(width):
                     memory = lane_of(arrays.core, k), lane_of(arrays.rows, k)
                     note(memory[0], memory[1], sizes, lane_of_record(record, k), position)
-            expected_losses(nature.tables, known.g, state.pi, view(nature.hurt))
-            draw_pairs(draws.keys, t, CONTEXT, draws.pairs[:2])
-            draw_pairs(draws.keys, t, ARM, draws.pairs[2:])
-            learnt = play(learner, stage, known.g, (draws.keys, view(draws.pairs)), t, feedback)
+            if playing:
+                expected_losses(nature.tables, known.g, state.pi, view(nature.hurt))
+                draw_pairs(draws.keys, t, CONTEXT, draws.pairs[:2])
+                draw_pairs(draws.keys, t, ARM, draws.pairs[2:])
+                learnt = play(learner, stage, known.g, (draws.keys, view(draws.pairs)), t, feedback)
             if learnt > 0 and refresh(known, options, state, work) != OK:
-                return t
+                return max(t, part.first)
             if marked:
                 for k in range(width):
                     noted, its = lane_of_record(record, k), lane_of_nature(nature, k)

@@ -222,24 +222,24 @@ def interpreted_teller(text: KernelText, nature_text: NatureText) -> Callable[..
         felt = Coefficients(nature.c, nature.hurt, nature.sums)
         stage = Stage(nature, felt, queue, story.totals, story.trace)
         learner, feedback, version = (known, options, state, work, sizes), (part.delay, part.batch), 0
-        if refresh(known, options, state, work) != OK:
-            return part.first
-        for t in range(part.first, part.last + 1):
-            expected_losses(nature.tables, known.g, state.pi, nature.hurt)
-            (u, v), (w, z) = two_uniforms(key, t, CONTEXT, 0), two_uniforms(key, t, ARM, 0)
-            x, slot = draw(known.g, u), queue.ends[0]
-            for a in range(state.pi.shape[1]):
-                story.probabilities[t - 1, a] = state.pi[x, a]
-            learnt = play(learner, stage, known.g, (key, (u, v, w, z)), t, feedback)
-            story.choices[t - 1, 0] = x
-            story.choices[t - 1, 1] = queue.arms[slot]
-            story.choices[t - 1, 2] = version
-            story.losses[t - 1] = queue.losses[slot]
-            for j in range(nature.c.shape[0]):
-                story.coefficients[t - 1, j] = nature.c[j]
-            version += learnt
+        for t in range(part.first - part.fresh, part.last + 1):
+            playing, learnt = t >= part.first, 1
+            if playing:
+                expected_losses(nature.tables, known.g, state.pi, nature.hurt)
+                (u, v), (w, z) = two_uniforms(key, t, CONTEXT, 0), two_uniforms(key, t, ARM, 0)
+                x, slot = draw(known.g, u), queue.ends[0]
+                for a in range(state.pi.shape[1]):
+                    story.probabilities[t - 1, a] = state.pi[x, a]
+                learnt = play(learner, stage, known.g, (key, (u, v, w, z)), t, feedback)
+                story.choices[t - 1, 0] = x
+                story.choices[t - 1, 1] = queue.arms[slot]
+                story.choices[t - 1, 2] = version
+                story.losses[t - 1] = queue.losses[slot]
+                for j in range(nature.c.shape[0]):
+                    story.coefficients[t - 1, j] = nature.c[j]
+                version += learnt
             if learnt > 0 and refresh(known, options, state, work) != OK:
-                return t
+                return max(t, part.first)
         return 0
 
     return run
