@@ -209,6 +209,8 @@ def test_an_estimated_law_is_followed() -> None:
     assert policy.version == before
     with pytest.raises(ValueError, match="counts must be 2 numbers"):
         policy.follow(bw.TrafficMix.known([0.5, 0.5]))
+    with pytest.raises(ValueError, match=r"follows a TrafficMix; for a law use change_probabilities; got \[0.5"):
+        policy.follow([0.5, 0.5])  # type: ignore[arg-type]
 
 
 def test_the_alarm_begins_anew_with_the_law() -> None:

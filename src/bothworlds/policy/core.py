@@ -27,6 +27,7 @@ from bothworlds.problem import Problem, TrafficMix
 from bothworlds.problem.feedback import Feedback, checked_losses
 from bothworlds.problem.rows import Context, Labelled
 from bothworlds.problem.storage import POLICY, check_npz, write_arrays
+from bothworlds.problem.traffic import require_mix
 
 FORMAT = POLICY
 ONE_CONTEXT = (str, int, np.integer)
@@ -221,7 +222,7 @@ class Policy:
         """
         with self._lock:
             seen, counts = self._footing, self._books.counts
-            mix, come = mix.observe(counts.visits()), counts.come()
+            mix, come = require_mix(mix).observe(counts.visits()), counts.come()
         self._take_law(seen, mix.probabilities, come)
         return mix
 

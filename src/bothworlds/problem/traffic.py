@@ -132,3 +132,10 @@ class TrafficMix:
 def _frozen(array: Floats) -> Floats:
     array.setflags(write=False)
     return array
+
+
+def require_mix(mix: Any) -> TrafficMix:
+    """Return a traffic mix; refuse what is none, a law above all."""
+    if not isinstance(mix, TrafficMix):
+        raise ValueError(f"a policy follows a TrafficMix; for a law use change_probabilities; got {mix!r:.80}")
+    return mix
