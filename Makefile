@@ -20,7 +20,7 @@ soak: $(SETUP)  ## the long tests as a whole: kills, browsers, long statistics
 	BOTHWORLDS_SOAK=whole $(BIN)/pytest -n 2 -m soak tests
 
 soak-short: $(SETUP)  ## the same tests in short, as continuous integration runs them
-	$(BIN)/pytest -n 3 --dist worksteal -m soak tests
+	$(BIN)/pytest -n 2 -m soak tests
 
 demo: $(SETUP)  ## the paper's algorithm and its rivals in every regime: a table, and comparison/report.html
 	$(BIN)/bothworlds compare
