@@ -215,8 +215,7 @@ class Policy:
         >>> from bothworlds import LinUCB
         >>> problem = Problem.from_sample(["mobile", "desktop"], arms=["red", "blue"])
         >>> policy, mix = LinUCB().start(problem, rng=7), TrafficMix.estimated(problem.probabilities, strength=10)
-        >>> decisions = policy.act(["mobile"] * 80 + ["desktop"] * 10)
-        >>> mix = policy.follow(mix)
+        >>> decisions, mix = policy.act(["mobile"] * 80 + ["desktop"] * 10), policy.follow(mix)
         >>> policy.problem.probabilities.tolist(), policy.version
         ([0.85, 0.15], 1)
         """
