@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 GREEK = re.findall(
     r"\w+",
-    "alpha beta gamma delta epsilon eta theta kappa lambda mu nu xi pi rho sigma tau phi psi omega "
-    "Gamma Delta Theta Lambda Sigma Phi Psi Omega",
+    "alpha beta gamma delta epsilon eta theta kappa lambda mu nu xi pi rho sigma tau phi chi psi omega "
+    "Gamma Delta Theta Lambda Xi Sigma Phi Psi Omega",
 )
 FUNCTIONS = {"log": r"\log", "exp": r"\exp", "min": r"\min", "max": r"\max", "sum": r"\sum", "sqrt": r"\sqrt"}
 FUNCTIONS |= {

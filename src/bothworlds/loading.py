@@ -1,6 +1,7 @@
 """Continue a saved policy, or decide with a saved plan."""
 
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, overload
 
@@ -167,11 +168,22 @@ def _rebuilt(footing: Footing, header: dict[str, Any], arrays: dict[str, Any], l
     mind = Mind.begun(footing, header["key"])
     # What an older version of the rule did not learn yet is as at the start.
     kept = {part: learnt[part] for part in footing.machine.text.memory.learnt if part in learnt}
-    mind.begin_with(kept, updates=header.get("updates"))
+    mind.begin_with({**_counted(footing, kept), **kept}, updates=header.get("updates"))
     since = header["counted_since"] if counts else mind.updates
     version, history = _with_rule(footing, header, History.restore(header, arrays), header.get("version", mind.updates))
     books = Books(header["name"], footing, ledger, history=history, since=since, kept=counts or None)
     return Policy(mind, books, key=header["key"], secret=header.get("secret"), version=version)
+
+
+def _counted(footing: Footing, learnt: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is left of the rounds behind a sum of estimates that faded steadily, for files that do not say it."""
+    beliefs, tuning = footing.machine.beliefs, getattr(footing.algorithm, "tuning", None)
+    if beliefs is None or not beliefs.counted or not isinstance(tuning, Matched):
+        return {}
+    return {
+        beliefs.counted: (learnt["t"] - 1.0) / (1.0 + tuning.recency),
+        beliefs.predicted: learnt[beliefs.total],
+    }
 
 
 def _with_rule(footing: Footing, header: dict[str, Any], history: History, version: int) -> tuple[int, History]:

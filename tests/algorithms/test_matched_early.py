@@ -29,7 +29,7 @@ class Watch:
     def __init__(self, policy: bw.Policy) -> None:
         self.policy, self.z, self.g = policy, coordinates(policy), policy.problem.probabilities
         self.coverage, self.b = MATCHED.design_for(policy.problem).coverage, policy._machine.options.covered
-        self.least, self.start = np.eye(self.z.shape[2]), 0.5
+        self.enough, self.start = np.eye(self.z.shape[2]), 0.5
 
     def covariance(self, gamma: float) -> Floats:
         """Return Sigma_t for a rate; that of e* is the identity."""
@@ -65,7 +65,7 @@ class Watch:
         gamma, looks = float(state.rates[1]), bool(state.share[0])
         sigma = self.covariance(gamma)
         assert np.tril(state.sigma) == pytest.approx(np.tril(sigma), abs=1e-9 * np.abs(sigma).max())
-        assert np.tril(state.least) == pytest.approx(np.tril(self.least), abs=1e-9 * np.abs(self.least).max())
+        assert np.tril(state.enough) == pytest.approx(np.tril(self.enough), abs=1e-9 * np.abs(self.enough).max())
         if state.inverse_rate[0] >= self.b:
             assert not looks
             return "late"
@@ -74,7 +74,7 @@ class Watch:
         assert self.largest_cost(sigma) <= dearest * (1 + 1e-6)
         assert dearest <= (LOOKED if looks else LARGEST) * (1 + 1e-6)
         before = self.covariance(self.start)
-        room = np.linalg.eigvalsh(before - self.least)[0]
+        room = np.linalg.eigvalsh(before - self.enough)[0]
         if abs(room) > 1e-9 * np.abs(before).max():  # else rounding decides
             assert looks == (state.rest[0] < 1.0 or room < 0.0)
         assert looks or gamma == self.start
@@ -88,7 +88,7 @@ class Watch:
             sigma = self.covariance(self.start)
             share = min(max(self.dearest(sigma) / LARGEST, 1.0 / FALLS), LOOKED / LARGEST)
             assert state.share[0] == pytest.approx(share, rel=1e-6)
-            self.least = share * sigma
+            self.enough = share * sigma
 
 
 def disturb(watch: Watch, rng: np.random.Generator) -> None:
@@ -157,13 +157,13 @@ def test_a_policy_begins_as_if_exploration_had_been_looked_at() -> None:
     """The identity is Sigma(e*), with D <= 4/lambda: at the start, in old files, after a change, and with a prior."""
     problem = PROBLEMS["a rare context"]
     policy = MATCHED.start(problem, rng=3)
-    assert Watch(policy).dearest(policy.state.least) <= 4.0 * (1 + 1e-9)
+    assert Watch(policy).dearest(policy.state.enough) <= 4.0 * (1 + 1e-9)
     for name in ("matched", "matched-today"):
-        least = bw.load(SAVED / f"{name}.npz").state.least
-        np.testing.assert_array_equal(least, np.eye(len(least)))
+        enough = bw.load(SAVED / f"{name}.npz").state.enough
+        np.testing.assert_array_equal(enough, np.eye(len(enough)))
     play(policy, 100)
-    assert not np.array_equal(np.tril(policy.state.least), np.eye(4))
+    assert not np.array_equal(np.tril(policy.state.enough), np.eye(4))
     begun = MATCHED.start(problem, prior=policy.prior(), rng=1)
     policy.change(bw.Problem(features=problem.features, probabilities=[0.5, 0.1, 0.1, 0.3]))
     for other in (policy, begun):
-        np.testing.assert_array_equal(other.state.least, np.eye(4))
+        np.testing.assert_array_equal(other.state.enough, np.eye(4))

@@ -58,9 +58,10 @@ def test_the_learning_rate_is_the_one_of_the_last_plan() -> None:
 def test_decisions_that_wait_are_learnt_with_what_they_carry() -> None:
     """Theta by hand: of each the estimate, with the direction and the prediction of its moment; older ones fade."""
     policy, z = loaded(), loaded()._machine.known.z
-    first, theta, t = policy._books.history.epochs[0], policy.state.theta.copy(), policy.state.t[0]
+    first, theta = policy._books.history.epochs[0], policy.state.theta.copy()
     assert (policy.open_rounds, len(first.matrix)) == (10, 9)
     for made in waiting():
+        counted = float(policy.state.counted[0])
         policy.update(made, reward=1)
         if made.holdout:
             continue
@@ -68,8 +69,7 @@ def test_decisions_that_wait_are_learnt_with_what_they_carry() -> None:
         matrix = first.matrix if made.footing == first.footing else np.eye(9)
         m, direction = made.baseline @ matrix, made.direction @ matrix
         residual = policy.problem.loss_of(1.0) - z[made.context, made.arm] @ m
-        theta = t / (t + bw.Matched().recency) * (theta + m + direction * residual)
-        t += 1.0
+        theta = (theta + m + direction * residual) * policy.state.counted[0] / (counted + 1.0)
     assert policy.state.theta == pytest.approx(theta, rel=1e-9)
     assert (policy.open_rounds, policy.updates) == (0, 50)
     with pytest.raises(ValueError, match="each decision takes feedback once"):

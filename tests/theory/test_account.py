@@ -12,14 +12,16 @@ from worlds import random_problem
 C = bw.Matched().c
 
 
-def spent(policy: bw.Policy, theta: Floats, q: Floats, eta: float, foreseen: Floats) -> tuple[float, bool]:
+def spent(
+    policy: bw.Policy, theta: Floats, q: Floats, eta: float, foreseen: Floats, faded: float
+) -> tuple[float, bool]:
     """Return z_t, or u_t, as docs/theory.md has them, of the estimate that has come to ``theta`` since.
 
-    Faded, as it is kept. And whether the step was covered.
+    What is kept has been divided by ``faded`` then. And whether the step was covered.
     """
-    problem, recency = policy.problem, bw.Matched().recency
+    problem = policy.problem
     z = bw.LCTsallisINF().machine(problem).known.z
-    estimate = policy.state.theta * (policy.updates + recency) / policy.updates - theta
+    estimate = policy.state.theta * faded - theta
     delta = z @ (estimate - foreseen)
     middle = (q**1.5 * delta).sum(axis=1, keepdims=True) / (q**1.5).sum(axis=1, keepdims=True)
     y = (delta - middle) * np.sqrt(q) * eta
@@ -38,22 +40,26 @@ def entropy(policy: bw.Policy) -> float:
 @pytest.mark.parametrize("seed", [1, 2])
 def test_an_account_is_what_steps_exploration_and_penalties_cost(seed: int) -> None:
     problem = random_problem(seed, S=3, K=3, d=2)
-    policy = bw.LCTsallisINF(tuning="matched").start(problem, rng=seed, interpreted=True)
-    rng, recency = np.random.default_rng(seed), bw.Matched().recency
+    policy = bw.LCTsallisINF(tuning=bw.Matched(caution=4.0)).start(problem, rng=seed, interpreted=True)
+    rng = np.random.default_rng(seed)
     expected = entropy(policy) / float(policy.state.rates[0])
-    covered, b = 0, policy._machine.options.covered
+    covered, fades, b = 0, 0, policy._machine.options.covered
     for t in range(1, 80):
         assert float(policy.learnt()["account"][0]) == pytest.approx(expected, rel=1e-9)
         state = policy.state
         theta, q, eta, foreseen = state.theta.copy(), state.q.copy(), float(state.rates[0]), state.baseline.copy()
         price = float(state.paid[0])
+        policy.state.evidence[0] = 1e9 if t % 3 == 0 else 0.0
+        counted = float(policy.state.counted[0])
         assert 1.0 / eta < b
         assert price == 2.0 * float(state.rates[1])
         policy.update(policy.act(int(rng.integers(3))), loss=float(rng.uniform(-1.0, 1.0)))
-        step, within = spent(policy, theta, q, eta, foreseen)
-        covered += within
-        grown = 1.0 / float(policy.state.rates[0]) - t / (t + recency) / eta
+        faded = (counted + 1.0) / float(policy.state.counted[0])
+        step, within = spent(policy, theta, q, eta, foreseen, faded)
+        covered, fades = covered + within, fades + (faded > 1.0)
+        grown = 1.0 / float(policy.state.rates[0]) - 1.0 / (eta * faded)
         expected += step + price + grown * entropy(policy)
+    assert fades > 15
     assert 20 < covered < 79, "too few steps of the path were covered, or all, for this to say something"
 
 

@@ -1,6 +1,7 @@
 """The theorem of the matched tuning: its constants by hand, its sums, and regret below it."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 import bothworlds as bw
 from bothworlds import environments as en
-from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.rates import ALLOWANCE, MOST_FADING
 from bothworlds.theory import lemmas
 from bothworlds.theory.bounds import matched
 from bothworlds.theory.bounds.facts import facts_of
@@ -19,6 +20,7 @@ from worlds import random_problem
 
 MATCHED = bw.LCTsallisINF(tuning="matched")
 seeds = st.integers(0, 10**6)
+recencies = st.sampled_from([0.0, 0.3, 1.0, 20.0])
 
 
 def by_hand(**options: float) -> matched.MatchedRates:
@@ -26,6 +28,30 @@ def by_hand(**options: float) -> matched.MatchedRates:
     return matched.MatchedRates(
         n_arms=4, dimension=2, rarity=12.0, coverage=0.3, matching=Matching(**{"recency": 0.0, **options})
     )
+
+
+def fading(rates: matched.MatchedRates, rng: np.random.Generator, *, allowance: float) -> Callable[[int, float], float]:
+    """Return a choice of chi_t by t and beta_t that keeps to the rules: all that they allow, in turns, late, at random.
+
+    ``allowance`` infinite leaves out that of Xi: then what fading takes from beta has to be counted.
+    """
+    taken = 0.0
+    habit, period = rng.integers(4), int(rng.integers(1, 60))
+
+    def chi(t: int, beta: float) -> float:
+        nonlocal taken
+        left = allowance * rates.first * math.sqrt(t) - taken
+        most = max(0.0, min(rates.matching.recency / t, MOST_FADING, beta / rates.first - 1.0, left / beta))
+        share = (1.0, float(t // period % 2), float(t > period), rng.random())[habit]
+        taken += share * most * beta
+        return float(share * most)
+
+    return chi
+
+
+def grown(beta: float, due: float, h: float) -> float:
+    """Return the rate that solves (beta' - beta) (beta'/beta) h = due."""
+    return 0.5 * beta * (1.0 + math.sqrt(1.0 + 4.0 * due / (h * beta)))
 
 
 def test_the_constants_of_the_theorem_by_hand() -> None:
@@ -49,12 +75,12 @@ def test_the_constants_of_the_theorem_by_hand() -> None:
     slowest = max(1.0 / math.log(even), most / math.log(jump))
     early = slowest * math.log(even * jump * b) + most + 1.0
     assert rates.early_prices(0.0) == pytest.approx(early)
-    grown = 2.0 * b * jump * even**2
-    assert rates.early_penalties(0.0) == pytest.approx(grown)
+    raised = 2.0 * b * jump * even**2
+    assert rates.early_penalties(0.0) == pytest.approx(raised)
     assert early + late <= X <= early + 1.1 * late
     stability = math.sqrt((1e8 + X) * 2.0 * rates.variance * (2.0 * f + share))
     penalty = math.sqrt((1e8 + X) * 2.0 * (2.0 + share) * (rates.variance + 6.0))
-    assert matched.adversarial(rates, T)[0] == pytest.approx(stability + penalty + X + 0.5 * (X - early) + grown + 2.0)
+    assert matched.adversarial(rates, T)[0] == pytest.approx(stability + penalty + X + 0.5 * (X - early) + raised + 2.0)
 
 
 def test_price_may_be_dear_where_covering_is_cheap() -> None:
@@ -65,167 +91,268 @@ def test_price_may_be_dear_where_covering_is_cheap() -> None:
     assert rates.prices(np.array([1e8]))[0] == pytest.approx(rates.early_prices(0.0) + late)
 
 
-@given(seeds, st.floats(0.1, 5.0), st.floats(0.01, 5.0), st.sampled_from([0.0, 0.3, 1.0]))
-def test_penalties_of_stability_and_caution(seed: int, gain: float, least: float, a: float) -> None:
-    """Their weighted squares grow by no more than `penalty_scale` says, whatever entropies and steps are."""
+def test_what_fading_adds_by_hand() -> None:
+    """F = a (1 + log T), Xi = 0.4 beta_1 sqrt T, no round fades by more than 1/16; start and roots as without."""
+    T, a = 1e8, 0.5
+    rates, still = by_hand(recency=a), by_hand()
+    H, b, price, M = 2.0, rates.covered_from, rates.matching.price, lemmas.stability_share(rates.matching.c)
+    F, Xi = a * (1.0 + math.log(T)), 0.4 * rates.first * math.sqrt(T)
+    reach = (rates.stability_scale / rates.variance - M) / 2.0
+    most = rates.covering.largest
+    early = 17.0 / 16.0 * (still.early_prices(F) - most - 1.0) + most + 1.0
+    assert rates.early_prices(F) == pytest.approx(early)
+    assert by_hand(recency=0.01).early_prices(0.0) - most - 1.0 == pytest.approx(
+        1.01 * (still.early_prices(0.0) - most - 1.0)
+    )
+    last = 1.0 + 3.0 * price / (H * b)
+    late = still.prices(np.array([T]))[0] - still.early_prices(0.0) + last * H / price * Xi
+    X = early + late
+    assert rates.prices(np.array([T]))[0] == pytest.approx(X)
+    roots = math.sqrt(rates.stability_scale) + math.sqrt(rates.penalty_scale)
+    expected = H * rates.first + roots * math.sqrt((T + X) * H) + H * (reach + M + 1.0) * Xi
+    expected += (1.0 + price) * late + early + still.early_penalties(0.0) * (1.0 + F)
+    assert matched.adversarial(rates, np.array([T]))[0] == pytest.approx(expected)
+    assert rates.growth(0.4) == pytest.approx(3.0 * lemmas.entropy_growth(0.4))  # beta_1 = 1, and no floor
+
+
+@given(seeds, st.floats(0.1, 5.0), st.floats(0.01, 5.0), recencies)
+def test_sums_of_stability(seed: int, gain: float, least: float, a: float) -> None:
+    """By beta_t z_t and by what fading has taken from beta, whatever entropies, steps and chi_t are."""
     rng = np.random.default_rng(seed)
-    rates = by_hand(gain=gain, least=least, caution=4.0, c=0.4, recency=a)
+    rates = by_hand(gain=gain, least=least, c=0.4, recency=a)
     H, M = rates.most_entropy, lemmas.stability_share(0.4)
-    most = max(2.0 * gain, 2.0 * least + least**2 * M)
-    beta, before, W, N, allowed = rates.first, H, 1.0, 0.0, 0.0
-    for t in range(1, 200):
-        z = M * beta * before * rng.random() ** rng.choice([0.01, 5.0])
-        kept = t / (t + a)
-        faded = max(kept * beta, rates.first)
-        h = H * rng.random() ** rng.choice([0.01, 1.0, 10.0])
-        g = max(gain * (h / H) ** 2, least)
-        caution = 4.0 * rates.dimension * (min(h, before) / H) ** 8 / faded
-        price = rng.random() ** 20 * beta
-        due = kept * (g * z + caution + price)
-        grown = 0.5 * faded * (1.0 + math.sqrt(1.0 + 4.0 * due / (h * faded)))
-        after = min(H, grown / faded * h) * (1.0 if rng.random() < 0.7 else rng.random())
-        paid = (grown - faded) * after * (g * z + caution) / (g * z + caution + price) * (W / kept)
-        allowed += H * (most * W * (W / kept) * beta * z + (2.0 + least * M) * W * (W / kept) * 4.0 * rates.dimension)
-        W, beta, before, N = W / kept, grown, after, N + paid
-        assert H * W * beta * (1 + 1e-9) >= N
-        assert allowed * (1 + 1e-9) >= N**2
+    chi, often, middle = fading(rates, rng, allowance=math.inf), rng.random(), min(1.0, math.sqrt(least / gain))
+    beta, before, Y, total, seen, taken = rates.first, H, 0.0, 0.0, 0.0, 0.0
+    for t in range(1, 300):
+        z = M * beta * before * rng.random() ** rng.choice([0.01, 5.0, 50.0]) * (rng.random() < often)
+        total, seen = total + z, seen + beta * z
+        root = math.sqrt(rates.stability_scale / rates.variance * H * seen)
+        assert rates._reach * H * beta * (1 + 1e-9) >= Y
+        assert Y + z <= root * (1 + 1e-9)
+        assert total <= (Y + z + (rates.forgotten - H) * taken) * (1 + 1e-9)
+        h = H * rng.choice([middle, rng.random() ** rng.choice([0.01, 1.0, 10.0])])
+        fades = chi(t, beta)
+        kept = 1.0 / (1.0 + fades)
+        Y, taken = kept * (Y + z), taken + fades * beta
+        faded = kept * beta * (1.0 + (rng.random() ** 20 if z == 0.0 else 0.0))  # a jump
+        beta = grown(faded, kept * (max(gain * (h / H) ** 2, least) * z + rng.random() ** 20), h)
+        before = min(H, beta / faded * h) * (1.0 if rng.random() < 0.7 else rng.random())
         if beta > 1e30:
             break
 
 
-@given(seeds, st.floats(0.0, 2.0))
+@given(seeds, st.floats(0.1, 5.0), st.floats(0.01, 5.0), recencies)
+def test_penalties_of_stability_and_caution(seed: int, gain: float, least: float, a: float) -> None:
+    """Squares of their faded sum grow by no more than `penalty_scale` says, whatever entropies, steps and chi_t are."""
+    rng = np.random.default_rng(seed)
+    rates = by_hand(gain=gain, least=least, caution=4.0, c=0.4, recency=a)
+    H, M = rates.most_entropy, lemmas.stability_share(0.4)
+    most, chi = max(2.0 * gain, 2.0 * least + least**2 * M), fading(rates, rng, allowance=math.inf)
+    beta, before, N, allowed, total, taken = rates.first, H, 0.0, 0.0, 0.0, 0.0
+    for t in range(1, 200):
+        z = M * beta * before * rng.random() ** rng.choice([0.01, 5.0]) * (rng.random() < 0.8)
+        fades = chi(t, beta)
+        kept = 1.0 / (1.0 + fades)
+        faded = kept * beta * (1.0 + (rng.random() if z == 0.0 else 0.0))  # a jump
+        h = H * rng.random() ** rng.choice([0.01, 1.0, 10.0])
+        g = max(gain * (h / H) ** 2, least)
+        caution = 4.0 * rates.dimension * (min(h, before) / H) ** 8 / faded
+        price = rng.random() ** 20 * beta
+        after = grown(faded, kept * (g * z + caution + price), h)
+        entropy = min(H, after / faded * h) * (1.0 if rng.random() < 0.7 else rng.random())
+        paid = (after - faded) * entropy * (g * z + caution) / (g * z + caution + price)
+        allowed += H * (most * beta * z + (2.0 + least * M) * 4.0 * rates.dimension)
+        total, taken, N = total + paid, taken + fades * beta, kept * N + paid
+        beta, before = after, entropy
+        assert H * beta * (1 + 1e-9) >= N
+        assert allowed * (1 + 1e-9) >= N**2
+        assert total <= (N + H * taken) * (1 + 1e-9)
+        if beta > 1e30:
+            break
+
+
+@given(seeds, recencies, st.sampled_from([0.3, 0.6, 60.0]))
+def test_prices_from_b_on(seed: int, a: float, price: float) -> None:
+    """By the cube root of the rounds and what fading has taken; early rounds may come in between."""
+    rng = np.random.default_rng(seed)
+    rates = by_hand(recency=a, price=price)
+    H, b = rates.most_entropy, rates.covered_from
+    chi, often, more = fading(rates, rng, allowance=math.inf), rng.random(), rng.choice([0.0, 0.01, 1.0])
+    beta, total, cubes, taken = float(b * rng.choice([0.9, 1.0, 3.0])), 0.0, 0.0, 0.0
+    for t in range(1, 300):
+        fades = chi(t, beta)
+        faded = beta / (1.0 + fades)
+        late = faded >= b
+        P = min(1.0, (b / beta) ** 2) * rng.choice([1.0, rng.random()]) * (rng.random() < often)
+        total += P if late else 0.0
+        assert total <= rates.late_prices(np.array([float(t)]), np.array([taken]))[0]
+        cubes = (cubes + (3.0 * price * beta**2 * P / H if late else 0.0)) / (1.0 + fades) ** 3
+        due = price * P * (1.0 if beta >= b else faded / b) + more * rng.random()
+        beta, taken = (
+            grown(faded, due / (1.0 + fades), H * rng.choice([1.0, rng.uniform(0.1, 1.0)])),
+            taken + fades * beta,
+        )
+        assert cubes <= beta**3 * (1 + 1e-9)
+
+
+def test_what_fading_takes_has_to_be_counted() -> None:
+    """Steps and prices as large as they can be, fading whenever it may: without Xi the sums are above their bounds."""
+    rates, T = by_hand(recency=1e6, gain=1.0, least=1.0, caution=0.0), 4000
+    H, M, b = rates.most_entropy, lemmas.stability_share(rates.matching.c), rates.covered_from
+    beta, total, seen = rates.first, 0.0, 0.0
+    for _ in range(T):
+        z = 0.05 * M * beta * H
+        total, seen = total + z, seen + beta * z
+        faded = beta / (1.0 + min(MOST_FADING, beta / rates.first - 1.0))
+        beta = grown(faded, z * faded / beta, H)
+    assert total > math.sqrt(rates.stability_scale / rates.variance * H * seen)
+    beta, total = 1.001 * b, 0.0
+    for _ in range(T):
+        total += (b / beta) ** 2
+        faded = max(b, beta / (1.0 + MOST_FADING))
+        beta = grown(faded, rates.matching.price * (b / beta) ** 2 * faded / beta, H)
+    assert total > rates.late_prices(np.array([float(T)]), np.array([0.0]))[0]
+
+
+@given(seeds, recencies)
+def test_the_rules_of_fading(seed: int, a: float) -> None:
+    """What it takes from beta is at most `taken`, from its logarithm `fades`, and beta stays above beta_1."""
+    rng = np.random.default_rng(seed)
+    rates, T = by_hand(recency=a), 300
+    chi, beta, taken, logarithm = fading(rates, rng, allowance=ALLOWANCE), rates.first, 0.0, 0.0
+    bounds = rates.taken(np.arange(1.0, T + 1.0)), rates.fades(np.arange(1.0, T + 1.0))
+    for t, Xi, F in zip(range(1, T + 1), *bounds, strict=True):
+        fades = chi(t, beta)
+        taken, logarithm = taken + fades * beta, logarithm + fades
+        assert taken <= Xi * (1 + 1e-9)
+        assert math.log1p(fades) <= fades <= logarithm <= F * (1 + 1e-9)
+        assert 1.0 + fades <= rates._fading
+        assert beta / (1.0 + fades) >= rates.first * (1 - 1e-12)
+        beta = beta / (1.0 + fades) + rng.random() / math.sqrt(t)
+
+
+@given(seeds, recencies)
 def test_caution_where_plans_are_decided(seed: int, a: float) -> None:
-    """Its sum without weights, by what the squares of entropies sum to."""
+    """Its sum by what the squares of entropies sum to."""
     rng = np.random.default_rng(seed)
     rates = by_hand(caution=4.0, recency=a)
     H, T, power = rates.most_entropy, 300, rng.choice([0.001, 0.1, 10.0])
-    beta, before, total, squares = rates.first, H, 0.0, 0.0
+    chi, beta, before, total, squares = fading(rates, rng, allowance=math.inf), rates.first, H, 0.0, 0.0
     for t in range(1, T + 1):
-        kept = t / (t + a)
-        faded = max(kept * beta, rates.first)
+        kept = 1.0 / (1.0 + chi(t, beta))
+        faded = kept * beta
         h = H * rng.random() ** power
         caution = 4.0 * rates.dimension * (min(h, before) / H) ** 8 / faded
         total, squares = total + caution, squares + before**2
-        beta = 0.5 * faded * (1.0 + math.sqrt(1.0 + 4.0 * kept * (caution + rng.random() ** 20) / (h * faded)))
+        beta = grown(faded, kept * (caution + rng.random() ** 20), h)
         before = h
     misses = np.array([squares / (4.0 * (rates.n_arms - 1.0))])  # h^2 = 4 (K - 1) omega' at most
     assert total <= rates._caution_of(np.array([float(T)]), misses)[0] * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("a", [0.0, 0.1, 0.2, 1.0, 3.0])
-@pytest.mark.parametrize("power", [1.0, 2.0, 3.0])
-def test_sums_of_powers_of_the_weights(a: float, power: float) -> None:
-    t = np.arange(1.0, 3001.0)
-    weights = np.concatenate([[1.0], np.cumprod((t[:-1] + a) / t[:-1])]) ** power
-    bound = matched.weighted_rounds(t, a, power=power)
-    assert (np.cumsum(weights) / weights <= bound * (1 + 1e-12)).all()
-    assert bound[-1] == pytest.approx(np.cumsum(weights)[-1] / weights[-1], rel=0.01)
-
-
-@given(seeds, st.floats(0.01, 3.0))
-def test_sums_of_what_fades(seed: int, a: float) -> None:
-    """Sums of z_t by a_t z_t, a_t the faded sum before; sums of growths of x_t by those of x_t^3."""
+@given(seeds, st.sampled_from([0.01, 0.1, 1.0, 3.0]))
+def test_sums_of_what_fades(seed: int, most: float) -> None:
+    """Sums of z_t by a_t z_t, a_t the faded sum before; sums of growths of x_t by those of x_t^3; for any chi_t."""
     rng = np.random.default_rng(seed)
     T = int(rng.integers(2, 200))
     z = rng.random(T) ** rng.uniform(0.1, 20.0) * (rng.random(T) < rng.random())
-    F = a / np.arange(1.0, T)
+    chi = most * rng.random(T) ** rng.choice([0.01, 1.0, 20.0]) * (rng.random(T) < rng.random())
     squares = cubes = sums = before = x = 0.0
-    for t in range(1, T + 1):
-        squares += 2.0 * before * z[t - 1] + z[t - 1] ** 2
-        before = t / (t + a) * (before + z[t - 1])
-        grown = np.cbrt(x**3 + z[t - 1])
-        sums, cubes, x = sums + grown - x, cubes + z[t - 1], t / (t + a) * grown
-    assert z.sum() <= math.sqrt((1.0 + F.sum() / 2.0) * squares) * (1 + 1e-9) + 1e-12
-    assert sums <= (1.0 + F.sum() / math.sqrt(3.0)) ** (2 / 3) * np.cbrt(cubes) * (1 + 1e-9) + 1e-12
-    assert F.sum() <= by_hand(recency=a).fades(np.array([float(T)]))[0]
+    for fades, step in zip(chi, z, strict=True):
+        squares += 2.0 * before * step + step**2
+        before = (before + step) / (1.0 + fades)
+        after = np.cbrt(x**3 + step)
+        sums, cubes, x = sums + after - x, cubes + step, after / (1.0 + fades)
+    F = chi[:-1].sum()
+    assert z.sum() <= math.sqrt((1.0 + F / 2.0) * squares) * (1 + 1e-9) + 1e-12
+    assert sums <= (1.0 + F / math.sqrt(3.0)) ** (2 / 3) * np.cbrt(cubes) * (1 + 1e-9) + 1e-12
 
 
-@given(seeds, st.floats(0.0, 3.0))
-def test_prices_of_rounds_in_which_the_cube_of_beta_doubles(seed: int, a: float) -> None:
-    """At most 1/beta^2 each, beta in units of b, from 1 on; between them beta fades or grows."""
+@given(seeds, st.floats(0.1, 5.0), st.floats(0.01, 5.0), recencies)
+def test_stability_of_a_class_of_plans(seed: int, gain: float, least: float, a: float) -> None:
+    """With entropies of at most eta before covered steps and B eta after them, beta_t keeps up with their faded sum."""
     rng = np.random.default_rng(seed)
-    beta, total, F = rng.uniform(0.5, 1.5), 0.0, 0.0
+    rates = by_hand(gain=gain, least=least, c=0.4, recency=a)
+    M, B, eta = lemmas.stability_share(0.4), rates.growth(0.4), 2.0 ** -float(rng.integers(1, 6))
+    f = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * least * M / B))
+    chi, beta, held, total, seen, F = fading(rates, rng, allowance=math.inf), rates.first, 0.0, 0.0, 0.0, 0.0
     for t in range(1, 300):
-        if beta >= 1.0 and rng.random() < 0.7:
+        h = eta * rng.random() ** rng.choice([0.01, 1.0, 5.0])
+        z = M * beta * h * rng.random() ** rng.choice([0.01, 5.0]) * (rng.random() < 0.7)
+        total, seen = total + z, seen + beta * z * eta
+        assert total <= math.sqrt((1.0 + F / 2.0) * (2.0 * f * B / least + M) * seen) * (1 + 1e-9)
+        fades = chi(t, beta)
+        kept, F = 1.0 / (1.0 + fades), F + fades
+        after = B * eta * rng.random() ** rng.choice([0.01, 1.0]) if z > 0.0 else 1.0
+        held = kept * (held + z)
+        beta = grown(kept * beta, kept * least * z, after)
+        assert held <= f * B * eta / least * beta * (1 + 1e-9)
+        if beta > 1e30:
+            break
+
+
+@given(seeds, recencies)
+def test_prices_of_rounds_in_which_the_cube_of_beta_doubles(seed: int, a: float) -> None:
+    """At most 1/beta^2 each, beta in units of b, if it is 1 or more after fading; between them it fades or grows."""
+    rng = np.random.default_rng(seed)
+    beta, total, F, often = rng.uniform(0.5, 1.5), 0.0, 0.0, rng.random()
+    for t in range(1, 300):
+        fades = min(a / t, MOST_FADING) * rng.choice([0.0, 1.0, rng.random()])
+        faded, F = beta / (1.0 + fades), F + fades
+        if faded >= 1.0 and rng.random() < often:
             total += beta**-2.0
-            beta *= 2.0 ** (1 / 3)
-        beta = max(beta * t / (t + a), rng.uniform(0.5, 1.0))
-        F += a / t
-    assert total <= (1.0 + 2.0 * F) * matched.DOUBLING * (1 + 1e-9)
+            faded *= 2.0 ** (1 / 3)
+        beta = max(faded, rng.uniform(0.5, 1.0))
+        assert total <= (1.0 + 2.0 * F) * matched.DOUBLING * (1 + 1e-9)
 
 
-@given(seeds, st.sampled_from([0.0, 0.2, 1.0]), st.sampled_from([0.001, 0.1, 0.5]))
+@given(seeds, recencies, st.sampled_from([0.001, 0.1, 0.5]))
 def test_prices_that_find_beta_below_b(seed: int, a: float, often: float) -> None:
-    """Plays multiply it, exploration raises it by its share or faster; with weights, over W_T, and without."""
+    """Plays multiply it, exploration raises it by its share or faster; later rounds may fade it below b."""
     rng = np.random.default_rng(seed)
     rates = by_hand(recency=a, price=0.5)
-    H, b, largest, T = rates.most_entropy, rates.covered_from, rates.covering.largest, 400
-    scale = b * H / 0.5
-    beta, weight, weighted, plain, paid = rates.first, 1.0, 0.0, [0.0], [0.0]
-    weighted_paid, most_weighted = 0.0, rates.early_prices(1.0 if a else 0.0) * (1 + 1e-9)
-    for t in range(1, T + 1):
-        early, kept = beta < b, t / (t + a)
+    H, b, largest = rates.most_entropy, rates.covered_from, rates.covering.largest
+    scale, chi = b * H / 0.5, fading(rates, rng, allowance=math.inf)
+    beta, total, paid, F = float(rng.choice([rates.first, 1.02 * b])), 0.0, 0.0, 0.0
+    for t in range(1, 401):
+        early, fades = beta < b, chi(t, beta)
+        kept = 1.0 / (1.0 + fades)
         u = (largest if rng.random() < often else largest * rng.random() ** 8) if early else 0.0
         sure = rng.random() ** rng.choice([0.01, 5.0])  # 2 gamma_t, or a price from b on
-        faded = max(kept * beta, rates.first)
-        before = max(kept * beta * (1.0 + u / scale), rates.first)
-        below = u + sure if faded < b else 0.0
-        due = kept * 0.5 * (before / b if early else 1.0) * sure
+        faded, jumped = kept * beta, kept * beta * (1.0 + u / scale)
+        total += u + sure if faded < b else 0.0
+        assert total <= rates.early_prices(F) * (1 + 1e-9)
+        due = kept * 0.5 * (jumped / b if early else 1.0) * sure
         entropy = H * (1.0 if rng.random() < 0.5 else rng.uniform(0.2, 1.0))
-        jumped = H * (before - faded) + due if faded < b else 0.0  # the penalty, at most
-        beta = 0.5 * before * (1.0 + math.sqrt(1.0 + 4.0 * due / (entropy * before)))
-        weighted, plain = weighted + weight * below, [*plain, plain[-1] + below]
-        weight = weight / kept
-        weighted_paid, paid = weighted_paid + weight * jumped, [*paid, paid[-1] + jumped]
-        assert weighted * kept / weight <= most_weighted
-        assert weighted_paid / weight <= rates.early_penalties(0.0) * (1 + 1e-9)
-    for F, sums, penalties in zip(rates.fades(np.arange(1.0, T + 1.0, 7.0)), plain[1::7], paid[1::7], strict=True):
-        assert sums <= rates.early_prices(F) * (1 + 1e-9)
-        assert penalties <= rates.early_penalties(F) * (1 + 1e-9)
+        beta, F = grown(jumped, due, entropy), F + fades
+        paid += H * (jumped - faded) + due if faded < b else 0.0  # the penalty, at most
+        assert paid <= rates.early_penalties(F) * (1 + 1e-9)
 
 
-@given(seeds, st.sampled_from([0.0, 0.3, 2.0]), st.sampled_from([0.0, 0.03, 1.0]))
+@given(seeds, recencies, st.sampled_from([0.0, 0.03, 1.0]))
 def test_what_a_path_costs_is_below_the_bound(seed: int, a: float, often: float) -> None:
-    """Stability, prices and penalties as they come, without weights; z_t, P_t and u_t no larger than they can be."""
+    """Stability, prices and penalties as they come; z_t, P_t and u_t no larger than they can be, chi_t by the rules."""
     rng = np.random.default_rng(seed)
     rates = by_hand(recency=a)
     m, H, b, M = rates.matching, rates.most_entropy, rates.covered_from, lemmas.stability_share(rates.matching.c)
     bounds = matched.adversarial(rates, np.arange(1.0, 201.0))
     stable, explored, undecided = rng.choice([0.0, 0.5, 1.0], size=3)
-    beta, before, total = rates.first, H, H * rates.first
+    chi, beta, before, total = fading(rates, rng, allowance=ALLOWANCE), rates.first, H, H * rates.first
     for t, bound in enumerate(bounds, start=1):
-        early, kept = beta < b, t / (t + a)
+        early, kept = beta < b, 1.0 / (1.0 + chi(t, beta))
         sure = min(1.0, (b / beta) ** 2) * (rng.random() < explored)  # 2 gamma_t, or a price from b on
         u = rates.covering.largest if early and rng.random() < often else 0.0
         most = min(M * beta * before, rates.variance * (1.0 + sure) / beta)
         z = most if u == 0.0 and rng.random() < stable else 0.0
         total += z + u + sure
         assert total <= bound
-        start = max(kept * beta * (1.0 + m.price * u / (b * H)), rates.first)
+        start = kept * beta * (1.0 + m.price * u / (b * H))
         h = H * (1.0 if rng.random() < undecided else rng.uniform(0.1, 1.0))
         caution = m.caution * rates.dimension * (min(h, before) / H) ** 8 / start
         due = max(m.gain * (h / H) ** 2, m.least) * z + caution + m.price * (start / b if early else 1.0) * sure
-        grown = 0.5 * start * (1.0 + math.sqrt(1.0 + 4.0 * kept * due / (h * start)))
-        before = min(H, grown / start * h)
-        total, beta = total + (grown - kept * beta) * before, grown
-
-
-def test_early_prices_are_taken_without_weights() -> None:
-    """All the rest with them: Psi(T) + sum_{t < T} a/(t + a) Psi(t), Psi as without early prices."""
-    a, T = 0.5, np.array([60.0, 1e6])
-    rates = by_hand(recency=a)
-    H, b, price = rates.most_entropy, rates.covered_from, rates.matching.price
-    steepest = ((1.0 + 3.0 * price / (H * b)) * H / (3.0 * price)) ** (2 / 3)
-    roots = math.sqrt(rates.stability_scale) + math.sqrt(rates.penalty_scale)
-
-    def psi(t: Floats) -> Floats:
-        later = 3.0 * steepest * np.cbrt(b * b * (t + 3.0 * a) / (1.0 + 3.0 * a))
-        seen = np.sqrt(((t + 2.0 * a) / (1.0 + 2.0 * a) + rates.early_prices(1.0) + later) * H)
-        return np.asarray(roots * seen + (1.0 + price) * later + H * rates.first)
-
-    for F, horizon, found in zip(a * (1.0 + np.log(T)), T, matched.adversarial(rates, T), strict=True):
-        early = rates.early_prices(F) + rates.early_penalties(F)
-        assert found == pytest.approx(early + matched.faded(psi, np.array([horizon]), a)[0])
+        after = grown(start, kept * due, h)
+        before = min(H, after / start * h)
+        total, beta = total + (after - kept * beta) * before, after
 
 
 def test_prices_below_b_come_near_their_bound() -> None:
@@ -239,37 +366,22 @@ def test_prices_below_b_come_near_their_bound() -> None:
     assert 0.7 * rates.early_prices(0.0) <= total <= rates.early_prices(0.0)
 
 
-def test_fading_sums_by_parts() -> None:
-    """For Psi = sqrt T the factor is 1 + 2a, for a constant 1 + a log T; the weighted sum has sqrt(1 + 2a) less."""
-    T = np.array([1e3, 1e6, 1e9])
-    grown = matched.faded(np.sqrt, T, 0.1) / np.sqrt(T)
-    assert grown == pytest.approx(1.2, rel=0.03)
-    assert (grown >= 1.2 * (1 - 1e-2)).all()
-    flat = matched.faded(np.ones_like, T, 0.1)
-    assert flat == pytest.approx(1.0 + 0.1 * np.log((T - 1.0 + 0.1) / 0.1))  # the integral, which bounds the sum
-    late = np.array([1e14])
-    plain, faded = by_hand(), by_hand(recency=0.1)
-    assert matched.adversarial(faded, late) / matched.adversarial(plain, late) == pytest.approx(
-        math.sqrt(1.2), rel=0.03
-    )
-
-
 @pytest.mark.parametrize(
     ("sizes", "rarity"), [((2, 3, 3), None), ((5, 4, 4), None), ((10, 5, 5), None), ((20, 10, 5), 100.0)]
 )
 def test_the_adversarial_bound_is_at_most_three_times_that_of_certified(
     sizes: tuple[int, int, int], rarity: float | None
 ) -> None:
-    """2.97, 2.76, 2.58, 1.74 times, and 2.03, 1.80, 1.64, 0.98 times without fading; with gaps less at long last."""
+    """2.91, 2.69, 2.47, 1.64 times, and 2.15, 1.90, 1.73, 1.02 times without fading; with gaps less at long last."""
     S, K, d = sizes
     instance = en.random_instance(contexts=S, arms=K, dimension=d, gap=0.3, rarity=rarity, seed=1)
     problem = instance.problem
     values = {bound.name: bound.value for bound in bw.bounds(problem, horizon=10**6)}
     known = matched_rates(facts_of(problem, horizon=1, gap=None, margin=None, corruption=None, design="joint-g"))
     plain = matched.MatchedRates(**{**vars(known), "matching": Matching(recency=0.0)})
-    assert matched.adversarial(plain, np.array([1e6]))[0] <= 2.1 * values["LC-Tsallis-INF, certified"]
+    assert matched.adversarial(plain, np.array([1e6]))[0] <= 2.2 * values["LC-Tsallis-INF, certified"]
     assert values["LC-Tsallis-INF, matched"] <= 3.0 * values["LC-Tsallis-INF, certified"]  # with fading
-    late = np.array([1e12, 1e15])
+    late = np.array([1e12, 1e17])
     gapped = [
         matched.self_bounding(rates, late, gap=0.3) / matched.adversarial(rates, late) for rates in (plain, known)
     ]
@@ -321,7 +433,7 @@ def test_growth_of_the_theorem() -> None:
     faded = matched.MatchedRates(**{**vars(rates[6.0]), "matching": Matching()})
     longer = matched.self_bounding(faded, T, gap=0.5)
     assert (known < longer).all()
-    assert (longer < known * (1.0 + 0.3 * (1.0 + np.log(T)))).all()
+    assert (longer < known * (1.0 + faded.fades(T))).all()
     rounded = matched.MatchedRates(**{**vars(rates[6.0]), "sure": 1e-13})
     assert matched.self_bounding(rounded, np.array([1e12]), gap=0.5) == pytest.approx(
         matched.self_bounding(rates[6.0], np.array([1e12]), gap=0.5)

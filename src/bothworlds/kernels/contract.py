@@ -167,8 +167,9 @@ def flat_known(known: Known, *, wide: bool = False) -> Floats:
 class Beliefs(NamedTuple):
     """What a learner can be told before its first round, by the names of fields of its state; declared beside it.
 
-    ``total`` is Theta, the sum of estimates, which n rounds with a mean of theta have brought to n theta, or to
-    ``weight(options)`` times that, where older estimates fade. ``gram`` and ``moment`` are those of a ridge regression.
+    ``total`` is Theta, the sum of estimates, which n rounds with a mean of theta have brought to n theta. Where older
+    estimates fade ``counted`` has what is left of n, and ``predicted`` the same sum of what was predicted of them.
+    ``gram`` and ``moment`` are those of a ridge regression.
     ``paced(options, rounds, earlier)`` has the fields that rates follow, after that many rounds; ``earlier`` is what a
     policy had learnt before, with its options and the share of its rounds that is still believed, or None. ``kept`` are
     fields that another problem does not change. ``linear``: what decisions carry are vectors in the learner's
@@ -176,12 +177,13 @@ class Beliefs(NamedTuple):
     """
 
     total: str = ""
+    counted: str = ""
+    predicted: str = ""
     gram: str = ""
     moment: str = ""
     paced: Callable[..., Mapping[str, Any]] | None = None
     kept: tuple[str, ...] = ()
     linear: bool = True
-    weight: Callable[[Any], float] | None = None
 
 
 class Earlier(NamedTuple):

@@ -83,7 +83,7 @@ class Case(NamedTuple):
     length: Floats
     middle: Floats  # a vector of a block of contexts
     play: Floats  # three vectors, of one play
-    least: Floats  # a covariance: at those that are nowhere less no play can cost too much
+    enough: Floats  # a covariance: at those that are nowhere less no play can cost too much
 
 
 class Weighed(NamedTuple):
@@ -116,10 +116,10 @@ def find_centres(known: Known, q: Floats, r: Floats, centre: Floats) -> None:
 
 @kernel
 def has_stayed(case: Case) -> Any:
-    """Return where Sigma_t is nowhere less than the least at which no play can cost too much; uses up ``mixed``."""
+    """Return where Sigma_t is nowhere less than what is enough for no play to cost too much; uses up ``mixed``."""
     for i in range(case.mixed.shape[0]):
         for j in range(i + 1):
-            case.mixed[i, j] = case.mixed[i, j] - case.least[i, j]
+            case.mixed[i, j] = case.mixed[i, j] - case.enough[i, j]
     return cholesky(case.mixed, case.mixed)
 
 

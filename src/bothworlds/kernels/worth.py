@@ -83,9 +83,9 @@ def plan_search(state: Any) -> None:
     state.rest[0] = where(resting, state.rest[0] - 1.0, REST * state.t[0])
     state.level[0] = state.excess[0]
     share = state.share[0]
-    for i in range(state.least.shape[0]):
+    for i in range(state.enough.shape[0]):
         for j in range(i + 1):
-            state.least[i, j] = where(share > 0.0, share * state.sigma[i, j], state.least[i, j])
+            state.enough[i, j] = where(share > 0.0, share * state.sigma[i, j], state.enough[i, j])
 
 
 @kernel

@@ -38,8 +38,9 @@ def begun_with(machine: Machine, beliefs: Beliefs, problem: Problem, prior: Prio
     if beliefs.total:
         offered = problem.available
         values = problem.features[offered] @ theta
-        weight = round(prior.rounds) * _weight(machine, beliefs)
-        made[beliefs.total] = weight * _least(machine.known.z[offered], values)
+        made[beliefs.total] = prior.rounds * _least(machine.known.z[offered], values)
+        if beliefs.counted:
+            made[beliefs.counted], made[beliefs.predicted] = prior.rounds, made[beliefs.total]
     if beliefs.gram:
         own = np.asarray(machine.begin[beliefs.gram])
         information, moment = prior.information, prior.moment
@@ -54,7 +55,7 @@ def prior_from(machine: Machine, beliefs: Beliefs, problem: Problem, learnt: Lea
 
     FTRL that keeps no Gram matrix has seen about as many plays as rounds, spread as its present plan spreads them.
     """
-    rounds = float(learnt["t"][0]) - 1.0
+    rounds = float(learnt[beliefs.counted][0]) if beliefs.counted else float(learnt["t"][0]) - 1.0
     z, g = machine.known.z, problem.probabilities
     basis = coordinates_of(machine, problem)
     back = np.eye(z.shape[2]) if basis is None else np.linalg.pinv(basis)
@@ -66,7 +67,7 @@ def prior_from(machine: Machine, beliefs: Beliefs, problem: Problem, learnt: Lea
     else:
         information = rounds * np.einsum("x,xa,xai,xaj->ij", g, pi, z, z)
     if beliefs.total:
-        theta = learnt[beliefs.total] / (max(rounds, 1.0) * _weight(machine, beliefs))
+        theta = learnt[beliefs.total] / (rounds or 1.0)
     information = back.T @ _not_negative(information) @ back
     return Prior(
         theta=theta if basis is None else basis @ theta,
@@ -90,6 +91,9 @@ def carried_over(
     if beliefs.total:
         total = learnt[beliefs.total] if change.is_identity else change.matrix.T @ learnt[beliefs.total]
         made[beliefs.total] = total if share == 1.0 else share * total
+        if beliefs.counted:
+            made[beliefs.counted] = share * learnt[beliefs.counted]
+            made[beliefs.predicted] = share * (change.matrix.T @ learnt[beliefs.predicted])
     if beliefs.gram:
         gram, moment = learnt[beliefs.gram], learnt[beliefs.moment]
         if share < 1.0:
@@ -181,11 +185,6 @@ def _least(rows: Floats, values: Floats) -> Floats:
     scale = np.where(scale > 0.0, scale, 1.0)
     found, *_ = np.linalg.lstsq(rows / scale, values, rcond=RANK)
     return np.asarray(found / (scale[:, None] if found.ndim == 2 else scale))
-
-
-def _weight(machine: Machine, beliefs: Beliefs) -> float:
-    """Return what a round counts for in the sum of estimates, in the mean: less than 1 where older ones fade."""
-    return 1.0 if beliefs.weight is None else beliefs.weight(machine.options)
 
 
 def _paced(machine: Machine, beliefs: Beliefs, rounds: float, earlier: Earlier | None) -> Mapping[str, Any]:

@@ -146,8 +146,7 @@ class _Watched:
         self.sums = np.zeros((2, 2, S))  # stability, penalty
         self.estimates, self.mean = np.zeros((2, S, K)), np.zeros((2, S))
         self.explored = self.largest = 0.0
-        tuning = getattr(algorithm, "tuning", None)
-        self.recency = tuning.recency if isinstance(tuning, Matched) else None
+        self.optimistic = isinstance(getattr(algorithm, "tuning", None), Matched)
         self.weight = 1.0  # of the round, where estimates fade by weights
 
     def probabilities(self) -> Floats:
@@ -163,19 +162,21 @@ class _Watched:
         """Learn, and add the terms of the round to the sums."""
         state = self.policy.state
         q, theta, (eta, gamma) = state.q.copy(), state.theta.copy(), state.rates.copy()
-        predicted = np.zeros_like(theta) if self.recency is None else state.baseline.copy()
+        predicted = state.baseline.copy() if self.optimistic else np.zeros_like(theta)
+        counted = float(state.counted[0]) if self.optimistic else 0.0
         t = self.policy.updates + 1
         plan = (*self._plan(q, eta), self._evaluations(theta + predicted, eta)) if t in self.marks else None
         self.policy.update(decision, loss=loss)
         after, weight = self.policy.state, self.weight
         rates = np.array([eta, after.rates[0]])
         points = np.stack([q, after.q])
-        if self.recency is None:
+        if not self.optimistic:
             losses = self.z @ (after.theta - theta)
             terms = path_terms(points=points, rates=rates, estimates=losses[None], alpha=self.alpha)
         else:
-            self.weight = weight * (t + self.recency) / t
-            losses = self.z @ (after.theta * (t + self.recency) / t - theta)
+            faded = (counted + 1.0) / float(after.counted[0])  # 1 + chi_t
+            self.weight = weight * faded
+            losses = self.z @ (after.theta * faded - theta)
             weights = np.array([weight, self.weight])
             terms = optimistic_terms(
                 points=points, rates=rates, estimates=losses, predicted=self.z @ predicted, weights=weights

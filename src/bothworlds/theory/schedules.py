@@ -87,10 +87,10 @@ class Matching:
 
     gain: float = 1.0
     least: float = 0.25
-    caution: float = 11.0
+    caution: float = 16.0
     price: float = 0.6
     c: float = 0.45
-    recency: float = 0.3
+    recency: float = 1.0
 
 
 LARGEST_COST = 4.0 * STAYS / SAFE  # times 1/lambda: what a play may cost early on

@@ -45,13 +45,16 @@ class Matched:
     before with what they cost when they are made. gamma_t is what makes 2 gamma_t plus this charge smallest, before b
     by an estimate from a few plays, at any number of contexts and arms. Rare contexts cost by their probability.
 
-    *Fading.* theta_hat_s has the weight (s/t)^recency: what was learnt long ago gives way when the world has changed.
+    *Fading.* As long as the world stays what it was all estimates count alike. The regression, which forgets, is
+    compared with the mean of all that it has predicted so far; where it has become clearly better (`fading`), the
+    world has changed, and estimates and beta are divided by 1 + recency/t in every round. In t rounds fading may take
+    0.4 beta_1 sqrt(t) from beta in all.
 
     Proved in docs/theory.md, with feedback after every decision, C_t = caution d s_t/beta_t: R_T <= H beta_1 +
     E sum [(1 + gain_t) z_t + C_t + (1 + price) P_t + J_t], P_t with all that uncovered plays cost, J_t the penalty of
     their jumps. It is of the order of sqrt(d sqrt(K) T) always, and logarithmic in T where there are gaps. Fading
-    multiplies the first by sqrt(1 + 2 recency), the second by 1 + recency log T at most,
-    H beta_1 too. The sum also holds, without fading, for decisions answered in batches.
+    adds to the first what is of its order, and multiplies the second by 1 + recency log T at most. The sum also holds,
+    without fading, for decisions answered in batches.
 
     Feedback counts as new when it comes, so its order matters, and where batches end.
 
@@ -66,9 +69,9 @@ class Matched:
     c
         The constant of the condition, below 1/2: larger explores less, and lets estimates jump further.
     recency
-        How much faster older estimates fade; 0 for a plain sum.
+        How fast older estimates fade once the world is seen to have changed; 0 for a plain sum, whatever is seen.
     forgetting
-        The same for the ridge regression: it predicts from about the last 1/forgetting of all rounds.
+        The same for the ridge regression, always: it predicts from about the last 1/forgetting of all rounds.
     """
 
     gain: float = Matching.gain
@@ -77,7 +80,7 @@ class Matched:
     price: float = Matching.price
     c: float = Matching.c
     recency: float = Matching.recency
-    forgetting: float = 3.0
+    forgetting: float = 4.0
 
     def __post_init__(self) -> None:
         for name in ("gain", "least", "price", "c"):
@@ -133,5 +136,5 @@ class Matched:
             scale=covering.sure_from * full / self.price,
         )
         begin = {"start": 1.0, "start_rate": 0.5, "inverse_rate": first}
-        begin |= {"least": np.eye(facts.dimension), "ridge": np.eye(facts.dimension)}
+        begin |= {"enough": np.eye(facts.dimension), "ridge": np.eye(facts.dimension)}
         return Learner(TEXT, options, begin, BELIEFS)

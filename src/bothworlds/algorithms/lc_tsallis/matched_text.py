@@ -7,6 +7,7 @@ import math
 from typing import Annotated, Any, NamedTuple
 
 from bothworlds.algorithms.lc_tsallis.algorithm_1 import advance
+from bothworlds.algorithms.lc_tsallis.fading import fading, weigh_evidence
 from bothworlds.algorithms.lc_tsallis.prediction import (
     Predicted,
     add_to_ridge,
@@ -63,7 +64,7 @@ class Options(NamedTuple):
     recency: float
     forgetting: float
     full: float
-    first: float  # beta_1, below which fading does not go
+    first: float  # beta_1
     curved: float  # gamma = curved/beta^2, or
     linear: float  # gamma = linear/beta
     largest: float  # what a play that is not covered may cost early on, that is below
@@ -83,16 +84,20 @@ class State(NamedTuple):
     rest: Annotated[Floats, learnt()]  # and in how many rounds
     level: Annotated[Floats, learnt()]  # or beyond which excess
     account: Annotated[Floats, learnt()]  # what the path has cost: stability, prices and penalties
-    least: Annotated[Floats, learnt("d", "d")]  # covariance: below it plays have to be looked at again
+    enough: Annotated[Floats, learnt("d", "d")]  # covariance: below it plays have to be looked at again
     ridge: Annotated[Floats, learnt("d", "d")]
     response: Annotated[Floats, learnt("d")]
+    counted: Annotated[Floats, learnt()]  # rounds that are in Theta, faded as their estimates are
+    predicted: Annotated[Floats, learnt("d")]  # the sum of their m_s
+    evidence: Annotated[Floats, learnt()]  # nats: that the world has changed
+    spent: Annotated[Floats, learnt()]  # sum of chi_s beta_s: what fading has taken from beta
     fresh: Annotated[Floats, recalled()]  # updates since the plan was made
     kept: Annotated[Floats, recalled()]  # what their fading has left of older estimates, less 1
     step: Annotated[Floats, recalled("d")]  # sum of their estimates, less what the plan foresaw
     rates: Annotated[Floats, recalled(2)]
     paid: Annotated[Floats, recalled()]  # for gamma_t, beforehand
     excess: Annotated[Floats, recalled()]  # at which the search for it went on last
-    share: Annotated[Floats, recalled()]  # least/Sigma_t if plays of this plan were looked at, else 0
+    share: Annotated[Floats, recalled()]  # enough/Sigma_t if plays of this plan were looked at, else 0
     entropy: Annotated[Floats, recalled()]  # h_t = -psi(q_t) in the mean over contexts
     y: Annotated[Floats, recalled("S")]
     q: Annotated[Floats, recalled("S", "K")]
@@ -175,8 +180,7 @@ def doubt(options: Options, t: Number, h: Number, v: Number) -> Number:
 @kernel
 def fade(options: Options, state: State, u: Number) -> None:
     """Let beta fade with the estimates, and grow by u/scale times itself for a play that was not covered."""
-    faded = (1.0 + state.kept[0]) * state.inverse_rate[0] * (1.0 + u / options.scale)
-    state.inverse_rate[0] = larger(faded, options.first)
+    state.inverse_rate[0] = (1.0 + state.kept[0]) * state.inverse_rate[0] * (1.0 + u / options.scale)
 
 
 @kernel
@@ -217,7 +221,7 @@ def case_of(options: Options, state: State, work: Work) -> Case:
         state.pi,  # which comes after it, and lends its space
         work.middle,
         work.play,
-        state.least,
+        state.enough,
     )
 
 
@@ -267,12 +271,15 @@ def learn(known: Known, options: Options, state: State, play: Play, carried: Pre
     residual = play.loss
     for i in range(state.theta.shape[0]):
         residual = residual - carried.baseline[i] * feature(known.z, play.x, play.a, i)
-    keep = state.t[0] / (state.t[0] + options.recency)
+    weigh_evidence(known, state, play, carried.baseline)
+    keep = 1.0 / (1.0 + fading(options, state))
     foreseen = where(state.fresh[0] <= 0.0, 1.0, 0.0)  # once: the plan foresaw one m_t, whatever it is answered with
     for i in range(state.theta.shape[0]):
         surprise = residual * carried.direction[i]
         state.step[i] += surprise + (carried.baseline[i] - foreseen * state.baseline[i])
         state.theta[i] = keep * (state.theta[i] + carried.baseline[i] + surprise)
+        state.predicted[i] = keep * (state.predicted[i] + carried.baseline[i])
+    state.counted[0] = keep * (state.counted[0] + 1.0)
     state.kept[0] = (1.0 + state.kept[0]) * keep - 1.0
     add_to_ridge(known, options, state, play)
     state.fresh[0] += 1.0
@@ -284,20 +291,25 @@ TEXT = kernel_text(refresh, choose_predicting, learn, possible=possible_leverage
 
 
 def paced(options: Options, rounds: float, earlier: Earlier | None) -> dict[str, Any]:
-    """Return beta after some rounds: as many times its first value as before, by the root of the share believed.
+    """Return beta after some rounds, and what fading has taken from it.
 
-    Without an earlier policy it is first sqrt(1 + rounds), that of plans which stayed undecided.
+    Both are as many times the first beta as before, by the root of the share believed. Without an earlier policy beta
+    is first sqrt(1 + rounds), that of plans which stayed undecided, and nothing has faded.
     """
     if earlier is None:
         return {"inverse_rate": options.first * math.sqrt(1.0 + rounds)}
     scale = options.first / earlier.options.first * math.sqrt(earlier.share)
-    return {"inverse_rate": max(options.first, scale * float(earlier.learnt["inverse_rate"][0]))}
+    beta, spent = (scale * float(earlier.learnt[name][0]) for name in ("inverse_rate", "spent"))
+    return {"inverse_rate": max(options.first, beta), "spent": spent}
 
 
-def weight(options: Options) -> float:
-    """Return w, n rounds with a mean of theta leaving w n theta: w n = (w (n - 1) + 1) n/(n + recency)."""
-    return 1.0 / (1.0 + options.recency)
-
-
-SEARCH = ("start_rate", "turn", "rest", "level")  # it goes on where it was
-BELIEFS = Beliefs(total="theta", gram="ridge", moment="response", paced=paced, kept=SEARCH, weight=weight)
+KEPT = ("start_rate", "turn", "rest", "level", "evidence")  # the search goes on where it was
+BELIEFS = Beliefs(
+    total="theta",
+    counted="counted",
+    predicted="predicted",
+    gram="ridge",
+    moment="response",
+    paced=paced,
+    kept=KEPT,
+)

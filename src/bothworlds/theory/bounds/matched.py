@@ -1,32 +1,33 @@
 """A theorem of our own for LC-Tsallis-INF with the matched tuning, constants explicit; proof in docs/theory.md.
 
 With z_t the stability of covered steps, C_t <= caution d/beta_t, P_t the price of exploration and of what it leaves
-uncovered, J_t the penalty of jumps, which only plays below b make that are not covered, H = 2 (sqrt K - 1), recency a,
+uncovered, J_t the penalty of jumps, which only plays below b make that are not covered, H = 2 (sqrt K - 1),
 
-    R_T <= E sum_t [(1 + gain_t) z_t + C_t + (1 + price) P_t + J_t] + H beta_1 (1 + sum_{t<T} a/(t + a)).
+    R_T <= H beta_1 + E sum_t [(1 + gain_t) z_t + C_t + (1 + price) P_t + J_t].
 
-Weights W_t of the order of t^a turn fading into a plain sum. Whatever the plans are, the weighted sums are at most W_T
-times
+Fading divides Theta, beta and what is due by 1 + chi_t after round t. The learner may choose chi_t by all it has seen,
+as long as 0 <= chi_t <= min{a/t, MOST_FADING, beta_t/beta_1 - 1}, a the recency, and sum_{t<=T} chi_t beta_t <= Xi =
+ALLOWANCE beta_1 sqrt T. So sum chi_t <= F = a (1 + log T), and beta never is below beta_1. Faded sums are bounded by
+beta, and what fading has taken from them by Xi. Whatever the plans are,
 
-    E sum z_t                <=   sqrt(V (2 f/kappa + M) (T_2 + X) H),  V = 4 d/(1 - c),  T_p = (T + p a)/(1 + p a)
-    penalties but for prices <=   sqrt((max{2 gain, 2 least + least^2 M} V + (2 + least M) caution d) (T_2 + X) H)
-    X = E sum P_t            <=   first + 3 l (H/(3 price))^(2/3) (2 u T_3)^(1/3)
+    E sum z_t                <=   sqrt(V (2 f/kappa + M) (T + X) H) + H (f/kappa + M) Xi,   V = 4 d/(1 - c)
+    penalties but for prices <=   sqrt((max{2 gain, 2 least + least^2 M} V + (2 + least M) caution d) (T + X) H) + H Xi
+    X = E sum P_t            <=   early + 3 l^(2/3) (H/(3 price))^(2/3) (2 u T)^(1/3) + l (H/price) Xi
 
-and if those of every prefix are at most W_t Psi(t), then R_T <= Psi(T) + sum_{t<T} a/(t + a) Psi(t). That holds for any
-part of the sum: prices below b, ``first``, and their penalties are taken without weights.
+with l = 1 + 3 price/(H b). Prices below b, ``early``, and their penalties grow with F.
 
-Where there are gaps, rounds are sorted into J <= ceil(log2 T) classes by the entropy of their plans, and sums, without
-weights, are bounded by Q = E sum_t sum_x g (1 - max q_t) and F = a (1 + log T); on the other side
-R_T + C >= (Delta_*/2) T M(Q/T). Each turns an upper bound on R_T into a smaller one; we iterate as for Appendix D.
+Where there are gaps, rounds are sorted into J <= ceil(log2 T) classes by the entropy of their plans, and sums are
+bounded by Q = E sum_t sum_x g (1 - max q_t) and F; on the other side R_T + C >= (Delta_*/2) T M(Q/T). Each turns an
+upper bound on R_T into a smaller one; we iterate as for Appendix D.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.rates import ALLOWANCE, MOST_FADING
 from bothworlds.theory.lemmas.margin import margin_mean
 from bothworlds.theory.lemmas.matching import entropy_growth, stability_share
 from bothworlds.theory.lemmas.stability import stability_factor
@@ -36,7 +37,6 @@ ITERATIONS = 60  # each gives a bound; more make it a little smaller
 INNER = 4
 SMALL_STEPS = 1e-9
 RESIDUAL = 4.0  # the largest square: losses and predictions lie in [-1, 1]
-RATIO = 1.25  # of the rounds at which the sum over t is taken
 IN_CLASS = 12.0 ** (1.0 / 3.0)  # 3 (2/3)^(2/3): prices of a class of rounds in which beta^3 at most doubles
 DEPTHS = np.linspace(0.1, 1.0, 10)  # entropies below H T^-depth are one class; any depth gives a bound
 DOUBLING = 1.0 / (1.0 - 2.0 ** (-2.0 / 3.0))  # sum of 1/beta^2 while beta^3 doubles, from 1 on
@@ -79,8 +79,22 @@ class MatchedRates:
         return self.covering.sure_from
 
     def growth(self, c: float) -> float:
-        """Return the most by which h' exceeds h_t after steps |y| <= c, prediction and floor of beta included."""
-        return (1.0 + self.matching.recency) * (1.0 + 2.0 / self.first) * entropy_growth(c)
+        """Return the most by which h' exceeds h_t after steps |y| <= c, the next prediction included."""
+        return (1.0 + 2.0 / self.first) * entropy_growth(c)
+
+    def fades(self, horizons: Floats) -> Floats:
+        """F = a (1 + log T), at least the sum of chi_t over rounds up to T."""
+        return np.asarray(self.matching.recency * (1.0 + np.log(horizons)))
+
+    def taken(self, horizons: Floats) -> Floats:
+        """Xi = ALLOWANCE beta_1 sqrt T, at least the sum of chi_t beta_t; 0 without fading."""
+        allowed = ALLOWANCE * self.first if self.matching.recency > 0.0 else 0.0
+        return np.asarray(allowed * np.sqrt(horizons))
+
+    @property
+    def _fading(self) -> float:
+        """The most that 1 + chi_t can be."""
+        return 1.0 + min(self.matching.recency, MOST_FADING)
 
     @property
     def _early_scale(self) -> float:
@@ -103,16 +117,16 @@ class MatchedRates:
         return _factor(1.0 / self._early_scale)
 
     def early_prices(self, fades: Floats | float) -> Floats | float:
-        """Bound the sum of P_t over rounds that find beta below b: each raises its logarithm, which fades by a/t.
+        """Bound the sum of P_t over rounds that find beta below b: each raises its logarithm, which fades.
 
-        ``fades`` is what the logarithm loses in all: 1 in sums with weights, over W_T, if a > 0; F in those without.
+        ``fades`` is what it loses in all: the sum of chi_t, F at most.
         """
         if not self._has_early_rounds:
             return 0.0 * fades
         scale, largest = self._early_scale, self.covering.largest
         slowest = max(1.0 / math.log1p(1.0 / (scale * self._step)), largest / math.log(self._jump))
         grown = math.log(self._step * self._jump * self.covered_from / self.first)
-        return (1.0 + self.matching.recency) * slowest * (grown + fades) + largest + 1.0
+        return self._fading * slowest * (grown + fades) + largest + 1.0
 
     def early_penalties(self, fades: Floats | float) -> Floats | float:
         """Bound the penalties of these prices: H times what beta grows by, up to where the last one leaves it."""
@@ -120,41 +134,54 @@ class MatchedRates:
             return 0.0 * fades
         return self.most_entropy * self.covered_from * self._jump * self._step**2 * (1.0 + fades)
 
-    def prices(self, horizons: Floats) -> Floats:
-        """Bound the weighted X = E sum P_t, over W_T, whatever the plans are."""
+    def late_prices(self, horizons: Floats, taken: Floats) -> Floats:
+        """Bound the others, whatever the plans are: each raises beta^3; ``taken`` is what fading takes from beta."""
         H, price = self.most_entropy, self.matching.price
         if H == 0.0:
             return np.zeros_like(horizons)
-        late = ((1.0 + 3.0 * price / (H * self.covered_from)) * H / (3.0 * price)) ** (2.0 / 3.0)
-        rounds = weighted_rounds(horizons, self.matching.recency, power=3.0)
-        early = self.early_prices(1.0 if self.matching.recency > 0.0 else 0.0)
-        return np.asarray(early + 3.0 * late * np.cbrt(2.0 * self.covering.curved * rounds))
+        last = 1.0 + 3.0 * price / (H * self.covered_from)  # the most that one round makes of beta^3
+        lasting = 3.0 * (last * H / (3.0 * price)) ** (2.0 / 3.0) * np.cbrt(2.0 * self.covering.curved * horizons)
+        return np.asarray(lasting + last * H / price * taken)
+
+    def prices(self, horizons: Floats) -> Floats:
+        """Bound X = E sum P_t, whatever the plans are."""
+        late = self.late_prices(horizons, self.taken(horizons))
+        return np.asarray(self.early_prices(self.fades(horizons)) + late)
+
+    @property
+    def _reach(self) -> float:
+        """f/kappa: the faded sum of z_t is at most H beta_t times this, kappa the least gain_t H/h."""
+        m = self.matching
+        kappa = math.sqrt(m.least * max(m.gain, m.least))
+        return _factor(stability_share(m.c) * kappa) / kappa
 
     @property
     def stability_scale(self) -> float:
-        """V (2 f/middle + M): E sum z_t is at most sqrt of (T + X) H times this."""
-        m, share = self.matching, stability_share(self.matching.c)
-        middle = math.sqrt(m.least * max(m.gain, m.least))  # the least gain_t H/h
-        return self.variance * (2.0 * _factor(share * middle) / middle + share)
+        """V (2 f/kappa + M): E sum z_t is at most sqrt of (T + X) H times this, without what fading takes."""
+        return self.variance * (2.0 * self._reach + stability_share(self.matching.c))
 
     @property
     def penalty_scale(self) -> float:
-        """Penalties that are due to stability and caution sum to sqrt of (T + X) H times this at most."""
+        """The same for penalties that are due to stability and caution."""
         m, share = self.matching, stability_share(self.matching.c)
         most = max(2.0 * m.gain, 2.0 * m.least + m.least * m.least * share)
         return self.variance * most + (2.0 + m.least * share) * m.caution * self.dimension
 
+    @property
+    def forgotten(self) -> float:
+        """H (f/kappa + M + 1): times Xi, what fading takes from sums of z_t (all but the 1) and of these penalties."""
+        return self.most_entropy * (self._reach + stability_share(self.matching.c) + 1.0)
+
     def undecided(self, horizons: Floats) -> Floats:
-        """Bound the weighted sum of stability, penalties and later prices, over W_T, whatever the plans are."""
-        prices = self.prices(horizons)
-        rounds = weighted_rounds(horizons, self.matching.recency, power=2.0)
+        """Bound the sum of stability, penalties and later prices, whatever the plans are."""
+        taken = self.taken(horizons)
         scale = math.sqrt(self.stability_scale) + math.sqrt(self.penalty_scale)
-        spent = scale * np.sqrt((rounds + prices) * self.most_entropy)
-        late = prices - self.early_prices(1.0 if self.matching.recency > 0.0 else 0.0)
-        return np.asarray(spent + (1.0 + self.matching.price) * late)
+        spent = scale * np.sqrt((horizons + self.prices(horizons)) * self.most_entropy)
+        late = (1.0 + self.matching.price) * self.late_prices(horizons, taken)
+        return np.asarray(spent + self.forgotten * taken + late)
 
     def decided(self, horizons: Floats, misses: Floats) -> Floats:
-        """Bound the same without weights, for a given Q."""
+        """Bound the same and early prices, for a given Q."""
         prices = self.prices_of(horizons, misses)
         seen = np.minimum(2.0 * misses, misses + prices)
         stability = np.min([self._stability_of(horizons, seen, depth) for depth in DEPTHS], axis=0)
@@ -162,17 +189,17 @@ class MatchedRates:
         return np.asarray(stability + self._caution_of(horizons, misses) + paid)
 
     def _caution_of(self, horizons: Floats, misses: Floats) -> Floats:
-        """Bound E sum C_t without weights, for a given Q: (h_t/H)^8 is at most 4 (K - 1) omega'_t/H^2."""
+        """Bound E sum C_t for a given Q: (h_t/H)^8 is at most 4 (K - 1) omega'_t/H^2."""
         H, most = self.most_entropy, self.matching.caution * self.dimension
         if H == 0.0:
             return np.zeros_like(horizons)
         steepest = most / (H * self.first**2)  # C_t/(h' beta) at most
-        slope = 2.0 * (1.0 + self.matching.recency) * _factor(steepest) + steepest
+        slope = 2.0 * self._fading * _factor(steepest) + steepest  # in C_t beta has faded
         seen = 4.0 * (self.n_arms - 1.0) / H * misses
         return np.asarray(np.sqrt((1.0 + 0.5 * self.fades(horizons)) * slope * most * seen))
 
     def _stability_of(self, horizons: Floats, seen: Floats, depth: float) -> Floats:
-        """Bound E sum (1 + gain_t) z_t without weights, for a given E sum_t sum_x g (1 - max q_t) (1 + P_t)."""
+        """Bound E sum (1 + gain_t) z_t for a given E sum_t sum_x g (1 - max q_t) (1 + P_t)."""
         m, share, growth = self.matching, stability_share(self.matching.c), self.growth(self.matching.c)
         slope = 2.0 * _factor(m.least * share / growth) * growth / m.least + share
         levels, lowest = self.classes(horizons, depth)
@@ -192,14 +219,10 @@ class MatchedRates:
         lowest = np.maximum(self.most_entropy * horizons**-depth, self.sure)
         return np.ceil(np.log2(np.maximum(self.most_entropy / lowest, 2.0))), lowest
 
-    def fades(self, horizons: Floats) -> Floats:
-        """F = a (1 + log T), at least the sum of a/t over rounds before T."""
-        return np.asarray(self.matching.recency * (1.0 + np.log(horizons)))
-
     def prices_of(self, horizons: Floats, misses: Floats) -> Floats:
-        """Bound X without weights, for a given Q; what uncovered plays do to entropy is itself bounded by X."""
+        """Bound X for a given Q; what uncovered plays do to entropy is itself bounded by X."""
         H, u, price, F = self.most_entropy, self.covering.curved, self.matching.price, self.fades(horizons)
-        found = faded(self.prices, horizons, self.matching.recency)
+        found = self.prices(horizons)
         scale = IN_CLASS * np.cbrt((1.0 + F / math.sqrt(3.0)) ** 2 * 2.0 * u / price**2)
         fixed = self.early_prices(F) + (1.0 + 2.0 * F) * DOUBLING
         calm = 2.0 * self.matching.c
@@ -217,24 +240,11 @@ def _factor(x: float) -> float:
     return 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * x))
 
 
-def weighted_rounds(horizons: Floats, recency: float, *, power: float) -> Floats:
-    """Return T_p = (T + p a)/(1 + p a), which bounds sum_t W_t^p/W_T^p for p = 1, 2, 3, W_{t+1} = W_t (t + a)/t.
-
-    >>> weighted_rounds(np.array([1.0, 10.0]), 0.5, power=2.0).tolist()
-    [1.0, 5.5]
-    """
-    return np.asarray((horizons + power * recency) / (1.0 + power * recency))
-
-
 def adversarial(rates: MatchedRates, horizons: Floats) -> Floats:
     """Bound the regret whatever the losses are."""
-
-    def weighted(T: Floats) -> Floats:
-        return np.asarray(rates.undecided(T) + rates.most_entropy * rates.first)
-
     fades = rates.fades(horizons)
     early = rates.early_prices(fades) + rates.early_penalties(fades)
-    return np.asarray(early + faded(weighted, horizons, rates.matching.recency))
+    return np.asarray(rates.most_entropy * rates.first + rates.undecided(horizons) + early)
 
 
 def self_bounding(
@@ -243,24 +253,9 @@ def self_bounding(
     """Bound it where gaps are at least Delta_*, or have a margin, but for a corruption C."""
     T = np.asarray(horizons, dtype=float)
     regret = adversarial(rates, T)
-    start = rates.most_entropy * rates.first * (1.0 + rates.fades(T))
+    start = rates.most_entropy * rates.first
     for _ in range(ITERATIONS):
         needed = 2.0 * (regret + corruption) / (gap * T)
         misses = T * np.minimum(margin_mean(needed, margin), 1.0)
         regret = np.minimum(regret, rates.decided(T, misses) + start)
     return regret
-
-
-def faded(bound: Callable[[Floats], Floats], horizons: Floats, recency: float) -> Floats:
-    """Return Psi(T) + sum_{t < T} a/(t + a) Psi(t), for a Psi that does not fall with t."""
-    a, T = recency, np.asarray(horizons, dtype=float)
-    found = bound(T)
-    if a == 0.0:
-        return found
-    rounds = np.unique(np.ceil(RATIO ** np.arange(1.0 + math.ceil(math.log(max(float(np.max(T)), 2.0), RATIO)))))
-    psi = bound(rounds)
-    weights = a * np.log((rounds[1:] - 1.0 + a) / (rounds[:-1] - 1.0 + a))
-    sums = np.concatenate([[0.0], np.cumsum(weights * psi[1:])])
-    places = np.searchsorted(rounds, T, side="right") - 1
-    last = a * np.log((T - 1.0 + a) / (rounds[places] - 1.0 + a))
-    return np.asarray(found + sums[places] + last * found)

@@ -82,7 +82,7 @@ def matched_bounds(facts: Facts) -> list[Bound]:
         else "D + sqrt(C D) + E + (C E^2)^(1/3)), D = F d sqrt(K L) log(T)/Delta_*, "
         "E = F sqrt(K L/(lambda Delta_*)) log T"
     )
-    fading = f"F = 1 + {rates.matching.recency:g} log T for fading"
+    fading = f"F = 1 + a log T for fading, recency a = {rates.matching.recency:g}"
     stated = [
         ("ours", "R_T = O(sqrt(d sqrt(K) T) + (K L T/lambda)^(1/3) + sqrt(K L/lambda))"),
         ("ours", f"R_T = O({form}; {fading}"),
