@@ -117,6 +117,22 @@ def test_a_world_that_stays_is_not_forgotten_and_one_that_turns_is() -> None:
     assert max(seen) < 150
 
 
+def test_compiled_and_interpreted_fade_alike() -> None:
+    """Bit for bit, in a world that turns around after 100 rounds."""
+    tuning = bw.LCTsallisINF(tuning=bw.Matched(recency=5.0))
+    both = [tuning.start(PROBLEM, rng=4, interpreted=interpreted) for interpreted in (True, False)]
+    for policy in both:
+        rng = np.random.default_rng(4)
+        for t in range(200):
+            made = policy.act(int(rng.choice(4, p=PROBLEM.probabilities)))
+            policy.update(made, loss=loss_of(made, rng, 1.0 if t < 100 else -1.0))
+    here, there = (policy.learnt() for policy in both)
+    assert here["counted"][0] < 195.0
+    assert {name: part.tobytes() for name, part in here.items()} == {
+        name: part.tobytes() for name, part in there.items()
+    }
+
+
 def test_answers_of_a_batch_fade_one_after_the_other() -> None:
     """Each by what those before it have left of beta; the plan after them has what is left of it, grown."""
     policy, rng = start(3.0), np.random.default_rng(2)

@@ -14,7 +14,7 @@ from bothworlds.report.chart import Chart, Line, Mark, ticks
 from bothworlds.report.figures import Bounds, all_charts, corruption_marks
 from bothworlds.report.palette import KNOWN, Style, styles
 from bothworlds.report.svg import standalone, svg
-from report_pages import CONTENT, made_summary, summary_from
+from report_pages import CONTENT, EVIL, made_summary, summary_from
 
 
 @pytest.fixture
@@ -24,10 +24,13 @@ def summary() -> Summary:
 
 def test_corruption_that_depends_on_the_learner_is_marked_for_each(tmp_path: Path) -> None:
     world = {"hit": {"kind": "corrupted", "budget": 5, "placement": "adaptive"}}
-    (panel,) = summary_from({**CONTENT, "environments": world}, tmp_path).panels
+    players = {"paper": CONTENT["algorithms"][EVIL], "optimist": {"kind": "LinUCB"}, "uniform": {"kind": "uniform"}}
+    content = {**CONTENT, "environments": world, "algorithms": players, "references": False}
+    (panel,) = summary_from(content, tmp_path).panels
     marks = corruption_marks(panel)
     spent = [entry for entry in panel.entries if entry.run.spent[-1] > 0.0]
     assert [mark.colour for mark in marks] == [entry.style.colour for entry in spent]
+    assert len(spent) > 1
     assert "uniform" not in [entry.label for entry in spent]  # it is never sure
     assert all(mark.start == mark.end for mark in marks)
     first = min(marks, key=lambda mark: mark.start)

@@ -120,8 +120,8 @@ def test_explored_rounds_from_checkpoints() -> None:
         bw.environments.random_instance(contexts=3, arms=2, dimension=2, gap=0.2, seed=1)
     )
     players = {"paper": bw.LCTsallisINF(tuning="paper"), "matched": bw.LCTsallisINF()}
-    every = bw.simulate(world, players, horizon=1500, replications=3, checkpoints=range(1, 1501))
-    some = bw.simulate(world, players, horizon=1500, replications=3, checkpoints=60)
+    every = bw.simulate(world, players, horizon=1500, replications=16, checkpoints=range(1, 1501))
+    some = bw.simulate(world, players, horizon=1500, replications=16, checkpoints=60)
     for label in players:
         rates, few = every[label].exploration_rate, some[label].exploration_rate
         assert rates is not None
