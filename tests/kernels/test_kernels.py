@@ -147,7 +147,9 @@ def blocks_of_contexts(known: Floats, q: Floats, sums: Floats, sigma: Floats, si
 compiled_blocks = compiled(blocks_of_contexts)
 
 
-@pytest.mark.parametrize(("S", "K", "d"), [(1, 2, 1), (11, 3, 5), (24, 4, 9), (9, 5, 29), (17, 3, 33), (8, 9, 40)])
+@pytest.mark.parametrize(
+    ("S", "K", "d"), [(1, 2, 1), (11, 3, 5), (24, 4, 9), (10, 7, 6), (9, 5, 29), (17, 3, 33), (8, 9, 40)]
+)
 def test_covariance_of_one_and_of_eight_contexts_at_a_time(S: int, K: int, d: int) -> None:
     """With few coordinates and with many, whose columns stand side by side; interpreted and compiled to the bit."""
     rng = np.random.default_rng(5)

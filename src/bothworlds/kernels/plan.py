@@ -80,13 +80,33 @@ def add_two_arms(weight: Number, z: Floats, other_weight: Number, other_z: Float
 
 
 @kernel
-def add_arms(known: Known, x: int, q: Floats, sums: Floats) -> None:
-    """Add g(x) sum_a q(a|x) phi phi^T of a block of contexts to the sums (Section 2.2)."""
+def add_four_arms(g: Number, q: Floats, z: Floats, a: int, sums: Floats) -> None:
+    """Add arms a to a + 3 one after the other, each sum read and written once."""
+    q0, q1, q2, q3 = g * q[a], g * q[a + 1], g * q[a + 2], g * q[a + 3]
+    for i in range(sums.shape[0]):
+        w0, w1, w2, w3 = q0 * z[a, i], q1 * z[a + 1, i], q2 * z[a + 2, i], q3 * z[a + 3, i]
+        for j in range(i + 1):
+            two = fused(w1, z[a + 1, j], fused(w0, z[a, j], sums[i, j]))
+            sums[i, j] = fused(w3, z[a + 3, j], fused(w2, z[a + 2, j], two))
+
+
+@kernel
+def add_by_twos(known: Known, x: int, q: Floats, first: int, sums: Floats) -> None:
+    """Add g(x) sum_a q(a|x) phi phi^T of the arms from the first on to the sums (Section 2.2)."""
     g, z, K = known.g[x], known.z[x], q.shape[0]
-    for a in range(0, K - 1, 2):
+    for a in range(first, K - 1, 2):
         add_two_arms(g * q[a], z[a], g * q[a + 1], z[a + 1], sums)
-    if K % 2 == 1:
+    if (K - first) % 2 == 1:
         add_arm(g * q[K - 1], z[K - 1], sums)
+
+
+@kernel
+def add_arms(known: Known, x: int, q: Floats, sums: Floats) -> None:
+    """Add all arms of a block of contexts."""
+    fours = q.shape[0] - q.shape[0] % 4
+    for a in range(0, fours, 4):
+        add_four_arms(known.g[x], q, known.z[x], a, sums)
+    add_by_twos(known, x, q, fours, sums)
 
 
 @kernel

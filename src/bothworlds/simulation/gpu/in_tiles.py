@@ -10,7 +10,7 @@ from bothworlds.kernels.contract import Known
 from bothworlds.kernels.exploration import Bounds, Trial, emphasis, largest, largest_in_turn
 from bothworlds.kernels.jit.compile import kernel, on_gpu
 from bothworlds.kernels.matrix import leverage, lower_bounds, lower_bounds_in_turn, product
-from bothworlds.kernels.plan import add_arms, add_context, clear, collect, covariance
+from bothworlds.kernels.plan import add_by_twos, add_context, clear, collect, covariance
 from bothworlds.simulation.gpu.tiles import (
     LENGTH,
     SIDE,
@@ -37,9 +37,9 @@ TILED_FROM = 13  # dimension; below, 256 threads have their sums in the fast cac
 
 @on_gpu(add_context)
 def add_context_later(known: Known, x: int, q: Floats, sums: Floats) -> None:
-    """Leave many sums to `covariance_by_tiles`."""
+    """Leave many sums to `covariance_by_tiles`; few are in registers, and two arms at a time are enough."""
     if sums.shape[0] < TILED_FROM:
-        add_arms(known, x, q, sums)
+        add_by_twos(known, x, q, 0, sums)
 
 
 @kernel
