@@ -54,9 +54,12 @@ def taken_over(
 
     The header has the mark of its decisions, so that they are known as those of a rule that is over.
     """
-    beta = inverse_rate(algorithm["tuning"], float(arrays["learnt.noisy"][0]), first=footing.machine.options.first)
+    tuning = algorithm["tuning"]
+    beta = inverse_rate(tuning, float(arrays["learnt.noisy"][0]), first=footing.machine.options.first)
     now = {**header, "footing": header.get("footing", ""), "mark": mark_of(algorithm, footing)}
-    return now, {**arrays, "learnt.inverse_rate": np.array([beta])}
+    left = (arrays["learnt.t"] - 1.0) / (1.0 + tuning["recency"])  # of its rounds: estimates always faded
+    own = {"inverse_rate": np.array([beta]), "counted": left, "predicted": arrays["learnt.theta"]}
+    return now, {**arrays, **{f"learnt.{name}": part for name, part in own.items()}}
 
 
 def inverse_rate(tuning: Mapping[str, Any], noisy: float, *, first: float) -> float:

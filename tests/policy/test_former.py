@@ -55,6 +55,17 @@ def test_the_learning_rate_is_the_one_of_the_last_plan() -> None:
     assert loaded().state.rates[0] == pytest.approx(eta, rel=1e-12)
 
 
+def test_its_rounds_count_as_far_as_they_had_not_faded() -> None:
+    """Theta is what fading had left of the rounds; what it was is also what was predicted."""
+    header, arrays = read_arrays(FILE)
+    learnt = loaded().learnt()
+    left = (float(arrays["learnt.t"][0]) - 1.0) / (1.0 + header["algorithm"]["tuning"]["recency"])
+    assert 0.0 < left < float(learnt["t"][0]) - 1.0
+    assert learnt["counted"][0] == pytest.approx(left)
+    np.testing.assert_array_equal(learnt["predicted"], learnt["theta"])
+    assert loaded().prior().rounds == pytest.approx(left)
+
+
 def test_decisions_that_wait_are_learnt_with_what_they_carry() -> None:
     """Theta by hand: of each the estimate, with the direction and the prediction of its moment; older ones fade."""
     policy, z = loaded(), loaded()._machine.known.z

@@ -59,6 +59,8 @@ def test_a_policy_from_before_caution_goes_on_without_it() -> None:
     before = bw.Matched(gain=4.5, least=0.4, caution=0.0, price=0.7, c=0.35, recency=0.2, forgetting=3.0)
     assert policy.algorithm == bw.LCTsallisINF(tuning=before)
     assert (policy.version, policy.updates) == (31, 30), "another plan than that of version 30"
+    assert policy.learnt()["counted"][0] == pytest.approx(30.0 / 1.2), "what steady fading had left"
+    np.testing.assert_array_equal(policy.learnt()["predicted"], policy.learnt()["theta"])
     lines = (SAVED / "matched-today.jsonl").read_text(encoding="utf-8").splitlines()
     for line, reward in zip(lines, (1, 0, 1), strict=True):
         policy.update(bw.Decision.from_dict(json.loads(line)), reward=reward)

@@ -89,11 +89,11 @@ def carried_over(
     share = rounds / before if before else 0.0
     made: dict[str, Any] = {"t": 1.0 + rounds, **{name: learnt[name] for name in beliefs.kept}}
     if beliefs.total:
-        total = learnt[beliefs.total] if change.is_identity else change.matrix.T @ learnt[beliefs.total]
-        made[beliefs.total] = total if share == 1.0 else share * total
+        for name in (beliefs.total, beliefs.predicted) if beliefs.counted else (beliefs.total,):
+            total = learnt[name] if change.is_identity else change.matrix.T @ learnt[name]
+            made[name] = total if share == 1.0 else share * total
         if beliefs.counted:
             made[beliefs.counted] = share * learnt[beliefs.counted]
-            made[beliefs.predicted] = share * (change.matrix.T @ learnt[beliefs.predicted])
     if beliefs.gram:
         gram, moment = learnt[beliefs.gram], learnt[beliefs.moment]
         if share < 1.0:
