@@ -209,9 +209,9 @@ const at = (path, x) => {
   return a[1] + (x - a[0]) / (b[0] - a[0]) * (b[1] - a[1]);
 };
 const before = {numbers: numbers(), places: places(), ends: ends()};
-press(1);
+press(0);
 const others = {numbers: numbers(), places: places(), ends: ends()};
-press(1);
+press(0);
 const after = {numbers: numbers(), places: places(), ends: ends()};
 const off = before.places.map((path, i) => Math.max(...[100, 200, 300, 400, 455].map(x =>
   Math.abs(at(path, x) - at(after.places[i], x)))));
