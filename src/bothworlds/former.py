@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from bothworlds.errors import users_line
+from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import all_parts
 from bothworlds.policy.footing import MARK, Footing, fingerprint_of
 from bothworlds.theory.schedules import Matching, learning_gain
@@ -57,9 +58,14 @@ def taken_over(
     tuning = algorithm["tuning"]
     beta = inverse_rate(tuning, float(arrays["learnt.noisy"][0]), first=footing.machine.options.first)
     now = {**header, "footing": header.get("footing", ""), "mark": mark_of(algorithm, footing)}
-    left = (arrays["learnt.t"] - 1.0) / (1.0 + tuning["recency"])  # of its rounds: estimates always faded
-    own = {"inverse_rate": np.array([beta]), "counted": left, "predicted": arrays["learnt.theta"]}
+    left = left_by_steady_fading(arrays["learnt.t"], arrays["learnt.theta"], recency=tuning["recency"])
+    own = {"inverse_rate": np.array([beta]), **left}
     return now, {**arrays, **{f"learnt.{name}": part for name, part in own.items()}}
+
+
+def left_by_steady_fading(t: Floats, theta: Floats, *, recency: float) -> dict[str, Floats]:
+    """Return what rounds count for in a sum that faded by t/(t + recency), and the sum as what was predicted of it."""
+    return {"counted": (t - 1.0) / (1.0 + recency), "predicted": theta}
 
 
 def inverse_rate(tuning: Mapping[str, Any], noisy: float, *, first: float) -> float:

@@ -8,7 +8,7 @@ from typing import Any, Literal, overload
 from bothworlds.algorithms.fixed import FixedPolicy
 from bothworlds.algorithms.lc_tsallis.matched import Matched
 from bothworlds.algorithms.registry import Parts
-from bothworlds.former import GONE, is_former, successor, taken_over
+from bothworlds.former import GONE, is_former, left_by_steady_fading, successor, taken_over
 from bothworlds.plain import from_plain
 from bothworlds.policy import FORMAT, Policy
 from bothworlds.policy.books import Books
@@ -176,14 +176,11 @@ def _rebuilt(footing: Footing, header: dict[str, Any], arrays: dict[str, Any], l
 
 
 def _counted(footing: Footing, learnt: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is left of the rounds behind a sum of estimates that faded steadily, for files that do not say it."""
-    beliefs, tuning = footing.machine.beliefs, getattr(footing.algorithm, "tuning", None)
-    if beliefs is None or not beliefs.counted or not isinstance(tuning, Matched):
+    """Return what rounds count for in files of the matched tuning that do not say it: estimates always faded then."""
+    tuning = getattr(footing.algorithm, "tuning", None)
+    if not isinstance(tuning, Matched):
         return {}
-    return {
-        beliefs.counted: (learnt["t"] - 1.0) / (1.0 + tuning.recency),
-        beliefs.predicted: learnt[beliefs.total],
-    }
+    return left_by_steady_fading(learnt["t"], learnt["theta"], recency=tuning.recency)
 
 
 def _with_rule(footing: Footing, header: dict[str, Any], history: History, version: int) -> tuple[int, History]:
