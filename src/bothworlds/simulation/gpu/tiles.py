@@ -35,6 +35,11 @@ def no_strip() -> Strip:
     return (0.0,) * (SIDE * LENGTH)
 
 
+def no_tile() -> Tile:
+    """Return a tile of zeros."""
+    return (0.0,) * (SIDE * SIDE)
+
+
 def no_row() -> Row:
     """Return a row of zeros."""
     return (0.0,) * LENGTH
@@ -43,6 +48,11 @@ def no_row() -> Row:
 def few_of(values: Floats, start: int, first: int) -> Few:
     """Return SIDE numbers from a position on, with zeros instead of those before another position."""
     return tuple(float(values[start + k]) if start + k >= first else 0.0 for k in range(SIDE))
+
+
+def all_of(values: Floats, start: int) -> Few:
+    """Return SIDE numbers from a position on."""
+    return tuple(float(values[start + k]) for k in range(SIDE))
 
 
 def features_of(values: Floats, start: int) -> Few:
@@ -114,7 +124,7 @@ def _pointer(context: Any, builder: Any, kind: Any, array: Any, *place: Any) -> 
     return cgutils.get_item_pointer(context, builder, kind, held, place)
 
 
-def _sum(context: Any, builder: Any, total: Any, left: Any, right: Any) -> Any:
+def build_sum(context: Any, builder: Any, total: Any, left: Any, right: Any) -> Any:
     """Return total + left right, rounded once: a GPU's compiler does so of its own accord, and makes better use of it.
 
     Told to, LinUCB plays half as many rounds at S, K, d = 100, 20, 20.
@@ -158,7 +168,7 @@ def _build_outer(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     tile, weight, u, v = args
     totals, left, right = (cgutils.unpack_tuple(builder, part) for part in (tile, u, v))
     left, n = [builder.fmul(weight, entry) for entry in left], len(right)
-    new = [_sum(context, builder, total, left[k // n], right[k % n]) for k, total in enumerate(totals)]
+    new = [build_sum(context, builder, total, left[k // n], right[k % n]) for k, total in enumerate(totals)]
     return context.make_tuple(builder, sig.return_type, new)
 
 
@@ -167,14 +177,14 @@ def _build_square(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     totals, right = (cgutils.unpack_tuple(builder, part) for part in (corner, u))
     left, places = [builder.fmul(weight, entry) for entry in right], PLACES[len(totals)]
     pairs = zip(places, totals, strict=True)
-    new = [_sum(context, builder, total, left[i], right[j]) for (i, j), total in pairs]
+    new = [build_sum(context, builder, total, left[i], right[j]) for (i, j), total in pairs]
     return context.make_tuple(builder, sig.return_type, new)
 
 
 def _build_squares(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     totals, entries = (cgutils.unpack_tuple(builder, part) for part in args)
     for n in range(0, SIDE * LENGTH, LENGTH):
-        totals = [_sum(context, builder, total, entries[n + k], entries[n + k]) for k, total in enumerate(totals)]
+        totals = [build_sum(context, builder, total, entries[n + k], entries[n + k]) for k, total in enumerate(totals)]
     return context.make_tuple(builder, sig.return_type, totals)
 
 
@@ -207,8 +217,10 @@ def _build_tile_writing(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 
 
 lower_function(no_strip, STRIP, _build_zeros)
+lower_function(no_tile, TILE, _build_zeros)
 lower_function(no_row, ROW, _build_zeros)
 lower_function(few_of, FEW, _build_reading)
+lower_function(all_of, FEW, _build_reading)
 lower_function(features_of, FEW, _build_lasting)
 lower_function(row_of, ROW, _build_reading)
 lower_function(add_outer, first, _build_outer)
