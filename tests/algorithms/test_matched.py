@@ -231,7 +231,7 @@ def estimated(policy: bw.Policy, gamma: float) -> float:
     known = policy._machine.known._replace(z=plan.z, g=plan.g, e=plan.e)
     weighed = price.weigh(known, case, gamma)
     price.find_lengths(known, case)
-    return float(price.price(known, case, weighed, gamma, math.inf))
+    return float(price.price(known, case, weighed, gamma, math.inf, 1.0))
 
 
 def test_the_rule_by_hand() -> None:

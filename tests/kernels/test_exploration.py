@@ -7,7 +7,7 @@ import pytest
 
 from bothworlds.kernels import exploration
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.matrix import leverage
+from bothworlds.kernels.matrix import invert_mixture, leverage
 
 RATES = (0.3, 0.285, 0.31, 0.0, 1e-3, 9.5e-4, 5e-10, 2e-4, 2e-4)
 NOTHING = exploration.Seen(0.0, 0.0, 0.0)
@@ -25,7 +25,7 @@ def whitened(S: int, K: int, d: int, seed: int) -> tuple[Floats, Floats, Floats]
 
 def trial_of(z: Floats, q: Floats, sigma: Floats) -> Any:
     d = len(sigma)
-    space = np.full((d, d), np.nan), np.full((d, d), np.nan), np.ones(q.shape)
+    space = np.full((d, d), np.nan), np.full((d, d), np.nan), np.full((d, d), np.nan), np.ones(q.shape)
     return exploration.Trial(sigma, z, q, 0.5, *space)
 
 
@@ -64,3 +64,24 @@ def test_bounds_hold_between_any_two_rates() -> None:
             assert (after <= bounds.more * before).all()
             assert bounds.highest <= after.max() * (1.0 + 1e-12)
             assert bounds.weighted <= (q * after).max() * (1.0 + 1e-12)
+
+
+@pytest.mark.parametrize("d", [exploration.CHOOSY - 1, exploration.CHOOSY, 14])
+@pytest.mark.parametrize("start", [0.02, 0.2, 0.0, 0.5])
+def test_the_factor_of_the_rate_that_is_found_is_at_hand(d: int, start: float) -> None:
+    """Wherever the search begins and ends, to the bit; small ones have to be made again."""
+    z, q, sigma = whitened(6, 5, d, 2)
+    trial, alone, factor = trial_of(z, q, sigma), np.full((d, d), np.nan), np.full((d, d), np.nan)
+    middle, _ = exploration.condition(trial_of(z, q, sigma), 0.11, NOTHING)
+    rate, inverted = exploration.smallest_rate(trial, middle, start, 0.6)
+    assert 0.11 <= rate * (1.0 + 1e-9) <= 0.11 / exploration.WIDTH * (1.0 + 1e-6)
+    assert inverted == (d >= exploration.CHOOSY)
+    if inverted:
+        assert invert_mixture(sigma, rate, alone, factor)
+        np.testing.assert_array_equal(np.tril(trial.factor), np.tril(factor))
+
+
+def test_no_factor_is_at_hand_where_nothing_smaller_does() -> None:
+    z, q, sigma = whitened(6, 5, 14, 2)
+    found = exploration.smallest_rate(trial_of(z, q, sigma), 1e-9, 0.3, 0.4)
+    assert found == (0.4, 0.0)

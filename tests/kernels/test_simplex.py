@@ -184,10 +184,11 @@ def test_a_point_with_its_roots_against_fifty_digits() -> None:
         near = float(exact.max()) ** -0.5 * (1.0 + 0.9 * root_point.LAST)
         for start in (1.0, near, 2.0):
             q, roots = np.append(losses - losses.min(), np.inf), np.empty(7)
-            status, y = root_point.point_and_roots(q, start, roots)
+            status, y, total = root_point.point_and_roots(q, start, roots)
             assert status == OK
             assert y == pytest.approx(exact.max() ** -0.5, rel=1e-14, abs=0.0)
             assert roots[:6] == pytest.approx(np.sqrt(exact), rel=1e-14, abs=0.0)
+            assert total == pytest.approx(np.sqrt(exact).sum(), rel=1e-14, abs=0.0)
             assert q[:6] == pytest.approx(exact, rel=2e-15, abs=0.0)
             assert q[6] == roots[6] == 0.0
 

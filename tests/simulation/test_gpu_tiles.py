@@ -16,7 +16,7 @@ from bothworlds.kernels import exploration, inverses, matrix, plan, root_point
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Known
 from bothworlds.kernels.jit.compile import compiled
-from bothworlds.simulation.gpu import in_blocks, in_place, in_tiles, straight
+from bothworlds.simulation.gpu import in_place, in_tiles, straight, tiled_factors
 
 SIZES = [(3, 12, 20), (4, 10, 13), (2, 13, 14), (7, 5, 16), (3, 11, 4)]  # tiles that fit, and that do not
 REPLACED = [
@@ -24,12 +24,12 @@ REPLACED = [
     (plan.covariance, in_tiles.covariance_by_tiles, plan.collect_all),
     (exploration.largest, in_tiles.largest_by_strips, exploration.largest),
     (matrix.lower_bounds, in_tiles.lower_bounds_by_strips, matrix.lower_bounds),
-    (matrix.cholesky, in_blocks.cholesky_in_blocks, matrix.cholesky),
+    (matrix.cholesky, tiled_factors.cholesky_by_tiles, matrix.cholesky),
     (matrix.solve, in_place.solve_in_place, matrix.solve),
-    (matrix.invert_lower, in_blocks.invert_in_blocks, matrix.invert_lower),
+    (matrix.invert_lower, tiled_factors.invert_by_tiles, matrix.invert_lower),
     (matrix.apply_inverse, in_place.apply_in_turn, matrix.apply_inverse),
     (matrix.leverage, in_place.leverage_in_turn, matrix.leverage),
-    (matrix.trace_of_ratio, in_blocks.trace_in_blocks, matrix.trace_of_ratio),
+    (matrix.trace_of_ratio, tiled_factors.trace_by_tiles, matrix.trace_of_ratio),
     (plan.forget, in_place.forget_in_registers, plan.forget),
     (inverses.reciprocal, straight.straight_reciprocal, inverses.reciprocal),
     (inverses.inverse_root, straight.straight_inverse_root, inverses.inverse_root),
@@ -82,7 +82,7 @@ def test_strips_give_the_same_leverages(S: int, K: int, d: int, make: Callable[.
     make(in_tiles.leverages_by_strips)(inverse, known.z[0], ours)
     np.testing.assert_array_equal(ours, plain)
     assert ours == pytest.approx(np.einsum("ai,ij,aj->a", known.z[0], np.linalg.inv(sigma), known.z[0]), rel=1e-10)
-    trial = exploration.Trial(sigma, known.z, q, 0.5, np.zeros((d, d)), inverse, np.zeros((S, K)))
+    trial = exploration.Trial(sigma, known.z, q, 0.5, np.zeros((d, d)), inverse, np.zeros((d, d)), np.zeros((S, K)))
     unbounded = exploration.bounds_at(exploration.Seen(0.0, 0.0, 0.0), 0.1)
     assert make(in_tiles.largest_by_strips)(trial, unbounded) == exploration.largest(trial, unbounded)
     matrix.lower_bounds(known.z[1, 0], inverse, 0.7, known.z[0], known.blocked[0], plain)
@@ -98,7 +98,7 @@ def test_factors_in_place_are_those_beside_each_other(d: int, make: Callable[...
     sigma = half @ half.T
     upper, lower = np.full((d, d), np.nan), np.full((d, d), np.nan)
     assert matrix.cholesky(sigma, upper)
-    assert make(in_blocks.cholesky_in_blocks)(sigma, lower)
+    assert make(tiled_factors.cholesky_by_tiles)(sigma, lower)
     np.testing.assert_array_equal(np.tril(lower), np.triu(upper).T)
     plain, ours = np.full(d, np.nan), np.full(d, np.nan)
     matrix.solve(upper, b, plain)
@@ -106,14 +106,14 @@ def test_factors_in_place_are_those_beside_each_other(d: int, make: Callable[...
     np.testing.assert_array_equal(ours, plain)
     assert ours == pytest.approx(np.linalg.solve(sigma, b), rel=1e-6)
     matrix.invert_lower(upper)
-    make(in_blocks.invert_in_blocks)(lower)
+    make(tiled_factors.invert_by_tiles)(lower)
     np.testing.assert_array_equal(np.tril(lower), np.tril(upper))
     for apply, out in ((matrix.apply_inverse, plain), (make(in_place.apply_in_turn), ours)):
         apply(upper, b, np.full(d, np.nan), out)
     np.testing.assert_array_equal(ours, plain)
     assert ours == pytest.approx(np.linalg.solve(sigma, b), rel=1e-6)
     assert make(in_place.leverage_in_turn)(upper, b) == matrix.leverage(upper, b)
-    for trace in (make(in_blocks.trace_in_blocks), matrix.trace_of_ratio):
+    for trace in (make(tiled_factors.trace_by_tiles), matrix.trace_of_ratio):
         assert trace(upper, sigma) == pytest.approx(d, rel=1e-9)
 
 

@@ -15,7 +15,7 @@ leverage at one rate bounds that at another from both sides, and what cannot be 
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bothworlds.kernels.arithmetic import (
     Number,
@@ -39,7 +39,7 @@ FIRST = 1e-2  # the share of it that is tried where zero is not enough
 AIM = 1.02  # how far above the foreseen edge a rate is tried
 FORESEEN = 6  # so many trials follow the foreseen edge, then the middle is taken
 ROUNDING = 1e-12
-CHOOSY = 12  # dimensions: below, leverages cost less than bounds on them
+CHOOSY = 12  # dimensions: below, leverages cost less than bounds on them, and a factor about as much as its copies
 SURE = 1e-9  # at smaller rates leverages say nothing of others: they may be rounding alone
 NONE = -1.0  # below every leverage
 SLACK = 1e-4  # of a bound: far above the rounding of leverages at such rates
@@ -50,7 +50,8 @@ TINY = 1e-300
 class Trial(NamedTuple):
     """What a trial of gamma reads (Sigma(q), features, q, alpha) and the space it writes to.
 
-    ``lev`` has a number per arm and context: bounds on the leverages at the rate that was tried last.
+    ``lev`` has a number per arm and context: bounds on the leverages at the rate that was tried last. ``factor`` is
+    that of this rate, ``kept`` that of the smallest one that has done.
     """
 
     sigma: Floats
@@ -59,6 +60,7 @@ class Trial(NamedTuple):
     alpha: float
     mixed: Floats
     factor: Floats
+    kept: Floats
     lev: Floats
 
 
@@ -68,6 +70,13 @@ class Seen(NamedTuple):
     rate: Number
     highest: Number
     weighted: Number
+
+
+class Smallest(NamedTuple):
+    """A rate, and whether the factor of its covariance is at hand: 1, or 0 where it has to be made."""
+
+    rate: Number
+    inverted: Number
 
 
 class Bounds(NamedTuple):
@@ -173,14 +182,24 @@ def next_rate(
 
 
 @kernel
-def smallest_rate(trial: Trial, limit: Number, start: Number, upper: Number) -> Number:
+def copy_where(mask: Any, lower: Floats, out: Floats) -> None:
+    """Copy a lower triangle where the mask holds."""
+    for i in range(lower.shape[0]):
+        for j in range(i + 1):
+            out[i, j] = where(mask, lower[i, j], out[i, j])
+
+
+@kernel
+def smallest_rate(trial: Trial, limit: Number, start: Number, upper: Number) -> Smallest:
     """Return the smallest gamma in [0, upper] with condition(gamma) <= limit, to 5 % from above.
 
     ``start`` is a guess. ``upper`` is feasible by Lemma A.3, and what comes back if nothing smaller is. The room,
-    limit/condition, is nearly linear in gamma: two trials foresee the edge.
+    limit/condition, is nearly linear in gamma: two trials foresee the edge. Mostly the first one does, and the second
+    shows that no smaller rate would, so that a large factor is kept.
     """
     low = 0.0 * upper
     high = upper
+    choosy, inverted = trial.factor.shape[0] >= CHOOSY, low
     rate, room, edge, seen = low, low, low, Seen(low, low, low)
     zero_open = 1.0 + low
     for number in range(MAX_TRIALS):
@@ -196,4 +215,9 @@ def smallest_rate(trial: Trial, limit: Number, start: Number, upper: Number) -> 
         zero_open = where(rate <= 0.0, 0.0, zero_open)
         high = where(feasible, rate, high)
         low = where(feasible, low, rate)
-    return high
+        if choosy:
+            inverted = where(feasible, 1.0, inverted)
+            copy_where(feasible, trial.factor, trial.kept)
+    if choosy:
+        copy_where(inverted > 0.0, trial.kept, trial.factor)
+    return Smallest(high, inverted)

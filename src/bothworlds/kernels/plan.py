@@ -171,17 +171,12 @@ def mix(known: Known, state: Any, gamma: Number) -> None:
 
 
 @kernel
-def invert(state: Any) -> int:
-    """Compute G with Sigma_t^-1 = G^T G, guarded by the trace identity; return a status."""
-    if not every(cholesky(state.sigma, state.inverse)):
-        return NOT_POSITIVE
-    invert_lower(state.inverse)
-    return checked_inverse(state)
-
-
-@kernel
-def checked_inverse(state: Any) -> int:
-    """Guard G by the trace identity; return a status."""
+def invert(state: Any, at_hand: Any = False) -> int:
+    """Compute G with Sigma_t^-1 = G^T G unless it is at hand, guarded by the trace identity; return a status."""
+    if not every(at_hand):
+        if not every(cholesky(state.sigma, state.inverse)):
+            return NOT_POSITIVE
+        invert_lower(state.inverse)
     d = state.sigma.shape[0]
     if not every(absolute(trace_of_ratio(state.inverse, state.sigma) - d) <= TRACE_TOLERANCE * d):
         return TRACE_BROKEN
@@ -197,10 +192,13 @@ def note_plan(known: Known, state: Any, eta: Number, gamma: Number) -> None:
 
 
 @kernel
-def explore(known: Known, state: Any, eta: Number, gamma: Number) -> int:
-    """Compute pi_t = (1 - gamma_t) q_t + gamma_t e*, Sigma_t and its inverse, and note the rates; return a status."""
+def explore(known: Known, state: Any, eta: Number, gamma: Number, at_hand: Any = False) -> int:
+    """Compute pi_t = (1 - gamma_t) q_t + gamma_t e*, Sigma_t and its inverse, and note the rates; return a status.
+
+    ``at_hand``: where the inverse has been made already.
+    """
     note_plan(known, state, eta, gamma)
-    return invert(state)
+    return invert(state, at_hand)
 
 
 @kernel

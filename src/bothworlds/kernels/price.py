@@ -298,10 +298,13 @@ def price_by_all(known: Known, case: Case, weighed: Weighed, gamma: Number, most
 
 
 @kernel
-def price(known: Known, case: Case, weighed: Weighed, gamma: Number, most: Number) -> Number:
-    """Return the price of a rate that has been weighed, early on an estimate; infinity where Sigma_t is singular."""
+def price(known: Known, case: Case, weighed: Weighed, gamma: Number, most: Number, going: Number) -> Number:
+    """Return the price of a rate that has been weighed, early on an estimate; infinity where Sigma_t is singular.
+
+    Early on it is anything where ``going`` is 0: there nothing is sought.
+    """
     early, total = case.beta < case.b, 0.0 * gamma
-    if not every(case.beta >= case.b):
+    if not every(either(case.beta >= case.b, going <= 0.0)):
         total = price_by_few(known, case, weighed, gamma, most)
     if not every(early):
         total = where(early, total, price_by_all(known, case, weighed, gamma, most))

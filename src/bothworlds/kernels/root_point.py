@@ -139,12 +139,15 @@ def root_point(q: Floats, start: Number, highest: float, reciprocals: Floats) ->
 
 
 @kernel
-def point_and_roots(q: Floats, start: Number, roots: Floats) -> tuple[int, Number]:
-    """Replace the s_a in q by the FTRL point, and write its roots; return (status, y)."""
+def point_and_roots(q: Floats, start: Number, roots: Floats) -> tuple[int, Number, Number]:
+    """Replace the s_a in q by the FTRL point, and write its roots; return (status, y, the sum of the roots)."""
     status, y, step, _ = solve_roots(q, start, math.sqrt(q.shape[0]), roots)
+    total = 0.0 * y
     for a in range(q.shape[0]):
         r = roots[a]
         u = step * r
         q[a] = last_square(r, u)
-        roots[a] = r * (1.0 - u * (1.0 - u * (1.0 - u)))
-    return status, y + step
+        near = r * (1.0 - u * (1.0 - u * (1.0 - u)))
+        roots[a] = near
+        total = total + near
+    return status, y + step, total

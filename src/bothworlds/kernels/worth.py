@@ -144,7 +144,7 @@ def cheapest_rate(known: Known, case: Case, search: Search, covering: Number, la
         return Found(rate, 2.0 * rate, search.level, rate >= 0.0, share_of(case, calm, dearest, largest))
     kept = where(going > 0.0, 0.0, 1.0)
     heading, last = where(jumped, LEAP, search.turn + 0.0 * rate), rate
-    if not every(case.beta >= case.b):
+    if not every(either(case.beta >= case.b, going <= 0.0)):
         find_lengths(known, case)
     trial, cost, useless = rate, math.inf + 0.0 * rate, going < 0.0
     for number in range(1 + MOST_TRIALS):  # the rate at hand, then others: one call of price, for calls are inlined
@@ -154,7 +154,7 @@ def cheapest_rate(known: Known, case: Case, search: Search, covering: Number, la
             if every(useless):
                 break
             last, weighed = trial, weigh(known, case, trial)
-        found = price(known, case, weighed, trial, cost)
+        found = price(known, case, weighed, trial, cost, going)
         if number == 0:
             dear = both(case.beta >= case.b, 2.0 * covering < found)
             rate, cost = where(dear, covering, rate), where(dear, 2.0 * covering, found)

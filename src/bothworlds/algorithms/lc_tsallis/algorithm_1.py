@@ -11,7 +11,7 @@ from bothworlds.algorithms.checks import check_positive, check_whole
 from bothworlds.kernels.arithmetic import Number, Place
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Beliefs, Draw, KernelText, Known, Play, anything, kernel_text
-from bothworlds.kernels.exploration import Trial, smallest_rate
+from bothworlds.kernels.exploration import Smallest, Trial, smallest_rate
 from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.layout import learnt, planned, recalled, scratch
 from bothworlds.kernels.plan import (
@@ -66,6 +66,7 @@ class Work(NamedTuple):
     vector: Annotated[Floats, scratch("d")]
     half: Annotated[Floats, scratch("d")]
     mixed: Annotated[Floats, scratch("d", "d")]
+    kept: Annotated[Floats, scratch("d", "d")]
     sums: Annotated[Floats, scratch("d", "d", packed=True)]
     powers: Annotated[Floats, scratch("K", packed=True)]
 
@@ -87,12 +88,12 @@ def ftrl_points(known: Known, alpha: float, state: Any, work: Any, eta: Number) 
 
 
 @kernel
-def certified_exploration(known: Known, options: Any, state: Any, work: Any, eta: Number) -> Number:
+def certified_exploration(known: Known, options: Any, state: Any, work: Any, eta: Number) -> Smallest:
     """Return the smallest gamma_t with eta |l_hat| q^(1-alpha) <= c whatever is played; never more than scheduled.
 
     pi_t comes after it and lends its space.
     """
-    trial = Trial(state.sigma, known.z, state.q, options.alpha, work.mixed, state.inverse, state.pi)
+    trial = Trial(state.sigma, known.z, state.q, options.alpha, work.mixed, state.inverse, work.kept, state.pi)
     limit = options.c * options.c / (eta * eta)
     upper = scheduled_exploration(options.rates, eta)
     return smallest_rate(trial, limit, state.start_rate[0], upper)
@@ -109,10 +110,10 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
     status = ftrl_points(known, options.alpha, state, work, eta)
     if status != OK:
         return status
-    gamma = scheduled_exploration(options.rates, eta)
+    gamma, inverted = scheduled_exploration(options.rates, eta), 0.0 * eta
     if options.certified > 0.0:
-        gamma = certified_exploration(known, options, state, work, eta)
-    return explore(known, state, eta, gamma)
+        gamma, inverted = certified_exploration(known, options, state, work, eta)
+    return explore(known, state, eta, gamma, inverted > 0.0)
 
 
 @kernel

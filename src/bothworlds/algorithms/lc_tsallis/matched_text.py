@@ -12,7 +12,6 @@ from bothworlds.algorithms.lc_tsallis.prediction import (
     Predicted,
     add_to_ridge,
     choose_predicting,
-    foreseen_losses,
     likely_variance,
     predict,
 )
@@ -37,16 +36,13 @@ from bothworlds.kernels.plan import (
     add_context,
     all_finite,
     begin_covariance,
-    checked_inverse,
     covariance,
-    invert,
-    note_plan,
+    explore,
 )
 from bothworlds.kernels.possible import possible_leverage
 from bothworlds.kernels.price import Case
 from bothworlds.kernels.root_point import point_and_roots
-from bothworlds.kernels.simplex import smallest
-from bothworlds.kernels.stability import step_cost
+from bothworlds.kernels.stability import Taken, step_cost
 from bothworlds.kernels.status import NOT_FINITE, OK
 from bothworlds.kernels.worth import Search, cheapest_rate, plan_search
 from bothworlds.theory.schedules import SURE
@@ -135,8 +131,8 @@ def step_paid(known: Known, options: Options, state: State, work: Work) -> tuple
     eta = 1.0 / beta
     for i in range(state.step.shape[0]):
         work.vector[i] = eta * state.step[i]
-    cost = step_cost(known, state.q, state.roots, work.vector, options.c, work.losses)
     single = state.fresh[0] <= 1.0
+    cost = step_cost(known, Taken(work.vector, state.q, state.roots, options.c, work.losses), single)
     u = where(both(single, beta < options.covered), beta * cost.uncovered, 0.0)
     return beta * where(single, cost.covered, cost.of_sum), u
 
@@ -147,17 +143,13 @@ def optimistic_points(known: Known, state: State, work: Work) -> int:
     eta = 1.0 / state.inverse_rate[0]
     total = 0.0
     for x in range(state.q.shape[0]):
-        least = smallest(work.table[x])
         for a in range(state.q.shape[1]):
-            state.q[x, a] = eta * (work.table[x, a] - least)
-        status, y = point_and_roots(state.q[x], state.start[x], state.roots[x])
+            state.q[x, a] = eta * work.table[x, a]
+        status, y, roots = point_and_roots(state.q[x], state.start[x], state.roots[x])
         if status != OK:
             return status
         state.y[x] = y
-        roots = -1.0 + 0.0 * y
-        for a in range(state.q.shape[1]):
-            roots = roots + state.roots[x, a]
-        total = total + known.g[x] * roots
+        total = total + known.g[x] * (roots - 1.0)
     state.entropy[0] = larger(2.0 * over_contexts(total), SURE)
     return OK
 
@@ -241,8 +233,6 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
         fade(options, state, u)
         share = options.price * where(early, state.inverse_rate[0] / options.covered, 1.0)
     status = predict(known, state, work)
-    if status == OK:
-        foreseen_losses(known, state, work)
     for turn in range(2):  # at the rate of the round before, then at that of this one
         if status == OK and (news or turn == 0):
             if turn == 1:
@@ -261,8 +251,7 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
     search = Search(state.start_rate[0], state.turn[0], state.rest[0], state.level[0])
     found = cheapest_rate(known, case, search, covering, options.largest)
     state.paid[0], state.excess[0], state.share[0] = found.paid, found.level, found.share
-    note_plan(known, state, 1.0 / beta, found.rate)
-    return checked_inverse(state) if every(found.inverted) else invert(state)
+    return explore(known, state, 1.0 / beta, found.rate, found.inverted)
 
 
 @kernel

@@ -3,6 +3,7 @@
 ``state`` has ridge, response and baseline, ``options`` has forgetting. In coordinates where Sigma(e*) is the identity.
 """
 
+import math
 from typing import Annotated, Any, NamedTuple
 
 from bothworlds.kernels.arithmetic import (
@@ -15,13 +16,14 @@ from bothworlds.kernels.arithmetic import (
     highest_of_contexts,
     larger,
     over_contexts,
+    smaller,
 )
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Draw, Known, Play
 from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.layout import carries
-from bothworlds.kernels.matrix import cholesky, product, solve
-from bothworlds.kernels.plan import draw_arm, estimate, exact_direction
+from bothworlds.kernels.matrix import cholesky, solve
+from bothworlds.kernels.plan import draw_arm, exact_direction
 from bothworlds.kernels.status import NOT_POSITIVE, OK
 
 
@@ -33,10 +35,20 @@ class Predicted(NamedTuple):
 
 
 @kernel
+def two_products(theta: Floats, baseline: Floats, z: Floats) -> tuple[Number, Number]:
+    """Return <theta, z> and <baseline, z>, z being read once."""
+    left, right = theta[0] * z[0], baseline[0] * z[0]
+    for i in range(1, theta.shape[0]):
+        left, right = fused(theta[i], z[i], left), fused(baseline[i], z[i], right)
+    return left, right
+
+
+@kernel
 def predict(known: Known, state: Any, work: Any) -> int:
     """Compute the prediction m_t: the ridge estimate, scaled down to |<z, m>| <= 1 for all z.
 
-    Write the largest residual of every play, 1 + |<z, m_t>|: losses lie in [-1, 1].
+    Write the largest residual of every play, 1 + |<z, m_t>|, for losses lie in [-1, 1]; and what the plan foresees,
+    the estimates of Theta + m_t, less the smallest of the context, infinite for arms not offered.
     """
     if not every(cholesky(state.ridge, work.mixed)):
         return NOT_POSITIVE
@@ -44,14 +56,22 @@ def predict(known: Known, state: Any, work: Any) -> int:
     highest = 1.0
     for x in range(state.q.shape[0]):
         for a in range(state.q.shape[1]):
-            work.rho[x, a] = absolute(product(state.baseline, known.z[x, a]))
-            highest = larger(highest, work.rho[x, a])
+            estimate, guess = two_products(state.theta, state.baseline, known.z[x, a])
+            work.table[x, a] = estimate + known.blocked[x, a]
+            work.rho[x, a] = guess
+            highest = larger(highest, absolute(guess))
     scale = 1.0 / highest_of_contexts(highest)
     for i in range(state.theta.shape[0]):
         state.baseline[i] = state.baseline[i] * scale
     for x in range(state.q.shape[0]):
+        least = math.inf + 0.0 * scale
         for a in range(state.q.shape[1]):
-            work.rho[x, a] = fused(work.rho[x, a], scale, 1.0)
+            foreseen = fused(work.rho[x, a], scale, work.table[x, a])
+            work.table[x, a] = foreseen
+            work.rho[x, a] = fused(absolute(work.rho[x, a]), scale, 1.0)
+            least = smaller(least, foreseen)
+        for a in range(state.q.shape[1]):
+            work.table[x, a] = work.table[x, a] - least
     return OK
 
 
@@ -65,15 +85,6 @@ def likely_variance(known: Known, q: Floats, rho: Floats) -> Number:
             mean = mean + q[x, a] * (rho[x, a] * (2.0 - rho[x, a]))
         total = total + known.g[x] * mean
     return over_contexts(total)
-
-
-@kernel
-def foreseen_losses(known: Known, state: Any, work: Any) -> None:
-    """Write the estimates of Theta + m_t for every context."""
-    for i in range(state.theta.shape[0]):
-        work.vector[i] = state.theta[i] + state.baseline[i]
-    for x in range(state.q.shape[0]):
-        estimate(known, work.vector, x, work.table[x])
 
 
 @kernel

@@ -2,7 +2,7 @@
 
 The same sums in the same order as in `kernels.matrix`, which keeps U = L^T and works on four rows at once, for what
 stands side by side in memory; but for a trace, which is only compared with d. Measured on an H200, S, K, d = 10, 5, 5:
-`paper` plays 1,552 million rounds/s in place of 1,295. Many rows go by tiles: `in_blocks`.
+`paper` plays 1,552 million rounds/s in place of 1,295. Many rows go by tiles: `tiled_factors`.
 """
 
 from typing import Any

@@ -27,7 +27,7 @@ from bothworlds.simulation.gpu.tiles import (
 
 
 @kernel
-def in_tiles_up_to(d: int) -> int:
+def rows_by_tiles(d: int) -> int:
     """Return how many rows go by tiles; none where the matrix lies in registers anyway."""
     return 0 if d < IN_REGISTERS else d - d % SIDE
 
@@ -51,9 +51,9 @@ def write_rest(sigma: Floats, factor: Floats, i: int) -> None:
 
 
 @on_gpu(cholesky)
-def cholesky_in_blocks(sigma: Floats, factor: Floats) -> Any:
+def cholesky_by_tiles(sigma: Floats, factor: Floats) -> Any:
     """Write the lower Cholesky factor, its diagonal inverted; return where sigma is positive definite."""
-    whole, d = in_tiles_up_to(factor.shape[0]), factor.shape[0]
+    whole, d = rows_by_tiles(factor.shape[0]), factor.shape[0]
     sound = sigma[0, 0] > 0.0
     for i in range(0, whole, SIDE):
         for j in range(0, i, SIDE):
@@ -75,9 +75,9 @@ def write_inverse(factor: Floats, i: int, j: int) -> None:
 
 
 @on_gpu(invert_lower)
-def invert_in_blocks(factor: Floats) -> None:
+def invert_by_tiles(factor: Floats) -> None:
     """Replace L by its inverse G."""
-    whole, d = in_tiles_up_to(factor.shape[0]), factor.shape[0]
+    whole, d = rows_by_tiles(factor.shape[0]), factor.shape[0]
     for i in range(0, whole, SIDE):
         for j in range(0, i, SIDE):
             write_inverse(factor, i, j)
@@ -95,9 +95,9 @@ def ratio_tile(inverse: Floats, sigma: Floats, i: int, j: int) -> Tile:
 
 
 @on_gpu(trace_of_ratio)
-def trace_in_blocks(inverse: Floats, sigma: Floats) -> float:
+def trace_by_tiles(inverse: Floats, sigma: Floats) -> float:
     """Return tr(Sigma^-1 Sigma) = sum_i G_i Sigma G_i^T: d, but for rounding."""
-    whole, d = in_tiles_up_to(inverse.shape[0]), inverse.shape[0]
+    whole, d = rows_by_tiles(inverse.shape[0]), inverse.shape[0]
     total = half_trace(inverse, sigma, 0, whole, d)
     for i in range(0, whole, SIDE):
         for j in range(0, i, SIDE):
