@@ -202,12 +202,14 @@ def test_what_fading_takes_has_to_be_counted() -> None:
         faded = beta / (1.0 + min(MOST_FADING, beta / rates.first - 1.0))
         beta = grown(faded, z * faded / beta, H)
     assert total > math.sqrt(rates.stability_scale / rates.variance * H * seen)
-    beta, total = 1.001 * b, 0.0
+    beta, total, taken = 1.001 * b, 0.0, 0.0
     for _ in range(T):
         total += (b / beta) ** 2
         faded = max(b, beta / (1.0 + MOST_FADING))
+        taken += (beta / faded - 1.0) * beta
         beta = grown(faded, rates.matching.price * (b / beta) ** 2 * faded / beta, H)
-    assert total > rates.late_prices(np.array([float(T)]), np.array([0.0]))[0]
+    without, within = rates.late_prices(np.array([float(T), float(T)]), np.array([0.0, taken]))
+    assert without < total <= within
 
 
 @given(seeds, recencies)
