@@ -25,7 +25,7 @@ def whitened(S: int, K: int, d: int, seed: int) -> tuple[Floats, Floats, Floats]
 
 def trial_of(z: Floats, q: Floats, sigma: Floats) -> Any:
     d = len(sigma)
-    space = np.full((d, d), np.nan), np.full((d, d), np.nan), np.full((d, d), np.nan), np.ones(q.shape)
+    space = np.full((d, d), np.nan), np.full((d, d), np.nan), np.full(d, np.nan), np.ones(q.shape)
     return exploration.Trial(sigma, z, q, 0.5, *space)
 
 

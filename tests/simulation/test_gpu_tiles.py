@@ -12,7 +12,7 @@ from numba.core.registry import cpu_target
 from numba.core.target_extension import target_registry
 from numba.core.utils import order_by_target_specificity
 
-from bothworlds.kernels import exploration, inverses, matrix, plan, root_point
+from bothworlds.kernels import exploration, inverses, matrix, plan, root_point, stability
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Known
 from bothworlds.kernels.jit.compile import compiled
@@ -34,6 +34,7 @@ REPLACED = [
     (inverses.reciprocal, straight.straight_reciprocal, inverses.reciprocal),
     (inverses.inverse_root, straight.straight_inverse_root, inverses.inverse_root),
     (root_point.power_sums, straight.power_sums_in_turn, root_point.power_sums),
+    (stability.in_two_passes, straight.in_one_pass, stability.in_two_passes),
     (root_point.moved_sums, straight.moved_sums_in_turn, root_point.moved_sums),
 ]
 
@@ -82,7 +83,7 @@ def test_strips_give_the_same_leverages(S: int, K: int, d: int, make: Callable[.
     make(in_tiles.leverages_by_strips)(inverse, known.z[0], ours)
     np.testing.assert_array_equal(ours, plain)
     assert ours == pytest.approx(np.einsum("ai,ij,aj->a", known.z[0], np.linalg.inv(sigma), known.z[0]), rel=1e-10)
-    trial = exploration.Trial(sigma, known.z, q, 0.5, np.zeros((d, d)), inverse, np.zeros((d, d)), np.zeros((S, K)))
+    trial = exploration.Trial(sigma, known.z, q, 0.5, np.zeros((d, d)), inverse, np.zeros(d), np.zeros((S, K)))
     unbounded = exploration.bounds_at(exploration.Seen(0.0, 0.0, 0.0), 0.1)
     assert make(in_tiles.largest_by_strips)(trial, unbounded) == exploration.largest(trial, unbounded)
     matrix.lower_bounds(known.z[1, 0], inverse, 0.7, known.z[0], known.blocked[0], plain)

@@ -51,7 +51,8 @@ class Trial(NamedTuple):
     """What a trial of gamma reads (Sigma(q), features, q, alpha) and the space it writes to.
 
     ``lev`` has a number per arm and context: bounds on the leverages at the rate that was tried last. ``factor`` is
-    that of this rate, ``kept`` that of the smallest one that has done.
+    that of this rate; that of the smallest one that has done stands above the diagonal of ``mixed``, which is not read,
+    and in ``pivots``.
     """
 
     sigma: Floats
@@ -60,7 +61,7 @@ class Trial(NamedTuple):
     alpha: float
     mixed: Floats
     factor: Floats
-    kept: Floats
+    pivots: Floats
     lev: Floats
 
 
@@ -182,11 +183,21 @@ def next_rate(
 
 
 @kernel
-def copy_where(mask: Any, lower: Floats, out: Floats) -> None:
-    """Copy a lower triangle where the mask holds."""
-    for i in range(lower.shape[0]):
-        for j in range(i + 1):
-            out[i, j] = where(mask, lower[i, j], out[i, j])
+def keep_factor(trial: Trial, mask: Any) -> None:
+    """Keep the factor of the rate that was tried last where the mask holds."""
+    for i in range(trial.factor.shape[0]):
+        for j in range(i):
+            trial.mixed[j, i] = where(mask, trial.factor[i, j], trial.mixed[j, i])
+        trial.pivots[i] = where(mask, trial.factor[i, i], trial.pivots[i])
+
+
+@kernel
+def restore_factor(trial: Trial, mask: Any) -> None:
+    """Bring back the factor that was kept where the mask holds."""
+    for i in range(trial.factor.shape[0]):
+        for j in range(i):
+            trial.factor[i, j] = where(mask, trial.mixed[j, i], trial.factor[i, j])
+        trial.factor[i, i] = where(mask, trial.pivots[i], trial.factor[i, i])
 
 
 @kernel
@@ -217,7 +228,7 @@ def smallest_rate(trial: Trial, limit: Number, start: Number, upper: Number) -> 
         low = where(feasible, low, rate)
         if choosy:
             inverted = where(feasible, 1.0, inverted)
-            copy_where(feasible, trial.factor, trial.kept)
+            keep_factor(trial, feasible)
     if choosy:
-        copy_where(inverted > 0.0, trial.kept, trial.factor)
+        restore_factor(trial, inverted > 0.0)
     return Smallest(high, inverted)

@@ -66,7 +66,6 @@ class Work(NamedTuple):
     vector: Annotated[Floats, scratch("d")]
     half: Annotated[Floats, scratch("d")]
     mixed: Annotated[Floats, scratch("d", "d")]
-    kept: Annotated[Floats, scratch("d", "d")]
     sums: Annotated[Floats, scratch("d", "d", packed=True)]
     powers: Annotated[Floats, scratch("K", packed=True)]
 
@@ -93,7 +92,7 @@ def certified_exploration(known: Known, options: Any, state: Any, work: Any, eta
 
     pi_t comes after it and lends its space.
     """
-    trial = Trial(state.sigma, known.z, state.q, options.alpha, work.mixed, state.inverse, work.kept, state.pi)
+    trial = Trial(state.sigma, known.z, state.q, options.alpha, work.mixed, state.inverse, work.half, state.pi)
     limit = options.c * options.c / (eta * eta)
     upper = scheduled_exploration(options.rates, eta)
     return smallest_rate(trial, limit, state.start_rate[0], upper)

@@ -17,6 +17,7 @@ from bothworlds.kernels.inverses import inverse_root, reciprocal
 from bothworlds.kernels.jit.compile import kernel, on_gpu
 from bothworlds.kernels.jit.wide import lower_function, on_cuda
 from bothworlds.kernels.root_point import SHORT, Sums, moved_by, moved_sums, power_sums, powers_of, with_powers
+from bothworlds.kernels.stability import in_two_passes
 
 GROSS = 2.0**20
 LARGEST = 2.0**1013
@@ -52,6 +53,12 @@ def straight_inverse_root(number: float) -> Number:
     near = gross_inverse_root(number)
     error = fused(-number * near, near, 1.0)
     return fused(near * error, fused(error, 0.375, 0.5), near)
+
+
+@on_gpu(in_two_passes)
+def in_one_pass() -> bool:
+    """Do rare work at once: of 32 threads, which wait for each other, there is nearly always one that needs it."""
+    return False
 
 
 @kernel
