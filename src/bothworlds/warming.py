@@ -32,6 +32,8 @@ def warm_up(problem: Problem | SampledProblem, algorithm: Algorithm) -> float:
     >>> warm_up(problem, bw.FixedPolicy()) >= 0.0
     True
     """
+    if not hasattr(algorithm, "start"):
+        raise ValueError(f"an algorithm is an object such as bothworlds.LCTsallisINF(); got {algorithm!r}")
     began = time.perf_counter()
     policy: Any = algorithm.start(problem, rng=0)  # type: ignore[arg-type]  # some algorithms take sampled problems
     if isinstance(policy, SampledPolicy):

@@ -45,7 +45,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine
     made = Machine(tmp_path)
     yield made
     made.may_end.set()
-    prompt._finish()
+    prompt.finish()
 
 
 def interpreted(value: float) -> int:
@@ -57,7 +57,7 @@ def test_the_text_is_interpreted_until_there_is_machine_code(machine: Machine) -
     assert [call(1.0), call(1.0)] == [1, 1]
     assert settled(call) is call
     machine.may_end.set()
-    prompt._finish()
+    prompt.finish()
     assert call(1.0) == 2
     assert machine.kinds == (float,)
     assert settled(call) is machine

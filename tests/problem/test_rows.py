@@ -104,6 +104,7 @@ def test_whole_numbers_are_categories_and_it_says_so() -> None:
     assert mapped.notes == ()
 
 
+@pytest.mark.filterwarnings("ignore:contexts are whole numbers")
 @given(st.lists(st.integers(0, 1), min_size=2, max_size=6).filter(lambda flags: len(set(flags)) == 2))
 def test_two_whole_numbers_are_as_good_as_two_categories(flags: list[int]) -> None:
     numbers = bw.Problem.from_sample(flags, arms=2)
@@ -236,3 +237,24 @@ def test_another_law_keeps_everything_else() -> None:
     assert other.notes == problem.notes
     assert other.rows == problem.rows
     assert np.array_equal(other.span.coordinates, problem.span.coordinates)
+
+
+def test_a_value_with_a_point_is_a_row_for_everyone() -> None:
+    problem = bw.Problem.from_sample([0.5, 1.5, 2.5], arms=2)
+    policy = bw.LCTsallisINF().start(problem, rng=1, interpreted=True)
+    assert policy.act(1.5).context == policy.plan().act(1.5).context == policy.act([1.5])[0].context == 1
+
+
+def test_whole_numbers_that_are_other_contexts_than_their_indices_are_told() -> None:
+    with pytest.warns(
+        UserWarning, match=r"act\(3\) is context 3 of the list, not the one called 3. Give names, act\('3'\)"
+    ):
+        problem = bw.Problem.from_sample([3, 1, 2, 0, 3], arms=2)
+    policy = bw.LCTsallisINF().start(problem, rng=1, interpreted=True)
+    assert [policy.act(context).context_name for context in ("3", (3,), 3)] == ["3", "3", "0"]
+    assert bw.Problem.from_sample([0, 1, 2], arms=2).contexts == ("0", "1", "2")  # where it is the same
+
+
+def test_more_dimensions_than_plans_can_have_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"501 different rows and 4 arms.*make 2,\d+ dimensions; at most 2,000"):
+        bw.Problem.from_sample([f"visitor {i}" for i in range(501)], arms=4)

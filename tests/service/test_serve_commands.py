@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import re
 import socket
 import subprocess
 import sys
@@ -24,6 +25,11 @@ from served import UNIFORM, got, posted, served
 
 def called(*arguments: str) -> Result:
     return CliRunner().invoke(main, list(arguments))
+
+
+def with_contexts(contexts: str) -> str:
+    """Return settings with other contexts."""
+    return re.sub("contexts = .*", f"contexts = {contexts}", UNIFORM)
 
 
 def written(text: str) -> str:
@@ -53,6 +59,9 @@ def test_the_example_is_right_with_all_that_it_comments_out() -> None:
         (f'host = "0.0.0.0"\n{UNIFORM}', "bothworlds token NAME"),
         (f"{UNIFORM}\nwindow = '3 fortnights'", "a time is a number and a unit"),
         (f"{UNIFORM}\nsafe_arm = 'green'", "'green' is no arm"),
+        (with_contexts("{ a = 0, b = 0 }"), "the share of context 'a' must be positive; got 0"),
+        (with_contexts("{ a = 1, b = -1 }"), "the share of context 'b' must be positive; got -1"),
+        (with_contexts('["a", "a", "b"]'), "stands in contexts twice"),
     ],
 )
 def test_what_is_wrong_with_settings_is_said(text: str, words: str) -> None:

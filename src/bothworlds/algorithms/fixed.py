@@ -15,6 +15,7 @@ from bothworlds.kernels.status import OK
 from bothworlds.policy import Algorithm
 from bothworlds.problem import Problem
 from bothworlds.problem.checks import are_distributions, whole
+from bothworlds.problem.labelled import table_of
 
 
 class State(NamedTuple):
@@ -70,7 +71,7 @@ class FixedPolicy(Algorithm):
         offered = problem.available
         if self.table is None:
             return even_play(offered)
-        table = np.array(self.table, dtype=np.float64)
+        table = table_of(self.table, problem)
         if table.shape != offered.shape:
             raise ValueError(f"the table must have shape {offered.shape}; got {table.shape}")
         if not are_distributions(table, within=1e-9) or table[~offered].any():

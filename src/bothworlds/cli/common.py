@@ -132,7 +132,7 @@ def working(interrupted: Callable[[], str] = lambda: "interrupted") -> Iterator[
         raise
     except (MissingPackageError, MissingDeviceError) as error:  # what was given is good, elsewhere
         leave(str(error), FAILED)
-    except ValueError as error:
+    except (ValueError, FileNotFoundError) as error:
         leave(sentence_of(error), BAD_INPUT)
     except (NumericalError, StudyError, OSError, MemoryError) as error:
         leave(sentence_of(error), FAILED)

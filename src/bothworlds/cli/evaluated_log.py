@@ -20,7 +20,7 @@ from bothworlds.logs.checking import TOLERANCE
 from bothworlds.problem import Problem
 from bothworlds.problem.storage import write_bytes
 
-FIELDS = ("arm", "context", "reward", "propensity", "id", "time", "version", "holdout", "policy")
+FIELDS = ("arm", "context", "reward", "propensity", "id", "time", "version", "holdout", "policy", "zone")
 SOURCE = "source.json"
 SHOWN = 1000  # rows between two moves of the bar
 STORE = ".sqlite"

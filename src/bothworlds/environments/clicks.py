@@ -1,7 +1,7 @@
 """Rare clicks: small rates, categorical attributes, a few contexts that come often and many that hardly ever come."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import product
 
 import numpy as np
@@ -152,6 +152,8 @@ def _range(rates: Sequence[float]) -> tuple[float, float]:
 
 def _rounds(changes: Sequence[int]) -> list[int]:
     """Return the rounds of changes; refuse what does not grow."""
+    if not isinstance(changes, Iterable):
+        raise ValueError(f"changes are the rounds in which favourites change, [5000, 12000] say; got {changes!r}")
     rounds = [whole(t, 1, "a round of changes") for t in changes]
     if sorted(set(rounds)) != rounds:
         raise ValueError(f"changes are rounds in growing order; got {list(changes)!r}")

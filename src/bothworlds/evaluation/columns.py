@@ -28,16 +28,21 @@ Missing = float | Literal["refuse", "drop"]
 Columns: TypeAlias = dict[str, Any]
 
 
-def columns_of(problem: Problem, rows: Iterable[Row]) -> Iterator[Columns]:
+def columns_of(problem: Problem, rows: Iterable[Row], *, once: bool = True) -> Iterator[Columns]:
     """Yield the columns of some rows after the other; a row that does not fit the problem is refused by its id.
+
+    So is one whose id stands there twice, where they are to stay in memory (``once``): a table joined twice, say.
 
     Rewards are not numbers where none came; probabilities are None where a row has no whole vector of them.
     """
-    place, remaining = {name: a for a, name in enumerate(problem.arms)}, iter(rows)
+    place, remaining, seen = {name: a for a, name in enumerate(problem.arms)}, iter(rows), set[str]()
     while some := list(islice(remaining, AT_ONCE)):
         table = np.zeros((len(some), problem.n_arms))
         for line, row in zip(table, some, strict=True):
             _check_row(row, place)
+            if once and row.id in seen:
+                raise ValueError(f"id {row.id!r} stands there twice: every decision counts once")
+            seen.update([row.id] if once else [])
             if row.probabilities:
                 line[[place[name] for name in row.offered]] = row.probabilities
         yield {
@@ -52,8 +57,17 @@ def columns_of(problem: Problem, rows: Iterable[Row]) -> Iterator[Columns]:
 
 
 def _check_row(row: Row, place: dict[str, int]) -> None:
+    if not isinstance(row, Row):
+        raise ValueError(
+            f"rows are those of bothworlds.logs, which logs.read and logs.from_records give; got {type(row).__name__}"
+        )
     if row.context is None:
-        raise ValueError(f"row {row.id!r} has features and no context; evaluation needs listed contexts")
+        has = "features and no context" if row.features is not None else "no context"
+        raise ValueError(f"row {row.id!r} has {has}; evaluation needs listed contexts")
+    if row.probabilities and len(row.probabilities) != len(row.offered):
+        raise ValueError(
+            f"row {row.id!r} has {len(row.probabilities)} probabilities for {len(row.offered)} arms offered"
+        )
     unknown = [name for name in (*row.offered, row.arm) if name not in place]
     if unknown:
         raise ValueError(f"row {row.id!r}: unknown arm {unknown[0]!r}; the arms are {', '.join(list(place)[:8])}")

@@ -140,12 +140,12 @@ class Logged:
         """Make it from rows of a log in their order, as `bothworlds.logs.read` and `joined` give them.
 
         Where a row has no whole vector of probabilities, propensities are all that is known. ``missing`` and
-        ``tolerance`` are as `from_columns` has them. ``rows`` may be any
+        ``tolerance`` are as `from_columns` has them. An id that stands there twice is refused. ``rows`` may be any
         iterator: some rows are in memory at a time. With ``folder`` the columns are, too: they are written to files
         there and read where they are looked at (`from_folder` finds them again), so that memory does not grow with
-        the number of rows.
+        the number of rows; then ids are not compared.
         """
-        parts = answered(rescaled(columns_of(problem, rows), tolerance), missing)
+        parts = answered(rescaled(columns_of(problem, rows, once=folder is None), tolerance), missing)
         if folder is None:
             return cls(problem=problem, **in_memory(parts, problem))
         in_files(parts, problem, Path(folder))

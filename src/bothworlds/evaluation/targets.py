@@ -11,6 +11,7 @@ from bothworlds.kernels.arrays import Floats
 from bothworlds.policy import Policy
 from bothworlds.policy.plan import Plan
 from bothworlds.problem.checks import are_distributions
+from bothworlds.problem.labelled import table_of
 
 ALWAYS = "always "
 Given: TypeAlias = Any  # "uniform", "logging", "always NAME", a table, a Plan, a Policy, a FixedPolicy, a Target
@@ -81,7 +82,11 @@ def target_of(given: Given, logged: Logged) -> Target:
             f"{given!r} is an algorithm, not a policy: let it learn along the log with learning(algorithm, logged), or "
             "evaluate a plan of a policy that has learnt"
         )
-    table = np.asarray(given, dtype=np.float64)
+    if callable(given):
+        raise ValueError(
+            f"{given!r} is a function; a policy to evaluate is a table of probabilities, a plan or a policy"
+        )
+    table = table_of(given, problem)
     by_row = table.shape == (logged.rows, problem.n_arms) and logged.rows != problem.n_contexts
     return _checked(Target(by_row=table) if by_row else Target(table=table, about="table"), logged)
 

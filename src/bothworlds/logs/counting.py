@@ -31,7 +31,8 @@ def health(log: Log | Iterable[Record], problem: Problem, *, policy: str | None 
     """
     records = (record for record, _ in log.read()) if isinstance(log, Log) else log
     began: dict[str | None, int] = {}
-    rows = [row for row in joined(_noting(records, began)) if policy in (None, row.policy)]
+    every = joined(_noting(records, began), reward_range=problem.reward_range or (-1.0, 1.0))
+    rows = [row for row in every if policy in (None, row.policy)]
     arms = {name: a for a, name in enumerate(problem.arms)}
     tables = np.zeros((2, 3, *problem.available.shape))
     pi = even_play(problem.available)

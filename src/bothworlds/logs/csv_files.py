@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from bothworlds.logs.checking import TOLERANCE, Limits, checked_rows
-from bothworlds.logs.faults import LogError, shown
-from bothworlds.logs.named import Cells, Columns, named_rows
+from bothworlds.logs.faults import LogError
+from bothworlds.logs.named import Cells, Columns, named_rows, no_column
 from bothworlds.logs.schema import Row
 
 CUT = "does not end with a line feed: the file may be cut off. Add one if it is whole"
@@ -88,7 +88,7 @@ def _check_header(header: list[str], required: list[str], path: str | Path) -> N
         raise LogError(path, None, f"two columns are called {twice!r}")
     missing = [name for name in required if name not in header]
     if missing:
-        raise LogError(path, None, f"there is no column {missing[0]!r}; the columns are {shown(header)}")
+        raise LogError(path, None, no_column(missing[0], list(header)))
 
 
 class _Lines:

@@ -14,6 +14,8 @@ from bothworlds.problem import Problem
 from bothworlds.problem.checks import whole
 from bothworlds.problem.feedback import checked_loss
 
+EARLY = 100_000  # rewards that are kept for decisions not read yet; those of other policies are among them
+
 
 class Learner:
     """Teaches a policy what stands in a log; one at a time for a policy.
@@ -24,7 +26,8 @@ class Learner:
     So the log is all there is to keep; a policy that is saved now and then makes restarts short. Several policies may
     share a log, each with its learner: what is of others is passed over. The rewards of held-out decisions are taken,
     counted and not learnt. A reward that cannot be, outside the problem's range say, is passed over with a warning: its
-    decision waits for one that is right.
+    decision waits for one that is right. A reward that stands before its decision, for another process was faster, is
+    learnt when that is read, as long as no more than `EARLY` others come in between.
 
     ``pace`` is how many rewards a batch has at most.
 
@@ -44,6 +47,7 @@ class Learner:
         self.policy, self.log, self.pace = policy, log, whole(pace, 1, "pace")
         self.offset = 0
         self._waiting: dict[str, Decision] = {}
+        self._early: dict[str, Reward] = {}
         self._new: list[tuple[Decision, float]] = []
         self._problem = policy.problem
         self._replayed = False
@@ -120,13 +124,28 @@ class Learner:
                 return
             self.offset = end
             if isinstance(record, Row) and record.policy == self.policy.name:
-                made = record.decision(self.policy.listing(record))
-                if self.policy.takes(made):
-                    self._waiting.setdefault(record.id, made)
-            elif isinstance(record, Reward) and record.id in self._waiting and self._can_be(record):
-                self._new.append((self._waiting.pop(record.id), record.reward))
-                if through is None and len(self._new) >= self.pace:
-                    return
+                self._take_decision(record)
+            elif isinstance(record, Reward):
+                self._take_reward(record)
+            if through is None and len(self._new) >= self.pace:
+                return
+
+    def _take_decision(self, row: Row) -> None:
+        """Let a decision wait for its reward, or learn the one that came before it."""
+        early, made = self._early.pop(row.id, None), row.decision(self.policy.listing(row))
+        if self.policy.takes(made) and row.id not in self._waiting:
+            self._waiting[row.id] = made
+            if early is not None:
+                self._take_reward(early)
+
+    def _take_reward(self, record: Reward) -> None:
+        """Learn the reward of a decision that waits for it; keep any other one for a while, the first of each id."""
+        if record.id not in self._waiting:
+            self._early.setdefault(record.id, record)
+            if len(self._early) > EARLY:
+                del self._early[next(iter(self._early))]
+        elif self._can_be(record):
+            self._new.append((self._waiting.pop(record.id), record.reward))
 
     def _can_be(self, record: Reward) -> bool:
         """Tell whether a reward can be learnt; else say why not, and go on: one must not stop all others for good."""

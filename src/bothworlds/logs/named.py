@@ -48,7 +48,7 @@ class Columns:
         Time zone of times that do not say theirs: "UTC", "Europe/Paris".
     """
 
-    arm: str
+    arm: str = ""
     context: str | Sequence[str] | None = None
     reward: str | None = None
     propensity: str | float | None = None
@@ -64,6 +64,8 @@ class Columns:
     zone: str | None = None
 
     def __post_init__(self) -> None:
+        if not self.arm:
+            raise ValueError("which column has the arm that was chosen? Name it, arm='banner' say")
         if self.propensity is None and self.probabilities is None:
             raise ValueError(
                 "a log without propensities cannot be evaluated, and they cannot be guessed: name the column, "
@@ -91,7 +93,7 @@ class Columns:
 
 
 def from_records(
-    records: Iterable[Cells],
+    records: Any,
     *,
     reward_range: Limits = None,
     tolerance: float = TOLERANCE,
@@ -103,7 +105,7 @@ def from_records(
     Parameters
     ----------
     records
-        Mappings from names of columns to values: numbers, texts, None or an empty text.
+        Mappings from names of columns to values: numbers, texts, None or an empty text. Or a DataFrame.
     reward_range, tolerance, source
         As `checked` has them.
     columns
@@ -114,8 +116,18 @@ def from_records(
     >>> row.id, row.context, row.arm, row.propensity, row.reward
     ('1', 'mobile', 'red', 0.25, 1.0)
     """
+    if hasattr(records, "itertuples"):  # a DataFrame, without importing pandas
+        names = [str(name) for name in records.columns]
+        records = (dict(zip(names, row, strict=True)) for row in records.itertuples(index=False, name=None))
     rows = named_rows(enumerate(records, 1), Columns(**columns), source)
     return checked_rows(rows, source, reward_range, tolerance)
+
+
+def no_column(name: str, columns: list[str]) -> str:
+    """Say which column is missing, and what its file may have in place of commas."""
+    several = len(columns) == 1 and any(mark in columns[0] for mark in ";\t|")
+    advice = ". Columns are told apart by commas: write the file with commas" if several else ""
+    return f"there is no column {name!r}; the columns are {shown(columns)}{advice}"
 
 
 def named_rows(records: Iterable[tuple[int, Cells]], columns: Columns, source: str | Path) -> Numbered:
@@ -124,9 +136,7 @@ def named_rows(records: Iterable[tuple[int, Cells]], columns: Columns, source: s
         try:
             yield number, _row_of(cells, columns, number)
         except KeyError as error:
-            raise LogError(
-                source, number, f"there is no column {error.args[0]!r}; the columns are {shown(list(cells))}"
-            ) from None
+            raise LogError(source, number, no_column(error.args[0], list(cells))) from None
         except ValueError as error:
             raise LogError(source, number, str(error)) from None
 
@@ -249,7 +259,10 @@ def time_of(value: Any, zone: str | None = None) -> float:
         return number_of(value)
     if value.tzinfo is None:
         if zone is None:
-            raise ValueError(f"time {value.isoformat()} does not say its zone; give zone='UTC' or another one")
+            raise ValueError(
+                f"time {value.isoformat()} does not say its zone; give zone='UTC' or another one "
+                "(of a command: --column zone=UTC)"
+            )
         value = value.replace(tzinfo=_zone_of(zone))
     return float(value.timestamp())
 

@@ -1,6 +1,7 @@
 """What stands in a log: decisions, rewards, where batches of learning end, and changes of the problem."""
 
 import json
+import math
 import time as clock
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
@@ -12,6 +13,7 @@ from bothworlds.policy import Decision, Plan, Policy
 from bothworlds.policy.epochs import Epoch
 from bothworlds.policy.identity import parts_of
 from bothworlds.problem import Problem
+from bothworlds.problem.checks import is_number
 from bothworlds.problem.storage import migration
 
 SCHEMA = "bothworlds-log-1"
@@ -97,6 +99,19 @@ class Reward:
     id: str
     time: float
     reward: float
+
+    def __post_init__(self) -> None:
+        for name in ("time", "reward"):
+            value = getattr(self, name)
+            if type(value) is not float:
+                object.__setattr__(self, name, _plain(value, f"the {name} of {self.id!r}"))
+
+
+def _plain(value: Any, what: str) -> float:
+    """Return a number of any kind as a float; refuse what is none."""
+    if not is_number(value):
+        raise ValueError(f"{what} must be a number; got {value!r}")
+    return float(value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,10 +210,17 @@ def line_of(record: Record) -> bytes:
     >>> line_of(Reward(id="visit 9", time=5.0, reward=1.0)).decode().strip()
     '{"schema": "bothworlds-log-1", "kind": "reward", "id": "visit 9", "time": 5.0, "reward": 1.0}'
     """
+    if type(record) not in NAMES:
+        advice = "; bothworlds.logs.row_of(decision, plan) makes a row of a decision" * isinstance(record, Decision)
+        raise ValueError(f"a log has rows, rewards, batches, laws and changes; got {type(record).__name__}{advice}")
     values = {name: getattr(record, name) for name in NAMES[type(record)]}
-    kept = {name: value for name, value in values.items() if value is not None and value != ()}
+    kept = {name: value for name, value in values.items() if value is not None and not _is_nothing(value)}
     text = json.dumps({"schema": SCHEMA, "kind": WORDS[type(record)], **kept}, allow_nan=False)
     return text.encode() + b"\n"
+
+
+def _is_nothing(value: Any) -> bool:
+    return isinstance(value, tuple) and not value
 
 
 def record_of(line: bytes | str) -> Record:
@@ -227,17 +249,24 @@ def _frozen(values: list[Any]) -> tuple[Any, ...]:
     return tuple([_frozen(part) if type(part) is list else part for part in values])
 
 
-def joined(records: Iterable[Record]) -> Iterator[Row]:
+def joined(records: Iterable[Record], *, reward_range: tuple[float, float] | None = None) -> Iterator[Row]:
     """Yield every decision once, with its reward where one came: the first of each id counts, in the order decided.
 
-    A reward may stand before its decision: another process was faster.
+    A reward may stand before its decision: another process was faster. With a ``reward_range`` those outside it count
+    as little as for a `Learner`, which passes over them.
+
+    >>> made = Row(id="a", arm="red", propensity=0.5)
+    >>> wrong, right = (Reward(id="a", time=1.0, reward=reward) for reward in (5, 1))
+    >>> [row.reward for row in joined([made, wrong, right], reward_range=(0, 1))]
+    [1.0]
     """
+    lowest, highest = (-math.inf, math.inf) if reward_range is None else reward_range
     rows: dict[str, Row] = {}
     rewards: dict[str, Reward] = {}
     for record in records:
         if isinstance(record, Row):
             rows.setdefault(record.id, record)
-        elif isinstance(record, Reward):
+        elif isinstance(record, Reward) and lowest <= record.reward <= highest:
             rewards.setdefault(record.id, record)
     for row in rows.values():
         came = rewards.get(row.id) if row.reward is None else None

@@ -244,7 +244,7 @@ class Policy:
 
     @overload
     def act(  # type: ignore[overload-overlap]
-        self, context: str | int | Mapping[str, Any], *, id: str | None = None
+        self, context: str | int | float | Mapping[str, Any], *, id: str | None = None
     ) -> Decision: ...
     @overload
     def act(self, context: tuple[Any, ...] | Labelled, *, id: str | None = None) -> Any: ...

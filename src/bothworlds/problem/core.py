@@ -13,7 +13,7 @@ import numpy as np
 from bothworlds.kernels.arrays import Bools, Floats
 from bothworlds.problem import checks, storage, transform
 from bothworlds.problem.feedback import loss_of, reward_per_loss
-from bothworlds.problem.finding import VALUES, find_all, find_unlisted
+from bothworlds.problem.finding import VALUES, find_all, find_unlisted, warn_of_numbers
 from bothworlds.problem.rows import ContextRows, from_header, header_of
 from bothworlds.problem.sample import FeatureMap
 from bothworlds.problem.span import Span, contains_constant, span_of
@@ -160,6 +160,7 @@ class Problem:
         """
         names = _arm_names(arms)
         found = tabular(rows, names, features=features, weights=weights, numeric=numeric, other=other, rare=rare)
+        warn_of_numbers(found.options["rows"])
         make = cls.from_arm_independent if features is None else cls
         return make(features=found.features, arms=names, **{**found.options, **options})._noting(found.notes)
 

@@ -1,14 +1,28 @@
 """Which context is meant: by a name, an index, or a row, for one context or for several."""
 
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
+from bothworlds.errors import users_line
 from bothworlds.problem.rows import ContextRows, has_names
 
 MOST_SHOWN = 8
 VALUES = (bool, np.bool_, float, np.float64, np.float32, np.float16, np.longdouble)  # of a column, and no index
+
+
+def warn_of_numbers(rows: ContextRows) -> None:
+    """Say that whole numbers are indices where contexts are whole numbers themselves, and others than their indices."""
+    alone = [row[0] for row in rows.rows if rows.width == 1]
+    value = next((v for i, v in enumerate(alone) if type(v) is int and 0 <= v < len(alone) and v != i), None)
+    if value is not None:
+        warnings.warn(
+            f"contexts are whole numbers, and whole numbers are indices: act({value}) is context {value} of the list, "
+            f"not the one called {value}. Give names, act('{value}'), or rows, act(({value},))",
+            stacklevel=users_line(),
+        )
 
 
 def find_unlisted(context: Any, contexts: tuple[str, ...], rows: ContextRows | None, other: str | None) -> int:
@@ -29,7 +43,7 @@ def find_all(
     contexts: Any, one: Callable[[Any], int], *, names: tuple[str, ...], rows: ContextRows | None
 ) -> int | list[int]:
     """Return the index of one context, or those of several; ``one`` finds one."""
-    if isinstance(contexts, str | int | np.integer):
+    if isinstance(contexts, str | int | np.integer) or (isinstance(contexts, VALUES) and rows and rows.width == 1):
         return one(contexts)
     if hasattr(contexts, "itertuples"):  # a DataFrame, without importing pandas
         columns = [str(name) for name in contexts.columns]

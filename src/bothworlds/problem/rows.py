@@ -19,7 +19,7 @@ class Labelled(Protocol):
     def __getitem__(self, name: Any, /) -> Any: ...
 
 
-Context: TypeAlias = str | int | tuple[Any, ...] | Labelled  # one context, as callers may give it
+Context: TypeAlias = str | int | float | tuple[Any, ...] | Labelled  # one context, as callers may give it
 
 
 @dataclass(frozen=True)

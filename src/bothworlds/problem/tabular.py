@@ -7,6 +7,8 @@ from bothworlds.kernels.arrays import Floats
 from bothworlds.problem import columns, rest, sample
 from bothworlds.problem.rows import ContextRows
 
+MOST_DIMENSIONS = 2_000  # a plan takes seconds beyond, and finding their span minutes
+
 
 class Tabular(NamedTuple):
     """Features (contexts, dimension), or (contexts, arms, dimension) where the user makes them, and the rest."""
@@ -42,5 +44,11 @@ def tabular(
         return Tabular(rest.joined(made, support.probabilities, few), options, ())
     is_number = columns.numeric_columns(support, numeric)
     made = columns.indicator_features(support, is_number, few)
+    if made.shape[1] * len(arms) > MOST_DIMENSIONS:
+        raise ValueError(
+            f"{len(support.rows):,} different rows and {len(arms)} arms, each with its own model, make "
+            f"{made.shape[1] * len(arms):,} dimensions; at most {MOST_DIMENSIONS:,}. Is there a name or a number of "
+            "visitors among the columns? Leave it out, join rare rows (rare=..., other=...), or give features"
+        )
     notes = columns.category_notes(kept, is_number)
     return Tabular(rest.joined(made, support.probabilities, few), options, notes)

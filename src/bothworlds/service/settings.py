@@ -1,5 +1,6 @@
 """What a service is told: a TOML file as frozen objects. Mistakes are named in a sentence."""
 
+import math
 import re
 import tomllib
 from pathlib import Path
@@ -57,6 +58,11 @@ class Experiment(Struct, frozen=True, forbid_unknown_fields=True):
         if len(self.arms) < 2 or not self.contexts:
             raise ValueError("an experiment needs contexts and at least two arms, or a problem, a file")
         shares = self.contexts if isinstance(self.contexts, dict) else dict.fromkeys(self.contexts, 1.0)
+        if len(shares) < len(self.contexts):
+            raise ValueError("a context stands in contexts twice; give each once")
+        odd = next((name for name, share in shares.items() if not 0.0 < share < math.inf), None)
+        if odd is not None:
+            raise ValueError(f"the share of context {odd!r} must be positive; got {shares[odd]:g}")
         total = sum(shares.values())
         return tabular_problem(
             {name: share / total for name, share in shares.items()},

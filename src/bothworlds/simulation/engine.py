@@ -201,6 +201,11 @@ def make_setting(
     environment: Environment, horizon: int, rng: Any, checkpoints: int | Iterable[int], delay: int, batch: int
 ) -> Setting:
     """Check the options of a run."""
+    if not isinstance(environment, Environment):
+        raise ValueError(
+            f"a {type(environment).__name__} is no environment: bothworlds.environments makes them, "
+            "stochastic(instance) of an instance, and stochastic(Instance(problem, theta)) of a problem"
+        )
     horizon, delay, batch = whole(horizon, 1, "horizon"), whole(delay, 0, "delay"), whole(batch, 1, "batch")
     check_feedback(horizon, delay, batch, environment.problem.features.shape[2])
     if horizon > LARGEST_HORIZON:

@@ -97,11 +97,11 @@ def settled(call: Callable[..., int]) -> Callable[..., int]:
     return made
 
 
-def _finish() -> None:
+def finish() -> None:
     """Let compilers finish: a child that inherits their locks could never compile."""
     for thread in list(_working):
         thread.join()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_finish)
+    os.register_at_fork(before=finish)

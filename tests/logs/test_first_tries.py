@@ -1,0 +1,159 @@
+"""What goes wrong on a first try: rewards too early or of other kinds, rows twice, tables in another order."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import bothworlds as bw
+from bothworlds.evaluation import Logged, evaluate
+from bothworlds.logs import Learner, Log, Reward, Row, from_records, health, joined, read, row_of
+from bothworlds.logs import learner as learner_text
+
+PROBLEM = bw.Problem.from_sample(["mobile", "desktop"], arms=["red", "blue"], reward_range=(0, 1))
+
+
+def answers(found: Any) -> tuple[int, float]:
+    """Return how many rewards a report on health has counted, and their sum."""
+    return sum(arm.answers for arm in found.arms), sum(arm.mean * arm.answers for arm in found.arms if arm.answers)
+
+
+def decided(count: int, log: Log, *, early: Any = ()) -> bw.Policy:
+    """Return a policy whose plan has taken decisions that stand in a log, some of them after their rewards."""
+    policy = bw.LCTsallisINF().start(PROBLEM, rng=1, interpreted=True)
+    policy.save("begun.npz")
+    plan = policy.plan()
+    for i in range(count):
+        made = plan.act(i % 2, id=f"visit {i}")
+        records = [row_of(made, plan, time=1.0), Reward(id=made.id, time=2.0, reward=float(i % 3 == 0))]
+        log.append(*(reversed(records) if i in early else records))
+    return policy
+
+
+@pytest.mark.parametrize("early", [(), range(20), range(0, 20, 2)])
+def test_rewards_before_their_decisions_are_learnt_and_found_again(early: Any) -> None:
+    log = Log("visits.jsonl")
+    policy = decided(20, log, early=early)
+    learner = Learner(policy, log, pace=7)
+    assert [learner.step() for _ in range(4)] == [7, 7, 6, 0]
+    assert learner.waiting == 0
+    again: Any = bw.load("begun.npz", interpreted=True)
+    assert Learner(again, log).step() == 0
+    assert again.plan().digest == policy.plan().digest
+    assert (policy.updates, again.updates) == (20, 20)
+
+
+def test_a_few_early_rewards_are_kept_and_the_first_of_an_id_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learner_text, "EARLY", 2)
+    log = Log("visits.jsonl")
+    policy = bw.LCTsallisINF().start(PROBLEM, rng=1, interpreted=True)
+    plan = policy.plan()
+    made = [plan.act("mobile", id=f"visit {i}") for i in range(3)]
+    log.append(*(Reward(id=one.id, time=1.0, reward=1.0) for one in made))
+    log.append(Reward(id="visit 2", time=1.0, reward=0.0), *(row_of(one, plan, time=2.0) for one in made))
+    assert Learner(policy, log).step() == 2
+    assert answers(policy.health()) == (2, 2.0)
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.int64, int, float])
+def test_rewards_are_numbers_of_any_kind(kind: Any) -> None:
+    log = Log("clicks.jsonl")
+    log.append(Reward(id="a", time=kind(5), reward=kind(1)))
+    [(record, _)] = log.read()
+    assert record == Reward(id="a", time=5.0, reward=1.0)
+
+
+@pytest.mark.parametrize("reward", [None, "1", True, [1.0]])
+def test_what_is_no_number_is_not_written(reward: Any) -> None:
+    with pytest.raises(ValueError, match="the reward of 'a' must be a number; got"):
+        Reward(id="a", time=5.0, reward=reward)
+
+
+def test_a_decision_is_no_row() -> None:
+    made: Any = bw.LCTsallisINF().start(PROBLEM, rng=1, interpreted=True).act("mobile")
+    with pytest.raises(ValueError, match=r"got Decision; bothworlds.logs.row_of\(decision, plan\) makes a row"):
+        Log("visits.jsonl").append(made)
+    assert not Path("visits.jsonl").exists()
+
+
+def test_health_counts_the_reward_that_was_learnt() -> None:
+    log = Log("visits.jsonl")
+    policy = bw.LCTsallisINF().start(PROBLEM, rng=1, interpreted=True)
+    plan = policy.plan()
+    made = [plan.act(i % 2, id=f"visit {i}") for i in range(20)]
+    log.append(*(row_of(one, plan, time=1.0) for one in made), Reward(id="visit 3", time=2.0, reward=5.0))
+    log.append(*(Reward(id=one.id, time=2.0, reward=i % 2) for i, one in enumerate(made)))
+    with pytest.warns(UserWarning, match=r"5.0 is outside \[0, 1\]"):
+        assert Learner(policy, log).step() == 20
+    assert answers(policy.health()) == answers(health(log, PROBLEM)) == (20, 10.0)
+    rows = list(joined((record for record, _ in log.read()), reward_range=(0, 1)))
+    assert bw.Prior.from_rows(PROBLEM, rows).rounds == 20
+
+
+def logged_rows(count: int) -> list[Row]:
+    rng = np.random.default_rng(1)
+    return [
+        Row(id=str(i), context="mobile", arm=str(rng.choice(["red", "blue"])), propensity=0.5, reward=float(i % 2))
+        for i in range(count)
+    ]
+
+
+def test_a_decision_counts_once() -> None:
+    rows = logged_rows(50)
+    assert Logged.from_rows(PROBLEM, rows).rows == 50
+    with pytest.raises(ValueError, match="id '0' stands there twice"):
+        Logged.from_rows(PROBLEM, rows * 2)
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (pd.DataFrame({"arm": ["red"]}), "rows are those of bothworlds.logs.*got str"),
+        ([{"arm": "red"}], "got dict"),
+        ([Row(id="1", arm="red", propensity=0.5)], "row '1' has no context"),
+        ([Row(id="1", arm="red", propensity=0.5, features=((1.0,),))], "row '1' has features and no context"),
+        (
+            [Row(id="1", context="mobile", arm="red", propensity=0.5, offered=("red", "blue"), probabilities=(0.5,))],
+            "row '1' has 1 probabilities for 2 arms offered",
+        ),
+    ],
+)
+def test_rows_that_are_none_are_refused(rows: Any, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        Logged.from_rows(PROBLEM, rows)
+
+
+def test_tables_with_names_are_taken_by_name() -> None:
+    """As a pivot table has them, in the order of the alphabet."""
+    long: Any = pd.DataFrame({"device": ["mobile", "desktop"], "arm": ["red", "blue"], "p": [1.0, 1.0]})
+    table = long.pivot_table(index="device", columns="arm", values="p", fill_value=0.0)
+    assert list(table.columns) == ["blue", "red"]
+    assert bw.FixedPolicy(table).start(PROBLEM, rng=1).probabilities("mobile").tolist() == [1.0, 0.0]
+    logged = Logged.from_rows(PROBLEM, logged_rows(400))
+    found = evaluate(logged, {"named": table, "placed": [[1.0, 0.0], [0.0, 1.0]]})
+    assert found["named"].value == found["placed"].value
+    with pytest.raises(ValueError, match="each column of the table is the name of one arm; 'green' is no arm"):
+        evaluate(logged, {"named": table.rename(columns={"red": "green"})})
+    with pytest.raises(ValueError, match="each row of the table is the name of one context; 'desktop' is missing"):
+        bw.FixedPolicy(table.rename(index={"desktop": "mobile"})).start(PROBLEM, rng=1)
+
+
+def test_a_function_is_no_policy() -> None:
+    with pytest.raises(ValueError, match="is a function; a policy to evaluate is a table"):
+        evaluate(Logged.from_rows(PROBLEM, logged_rows(10)), {"mine": len})
+
+
+def test_a_table_may_be_a_data_frame() -> None:
+    frame: Any = pd.DataFrame({"device": ["mobile"], "banner": ["red"], "click": [1], "p": [0.25]})
+    [row] = from_records(frame, context="device", arm="banner", reward="click", propensity="p")
+    assert (row.context, row.arm, row.reward, row.propensity) == ("mobile", "red", 1.0, 0.25)
+
+
+def test_files_that_say_too_little() -> None:
+    Path("log.csv").write_text("device;banner;p\nmobile;red;0.5\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="which column has the arm"):
+        list(read("log.csv"))
+    with pytest.raises(ValueError, match="Columns are told apart by commas"):
+        list(read("log.csv", arm="banner", propensity="p"))
