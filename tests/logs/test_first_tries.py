@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 import bothworlds as bw
+from bothworlds import environments as en
 from bothworlds.evaluation import Logged, evaluate
 from bothworlds.logs import Learner, Log, Reward, Row, from_records, health, joined, read, row_of
 from bothworlds.logs import learner as learner_text
@@ -157,3 +158,26 @@ def test_files_that_say_too_little() -> None:
         list(read("log.csv"))
     with pytest.raises(ValueError, match="Columns are told apart by commas"):
         list(read("log.csv", arm="banner", propensity="p"))
+
+
+def test_what_is_no_world_and_no_algorithm_is_told() -> None:
+    instance: Any = en.random_instance(contexts=2, arms=2, dimension=2, gap=0.2, seed=1)
+    with pytest.raises(ValueError, match=r"Instance is no environment.*stochastic\(instance\)"):
+        bw.simulate(instance, bw.LCTsallisINF(), horizon=10)
+    rounds: Any = 5
+    with pytest.raises(ValueError, match="changes are the rounds in which favourites change"):
+        en.clicks(changes=rounds)
+    name: Any = "matched"
+    with pytest.raises(
+        ValueError, match="an algorithm is an object such as .*; got 'matched'"
+    ):
+        bw.warm_up(PROBLEM, name)
+
+
+def test_times_without_a_zone_say_what_a_command_needs() -> None:
+    Path("log.csv").write_text("device,banner,p,at\nmobile,red,0.5,2026-01-05 12:00\n", encoding="utf-8")
+    columns = {"context": "device", "arm": "banner", "propensity": "p", "time": "at"}
+    with pytest.raises(ValueError, match=r"give zone='UTC' or another one \(of a command: --column zone=UTC\)"):
+        list(read("log.csv", **columns))
+    [row] = read("log.csv", **columns, zone="UTC")
+    assert row.time == 1767614400.0

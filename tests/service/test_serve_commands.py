@@ -62,6 +62,7 @@ def test_the_example_is_right_with_all_that_it_comments_out() -> None:
         (with_contexts("{ a = 0, b = 0 }"), "the share of context 'a' must be positive; got 0"),
         (with_contexts("{ a = 1, b = -1 }"), "the share of context 'b' must be positive; got -1"),
         (with_contexts('["a", "a", "b"]'), "stands in contexts twice"),
+        (f'store = "nowhere/ads.sqlite"\n{UNIFORM}', "there is no folder nowhere for the store"),
     ],
 )
 def test_what_is_wrong_with_settings_is_said(text: str, words: str) -> None:
@@ -199,3 +200,12 @@ def test_the_demonstration_is_the_example_and_its_visitors_know_it(tmp_path: Pat
     for tastes in TASTES:
         assert list(tastes) == list(banners.contexts)
         assert {len(rates) for rates in tastes.values()} == {len(banners.arms)}
+
+
+@pytest.mark.parametrize("arguments", [["verify"], ["rollback", "3"], ["erase"], ["export", "log.jsonl"]])
+def test_a_store_that_is_not_there_is_a_bad_input(arguments: list[str]) -> None:
+    """And not one that is not as its log says, which has exit code 1."""
+    command, *rest = arguments
+    done = called(command, "no.sqlite", *rest)
+    assert done.exit_code == 3
+    assert "no such store: no.sqlite" in done.output

@@ -114,6 +114,9 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
         for file in (self.certificate, self.key):
             if file is not None and not (Path(self.folder) / file).is_file():
                 raise ValueError(f"there is no file {Path(self.folder) / file}")
+        place = (Path(self.folder) / self.store).parent
+        if not place.is_dir():
+            raise ValueError(f"there is no folder {place} for the store")
         for name, experiment in self.experiments.items():
             try:
                 seconds_of(experiment.window)

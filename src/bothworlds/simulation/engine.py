@@ -203,7 +203,7 @@ def make_setting(
     """Check the options of a run."""
     if not isinstance(environment, Environment):
         raise ValueError(
-            f"a {type(environment).__name__} is no environment: bothworlds.environments makes them, "
+            f"{type(environment).__name__} is no environment: bothworlds.environments makes them, "
             "stochastic(instance) of an instance, and stochastic(Instance(problem, theta)) of a problem"
         )
     horizon, delay, batch = whole(horizon, 1, "horizon"), whole(delay, 0, "delay"), whole(batch, 1, "batch")
