@@ -168,9 +168,7 @@ def test_what_is_no_world_and_no_algorithm_is_told() -> None:
     with pytest.raises(ValueError, match="changes are the rounds in which favourites change"):
         en.clicks(changes=rounds)
     name: Any = "matched"
-    with pytest.raises(
-        ValueError, match="an algorithm is an object such as .*; got 'matched'"
-    ):
+    with pytest.raises(ValueError, match=r"an algorithm is an object such as .*; got 'matched'"):
         bw.warm_up(PROBLEM, name)
 
 
