@@ -56,7 +56,8 @@ from bothworlds.simulation import cluster
     multiple=True,
     metavar="FIELD=NAME",
     help="Column of a CSV or Parquet file: arm, context (again for several), reward, propensity (or a number), "
-    "probability:ARM, id, time, policy, version, holdout; may be given again.",
+    "probability:ARM, id, time, zone (of times that do not say theirs: zone=UTC), policy, version, holdout; may be "
+    "given again.",
 )
 @click.option("--missing", metavar="NUMBER|drop", help="What a decision without a reward means [refuse].")
 @click.option("--tolerance", type=Number(0, 1), default=0.0, show_default=True,
