@@ -58,6 +58,19 @@ def test_a_few_early_rewards_are_kept_and_the_first_of_an_id_counts(monkeypatch:
     assert answers(policy.health()) == (2, 2.0)
 
 
+def test_of_early_rewards_the_first_that_can_be_counts() -> None:
+    log = Log("visits.jsonl")
+    policy = bw.LCTsallisINF().start(PROBLEM, rng=1, interpreted=True)
+    plan = policy.plan()
+    made = plan.act("mobile")
+    log.append(
+        *(Reward(id=made.id, time=1.0, reward=reward) for reward in (5.0, 1.0, 0.0)), row_of(made, plan, time=2.0)
+    )
+    with pytest.warns(UserWarning, match=r"5.0 is outside \[0, 1\]"):
+        assert Learner(policy, log).step() == 1
+    assert answers(policy.health()) == (1, 1.0)
+
+
 @pytest.mark.parametrize("kind", [np.float64, np.float32, np.int64, int, float])
 def test_rewards_are_numbers_of_any_kind(kind: Any) -> None:
     log = Log("clicks.jsonl")

@@ -47,7 +47,7 @@ class Learner:
         self.policy, self.log, self.pace = policy, log, whole(pace, 1, "pace")
         self.offset = 0
         self._waiting: dict[str, Decision] = {}
-        self._early: dict[str, Reward] = {}
+        self._early: dict[str, list[Reward]] = {}
         self._new: list[tuple[Decision, float]] = []
         self._problem = policy.problem
         self._replayed = False
@@ -132,16 +132,17 @@ class Learner:
 
     def _take_decision(self, row: Row) -> None:
         """Let a decision wait for its reward, or learn the one that came before it."""
-        early, made = self._early.pop(row.id, None), row.decision(self.policy.listing(row))
+        early, made = self._early.pop(row.id, []), row.decision(self.policy.listing(row))
         if self.policy.takes(made) and row.id not in self._waiting:
             self._waiting[row.id] = made
-            if early is not None:
-                self._take_reward(early)
+            for record in early:
+                if row.id in self._waiting:
+                    self._take_reward(record)
 
     def _take_reward(self, record: Reward) -> None:
-        """Learn the reward of a decision that waits for it; keep any other one for a while, the first of each id."""
+        """Learn the reward of a decision that waits for it; keep any other one for a while."""
         if record.id not in self._waiting:
-            self._early.setdefault(record.id, record)
+            self._early.setdefault(record.id, []).append(record)
             if len(self._early) > EARLY:
                 del self._early[next(iter(self._early))]
         elif self._can_be(record):

@@ -383,9 +383,16 @@ def _arm_names(arms: Sequence[Any] | int) -> list[str]:
     return [str(arm) for arm in arms]
 
 
+def _has_constant(phi: Floats, offered: Bools) -> bool:
+    """Tell whether features can express a constant; of blocks, one for each arm, a single one is asked first."""
+    original = transform.undo_blocks(phi)
+    alone = original is not None and contains_constant(original[:, None, :], np.ones((len(phi), 1), dtype=bool))
+    return alone or contains_constant(phi, offered)
+
+
 def _with_constant(phi: Floats, offered: Bools, limits: tuple[float, float] | None) -> tuple[Floats, tuple[str, ...]]:
     """Add a constant feature where the shift from rewards to losses needs one."""
-    if limits is None or limits[0] + limits[1] == 0.0 or contains_constant(phi, offered):
+    if limits is None or limits[0] + limits[1] == 0.0 or _has_constant(phi, offered):
         return phi, ()
     wider = np.concatenate([phi, np.ones((*phi.shape[:2], 1))], axis=2)
     wider.setflags(write=False)
