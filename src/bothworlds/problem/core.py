@@ -12,11 +12,12 @@ import numpy as np
 
 from bothworlds.kernels.arrays import Bools, Floats
 from bothworlds.problem import checks, storage, transform
+from bothworlds.problem.constant import with_constant
 from bothworlds.problem.feedback import loss_of, reward_per_loss
 from bothworlds.problem.finding import VALUES, find_all, find_unlisted, warn_of_numbers
 from bothworlds.problem.rows import ContextRows, from_header, header_of
 from bothworlds.problem.sample import FeatureMap
-from bothworlds.problem.span import Span, contains_constant, span_of
+from bothworlds.problem.span import Span, span_of
 from bothworlds.problem.tabular import tabular
 
 
@@ -86,7 +87,7 @@ class Problem:
         limits = checks.check_reward_range(reward_range)
         if not isinstance(rows, ContextRows | None):
             raise ValueError(f"rows are ContextRows, as Problem.from_sample makes them of a table; got {rows!r:.80}")
-        phi, notes = _with_constant(phi, offered, limits)
+        phi, notes = with_constant(phi, offered, limits)
         values = {
             "features": phi,
             "probabilities": g,
@@ -116,7 +117,7 @@ class Problem:
         names = _arm_names(arms)
         limits = checks.check_reward_range(options.get("reward_range"))
         every = np.ones((len(x), 1), dtype=bool)
-        wider, notes = _with_constant(x[:, None, :], every, limits)
+        wider, notes = with_constant(x[:, None, :], every, limits)
         phi = transform.block_features(wider[:, 0, :], len(names))
         return cls(features=phi, probabilities=probabilities, arms=names, **options)._noting(notes)
 
@@ -381,23 +382,3 @@ def _arm_names(arms: Sequence[Any] | int) -> list[str]:
     if isinstance(arms, str) or not isinstance(arms, Iterable):
         raise ValueError(f"arms are a list of names, ['red', 'blue'], or how many there are; got {arms!r}")
     return [str(arm) for arm in arms]
-
-
-def _has_constant(phi: Floats, offered: Bools) -> bool:
-    """Tell whether features can express a constant; of blocks, one for each arm, a single one is asked first."""
-    original = transform.undo_blocks(phi)
-    alone = original is not None and contains_constant(original[:, None, :], np.ones((len(phi), 1), dtype=bool))
-    return alone or contains_constant(phi, offered)
-
-
-def _with_constant(phi: Floats, offered: Bools, limits: tuple[float, float] | None) -> tuple[Floats, tuple[str, ...]]:
-    """Add a constant feature where the shift from rewards to losses needs one."""
-    if limits is None or limits[0] + limits[1] == 0.0 or _has_constant(phi, offered):
-        return phi, ()
-    wider = np.concatenate([phi, np.ones((*phi.shape[:2], 1))], axis=2)
-    wider.setflags(write=False)
-    note = (
-        f"a constant feature was added as column {phi.shape[2]}: rewards in [{limits[0]:g}, {limits[1]:g}] "
-        "become losses in [-1, 1] by a shift, which the given features cannot express"
-    )
-    return wider, (note,)
