@@ -46,16 +46,41 @@ def test_rewards_before_their_decisions_are_learnt_and_found_again(early: Any) -
     assert (policy.updates, again.updates) == (20, 20)
 
 
-def test_a_few_early_rewards_are_kept_and_the_first_of_an_id_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(learner_text, "EARLY", 2)
+@pytest.mark.parametrize(("room", "learnt"), [(1 << 24, 3), (600, 1), (10, 0)])
+def test_early_rewards_are_kept_for_a_while_live_and_again(
+    room: int, learnt: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By their places in the log: what was learnt meanwhile, or is learnt already, makes no difference."""
+    monkeypatch.setattr(learner_text, "EARLY", room)
+    log = Log("visits.jsonl")
+    policy: Any = bw.LCTsallisINF().start(PROBLEM, rng=1, interpreted=True)
+    policy.save("begun.npz")
+    plan, learner = policy.plan(), Learner(policy, log)
+    made = [plan.act("mobile", id=f"visit {i}") for i in range(3)]
+    log.append(*(Reward(id=one.id, time=1.0, reward=1.0) for one in made))
+    between = [plan.act("mobile", id=f"other {i}") for i in range(3)]
+    for one in between if room > 600 else []:
+        log.append(row_of(one, plan, time=1.0), Reward(id=one.id, time=1.0, reward=0.0))
+    more = learner.step()
+    policy.save("later.npz")
+    log.append(*(row_of(one, plan, time=2.0) for one in made[::-1]))
+    assert learner.step() == learnt
+    for file in ("begun.npz", "later.npz"):
+        again: Any = bw.load(file, interpreted=True)
+        assert Learner(again, log).step() == 0
+        assert (again.updates, again.plan().digest) == (more + learnt, policy.plan().digest)
+
+
+@pytest.mark.parametrize("order", ["drrd", "drdr", "rdrd", "rrdd", "ddrr"])
+def test_what_is_written_twice_is_learnt_once(order: str) -> None:
     log = Log("visits.jsonl")
     policy = bw.LCTsallisINF().start(PROBLEM, rng=1, interpreted=True)
     plan = policy.plan()
-    made = [plan.act("mobile", id=f"visit {i}") for i in range(3)]
-    log.append(*(Reward(id=one.id, time=1.0, reward=1.0) for one in made))
-    log.append(Reward(id="visit 2", time=1.0, reward=0.0), *(row_of(one, plan, time=2.0) for one in made))
-    assert Learner(policy, log).step() == 2
-    assert answers(policy.health()) == (2, 2.0)
+    made = plan.act("mobile")
+    records: Any = {"d": row_of(made, plan, time=1.0), "r": Reward(id=made.id, time=1.0, reward=1.0)}
+    log.append(*(records[kind] for kind in order))
+    learner = Learner(policy, log)
+    assert [learner.step(), learner.step(), policy.updates] == [1, 0, 1]
 
 
 def test_of_early_rewards_the_first_that_can_be_counts() -> None:
@@ -66,20 +91,19 @@ def test_of_early_rewards_the_first_that_can_be_counts() -> None:
     log.append(
         *(Reward(id=made.id, time=1.0, reward=reward) for reward in (5.0, 1.0, 0.0)), row_of(made, plan, time=2.0)
     )
-    with pytest.warns(UserWarning, match=r"5.0 is outside \[0, 1\]"):
-        assert Learner(policy, log).step() == 1
+    assert Learner(policy, log).step() == 1
     assert answers(policy.health()) == (1, 1.0)
 
 
-@pytest.mark.parametrize("kind", [np.float64, np.float32, np.int64, int, float])
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.int64, int, float, np.bool_, bool])
 def test_rewards_are_numbers_of_any_kind(kind: Any) -> None:
     log = Log("clicks.jsonl")
-    log.append(Reward(id="a", time=kind(5), reward=kind(1)))
+    log.append(Reward(id="a", time=5, reward=kind(1)))
     [(record, _)] = log.read()
     assert record == Reward(id="a", time=5.0, reward=1.0)
 
 
-@pytest.mark.parametrize("reward", [None, "1", True, [1.0]])
+@pytest.mark.parametrize("reward", [None, "1", 1j, [1.0]])
 def test_what_is_no_number_is_not_written(reward: Any) -> None:
     with pytest.raises(ValueError, match="the reward of 'a' must be a number; got"):
         Reward(id="a", time=5.0, reward=reward)
@@ -154,6 +178,14 @@ def test_tables_with_names_are_taken_by_name() -> None:
         bw.FixedPolicy(table.rename(index={"desktop": "mobile"})).start(PROBLEM, rng=1)
 
 
+def test_labels_of_several_values_are_rows_and_those_that_count_are_none() -> None:
+    sample = pd.DataFrame({"device": ["m", "d"], "country": ["fr", "de"]})
+    problem = bw.Problem.from_sample(sample, arms=["red", "blue"], reward_range=(0, 1))
+    long: Any = sample.assign(red=[1.0, 0.0], blue=[0.0, 1.0]).set_index(["device", "country"]).sort_index()
+    for table in (long, long.iloc[::-1].set_axis([7, 3], axis=0), long.iloc[::-1].set_axis([7, 3], axis=0).to_numpy()):
+        assert bw.FixedPolicy(table).start(problem, rng=1).probabilities(("m", "fr")).tolist() == [1.0, 0.0]
+
+
 def test_a_function_is_no_policy() -> None:
     with pytest.raises(ValueError, match="is a function; a policy to evaluate is a table"):
         evaluate(Logged.from_rows(PROBLEM, logged_rows(10)), {"mine": len})
@@ -163,6 +195,8 @@ def test_a_table_may_be_a_data_frame() -> None:
     frame: Any = pd.DataFrame({"device": ["mobile"], "banner": ["red"], "click": [1], "p": [0.25]})
     [row] = from_records(frame, context="device", arm="banner", reward="click", propensity="p")
     assert (row.context, row.arm, row.reward, row.propensity) == ("mobile", "red", 1.0, 0.25)
+    with pytest.raises(ValueError, match="two columns are called 'banner'"):
+        list(from_records(pd.concat([frame, frame[["banner"]]], axis=1), arm="banner", propensity="p"))
 
 
 def test_files_that_say_too_little() -> None:

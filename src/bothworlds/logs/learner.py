@@ -14,7 +14,7 @@ from bothworlds.problem import Problem
 from bothworlds.problem.checks import whole
 from bothworlds.problem.feedback import checked_loss
 
-EARLY = 100_000  # rewards that are kept for decisions not read yet; those of other policies are among them
+EARLY = 1 << 24  # bytes of a log for which a reward is kept that stands before its decision, or is of another policy
 
 
 class Learner:
@@ -27,7 +27,7 @@ class Learner:
     share a log, each with its learner: what is of others is passed over. The rewards of held-out decisions are taken,
     counted and not learnt. A reward that cannot be, outside the problem's range say, is passed over with a warning: its
     decision waits for one that is right. A reward that stands before its decision, for another process was faster, is
-    learnt when that is read, as long as no more than `EARLY` others come in between.
+    learnt when that is read, unless 16 megabytes of the log lie in between.
 
     ``pace`` is how many rewards a batch has at most.
 
@@ -47,8 +47,8 @@ class Learner:
         self.policy, self.log, self.pace = policy, log, whole(pace, 1, "pace")
         self.offset = 0
         self._waiting: dict[str, Decision] = {}
-        self._early: dict[str, list[Reward]] = {}
-        self._new: list[tuple[Decision, float]] = []
+        self._early: dict[str, tuple[Reward, int]] = {}  # with the byte behind it
+        self._new: dict[str, tuple[Decision, float]] = {}
         self._problem = policy.problem
         self._replayed = False
 
@@ -132,36 +132,55 @@ class Learner:
 
     def _take_decision(self, row: Row) -> None:
         """Let a decision wait for its reward, or learn the one that came before it."""
-        early, made = self._early.pop(row.id, []), row.decision(self.policy.listing(row))
-        if self.policy.takes(made) and row.id not in self._waiting:
-            self._waiting[row.id] = made
-            for record in early:
-                if row.id in self._waiting:
-                    self._take_reward(record)
+        made = row.decision(self.policy.listing(row))
+        early, end = self._early.pop(row.id, (None, 0))
+        if row.id in self._waiting or row.id in self._new or not self.policy.takes(made):
+            return
+        self._waiting[row.id] = made
+        if early is not None and end >= self.offset - EARLY:
+            self._take_reward(early)
 
     def _take_reward(self, record: Reward) -> None:
-        """Learn the reward of a decision that waits for it; keep any other one for a while."""
-        if record.id not in self._waiting:
-            self._early.setdefault(record.id, []).append(record)
-            if len(self._early) > EARLY:
-                del self._early[next(iter(self._early))]
-        elif self._can_be(record):
-            self._new.append((self._waiting.pop(record.id), record.reward))
+        """Learn the reward of a decision that waits for it; keep any other one, if it can be, for a while."""
+        if record.id in self._waiting:
+            if self._can_be(record):
+                self._new[record.id] = self._waiting.pop(record.id), record.reward
+        elif record.id not in self._new and self._fault_of(record) is None:
+            self._keep(record)
 
-    def _can_be(self, record: Reward) -> bool:
-        """Tell whether a reward can be learnt; else say why not, and go on: one must not stop all others for good."""
+    def _keep(self, record: Reward) -> None:
+        """Keep the first reward of an id that stands before its decision, and forget those that are too far back.
+
+        What counts depends on places in the log alone, so that whoever begins later finds the same.
+        """
+        oldest = self.offset - EARLY
+        if self._early.get(record.id, (None, -1))[1] < oldest or record.id not in self._early:
+            self._early.pop(record.id, None)
+            self._early[record.id] = record, self.offset
+        while next(iter(self._early.values()))[1] < oldest:
+            del self._early[next(iter(self._early))]
+
+    def _fault_of(self, record: Reward) -> str | None:
+        """Say why a reward cannot be, if it cannot."""
         try:
             checked_loss(record.reward, is_reward=True, reward_range=self.policy.problem.reward_range)
         except ValueError as error:
+            return str(error)
+        return None
+
+    def _can_be(self, record: Reward) -> bool:
+        """Tell whether a reward can be learnt; else say why not, and go on: one must not stop all others for good."""
+        fault = self._fault_of(record)
+        if fault is not None:
             said = f"the reward of {record.id!r} is passed over, and its decision waits for another one"
-            warnings.warn(f"{self.log.path}: {said}: {error}", stacklevel=users_line())
-            return False
-        return True
+            warnings.warn(f"{self.log.path}: {said}: {fault}", stacklevel=users_line())
+        return fault is None
 
     def _learn(self) -> None:
         """Learn from what is new, as one batch."""
-        self.policy.update([made for made, _ in self._new], reward=[reward for _, reward in self._new])
-        self._new = []
+        new = self._new.values()
+        self.policy.update([made for made, _ in new], reward=[reward for _, reward in new])
+        self._new = {}
 
     def step(self) -> int:
         """Take rewards that have come to the log since, as one batch; return how many.

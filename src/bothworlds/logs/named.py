@@ -118,6 +118,9 @@ def from_records(
     """
     if hasattr(records, "itertuples"):  # a DataFrame, without importing pandas
         names = [str(name) for name in records.columns]
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise LogError(source, None, f"two columns are called {twice!r}")
         records = (dict(zip(names, row, strict=True)) for row in records.itertuples(index=False, name=None))
     rows = named_rows(enumerate(records, 1), Columns(**columns), source)
     return checked_rows(rows, source, reward_range, tolerance)

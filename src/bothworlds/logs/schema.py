@@ -108,8 +108,8 @@ class Reward:
 
 
 def _plain(value: Any, what: str) -> float:
-    """Return a number of any kind as a float; refuse what is none."""
-    if not is_number(value):
+    """Return a number of any kind, or a truth value, as a float; refuse what is none."""
+    if not is_number(value) and not isinstance(value, bool | np.bool_):
         raise ValueError(f"{what} must be a number; got {value!r}")
     return float(value)
 

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from bothworlds.kernels.arrays import Floats
+from bothworlds.problem.checks import is_number
 from bothworlds.problem.core import Problem
 
 
@@ -18,30 +19,28 @@ def table_of(given: Any, problem: Problem) -> Floats:
     >>> table_of(pd.DataFrame({"blue": [0.8], "red": [0.2]}, index=["home"]), problem).tolist()
     [[0.2, 0.8]]
     """
-    columns, index = (_names(getattr(given, part, None)) for part in ("columns", "index"))
+    columns, index = (getattr(given, part, None) for part in ("columns", "index"))
     table = np.array(given, dtype=np.float64)
-    if columns is not None:
-        table = table[:, _order(columns, problem.arms, "column", "arm")]
-    if index is not None and len(index) == problem.n_contexts:
-        table = table[_order(index, problem.contexts, "row", "context")]
-    return table
+    places = _places(columns, problem.arms, "column", "arm")
+    if places is not None:
+        table = table[:, places]
+    rows = _places(index, problem.contexts, "row", "context") if len(table) == problem.n_contexts else None
+    return table if rows is None else table[rows]
 
 
-def _names(labels: Any) -> list[str] | None:
-    """Return labels as names; None where they only count."""
-    if labels is None or callable(labels) or type(labels).__name__ == "RangeIndex":
+def _places(labels: Any, wanted: tuple[str, ...], part: str, what: str) -> list[int] | None:
+    """Return where the wanted names stand among labels; None where there are none, or they only count.
+
+    A label of several values is the name of a context that stands for a row with these values.
+    """
+    if labels is None or callable(labels):
         return None
-    return [str(label) for label in labels]
-
-
-def _order(names: list[str], wanted: tuple[str, ...], part: str, what: str) -> list[int]:
-    """Return where the wanted names stand."""
+    names = [", ".join(map(str, label)) if isinstance(label, tuple) else str(label) for label in labels]
+    if all(is_number(label) for label in labels) and not set(names) & set(wanted):
+        return None
     strange = sorted(set(names) ^ set(wanted))
     if strange or len(names) != len(wanted):
-        which = (
-            f"{strange[0]!r} is {'no ' + what if strange[0] in names else 'missing'}"
-            if strange
-            else "one is there twice"
-        )
+        told = f"no {what}" if strange and strange[0] in names else "missing"
+        which = f"{strange[0]!r} is {told}" if strange else "one is there twice"
         raise ValueError(f"each {part} of the table is the name of one {what}; {which}")
     return [names.index(name) for name in wanted]
