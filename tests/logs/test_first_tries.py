@@ -186,6 +186,13 @@ def test_labels_of_several_values_are_rows_and_those_that_count_are_none() -> No
         assert bw.FixedPolicy(table).start(problem, rng=1).probabilities(("m", "fr")).tolist() == [1.0, 0.0]
 
 
+def test_an_index_that_nobody_gave_is_none() -> None:
+    """Though contexts may be called 0, 1 and 5."""
+    problem = bw.Problem.from_sample([0, 1, 5], arms=["red", "blue"], reward_range=(0, 1))
+    table: Any = pd.DataFrame([[1.0, 0.0], [0.5, 0.5], [0.25, 0.75]])
+    assert bw.FixedPolicy(table).start(problem, rng=1).probabilities().tolist() == table.to_numpy().tolist()
+
+
 def test_a_function_is_no_policy() -> None:
     with pytest.raises(ValueError, match="is a function; a policy to evaluate is a table"):
         evaluate(Logged.from_rows(PROBLEM, logged_rows(10)), {"mine": len})

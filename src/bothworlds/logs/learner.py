@@ -154,7 +154,7 @@ class Learner:
         What counts depends on places in the log alone, so that whoever begins later finds the same.
         """
         oldest = self.offset - EARLY
-        if self._early.get(record.id, (None, -1))[1] < oldest or record.id not in self._early:
+        if self._early.get(record.id, (None, oldest - 1))[1] < oldest:
             self._early.pop(record.id, None)
             self._early[record.id] = record, self.offset
         while next(iter(self._early.values()))[1] < oldest:

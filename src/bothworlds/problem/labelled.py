@@ -33,7 +33,7 @@ def _places(labels: Any, wanted: tuple[str, ...], part: str, what: str) -> list[
 
     A label of several values is the name of a context that stands for a row with these values.
     """
-    if labels is None or callable(labels):
+    if labels is None or callable(labels) or type(labels).__name__ == "RangeIndex":
         return None
     names = [", ".join(map(str, label)) if isinstance(label, tuple) else str(label) for label in labels]
     if all(is_number(label) for label in labels) and not set(names) & set(wanted):
