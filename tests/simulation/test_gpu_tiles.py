@@ -12,7 +12,7 @@ from numba.core.registry import cpu_target
 from numba.core.target_extension import target_registry
 from numba.core.utils import order_by_target_specificity
 
-from bothworlds.kernels import exploration, inverses, matrix, plan, root_point, stability
+from bothworlds.kernels import exploration, inverses, matrix, plan, price, root_point, stability
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Known
 from bothworlds.kernels.jit.compile import compiled
@@ -23,6 +23,8 @@ REPLACED = [
     (plan.add_context, in_tiles.add_context_later, plan.add_arms),
     (plan.covariance, in_tiles.covariance_by_tiles, plan.collect_all),
     (exploration.largest, in_tiles.largest_by_strips, exploration.largest),
+    (price.look_at, in_tiles.look_by_strips, price.look_at),
+    (price.squared_lengths, in_tiles.squared_lengths_by_strips, price.squared_lengths),
     (matrix.lower_bounds, in_tiles.lower_bounds_by_strips, matrix.lower_bounds),
     (matrix.cholesky, tiled_factors.cholesky_by_tiles, matrix.cholesky),
     (matrix.solve, in_place.solve_in_place, matrix.solve),
@@ -91,6 +93,58 @@ def test_strips_give_the_same_leverages(S: int, K: int, d: int, make: Callable[.
     np.testing.assert_array_equal(ours, plain)
 
 
+def case_of(known: Known, q: Floats, d: int) -> price.Case:
+    """Return a case whose centres are those of its q, with the factor of a rate at hand and nothing written yet."""
+    S, K = q.shape
+    rng, nothing = np.random.default_rng(d), np.full((S, K), np.nan)
+    sigma, square = np.einsum("x,xa,xai,xaj->ij", known.g, q, known.z, known.z), np.full((d, d), np.nan)
+    centre, rho = np.full((S, d), np.nan), rng.uniform(1.0, 2.0, size=(S, K))
+    price.find_centres(known, q, np.sqrt(q), centre)
+    case = price.Case(
+        sigma, q, np.sqrt(q), rho, 3.0, 1.0, 0.25, square.copy(), square.copy(), centre, nothing.copy(), nothing.copy(),
+        nothing.copy(), np.full(d, np.nan), np.full((3, d), np.nan), square.copy(),
+    )  # fmt: skip
+    assert matrix.invert_mixture(sigma, 0.1, case.mixed, case.inverse)
+    return case
+
+
+@pytest.mark.parametrize("make", [as_they_are, compiled])
+@pytest.mark.parametrize(("S", "K", "d"), SIZES)
+def test_strips_look_at_the_same_plays(S: int, K: int, d: int, make: Callable[..., Any]) -> None:
+    known, q = known_of_sizes(S, K, d)
+    plain, ours = case_of(known, q, d), case_of(known, q, d)
+    whole = np.linalg.inv(0.9 * plain.sigma + 0.1 * np.eye(d))
+    lev = np.einsum("xai,ij,xaj->xa", known.z, whole, known.z)
+    psi = known.z - plain.centre[:, None]
+    apart = np.einsum("xai,ij,xaj->xa", psi, whole, psi)
+    for x in range(S):
+        found = []
+        for case, look in ((plain, price.look_at), (ours, make(in_tiles.look_by_strips))):
+            matrix.apply_half(case.inverse, case.centre[x], case.middle)
+            found.append(look(known, case, x, matrix.product(case.middle, case.middle)))
+        assert tuple(found[0]) == tuple(found[1])
+        far, weighted = plain.rho[x] ** 2 * lev[x], q[x] * apart[x]
+        right = lev[x].max(), apart[x].max(), weighted.sum(), far.max(), weighted.max()
+        assert tuple(found[0]) == pytest.approx(right, rel=1e-7)
+    np.testing.assert_array_equal(ours.reach, plain.reach)
+    assert plain.reach == pytest.approx(plain.rho**2 * lev, rel=1e-9)
+
+
+@pytest.mark.parametrize("make", [as_they_are, compiled])
+@pytest.mark.parametrize(("S", "K", "d"), SIZES)
+def test_strips_give_the_same_lengths(S: int, K: int, d: int, make: Callable[..., Any]) -> None:
+    known, q = known_of_sizes(S, K, d)
+    case = case_of(known, q, d)
+    price.find_lengths(known, case)
+    whole = np.linalg.inv(0.9 * case.sigma + 0.1 * np.eye(d))
+    assert case.mixed == pytest.approx(whole, rel=1e-7, abs=1e-9)
+    assert case.length == pytest.approx(case.rho * np.linalg.norm(known.z @ whole, axis=2), rel=1e-8)
+    plain, ours = np.full(K, np.nan), np.full(K, np.nan)
+    price.squared_lengths(case.mixed, known.z[0], plain)
+    make(in_tiles.squared_lengths_by_strips)(case.mixed, known.z[0], ours)
+    np.testing.assert_array_equal(ours, plain)
+
+
 @pytest.mark.parametrize("make", [as_they_are, compiled])
 @pytest.mark.parametrize("d", [1, 5, 8, 12, 13, 15, 23])
 def test_factors_in_place_are_those_beside_each_other(d: int, make: Callable[..., Any]) -> None:
@@ -144,18 +198,20 @@ SIMULATED = """
 import numpy as np
 import bothworlds as bw
 from bothworlds import environments as en
-from bothworlds.algorithms.lc_tsallis import algorithm_1
+from bothworlds.algorithms.lc_tsallis import algorithm_1, matched_text
 from bothworlds.algorithms.regression import ridge
-from bothworlds.kernels import exploration
+from bothworlds.kernels import exploration, price
 from bothworlds.simulation.gpu import in_tiles
 from bothworlds.simulation.gpu import replications as gpu
 
 gpu.free_memory = lambda: 10_000_000
 world = en.stochastic(en.random_instance(contexts=3, arms=10, dimension=13, gap=0.2, seed=1))
-algorithms = {name: bw.LCTsallisINF(tuning=name) for name in ("paper", "certified")} | {"ucb": bw.LinUCB()}
+algorithms = {name: bw.LCTsallisINF(tuning=name) for name in ("paper", "certified", "matched")} | {"ucb": bw.LinUCB()}
 options = dict(horizon=4, replications=2, rng=5)
 plain = bw.simulate(world, algorithms, **options)
-algorithm_1.add_context, algorithm_1.covariance = in_tiles.add_context_later, in_tiles.covariance_by_tiles
+for text in (algorithm_1, matched_text):
+    text.add_context, text.covariance = in_tiles.add_context_later, in_tiles.covariance_by_tiles
+price.look_at, price.squared_lengths = in_tiles.look_by_strips, in_tiles.squared_lengths_by_strips
 exploration.largest, ridge.lower_bounds = in_tiles.largest_by_strips, in_tiles.lower_bounds_by_strips
 tiled = bw.simulate(world, algorithms, **options, device="gpu")
 for label in algorithms:

@@ -180,13 +180,35 @@ def apply_half(inverse: Floats, b: Floats, half: Floats) -> None:
 
 
 @kernel
-def squared_back(inverse: Floats, half: Floats) -> Number:
-    """Return |G^T half|^2: |Sigma^-1 b|^2 for the half that `apply_half` writes."""
-    result = 0.0 * half[0]
-    for j in range(inverse.shape[0]):
-        total = inverse[j, j] * half[j]
-        for i in range(j + 1, inverse.shape[0]):
-            total = fused(inverse[i, j], half[i], total)
+def write_whole_inverse(inverse: Floats, out: Floats) -> None:
+    """Write Sigma^-1 = G^T G, both halves of it."""
+    d = inverse.shape[0]
+    for i in range(d):
+        erase(out[i])
+    for k in range(d):
+        for i in range(k + 1):
+            add_row(inverse[k, i], inverse[k], 0, i + 1, out[i])
+    for i in range(d):
+        for j in range(i):
+            out[j, i] = out[i, j]
+
+
+@kernel
+def squared_length(matrix: Floats, z: Floats) -> Number:
+    """Return |M z|^2 of a square matrix, four rows at a time: z is read once for all of them."""
+    d = matrix.shape[0]
+    fours = d - d % 4
+    zero = 0.0 * z[0]
+    result = zero
+    for i in range(0, fours, 4):
+        m0, m1, m2, m3 = matrix[i], matrix[i + 1], matrix[i + 2], matrix[i + 3]
+        t0, t1, t2, t3 = zero, zero, zero, zero
+        for k in range(d):
+            t0, t1 = fused(m0[k], z[k], t0), fused(m1[k], z[k], t1)
+            t2, t3 = fused(m2[k], z[k], t2), fused(m3[k], z[k], t3)
+        result = fused(t3, t3, fused(t2, t2, fused(t1, t1, fused(t0, t0, result))))
+    for i in range(fours, d):
+        total = product_of_row(matrix[i], d - 1, z)
         result = fused(total, total, result)
     return result
 

@@ -52,7 +52,8 @@ from bothworlds.kernels.matrix import (
     invert_mixture,
     leverage_beside,
     product,
-    squared_back,
+    squared_length,
+    write_whole_inverse,
 )
 
 MOST_PLAYS = 128  # contexts times arms: beyond, pairs of plays and arms are too many to look at
@@ -99,6 +100,16 @@ class Weighed(NamedTuple):
     dearest: Number
 
 
+class Extent(NamedTuple):
+    """How far the plays of a context go: max lev, max lev(psi), sum q lev(psi), max rho^2 lev, max q lev(psi)."""
+
+    most: Number
+    far: Number
+    mean: Number
+    reach: Number
+    wide: Number
+
+
 @kernel
 def find_centres(known: Known, q: Floats, r: Floats, centre: Floats) -> None:
     """Write the mean feature of every context, arms weighted by q^(3/2)."""
@@ -124,27 +135,57 @@ def has_stayed(case: Case) -> Any:
 
 
 @kernel
+def with_play(case: Case, x: int, a: int, lev: Number, apart: Number, extent: Extent) -> Extent:
+    """Write the reach of a play; return the extent of its context with it."""
+    case.reach[x, a] = case.rho[x, a] * case.rho[x, a] * lev
+    weighted = case.q[x, a] * apart
+    return Extent(
+        larger(extent.most, lev),
+        larger(extent.far, where(case.q[x, a] > 0.0, apart, 0.0)),
+        extent.mean + weighted,
+        larger(extent.reach, case.reach[x, a]),
+        larger(extent.wide, weighted),
+    )
+
+
+@kernel
+def distance(lev: Number, cross: Number, own: Number) -> Number:
+    """Return lev(psi) and what it may be wrong by, from that of phi, of the centre, and the product of the two."""
+    return larger(lev - 2.0 * cross + own, 0.0) + ROUNDING * (lev + own)
+
+
+@kernel
+def look_in_turn(known: Known, case: Case, x: int, own: Number) -> Extent:
+    """Write the reach of the plays of a context one after the other, and return its extent."""
+    zero = 0.0 * case.q[0, 0]
+    extent = Extent(zero, zero, zero, zero, zero)
+    for a in range(case.q.shape[1]):
+        lev, cross = leverage_beside(case.inverse, known.z[x, a], case.middle)
+        extent = with_play(case, x, a, lev, distance(lev, cross, own), extent)
+    return extent
+
+
+@kernel
+def look_at(known: Known, case: Case, x: int, own: Number) -> Extent:
+    """Write the reach of every play of a context, and return its extent; a GPU has its own.
+
+    ``middle`` is G times its centre, ``own`` that one's square; ``chance`` is free for what is left from play to play.
+    """
+    return look_in_turn(known, case, x, own)
+
+
+@kernel
 def look(known: Known, case: Case, sound: Any) -> Weighed:
     """Write the reach of every play, rho^2 lev; return what leverages say of the rate whose factor is at hand."""
     farthest = 0.0 * case.q[0, 0]
     widest, width, highest, total = farthest, farthest, farthest, farthest
     for x in range(case.q.shape[0]):
         apply_half(case.inverse, case.centre[x], case.middle)
-        own = product(case.middle, case.middle)
-        most, far, mean = 0.0 * case.q[0, 0], 0.0 * case.q[0, 0], 0.0 * case.q[0, 0]
-        for a in range(case.q.shape[1]):
-            lev, cross = leverage_beside(case.inverse, known.z[x, a], case.middle)
-            apart = larger(lev - 2.0 * cross + own, 0.0) + ROUNDING * (lev + own)
-            case.reach[x, a] = case.rho[x, a] * case.rho[x, a] * lev
-            farthest = larger(farthest, case.reach[x, a])
-            weighted = case.q[x, a] * apart
-            widest = larger(widest, weighted)
-            mean = mean + weighted
-            most = larger(most, lev)
-            far = larger(far, where(case.q[x, a] > 0.0, apart, 0.0))
-        highest = larger(highest, most)
-        total = total + known.g[x] * root(most)
-        width = width + known.g[x] * (root(far) + root(mean))
+        extent = look_at(known, case, x, product(case.middle, case.middle))
+        farthest, widest = larger(farthest, extent.reach), larger(widest, extent.wide)
+        highest = larger(highest, extent.most)
+        total = total + known.g[x] * root(extent.most)
+        width = width + known.g[x] * (root(extent.far) + root(extent.mean))
     dearest = 4.0 * root(highest_of_contexts(highest)) * over_contexts(total)
     farthest, widest = highest_of_contexts(farthest), highest_of_contexts(widest)
     return Weighed(sound, farthest, widest, over_contexts(width), dearest)
@@ -213,15 +254,23 @@ def cost_at(known: Known, case: Case, x: Place, a: Place) -> Number:
 
 
 @kernel
+def squared_lengths(matrix: Floats, z: Floats, out: Floats) -> None:
+    """Write |M z|^2 of every arm of a context; a GPU has its own."""
+    for a in range(z.shape[0]):
+        out[a] = squared_length(matrix, z[a])
+
+
+@kernel
 def find_lengths(known: Known, case: Case) -> None:
-    """Write rho |Sigma^-1 phi| of every play, for the rate whose factor is at hand.
+    """Write rho |Sigma^-1 phi| of every play, for the rate whose factor is at hand; uses up ``mixed``.
 
     In coordinates where Sigma(e) is the identity that length is the root mean square of d when e is played.
     """
+    write_whole_inverse(case.inverse, case.mixed)
     for x in range(case.q.shape[0]):
+        squared_lengths(case.mixed, known.z[x], case.length[x])
         for a in range(case.q.shape[1]):
-            apply_half(case.inverse, known.z[x, a], case.middle)
-            case.length[x, a] = case.rho[x, a] * root(squared_back(case.inverse, case.middle))
+            case.length[x, a] = case.rho[x, a] * root(case.length[x, a])
 
 
 @kernel

@@ -4,13 +4,14 @@ Each function marked here takes the place of another one with the same arguments
 (see `on_gpu`). Interpreted and on a processor nothing changes. Every sum is added up in the order it has there.
 """
 
-from bothworlds.kernels.arithmetic import larger, root
+from bothworlds.kernels.arithmetic import larger, root, value
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Known
 from bothworlds.kernels.exploration import Bounds, Trial, emphasis, largest, largest_in_turn
 from bothworlds.kernels.jit.compile import kernel, on_gpu
-from bothworlds.kernels.matrix import leverage, lower_bounds, lower_bounds_in_turn, product
+from bothworlds.kernels.matrix import leverage, lower_bounds, lower_bounds_in_turn, product, squared_length
 from bothworlds.kernels.plan import add_by_twos, add_context, clear, collect, covariance
+from bothworlds.kernels.price import Case, Extent, distance, look_at, look_in_turn, squared_lengths, with_play
 from bothworlds.simulation.gpu.tiles import (
     LENGTH,
     SIDE,
@@ -18,8 +19,10 @@ from bothworlds.simulation.gpu.tiles import (
     Strip,
     Tile,
     add_outer,
+    add_products,
     add_square,
     add_squares,
+    all_of,
     corner_of,
     features_of,
     few_of,
@@ -125,6 +128,16 @@ def product_strip(inverse: Floats, z: Floats, i: int, a: int) -> Strip:
 
 
 @kernel
+def whole_strip(matrix: Floats, z: Floats, i: int, a: int) -> Strip:
+    """Return the same of a matrix without zeros."""
+    start = min(i, matrix.shape[0] - SIDE)
+    strip = no_strip()
+    for k in range(matrix.shape[0]):
+        strip = add_outer(strip, 1.0, few_of(matrix[:, k], start, i), row_of(z[:, k], a))
+    return strip
+
+
+@kernel
 def leverages_by_strips(inverse: Floats, z: Floats, out: Floats) -> None:
     """Write |G z|^2 of every arm of a context, G read once for many arms instead of once for each."""
     d, K = inverse.shape[0], z.shape[0]
@@ -153,6 +166,44 @@ def largest_by_strips(trial: Trial, bounds: Bounds) -> tuple[float, float]:
             highest = larger(highest, trial.lev[x, a])
             highest_weighted = larger(highest_weighted, emphasis(trial.q[x, a], trial.alpha) * trial.lev[x, a])
     return highest, highest_weighted
+
+
+@on_gpu(squared_lengths)
+def squared_lengths_by_strips(matrix: Floats, z: Floats, out: Floats) -> None:
+    """Write |M z|^2 of every arm of a context, M read once for many arms instead of once for each."""
+    d, K = matrix.shape[0], z.shape[0]
+    if d < TILED_FROM or K < LENGTH:
+        for a in range(K):
+            out[a] = squared_length(matrix, z[a])
+    else:
+        for arm in range(0, K, LENGTH):
+            a = min(arm, K - LENGTH)
+            totals = no_row()
+            for i in range(0, d, SIDE):
+                totals = add_squares(totals, whole_strip(matrix, z, i, a))
+            write_row(totals, out, a)
+
+
+@on_gpu(look_at)
+def look_by_strips(known: Known, case: Case, x: int, own: float) -> Extent:
+    """Write the reach of every play of a context, and return its extent: first all leverages, then the rest."""
+    d, K = case.inverse.shape[0], case.q.shape[1]
+    if d < TILED_FROM or K < LENGTH:
+        return look_in_turn(known, case, x, own)
+    for arm in range(0, K, LENGTH):
+        a = min(arm, K - LENGTH)
+        levs, crosses = no_row(), no_row()
+        for i in range(0, d, SIDE):
+            strip = product_strip(case.inverse, known.z[x], i, a)
+            levs = add_squares(levs, strip)
+            crosses = add_products(crosses, strip, all_of(case.middle, min(i, d - SIDE)))
+        write_row(levs, case.reach[x], a)
+        write_row(crosses, case.chance[x], a)
+    extent = Extent(0.0, 0.0, 0.0, 0.0, 0.0)
+    for a in range(K):
+        lev = value(case.reach[x, a])
+        extent = with_play(case, x, a, lev, distance(lev, case.chance[x, a], own), extent)
+    return extent
 
 
 @on_gpu(lower_bounds)

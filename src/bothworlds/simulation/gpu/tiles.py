@@ -78,6 +78,13 @@ def add_squares(row: Row, strip: Strip) -> Row:
     return row
 
 
+def add_products(row: Row, strip: Strip, weights: Few) -> Row:
+    """Return the row plus each row of the strip times its weight, one row after the other."""
+    for n, weight in enumerate(weights):
+        row = tuple(fused(strip[LENGTH * n + k], weight, total) for k, total in enumerate(row))
+    return row
+
+
 def write_row(row: Row, out: Floats, start: int) -> None:
     """Write a row into an array from a position on."""
     for k, entry in enumerate(row):
@@ -188,6 +195,14 @@ def _build_squares(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     return context.make_tuple(builder, sig.return_type, totals)
 
 
+def _build_products(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    totals, entries, weights = (cgutils.unpack_tuple(builder, part) for part in args)
+    for n, weight in enumerate(weights):
+        pairs = enumerate(totals, LENGTH * n)
+        totals = [build_sum(context, builder, total, entries[k], weight) for k, total in pairs]
+    return context.make_tuple(builder, sig.return_type, totals)
+
+
 def _build_row_writing(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     row, out, start = args
     for entry, place in zip(cgutils.unpack_tuple(builder, row), _places(builder, start, LENGTH), strict=True):
@@ -225,6 +240,7 @@ lower_function(features_of, FEW, _build_lasting)
 lower_function(row_of, ROW, _build_reading)
 lower_function(add_outer, first, _build_outer)
 lower_function(add_squares, first, _build_squares)
+lower_function(add_products, first, _build_products)
 lower_function(write_row, types.none, _build_row_writing)
 lower_function(add_square, first, _build_square)
 lower_function(tile_of, TILE, _build_tile_reading)
