@@ -21,6 +21,7 @@ from bothworlds.kernels.arrays import Bools, Floats, Ints
 from bothworlds.logs import Log, Row, read_jsonl
 from bothworlds.logs.checking import TOLERANCE
 from bothworlds.problem import Problem
+from bothworlds.problem.labelled import columns_in_order
 
 CLOSE = 1e-6  # how far probabilities of a row may be from 1, and a propensity from its place in the row
 RAREST = 1e-30  # what was chosen with less does not come in the life of a world; its weight would be all there is
@@ -97,7 +98,8 @@ class Logged:
         reward
             Numbers; None or not-a-number where none came.
         propensity, probabilities
-            One of them at least; the propensity is read from the whole row of probabilities where that is given.
+            One of them at least; the propensity is read from the whole row of probabilities where that is given. A
+            DataFrame whose columns have names goes by these.
         missing
             What a row without a reward means: a number, say 0 for "no click", "drop" to leave it out, which is right
             only if rewards get lost whatever they are, or "refuse".
@@ -108,8 +110,9 @@ class Logged:
         """
         contexts, arms = _contexts(problem, context), _arms(problem, arm)
         n = len(contexts)
-        rows = None if probabilities is None else _numbers(probabilities, "probabilities")
-        if rows is not None:
+        rows = None
+        if probabilities is not None:
+            rows = _numbers(columns_in_order(probabilities, problem.arms), "probabilities")
             _check_places(rows, arms, problem)
         if propensity is None:
             if rows is None:

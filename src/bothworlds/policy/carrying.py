@@ -33,6 +33,8 @@ def begun_with(machine: Machine, beliefs: Beliefs, problem: Problem, prior: Prio
             f"the prior is for {len(prior.theta)} features and the problem has {D}, with a constant if one was added: "
             "make it for this problem, with Prior.from_rows or Prior.from_rewards"
         )
+    if prior.problem is not None:
+        check_columns(prior.problem, problem)
     basis, theta = coordinates_of(machine, problem), prior.theta
     made: dict[str, Any] = {"t": 1.0 + round(prior.rounds)}
     if beliefs.total:
@@ -48,6 +50,25 @@ def begun_with(machine: Machine, beliefs: Beliefs, problem: Problem, prior: Prio
             information, moment = basis.T @ information @ basis, basis.T @ moment
         made[beliefs.gram], made[beliefs.moment] = own + information, moment
     return {**made, **_paced(machine, beliefs, float(round(prior.rounds)), None)}
+
+
+def check_columns(old: Problem, new: Problem) -> None:
+    """Refuse what was learnt in features whose columns mean something else: then equal rows have other features.
+
+    Only contexts that stand for rows of a table tell: `Problem.from_sample` has made their columns.
+    """
+    if old.rows is None or new.rows is None or not set(old.arms) & set(new.arms):
+        return
+    known = {row: x for x, row in enumerate(new.rows.rows)} if old.rows.columns == new.rows.columns else {}
+    arms = [(a, new.arms.index(name)) for a, name in enumerate(old.arms) if name in new.arms]
+    ours, theirs = (list(part) for part in zip(*arms, strict=True))
+    for x, row in enumerate(old.rows.rows):
+        if row in known and not np.array_equal(old.features[x][ours], new.features[known[row]][theirs]):
+            raise ValueError(
+                f"the prior was made for a problem whose columns are others: {old.contexts[x]!r} has other features "
+                "there. Let the policy go on, policy.change(problem), or make the prior for this problem, with "
+                "Prior.from_rows"
+            )
 
 
 def prior_from(machine: Machine, beliefs: Beliefs, problem: Problem, learnt: Learnt, pi: Floats) -> Prior:
@@ -74,6 +95,7 @@ def prior_from(machine: Machine, beliefs: Beliefs, problem: Problem, learnt: Lea
         information=(information + information.T) / 2.0,
         rounds=rounds,
         moment=None if moment is None else back.T @ moment,
+        problem=problem,
     )
 
 

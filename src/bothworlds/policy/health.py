@@ -10,6 +10,7 @@ import numpy as np
 from bothworlds.kernels.arrays import Floats
 from bothworlds.plain import printable
 from bothworlds.problem import Problem
+from bothworlds.problem.labelled import table_of
 from bothworlds.theory.confidence import Drift, average_rate_interval, drift_of
 from bothworlds.theory.confidence.checks import checked_alpha
 
@@ -211,7 +212,7 @@ def _checked(problem: Problem, decided: Any, answered: Any, rewards: Any) -> Tab
 
 
 def _table_of(values: Any, problem: Problem, name: str) -> Floats:
-    table, shape = np.asarray(values, dtype=np.float64), problem.available.shape
+    table, shape = table_of(values, problem), problem.available.shape
     if table.shape != shape or not np.isfinite(table).all():
         raise ValueError(f"{name} must be a table of {shape} finite numbers, contexts by arms; got shape {table.shape}")
     return table

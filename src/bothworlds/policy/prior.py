@@ -12,6 +12,7 @@ from bothworlds.kernels.contract import even_play
 from bothworlds.problem import Problem
 from bothworlds.problem.checks import is_number
 from bothworlds.problem.feedback import checked_loss, checked_losses
+from bothworlds.problem.labelled import table_of
 
 Method = Literal["regression", "propensities"]
 BLOCKS = 10  # predictions of the doubly robust estimate are computed anew so many times
@@ -41,6 +42,8 @@ class Prior:
         Sum of phi times loss over the same plays; information times theta if left out.
     notes
         Sentences on what was left out.
+    problem
+        The one that it was made for, if it was made for one: one that is told apart by other columns refuses it.
 
     >>> problem = Problem(features=[[[1, 0], [0, 1]]], probabilities=[1], arms=["red", "blue"])
     >>> Prior(theta=[0.1, -0.1], information=100 * np.eye(2), rounds=200)
@@ -52,9 +55,17 @@ class Prior:
     rounds: float
     moment: Floats
     notes: tuple[str, ...] = ()
+    problem: Problem | None = None
 
     def __init__(
-        self, *, theta: Any, information: Any, rounds: float, moment: Any = None, notes: tuple[str, ...] = ()
+        self,
+        *,
+        theta: Any,
+        information: Any,
+        rounds: float,
+        moment: Any = None,
+        notes: tuple[str, ...] = (),
+        problem: Problem | None = None,
     ) -> None:
         worth = _checked_rounds(rounds)
         mean, weight = np.array(theta, dtype=np.float64), np.array(information, dtype=np.float64)
@@ -74,7 +85,7 @@ class Prior:
         parts = {"theta": mean, "information": weight, "moment": sums}
         for part in parts.values():
             part.setflags(write=False)
-        for name, value in {**parts, "rounds": worth, "notes": tuple(notes)}.items():
+        for name, value in {**parts, "rounds": worth, "notes": tuple(notes), "problem": problem}.items():
             object.__setattr__(self, name, value)
 
     @classmethod
@@ -113,15 +124,21 @@ class Prior:
         estimate = regression if method == "regression" else doubly_robust
         theta, information, moment, worth = estimate(problem, plays)
         return cls(
-            theta=theta, information=information, moment=moment, rounds=worth if rounds is None else rounds, notes=notes
+            theta=theta,
+            information=information,
+            moment=moment,
+            rounds=worth if rounds is None else rounds,
+            notes=notes,
+            problem=problem,
         )
 
     @classmethod
     def from_rewards(cls, problem: Problem, rewards: Any, *, rounds: float) -> Self:
         """Turn expected rewards into a prior that is worth a number of rounds of even play.
 
-        ``rewards`` is a table (contexts, arms) in the problem's units, or a dictionary of arms, those left out having
-        the mean of the others. Where they are not linear in the features, the best linear fit is taken.
+        ``rewards`` is a table (contexts, arms) in the problem's units, a DataFrame going by its names, or a dictionary
+        of arms, those left out having the mean of the others. Where they are not linear in the features, the best
+        linear fit is taken.
 
         >>> problem = Problem.from_sample(["day", "night"], arms=["red", "blue"], reward_range=(0, 1))
         >>> prior = Prior.from_rewards(problem, {"red": 0.2, "blue": 0.1}, rounds=100)
@@ -132,7 +149,8 @@ class Prior:
         weights = problem.probabilities[:, None] * even_play(problem.available)
         z = problem.span.coordinates
         fitted = np.linalg.solve(_gram(z, weights), np.einsum("xa,xad,xa->d", weights, z, losses))
-        return cls(theta=_theta(problem, fitted), information=rounds * _gram(problem.features, weights), rounds=rounds)
+        information = rounds * _gram(problem.features, weights)
+        return cls(theta=_theta(problem, fitted), information=information, rounds=rounds, problem=problem)
 
     def __repr__(self) -> str:
         return f"Prior({len(self.theta)} features, {self.rounds:g} rounds)"
@@ -265,7 +283,7 @@ def _losses_of(problem: Problem, rewards: Any) -> Floats:
         row = np.full(problem.n_arms, given.mean())
         row[[problem.arms.index(name) for name in rewards]] = given
         return np.repeat(row[None], problem.n_contexts, axis=0)
-    table = np.array(rewards, dtype=np.float64)
+    table = table_of(rewards, problem)
     if table.shape != problem.available.shape:
         raise ValueError(f"rewards must be a table of shape {problem.available.shape}; got {table.shape}")
     given = checked_losses(table[problem.available], is_reward=True, reward_range=limits)

@@ -15,6 +15,7 @@ from bothworlds.problem import checks, storage, transform
 from bothworlds.problem.constant import with_constant
 from bothworlds.problem.feedback import loss_of, reward_per_loss
 from bothworlds.problem.finding import VALUES, find_all, find_unlisted, warn_of_numbers
+from bothworlds.problem.labelled import numbers_in_order, table_in_order
 from bothworlds.problem.rows import ContextRows, from_header, header_of
 from bothworlds.problem.sample import FeatureMap
 from bothworlds.problem.span import Span, span_of
@@ -30,11 +31,11 @@ class Problem:
     features
         phi(a, x), shape (contexts, arms, dimension).
     probabilities
-        g(x), shape (contexts,), positive, summing to 1.
+        g(x), shape (contexts,), positive, summing to 1; a dictionary or a Series with names goes by these.
     contexts, arms
         Names; "0", "1", ... if left out.
     available
-        Boolean (contexts, arms): False where an arm is not offered.
+        Boolean (contexts, arms): False where an arm is not offered; a DataFrame with names goes by these.
     reward_range
         (lowest, highest) reward in the user's units, say (0, 1) for clicks. Rewards are then turned into losses
         in [-1, 1] by loss = (lo + hi - 2 reward)/(hi - lo). The shift needs a constant among the features; where
@@ -81,9 +82,10 @@ class Problem:
         phi = checks.frozen_array(features, "features")
         checks.check_features(phi)
         S, K, _ = phi.shape
-        g = checks.frozen_array(probabilities, "probabilities")
+        context_names, arm_names = checks.names_of(contexts, S, "context"), checks.names_of(arms, K, "arm")
+        g = checks.frozen_array(numbers_in_order(probabilities, context_names, "context"), "probabilities")
         checks.check_probabilities(g, S)
-        offered = checks.availability(available, (S, K))
+        offered = checks.availability(table_in_order(available, context_names, arm_names), (S, K))
         limits = checks.check_reward_range(reward_range)
         if not isinstance(rows, ContextRows | None):
             raise ValueError(f"rows are ContextRows, as Problem.from_sample makes them of a table; got {rows!r:.80}")
@@ -91,8 +93,8 @@ class Problem:
         values = {
             "features": phi,
             "probabilities": g,
-            "contexts": checks.names_of(contexts, S, "context"),
-            "arms": checks.names_of(arms, K, "arm"),
+            "contexts": context_names,
+            "arms": arm_names,
             "available": offered,
             "reward_range": limits,
             "rows": rows,
@@ -212,6 +214,8 @@ class Problem:
         """
         S, _, D = self.features.shape
         added = []
+        if not isinstance(features, Mapping):
+            raise ValueError(f"new arms come with features, {{'name': [...]}}; got {features!r:.80}")
         for name, values in features.items():
             phi = checks.frozen_array(values, f"features of {name!r}")
             if phi.shape not in ((D,), (S, D)):

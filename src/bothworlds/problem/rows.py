@@ -1,5 +1,6 @@
 """Contexts as rows of a table: which one is meant by a dictionary, a tuple, or a row of a DataFrame."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,12 +28,13 @@ class ContextRows:
     """The rows that the first contexts of a problem stand for, and the names of their columns, if they have some.
 
     Values are numbers or words; anything else, a date say, is known by what it prints as, so that a file can keep it.
+    A number that comes as a text, as files of text have it, is the same number, where no row has that text.
 
     >>> rows = ContextRows(("device", "age"), (("mobile", 25), ("desktop", 40)))
     >>> rows.index_of({"age": 40, "device": "desktop", "hour": 17}), rows.index_of(("mobile", 25.0))
     (1, 0)
-    >>> rows.index_of(("mobile", 40)) is None
-    True
+    >>> rows.index_of(("mobile", "25")), rows.index_of(("mobile", 40)) is None
+    (0, True)
     """
 
     columns: tuple[str, ...] | None
@@ -61,6 +63,13 @@ class ContextRows:
     def _index(self) -> dict[tuple[Plain, ...], int]:
         return {row: i for i, row in enumerate(self.rows)}
 
+    @cached_property
+    def _printed(self) -> dict[tuple[str, ...], int]:
+        """Which row prints as some texts do, but for texts that several rows print as."""
+        printed = [_printed_row(row) for row in self.rows]
+        often = Counter(printed)
+        return {texts: i for i, texts in enumerate(printed) if often[texts] == 1}
+
     @property
     def width(self) -> int | None:
         """How many values a row has; None where nothing says so, all rows being rare."""
@@ -72,7 +81,8 @@ class ContextRows:
         values = plain_row(self._values(row))
         if self.width is not None and len(values) != self.width:
             raise ValueError(f"a row of contexts has {self.width} values; got {len(values)}: {values}")
-        return self._index.get(values)
+        found = self._index.get(values)
+        return self._printed.get(_printed_row(values)) if found is None else found
 
     def _values(self, row: Any) -> Sequence[Any]:
         """Return the values of a row in the order of the columns."""
@@ -114,6 +124,11 @@ def has_names(row: Any) -> bool:
 def plain_row(row: Any) -> tuple[Plain, ...]:
     """Return a row as plain values."""
     return tuple(_plain(value) for value in row)
+
+
+def _printed_row(row: tuple[Plain, ...]) -> tuple[str, ...]:
+    """Return values as texts, 25.0 as 25 is."""
+    return tuple(str(int(v)) if isinstance(v, float) and v.is_integer() else str(v) for v in row)
 
 
 def _plain(value: Any) -> Plain:

@@ -8,6 +8,7 @@ import numpy as np
 
 from bothworlds.kernels.arrays import Floats
 from bothworlds.problem import checks
+from bothworlds.problem.labelled import by_place
 
 Kind = Literal["known", "estimated", "drifting"]
 
@@ -57,7 +58,7 @@ class TrafficMix:
 
     @classmethod
     def _begin(cls, kind: Kind, prior: Any, strength: float | None, window: float) -> Self:
-        law = checks.frozen_array(prior, "probabilities")
+        law = checks.frozen_array(by_place(prior, "probabilities"), "probabilities")
         checks.check_probabilities(law, law.size)
         k: Any = float(law.size) if strength is None else strength
         if not checks.is_number(k) or not 0.0 < k < math.inf:
@@ -87,7 +88,7 @@ class TrafficMix:
 
     def _counts(self, given: Any) -> Floats:
         """Return counts of contexts; refuse what cannot be."""
-        counts = checks.frozen_array(given, "counts")
+        counts = checks.frozen_array(by_place(given, "counts"), "counts")
         if counts.shape != self.prior.shape or (counts < 0.0).any():
             raise ValueError(f"counts must be {self.prior.size} numbers, none negative, one per context; got {given!r}")
         return counts

@@ -16,6 +16,7 @@ from typing import Any, Self
 import numpy as np
 
 from bothworlds.kernels.arrays import Floats
+from bothworlds.problem.labelled import by_place
 from bothworlds.theory.confidence.special import TINY, log_rising_excess
 
 
@@ -74,7 +75,7 @@ def drift_of(counts: Any, law: Any, *, strength: float | None = None) -> Drift:
 
 def checked_law(law: Any, strength: float | None) -> tuple[Floats, float]:
     """Return the stated law and the strength of the prior around it."""
-    g = np.asarray(law, dtype=np.float64)
+    g = np.asarray(by_place(law, "probabilities"), dtype=np.float64)
     if g.ndim != 1 or not (g >= 0.0).all() or abs(float(g.sum()) - 1.0) > 1e-9:
         raise ValueError(
             f"the stated law must have no negative probability and sum to 1; it sums to {float(g.sum())!r}"
@@ -87,7 +88,7 @@ def checked_law(law: Any, strength: float | None) -> tuple[Floats, float]:
 
 def checked_visits(counts: Any, law: Floats) -> Floats:
     """Return counts of contexts as numbers."""
-    n = np.asarray(counts, dtype=np.float64)
+    n = np.asarray(by_place(counts, "counts"), dtype=np.float64)
     if n.shape != law.shape or not (np.isfinite(n) & (n >= 0.0)).all():
         raise ValueError(f"give one count, none negative, for each of {law.size} probabilities; got shape {n.shape}")
     return n
