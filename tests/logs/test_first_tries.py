@@ -109,6 +109,35 @@ def test_what_is_no_number_is_not_written(reward: Any) -> None:
         Reward(id="a", time=5.0, reward=reward)
 
 
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"id": 5}, "the id of a reward is a text with at least one character; got 5"),
+        ({"id": ""}, "the id of a reward is a text with at least one character; got ''"),
+        ({"id": None}, "the id of a reward is a text"),
+        ({"time": float("nan")}, "the time of 'a' must be a finite number; got nan"),
+        ({"time": 10**400}, "the time of 'a' must be a finite number; got inf"),
+    ],
+)
+def test_a_reward_of_no_decision_is_not_written(changes: Any, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        Reward(**{"id": "a", "time": 5.0, "reward": 1.0, **changes})
+
+
+@pytest.mark.parametrize("strange", ['"id": 5, "time": 1.0', '"id": "", "time": 1.0', '"id": "visit 0", "time": NaN'])
+@pytest.mark.parametrize("piece", [b"", b'{"schema": "bothworlds-log-1", "kind": "rew'])
+def test_rewards_of_no_decision_are_passed_over_unless_strict(strange: str, piece: bytes) -> None:
+    """Such lines stand in logs that others have written."""
+    log = Log("visits.jsonl")
+    line = f'{{"schema": "bothworlds-log-1", "kind": "reward", {strange}, "reward": 0.5}}\n'
+    log.path.write_bytes(piece + line.encode())
+    policy = decided(4, log)
+    assert Learner(policy, log).step() == 4
+    assert Logged.from_log(PROBLEM, log).rows == 4
+    with pytest.raises(ValueError, match=r"visits.jsonl, row 1: (the (id|time) of|a piece of a line)"):
+        list(read(log.path))
+
+
 def test_a_decision_is_no_row() -> None:
     made: Any = bw.LCTsallisINF().start(PROBLEM, rng=1, interpreted=True).act("mobile")
     with pytest.raises(ValueError, match=r"got Decision; bothworlds.logs.row_of\(decision, plan\) makes a row"):

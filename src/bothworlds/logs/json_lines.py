@@ -13,7 +13,7 @@ from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.logs.checking import TOLERANCE, Limits, Numbered, checked_rows, fault_of, sound_rows
 from bothworlds.logs.faults import LogError, shown
 from bothworlds.logs.lines import numbered_lines, written_lines
-from bothworlds.logs.schema import BEGINNING, Record, Reward, Row, line_of, record_of
+from bothworlds.logs.schema import BEGINNING, Record, Reward, Row, StrangeReward, line_of, record_of
 
 Which: TypeAlias = Literal["last", "first"]
 DECISION = BEGINNING + b', "kind": "decision"'
@@ -41,7 +41,7 @@ def read_jsonl(
     strict
         If false, three things are passed over that are refused otherwise: pieces of lines that killed processes have
         left, decisions whose id stood there before (about 90 bytes for each id are kept then), and rewards without a
-        decision. That is how a `Learner` reads.
+        decision, or that cannot have one: their id is no text, or their time not finite. That is how a `Learner` reads.
     reward_range, tolerance
         As `checked` has them.
 
@@ -78,16 +78,20 @@ def numbered_records(path: str | Path, *, strict: bool, skip: bytes | None = Non
             yield number, record_of(line)
         except (ValueError, RecursionError) as error:
             begins = line.rfind(BEGINNING)
+            if not strict and isinstance(error, StrangeReward):
+                continue
             if strict or (whole and begins <= 0):
                 raise LogError(path, number, _torn(line, begins, whole, error)) from None
             if whole and not (skip is not None and line.startswith(skip, begins)):
-                yield number, _after_a_piece(path, number, line[begins:])
+                yield from _after_a_piece(path, number, line[begins:])
 
 
-def _after_a_piece(path: str | Path, number: int, line: bytes) -> Record:
-    """Return the record that stands behind a piece of a line."""
+def _after_a_piece(path: str | Path, number: int, line: bytes) -> Iterator[tuple[int, Record]]:
+    """Yield the record that stands behind a piece of a line."""
     try:
-        return record_of(line)
+        yield number, record_of(line)
+    except StrangeReward:
+        return
     except (ValueError, RecursionError) as error:
         raise LogError(path, number, _torn(line, 0, True, error)) from None
 
