@@ -1,5 +1,6 @@
 """What goes wrong on a first try: rewards too early or of other kinds, rows twice, tables in another order."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +137,41 @@ def test_rewards_of_no_decision_are_passed_over_unless_strict(strange: str, piec
     assert Logged.from_log(PROBLEM, log).rows == 4
     with pytest.raises(ValueError, match=r"visits.jsonl, row 1: (the (id|time) of|a piece of a line)"):
         list(read(log.path))
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        (lambda path: path.rename("visits.1.jsonl"), "it is gone"),
+        (lambda path: path.write_bytes(b""), r"it has 0 bytes, where \d+ were read"),
+        (lambda path: path.write_bytes(path.read_bytes()[:-20]), "it has"),
+        (lambda path: Path(shutil.copy(path, "new.jsonl")).replace(path), "it is another file"),
+    ],
+)
+def test_a_log_that_was_replaced_is_refused(how: Any, said: str) -> None:
+    log = Log("visits.jsonl")
+    policy = decided(5, log)
+    learner = Learner(policy, log)
+    assert (learner.step(), learner.step()) == (5, 0)
+    how(log.path)
+    for ask in (learner.step, learner.step, lambda: learner.change_probabilities([0.4, 0.6])):
+        with pytest.raises(ValueError, match=f"visits.jsonl: the log was replaced: {said}.*begin a new Learner"):
+            ask()
+    assert policy.updates == 5
+
+
+def test_a_log_that_begins_later_is_followed_and_a_new_one_by_a_new_learner() -> None:
+    log = Log("visits.jsonl")
+    policy = bw.LCTsallisINF().start(PROBLEM, rng=1, interpreted=True)
+    learner = Learner(policy, log)
+    assert learner.step() == 0
+    plan = policy.plan()
+    log.append(row_of(plan.act("mobile", id="a"), plan, time=1.0), Reward(id="a", time=1.0, reward=1.0))
+    assert learner.step() == 1
+    log.path.rename("visits.1.jsonl")
+    plan = policy.plan()
+    log.append(row_of(plan.act("mobile", id="b"), plan, time=1.0), Reward(id="b", time=1.0, reward=1.0))
+    assert Learner(policy, log).step() == 1
 
 
 def test_a_decision_is_no_row() -> None:

@@ -27,7 +27,8 @@ class Learner:
     share a log, each with its learner: what is of others is passed over. The rewards of held-out decisions are taken,
     counted and not learnt. A reward that cannot be, outside the problem's range say, is passed over with a warning: its
     decision waits for one that is right. A reward that stands before its decision, for another process was faster, is
-    learnt when that is read, unless 16 megabytes of the log lie in between.
+    learnt when that is read, unless 16 megabytes of the log lie in between. The file is only ever added to: one that
+    was rotated, replaced or cut is refused.
 
     ``pace`` is how many rewards a batch has at most.
 
@@ -51,6 +52,7 @@ class Learner:
         self._new: dict[str, tuple[Decision, float]] = {}
         self._problem = policy.problem
         self._replayed = False
+        self._file: tuple[int, int] | None = None  # device and number, which tell it from any other
 
     @property
     def waiting(self) -> int:
@@ -60,6 +62,7 @@ class Learner:
     def replay(self) -> Iterator[Plan]:
         """Yield the plan at the start, and that after each batch, law or change in the log that is not learnt yet."""
         yield self.policy.plan()
+        self._require_same_file()
         for record in [record for record, _ in self.log.read() if isinstance(record, Batch | Law | Change)]:
             if record.policy in (None, self.policy.name) and record.version > self.policy.version:
                 yield self._follow(record)
@@ -106,7 +109,8 @@ class Learner:
             self.log.append(record(version=plan.version, digest=plan.digest, time=time.time(), policy=plan.policy))
 
     def _begin(self) -> None:
-        """Learn what stands in the log, the first time; refuse a problem or law that it does not know."""
+        """Learn what stands in the log, the first time; refuse another file, a problem or law that it does not know."""
+        self._require_same_file()
         if not self._replayed:
             for _ in self.replay():
                 pass
@@ -115,6 +119,24 @@ class Learner:
                 "the policy was given another problem or law of contexts, and the log does not say so: give it by way "
                 "of the learner, learner.change(...) or learner.change_probabilities(...), so that the same versions "
                 "can be found again"
+            )
+
+    def _require_same_file(self) -> None:
+        """Refuse a file that is not the one of before, or does not have any more what was read there."""
+        try:
+            found = self.log.path.stat()
+        except FileNotFoundError:
+            fault = None if self._file is None else "it is gone"
+        else:
+            file = found.st_dev, found.st_ino
+            other, self._file = self._file not in (None, file), self._file or file
+            shorter = f"it has {found.st_size} bytes, where {self.offset} were read" * (found.st_size < self.offset)
+            fault = "it is another file" if other else shorter
+        if fault:
+            raise ValueError(
+                f"{self.log.path}: the log was replaced: {fault}. A log is only ever added to: put the old file "
+                "back; or save the policy and begin a new Learner on this one, to which decisions that wait in the "
+                "old file are not known"
             )
 
     def _read(self, through: int | None = None) -> None:
@@ -189,6 +211,7 @@ class Learner:
         """
         self._begin()
         self._read()
+        self._require_same_file()  # it may have been replaced just before it was opened
         count = len(self._new)
         if count:
             before = self.policy.updates
