@@ -47,6 +47,17 @@ def test_rewards_before_their_decisions_are_learnt_and_found_again(early: Any) -
     assert (policy.updates, again.updates) == (20, 20)
 
 
+def test_a_step_takes_a_batch_and_catching_up_takes_all() -> None:
+    log = Log("visits.jsonl")
+    policy = decided(20, log)
+    learner = Learner(policy, log, pace=7)
+    assert learner.step() == 7
+    assert (learner.catch_up(), learner.catch_up(), policy.updates) == (13, 0, 20)
+    again: Any = bw.load("begun.npz", interpreted=True)
+    assert Learner(again, log).catch_up() == 0
+    assert again.digest == policy.digest
+
+
 @pytest.mark.parametrize(("room", "learnt"), [(1 << 24, 3), (600, 1), (10, 0)])
 def test_early_rewards_are_kept_for_a_while_live_and_again(
     room: int, learnt: int, monkeypatch: pytest.MonkeyPatch

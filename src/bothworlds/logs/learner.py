@@ -20,17 +20,15 @@ EARLY = 1 << 24  # bytes of a log for which a reward is kept that stands before 
 class Learner:
     """Teaches a policy what stands in a log; one at a time for a policy.
 
-    A decision is learnt from when its reward stands in the log, in the order of rewards; all rewards that are new make
-    one batch, and the log is told where it ended. A learner that begins on a log first learns the batches that stand
-    there, beyond what its policy has learnt already, and finds the same versions bit for bit, or says that it does not.
-    So the log is all there is to keep; a policy that is saved now and then makes restarts short. Several policies may
-    share a log, each with its learner: what is of others is passed over. The rewards of held-out decisions are taken,
-    counted and not learnt. A reward that cannot be, outside the problem's range say, is passed over with a warning: its
-    decision waits for one that is right. A reward that stands before its decision, for another process was faster, is
-    learnt when that is read, unless 16 megabytes of the log lie in between. The file is only ever added to: one that
-    was rotated, replaced or cut is refused.
-
-    ``pace`` is how many rewards a batch has at most.
+    A decision is learnt from when its reward stands in the log, in the order of rewards; rewards that are new make one
+    batch, ``pace`` of them at most, and the log is told where it ended. A learner that begins on a log first learns the
+    batches that stand there, beyond what its policy has learnt already, and finds the same versions bit for bit, or
+    says that it does not. So the log is all there is to keep; a policy that is saved now and then makes restarts short.
+    Several policies may share a log, each with its learner: what is of others is passed over. The rewards of held-out
+    decisions are taken, counted and not learnt. A reward that cannot be, outside the problem's range say, is passed
+    over with a warning: its decision waits for one that is right. A reward that stands before its decision, for another
+    process was faster, is learnt when that is read, unless 16 megabytes of the log lie in between. The file is only
+    ever added to: one that was rotated, replaced or cut is refused.
 
     >>> from bothworlds import LCTsallisINF, Problem
     >>> from bothworlds.logs import row_of
@@ -205,9 +203,9 @@ class Learner:
         self._new = {}
 
     def step(self) -> int:
-        """Take rewards that have come to the log since, as one batch; return how many.
+        """Take rewards that have come to the log since, at most ``pace``, as one batch; return how many.
 
-        The first time, batches that stand in the log come before.
+        What is left is for the next step; `catch_up` makes as many as it takes. The first time, batches that stand in the log come before.
         """
         self._begin()
         self._read()
@@ -219,3 +217,10 @@ class Learner:
             if self.policy.updates > before:  # where all were held out there is nothing that must be learnt again
                 self._note(0, partial(Batch, through=self.offset))
         return count
+
+    def catch_up(self) -> int:
+        """Step until nothing is new; return how many rewards were taken, each in a batch of at most ``pace``."""
+        total = 0
+        while count := self.step():
+            total += count
+        return total
