@@ -1,6 +1,7 @@
 """What goes wrong on a first try: rewards too early or of other kinds, rows twice, tables in another order."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 import bothworlds as bw
 from bothworlds import environments as en
 from bothworlds.evaluation import Logged, evaluate
-from bothworlds.logs import Learner, Log, Reward, Row, from_records, health, joined, read, row_of
+from bothworlds.logs import Batch, Learner, Log, Reward, Row, from_records, health, joined, read, row_of, write
 from bothworlds.logs import learner as learner_text
 
 PROBLEM = bw.Problem.from_sample(["mobile", "desktop"], arms=["red", "blue"], reward_range=(0, 1))
@@ -93,6 +94,33 @@ def test_what_is_written_twice_is_learnt_once(order: str) -> None:
     log.append(*(records[kind] for kind in order))
     learner = Learner(policy, log)
     assert [learner.step(), learner.step(), policy.updates] == [1, 0, 1]
+
+
+def test_rewards_inside_rows_are_learnt_where_they_stand() -> None:
+    """As though each had a line of its own behind its decision; the first that stands there counts."""
+    log, lines = Log("rows.jsonl"), Log("lines.jsonl")
+    policy = decided(12, lines)
+    write([*joined(record for record, _ in lines.read())][:9], log.path)  # rewards in their rows
+    learner, other = Learner(policy, log, pace=5), Learner(bw.load("begun.npz", interpreted=True), lines, pace=5)
+    plan = policy.plan()
+    assert [learner.step(), learner.step(), learner.step()] == [5, 4, 0]
+    late = plan.act("mobile", id="late")
+    log.append(Reward(id="late", time=1.0, reward=1.0), replace(row_of(late, plan, time=1.0), reward=0.0))
+    wrong = plan.act("mobile", id="wrong")
+    log.append(replace(row_of(wrong, plan, time=1.0), reward=7.0), Reward(id="visit 0", time=1.0, reward=1.0))
+    with pytest.warns(UserWarning, match="the reward of 'wrong' is passed over"):
+        assert learner.step() == 1
+    log.append(Reward(id="wrong", time=1.0, reward=0.5))
+    assert (learner.step(), learner.waiting, policy.updates) == (1, 0, 11)
+    assert answers(policy.health()) == (11, pytest.approx(4.5))
+    assert sum(arm.answers for arm in health(log, PROBLEM).arms) == 11
+    assert other.step() == 5
+    batches: Any = [[record for record, _ in one.read() if isinstance(record, Batch)] for one in (log, lines)]
+    assert batches[0][0].digest == batches[1][0].digest
+    again: Any = bw.load("begun.npz", interpreted=True)
+    with pytest.warns(UserWarning, match="the reward of 'wrong' is passed over"):
+        assert Learner(again, log).step() == 0
+    assert again.digest == policy.digest
 
 
 def test_of_early_rewards_the_first_that_can_be_counts() -> None:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from bothworlds.logs.schema import BEGINNING, Record, StrangeReward, line_of, record_of
+from bothworlds.logs.schema import BEGINNING, Record, RewardError, line_of, record_of
 
 PIECE = 1 << 22
 
@@ -59,7 +59,7 @@ class Log:
         for part in (line, line[begins:]) if begins > 0 else (line,):
             try:
                 return record_of(part)
-            except StrangeReward:
+            except RewardError:
                 return None
             except (ValueError, RecursionError) as found:
                 error = found

@@ -13,7 +13,7 @@ from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.logs.checking import TOLERANCE, Limits, Numbered, checked_rows, fault_of, sound_rows
 from bothworlds.logs.faults import LogError, shown
 from bothworlds.logs.lines import numbered_lines, written_lines
-from bothworlds.logs.schema import BEGINNING, Record, Reward, Row, StrangeReward, line_of, record_of
+from bothworlds.logs.schema import BEGINNING, Record, Reward, RewardError, Row, line_of, record_of
 
 Which: TypeAlias = Literal["last", "first"]
 DECISION = BEGINNING + b', "kind": "decision"'
@@ -78,7 +78,7 @@ def numbered_records(path: str | Path, *, strict: bool, skip: bytes | None = Non
             yield number, record_of(line)
         except (ValueError, RecursionError) as error:
             begins = line.rfind(BEGINNING)
-            if not strict and isinstance(error, StrangeReward):
+            if not strict and isinstance(error, RewardError):
                 continue
             if strict or (whole and begins <= 0):
                 raise LogError(path, number, _torn(line, begins, whole, error)) from None
@@ -90,7 +90,7 @@ def _after_a_piece(path: str | Path, number: int, line: bytes) -> Iterator[tuple
     """Yield the record that stands behind a piece of a line."""
     try:
         yield number, record_of(line)
-    except StrangeReward:
+    except RewardError:
         return
     except (ValueError, RecursionError) as error:
         raise LogError(path, number, _torn(line, 0, True, error)) from None

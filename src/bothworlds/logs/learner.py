@@ -27,8 +27,9 @@ class Learner:
     Several policies may share a log, each with its learner: what is of others is passed over. The rewards of held-out
     decisions are taken, counted and not learnt. A reward that cannot be, outside the problem's range say, is passed
     over with a warning: its decision waits for one that is right. A reward that stands before its decision, for another
-    process was faster, is learnt when that is read, unless 16 megabytes of the log lie in between. The file is only
-    ever added to: one that was rotated, replaced or cut is refused.
+    process was faster, is learnt when that is read, unless 16 megabytes of the log lie in between. One that stands in
+    its decision's row, as `write` leaves it, is taken with the row. The file is only ever added to: one that was
+    rotated, replaced or cut is refused.
 
     >>> from bothworlds import LCTsallisINF, Problem
     >>> from bothworlds.logs import row_of
@@ -46,7 +47,7 @@ class Learner:
         self.policy, self.log, self.pace = policy, log, whole(pace, 1, "pace")
         self.offset = 0
         self._waiting: dict[str, Decision] = {}
-        self._early: dict[str, tuple[Reward, int]] = {}  # with the byte behind it
+        self._early: dict[str, tuple[float, int]] = {}  # with the byte behind it
         self._new: dict[str, tuple[Decision, float]] = {}
         self._problem = policy.problem
         self._replayed = False
@@ -146,53 +147,55 @@ class Learner:
             if isinstance(record, Row) and record.policy == self.policy.name:
                 self._take_decision(record)
             elif isinstance(record, Reward):
-                self._take_reward(record)
+                self._take_reward(record.id, record.reward)
             if through is None and len(self._new) >= self.pace:
                 return
 
     def _take_decision(self, row: Row) -> None:
-        """Let a decision wait for its reward, or learn the one that came before it."""
+        """Let a decision wait for its reward, or learn the one that came before it, or with it."""
         made = row.decision(self.policy.listing(row))
         early, end = self._early.pop(row.id, (None, 0))
         if row.id in self._waiting or row.id in self._new or not self.policy.takes(made):
             return
         self._waiting[row.id] = made
         if early is not None and end >= self.offset - EARLY:
-            self._take_reward(early)
+            self._take_reward(row.id, early)
+        if row.reward is not None and row.id in self._waiting:
+            self._take_reward(row.id, row.reward)
 
-    def _take_reward(self, record: Reward) -> None:
+    def _take_reward(self, id: str, reward: float) -> None:
         """Learn the reward of a decision that waits for it; keep any other one, if it can be, for a while."""
-        if record.id in self._waiting:
-            if self._can_be(record):
-                self._new[record.id] = self._waiting.pop(record.id), record.reward
-        elif record.id not in self._new and self._fault_of(record) is None:
-            self._keep(record)
+        if id in self._waiting:
+            if self._can_be(id, reward):
+                self._new[id] = self._waiting.pop(id), float(reward)
+        elif id not in self._new and self._fault_of(reward) is None:
+            self._keep(id, reward)
 
-    def _keep(self, record: Reward) -> None:
+    def _keep(self, id: str, reward: float) -> None:
         """Keep the first reward of an id that stands before its decision, and forget those that are too far back.
 
         What counts depends on places in the log alone, so that whoever begins later finds the same.
         """
         oldest = self.offset - EARLY
-        if self._early.get(record.id, (None, oldest - 1))[1] < oldest:
-            self._early.pop(record.id, None)
-            self._early[record.id] = record, self.offset
+        if self._early.get(id, (None, oldest - 1))[1] < oldest:
+            self._early.pop(id, None)
+            self._early[id] = reward, self.offset
         while next(iter(self._early.values()))[1] < oldest:
             del self._early[next(iter(self._early))]
 
-    def _fault_of(self, record: Reward) -> str | None:
+    def _fault_of(self, reward: float) -> str | None:
         """Say why a reward cannot be, if it cannot."""
         try:
-            checked_loss(record.reward, is_reward=True, reward_range=self.policy.problem.reward_range)
+            checked_loss(reward, is_reward=True, reward_range=self.policy.problem.reward_range)
         except ValueError as error:
             return str(error)
         return None
 
-    def _can_be(self, record: Reward) -> bool:
+    def _can_be(self, id: str, reward: float) -> bool:
         """Tell whether a reward can be learnt; else say why not, and go on: one must not stop all others for good."""
-        fault = self._fault_of(record)
+        fault = self._fault_of(reward)
         if fault is not None:
-            said = f"the reward of {record.id!r} is passed over, and its decision waits for another one"
+            said = f"the reward of {id!r} is passed over, and its decision waits for another one"
             warnings.warn(f"{self.log.path}: {said}: {fault}", stacklevel=users_line())
         return fault is None
 
@@ -205,7 +208,8 @@ class Learner:
     def step(self) -> int:
         """Take rewards that have come to the log since, at most ``pace``, as one batch; return how many.
 
-        What is left is for the next step; `catch_up` makes as many as it takes. The first time, batches that stand in the log come before.
+        What is left is for the next step; `catch_up` makes as many as it takes. The first time, batches that stand in
+        the log come before.
         """
         self._begin()
         self._read()

@@ -92,7 +92,7 @@ class Row:
         )
 
 
-class StrangeReward(ValueError):
+class RewardError(ValueError):
     """A reward that cannot be that of any decision; readers that are not strict pass over it."""
 
 
@@ -106,13 +106,13 @@ class Reward:
 
     def __post_init__(self) -> None:
         if not isinstance(self.id, str) or not self.id:
-            raise StrangeReward(f"the id of a reward is a text with at least one character; got {self.id!r:.80}")
+            raise RewardError(f"the id of a reward is a text with at least one character; got {self.id!r:.80}")
         for name in ("time", "reward"):
             value = getattr(self, name)
             if type(value) is not float:
                 object.__setattr__(self, name, _plain(value, f"the {name} of {self.id!r}"))
         if not math.isfinite(self.time):
-            raise StrangeReward(f"the time of {self.id!r} must be a finite number; got {self.time!r}")
+            raise RewardError(f"the time of {self.id!r} must be a finite number; got {self.time!r}")
 
 
 def _plain(value: Any, what: str) -> float:
@@ -280,5 +280,7 @@ def joined(records: Iterable[Record], *, reward_range: tuple[float, float] | Non
         elif isinstance(record, Reward) and lowest <= record.reward <= highest:
             rewards.setdefault(record.id, record)
     for row in rows.values():
+        if row.reward is not None and not (reward_range is None or lowest <= row.reward <= highest):
+            row = replace(row, reward=None, reward_time=None)
         came = rewards.get(row.id) if row.reward is None else None
         yield row if came is None else replace(row, reward=came.reward, reward_time=came.time)
