@@ -199,6 +199,37 @@ def test_a_log_that_was_replaced_is_refused(how: Any, said: str) -> None:
     assert policy.updates == 5
 
 
+def test_two_learners_of_one_policy_are_told_of_each_other() -> None:
+    """As in a deployment that begins the new process before the old one ends."""
+    log = Log("visits.jsonl")
+    policy = decided(20, log)
+    old, new = Learner(policy, log, pace=5), Learner(bw.load("begun.npz", interpreted=True), log, pace=5)
+    assert (old.step(), new.step()) == (5, 5)  # the new one learns what the log says, and goes on
+    assert old.step() == 5
+    for _ in range(2):
+        with pytest.raises(
+            ValueError, match=r"visits.jsonl: another learner works on this log for policy .*version 10"
+        ):
+            old.catch_up()
+        with pytest.raises(ValueError, match="another learner works on this log"):
+            new.catch_up()
+
+
+def test_what_others_have_noted_before_or_of_other_policies_is_no_other_learner() -> None:
+    log = Log("visits.jsonl")
+    policies = [bw.LCTsallisINF().start(PROBLEM, rng=seed, interpreted=True) for seed in (1, 2)]
+    learners = [Learner(policy, log) for policy in policies]
+    for turn in range(6):
+        for policy in policies:
+            plan = policy.plan()
+            made = plan.act("mobile", id=f"{turn} of {policy.name}")
+            log.append(row_of(made, plan, time=1.0), Reward(id=made.id, time=1.0, reward=1.0))
+        if turn == 3:
+            learners[0] = Learner(policies[0], log)
+        assert [learner.step() for learner in learners] == [1, 1]
+        learners[turn % 2].change_probabilities([0.5 - 0.01 * turn, 0.5 + 0.01 * turn])
+
+
 def test_a_log_that_begins_later_is_followed_and_a_new_one_by_a_new_learner() -> None:
     log = Log("visits.jsonl")
     policy = bw.LCTsallisINF().start(PROBLEM, rng=1, interpreted=True)

@@ -4,7 +4,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from bothworlds.errors import users_line
 from bothworlds.logs.files import Log
@@ -14,6 +14,7 @@ from bothworlds.problem import Problem
 from bothworlds.problem.checks import whole
 from bothworlds.problem.feedback import checked_loss
 
+Mark: TypeAlias = tuple[type[Record], int, str, float]  # tells what one learner has noted from what another has
 EARLY = 1 << 24  # bytes of a log for which a reward is kept that stands before its decision, or is of another policy
 
 
@@ -29,7 +30,8 @@ class Learner:
     over with a warning: its decision waits for one that is right. A reward that stands before its decision, for another
     process was faster, is learnt when that is read, unless 16 megabytes of the log lie in between. One that stands in
     its decision's row, as `write` leaves it, is taken with the row. The file is only ever added to: one that was
-    rotated, replaced or cut is refused.
+    rotated, replaced or cut is refused, and one in which another learner has noted something of this policy since this
+    one has begun.
 
     >>> from bothworlds import LCTsallisINF, Problem
     >>> from bothworlds.logs import row_of
@@ -51,6 +53,8 @@ class Learner:
         self._new: dict[str, tuple[Decision, float]] = {}
         self._problem = policy.problem
         self._replayed = False
+        self._begun = 0  # the byte behind what stood in the log when it was first read
+        self._noted: set[Mark] = set()  # what this learner has added to the log and not read yet
         self._file: tuple[int, int] | None = None  # device and number, which tell it from any other
 
     @property
@@ -62,8 +66,12 @@ class Learner:
         """Yield the plan at the start, and that after each batch, law or change in the log that is not learnt yet."""
         yield self.policy.plan()
         self._require_same_file()
-        for record in [record for record, _ in self.log.read() if isinstance(record, Batch | Law | Change)]:
-            if record.policy in (None, self.policy.name) and record.version > self.policy.version:
+        found: list[Batch | Law | Change] = []
+        for record, self._begun in self.log.read():
+            if isinstance(record, Batch | Law | Change) and record.policy in (None, self.policy.name):
+                found.append(record)
+        for record in found:
+            if record.version > self.policy.version:
                 yield self._follow(record)
         self._problem, self._replayed = self.policy.problem, True
 
@@ -100,12 +108,14 @@ class Learner:
         self.policy.change(problem, trust=trust, fresh=fresh)
         self._note(before, partial(Change, problem=problem.to_dict(), trust=trust, fresh=fresh))
 
-    def _note(self, before: int, record: Callable[..., Record]) -> None:
+    def _note(self, before: int, record: Callable[..., Batch | Law | Change]) -> None:
         """Add to the log that the policy goes on with another version than before, if it does."""
         plan = self.policy.plan()
         self._problem = plan.problem
         if plan.version > before:
-            self.log.append(record(version=plan.version, digest=plan.digest, time=time.time(), policy=plan.policy))
+            made = record(version=plan.version, digest=plan.digest, time=time.time(), policy=plan.policy)
+            self._noted.add(_mark_of(made))
+            self.log.append(made)
 
     def _begin(self) -> None:
         """Learn what stands in the log, the first time; refuse another file, a problem or law that it does not know."""
@@ -143,6 +153,8 @@ class Learner:
         for record, end in self.log.read(self.offset):
             if through is not None and end > through:
                 return
+            if isinstance(record, Batch | Law | Change):
+                self._require_own(record, end)
             self.offset = end
             if isinstance(record, Row) and record.policy == self.policy.name:
                 self._take_decision(record)
@@ -150,6 +162,18 @@ class Learner:
                 self._take_reward(record.id, record.reward)
             if through is None and len(self._new) >= self.pace:
                 return
+
+    def _require_own(self, record: Batch | Law | Change, end: int) -> None:
+        """Refuse what another learner has noted of this policy since this one began; it is met again the next time."""
+        if end <= self._begun or record.policy not in (None, self.policy.name):
+            return
+        if _mark_of(record) not in self._noted:
+            raise ValueError(
+                f"{self.log.path}: another learner works on this log for policy {self.policy.name!r}: it has come to "
+                f"version {record.version}, as is noted before byte {end}. A policy has one learner at a time: end one "
+                "of them, and begin the other again with bw.load(...) and a new Learner"
+            )
+        self._noted.discard(_mark_of(record))
 
     def _take_decision(self, row: Row) -> None:
         """Let a decision wait for its reward, or learn the one that came before it, or with it."""
@@ -228,3 +252,7 @@ class Learner:
         while count := self.step():
             total += count
         return total
+
+
+def _mark_of(record: Batch | Law | Change) -> Mark:
+    return type(record), record.version, record.digest, record.time
