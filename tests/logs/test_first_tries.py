@@ -207,9 +207,7 @@ def test_two_learners_of_one_policy_are_told_of_each_other() -> None:
     assert (old.step(), new.step()) == (5, 5)  # the new one learns what the log says, and goes on
     assert old.step() == 5
     for _ in range(2):
-        with pytest.raises(
-            ValueError, match=r"visits.jsonl: another learner works on this log for policy .*version 10"
-        ):
+        with pytest.raises(ValueError, match=r"another learner works on this log for policy .*version 10"):
             old.catch_up()
         with pytest.raises(ValueError, match="another learner works on this log"):
             new.catch_up()
@@ -263,6 +261,29 @@ def test_health_counts_the_reward_that_was_learnt() -> None:
     assert answers(policy.health()) == answers(health(log, PROBLEM)) == (20, 10.0)
     rows = list(joined((record for record, _ in log.read()), reward_range=(0, 1)))
     assert bw.Prior.from_rows(PROBLEM, rows).rounds == 20
+
+
+@pytest.mark.parametrize("how", ["law", "change"])
+def test_contexts_are_held_against_the_law_under_which_they_came(how: str) -> None:
+    """Those before it came under another one."""
+    log = Log("visits.jsonl")
+    policy = bw.LCTsallisINF().start(PROBLEM, rng=1, interpreted=True)
+    learner, chance = Learner(policy, log), np.random.default_rng(1)
+    for turn, share in enumerate((0.5, 0.1)):
+        if turn and how == "law":
+            learner.change_probabilities([share, 1.0 - share])
+        elif turn:
+            learner.change(PROBLEM.with_probabilities([share, 1.0 - share]))
+        plan = policy.plan()
+        made = [plan.act(int(chance.random() >= share), id=f"{turn}, {i}") for i in range(300)]
+        log.append(*(row_of(one, plan, time=1.0) for one in made))
+        log.append(*(Reward(id=one.id, time=1.0, reward=0.5) for one in made))
+        learner.catch_up()
+    found = health(log, policy.problem, policy=policy.name)
+    assert not found.traffic.alarm
+    assert found.drift.log_evidence == pytest.approx(policy.health().drift.log_evidence)
+    assert sum(arm.decisions for arm in found.arms) == 600
+    assert health(log, PROBLEM.with_probabilities([0.5, 0.5])).traffic.alarm
 
 
 def logged_rows(count: int) -> list[Row]:

@@ -67,7 +67,8 @@ class Learner:
         yield self.policy.plan()
         self._require_same_file()
         found: list[Batch | Law | Change] = []
-        for record, self._begun in self.log.read():
+        for record, end in self.log.read():
+            self._begun = end
             if isinstance(record, Batch | Law | Change) and record.policy in (None, self.policy.name):
                 found.append(record)
         for record in found:
