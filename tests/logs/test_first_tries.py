@@ -294,6 +294,48 @@ def logged_rows(count: int) -> list[Row]:
     ]
 
 
+def test_a_log_is_evaluated_since_the_last_change() -> None:
+    """A server that has not heard of it yet still decides on the problem of before."""
+    log = Log("visits.jsonl")
+    policy = decided(10, log)
+    learner = Learner(policy, log)
+    learner.catch_up()
+    stale = policy.plan()
+    problem = bw.Problem.from_sample(["mobile", "desktop"], arms=["blue", "green"], reward_range=(0, 1))
+    learner.change(problem)
+    log.append(row_of(stale.act("mobile", id="stale"), stale, time=1.0))
+    plan = policy.plan()
+    for i in range(6):
+        made = plan.act(i % 2, id=f"later {i}")
+        log.append(row_of(made, plan, time=1.0), Reward(id=made.id, time=1.0, reward=1.0))
+    found = Logged.from_log(policy.problem, log)
+    assert found.rows == 6
+    assert evaluate(found, {"logging": plan})["logging"].value == pytest.approx(1.0, abs=0.5)
+
+
+def test_of_several_rewards_the_last_in_the_range_is_evaluated() -> None:
+    log = Log("visits.jsonl")
+    decided(3, log)
+    log.append(*(Reward(id="visit 1", time=3.0, reward=reward) for reward in (0.25, 7.0, -3.0)))
+    assert Logged.from_log(PROBLEM, log).reward.tolist() == [1.0, 0.25, 0.0]
+    write([replace(row, reward=0.5) for row in logged_rows(2)], "rows.jsonl")
+    rows = Log("rows.jsonl")
+    rows.append(Reward(id="1", time=1.0, reward=7.0))
+    assert Logged.from_log(PROBLEM, rows).reward.tolist() == [0.5, 0.5]
+    write([replace(row, reward=None) for row in logged_rows(2)], "rows.jsonl")
+    rows.append(Reward(id="1", time=1.0, reward=7.0))
+    for missing in ("refuse", 0):
+        with pytest.raises(ValueError, match=r"row '1': reward 7.0 is not in \[0, 1\]"):
+            Logged.from_log(PROBLEM, rows, missing=missing)
+
+
+def test_rows_that_do_not_fit_are_named_by_their_ids() -> None:
+    first, second = logged_rows(2)
+    for changes, said in (({"context": "noon"}, "row '1': unknown context 'noon'"), ({"reward": 3.0}, "row '1': rew")):
+        with pytest.raises(ValueError, match=said):
+            Logged.from_rows(PROBLEM, [first, replace(second, **changes)])
+
+
 def test_a_decision_counts_once() -> None:
     rows = logged_rows(50)
     assert Logged.from_rows(PROBLEM, rows).rows == 50

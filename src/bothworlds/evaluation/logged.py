@@ -18,8 +18,9 @@ from bothworlds.evaluation.columns import (
     rescaled,
 )
 from bothworlds.kernels.arrays import Bools, Floats, Ints
-from bothworlds.logs import Log, Row, read_jsonl
+from bothworlds.logs import Log, Row
 from bothworlds.logs.checking import TOLERANCE
+from bothworlds.logs.json_lines import read_of_now
 from bothworlds.problem import Problem
 
 CLOSE = 1e-6  # how far probabilities of a row may be from 1, and a propensity from its place in the row
@@ -166,11 +167,12 @@ class Logged:
         tolerance: float = 0.0,
         folder: str | Path | None = None,
     ) -> Self:
-        """Make it from a log: every decision once; of several rewards the last, a correction, counts.
+        """Make it from a log: every decision once; of several rewards the last, a correction, that lies in the range.
 
-        The rest is as `from_rows` has it.
+        What was decided before a policy's problem was last changed (`bothworlds.logs.Change`) is left out: it was
+        another problem. The rest is as `from_rows` has it.
         """
-        rows = decisions(log, tolerance=tolerance)
+        rows = decisions(log, tolerance=tolerance, reward_range=problem.reward_range or (-1.0, 1.0))
         return cls.from_rows(problem, rows, missing=missing, tolerance=tolerance, folder=folder)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -212,11 +214,14 @@ class Logged:
         return f"Logged({self.rows:,} rows, {self.problem.n_contexts} contexts, {self.problem.n_arms} arms, {what})"
 
 
-def decisions(log: Log, *, tolerance: float = 0.0) -> Iterator[Row]:
-    """Yield every decision of a log once, with its last reward, in the order decided; rounded by ``tolerance``."""
+def decisions(log: Log, *, tolerance: float = 0.0, reward_range: tuple[float, float] | None = None) -> Iterator[Row]:
+    """Yield every decision of a log since the last change of the problem once, with its last reward, as decided.
+
+    That is the last in ``reward_range``, where one is; probabilities may be rounded by ``tolerance``.
+    """
     if not log.path.exists():
         return iter(())
-    return read_jsonl(log.path, strict=False, tolerance=max(TOLERANCE, tolerance))
+    return read_of_now(log.path, reward_range=reward_range, tolerance=max(TOLERANCE, tolerance))
 
 
 def _listed(values: Any, name: str) -> Any:
