@@ -1,6 +1,5 @@
 """What goes wrong on a first try: rewards too early or of other kinds, rows twice, tables in another order."""
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import pytest
 import bothworlds as bw
 from bothworlds import environments as en
 from bothworlds.evaluation import Logged, evaluate
-from bothworlds.logs import Batch, Learner, Log, Reward, Row, from_records, health, joined, read, row_of, write
+from bothworlds.logs import Learner, Log, Reward, Row, from_records, health, joined, read, row_of, write
 from bothworlds.logs import learner as learner_text
 
 PROBLEM = bw.Problem.from_sample(["mobile", "desktop"], arms=["red", "blue"], reward_range=(0, 1))
@@ -46,17 +45,6 @@ def test_rewards_before_their_decisions_are_learnt_and_found_again(early: Any) -
     assert Learner(again, log).step() == 0
     assert again.plan().digest == policy.plan().digest
     assert (policy.updates, again.updates) == (20, 20)
-
-
-def test_a_step_takes_a_batch_and_catching_up_takes_all() -> None:
-    log = Log("visits.jsonl")
-    policy = decided(20, log)
-    learner = Learner(policy, log, pace=7)
-    assert learner.step() == 7
-    assert (learner.catch_up(), learner.catch_up(), policy.updates) == (13, 0, 20)
-    again: Any = bw.load("begun.npz", interpreted=True)
-    assert Learner(again, log).catch_up() == 0
-    assert again.digest == policy.digest
 
 
 @pytest.mark.parametrize(("room", "learnt"), [(1 << 24, 3), (600, 1), (10, 0)])
@@ -94,33 +82,6 @@ def test_what_is_written_twice_is_learnt_once(order: str) -> None:
     log.append(*(records[kind] for kind in order))
     learner = Learner(policy, log)
     assert [learner.step(), learner.step(), policy.updates] == [1, 0, 1]
-
-
-def test_rewards_inside_rows_are_learnt_where_they_stand() -> None:
-    """As though each had a line of its own behind its decision; the first that stands there counts."""
-    log, lines = Log("rows.jsonl"), Log("lines.jsonl")
-    policy = decided(12, lines)
-    write([*joined(record for record, _ in lines.read())][:9], log.path)  # rewards in their rows
-    learner, other = Learner(policy, log, pace=5), Learner(bw.load("begun.npz", interpreted=True), lines, pace=5)
-    plan = policy.plan()
-    assert [learner.step(), learner.step(), learner.step()] == [5, 4, 0]
-    late = plan.act("mobile", id="late")
-    log.append(Reward(id="late", time=1.0, reward=1.0), replace(row_of(late, plan, time=1.0), reward=0.0))
-    wrong = plan.act("mobile", id="wrong")
-    log.append(replace(row_of(wrong, plan, time=1.0), reward=7.0), Reward(id="visit 0", time=1.0, reward=1.0))
-    with pytest.warns(UserWarning, match="the reward of 'wrong' is passed over"):
-        assert learner.step() == 1
-    log.append(Reward(id="wrong", time=1.0, reward=0.5))
-    assert (learner.step(), learner.waiting, policy.updates) == (1, 0, 11)
-    assert answers(policy.health()) == (11, pytest.approx(4.5))
-    assert sum(arm.answers for arm in health(log, PROBLEM).arms) == 11
-    assert other.step() == 5
-    batches: Any = [[record for record, _ in one.read() if isinstance(record, Batch)] for one in (log, lines)]
-    assert batches[0][0].digest == batches[1][0].digest
-    again: Any = bw.load("begun.npz", interpreted=True)
-    with pytest.warns(UserWarning, match="the reward of 'wrong' is passed over"):
-        assert Learner(again, log).step() == 0
-    assert again.digest == policy.digest
 
 
 def test_of_early_rewards_the_first_that_can_be_counts() -> None:
@@ -178,70 +139,6 @@ def test_rewards_of_no_decision_are_passed_over_unless_strict(strange: str, piec
         list(read(log.path))
 
 
-@pytest.mark.parametrize(
-    ("how", "said"),
-    [
-        (lambda path: path.rename("visits.1.jsonl"), "it is gone"),
-        (lambda path: path.write_bytes(b""), r"it has 0 bytes, where \d+ were read"),
-        (lambda path: path.write_bytes(path.read_bytes()[:-20]), "it has"),
-        (lambda path: Path(shutil.copy(path, "new.jsonl")).replace(path), "it is another file"),
-    ],
-)
-def test_a_log_that_was_replaced_is_refused(how: Any, said: str) -> None:
-    log = Log("visits.jsonl")
-    policy = decided(5, log)
-    learner = Learner(policy, log)
-    assert (learner.step(), learner.step()) == (5, 0)
-    how(log.path)
-    for ask in (learner.step, learner.step, lambda: learner.change_probabilities([0.4, 0.6])):
-        with pytest.raises(ValueError, match=f"visits.jsonl: the log was replaced: {said}.*begin a new Learner"):
-            ask()
-    assert policy.updates == 5
-
-
-def test_two_learners_of_one_policy_are_told_of_each_other() -> None:
-    """As in a deployment that begins the new process before the old one ends."""
-    log = Log("visits.jsonl")
-    policy = decided(20, log)
-    old, new = Learner(policy, log, pace=5), Learner(bw.load("begun.npz", interpreted=True), log, pace=5)
-    assert (old.step(), new.step()) == (5, 5)  # the new one learns what the log says, and goes on
-    assert old.step() == 5
-    for _ in range(2):
-        with pytest.raises(ValueError, match=r"another learner works on this log for policy .*version 10"):
-            old.catch_up()
-        with pytest.raises(ValueError, match="another learner works on this log"):
-            new.catch_up()
-
-
-def test_what_others_have_noted_before_or_of_other_policies_is_no_other_learner() -> None:
-    log = Log("visits.jsonl")
-    policies = [bw.LCTsallisINF().start(PROBLEM, rng=seed, interpreted=True) for seed in (1, 2)]
-    learners = [Learner(policy, log) for policy in policies]
-    for turn in range(6):
-        for policy in policies:
-            plan = policy.plan()
-            made = plan.act("mobile", id=f"{turn} of {policy.name}")
-            log.append(row_of(made, plan, time=1.0), Reward(id=made.id, time=1.0, reward=1.0))
-        if turn == 3:
-            learners[0] = Learner(policies[0], log)
-        assert [learner.step() for learner in learners] == [1, 1]
-        learners[turn % 2].change_probabilities([0.5 - 0.01 * turn, 0.5 + 0.01 * turn])
-
-
-def test_a_log_that_begins_later_is_followed_and_a_new_one_by_a_new_learner() -> None:
-    log = Log("visits.jsonl")
-    policy = bw.LCTsallisINF().start(PROBLEM, rng=1, interpreted=True)
-    learner = Learner(policy, log)
-    assert learner.step() == 0
-    plan = policy.plan()
-    log.append(row_of(plan.act("mobile", id="a"), plan, time=1.0), Reward(id="a", time=1.0, reward=1.0))
-    assert learner.step() == 1
-    log.path.rename("visits.1.jsonl")
-    plan = policy.plan()
-    log.append(row_of(plan.act("mobile", id="b"), plan, time=1.0), Reward(id="b", time=1.0, reward=1.0))
-    assert Learner(policy, log).step() == 1
-
-
 def test_a_decision_is_no_row() -> None:
     made: Any = bw.LCTsallisINF().start(PROBLEM, rng=1, interpreted=True).act("mobile")
     with pytest.raises(ValueError, match=r"got Decision; bothworlds.logs.row_of\(decision, plan\) makes a row"):
@@ -261,29 +158,6 @@ def test_health_counts_the_reward_that_was_learnt() -> None:
     assert answers(policy.health()) == answers(health(log, PROBLEM)) == (20, 10.0)
     rows = list(joined((record for record, _ in log.read()), reward_range=(0, 1)))
     assert bw.Prior.from_rows(PROBLEM, rows).rounds == 20
-
-
-@pytest.mark.parametrize("how", ["law", "change"])
-def test_contexts_are_held_against_the_law_under_which_they_came(how: str) -> None:
-    """Those before it came under another one."""
-    log = Log("visits.jsonl")
-    policy = bw.LCTsallisINF().start(PROBLEM, rng=1, interpreted=True)
-    learner, chance = Learner(policy, log), np.random.default_rng(1)
-    for turn, share in enumerate((0.5, 0.1)):
-        if turn and how == "law":
-            learner.change_probabilities([share, 1.0 - share])
-        elif turn:
-            learner.change(PROBLEM.with_probabilities([share, 1.0 - share]))
-        plan = policy.plan()
-        made = [plan.act(int(chance.random() >= share), id=f"{turn}, {i}") for i in range(300)]
-        log.append(*(row_of(one, plan, time=1.0) for one in made))
-        log.append(*(Reward(id=one.id, time=1.0, reward=0.5) for one in made))
-        learner.catch_up()
-    found = health(log, policy.problem, policy=policy.name)
-    assert not found.traffic.alarm
-    assert found.drift.log_evidence == pytest.approx(policy.health().drift.log_evidence)
-    assert sum(arm.decisions for arm in found.arms) == 600
-    assert health(log, PROBLEM.with_probabilities([0.5, 0.5])).traffic.alarm
 
 
 def logged_rows(count: int) -> list[Row]:
@@ -404,11 +278,35 @@ def test_a_table_may_be_a_data_frame() -> None:
         list(from_records(pd.concat([frame, frame[["banner"]]], axis=1), arm="banner", propensity="p"))
 
 
+@pytest.mark.parametrize("kind", [bool, "boolean", object])
+def test_a_click_may_be_true_or_false(kind: Any) -> None:
+    frame: Any = pd.DataFrame({"banner": ["red", "blue"], "click": pd.Series([True, False], dtype=kind), "p": 0.5})
+    assert [row.reward for row in from_records(frame, arm="banner", reward="click", propensity="p")] == [1.0, 0.0]
+    with pytest.raises(ValueError, match="True is no number"):
+        list(from_records(frame, arm="banner", propensity="click"))
+
+
+def test_what_pandas_does_not_have_is_nothing() -> None:
+    columns: Any = {"context": ["mobile"] * 2, "arm": ["red", "blue"], "propensity": [0.5, 0.5]}
+    for reward in (pd.array([1, None], dtype="Int64"), pd.Series([1, pd.NA], dtype=object).to_numpy()):
+        assert Logged.from_columns(PROBLEM, **columns, reward=reward, missing=0).reward.tolist() == [1.0, 0.0]
+    for held in (pd.array([True, False], dtype="boolean"), [True, 0], np.array([1, 0])):
+        made = Logged.from_columns(PROBLEM, **columns, reward=[1, 0], holdout=held)
+        assert made.holdout.tolist() == [True, False]
+    for held in (pd.array([True, None], dtype="boolean"), np.array([True, pd.NA], dtype=object), [True, None]):
+        with pytest.raises(ValueError, match="holdout must be true or false in every row"):
+            Logged.from_columns(PROBLEM, **columns, reward=[1, 0], holdout=held)
+
+
 def test_files_that_say_too_little() -> None:
     Path("log.csv").write_text("device;banner;p\nmobile;red;0.5\n", encoding="utf-8")
     with pytest.raises(ValueError, match="which column has the arm"):
         list(read("log.csv"))
-    with pytest.raises(ValueError, match="Columns are told apart by commas"):
+    with pytest.raises(ValueError, match='Columns are told apart by commas: delimiter=";" reads it, or write'):
+        list(read("log.csv", arm="banner", propensity="p"))
+    assert [row.arm for row in read("log.csv", arm="banner", propensity="p", delimiter=";")] == ["red"]
+    Path("log.csv").write_text("device\tbanner\tp\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r'delimiter="\\t" reads it'):
         list(read("log.csv", arm="banner", propensity="p"))
 
 

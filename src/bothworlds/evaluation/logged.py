@@ -21,6 +21,7 @@ from bothworlds.kernels.arrays import Bools, Floats, Ints
 from bothworlds.logs import Log, Row
 from bothworlds.logs.checking import TOLERANCE
 from bothworlds.logs.json_lines import read_of_now
+from bothworlds.logs.named import MISSING
 from bothworlds.problem import Problem
 
 CLOSE = 1e-6  # how far probabilities of a row may be from 1, and a propensity from its place in the row
@@ -96,7 +97,7 @@ class Logged:
         arm
             Names or indices.
         reward
-            Numbers; None or not-a-number where none came.
+            Numbers; None, pandas' NA or not-a-number where none came.
         propensity, probabilities
             One of them at least; the propensity is read from the whole row of probabilities where that is given.
         missing
@@ -120,7 +121,7 @@ class Logged:
             "context": contexts,
             "arm": arms,
             "propensity": _numbers(propensity, "propensity"),
-            "reward": _numbers([np.nan if r is None else r for r in _listed(reward, "reward")], "reward"),
+            "reward": _numbers([np.nan if _is_nothing(r) else r for r in _listed(reward, "reward")], "reward"),
             "probabilities": rows,
             "holdout": np.zeros(n, dtype=bool) if holdout is None else _truths(holdout),
             "version": np.zeros(n, dtype=np.int64) if version is None else _wholes(version),
@@ -234,6 +235,16 @@ def _listed(values: Any, name: str) -> Any:
         raise ValueError(f"{name} must be a column, one entry for each row; got {values!r:.60}") from None
 
 
+def _is_nothing(value: Any) -> bool:
+    """Tell None and what pandas has in its place, which is equal to nothing, neither true nor false."""
+    return value is None or type(value).__name__ in MISSING
+
+
+def _is_mixed(values: Any) -> bool:
+    """Tell a column whose entries may be of any kind."""
+    return not isinstance(values, np.ndarray) or (values.dtype == object and values.ndim == 1)
+
+
 def _numbers(values: Any, name: str) -> Floats:
     """Return a column of numbers."""
     try:
@@ -244,7 +255,8 @@ def _numbers(values: Any, name: str) -> Floats:
 
 def _truths(values: Any) -> Bools:
     """Return a column of truth values; refuse texts, and what is missing, which would all pass for true."""
-    found = np.asarray(_listed(values, "holdout"))
+    listed = _listed(values, "holdout")
+    found = np.asarray([None if _is_nothing(one) else one for one in listed] if _is_mixed(listed) else listed)
     if found.dtype != np.bool_ and not all(one in (0, 1) for one in found.ravel().tolist()):
         raise ValueError(f"holdout must be true or false in every row; got {values!r:.60}")
     return found.astype(bool)
