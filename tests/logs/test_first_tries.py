@@ -282,18 +282,20 @@ def test_a_table_may_be_a_data_frame() -> None:
 def test_a_click_may_be_true_or_false(kind: Any) -> None:
     frame: Any = pd.DataFrame({"banner": ["red", "blue"], "click": pd.Series([True, False], dtype=kind), "p": 0.5})
     assert [row.reward for row in from_records(frame, arm="banner", reward="click", propensity="p")] == [1.0, 0.0]
-    with pytest.raises(ValueError, match="True is no number"):
-        list(from_records(frame, arm="banner", propensity="click"))
+    with pytest.raises(ValueError, match=r"True is no number"):
+        list(from_records([{"banner": "red", "p": True}], arm="banner", propensity="p"))
 
 
 def test_what_pandas_does_not_have_is_nothing() -> None:
     columns: Any = {"context": ["mobile"] * 2, "arm": ["red", "blue"], "propensity": [0.5, 0.5]}
     for reward in (pd.array([1, None], dtype="Int64"), pd.Series([1, pd.NA], dtype=object).to_numpy()):
         assert Logged.from_columns(PROBLEM, **columns, reward=reward, missing=0).reward.tolist() == [1.0, 0.0]
-    for held in (pd.array([True, False], dtype="boolean"), [True, 0], np.array([1, 0])):
+    known: Any = (pd.array([True, False], dtype="boolean"), [True, 0], np.array([1, 0]))
+    for held in known:
         made = Logged.from_columns(PROBLEM, **columns, reward=[1, 0], holdout=held)
         assert made.holdout.tolist() == [True, False]
-    for held in (pd.array([True, None], dtype="boolean"), np.array([True, pd.NA], dtype=object), [True, None]):
+    partly: Any = (pd.array([True, None], dtype="boolean"), np.array([True, pd.NA], dtype=object), [True, None])
+    for held in partly:
         with pytest.raises(ValueError, match="holdout must be true or false in every row"):
             Logged.from_columns(PROBLEM, **columns, reward=[1, 0], holdout=held)
 

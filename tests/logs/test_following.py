@@ -57,7 +57,7 @@ def test_rewards_inside_rows_are_learnt_where_they_stand() -> None:
         assert learner.step() == 1
     log.append(Reward(id="wrong", time=1.0, reward=0.5))
     assert (learner.step(), learner.waiting, policy.updates) == (1, 0, 11)
-    assert answers(policy.health()) == (11, pytest.approx(4.5))
+    assert answers(policy.health()) == pytest.approx((11, 4.5))
     assert sum(arm.answers for arm in health(log, PROBLEM).arms) == 11
     assert other.step() == 5
     batches: Any = [[record for record, _ in one.read() if isinstance(record, Batch)] for one in (log, lines)]

@@ -223,7 +223,7 @@ def number_in(cells: Cells, name: str) -> float:
 def number_of(value: Any) -> float:
     """Return a value as a number; refuse what is none, truth values too, and what is not finite."""
     try:
-        if isinstance(value, bool | np.bool_) or (isinstance(value, str) and "_" in value):
+        if isinstance(value, bool) or (isinstance(value, str) and "_" in value):
             raise ValueError
         found = float(value)
     except (TypeError, ValueError, OverflowError):

@@ -105,7 +105,8 @@ class Reward:
     reward: float
 
     def __post_init__(self) -> None:
-        if not isinstance(self.id, str) or not self.id:
+        id: Any = self.id
+        if not isinstance(id, str) or not id:
             raise RewardError(f"the id of a reward is a text with at least one character; got {self.id!r:.80}")
         for name in ("time", "reward"):
             value = getattr(self, name)
