@@ -1,5 +1,6 @@
 """What goes wrong on a first try: rewards too early or of other kinds, rows twice, tables in another order."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 import bothworlds as bw
 from bothworlds import environments as en
 from bothworlds.evaluation import Logged, evaluate
-from bothworlds.logs import Learner, Log, Reward, Row, from_records, health, joined, read, row_of
+from bothworlds.logs import Learner, Log, Reward, Row, from_records, health, joined, read, row_of, write
 from bothworlds.logs import learner as learner_text
 
 PROBLEM = bw.Problem.from_sample(["mobile", "desktop"], arms=["red", "blue"], reward_range=(0, 1))
@@ -109,6 +110,35 @@ def test_what_is_no_number_is_not_written(reward: Any) -> None:
         Reward(id="a", time=5.0, reward=reward)
 
 
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"id": 5}, "the id of a reward is a text with at least one character; got 5"),
+        ({"id": ""}, "the id of a reward is a text with at least one character; got ''"),
+        ({"id": None}, "the id of a reward is a text"),
+        ({"time": float("nan")}, "the time of 'a' must be a finite number; got nan"),
+        ({"time": 10**400}, "the time of 'a' must be a finite number; got inf"),
+    ],
+)
+def test_a_reward_of_no_decision_is_not_written(changes: Any, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        Reward(**{"id": "a", "time": 5.0, "reward": 1.0, **changes})
+
+
+@pytest.mark.parametrize("strange", ['"id": 5, "time": 1.0', '"id": "", "time": 1.0', '"id": "visit 0", "time": NaN'])
+@pytest.mark.parametrize("piece", [b"", b'{"schema": "bothworlds-log-1", "kind": "rew'])
+def test_rewards_of_no_decision_are_passed_over_unless_strict(strange: str, piece: bytes) -> None:
+    """Such lines stand in logs that others have written."""
+    log = Log("visits.jsonl")
+    line = f'{{"schema": "bothworlds-log-1", "kind": "reward", {strange}, "reward": 0.5}}\n'
+    log.path.write_bytes(piece + line.encode())
+    policy = decided(4, log)
+    assert Learner(policy, log).step() == 4
+    assert Logged.from_log(PROBLEM, log).rows == 4
+    with pytest.raises(ValueError, match=r"visits.jsonl, row 1: (the (id|time) of|a piece of a line)"):
+        list(read(log.path))
+
+
 def test_a_decision_is_no_row() -> None:
     made: Any = bw.LCTsallisINF().start(PROBLEM, rng=1, interpreted=True).act("mobile")
     with pytest.raises(ValueError, match=r"got Decision; bothworlds.logs.row_of\(decision, plan\) makes a row"):
@@ -136,6 +166,48 @@ def logged_rows(count: int) -> list[Row]:
         Row(id=str(i), context="mobile", arm=str(rng.choice(["red", "blue"])), propensity=0.5, reward=float(i % 2))
         for i in range(count)
     ]
+
+
+def test_a_log_is_evaluated_since_the_last_change() -> None:
+    """A server that has not heard of it yet still decides on the problem of before."""
+    log = Log("visits.jsonl")
+    policy = decided(10, log)
+    learner = Learner(policy, log)
+    learner.catch_up()
+    stale = policy.plan()
+    problem = bw.Problem.from_sample(["mobile", "desktop"], arms=["blue", "green"], reward_range=(0, 1))
+    learner.change(problem)
+    log.append(row_of(stale.act("mobile", id="stale"), stale, time=1.0))
+    plan = policy.plan()
+    for i in range(6):
+        made = plan.act(i % 2, id=f"later {i}")
+        log.append(row_of(made, plan, time=1.0), Reward(id=made.id, time=1.0, reward=1.0))
+    found = Logged.from_log(policy.problem, log)
+    assert found.rows == 6
+    assert evaluate(found, {"logging": plan})["logging"].value == pytest.approx(1.0, abs=0.5)
+
+
+def test_of_several_rewards_the_last_in_the_range_is_evaluated() -> None:
+    log = Log("visits.jsonl")
+    decided(3, log)
+    log.append(*(Reward(id="visit 1", time=3.0, reward=reward) for reward in (0.25, 7.0, -3.0)))
+    assert Logged.from_log(PROBLEM, log).reward.tolist() == [1.0, 0.25, 0.0]
+    write([replace(row, reward=0.5) for row in logged_rows(2)], "rows.jsonl")
+    rows = Log("rows.jsonl")
+    rows.append(Reward(id="1", time=1.0, reward=7.0))
+    assert Logged.from_log(PROBLEM, rows).reward.tolist() == [0.5, 0.5]
+    write([replace(row, reward=None) for row in logged_rows(2)], "rows.jsonl")
+    rows.append(Reward(id="1", time=1.0, reward=7.0))
+    for missing in ("refuse", 0):
+        with pytest.raises(ValueError, match=r"row '1': reward 7.0 is not in \[0, 1\]"):
+            Logged.from_log(PROBLEM, rows, missing=missing)
+
+
+def test_rows_that_do_not_fit_are_named_by_their_ids() -> None:
+    first, second = logged_rows(2)
+    for changes, said in (({"context": "noon"}, "row '1': unknown context 'noon'"), ({"reward": 3.0}, "row '1': rew")):
+        with pytest.raises(ValueError, match=said):
+            Logged.from_rows(PROBLEM, [first, replace(second, **changes)])
 
 
 def test_a_decision_counts_once() -> None:
@@ -206,11 +278,37 @@ def test_a_table_may_be_a_data_frame() -> None:
         list(from_records(pd.concat([frame, frame[["banner"]]], axis=1), arm="banner", propensity="p"))
 
 
+@pytest.mark.parametrize("kind", [bool, "boolean", object])
+def test_a_click_may_be_true_or_false(kind: Any) -> None:
+    frame: Any = pd.DataFrame({"banner": ["red", "blue"], "click": pd.Series([True, False], dtype=kind), "p": 0.5})
+    assert [row.reward for row in from_records(frame, arm="banner", reward="click", propensity="p")] == [1.0, 0.0]
+    with pytest.raises(ValueError, match=r"True is no number"):
+        list(from_records([{"banner": "red", "p": True}], arm="banner", propensity="p"))
+
+
+def test_what_pandas_does_not_have_is_nothing() -> None:
+    columns: Any = {"context": ["mobile"] * 2, "arm": ["red", "blue"], "propensity": [0.5, 0.5]}
+    for reward in (pd.array([1, None], dtype="Int64"), pd.Series([1, pd.NA], dtype=object).to_numpy()):
+        assert Logged.from_columns(PROBLEM, **columns, reward=reward, missing=0).reward.tolist() == [1.0, 0.0]
+    known: Any = (pd.array([True, False], dtype="boolean"), [True, 0], np.array([1, 0]))
+    for held in known:
+        made = Logged.from_columns(PROBLEM, **columns, reward=[1, 0], holdout=held)
+        assert made.holdout.tolist() == [True, False]
+    partly: Any = (pd.array([True, None], dtype="boolean"), np.array([True, pd.NA], dtype=object), [True, None])
+    for held in partly:
+        with pytest.raises(ValueError, match="holdout must be true or false in every row"):
+            Logged.from_columns(PROBLEM, **columns, reward=[1, 0], holdout=held)
+
+
 def test_files_that_say_too_little() -> None:
     Path("log.csv").write_text("device;banner;p\nmobile;red;0.5\n", encoding="utf-8")
     with pytest.raises(ValueError, match="which column has the arm"):
         list(read("log.csv"))
-    with pytest.raises(ValueError, match="Columns are told apart by commas"):
+    with pytest.raises(ValueError, match='Columns are told apart by commas: delimiter=";" reads it, or write'):
+        list(read("log.csv", arm="banner", propensity="p"))
+    assert [row.arm for row in read("log.csv", arm="banner", propensity="p", delimiter=";")] == ["red"]
+    Path("log.csv").write_text("device\tbanner\tp\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r'delimiter="\\t" reads it'):
         list(read("log.csv", arm="banner", propensity="p"))
 
 

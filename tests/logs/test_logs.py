@@ -41,7 +41,7 @@ rows = st.builds(
     reward=st.none() | numbers,
     reward_time=st.none() | numbers,
 )
-records = rows | st.builds(Reward, id=st.text(), time=numbers, reward=numbers)
+records = rows | st.builds(Reward, id=st.text(min_size=1), time=numbers, reward=numbers)
 
 
 @given(st.lists(records, max_size=5), st.integers(0, 40))

@@ -1,6 +1,7 @@
 """The client against a service on the network, and against one that fails in every way."""
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -122,6 +123,7 @@ class Failing(ThreadingHTTPServer):
 
     def __init__(self, script: list[Any]) -> None:
         self.script, self.heard = list(script), list[tuple[str | None, Any]]()
+        self.callers: list[Any] = []
         super().__init__(("127.0.0.1", 0), Answering)
 
 
@@ -131,6 +133,7 @@ class Answering(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        self.server.callers.append(self.client_address)
         self.server.heard.append((self.headers["authorization"], body))
         step = self.server.script.pop(0)
         if step == "drop":
@@ -197,6 +200,28 @@ def test_something_else_than_a_service_is_named(failing: Failing) -> None:
     with pytest.raises(ServiceError, match="this is no decision service"):
         client.decide("c")
     client.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # the process has threads; the child asks and ends
+@pytest.mark.parametrize("failing", [[(200, ANSWER)] * 4], indirect=True)
+def test_a_forked_process_has_a_connection_of_its_own(failing: Failing) -> None:
+    client = asking(failing)
+    client.decide("c")
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            client.decide("c")
+            client.close()
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitpid(child, 0)[1] == 0
+    client.decide("c")
+    client.close()
+    first, forked, after = failing.callers
+    assert forked != first == after
 
 
 def test_nobody_answers() -> None:

@@ -87,14 +87,15 @@ class Source:
     def _rows(self, problem: Problem) -> Iterator[Row]:
         """Yield the rows that count."""
         if self.path.suffix in (".csv", ".parquet", ".dsjson"):
-            limits, tolerance = problem.reward_range, max(TOLERANCE, self.tolerance)
-            rows = read(self.path, reward_range=limits, tolerance=tolerance, **self._named())
+            tolerance = max(TOLERANCE, self.tolerance)
+            rows = read(self.path, reward_range=problem.reward_range, tolerance=tolerance, **self._named())
         elif self.columns:
             raise click.UsageError(f"--column is for tables, .csv and .parquet; the columns of {self.path} have names")
         elif self.path.suffix == STORE:
             rows = self.stored()[1]
         else:
-            rows = decisions(Log(self.path), tolerance=self.tolerance)
+            limits = problem.reward_range or (-1.0, 1.0)
+            rows = decisions(Log(self.path), tolerance=self.tolerance, reward_range=limits)
         return (row for row in rows if self.holdout == "all" or row.holdout == (self.holdout == "only"))
 
 

@@ -1,13 +1,14 @@
 """Rows of a log turned into columns, some at a time: in memory, or in files, so that memory does not grow with rows."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from bothworlds.kernels.arrays import Floats
 from bothworlds.logs import Row
 from bothworlds.problem import Problem
 from bothworlds.problem.checks import is_number
@@ -46,10 +47,10 @@ def columns_of(problem: Problem, rows: Iterable[Row], *, once: bool = True) -> I
             if row.probabilities:
                 line[[place[name] for name in row.offered]] = row.probabilities
         yield {
-            "context": np.array([problem.context_index(row.context) for row in some], dtype=np.int64),
+            "context": np.array([_context_of(row, problem) for row in some], dtype=np.int64),
             "arm": np.array([place[row.arm] for row in some], dtype=np.int64),
             "propensity": np.array([row.propensity for row in some], dtype=np.float64),
-            "reward": np.array([np.nan if row.reward is None else row.reward for row in some], dtype=np.float64),
+            "reward": _rewards_of(some, problem.reward_range or (-1.0, 1.0)),
             "probabilities": table if all(row.probabilities for row in some) else None,
             "holdout": np.array([row.holdout for row in some], dtype=np.bool_),
             "version": np.array([row.version for row in some], dtype=np.int64),
@@ -71,6 +72,26 @@ def _check_row(row: Row, place: dict[str, int]) -> None:
     unknown = [name for name in (*row.offered, row.arm) if name not in place]
     if unknown:
         raise ValueError(f"row {row.id!r}: unknown arm {unknown[0]!r}; the arms are {', '.join(list(place)[:8])}")
+
+
+def _context_of(row: Row, problem: Problem) -> int:
+    try:
+        return problem.context_index(row.context)
+    except ValueError as error:
+        raise ValueError(f"row {row.id!r}: {error}") from None
+
+
+def _rewards_of(rows: Sequence[Row], limits: tuple[float, float]) -> Floats:
+    """Return the rewards of rows, not a number where none came; refuse those out of range, by the id."""
+    found = np.array([np.nan if row.reward is None else row.reward for row in rows], dtype=np.float64)
+    wrong = np.flatnonzero((found < limits[0]) | (found > limits[1]))
+    if len(wrong):
+        first, (low, high) = rows[wrong[0]], limits
+        raise ValueError(
+            f"row {first.id!r}: reward {first.reward!r} is not in [{low:g}, {high:g}], the range of rewards; "
+            f"{len(wrong)} such among {len(rows)} rows"
+        )
+    return found
 
 
 def answered(parts: Iterable[Columns], missing: Missing) -> Iterator[Columns]:

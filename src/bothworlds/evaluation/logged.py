@@ -18,8 +18,10 @@ from bothworlds.evaluation.columns import (
     rescaled,
 )
 from bothworlds.kernels.arrays import Bools, Floats, Ints
-from bothworlds.logs import Log, Row, read_jsonl
+from bothworlds.logs import Log, Row
 from bothworlds.logs.checking import TOLERANCE
+from bothworlds.logs.json_lines import read_of_now
+from bothworlds.logs.named import MISSING
 from bothworlds.problem import Problem
 from bothworlds.problem.labelled import columns_in_order
 
@@ -96,7 +98,7 @@ class Logged:
         arm
             Names or indices.
         reward
-            Numbers; None or not-a-number where none came.
+            Numbers; None, pandas' NA or not-a-number where none came.
         propensity, probabilities
             One of them at least; the propensity is read from the whole row of probabilities where that is given. A
             DataFrame whose columns have names goes by these.
@@ -122,7 +124,7 @@ class Logged:
             "context": contexts,
             "arm": arms,
             "propensity": _numbers(propensity, "propensity"),
-            "reward": _numbers([np.nan if r is None else r for r in _listed(reward, "reward")], "reward"),
+            "reward": _numbers([np.nan if _is_nothing(r) else r for r in _listed(reward, "reward")], "reward"),
             "probabilities": rows,
             "holdout": np.zeros(n, dtype=bool) if holdout is None else _truths(holdout),
             "version": np.zeros(n, dtype=np.int64) if version is None else _wholes(version),
@@ -169,11 +171,12 @@ class Logged:
         tolerance: float = 0.0,
         folder: str | Path | None = None,
     ) -> Self:
-        """Make it from a log: every decision once; of several rewards the last, a correction, counts.
+        """Make it from a log: every decision once; of several rewards the last, a correction, that lies in the range.
 
-        The rest is as `from_rows` has it.
+        What was decided before a policy's problem was last changed (`bothworlds.logs.Change`) is left out: it was
+        another problem. The rest is as `from_rows` has it.
         """
-        rows = decisions(log, tolerance=tolerance)
+        rows = decisions(log, tolerance=tolerance, reward_range=problem.reward_range or (-1.0, 1.0))
         return cls.from_rows(problem, rows, missing=missing, tolerance=tolerance, folder=folder)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -215,11 +218,14 @@ class Logged:
         return f"Logged({self.rows:,} rows, {self.problem.n_contexts} contexts, {self.problem.n_arms} arms, {what})"
 
 
-def decisions(log: Log, *, tolerance: float = 0.0) -> Iterator[Row]:
-    """Yield every decision of a log once, with its last reward, in the order decided; rounded by ``tolerance``."""
+def decisions(log: Log, *, tolerance: float = 0.0, reward_range: tuple[float, float] | None = None) -> Iterator[Row]:
+    """Yield every decision of a log since the last change of the problem once, with its last reward, as decided.
+
+    That is the last in ``reward_range``, where one is; probabilities may be rounded by ``tolerance``.
+    """
     if not log.path.exists():
         return iter(())
-    return read_jsonl(log.path, strict=False, tolerance=max(TOLERANCE, tolerance))
+    return read_of_now(log.path, reward_range=reward_range, tolerance=max(TOLERANCE, tolerance))
 
 
 def _listed(values: Any, name: str) -> Any:
@@ -232,6 +238,16 @@ def _listed(values: Any, name: str) -> Any:
         raise ValueError(f"{name} must be a column, one entry for each row; got {values!r:.60}") from None
 
 
+def _is_nothing(value: Any) -> bool:
+    """Tell None and what pandas has in its place, which is equal to nothing, neither true nor false."""
+    return value is None or type(value).__name__ in MISSING
+
+
+def _is_mixed(values: Any) -> bool:
+    """Tell a column whose entries may be of any kind."""
+    return not isinstance(values, np.ndarray) or (values.dtype == object and values.ndim == 1)
+
+
 def _numbers(values: Any, name: str) -> Floats:
     """Return a column of numbers."""
     try:
@@ -242,7 +258,8 @@ def _numbers(values: Any, name: str) -> Floats:
 
 def _truths(values: Any) -> Bools:
     """Return a column of truth values; refuse texts, and what is missing, which would all pass for true."""
-    found = np.asarray(_listed(values, "holdout"))
+    listed = _listed(values, "holdout")
+    found = np.asarray([None if _is_nothing(one) else one for one in listed] if _is_mixed(listed) else listed)
     if found.dtype != np.bool_ and not all(one in (0, 1) for one in found.ravel().tolist()):
         raise ValueError(f"holdout must be true or false in every row; got {values!r:.60}")
     return found.astype(bool)

@@ -1,15 +1,19 @@
 """How a policy is doing, from its log: there every decision is known, answered or not."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeAlias
 
 import numpy as np
 
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import even_play
 from bothworlds.logs.files import Log
-from bothworlds.logs.schema import Change, Record, Row, joined
+from bothworlds.logs.schema import Change, Law, Record, Row, joined
 from bothworlds.policy.health import Health, health_of
 from bothworlds.problem import Problem
+from bothworlds.theory.confidence import drift_of
+
+Began: TypeAlias = dict[type[Law] | type[Change], dict[str | None, int]]  # versions, by the name of the policy
 
 
 def health(log: Log | Iterable[Record], problem: Problem, *, policy: str | None = None, alpha: float = 0.05) -> Health:
@@ -18,6 +22,7 @@ def health(log: Log | Iterable[Record], problem: Problem, *, policy: str | None 
     ``policy`` is the name of one of several policies in the log. Exploration and propensities are those of the newest
     row of each context; one that never came is taken for even play. Rows that are marked as held out are counted apart.
     Of rows before a change of the problem (`Change`), those of pairs of context and arm that are gone are left out.
+    Contexts are held against the problem's law since the last `Law` or `Change`: before, they came under another one.
 
     >>> from bothworlds import FixedPolicy
     >>> from bothworlds.logs import Reward, row_of
@@ -30,14 +35,14 @@ def health(log: Log | Iterable[Record], problem: Problem, *, policy: str | None 
       unanswered: all 100 decisions have feedback
     """
     records = (record for record, _ in log.read()) if isinstance(log, Log) else log
-    began: dict[str | None, int] = {}
+    began: Began = {Law: {}, Change: {}}
     every = joined(_noting(records, began), reward_range=problem.reward_range or (-1.0, 1.0))
     rows = [row for row in every if policy in (None, row.policy)]
     arms = {name: a for a, name in enumerate(problem.arms)}
-    tables = np.zeros((2, 3, *problem.available.shape))
+    tables, visits = np.zeros((2, 3, *problem.available.shape)), np.zeros(problem.n_contexts)
     pi = even_play(problem.available)
     for row in rows:
-        place, earlier = _place(row, problem, arms), row.version < began.get(row.policy, began.get(None, 0))
+        place, earlier = _place(row, problem, arms), _is_before(row, began[Change])
         if place is None:
             if earlier:
                 continue
@@ -45,6 +50,7 @@ def health(log: Log | Iterable[Record], problem: Problem, *, policy: str | None 
         x, a = place
         answered = row.reward is not None
         tables[int(row.holdout), :, x, a] += 1.0, answered, row.reward or 0.0
+        visits[x] += not _is_before(row, began[Law])
         if not row.holdout and not earlier:
             pi[x] = _spread(row, problem, arms)
     own, held = tables
@@ -55,16 +61,24 @@ def health(log: Log | Iterable[Record], problem: Problem, *, policy: str | None 
         rewards=own[2],
         probabilities=pi,
         holdout=tuple(held) if held[0].any() else None,
+        drift=drift_of(visits, problem.probabilities),
         alpha=alpha,
     )
 
 
-def _noting(records: Iterable[Record], began: dict[str | None, int]) -> Iterator[Record]:
-    """Yield records as they are, and note with which version the present problem of each policy began."""
+def _noting(records: Iterable[Record], began: Began) -> Iterator[Record]:
+    """Yield records as they are, and note with which version the present law and problem of each policy began."""
     for record in records:
+        if isinstance(record, Law | Change):
+            began[Law][record.policy] = record.version  # a change begins a law, too
         if isinstance(record, Change):
-            began[record.policy] = record.version
+            began[Change][record.policy] = record.version
         yield record
+
+
+def _is_before(row: Row, began: Mapping[str | None, int]) -> bool:
+    """Tell whether a row was decided before its policy's present law, or problem, began."""
+    return row.version < began.get(row.policy, began.get(None, 0))
 
 
 def _place(row: Row, problem: Problem, arms: Mapping[str, int]) -> tuple[int, int] | None:

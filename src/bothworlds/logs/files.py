@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from bothworlds.logs.schema import BEGINNING, Record, line_of, record_of
+from bothworlds.logs.schema import BEGINNING, Record, RewardError, line_of, record_of
 
 PIECE = 1 << 22
 
@@ -45,22 +45,24 @@ class Log:
     def read(self, start: int = 0) -> Iterator[tuple[Record, int]]:
         """Yield every whole record from a byte on, each with the byte at which the next one begins.
 
-        A line that is not finished yet is left for the next time; empty ones are passed over.
+        A line that is not finished yet is left for the next time; empty ones are passed over, and rewards that cannot
+        be those of any decision.
         """
         for line, end in self._lines(start):
-            try:
-                yield record_of(line), end
-            except (ValueError, RecursionError) as error:
-                yield self._after_a_piece(line, end, error), end
+            record = self._record_of(line, end)
+            if record is not None:
+                yield record, end
 
-    def _after_a_piece(self, line: bytes, end: int, error: Exception) -> Record:
-        """Return the record that stands behind what a killed process has left of a line."""
+    def _record_of(self, line: bytes, end: int) -> Record | None:
+        """Return the record in a line, or the one that stands behind what a killed process has left of another."""
         begins = line.rfind(BEGINNING)
-        try:
-            if begins > 0:
-                return record_of(line[begins:])
-        except (ValueError, RecursionError) as another:
-            error = another
+        for part in (line, line[begins:]) if begins > 0 else (line,):
+            try:
+                return record_of(part)
+            except RewardError:
+                return None
+            except (ValueError, RecursionError) as found:
+                error = found
         raise ValueError(f"{self.path}, line that ends at byte {end}: {error}") from None
 
     def _lines(self, start: int) -> Iterator[tuple[bytes, int]]:

@@ -1,19 +1,20 @@
 """The plain form of a log, lines of JSON, read row by row with rewards joined and little kept in memory."""
 
 import json
+import math
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from bothworlds.kernels.arrays import Floats, Ints
-from bothworlds.logs.checking import TOLERANCE, Limits, Numbered, checked_rows, fault_of, sound_rows
+from bothworlds.logs.checking import TOLERANCE, Limits, Numbered, checked_rows, fault_of, is_finite, sound_rows
 from bothworlds.logs.faults import LogError, shown
 from bothworlds.logs.lines import numbered_lines, written_lines
-from bothworlds.logs.schema import BEGINNING, Record, Reward, Row, line_of, record_of
+from bothworlds.logs.schema import BEGINNING, Change, Record, Reward, RewardError, Row, line_of, record_of
 
 Which: TypeAlias = Literal["last", "first"]
 DECISION = BEGINNING + b', "kind": "decision"'
@@ -41,7 +42,7 @@ def read_jsonl(
     strict
         If false, three things are passed over that are refused otherwise: pieces of lines that killed processes have
         left, decisions whose id stood there before (about 90 bytes for each id are kept then), and rewards without a
-        decision. That is how a `Learner` reads.
+        decision, or that cannot have one: their id is no text, or their time not finite. That is how a `Learner` reads.
     reward_range, tolerance
         As `checked` has them.
 
@@ -57,6 +58,17 @@ def read_jsonl(
     found = Rewards(path, rewards, strict=strict)
     rows = joined_rows(path, found, strict=strict)
     return checked_rows(rows if strict else without_repeats(rows), path, reward_range, tolerance)
+
+
+def read_of_now(path: str | Path, *, reward_range: Limits = None, tolerance: float = TOLERANCE) -> Iterator[Row]:
+    """Read a log as `read_jsonl` does that is not strict, but only what its policies decided on their present problems.
+
+    What was decided before a `Change` of its policy is left out. Of several rewards of an id the last one counts that
+    lies in ``reward_range``; where none does, the last one.
+    """
+    found = Rewards(path, "last", strict=False, limits=reward_range)
+    rows = without_repeats(joined_rows(path, found, strict=False))
+    return (row for row in checked_rows(rows, path, None, tolerance) if not found.is_before(row))
 
 
 def write_jsonl(rows: Iterable[Row], path: str | Path) -> int:
@@ -78,16 +90,20 @@ def numbered_records(path: str | Path, *, strict: bool, skip: bytes | None = Non
             yield number, record_of(line)
         except (ValueError, RecursionError) as error:
             begins = line.rfind(BEGINNING)
+            if not strict and isinstance(error, RewardError):
+                continue
             if strict or (whole and begins <= 0):
                 raise LogError(path, number, _torn(line, begins, whole, error)) from None
             if whole and not (skip is not None and line.startswith(skip, begins)):
-                yield number, _after_a_piece(path, number, line[begins:])
+                yield from _after_a_piece(path, number, line[begins:])
 
 
-def _after_a_piece(path: str | Path, number: int, line: bytes) -> Record:
-    """Return the record that stands behind a piece of a line."""
+def _after_a_piece(path: str | Path, number: int, line: bytes) -> Iterator[tuple[int, Record]]:
+    """Yield the record that stands behind a piece of a line."""
     try:
-        return record_of(line)
+        yield number, record_of(line)
+    except RewardError:
+        return
     except (ValueError, RecursionError) as error:
         raise LogError(path, number, _torn(line, 0, True, error)) from None
 
@@ -122,11 +138,14 @@ def without_repeats(rows: Numbered) -> Numbered:
 class Rewards:
     """The rewards that have lines of their own, as arrays: hash of the id, value, time, and whether it was asked for.
 
-    Read when the first row is.
+    Read when the first row is, and with them when the present problem of each policy began. Those within ``limits`` go
+    before others of their id.
     """
 
-    def __init__(self, path: str | Path, which: Which, *, strict: bool) -> None:
+    def __init__(self, path: str | Path, which: Which, *, strict: bool, limits: Limits = None) -> None:
         self.path, self.which, self.strict = path, which, strict
+        self._limits = (-math.inf, math.inf) if limits is None else limits
+        self._began: dict[str | None, int] = {}
         self._hashes: Ints | None = None
         self._values: Floats = np.empty((0, 2))
         self._lines: Ints = np.empty(0, dtype=np.int64)
@@ -141,12 +160,24 @@ class Rewards:
                 hashes.append(hash(record.id))
                 lines.append(number)
                 values.extend((record.reward, record.time))
-        all_hashes, step = np.array(hashes, dtype=np.int64), -1 if self.which == "last" else 1
-        found, places = np.unique(all_hashes[::step], return_index=True)
-        self._values = np.array(values, dtype=np.float64).reshape(-1, 2)[::step][places]
-        self._lines = np.array(lines, dtype=np.int64)[::step][places]
+            elif isinstance(record, Change):
+                self._began[record.policy] = record.version
+        given = np.array(values, dtype=np.float64).reshape(-1, 2)
+        order = np.arange(len(given))[:: -1 if self.which == "last" else 1]
+        order = order[np.argsort(~self._fits(given[order, 0]), kind="stable")]
+        found, places = np.unique(np.array(hashes, dtype=np.int64)[order], return_index=True)
+        self._values = given[order[places]]
+        self._lines = np.array(lines, dtype=np.int64)[order[places]]
         self._used = np.zeros(len(found), dtype=bool)
         return np.asarray(found)
+
+    def _fits(self, rewards: Any) -> Any:
+        """Tell whether rewards, or one, lie within the limits."""
+        return (rewards >= self._limits[0]) & (rewards <= self._limits[1])
+
+    def is_before(self, row: Row) -> bool:
+        """Tell whether a row, which was given its reward, was decided before the present problem of its policy."""
+        return row.version < self._began.get(row.policy, self._began.get(None, 0))
 
     def _require_sound(self, record: Reward, number: int) -> None:
         row = Row(id=record.id, arm="", propensity=1.0, reward=record.reward, reward_time=record.time)
@@ -170,6 +201,8 @@ class Rewards:
         if row.reward is not None and self.which == "first":
             return row
         reward, when = self._values[place].tolist()
+        if not self._fits(reward) and is_finite(row.reward) and self._fits(row.reward):
+            return row
         return replace(row, reward=reward, reward_time=when)
 
     def require_decisions(self) -> None:

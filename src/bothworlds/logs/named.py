@@ -128,8 +128,9 @@ def from_records(
 
 def no_column(name: str, columns: list[str]) -> str:
     """Say which column is missing, and what its file may have in place of commas."""
-    several = len(columns) == 1 and any(mark in columns[0] for mark in ";\t|")
-    advice = ". Columns are told apart by commas: write the file with commas" if several else ""
+    marks = [mark for mark in ";\t|" if len(columns) == 1 and mark in columns[0]]
+    read = f'delimiter="{marks[0]}"'.replace("\t", "\\t") if marks else ""
+    advice = f". Columns are told apart by commas: {read} reads it, or write the file with commas" if marks else ""
     return f"there is no column {name!r}; the columns are {shown(columns)}{advice}"
 
 
@@ -161,7 +162,7 @@ def _row_of(cells: Cells, columns: Columns, number: int) -> Row:
         policy="unknown" if columns.policy is None else text_of(cells, columns.policy),
         version=0 if columns.version is None else _whole(number_in(cells, columns.version)),
         holdout=False if columns.holdout is None else _truth_of(cells, columns.holdout),
-        reward=_optional(cells, columns.reward, number_of),
+        reward=_optional(cells, columns.reward, _reward_of),
         reward_time=_optional(cells, columns.reward_time, lambda value: time_of(value, zone)),
     )
 
@@ -230,6 +231,11 @@ def number_of(value: Any) -> float:
     if not math.isfinite(found):
         raise ValueError(f"{shown(value)} is not finite")
     return found
+
+
+def _reward_of(value: Any) -> float:
+    """Return a reward as a number: a click may be true or false."""
+    return float(value) if isinstance(value, bool | np.bool_) else number_of(value)
 
 
 def _whole(value: float) -> int:

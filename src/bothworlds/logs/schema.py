@@ -92,6 +92,10 @@ class Row:
         )
 
 
+class RewardError(ValueError):
+    """A reward that cannot be that of any decision; readers that are not strict pass over it."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Reward:
     """The reward of a decision, by its id. The first one in a log counts; later ones are corrections for analysis."""
@@ -101,17 +105,25 @@ class Reward:
     reward: float
 
     def __post_init__(self) -> None:
+        id: Any = self.id
+        if not isinstance(id, str) or not id:
+            raise RewardError(f"the id of a reward is a text with at least one character; got {self.id!r:.80}")
         for name in ("time", "reward"):
             value = getattr(self, name)
             if type(value) is not float:
                 object.__setattr__(self, name, _plain(value, f"the {name} of {self.id!r}"))
+        if not math.isfinite(self.time):
+            raise RewardError(f"the time of {self.id!r} must be a finite number; got {self.time!r}")
 
 
 def _plain(value: Any, what: str) -> float:
     """Return a number of any kind, or a truth value, as a float; refuse what is none."""
     if not is_number(value) and not isinstance(value, bool | np.bool_):
         raise ValueError(f"{what} must be a number; got {value!r}")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -269,5 +281,7 @@ def joined(records: Iterable[Record], *, reward_range: tuple[float, float] | Non
         elif isinstance(record, Reward) and lowest <= record.reward <= highest:
             rewards.setdefault(record.id, record)
     for row in rows.values():
+        if row.reward is not None and not (reward_range is None or lowest <= row.reward <= highest):
+            row = replace(row, reward=None, reward_time=None)
         came = rewards.get(row.id) if row.reward is None else None
         yield row if came is None else replace(row, reward=came.reward, reward_time=came.time)

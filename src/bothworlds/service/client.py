@@ -6,6 +6,7 @@ same id, when a connection breaks or the service says that nothing was stored.
 
 import http.client
 import json
+import os
 import threading
 import time
 import uuid
@@ -35,7 +36,9 @@ Made = TypeVar("Made", Decided, Rewarded, Planned, Known)
 
 
 class Client:
-    """Asks a service for decisions, and tells it what they brought. Safe in threads: each has a connection of its own.
+    """Asks a service for decisions, and tells it what they brought.
+
+    Safe in threads, and in processes that are forked: each has a connection of its own.
 
     Parameters
     ----------
@@ -123,7 +126,10 @@ class Client:
         return list(self._asked("GET", "/v1/health", None, answers=(OK, FAILING))["failures"])
 
     def close(self) -> None:
-        """Close the connection of this thread; the next question opens another."""
+        """Close the connection of this thread; the next question opens another.
+
+        That of the process which this one was forked from stays open there.
+        """
         connection = getattr(self._own, "connection", None)
         if connection is not None:
             connection.close()
@@ -175,10 +181,18 @@ class Client:
             pause *= 2.0
         raise ValueError("tries must be at least 1")
 
-    def _once(self, method: str, path: str, content: bytes | None) -> tuple[int, Any]:
+    def _connection(self) -> http.client.HTTPConnection:
+        """Return the connection of this thread in this process: a forked one would read the answers of the other."""
+        if getattr(self._own, "process", None) != os.getpid():
+            self.close()
         connection: http.client.HTTPConnection | None = getattr(self._own, "connection", None)
         if connection is None:
             connection = self._own.connection = self._kind(self._host, self._port, timeout=self.timeout)
+            self._own.process = os.getpid()
+        return connection
+
+    def _once(self, method: str, path: str, content: bytes | None) -> tuple[int, Any]:
+        connection = self._connection()
         connection.request(method, path, content, self._headers)
         answer = connection.getresponse()
         read = answer.read()
