@@ -123,7 +123,7 @@ class Failing(ThreadingHTTPServer):
 
     def __init__(self, script: list[Any]) -> None:
         self.script, self.heard = list(script), list[tuple[str | None, Any]]()
-        self.callers: list[Any] = []
+        self.callers, self.paths = list[Any](), list[str]()
         super().__init__(("127.0.0.1", 0), Answering)
 
 
@@ -134,6 +134,7 @@ class Answering(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         self.server.callers.append(self.client_address)
+        self.server.paths.append(self.path)
         self.server.heard.append((self.headers["authorization"], body))
         step = self.server.script.pop(0)
         if step == "drop":
@@ -174,6 +175,14 @@ def test_it_asks_again_with_the_same_id(failing: Failing) -> None:
     assert len(failing.heard) == 4
     assert len({body["id"] for _, body in failing.heard}) == 1
     assert {header for header, _ in failing.heard} == {"Bearer secret"}
+
+
+@pytest.mark.parametrize("failing", [[(200, ANSWER)] * 3], indirect=True)
+def test_a_path_of_a_proxy_stands_before_every_other(failing: Failing) -> None:
+    for path in ("", "/", "/bandit/api/"):
+        with Client(f"http://127.0.0.1:{failing.server_address[1]}{path}") as client:
+            client.decide("c")
+    assert failing.paths == ["/v1/decide", "/v1/decide", "/bandit/api/v1/decide"]
 
 
 @pytest.mark.parametrize("failing", [[(503, {"error": "nothing was stored"})] * 3], indirect=True)

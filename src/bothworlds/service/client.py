@@ -43,7 +43,7 @@ class Client:
     Parameters
     ----------
     url
-        Where the service listens.
+        Where the service listens; behind a proxy perhaps with a path, which then stands before every other.
     token
         The secret that ``bothworlds token`` printed.
     experiment
@@ -77,6 +77,7 @@ class Client:
             raise ValueError(f"a service has an address like http://127.0.0.1:8080; got {url!r}")
         self._kind = http.client.HTTPConnection if parts.scheme == "http" else http.client.HTTPSConnection
         self._host, self._port, self.timeout = str(parts.hostname), parts.port, timeout
+        self._root = parts.path.rstrip("/")
         self._headers = {"content-type": "application/json"}
         if token is not None:
             self._headers["authorization"] = f"Bearer {token}"
@@ -193,7 +194,7 @@ class Client:
 
     def _once(self, method: str, path: str, content: bytes | None) -> tuple[int, Any]:
         connection = self._connection()
-        connection.request(method, path, content, self._headers)
+        connection.request(method, self._root + path, content, self._headers)
         answer = connection.getresponse()
         read = answer.read()
         try:
