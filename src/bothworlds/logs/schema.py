@@ -36,7 +36,7 @@ class Row:
     arm, propensity
         The arm chosen, and its probability.
     policy, version, digest
-        Which policy decided, after how many rewards, and a hash of what it had learnt from them.
+        Which policy decided, with which plan (`bothworlds.Policy.version`), and a hash of what it had learnt.
     holdout
         Whether the decision was taken apart from the policy, say uniformly, to compare it with.
     footing

@@ -81,7 +81,7 @@ class Policy:
 
     @property
     def updates(self) -> int:
-        """How many decisions were answered."""
+        """How many answers were learnt; those of held-out decisions, and of arms that are gone, are not."""
         return self._mind.updates
 
     @property

@@ -34,7 +34,7 @@ class Decision(NamedTuple):
     source
         Who issued the id: a life of a policy or a process with plans ("@" and random letters), or the id given.
     version
-        Which plan decided: how many rewards it had learnt from, and how often the law of contexts was changed.
+        Which plan decided: one more with every answer that was learnt, and with every change of the problem.
     holdout
         Whether it was taken apart from the policy, uniformly among the arms offered (``start(..., holdout=...)``); its
         feedback is counted and not learnt, and it carries no direction.
