@@ -24,7 +24,7 @@ from bothworlds.policy.ledger import Ledger
 from bothworlds.problem import SampledProblem
 from bothworlds.problem.feedback import Feedback, checked_loss
 from bothworlds.problem.storage import SAMPLED_POLICY, check_npz, write_arrays
-from bothworlds.sampled.covariance import Covariance, Plan
+from bothworlds.sampled.covariance import Covariance, Mixture
 
 FORMAT = SAMPLED_POLICY
 UNLISTED = -1
@@ -71,7 +71,7 @@ class SampledPolicy:
     """An algorithm in progress on a `SampledProblem`; made by ``algorithm.start(problem, rng=...)``.
 
     What is learnt is t and Theta, as ever. A decision carries its direction, so feedback may be late, out of order, in
-    batches or missing; given the plan of its moment every estimate has the bias of the covariance, and no other.
+    batches or missing; given the mixture of its moment every estimate has the bias of the covariance, and no other.
     ``beyond_coverage`` counts contexts whose leverage exceeds 1/lambda: the guarantees do not cover these.
 
     >>> from bothworlds import RealFTRL
@@ -210,8 +210,8 @@ class SampledPolicy:
         pi = self._mixed(q, e)
         u, _ = two_uniforms(self._key, number, ARM, 0)
         arm = draw(pi[0], u)
-        plan = Plan(self.exploration_rate, self._points)
-        direction = self._covariance.direction(plan, z[0, arm], key=self._key, time=number)
+        mixture = Mixture(self.exploration_rate, self._points)
+        direction = self._covariance.direction(mixture, z[0, arm], key=self._key, time=number)
         baseline = None if self._rule.growth is None else np.array([_entropy(q[0])])
         self._covariance.see(z[0], key=self._key, time=number)
         self.beyond_coverage += int((z[0] ** 2).sum(axis=1).max() * self.problem.coverage > 1.0 + 1e-9)
