@@ -17,7 +17,7 @@ from bothworlds.kernels.sampled import Pieces, pieces
 from bothworlds.kernels.status import NOT_FINITE, OK, sentence
 from bothworlds.plain import to_plain
 from bothworlds.policy.decision import Decision
-from bothworlds.policy.feeding import batch_of, one_of
+from bothworlds.policy.feeding import batch_of, check_once, check_owner, one_of
 from bothworlds.policy.footing import as_section
 from bothworlds.policy.identity import apart_after_fork, new_name, new_source, stream_of
 from bothworlds.policy.ledger import Ledger
@@ -241,8 +241,7 @@ class SampledPolicy:
         with self._lock:
             for made in batch:
                 self._check(made)
-            if len({(made.source, made.round) for made in batch}) < len(batch):
-                raise ValueError("a decision stands twice in the batch; each takes feedback once")
+            check_once(batch)
             self._learn(batch, losses)
 
     def _learn(self, batch: list[Decision], losses: list[float]) -> None:
@@ -261,8 +260,7 @@ class SampledPolicy:
 
     def _check(self, made: Decision) -> None:
         """Refuse a decision that is not this policy's, not open, or damaged."""
-        if made.policy != self.name:
-            raise ValueError(f"the decision is of policy {made.policy!r}, this is {self.name!r}: give it to that one")
+        check_owner(made, self.name)
         if refusal := self._ledger.refusal(made):
             raise ValueError(f"round {made.round} {refusal}; each decision takes feedback once")
         expected = None if self._rule.growth is None else (1,)
@@ -273,7 +271,7 @@ class SampledPolicy:
         if not (0.0 < made.propensity <= SURE and (np.abs(carried) <= LARGEST).all()):
             raise ValueError(
                 f"round {made.round}: propensity, direction or baseline damaged: no plan has such numbers, not finite, "
-                "out of range or above 1e100"
+                f"out of range or above {LARGEST:g}"
             )
 
     def expire(self, *, before: int) -> int:
