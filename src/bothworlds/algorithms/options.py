@@ -17,7 +17,7 @@ DEFAULT_BIAS = 0.01
 class MGR:
     """Matrix Geometric Resampling instead of the exact inverse: Sigma_t^-1 phi from random draws.
 
-    The estimate is biased by a factor of at most exp(-gamma_t lambda draws/2). The paper proves nothing for
+    The estimate is biased by a factor of at most exp(-gamma_t lambda samples/2). The paper proves nothing for
     LC-Tsallis-INF with it, `RealLinExp3` and `FTRLLC` were invented with it; use it to see what exactness is worth.
 
     Parameters
