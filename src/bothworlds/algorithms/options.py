@@ -27,6 +27,10 @@ class MGR:
     bias
         Largest relative bias of an estimated loss. If both are left out, what the algorithm's theorem asks for, and
         0.01 for LC-Tsallis-INF, which has none.
+
+    >>> from bothworlds import LCTsallisINF
+    >>> LCTsallisINF(tuning="paper", covariance=MGR(bias=0.001)).covariance
+    MGR(samples=None, bias=0.001)
     """
 
     samples: int | None = None

@@ -40,6 +40,14 @@ class Decision(NamedTuple):
         feedback is counted and not learnt, and it carries no direction.
     footing
         A mark of the problem, law and algorithm it was taken with: what it carries are numbers in their coordinates.
+
+    >>> from bothworlds import FixedPolicy, Problem
+    >>> problem = Problem(features=[[[1, 0], [0, 1]]], probabilities=[1], contexts=["always"], arms=["red", "blue"])
+    >>> decision = FixedPolicy([[0.0, 1.0]]).start(problem, rng=7).act("always")
+    >>> decision.round, decision.context_name, decision.arm_name, decision.propensity
+    (1, 'always', 'blue', 1.0)
+    >>> Decision.from_dict(decision.to_dict()).id == decision.id
+    True
     """
 
     round: int
