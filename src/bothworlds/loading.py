@@ -69,6 +69,15 @@ def load(
         Run without compiling.
     problem
         A policy on a `SampledProblem` needs the problem again: its functions are not in the file.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from bothworlds import FixedPolicy, Problem
+    >>> policy = FixedPolicy().start(Problem(features=[[[1, 0], [0, 1]]], probabilities=[1]), rng=7)
+    >>> with TemporaryDirectory() as folder:
+    ...     policy.save(f"{folder}/policy.npz")
+    ...     again = load(f"{folder}/policy.npz")
+    >>> again.name == policy.name, again.act(0).arm == policy.act(0).arm
+    (True, True)
     """
     if stream not in ("same", "new"):
         raise ValueError(f"stream must be 'same' or 'new'; got {stream!r}")
@@ -109,6 +118,15 @@ def load_plan(path: str | Path, *, frame: str | Path | None = None, interpreted:
     """Read a plan written by ``plan.save``: to decide with, in this process and any other.
 
     ``frame`` is a file with features, of the same policy or of one of its plans, where ``path`` was saved without.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from bothworlds import FixedPolicy, Problem
+    >>> plan = FixedPolicy().start(Problem(features=[[[1, 0], [0, 1]]], probabilities=[1]), rng=7).plan()
+    >>> with TemporaryDirectory() as folder:
+    ...     plan.save(f"{folder}/plan.npz")
+    ...     again = load_plan(f"{folder}/plan.npz")
+    >>> again.digest == plan.digest, again.act(0, id="visit 9").arm == plan.act(0, id="visit 9").arm
+    (True, True)
     """
     header, arrays = read_arrays(path)
     header = checked_format(header, PLAN_FORMAT, path)

@@ -13,7 +13,7 @@ from bothworlds import environments as en
 from bothworlds.algorithms.reduction import by_policy as text
 from bothworlds.kernels.experts import weigh_policies
 from bothworlds.theory.linear_policies import all_policies, linear_policies, policy_points
-from worlds import bits, carried_by, coordinates, facts_of, parameters, play, random_problem, records
+from worlds import bits, carried_by, coordinates, facts_of, masked, parameters, play, random_problem, records
 
 ESTIMATES = ["linear", "importance-weighted"]
 each_estimate = pytest.mark.parametrize("estimates", ESTIMATES)
@@ -22,12 +22,6 @@ each_estimate = pytest.mark.parametrize("estimates", ESTIMATES)
 def started(problem: bw.Problem, estimates: Any = "linear", *, interpreted: bool = True, **options: Any) -> bw.Policy:
     settings = {"horizon": 1000, "policies": "all", **options}
     return bw.BoBWLinearEXP4(estimates=estimates, **settings).start(problem, rng=1, interpreted=interpreted)
-
-
-def masked() -> bw.Problem:
-    """One arm, two arms and all arms offered: eight maps."""
-    available = np.array([[1, 0, 0, 0], [0, 1, 0, 1], [1, 1, 1, 1]], dtype=bool)
-    return random_problem(7, S=3, K=4, d=3, available=available)
 
 
 def maps_of(policy: bw.Policy) -> np.ndarray:

@@ -13,7 +13,7 @@ from scipy.stats import chisquare
 import bothworlds as bw
 from bothworlds import environments as en
 from bothworlds.kernels.corral import corral_point, master_point
-from worlds import bits, carried_by, coordinates, facts_of, parameters, play, random_problem
+from worlds import bits, carried_by, coordinates, facts_of, masked, parameters, play, random_problem
 
 CANDIDATES = ["literal", "per-context"]
 
@@ -21,12 +21,6 @@ CANDIDATES = ["literal", "per-context"]
 def started(problem: bw.Problem, candidate: Any = "literal", *, interpreted: bool = True, **options: Any) -> bw.Policy:
     settings = {"horizon": 1000, **options}
     return bw.BoBWRealLinExp3(candidate=candidate, **settings).start(problem, rng=1, interpreted=interpreted)
-
-
-def masked() -> bw.Problem:
-    """One arm, two arms and all arms offered."""
-    available = np.array([[1, 0, 0, 0], [0, 1, 0, 1], [1, 1, 1, 1]], dtype=bool)
-    return random_problem(7, S=3, K=4, d=3, available=available)
 
 
 def in_base(policy: bw.Policy) -> np.ndarray:

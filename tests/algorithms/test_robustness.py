@@ -15,7 +15,7 @@ from bothworlds import environments as en
 from bothworlds.algorithms.registry import algorithms
 from bothworlds.simulation.replication import Replications, Setting
 from bothworlds.simulation.study import WORLDS, make_algorithm
-from worlds import bits, parameters, play, random_problem
+from worlds import bits, masked, parameters, play, random_problem
 
 # An algorithm may warn that so short a horizon makes its guarantee empty; it must run all the same.
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -48,13 +48,6 @@ def made(kind: str, horizon: int) -> list[Any]:
     maker: Any = algorithms()[kind]
     required = {"horizon": horizon} if any(f.name == "horizon" and f.default is MISSING for f in fields(maker)) else {}
     return [make_algorithm({"kind": kind, **required, **options}) for options in [{}, *OPTIONS.get(kind, [])]]
-
-
-@cache
-def masked() -> bw.Problem:
-    """One arm, two arms and all arms offered."""
-    available = np.array([[1, 0, 0, 0], [0, 1, 0, 1], [1, 1, 1, 1]], dtype=bool)
-    return random_problem(7, S=3, K=4, d=3, available=available)
 
 
 def dependent() -> bw.Problem:

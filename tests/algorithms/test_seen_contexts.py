@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 import bothworlds as bw
 from bothworlds import environments as en
 from bothworlds.kernels.logdet import GAP
-from worlds import bits, coordinates, directions, living, play, random_problem, set_options
+from worlds import bits, coordinates, directions, living, masked, play, random_problem, set_options
 
 KINDS = ["linear", "all", "listed"]
 SEEN = [
@@ -22,11 +22,6 @@ SEEN = [
 ]
 each = pytest.mark.parametrize("algorithm", SEEN, ids=repr)
 GREATEST = 1e15  # so many contexts seen that the next thousand change nothing
-
-
-def masked() -> bw.Problem:
-    available = np.array([[1, 0, 0, 0], [0, 1, 0, 1], [1, 1, 1, 1]], dtype=bool)
-    return random_problem(7, S=3, K=4, d=3, available=available)
 
 
 def law(policy: bw.Policy) -> np.ndarray:

@@ -169,6 +169,13 @@ def test_emphasis_is_kept_and_stars_are_not_taken_for_it() -> None:
     )
 
 
+def test_the_layers_are_those_of_the_import_contract_in_order() -> None:
+    tools = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
+    layers = next(one["layers"] for one in tools["importlinter"]["contracts"] if one["name"] == "Arrows point one way")
+    page = (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8")
+    assert f"`{' -> '.join(layers).replace(' | ', ', ')}`" in page
+
+
 def test_every_page_is_on_the_site() -> None:
     listed = re.findall(r"(\S+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), flags=re.MULTILINE)
     assert sorted(listed) == sorted(page.name for page in (ROOT / "docs").glob("*.md"))

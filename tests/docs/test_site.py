@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from formulas import PROTECTED, marked
 
+from browser import CHROMIUM
+
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 BUILDER = ROOT / "build" / "docs-venv" / "bin" / "mkdocs"
@@ -135,14 +137,7 @@ def asked(page: Path, script: str, *options: str) -> str:
     """Open a page of the site from its file, with a script at its end, and return what it says."""
     copy = page.with_name(f"asked-{page.name}")
     copy.write_text(page.read_text(encoding="utf-8").replace("</body>", ASK % script), encoding="utf-8")
-    command = [
-        "chromium",
-        "--headless=new",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--virtual-time-budget=9000",
-        "--dump-dom",
-    ]
+    command = [*CHROMIUM, "--virtual-time-budget=9000", "--dump-dom"]
     done = subprocess.run([*command, *options, copy.as_uri()], capture_output=True, text=True, timeout=120, check=True)
     copy.unlink()
     found = re.search(r'<pre id="found">(.*?)</pre>', done.stdout, flags=re.DOTALL)

@@ -28,6 +28,7 @@ from bothworlds.report.figures import all_charts
 from bothworlds.report.theorems import theorem_bounds
 from bothworlds.simulation.comparison import comparison
 from bothworlds.simulation.results import load_results
+from browser import BROWSER, CHROMIUM
 from evaluated import small_log, some_table
 from report_pages import CONTENT, made_page, made_summary, summary_from
 
@@ -36,7 +37,6 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("chromium") is None, reason="needs the browser chromium"),
 ]
 
-COMMAND = ["chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--dump-dom"]
 ANSWER = """<script>
 const say = found => { const pre = document.createElement("pre"); pre.id = "found";
   pre.textContent = JSON.stringify(found); document.body.append(pre); };
@@ -48,7 +48,7 @@ def asked(text: str, script: str, folder: Path, *options: str) -> Any:
     """Open a page, run a script in it that says something, and return what it said; errors on the console fail."""
     path = folder / "page.html"
     path.write_text(text.replace("</body>", ANSWER % script), encoding="utf-8")
-    done = subprocess.run([*COMMAND, *options, path.as_uri()], capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run([*BROWSER, *options, path.as_uri()], capture_output=True, text=True, timeout=120, check=True)
     assert "CONSOLE" not in done.stderr
     found = re.search(r'<pre id="found">(.*?)</pre>', done.stdout, flags=re.DOTALL)
     assert found is not None
@@ -110,7 +110,7 @@ def fetched(text: str) -> list[str]:
         # the browser itself asks for the time and for updates, unless it is told not to
         silent = ["--disable-background-networking", "--disable-features=NetworkTimeServiceQuerying"]
         options = [everywhere, *silent, "--disable-component-update", "--virtual-time-budget=1000"]
-        subprocess.run([*COMMAND, *options, f"http://reader.test:{port}/page.html"], capture_output=True, check=True)
+        subprocess.run([*BROWSER, *options, f"http://reader.test:{port}/page.html"], capture_output=True, check=True)
         return wanted
 
 
@@ -358,7 +358,7 @@ def test_printing_opens_everything_and_makes_pages(tmp_path: Path) -> None:
 def printed(folder: Path) -> int:
     """Print the page that was asked last; return how many sheets it takes."""
     target, source = folder / "page.pdf", folder / "page.html"
-    printing = ["chromium", "--headless=new", "--no-sandbox", "--disable-gpu", f"--print-to-pdf={target}"]
+    printing = [*CHROMIUM, f"--print-to-pdf={target}"]
     subprocess.run([*printing, source.as_uri()], capture_output=True, timeout=120, check=True)
     content = target.read_bytes()
     assert content.startswith(b"%PDF")

@@ -9,7 +9,7 @@ import pytest
 
 import bothworlds as bw
 from bothworlds.kernels.arrays import Floats
-from bothworlds.sampled.covariance import Plan
+from bothworlds.sampled.covariance import Mixture
 from sampled_worlds import listed, with_theta
 from worlds import lower_triangle, parameters, random_problem
 
@@ -33,7 +33,7 @@ def relative_error(problem: bw.Problem, n: int, seed: int) -> float:
     policy = bw.LCTsallisINF(tuning="paper", covariance=bw.Reservoir(size=n)).start(sampled, rng=seed)
     with_theta(policy, THETA, CLOCK)
     covariance: Any = policy._covariance
-    low = lower_triangle(covariance._factor_of(Plan(policy.exploration_rate, policy._points)))
+    low = lower_triangle(covariance._factor_of(Mixture(policy.exploration_rate, policy._points)))
     z = sampled.coordinates(problem.features).reshape(-1, sampled.dimension)
     found = z @ np.linalg.solve(low @ low.T, z.T)
     truth = exact_estimates(problem, policy.learning_rate, policy.exploration_rate)

@@ -12,7 +12,7 @@ import pytest
 
 import bothworlds as bw
 from bothworlds.kernels.arrays import Floats
-from bothworlds.sampled.covariance import Plan
+from bothworlds.sampled.covariance import Mixture
 from sampled_worlds import listed, same, sphere, with_theta
 from worlds import lower_triangle, random_problem
 
@@ -188,7 +188,7 @@ def test_late_feedback_is_unbiased_given_the_plan_up_to_the_covariance() -> None
         mean += exact.probabilities[x] * pi[x, a] * (policy.learnt()["theta"] - before)
         assert decision.propensity == pi[x, a]
     with_theta(policy, np.array([30.0, -40.0, 20.0]), 3000.0)
-    low = lower_triangle(covariance._factor_of(Plan(policy.exploration_rate, policy._points)))
+    low = lower_triangle(covariance._factor_of(Mixture(policy.exploration_rate, policy._points)))
     assert np.abs(mean - np.linalg.solve(low @ low.T, sigma @ lifted)).max() < 1e-9
     assert np.abs(mean - lifted).max() < 0.1 * np.abs(lifted).max()  # the reservoir's error; measured 0.027
 

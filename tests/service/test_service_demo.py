@@ -13,10 +13,10 @@ from bothworlds.service.demo import demo_settings
 from bothworlds.service.glance import Watch
 from bothworlds.service.page import page
 from bothworlds.service.service import Service
+from browser import BROWSER
 from served import got, served
 
 pytestmark = pytest.mark.soak
-BROWSER = ["chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--dump-dom"]
 
 
 def test_the_demonstration_moves_and_goes_on_after_a_restart(tmp_path: Path) -> None:

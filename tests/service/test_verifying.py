@@ -10,7 +10,7 @@ import pytest
 from bothworlds.logs import read, write
 from bothworlds.service import messages, verifying, walking
 from bothworlds.service.exporting import exported
-from bothworlds.service.pieces import Piece, pieces_of
+from bothworlds.service.pieces import Found, Piece, pieces_of
 from bothworlds.service.records import Drawn, Kind, Versioned, packed, unpacked
 from bothworlds.service.rolling import rolled_back
 from bothworlds.service.service import Service
@@ -105,6 +105,15 @@ def test_snapshots_that_a_service_drops_meanwhile_are_computed_again(
         assert any("no snapshot in the store can be read, or leads to the versions" in one for one in found.faults)
     else:
         assert found == whole
+
+
+def test_a_piece_that_cannot_be_computed_does_not_pass(played: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(piece: Piece) -> Found:
+        raise IndexError(f"nothing at {piece.first}")
+
+    monkeypatch.setattr(verifying, "checked", failing)
+    with pytest.raises(IndexError, match="nothing at"):
+        verify(played, processes=1)
 
 
 CHANGES = {

@@ -1,6 +1,7 @@
 """Small worlds for the tests: random problems, and a loop that plays them."""
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +27,13 @@ def random_problem(
     if rarity is not None:
         g = np.concatenate([[1.0 / rarity], (1.0 - 1.0 / rarity) * g[1:] / g[1:].sum()])
     return bw.Problem(features=phi, probabilities=g / g.sum(), **options)  # type: ignore[arg-type]
+
+
+@cache
+def masked() -> bw.Problem:
+    """One arm, two arms and all arms offered: eight maps of contexts to arms."""
+    available = np.array([[1, 0, 0, 0], [0, 1, 0, 1], [1, 1, 1, 1]], dtype=bool)
+    return random_problem(7, S=3, K=4, d=3, available=available)
 
 
 def parameters(problem: bw.Problem, seed: int = 1) -> Floats:

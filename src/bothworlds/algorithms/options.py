@@ -17,7 +17,7 @@ DEFAULT_BIAS = 0.01
 class MGR:
     """Matrix Geometric Resampling instead of the exact inverse: Sigma_t^-1 phi from random draws.
 
-    The estimate is biased by a factor of at most exp(-gamma_t lambda draws/2). The paper proves nothing for
+    The estimate is biased by a factor of at most exp(-gamma_t lambda samples/2). The paper proves nothing for
     LC-Tsallis-INF with it, `RealLinExp3` and `FTRLLC` were invented with it; use it to see what exactness is worth.
 
     Parameters
@@ -27,6 +27,10 @@ class MGR:
     bias
         Largest relative bias of an estimated loss. If both are left out, what the algorithm's theorem asks for, and
         0.01 for LC-Tsallis-INF, which has none.
+
+    >>> from bothworlds import LCTsallisINF
+    >>> LCTsallisINF(tuning="paper", covariance=MGR(bias=0.001)).covariance
+    MGR(samples=None, bias=0.001)
     """
 
     samples: int | None = None

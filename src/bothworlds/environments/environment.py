@@ -36,6 +36,8 @@ class Environment:
         How reports call it.
     problem, thetas
         What the learner knows; the parameters (J, features) that nature combines.
+    path
+        Coefficients (T, J) of the thetas, round by round, where they are given; otherwise empty.
     noise, sigma
         "none", "bernoulli" (losses +-1), "uniform", or "normal" with deviation sigma, truncated so that losses stay in
         [-1, 1] and keep their mean.

@@ -38,7 +38,7 @@ def stacked(instance: Instance, *, noise: Noise = "bernoulli", sigma: float = 0.
 def lower_bound(
     *, arms: int, horizon: int, seed: int = 0, noise: Noise = "bernoulli", sigma: float = 0.25
 ) -> Environment:
-    """Make the classical hard instance: equal arms but one, better by sqrt(K/T)/2, found at random."""
+    """Make the classical hard instance: equal arms but one, better by sqrt(K/T)/2; which one is drawn by ``seed``."""
     whole(arms, 2, "arms")
     whole(horizon, 1, "horizon")
     whole(seed, 0, "seed")

@@ -48,7 +48,7 @@ class Logged:
         The whole row of probabilities, shape (rows, arms), zero for arms that were not offered; None where only the
         propensity is known. Doubly robust intervals, support and calibration need it.
     holdout, version
-        Whether the row was decided apart from the policy, and after how many rewards.
+        Whether the row was decided apart from the policy, and with which plan.
     folder
         Where the columns are, if they are in files.
 

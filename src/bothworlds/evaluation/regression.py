@@ -77,6 +77,13 @@ def ridge(logged: Logged, *, penalty: float = 1.0) -> Regression:
 
     theta = (sum phi phi' + penalty s I)^-1 sum phi (y - 1/2), s the mean of |phi|^2/d over contexts and arms, and
     y_hat = 1/2 + <phi, theta>, cut at 0 and 1. Before the first fit it is 1/2.
+
+    >>> from bothworlds import Problem
+    >>> problem = Problem(features=[[[1, 0], [0, 1]]], probabilities=[1], arms=["a", "b"], reward_range=(0, 1))
+    >>> columns = {"context": ["0"] * 24, "arm": ["a", "b"] * 12, "reward": [1, 0] * 12, "propensity": [0.5] * 24}
+    >>> fitted = ridge(Logged.from_columns(problem, **columns))
+    >>> fitted.starts.tolist(), fitted.tables.round(3).tolist()
+    ([0, 20], [[[0.5, 0.5]], [[0.976, 0.024]]])
     """
     if not 0.0 < penalty < np.inf:
         raise ValueError(f"the penalty of ridge regression must be positive; got {penalty!r}")

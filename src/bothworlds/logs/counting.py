@@ -11,6 +11,7 @@ from bothworlds.logs.files import Log
 from bothworlds.logs.schema import Change, Law, Record, Row, joined
 from bothworlds.policy.health import Health, health_of
 from bothworlds.problem import Problem
+from bothworlds.problem.pairs import pair_of
 from bothworlds.theory.confidence import drift_of
 
 Began: TypeAlias = dict[type[Law] | type[Change], dict[str | None, int]]  # versions, by the name of the policy
@@ -85,11 +86,7 @@ def _place(row: Row, problem: Problem, arms: Mapping[str, int]) -> tuple[int, in
     """Return context and arm of a row as numbers; None if the problem does not have, or not offer, such a pair."""
     if row.context is None:
         raise ValueError(f"row {row.id!r} has features and no context: health is counted by context")
-    try:
-        x, a = problem.context_index(row.context), arms[row.arm]
-    except (ValueError, KeyError):
-        return None
-    return (x, a) if problem.available[x, a] else None
+    return pair_of(row, problem, arms)
 
 
 def _strange(row: Row, problem: Problem) -> str:

@@ -36,7 +36,7 @@ class Row:
     arm, propensity
         The arm chosen, and its probability.
     policy, version, digest
-        Which policy decided, after how many rewards, and a hash of what it had learnt from them.
+        Which policy decided, with which plan (`bothworlds.Policy.version`), and a hash of what it had learnt.
     holdout
         Whether the decision was taken apart from the policy, say uniformly, to compare it with.
     footing
@@ -45,6 +45,10 @@ class Row:
         What learning from it needs besides.
     reward, reward_time
         What came back, in the units of the problem, and when; None as long as nothing has.
+
+    >>> row = Row(id="visit 9", context="day", arm="red", propensity=0.8)
+    >>> row.policy, row.reward, replace(row, reward=1.0).reward
+    ('unknown', None, 1.0)
     """
 
     id: str
@@ -98,7 +102,11 @@ class RewardError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Reward:
-    """The reward of a decision, by its id. The first one in a log counts; later ones are corrections for analysis."""
+    """The reward of a decision, by its id. The first one in a log counts; later ones are corrections for analysis.
+
+    >>> Reward(id="visit 9", time=0, reward=True)
+    Reward(id='visit 9', time=0.0, reward=1.0)
+    """
 
     id: str
     time: float
@@ -190,6 +198,12 @@ def row_of(decision: Decision, plan: Plan, *, time: float | None = None, holdout
 
     That of a held-out decision is uniform among the arms offered. ``holdout`` marks a decision that you hold out
     yourself.
+
+    >>> from bothworlds import FixedPolicy
+    >>> plan = FixedPolicy().start(Problem(features=[[[1, 0], [0, 1]]], probabilities=[1]), rng=7).plan()
+    >>> row = row_of(plan.act(0, id="visit 9"), plan, time=0.0)
+    >>> row.id, row.context, row.offered, row.probabilities, row.propensity
+    ('visit 9', '0', ('0', '1'), (0.5, 0.5), 0.5)
     """
     if (decision.version, decision.policy) != (plan.version, plan.policy):
         raise ValueError(

@@ -5,7 +5,7 @@ import numpy as np
 from bothworlds.kernels.arrays import Floats
 from bothworlds.policy.books import Books
 from bothworlds.policy.decision import Decision
-from bothworlds.policy.feeding import Columns, check_columns, columns_of
+from bothworlds.policy.feeding import Columns, check_columns, check_once, columns_of
 from bothworlds.policy.mind import Mind
 from bothworlds.problem.feedback import FEW
 
@@ -27,8 +27,8 @@ def answer_all(mind: Mind, books: Books, batch: list[Decision] | Columns, losses
     if not late and not (sure and {made.policy for made in batch} == {books.name}):
         for made in batch:
             books.checked(made, once=once)
-    if not once and len({(made.source, made.round) for made in batch}) < len(batch):
-        raise ValueError("a decision stands twice in the batch; each takes feedback once")
+    if not once:
+        check_once(batch)
     if taught:
         mind.feed(taught, losses if whole else losses[np.array(heard)], columns)
     if once:

@@ -8,7 +8,7 @@ import numpy as np
 from bothworlds.kernels.arrays import Floats
 from bothworlds.policy.decision import Decision
 from bothworlds.policy.epochs import Epoch, History
-from bothworlds.policy.feeding import Columns, word_of
+from bothworlds.policy.feeding import Columns, check_owner, word_of
 from bothworlds.policy.footing import Footing
 from bothworlds.policy.ledger import Ledger
 from bothworlds.policy.tally import Counts
@@ -59,9 +59,8 @@ class Books:
 
         Return it as one of the present problem, or None if its context or arm is gone.
         """
-        number, x, _, arm, arm_name, _, direction, baseline, policy, source, _, holdout, footing = made
-        if policy != self.name:
-            raise ValueError(f"the decision is of policy {policy!r}, this is {self.name!r}: give it to that one")
+        check_owner(made, self.name)
+        number, x, _, arm, arm_name, _, direction, baseline, _, source, _, holdout, footing = made
         own = source == self.life and self.rounds.has(number)
         if not (own or once) and (refusal := self.ledger.refusal(made)):
             raise ValueError(f"{word_of(made)} {refusal}; each decision takes feedback once")

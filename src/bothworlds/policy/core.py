@@ -18,7 +18,7 @@ from bothworlds.policy.epochs import Epoch, History
 from bothworlds.policy.feeding import Columns, batch_of, loss_from, one_of
 from bothworlds.policy.footing import Footing, as_section
 from bothworlds.policy.health import Health
-from bothworlds.policy.identity import apart_after_fork, new_name, new_source, secret_of, stream_of
+from bothworlds.policy.identity import NO_DATA, apart_after_fork, new_name, new_source, secret_of, stream_of
 from bothworlds.policy.ledger import Ledger
 from bothworlds.policy.mind import Mind
 from bothworlds.policy.plan import Plan
@@ -29,8 +29,7 @@ from bothworlds.problem.rows import Context, Labelled
 from bothworlds.problem.storage import POLICY, check_npz, write_arrays
 from bothworlds.problem.traffic import require_mix
 
-FORMAT = POLICY
-ONE_CONTEXT = (str, int, np.integer)
+FORMAT, ONE_CONTEXT = POLICY, (str, int, np.integer)
 
 
 class Policy:
@@ -43,6 +42,12 @@ class Policy:
     Safe in threads: one call at a time works on it, the others wait. To decide in many threads or processes without
     waiting take a `Plan`; a policy has one owner, and a second one makes a ``copy()``. A process that is forked off
     goes on with random numbers and ids of its own.
+
+    >>> from bothworlds import FixedPolicy
+    >>> policy = FixedPolicy().start(Problem.from_sample(["day", "night"], arms=["red", "blue"]), rng=7)
+    >>> policy.update(policy.act("day"), loss=0.5)
+    >>> policy.rounds, policy.updates, policy.probabilities("day").tolist()
+    (1, 1, [0.5, 0.5])
     """
 
     def __init__(self, mind: Mind, books: Books, *, key: int, secret: str | None = None, version: int = 0) -> None:
@@ -81,7 +86,7 @@ class Policy:
 
     @property
     def updates(self) -> int:
-        """How many decisions were answered."""
+        """How many answers were learnt; those of held-out decisions, and of arms that are gone, are not."""
         return self._mind.updates
 
     @property
@@ -237,10 +242,7 @@ class Policy:
             self._version, self._plan = version, None
 
     def __reduce__(self) -> Any:
-        raise TypeError(
-            "a policy is not copied like data, since two owners would issue the same ids: use policy.copy() for a "
-            "second policy, policy.save and bothworlds.load for a file, policy.plan() for other threads and processes"
-        )
+        raise TypeError(NO_DATA)
 
     @overload
     def act(  # type: ignore[overload-overlap]
@@ -309,8 +311,7 @@ class Policy:
                 now = books.checked(decision)
                 if now is not None and not now.holdout:
                     self._mind.learn(now, value)
-                    self._plan = None
-                    self._version += 1
+                    self._plan, self._version = None, self._version + 1
                 books.close(decision, now, value)
             finally:
                 self._lock.release()
@@ -343,8 +344,7 @@ class Policy:
         with self._lock:
             count = answer_all(self._mind, self._books, batch, losses, once=once)
             if count:
-                self._plan = None
-                self._version += count
+                self._plan, self._version = None, self._version + count
 
     def expire(self, *, before: int) -> int:
         """Close all decisions of rounds before the given one that were never answered; return how many.

@@ -34,12 +34,20 @@ class Decision(NamedTuple):
     source
         Who issued the id: a life of a policy or a process with plans ("@" and random letters), or the id given.
     version
-        Which plan decided: how many rewards it had learnt from, and how often the law of contexts was changed.
+        Which plan decided: one more with every answer that was learnt, and with every change of the problem.
     holdout
         Whether it was taken apart from the policy, uniformly among the arms offered (``start(..., holdout=...)``); its
         feedback is counted and not learnt, and it carries no direction.
     footing
         A mark of the problem, law and algorithm it was taken with: what it carries are numbers in their coordinates.
+
+    >>> from bothworlds import FixedPolicy, Problem
+    >>> problem = Problem(features=[[[1, 0], [0, 1]]], probabilities=[1], contexts=["always"], arms=["red", "blue"])
+    >>> decision = FixedPolicy([[0.0, 1.0]]).start(problem, rng=7).act("always")
+    >>> decision.round, decision.context_name, decision.arm_name, decision.propensity
+    (1, 'always', 'blue', 1.0)
+    >>> Decision.from_dict(decision.to_dict()).id == decision.id
+    True
     """
 
     round: int

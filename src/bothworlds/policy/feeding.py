@@ -80,6 +80,18 @@ def loss_from(loss: Any, reward: Any, reward_range: tuple[float, float] | None) 
     return checked_loss(given, is_reward=is_reward, reward_range=reward_range)
 
 
+def check_owner(made: Decision, name: str) -> None:
+    """Refuse a decision of another policy than the one of that name."""
+    if made.policy != name:
+        raise ValueError(f"the decision is of policy {made.policy!r}, this is {name!r}: give it to that one")
+
+
+def check_once(batch: list[Decision]) -> None:
+    """Refuse a batch in which a decision stands twice."""
+    if len({(made.source, made.round) for made in batch}) < len(batch):
+        raise ValueError("a decision stands twice in the batch; each takes feedback once")
+
+
 def batch_of(decisions: Any, given: Any) -> list[Decision]:
     """Return a batch of decisions, for as many values as were given; refuse what is none, and values in no order."""
     if isinstance(decisions, Mapping):

@@ -21,6 +21,10 @@ from bothworlds.kernels.arrays import Ints
 MADE = "@"
 LONGEST = 200
 MASK = 2**63 - 1
+NO_DATA = (
+    "a policy is not copied like data, since two owners would issue the same ids: use policy.copy() for a second "
+    "policy, policy.save and bothworlds.load for a file, policy.plan() for other threads and processes"
+)
 
 
 class Apart(Protocol):

@@ -37,7 +37,7 @@ class Plan:
     policy
         Name of the policy whose plan it is.
     version
-        How many rewards it has learnt from.
+        Which plan it is: one more with every answer that was learnt, and with every change of the problem.
     secret
         Key of the hash, in hexadecimal. Who knows it can choose ids that get the arm they want.
 

@@ -13,6 +13,7 @@ from bothworlds.problem import Problem
 from bothworlds.problem.checks import is_number
 from bothworlds.problem.feedback import checked_loss, checked_losses
 from bothworlds.problem.labelled import table_of
+from bothworlds.problem.pairs import pair_of
 
 Method = Literal["regression", "propensities"]
 BLOCKS = 10  # predictions of the doubly robust estimate are computed anew so many times
@@ -179,7 +180,7 @@ def plays_of(problem: Problem, rows: Iterable[Any], *, weighted: bool) -> tuple[
     for row in _rows_in(rows):
         if row.reward is None:
             silent += 1
-        elif (pair := _pair_of(row, problem, places)) is None:
+        elif (pair := pair_of(row, problem, places)) is None:
             strange += 1
         else:
             propensity = _propensity_of(row) if weighted else 1.0
@@ -205,15 +206,6 @@ def _rows_in(rows: Any) -> Iterator[Any]:
         if not all(hasattr(row, part) for part in ("context", "arm", "reward")):
             raise ValueError(f"a row has context, arm and reward, as bothworlds.logs.Row has them; got {row!r:.80}")
         yield row
-
-
-def _pair_of(row: Any, problem: Problem, places: Mapping[str, int]) -> tuple[int, int] | None:
-    """Return context and arm of a row, None where the problem has no such pair or does not offer it."""
-    try:
-        x, a = problem.context_index(row.context), places[row.arm]
-    except (ValueError, KeyError):
-        return None
-    return (x, a) if problem.available[x, a] else None
 
 
 def _propensity_of(row: Any) -> float:

@@ -149,7 +149,7 @@ class Problem:
             own linear model in a constant, the columns of numbers, and an indicator for each category in the others.
             Columns of whole numbers are categories, and ``notes`` says so.
         weights
-            How often each row stands for; 1 if left out.
+            How many visits each row stands for; 1 if left out.
         numeric
             Columns of whole numbers that are amounts, by name or position.
         other

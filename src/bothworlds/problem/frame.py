@@ -6,8 +6,8 @@ import numpy as np
 
 from bothworlds.kernels.arrays import Floats
 from bothworlds.problem.span import span_of
+from bothworlds.problem.whitening import PASSES, whitening
 
-PASSES = 3
 SINGULAR = 1e-10
 
 
@@ -40,9 +40,9 @@ def frame_of_sample(features: Floats, exploration: Floats) -> Frame:
             "the exploration policy does not explore all directions of the features: its second moment over "
             f"{n} sampled contexts is singular. Give every arm a positive probability, or raise samples"
         )
-    for _ in range(PASSES):  # each removes what rounding left of the one before
-        values, vectors = np.linalg.eigh(second_moment(z, exploration))
-        z, basis = z @ (vectors / np.sqrt(values)), basis @ (vectors / np.sqrt(values))
+    for _ in range(PASSES):
+        _, turned = whitening(second_moment(z, exploration))
+        z, basis = z @ turned, basis @ turned
     flat = z.reshape(n * K, -1)
     lift = np.asarray(np.linalg.solve(flat.T @ flat, flat.T @ features.reshape(n * K, -1)), dtype=np.float64)
     half = n // 2
@@ -61,7 +61,7 @@ def coverage_of(z: Floats, exploration: Floats) -> float:
     """Return lambda = 1/max z^T Sigma(e)^-1 z; 0 where Sigma(e) is singular."""
     if len(z) == 0:
         return 0.0
-    values, vectors = np.linalg.eigh(second_moment(z, exploration))
+    values, turned = whitening(second_moment(z, exploration))
     if values[0] <= SINGULAR * values[-1]:
         return 0.0
-    return float(1.0 / ((z @ (vectors / np.sqrt(values))) ** 2).sum(axis=2).max())
+    return float(1.0 / ((z @ turned) ** 2).sum(axis=2).max())

@@ -2,12 +2,11 @@
 
 from typing import Any
 
+from bothworlds.algorithms.registry import ANOTHER_NAME
 from bothworlds.report.palette import styles
 from bothworlds.report.panels import Entry, Panel, Summary, slug
 from bothworlds.simulation.results import Results
 from bothworlds.simulation.study import Cell, Study
-
-NAMES = {"FixedPolicy": "uniform"}
 
 
 def summary_from(results: Results) -> Summary:
@@ -63,4 +62,4 @@ def options_of(plain: Any) -> dict[str, Any]:
         return {"kind": str(plain)}
     kind, tuning = str(plain.get("name")), plain.get("tuning")
     inner = {"tuning": str(tuning["name"]).lower()} if isinstance(tuning, dict) else {}
-    return {"kind": NAMES.get(kind, kind), **inner}
+    return {"kind": ANOTHER_NAME.get(kind, kind), **inner}

@@ -17,8 +17,8 @@ from bothworlds.kernels.status import OK, sentence
 from bothworlds.problem import SampledProblem
 
 
-class Plan(NamedTuple):
-    """What a policy is at the moment: gamma_t, and q_t of any coordinates (contexts, arms, d)."""
+class Mixture(NamedTuple):
+    """What a policy mixes at the moment: exploration by gamma_t, and q_t of any coordinates (contexts, arms, d)."""
 
     gamma: float
     points: Callable[[Floats], Floats]
@@ -27,11 +27,11 @@ class Plan(NamedTuple):
 class Covariance(Protocol):
     """A way to the direction Sigma_t^-1 z of a decision."""
 
-    def direction(self, plan: Plan, z: Floats, *, key: int, time: int) -> Floats:
+    def direction(self, mixture: Mixture, z: Floats, *, key: int, time: int) -> Floats:
         """Return the direction of a pair of context and arm with coordinates z."""
 
     def renew(self) -> None:
-        """Forget what was computed for the plan before."""
+        """Forget what was computed for the mixture before."""
 
     def see(self, z: Floats, *, key: int, time: int) -> None:
         """Take note of a context after its decision, coordinates (arms, d)."""
@@ -61,10 +61,10 @@ class ResampledCovariance:
         """Return M."""
         return self._samples or math.ceil(self._log_bias / (gamma * self._beta))
 
-    def direction(self, plan: Plan, z: Floats, *, key: int, time: int) -> Floats:
+    def direction(self, mixture: Mixture, z: Floats, *, key: int, time: int) -> Floats:
         """Return beta (Y_0 + ... + Y_M). The draws depend on key and time only: no state to keep."""
-        drawn, e = self._problem.draw(self.draws(plan.gamma), np.random.default_rng([key, time]))
-        pi = (1.0 - plan.gamma) * plan.points(drawn) + plan.gamma * e
+        drawn, e = self._problem.draw(self.draws(mixture.gamma), np.random.default_rng([key, time]))
+        pi = (1.0 - mixture.gamma) * mixture.points(drawn) + mixture.gamma * e
         result = np.empty(z.shape)
         self._pieces.resample(drawn, pi, self._beta, key, time, z.copy(), result)
         return result
@@ -97,20 +97,21 @@ class SeenCovariance:
         self._seen = problem.samples
         self._factor: Floats | None = None
 
-    def direction(self, plan: Plan, z: Floats, *, key: int, time: int) -> Floats:
-        """Return Sigma_t^-1 z; the factor of Sigma_t is kept until the plan or the reservoir changes."""
+    def direction(self, mixture: Mixture, z: Floats, *, key: int, time: int) -> Floats:
+        """Return Sigma_t^-1 z; the factor of Sigma_t is kept until the mixture or the reservoir changes."""
         if self._factor is None:
-            self._factor = self._factor_of(plan)
+            self._factor = self._factor_of(mixture)
         result = np.empty(z.shape)
         self._pieces.solve(self._factor, z, result)
         return result
 
-    def _factor_of(self, plan: Plan) -> Floats:
+    def _factor_of(self, mixture: Mixture) -> Floats:
         d = self._contexts.shape[2]
         sigma, factor = np.zeros((d, d)), np.zeros((d, d))
-        status = self._pieces.factor(self._contexts, plan.points(self._contexts), plan.gamma, sigma, factor)
+        status = self._pieces.factor(self._contexts, mixture.points(self._contexts), mixture.gamma, sigma, factor)
         if status != OK:
-            raise NumericalError(f"{sentence(status)}, over {len(self._contexts)} contexts at gamma = {plan.gamma:.3g}")
+            count, gamma = len(self._contexts), mixture.gamma
+            raise NumericalError(f"{sentence(status)}, over {count} contexts at gamma = {gamma:.3g}")
         return factor
 
     def renew(self) -> None:

@@ -17,14 +17,14 @@ from bothworlds.kernels.sampled import Pieces, pieces
 from bothworlds.kernels.status import NOT_FINITE, OK, sentence
 from bothworlds.plain import to_plain
 from bothworlds.policy.decision import Decision
-from bothworlds.policy.feeding import batch_of, one_of
+from bothworlds.policy.feeding import batch_of, check_once, check_owner, one_of
 from bothworlds.policy.footing import as_section
 from bothworlds.policy.identity import apart_after_fork, new_name, new_source, stream_of
 from bothworlds.policy.ledger import Ledger
 from bothworlds.problem import SampledProblem
 from bothworlds.problem.feedback import Feedback, checked_loss
 from bothworlds.problem.storage import SAMPLED_POLICY, check_npz, write_arrays
-from bothworlds.sampled.covariance import Covariance, Plan
+from bothworlds.sampled.covariance import Covariance, Mixture
 
 FORMAT = SAMPLED_POLICY
 UNLISTED = -1
@@ -71,7 +71,7 @@ class SampledPolicy:
     """An algorithm in progress on a `SampledProblem`; made by ``algorithm.start(problem, rng=...)``.
 
     What is learnt is t and Theta, as ever. A decision carries its direction, so feedback may be late, out of order, in
-    batches or missing; given the plan of its moment every estimate has the bias of the covariance, and no other.
+    batches or missing; given the mixture of its moment every estimate has the bias of the covariance, and no other.
     ``beyond_coverage`` counts contexts whose leverage exceeds 1/lambda: the guarantees do not cover these.
 
     >>> from bothworlds import RealFTRL
@@ -210,8 +210,8 @@ class SampledPolicy:
         pi = self._mixed(q, e)
         u, _ = two_uniforms(self._key, number, ARM, 0)
         arm = draw(pi[0], u)
-        plan = Plan(self.exploration_rate, self._points)
-        direction = self._covariance.direction(plan, z[0, arm], key=self._key, time=number)
+        mixture = Mixture(self.exploration_rate, self._points)
+        direction = self._covariance.direction(mixture, z[0, arm], key=self._key, time=number)
         baseline = None if self._rule.growth is None else np.array([_entropy(q[0])])
         self._covariance.see(z[0], key=self._key, time=number)
         self.beyond_coverage += int((z[0] ** 2).sum(axis=1).max() * self.problem.coverage > 1.0 + 1e-9)
@@ -241,8 +241,7 @@ class SampledPolicy:
         with self._lock:
             for made in batch:
                 self._check(made)
-            if len({(made.source, made.round) for made in batch}) < len(batch):
-                raise ValueError("a decision stands twice in the batch; each takes feedback once")
+            check_once(batch)
             self._learn(batch, losses)
 
     def _learn(self, batch: list[Decision], losses: list[float]) -> None:
@@ -261,8 +260,7 @@ class SampledPolicy:
 
     def _check(self, made: Decision) -> None:
         """Refuse a decision that is not this policy's, not open, or damaged."""
-        if made.policy != self.name:
-            raise ValueError(f"the decision is of policy {made.policy!r}, this is {self.name!r}: give it to that one")
+        check_owner(made, self.name)
         if refusal := self._ledger.refusal(made):
             raise ValueError(f"round {made.round} {refusal}; each decision takes feedback once")
         expected = None if self._rule.growth is None else (1,)
@@ -273,7 +271,7 @@ class SampledPolicy:
         if not (0.0 < made.propensity <= SURE and (np.abs(carried) <= LARGEST).all()):
             raise ValueError(
                 f"round {made.round}: propensity, direction or baseline damaged: no plan has such numbers, not finite, "
-                "out of range or above 1e100"
+                f"out of range or above {LARGEST:g}"
             )
 
     def expire(self, *, before: int) -> int:

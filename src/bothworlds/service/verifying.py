@@ -5,7 +5,6 @@ and learns every batch again, and must end with the policy in the next snapshot,
 at the same time, and all of them together check the whole.
 """
 
-import contextlib
 import multiprocessing
 import queue
 from collections import deque
@@ -49,18 +48,24 @@ def _checked_all(pieces: list[Piece], processes: int) -> Iterator[Found]:
         def go_on(ended: Future[Found] | None = None) -> None:
             if ended is not None:
                 done.put(ended)
-            with contextlib.suppress(IndexError):
-                pool.submit(checked, left.popleft()).add_done_callback(go_on)
+            if (piece := _next_of(left)) is not None:
+                pool.submit(checked, piece).add_done_callback(go_on)
 
         for _ in range(further):
             go_on()
-        while left:
-            with contextlib.suppress(IndexError):  # another process has taken the last one
-                piece = left.popleft()
-                count -= 1
-                yield checked(piece)
+        while (piece := _next_of(left)) is not None:
+            count -= 1
+            yield checked(piece)
         for _ in range(count):
             yield done.get().result()
+
+
+def _next_of(left: deque[Piece]) -> Piece | None:
+    """Take the next piece, or None where another thread has taken the last one."""
+    try:
+        return left.popleft()
+    except IndexError:
+        return None
 
 
 def checked(piece: Piece) -> Found:

@@ -96,6 +96,11 @@ def simulate(
     unfinished
         A file (``.npz``) for a run on a GPU that is not finished yet: kept every few minutes and when the run is
         interrupted; the same call goes on from there, on this or on another machine.
+
+    >>> from bothworlds import FixedPolicy, environments
+    >>> found = simulate(environments.lower_bound(arms=2, horizon=100), FixedPolicy(), horizon=100, replications=2)
+    >>> found["FixedPolicy(uniform)"].regret[[0, -1]].round(2).tolist()
+    [0.04, 3.54]
     """
     setting = make_setting(environment, horizon, rng, checkpoints, delay, batch)
     replications = whole(replications, 1, "replications")

@@ -118,6 +118,12 @@ class Results:
     """What `simulate` returns: one `Run` per algorithm, the checkpoints, and a manifest.
 
     ``world`` and ``players`` are what was played; files do not keep them.
+
+    >>> from bothworlds import FixedPolicy, environments, simulate
+    >>> world = environments.lower_bound(arms=2, horizon=100)
+    >>> results = simulate(world, {"coin": FixedPolicy()}, horizon=100, replications=2, checkpoints=[10, 100])
+    >>> list(results.runs), results.checkpoints.tolist(), results["coin"].regret.round(2).tolist()
+    (['coin'], [10, 100], [0.35, 3.54])
     """
 
     environment: str

@@ -82,6 +82,11 @@ class Study:
     ``sizes`` maps a size to the list of its values; the grid is their product. With ``references`` the reference
     players of `bothworlds.simulation.references` are played, too, which scores are measured by. ``texts`` has the
     hashes of files of the user's own as they were when the study was read: that text is what all cells play.
+
+    >>> worlds, players = {"noise": {"kind": "stochastic"}}, {"coin": {"kind": "uniform"}, "LinUCB": {"kind": "LinUCB"}}
+    >>> study = Study.from_dict({"sizes": {"arms": [2, 5]}, "environments": worlds, "algorithms": players})
+    >>> len(list(study.cells())), study.settings["replications"]
+    (4, 10)
     """
 
     name: str

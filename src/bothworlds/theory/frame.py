@@ -5,10 +5,9 @@ import numpy as np
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import even_play
 from bothworlds.problem import Problem
+from bothworlds.problem.whitening import PASSES, whitening
 from bothworlds.theory import designs
 from bothworlds.theory.design import Design
-
-PASSES = 3
 
 
 def whitened(problem: Problem, exploration: Floats) -> Floats:
@@ -24,14 +23,14 @@ def whitened(problem: Problem, exploration: Floats) -> Floats:
 def whiten(z: Floats, g: Floats, exploration: Floats) -> Floats:
     """Map features z (S, K, d) linearly so that sum_x g(x) sum_a e(a|x) z z^T is the identity."""
     for _ in range(PASSES):
-        values, vectors = np.linalg.eigh(designs.covariance(z, g, exploration))
+        values, turned = whitening(designs.covariance(z, g, exploration))
         if not values[0] > 0.0:
             raise ValueError(
                 f"the covariance of exploration has eigenvalues from {values[0]:.3g} to {values[-1]:.3g}: a direction "
                 f"of the features is lost in rounding. The rarest context has probability {g.min():.3g}; leave out "
                 "contexts that hardly ever come"
             )
-        z = z @ (vectors / np.sqrt(values))
+        z = z @ turned
     return z
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from bothworlds.errors import MissingPackageError, not_installed
 from bothworlds.kernels.arrays import Bools, Floats, Ints
 from bothworlds.problem import Problem
+from bothworlds.problem.whitening import whitening
 
 MOST_POLICIES = 2000
 MOST_TESTS = 60_000  # each takes 20 to 300 microseconds
@@ -87,8 +88,8 @@ def _unit_scale(problem: Problem) -> Floats:
     """Return the features in coordinates in which all directions matter alike: linear policies are the same in all."""
     z = problem.span.coordinates
     rows = z[problem.available]
-    values, vectors = np.linalg.eigh(rows.T @ rows / len(rows))
-    return np.asarray(z @ (vectors / np.sqrt(values)))
+    _, turned = whitening(rows.T @ rows / len(rows))
+    return np.asarray(z @ turned)
 
 
 def _different(z: Floats, offered: Bools) -> list[int]:

@@ -72,6 +72,10 @@ class Matched:
         How fast older estimates fade once the world is seen to have changed; 0 for a plain sum, whatever is seen.
     forgetting
         The same for the ridge regression, always: it predicts from about the last 1/forgetting of all rounds.
+
+    >>> from bothworlds import LCTsallisINF
+    >>> LCTsallisINF(tuning=Matched(recency=0)).tuning.recency, LCTsallisINF().tuning == Matched()
+    (0.0, True)
     """
 
     gain: float = Matching.gain
