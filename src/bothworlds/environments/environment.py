@@ -85,6 +85,12 @@ class Environment:
         """Mean losses <phi(a, x), theta_j>, shape (J, contexts, arms)."""
         return np.ascontiguousarray(np.einsum("xai,ji->jxa", self.problem.features, self.thetas))
 
+    @cached_property
+    def _offered(self) -> Floats:
+        """The tables with zeros where an arm is not offered: such mean losses are nobody's."""
+        offered = self.problem.available
+        return self.tables if offered.all() else np.where(offered, self.tables, 0.0)
+
     def require_losses(self, largest: Floats | float, what: str = "theta") -> None:
         """Refuse a world whose mean losses leave [-1, 1] for some offered arm."""
         table = np.broadcast_to(np.asarray(largest), self.problem.available.shape)
@@ -105,12 +111,12 @@ class Environment:
             kind=self.kind,
             noise=NOISES[self.noise],
             constants=constants,
-            tables=self.tables,
+            tables=self._offered,
             path=path,
             c=aligned(J, *lanes),
             sums=aligned(J, *lanes),
             hurt=aligned(J, *lanes),
-            state=np.zeros((size + 1, *lanes)),  # the last entry is `watched_mean_loss`'s
+            state=np.zeros((size + 1, *lanes)),  # the last entry is `note_outside`'s
         )
 
     def require_obedience(self, state: Floats, t: int) -> None:

@@ -108,15 +108,19 @@ def _steps(
 
 
 def _check_means(environment: Environment, rounds: int) -> list[str]:
-    offered = environment.problem.available
     for step in _steps(environment, rounds):
-        worst = np.abs(np.where(offered, step.means, 0.0))
-        if not (worst <= 1.0 + SLACK).all():
+        worst = np.abs(step.means)
+        if not _is_inside(step.means):
             x, a = np.unravel_index(int(np.where(np.isnan(worst), np.inf, worst).argmax()), worst.shape)
             return [
                 f"round {step.t}: the mean loss of arm {a} in context {x} is {step.means[x, a]:.6g}, not in [-1, 1]"
             ]
     return []
+
+
+def _is_inside(means: Floats) -> bool:
+    """Tell whether all mean losses are in [-1, 1]; those of arms that are not offered are zeros."""
+    return bool((np.abs(means) <= 1.0 + SLACK).all())
 
 
 def _check_rounds(environment: Environment, rounds: int) -> list[str]:
@@ -130,6 +134,8 @@ def _check_rounds(environment: Environment, rounds: int) -> list[str]:
                 return [f"round {step.t}: the rule writes nature.{name}; it may write nature.c and nature.state only"]
         if step.rewritten:
             return [f"round {step.t}: the rule writes nature.hurt, from which the regret is computed"]
+        if not _is_inside(step.means):
+            return []  # and so another check's
         if environment.state_size is not None and nature.state[-1] != 0.0:
             return [f"round {step.t}: the rule writes beyond its state_size = {environment.state_size}"]
     return []
