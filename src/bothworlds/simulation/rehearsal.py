@@ -17,6 +17,7 @@ from bothworlds.kernels.jit.compile import compiled, explained
 from bothworlds.kernels.random import ARM, CONTEXT, Seed, draw, key_from, stream_key, two_uniforms
 from bothworlds.kernels.status import OK
 from bothworlds.logs import Row
+from bothworlds.policy import Policy
 from bothworlds.problem import Problem
 from bothworlds.problem.checks import are_distributions, whole
 from bothworlds.problem.feedback import total_reward
@@ -281,11 +282,11 @@ def _on_given_rounds(world: Rounds, algorithm: Any, rounds: int | None, rng: See
     waiting = Waiting(learner, delay, batch)
     choices, probabilities = np.zeros((len(contexts), 3), dtype=np.int64), np.zeros(truth.shape)
     for t, x in enumerate(contexts.tolist()):
+        probabilities[t] = _row_of(learner, problem, x, t + 1)
         decision = learner.act(x)
         check_arm(problem, t + 1, x, decision.arm)
         choices[t] = (x, decision.arm, waiting.learnt)
-        probabilities[t] = learner.probabilities(x)
-        waiting.add(decision, reward=float(truth[t, decision.arm]))
+        waiting.add(decision, loss=problem.loss_of(float(truth[t, decision.arm])))
     return Rehearsal(
         problem=problem,
         policy=_name_of(algorithm),
@@ -297,3 +298,8 @@ def _on_given_rounds(world: Rounds, algorithm: Any, rounds: int | None, rng: See
         means=truth,
         average=np.full(problem.available.shape, np.nan),
     )
+
+
+def _row_of(learner: Any, problem: Problem, x: int, t: int) -> Floats:
+    """Return the probabilities of a learner in a context; a policy has them at hand, others a table to be checked."""
+    return learner.probabilities(x) if isinstance(learner, Policy) else policy_in(learner, problem, t)[x]
