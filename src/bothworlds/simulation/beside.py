@@ -6,9 +6,9 @@ import importlib.abc
 import importlib.machinery
 import importlib.util
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import CodeType
 
 ELSEWHERE = {*sys.stdlib_module_names, __name__.partition(".")[0]}  # imported already, or never from beside a file
 Contents = dict[str, bytes]  # of files, by their place in the folder
@@ -83,7 +83,7 @@ class _Text(importlib.machinery.SourceFileLoader):
         super().__init__(name, path)
         self._text = text
 
-    def get_code(self, fullname: str) -> CodeType:
+    def get_code(self, _: str) -> CodeType:
         code: CodeType = compile(self._text, self.path, "exec", dont_inherit=True)
         return code
 
@@ -94,9 +94,7 @@ class _Finder(importlib.abc.MetaPathFinder):
     def __init__(self, texts: Mapping[str, tuple[Path, bytes]]) -> None:
         self._texts = texts
 
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> importlib.machinery.ModuleSpec | None:
+    def find_spec(self, fullname: str, *_: object) -> importlib.machinery.ModuleSpec | None:
         if fullname not in self._texts:
             return None
         file, text = self._texts[fullname]

@@ -1,8 +1,8 @@
 """Algorithms and worlds of a user's own: FILE.py:NAME or MODULE:NAME, wherever a kind is asked for.
 
 What is computed depends on the text of the file and of those beside it that it imports, not on where they lie: cells
-are known by a hash of it, results remember the hash, and a folder of results keeps a copy. A study reads its files once:
-what is edited while it plays changes none of its cells.
+are known by a hash of it, results remember the hash, and a folder of results keeps a copy. A study reads its files
+once: what is edited while it plays changes none of its cells.
 """
 
 import hashlib
@@ -17,6 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeAlias
 
+from bothworlds.algorithms.registry import algorithms
 from bothworlds.environments import Environment, Instance
 from bothworlds.problem.storage import write_bytes
 from bothworlds.simulation.beside import Contents, beside, importable
@@ -183,7 +184,17 @@ def own_algorithm(options: dict[str, Any], texts: Texts = NOW) -> Any:
 
 
 def require_algorithm(given: Any, word: str) -> Any:
-    """Return an algorithm; refuse what is none, with what it is called."""
+    """Return an algorithm; refuse what is none, with what it is called.
+
+    >>> require_algorithm("LinUCB", "it")
+    Traceback (most recent call last):
+    ValueError: 'LinUCB' is a name: write LinUCB()
+    """
+    if isinstance(given, type):
+        raise ValueError(f"{given.__name__} is a class: write {given.__name__}()")
+    if isinstance(given, str):
+        known = given in algorithms()
+        raise ValueError(f"{given!r} is a name: write {given}()" if known else f"{given!r} is text, not an algorithm")
     if not (hasattr(given, "machine") or hasattr(given, "start")):
         raise ValueError(f"{word} is not an algorithm: it has neither machine(problem) nor start(problem, rng=...)")
     return given
