@@ -166,6 +166,7 @@ def replay(
     """Play one replication of a run alone, interpreted by default, and keep its path of contexts and arms."""
     setting = make_setting(environment, horizon, rng, 200, delay, batch)
     number = whole(replication, 0, "replication")
+    require_algorithm(algorithm, repr(algorithm))
     if not compilable(algorithm, environment):
         return play_in_python(algorithm.start, setting, number, rates=rates_of(algorithm, setting), trace=True)
     machine = algorithm.machine(environment.problem)
@@ -232,7 +233,7 @@ def _labelled(algorithms: Any) -> dict[str, Any]:
     if isinstance(algorithms, Mapping):
         several = [(str(label), algorithm) for label, algorithm in algorithms.items()]
     else:
-        listed = algorithms if isinstance(algorithms, Iterable) else [algorithms]
+        listed = algorithms if isinstance(algorithms, Iterable) and not isinstance(algorithms, str) else [algorithms]
         several = [(repr(algorithm), algorithm) for algorithm in listed]
     labelled = dict(several)
     if len(labelled) < len(several):

@@ -24,6 +24,7 @@ from bothworlds.problem.feedback import total_reward
 from bothworlds.simulation.driver import Coefficients, Learner, Queue, Slice, Stage, expected_losses, round_of, steps_of
 from bothworlds.simulation.engine import check_feedback, compilable, make_setting
 from bothworlds.simulation.in_python import Waiting, check_arm, one_round, policy_in
+from bothworlds.simulation.own import require_algorithm
 from bothworlds.simulation.replication import Setting, empty_queue, empty_record
 
 
@@ -155,6 +156,7 @@ def rehearse(
     >>> bool(abs(log.rewards.mean() - log.value()) < 0.01)  # what came, and what was to be expected
     True
     """
+    require_algorithm(algorithm, repr(algorithm))
     if isinstance(world, Rounds):
         return _on_given_rounds(world, algorithm, rounds, rng, delay, batch)
     if rounds is None:
