@@ -125,7 +125,7 @@ def test_the_theorem_of_a_cell(algorithm: dict[str, object], environment: dict[s
 
 def test_the_smallest_bound_of_a_cell_counts() -> None:
     """At a long horizon the smallest gap says more than the margin."""
-    certified = {"kind": "LCTsallisINF", "tuning": "certified"}
+    certified: dict[str, object] = {"kind": "LCTsallisINF", "tuning": "certified"}
     bound = proved_bound(cell(certified, {"kind": "stochastic", "margin": 1.0}, horizon=10**6))
     assert bound is not None
     assert bound.source == "Theorem 4.4"

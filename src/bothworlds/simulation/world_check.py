@@ -21,6 +21,7 @@ from bothworlds.simulation.replication import Replications
 
 ROUNDS = 300
 DRAWS = 2000
+SEED, KEY = 1, 5  # of the learner, and of nature's random numbers
 MEANS = (-1.0, -0.7, 0.0, 0.3, 0.95)
 GROWTH = 4  # bytes a round that a world may keep: less than one number
 
@@ -83,20 +84,18 @@ def _tried(check: Callable[[], list[str]], name: str) -> list[str]:
         return [f"{name}: {what}{str(error).strip().splitlines()[0] if str(error).strip() else 'no message'}"]
 
 
-def _steps(
-    environment: Environment, rounds: int, *, key: int = 5, seed: int = 1, arms: Any = None, nature: Any = None
-) -> Iterator[Step]:
+def _steps(environment: Environment, rounds: int, *, arms: Any = None, nature: Any = None) -> Iterator[Step]:
     """Play against a learner that wanders from sure to unsure; ``arms`` may replace what it plays."""
     problem, text = environment.problem, environment.text
     nature = environment.begin() if nature is None else nature
-    rng, plays = np.random.default_rng(seed), np.random.default_rng(seed + 1 if arms is None else arms)
+    rng, plays = np.random.default_rng(SEED), np.random.default_rng(SEED + 1 if arms is None else arms)
     for t in range(1, rounds + 1):
         weights = rng.random(problem.available.shape) ** rng.choice([0.1, 1.0, 30.0]) * problem.available
         pi = weights / weights.sum(axis=1, keepdims=True)
         expected_losses(nature.tables, problem.probabilities, pi, nature.hurt)
         hurt = nature.hurt.tobytes()
         try:
-            environment.decide(nature, t, key, pi)
+            environment.decide(nature, t, KEY, pi)
         except Exception as error:
             sentence = str(error) if f"round {t}" in str(error) else f"round {t}: {error}"
             raise ValueError(sentence) from None
