@@ -166,7 +166,7 @@ def test_a_mean_loss_outside_is_found_though_nobody_plays_its_arm(replications: 
 
     problem = bw.Problem(features=[[[1, 0], [0, 1], [1, 1]]], probabilities=[1], available=[[True, True, False]])
     world = en.kernel_environment(problem, [[0.3, -0.9]], decide=swell)
-    first = bw.FixedPolicy([[1.0, 0.0, 0.0]])
+    first = bw.FixedPolicy(np.array([[1.0, 0.0, 0.0]]))
     words = r"made a mean loss of -1\.8 in round .* stay in \[-1, 1\]"
     with pytest.raises(ValueError, match=words):
         bw.simulate(world, first, horizon=60, replications=replications)

@@ -207,3 +207,10 @@ def test_what_is_no_part_of_the_work_is_refused(shard: Any, tmp_path: Path) -> N
     with pytest.raises(ValueError, match="shard"):
         bw.run_study(bw.Study.from_dict(STUDY), tmp_path / "out", shard=shard)
     assert not (tmp_path / "out").exists()
+
+
+def test_gymnasiums_interface_wants_an_environment_and_a_reset() -> None:
+    with pytest.raises(ValueError, match="Instance is no environment"):
+        BanditEnv(INSTANCE)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"call reset\(\) before step"):
+        BanditEnv(WORLD).step(np.int64(0))

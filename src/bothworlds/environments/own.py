@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bothworlds.environments import nature
-from bothworlds.environments.environment import TEXT, Environment, Noise
+from bothworlds.environments.environment import TEXT, Environment, Noise, rows_of
 from bothworlds.environments.nature import NatureText
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.jit.compile import kernel
@@ -74,7 +74,7 @@ def kernel_environment(
     made = Environment(
         name=name,
         problem=problem,
-        thetas=np.array(thetas, dtype=np.float64),
+        thetas=rows_of(thetas),
         constants=_checked(constants),
         noise=noise,
         sigma=sigma,

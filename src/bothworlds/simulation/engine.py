@@ -22,7 +22,7 @@ from bothworlds.kernels.random import Seed, key_from
 from bothworlds.plain import to_plain
 from bothworlds.problem.checks import whole
 from bothworlds.simulation.in_python import play_in_python, rates_of
-from bothworlds.simulation.own import require_algorithm
+from bothworlds.simulation.own import require_algorithm, require_environment
 from bothworlds.simulation.replication import (
     Outcome,
     Replications,
@@ -202,11 +202,7 @@ def make_setting(
     environment: Environment, horizon: int, rng: Any, checkpoints: int | Iterable[int], delay: int, batch: int
 ) -> Setting:
     """Check the options of a run."""
-    if not isinstance(environment, Environment):
-        raise ValueError(
-            f"{type(environment).__name__} is no environment: bothworlds.environments makes them, "
-            "stochastic(instance) of an instance, and stochastic(Instance(problem, theta)) of a problem"
-        )
+    require_environment(environment)
     horizon, delay, batch = whole(horizon, 1, "horizon"), whole(delay, 0, "delay"), whole(batch, 1, "batch")
     check_feedback(horizon, delay, batch, environment.problem.features.shape[2])
     if horizon > LARGEST_HORIZON:

@@ -200,6 +200,15 @@ def require_algorithm(given: Any, word: str) -> Any:
     return given
 
 
+def require_environment(given: Any) -> None:
+    """Refuse what is no environment, with what makes one."""
+    if not isinstance(given, Environment):
+        raise ValueError(
+            f"{type(given).__name__} is no environment: bothworlds.environments makes them, "
+            "stochastic(instance) of an instance, and stochastic(Instance(problem, theta)) of a problem"
+        )
+
+
 def own_environment(
     options: dict[str, Any],
     asked: dict[str, Any],
