@@ -299,28 +299,31 @@ def test_impossible_worlds_are_refused(make: object, words: str) -> None:
         make(problem, parameters(problem))  # type: ignore[operator]
 
 
+ANY: Any = en  # whose functions take, and are given, anything
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: en.corrupted(INSTANCE, budget=1, theta=[1.0, 2.0]), r"theta must have 3 finite entries"),
-        (lambda: en.corrupted(INSTANCE, budget=1, theta="abc"), "parameters are numbers"),
-        (lambda: en.corrupted(INSTANCE, budget="a"), "budget must be finite"),
-        (lambda: en.corrupted(INSTANCE, budget=1, probability="a"), "probability must lie"),
-        (lambda: en.stochastic(INSTANCE.problem), r"takes an instance, Instance\(problem, theta\) say; got Problem"),
-        (lambda: en.stacked(INSTANCE.problem), "stacked takes an instance"),
-        (lambda: en.corrupted(INSTANCE.problem, budget=1), "corrupted takes an instance"),
-        (lambda: en.moving_level(INSTANCE.problem, level=0.1), "moving_level takes an instance"),
-        (lambda: en.moving_level(INSTANCE, level="a"), "level must be finite"),
-        (lambda: en.sine(INSTANCE.problem, PAIR, period="a"), "a positive period; got 'a'"),
-        (lambda: en.sine(INSTANCE.problem, 3, period=5), "a sine needs two parameters, one row each; got 3"),
-        (lambda: en.flip(INSTANCE.problem, 3, at=5), "a flip needs two parameters, one row each; got 3"),
-        (lambda: en.random_walk(INSTANCE.problem, step="a"), "step must lie"),
-        (lambda: en.growing_phases(INSTANCE.problem, PAIR, growth="a"), "growth must lie"),
-        (lambda: en.alternating(INSTANCE.problem, [[1.0], [1.0, 2.0]]), "all of one length"),
-        (lambda: en.stochastic(INSTANCE, sigma="a"), "sigma must be positive"),
-        (lambda: en.clicks(attributes=5), "attributes are numbers of levels, one each"),
-        (lambda: en.clicks(rates=5), "rates are the lowest and the highest"),
-        (lambda: en.clicks(rarity="a"), "rarity L"),
+        (lambda: ANY.corrupted(INSTANCE, budget=1, theta=[1.0, 2.0]), r"theta must have 3 finite entries"),
+        (lambda: ANY.corrupted(INSTANCE, budget=1, theta="abc"), "parameters are numbers"),
+        (lambda: ANY.corrupted(INSTANCE, budget="a"), "budget must be finite"),
+        (lambda: ANY.corrupted(INSTANCE, budget=1, probability="a"), "probability must lie"),
+        (lambda: ANY.stochastic(INSTANCE.problem), r"takes an instance, Instance\(problem, theta\) say; got Problem"),
+        (lambda: ANY.stacked(INSTANCE.problem), "stacked takes an instance"),
+        (lambda: ANY.corrupted(INSTANCE.problem, budget=1), "corrupted takes an instance"),
+        (lambda: ANY.moving_level(INSTANCE.problem, level=0.1), "moving_level takes an instance"),
+        (lambda: ANY.moving_level(INSTANCE, level="a"), "level must be finite"),
+        (lambda: ANY.sine(INSTANCE.problem, PAIR, period="a"), "a positive period; got 'a'"),
+        (lambda: ANY.sine(INSTANCE.problem, 3, period=5), "a sine needs two parameters, one row each; got 3"),
+        (lambda: ANY.flip(INSTANCE.problem, 3, at=5), "a flip needs two parameters, one row each; got 3"),
+        (lambda: ANY.random_walk(INSTANCE.problem, step="a"), "step must lie"),
+        (lambda: ANY.growing_phases(INSTANCE.problem, PAIR, growth="a"), "growth must lie"),
+        (lambda: ANY.alternating(INSTANCE.problem, [[1.0], [1.0, 2.0]]), "all of one length"),
+        (lambda: ANY.stochastic(INSTANCE, sigma="a"), "sigma must be positive"),
+        (lambda: ANY.clicks(attributes=5), "attributes are numbers of levels, one each"),
+        (lambda: ANY.clicks(rates=5), "rates are the lowest and the highest"),
+        (lambda: ANY.clicks(rarity="a"), "rarity L"),
     ],
 )
 def test_what_makes_no_world_is_refused_in_a_sentence(call: Any, words: str) -> None:

@@ -1,7 +1,7 @@
 """Rare clicks: small rates, categorical attributes, a few contexts that come often and many that hardly ever come."""
 
 import math
-from collections.abc import Iterable, Sequence, Sized
+from collections.abc import Collection, Iterable, Sequence
 from itertools import product
 from typing import Any
 
@@ -148,7 +148,7 @@ def _zipf(n: int, exponent: float) -> Floats:
 
 def _range(rates: Any) -> tuple[float, float]:
     """Return the lowest and the highest rate."""
-    two = isinstance(rates, Sized) and len(rates) == 2 and all(is_number(rate) for rate in rates)
+    two = isinstance(rates, Collection) and len(rates) == 2 and all(is_number(rate) for rate in rates)
     if not two or not 0.0 <= rates[0] < rates[1] <= 1.0:
         raise ValueError(f"rates are the lowest and the highest click rate, 0 <= lowest < highest <= 1; got {rates!r}")
     return float(rates[0]), float(rates[1])
