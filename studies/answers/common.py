@@ -11,7 +11,7 @@ from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.report.chart import Chart, Line
 from bothworlds.report.palette import DASHES, Style, styles
 from bothworlds.report.proved import Check, check_cell
-from bothworlds.report.statistics import Estimate, factor, mean_of
+from bothworlds.report.statistics import Estimate, mean_of
 from bothworlds.simulation.folder import Finished
 from bothworlds.simulation.results import Run
 from bothworlds.simulation.study import Cell
@@ -108,7 +108,7 @@ def curve(label: str, place: int, style: Style, rounds: Ints, run: Run, *, first
     """Return the mean regret with its 95 % interval as a line, thinned to a hundred points."""
     kept = np.flatnonzero(rounds >= first)
     kept = kept[:: max(1, len(kept) // 60)]
-    half = factor(len(run.expected)) * run.standard_error[kept]
+    half = run.half_width[kept]
     mean = run.regret[kept]
     return Line(
         label=label,

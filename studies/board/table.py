@@ -7,13 +7,20 @@ import numpy as np
 
 from board.records import Lines
 from board.worlds import Cell
-from bothworlds.report.scoreboard import Score, ratios, slack, worst_cells
+from bothworlds.report.scoreboard import ratios, slack
 
 GRAINS: dict[str, Callable[[Cell], Any]] = {
     "regime": lambda cell: (cell.regime,),
     "regime and size": lambda cell: (cell.regime, cell.size),
     "single instance": lambda cell: cell,
 }
+
+
+class Score(NamedTuple):
+    """The largest ratio of an algorithm, and the number of the cell where it has it."""
+
+    value: float
+    cell: int
 
 
 class Board(NamedTuple):
@@ -27,19 +34,25 @@ class Board(NamedTuple):
     scores: list[Score]
 
 
-def board(
-    lines: Lines, players: Sequence[str], horizon: int, *, grain: str, best_of: Sequence[str] | None = None
-) -> Board:
-    """Average lines over the worlds of each cell and rate the players, against each other or against rivals."""
+def board(lines: Lines, players: Sequence[str], horizon: int, *, grain: str) -> Board:
+    """Average lines over the worlds of each cell and rate the players against each other."""
     worlds = list(dict.fromkeys(cell for cell, _ in lines))
     key = GRAINS[grain]
     names = list(dict.fromkeys(key(cell) for cell in worlds))
     groups = [[cell for cell in worlds if key(cell) == name] for name in names]
     regrets, errors = _means(lines, players, groups)
     slacks = np.array([np.mean([slack(lines[c, players[0]].learnable, horizon) for c in group]) for group in groups])
-    rivals = None if best_of is None else _means(lines, best_of, groups)[0]
-    table = ratios(regrets, slacks, rivals=rivals)
+    table = ratios(regrets, slacks)
     return Board(list(players), names, regrets, errors, table, worst_cells(table))
+
+
+def worst_cells(table: np.ndarray) -> list[Score]:
+    """Return the score of every algorithm from its ratios (algorithms, cells).
+
+    >>> worst_cells(np.array([[1.0, 1.2], [2.0, 1.0]]))
+    [Score(value=1.2, cell=1), Score(value=2.0, cell=0)]
+    """
+    return [Score(float(row.max()), int(row.argmax())) for row in table]
 
 
 def _means(lines: Lines, players: Iterable[str], groups: Sequence[Sequence[Cell]]) -> tuple[np.ndarray, np.ndarray]:

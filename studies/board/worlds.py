@@ -112,9 +112,6 @@ def makers(horizon: int) -> dict[str, Callable[[Draw], en.Environment]]:
     }
 
 
-PROTOTYPE = 7
-
-
 def _pair(made: Draw) -> np.ndarray:
     return en.opposite(made.instance.theta)
 

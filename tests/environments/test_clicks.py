@@ -90,7 +90,7 @@ def test_a_nature_that_answers_has_no_gain_known_beforehand() -> None:
         en.ad_fatigue(click_rates=[[0.3, 0.4]], probabilities=[1.0]),
         en.from_function(problem, lambda t, pi: np.zeros(28)),
     ):
-        with pytest.raises(ValueError, match="does not follow a plan"):
+        with pytest.raises(ValueError, match="are not known beforehand"):
             en.possible_gain(world, horizon=10)
     flat = en.stochastic(en.Instance(problem, np.zeros(28)))
     with pytest.raises(ValueError, match="no policy is better"):

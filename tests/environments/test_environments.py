@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from bothworlds.environments.instances import context_probabilities
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.jit.compile import compiled
 from bothworlds.kernels.random import CONTEXT, two_uniforms
+from learners import INSTANCE, PAIR
 from worlds import parameters, random_problem
 
 
@@ -295,3 +297,48 @@ def test_impossible_worlds_are_refused(make: object, words: str) -> None:
     problem = random_problem(4)
     with pytest.raises(ValueError, match=words):
         make(problem, parameters(problem))  # type: ignore[operator]
+
+
+ANY: Any = en  # whose functions take, and are given, anything
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: ANY.corrupted(INSTANCE, budget=1, theta=[1.0, 2.0]), r"theta must have 3 finite entries"),
+        (lambda: ANY.corrupted(INSTANCE, budget=1, theta="abc"), "parameters are numbers"),
+        (lambda: ANY.corrupted(INSTANCE, budget="a"), "budget must be finite"),
+        (lambda: ANY.corrupted(INSTANCE, budget=1, probability="a"), "probability must lie"),
+        (lambda: ANY.stochastic(INSTANCE.problem), r"takes an instance, Instance\(problem, theta\) say; got Problem"),
+        (lambda: ANY.stacked(INSTANCE.problem), "stacked takes an instance"),
+        (lambda: ANY.corrupted(INSTANCE.problem, budget=1), "corrupted takes an instance"),
+        (lambda: ANY.moving_level(INSTANCE.problem, level=0.1), "moving_level takes an instance"),
+        (lambda: ANY.moving_level(INSTANCE, level="a"), "level must be finite"),
+        (lambda: ANY.sine(INSTANCE.problem, PAIR, period="a"), "a positive period; got 'a'"),
+        (lambda: ANY.sine(INSTANCE.problem, 3, period=5), "a sine needs two parameters, one row each; got 3"),
+        (lambda: ANY.flip(INSTANCE.problem, 3, at=5), "a flip needs two parameters, one row each; got 3"),
+        (lambda: ANY.random_walk(INSTANCE.problem, step="a"), "step must lie"),
+        (lambda: ANY.growing_phases(INSTANCE.problem, PAIR, growth="a"), "growth must lie"),
+        (lambda: ANY.alternating(INSTANCE.problem, [[1.0], [1.0, 2.0]]), "all of one length"),
+        (lambda: ANY.stochastic(INSTANCE, sigma="a"), "sigma must be positive"),
+        (lambda: ANY.clicks(attributes=5), "attributes are numbers of levels, one each"),
+        (lambda: ANY.clicks(rates=5), "rates are the lowest and the highest"),
+        (lambda: ANY.clicks(rarity="a"), "rarity L"),
+    ],
+)
+def test_what_makes_no_world_is_refused_in_a_sentence(call: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        call()
+
+
+def test_the_possible_gain_of_given_parameters_is_known() -> None:
+    rows = np.concatenate([np.tile(INSTANCE.theta, (70, 1)), np.tile(-INSTANCE.theta, (50, 1))])
+    world, same = en.given(INSTANCE.problem, rows), en.flip(INSTANCE.problem, PAIR, at=70)
+    for horizon in (60, 120):
+        gain = en.possible_gain(world, horizon=horizon)
+        assert gain == pytest.approx(en.possible_gain(same, horizon=horizon), rel=1e-12)
+        assert en.captured_gain(world, gain, horizon=horizon) == pytest.approx(0.0)
+    with pytest.raises(ValueError, match="has parameters for 120 rounds, not for 121"):
+        en.possible_gain(world, horizon=121)
+    with pytest.raises(ValueError, match="are not known beforehand"):
+        en.possible_gain(en.from_function(INSTANCE.problem, lambda t, pi: INSTANCE.theta), horizon=5)

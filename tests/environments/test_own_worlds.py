@@ -159,6 +159,32 @@ def test_a_rule_that_leaves_the_range_is_stopped() -> None:
             bw.simulate(world, algorithm, horizon=500)
 
 
+@pytest.mark.parametrize("replications", [1, 8])
+def test_a_mean_loss_outside_is_found_though_nobody_plays_its_arm(replications: int) -> None:
+    def swell(nature: Any, t: int, key: int) -> None:
+        nature.c[0] = 2.0 if t == 30 else 1.0
+
+    problem = bw.Problem(features=[[[1, 0], [0, 1], [1, 1]]], probabilities=[1], available=[[True, True, False]])
+    world = en.kernel_environment(problem, [[0.3, -0.9]], decide=swell)
+    first = bw.FixedPolicy(np.array([[1.0, 0.0, 0.0]]))
+    words = r"made a mean loss of -1\.8 in round .* stay in \[-1, 1\]"
+    with pytest.raises(ValueError, match=words):
+        bw.simulate(world, first, horizon=60, replications=replications)
+    for interpreted in (False, True):
+        with pytest.raises(ValueError, match=words):
+            bw.replay(world, first, horizon=60, interpreted=interpreted)
+    with pytest.raises(ValueError, match=words):
+        bw.rehearse(world, first, rounds=60)
+    assert bw.simulate(world, first, horizon=29)["FixedPolicy(table)"].expected.shape[0] == 1
+    calm = en.kernel_environment(problem, [[0.9, 0.4]], decide=swell_never)  # 1.3 where no arm is offered
+    bw.simulate(calm, first, horizon=60, replications=replications)
+    assert bw.check_environment(calm) == []
+
+
+def swell_never(nature: Any, t: int, key: int) -> None:
+    nature.c[0] = 1.0
+
+
 def test_gymnasium_plays_own_text() -> None:
     env = BanditEnv(pairs()["fatigue"][1], horizon=30)
     env.reset(seed=3)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bothworlds.report.statistics import growth_exponent, local_exponents, mean_of, student_quantile
+from bothworlds.report.statistics import growth_exponent, local_exponents, mean_of
+from bothworlds.theory.confidence.student import student_quantile
 
 
 @pytest.mark.parametrize("freedom", [1, 2, 3, 4, 9, 19, 99])

@@ -10,7 +10,7 @@ from bothworlds.environments import Environment
 from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.report import Summary, page
 from bothworlds.report.figures import double_log_chart
-from bothworlds.report.theorems import covered_as, theorem_bounds
+from bothworlds.report.theorems import covered_as, known_of, theorem_bounds
 from report_pages import CONTENT, EVIL, made_summary, summary_from
 
 
@@ -106,3 +106,31 @@ def test_late_feedback_has_no_bound(tmp_path: Path) -> None:
     algorithms = {"certified": {"kind": "LCTsallisINF", "tuning": "certified"}}
     summary = summary_from({**CONTENT, "algorithms": algorithms, "delay": 3}, tmp_path)
     assert theorem_bounds(summary) == {}
+
+
+def test_a_margin_is_believed_only_where_it_holds(tmp_path: Path) -> None:
+    """A world of one's own, and clicks, are not drawn to the margin of the study."""
+    world = "import bothworlds as bw\nfrom bothworlds import environments as en\n\ndef close():\n"
+    world += "    instance = en.random_instance(contexts=2, arms=2, dimension=2, gap=0.01)\n"
+    (tmp_path / "mine.py").write_text(world + "    return en.stochastic(instance)\n")
+    content = {
+        "horizon": 10_000,
+        "sizes": {"contexts": 2, "arms": 2, "dimension": 2, "gap": 1.0, "margin": 10.0},
+        "environments": {
+            "drawn": {"kind": "stochastic"},
+            "hit": {"kind": "corrupted", "budget": 5},
+            "mine": {"kind": "mine.py:close"},
+            "rare": {"kind": "clicks", "attributes": [2]},
+            "equal": {"kind": "lower-bound"},
+        },
+        "algorithms": {"certified": {"kind": "LCTsallisINF", "tuning": "certified"}},
+    }
+    known = {}
+    for cell in bw.Study.from_dict(content, folder=tmp_path).cells():
+        world_of_cell = cell.make_environment()
+        known[cell.environment] = list(known_of(world_of_cell, cell))
+        assert known[cell.environment][0]["gap"] == world_of_cell.gap
+    margin = {"gap": 1.0, "margin": 10.0}
+    assert known["drawn"][1:] == [margin]
+    assert known["hit"][1:] == [{**margin, "corruption": 5.0}]
+    assert [len(known[name]) for name in ("mine", "rare", "equal")] == [1, 1, 1]

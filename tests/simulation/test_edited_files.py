@@ -1,6 +1,7 @@
 """Files of the user's own that are edited while a study plays: all cells play the text that was read."""
 
 import os
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -64,7 +65,7 @@ def test_a_file_edited_while_a_study_plays_changes_no_cell(
     done = bw.run_study(study, tmp_path / "out", quiet=True)
     assert losses_of(done) == expected
     assert [cell.key for cell, _ in done] == keys
-    assert [results.manifest["own"] for _, results in done] == [{"player.py": own._hash(OLD.encode())}] * 3
+    assert [results.manifest["own"] for _, results in done] == [{"player.py": own._hash(OLD.encode(), {})}] * 3
     [copy] = (tmp_path / "out" / "own").iterdir()
     assert copy.read_text() == OLD
     assert losses_of(read_folder(tmp_path / "out").cells) == expected
@@ -104,3 +105,60 @@ def test_an_edit_of_the_same_size_in_the_same_second_is_seen(player: Path, monke
     after = own.loaded(f"{player}:Player")
     problem = bw.Problem(features=[[[1, 0], [0, 1]]], probabilities=[1])
     assert [made().start(problem, rng=1).act(0).arm for made in (before, after)] == [0, 1]
+
+
+BESIDE = """
+from dataclasses import dataclass
+
+import arm_to_play
+from parts.many import always
+
+@dataclass(frozen=True)
+class Player:
+    def start(self, problem, *, rng):
+        return always(arm_to_play.ARM, problem).start(problem, rng=rng)
+"""
+MANY = """
+import bothworlds as bw
+
+def always(arm, problem):
+    return bw.FixedPolicy.always([arm] * problem.n_contexts, problem.n_arms)
+"""
+
+
+def written(folder: Path, arm: int) -> Path:
+    """Write a file that imports a file and a package beside it."""
+    (folder / "parts").mkdir(parents=True, exist_ok=True)
+    (folder / "parts" / "__init__.py").write_text("")
+    (folder / "parts" / "many.py").write_text(MANY)
+    (folder / "arm_to_play.py").write_text(f"ARM = {arm}\n")
+    (folder / "not_imported.py").write_text("ARM = 3\n")
+    (folder / "player.py").write_text(BESIDE)
+    return folder / "player.py"
+
+
+def test_what_a_file_imports_from_its_folder_goes_along(tmp_path: Path) -> None:
+    def study(path: Path) -> bw.Study:
+        own = {"mine": {"kind": f"{path}:Player"}}
+        sizes = {"contexts": 2, "arms": 2, "dimension": 2}
+        worlds = {"calm": {"kind": "stochastic"}}
+        return bw.Study.from_dict({"horizon": 20, "sizes": sizes, "environments": worlds, "algorithms": own})
+
+    losses, keys = [], []
+    for arm in (0, 1):  # an edited companion is another algorithm, with a cell and a copy of its own
+        done = bw.run_study(study(written(tmp_path / "mine", arm)), tmp_path / "out", quiet=True)
+        losses += losses_of(done)
+        keys += [cell.key for cell, _ in done]
+    assert losses[0] != losses[1]
+    assert keys[0] != keys[1]
+    shutil.rmtree(tmp_path / "mine")
+    own._from_file.cache_clear()  # as in another process
+    for name in ("arm_to_play", "parts", "parts.many"):
+        sys.modules.pop(name)
+    found = read_folder(tmp_path / "out")
+    assert losses_of(found.cells) == losses[1:]
+    assert not list((tmp_path / "out").rglob("not_imported.py"))
+    again = bw.Study.from_toml(tmp_path / "out" / "study.toml")
+    assert [cell.key for cell in again.cells()] == keys[1:]
+    bw.run_study(again, tmp_path / "out", quiet=True)
+    assert len(list((tmp_path / "out" / "own").iterdir())) == 2

@@ -11,6 +11,7 @@ from bothworlds import environments as en
 from bothworlds import logs
 from bothworlds.datasets import Rounds
 from bothworlds.simulation.rehearsal import interpreted_teller
+from learners import Plain
 from worlds import random_problem
 
 ALGORITHMS: list[Any] = [bw.LCTsallisINF(tuning="matched"), bw.LinUCB()]
@@ -107,3 +108,23 @@ def test_given_rounds() -> None:
     for changes, words in wrong:
         with pytest.raises(ValueError, match=words):
             replace(rounds, **changes)
+
+
+def test_given_rounds_are_played_by_what_knows_no_more_than_the_contract() -> None:
+    problem = bw.Problem.from_sample(["day", "night"], arms=["red", "blue"], reward_range=(0, 10))
+    contexts = np.arange(40) % 2
+    rounds = Rounds(problem=problem, contexts=contexts, rewards=10.0 * np.eye(2)[contexts])
+    heard: list[Any] = []
+
+    class Hearing(Plain):
+        def update(self, decision: Any, *, loss: Any) -> None:
+            heard.append(loss)
+
+    class Algorithm:
+        def start(self, problem: bw.Problem, *, rng: int) -> Hearing:
+            return Hearing(problem, rng)
+
+    found = bw.rehearse(rounds, Algorithm(), rng=3)
+    assert heard == [problem.loss_of(reward) for reward in found.rewards.tolist()]
+    assert set(heard) == {-1.0, 1.0}
+    assert found.probabilities.tolist() == [[0.5, 0.5]] * 40

@@ -1,5 +1,6 @@
 """Senseless numbers are refused in a sentence, everywhere; huge ones mean what they say."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -169,3 +170,47 @@ def test_an_arm_that_is_none_is_refused_by_gymnasiums_interface(arm: Any) -> Non
     made.reset(seed=1)
     with pytest.raises(ValueError, match="is not offered"):
         made.step(arm)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (bw.LinUCB, r"^LinUCB is a class: write LinUCB\(\)"),
+        ("LinUCB", r"^'LinUCB' is a name: write LinUCB\(\)"),
+        ("x", "^'x' is text, not an algorithm"),
+        (3, "is not an algorithm: it has neither"),
+    ],
+)
+def test_what_is_no_algorithm_is_refused_in_a_sentence(given: Any, words: str) -> None:
+    calls: list[Any] = [
+        lambda: bw.simulate(WORLD, [given], horizon=5),
+        lambda: bw.simulate(WORLD, given, horizon=5),
+        lambda: bw.simulate(WORLD, {"mine": given}, horizon=5),
+        lambda: bw.replay(WORLD, given, horizon=5),
+        lambda: bw.rehearse(WORLD, given, rounds=5),
+        lambda: bw.rehearse(rounds_given(), given),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match=words):
+            call()
+
+
+@pytest.mark.parametrize("study", ["study.toml", STUDY, None])
+def test_what_is_no_study_is_refused_before_anything_is_written(study: Any, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"a study is needed, not \w+: Study.from_toml\(path\) makes one"):
+        bw.run_study(study, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("shard", ["1/3", (1, 2, 3), (1.5, 3), ("1", "3")])
+def test_what_is_no_part_of_the_work_is_refused(shard: Any, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="shard"):
+        bw.run_study(bw.Study.from_dict(STUDY), tmp_path / "out", shard=shard)
+    assert not (tmp_path / "out").exists()
+
+
+def test_gymnasiums_interface_wants_an_environment_and_a_reset() -> None:
+    with pytest.raises(ValueError, match="Instance is no environment"):
+        BanditEnv(INSTANCE)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"call reset\(\) before step"):
+        BanditEnv(WORLD).step(np.int64(0))

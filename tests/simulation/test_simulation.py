@@ -9,6 +9,7 @@ import pytest
 
 import bothworlds as bw
 from bothworlds import environments as en
+from bothworlds.report.statistics import mean_of
 from bothworlds.simulation import load_results, replay, simulate
 from bothworlds.simulation.engine import log_spaced
 from bothworlds.simulation.in_python import play_in_python
@@ -244,12 +245,14 @@ def test_a_summary_is_a_table_of_all_runs() -> None:
     results = simulate(WORLDS["adaptive"], algorithms, horizon=500, replications=5, checkpoints=[100])
     title, head, *rows = results.summary().splitlines()
     assert title == "adaptive adversary, round 500, 5 replications"
-    assert head.split()[:2] == ["regret", "±"]
+    assert head.split()[:4] == ["regret", "±", "95", "%"]
+    half = mean_of(results["matched"].paths[:, -1]).half  # what pages and `show` print
+    assert results["matched"].half_width[-1] == pytest.approx(half)
     best = min(algorithms, key=lambda label: results[label].regret[-1])
     assert rows[0].endswith(best)  # smallest first
     run = results[best]
     numbers = [float(word.replace(",", "")) for word in rows[0].split()[:-1]]
-    expected = [run.regret[-1], run.standard_error[-1], *run.quantiles([0.1, 0.5, 0.9])[:, -1]]
+    expected = [run.regret[-1], run.half_width[-1], *run.quantiles([0.1, 0.5, 0.9])[:, -1]]
     expected += [run.regret_against_own_best[-1], run.realised[:, -1].mean()]
     assert numbers == pytest.approx(expected, abs=0.051)
     assert results.summary(at=100).startswith("adaptive adversary, round 100")

@@ -16,6 +16,8 @@ from click.testing import CliRunner
 
 import bothworlds as bw
 from bothworlds.cli import main
+from bothworlds.report.statistics import mean_of
+from bothworlds.simulation.folder import read_folder
 from bothworlds.simulation.study import WORLDS, make_environment
 from soak import size
 
@@ -93,6 +95,12 @@ def test_every_kind_of_environment_can_be_made_and_played(kind: str) -> None:
         ({"environments": {"x": {"kind": "alternating", "every": float("inf")}}}, "every must be a whole number"),
         ({"environments": {"x": {"kind": "moving-level", "level": float("nan")}}}, "level must be finite"),
         ({"environments": {"x": {"kind": "moving-level", "level": 0.9}}}, "leave room for 0.7388"),
+        (
+            {"environments": {"x": {"kind": "clicks", "contexts": 3, "gap": 0.1}}},
+            "clicks has no use for contexts, gap; its sizes are arms, rarity",
+        ),
+        ({"environments": {"x": {"kind": "lower-bound", "gap": 0.1}}}, "no use for gap; its sizes are arms"),
+        ({"environments": {"x": {"kind": "ad-fatigue", "margin": 1.0}}}, "ad-fatigue has no use for margin"),
         ({"delay": 10**15}, "nothing would be learnt"),
         ({"batch": 201}, "nothing would be learnt"),
     ],
@@ -182,6 +190,23 @@ def test_the_command_runs_a_study_and_shows_a_table(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert "certified in storm (contexts 3, arms 2" in done.output
     assert len(list((tmp_path / "small-results" / "cells").glob("*.npz"))) == 4
+
+
+def test_the_table_has_the_half_widths_that_are_shown_elsewhere(tmp_path: Path) -> None:
+    path = tmp_path / "small.toml"
+    path.write_text(TEXT.format(horizon=300))
+    done = CliRunner().invoke(main, ["run", str(path), "--threads", "1"])
+    head, row = done.output.splitlines()[:2]
+    assert head.split() == ["regret", "±", "95", "%", "cell"]
+    cell, results = next(one for one in read_folder(tmp_path / "small-results").cells if one[0].name in row)
+    assert row.split()[1] == f"{mean_of(results[cell.algorithm].paths[:, -1]).half:.1f}"
+
+
+def test_a_cell_is_called_by_the_sizes_of_its_world() -> None:
+    own = {"kind": "stochastic", "gap": 0.7, "rarity": "none"}
+    study = bw.Study.from_dict({**SMALL, "sizes": {"rarity": 30, "gap": 0.2}, "environments": {"own": own}})
+    names = {cell.name for cell in study.cells()}
+    assert all("gap 0.7)" in name for name in names), names
 
 
 @pytest.mark.parametrize(

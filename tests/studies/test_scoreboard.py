@@ -7,7 +7,7 @@ import pytest
 
 import bothworlds as bw
 from board import page, players, records, table, worlds
-from bothworlds.report.scoreboard import ratios, slack, worst_cells
+from bothworlds.report.scoreboard import ratios, slack
 
 CONDITIONS = records.Conditions("tuning", 40, 2)
 PLAYERS = {"uniform": bw.FixedPolicy(), "LinUCB": bw.LinUCB()}
@@ -18,9 +18,9 @@ def some_cells() -> list[worlds.Cell]:
 
 
 def test_ratios_are_one_for_the_best_and_negative_regret_counts_as_none() -> None:
-    table = ratios(np.array([[-5.0, 10.0], [10.0, 40.0]]), np.array([10.0, 20.0]))
-    assert table.tolist() == [[1.0, 1.0], [2.0, 2.0]]
-    assert [score.cell for score in worst_cells(np.array([[1.0, 3.0], [4.0, 2.0]]))] == [1, 0]
+    found = ratios(np.array([[-5.0, 10.0], [10.0, 40.0]]), np.array([10.0, 20.0]))
+    assert found.tolist() == [[1.0, 1.0], [2.0, 2.0]]
+    assert [score.cell for score in table.worst_cells(np.array([[1.0, 3.0], [4.0, 2.0]]))] == [1, 0]
     against = ratios(np.array([[5.0], [40.0]]), np.array([10.0]), rivals=np.array([[20.0], [30.0]]))
     assert against[:, 0].tolist() == [1.0, 50.0 / 30.0]
     assert slack(5, 20_000) == pytest.approx(31.6228, abs=1e-4)

@@ -123,6 +123,15 @@ def test_the_theorem_of_a_cell(algorithm: dict[str, object], environment: dict[s
     assert bound.source == source
 
 
+def test_the_smallest_bound_of_a_cell_counts() -> None:
+    """At a long horizon the smallest gap says more than the margin."""
+    certified: dict[str, object] = {"kind": "LCTsallisINF", "tuning": "certified"}
+    bound = proved_bound(cell(certified, {"kind": "stochastic", "margin": 1.0}, horizon=10**6))
+    assert bound is not None
+    assert bound.source == "Theorem 4.4"
+    assert bound.value < 7500.0  # that of the margin is 13,149
+
+
 @pytest.mark.parametrize(
     "algorithm",
     [

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import mpmath
 import numpy as np
@@ -14,6 +15,8 @@ from bothworlds.theory.confidence import (
     clopper_pearson,
     empirical_bernstein_interval,
     hoeffding_interval,
+    log_average_evidence,
+    log_rate_evidence,
     normal_mixture_boundary,
     rate_interval,
     stitched_boundary,
@@ -145,5 +148,21 @@ def test_the_stitched_boundary_follows_the_iterated_logarithm() -> None:
     ],
 )
 def test_what_cannot_be_is_refused_with_a_sentence(call: Callable[[], object], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: empirical_bernstein_interval(10, 0.5, -1.0), "variance must be a number of at least 0; got -1"),
+        (lambda: empirical_bernstein_interval(10, 0.5, math.nan), "variance must be .* got nan"),
+        (lambda: normal_mixture_boundary(-5.0, best_at=1.0), "variance must be .* got -5"),
+        (lambda: stitched_boundary(math.nan, begins_at=1.0), "variance must be .* got nan"),
+        (lambda: log_average_evidence(10, 5, 1.5), r"average must lie in \[0, 1\]; got 1.5"),
+        (lambda: log_rate_evidence(10, 5, [0.5, math.nan]), r"rate must lie in \[0, 1\]; got nan"),
+    ],
+)
+def test_what_is_no_variance_and_no_rate_is_refused(call: Any, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         call()

@@ -105,13 +105,13 @@ def run(
 
 
 def _print_table(done: list[tuple[Cell, Results]], summary: Summary) -> None:
-    """Print regret cell by cell, and total reward where regret does not tell."""
+    """Print regret and its 95 % interval cell by cell, and total reward where regret does not tell."""
     reacting = {entry.cell.key for panel in summary.panels if panel.environment.reacts for entry in panel.entries}
-    click.echo(f"{'regret':>10} {'±':>8}  cell")
+    click.echo(f"{'regret':>10} {'± 95 %':>8}  cell")
     for cell, results in done:
         last = results[cell.algorithm]
         mark = "  [not policy regret]" if cell.key in reacting else ""
-        click.echo(f"{last.regret[-1]:>10.1f} {last.standard_error[-1]:>8.1f}  {cell.name}{mark}")
+        click.echo(f"{last.regret[-1]:>10.1f} {last.half_width[-1]:>8.1f}  {cell.name}{mark}")
     for panel in summary.panels:
         if panel.environment.reacts:
             click.echo(f"\n{reacting_text(panel)}")

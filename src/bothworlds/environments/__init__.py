@@ -14,7 +14,7 @@ from bothworlds.environments.clicks import clicks
 from bothworlds.environments.corrupted import corrupted, moving_level
 from bothworlds.environments.environment import Environment
 from bothworlds.environments.fatigue import ad_fatigue
-from bothworlds.environments.instances import Instance, margin_instance, random_instance, with_means
+from bothworlds.environments.instances import Instance, margin_instance, random_instance
 from bothworlds.environments.making import opposite
 from bothworlds.environments.own import kernel_environment
 from bothworlds.environments.stochastic import lower_bound, stacked, stochastic
@@ -44,5 +44,4 @@ __all__ = [
     "sine",
     "stacked",
     "stochastic",
-    "with_means",
 ]

@@ -1,4 +1,4 @@
-"""The adversarial regime: parameters that change, by plan or in answer to the learner."""
+"""The adversarial regime: parameters that change, obliviously or in answer to the learner."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from bothworlds.environments import nature
-from bothworlds.environments.environment import Environment, Noise
-from bothworlds.environments.making import FOR_EVER, make, one_at_a_time, rounds_of
+from bothworlds.environments.environment import Environment, Noise, rows_of
+from bothworlds.environments.making import FOR_EVER, make, one_at_a_time, require_two, rounds_of
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import even_play
 from bothworlds.problem import Problem
-from bothworlds.problem.checks import whole
+from bothworlds.problem.checks import is_number, whole
 
 
 def alternating(
@@ -34,7 +34,7 @@ def growing_phases(
 ) -> Environment:
     """Make an adversary whose phases grow: what was learnt in the last phase is wrong in the next, longer one."""
     length = rounds_of(first, 1, "first")
-    if not 1.0 <= growth <= 1e6:
+    if not is_number(growth) or not 1.0 <= growth <= 1e6:
         raise ValueError(f"growth must lie between 1 and 1e6; got {growth!r}")
     return one_at_a_time("growing phases", problem, thetas, nature.GROWING, noise, sigma, [length, growth])
 
@@ -42,8 +42,7 @@ def growing_phases(
 def flip(problem: Problem, thetas: Any, *, at: int, noise: Noise = "bernoulli", sigma: float = 0.25) -> Environment:
     """Make an adversary that changes once: the first parameter up to round ``at``, the second from then on."""
     last = rounds_of(at, 0, "at")
-    if len(thetas) != 2:
-        raise ValueError(f"a flip needs two parameters, before and after; got {len(thetas)}")
+    require_two(thetas, "a flip")
     return one_at_a_time("flip", problem, thetas, nature.SWITCH, noise, sigma, [last])
 
 
@@ -51,8 +50,9 @@ def sine(
     problem: Problem, thetas: Any, *, period: float, noise: Noise = "bernoulli", sigma: float = 0.25
 ) -> Environment:
     """Make a drift: theta_t = sin(2 pi t/period) theta_1 + cos(2 pi t/period) theta_2."""
-    if not period > 0.0 or len(thetas) != 2:
-        raise ValueError(f"a sine needs a positive period and two parameters; got {period!r} and {len(thetas)}")
+    if not is_number(period) or not period > 0.0:
+        raise ValueError(f"a sine needs a positive period; got {period!r}")
+    require_two(thetas, "a sine")
     made = make("sine", problem, thetas, nature.SINE, noise, sigma, [period])
     made.require_losses(np.sqrt((made.tables**2).sum(axis=0)), "the largest amplitude")
     return made
@@ -65,7 +65,7 @@ def random_walk(
 
     The walk is drawn by ``seed`` and the same in all replications.
     """
-    if not 0.0 < step <= 1.0:
+    if not is_number(step) or not 0.0 < step <= 1.0:
         raise ValueError(f"step must lie in (0, 1]; got {step!r}")
     basis = problem.span.basis.T  # rows: parameters that read off one coordinate of the span
     reach = np.abs(np.einsum("xai,ji->jxa", problem.features, basis)).max(axis=(1, 2))
@@ -83,7 +83,7 @@ def _key_of(seed: int) -> float:
 
 def given(problem: Problem, thetas: Any, *, noise: Noise = "bernoulli", sigma: float = 0.25) -> Environment:
     """Make an adversary from an array of parameters (T, features), one row a round."""
-    rows = np.array(thetas, dtype=np.float64)
+    rows = rows_of(thetas)
     d = problem.features.shape[2]
     if rows.ndim != 2 or rows.shape[1] != d or not len(rows) or not np.isfinite(rows).all():
         raise ValueError(f"thetas must be finite and have shape (rounds, {d}); got {rows.shape}")

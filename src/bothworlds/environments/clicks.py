@@ -1,8 +1,9 @@
 """Rare clicks: small rates, categorical attributes, a few contexts that come often and many that hardly ever come."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from bothworlds.environments.instances import LARGEST_RARITY, LARGEST_SIZE
 from bothworlds.environments.making import make
 from bothworlds.kernels.arrays import Floats
 from bothworlds.problem import Problem
-from bothworlds.problem.checks import whole
+from bothworlds.problem.checks import is_number, whole
 
 NAME = "rare clicks"
 ATTRIBUTES = (2, 3, 4)
@@ -82,6 +83,8 @@ def clicks(
 
 def _levels(attributes: Sequence[int]) -> list[int]:
     """Return the numbers of levels; refuse none, and more combinations than can be simulated."""
+    if not isinstance(attributes, Iterable):
+        raise ValueError(f"attributes are numbers of levels, one each, (2, 3, 4) say; got {attributes!r}")
     levels = [whole(n, 2, "a number of levels") for n in attributes]
     if not levels or math.prod(levels) > LARGEST_SIZE:
         raise ValueError(f"attributes are at least one, with at most {LARGEST_SIZE} combinations; got {attributes!r}")
@@ -122,7 +125,7 @@ def _parameter(effects: Floats, first: int) -> Floats:
 
 def _frequencies(visitors: Sequence[Sequence[int]], levels: Sequence[int], rarity: float) -> Floats:
     """Return g: a product of Zipf's laws whose exponent, found by bisection, makes the smallest 1/rarity."""
-    if not len(visitors) <= rarity <= LARGEST_RARITY:
+    if not is_number(rarity) or not len(visitors) <= rarity <= LARGEST_RARITY:
         raise ValueError(
             f"rarity L = 1/min g(x) is at least the number of contexts and at most {LARGEST_RARITY:g}; "
             f"got {rarity!r} for {len(visitors)} contexts"
@@ -143,9 +146,10 @@ def _zipf(n: int, exponent: float) -> Floats:
     return np.asarray(weights / weights.sum())
 
 
-def _range(rates: Sequence[float]) -> tuple[float, float]:
+def _range(rates: Any) -> tuple[float, float]:
     """Return the lowest and the highest rate."""
-    if len(rates) != 2 or not 0.0 <= rates[0] < rates[1] <= 1.0:
+    two = isinstance(rates, Collection) and len(rates) == 2 and all(is_number(rate) for rate in rates)
+    if not two or not 0.0 <= rates[0] < rates[1] <= 1.0:
         raise ValueError(f"rates are the lowest and the highest click rate, 0 <= lowest < highest <= 1; got {rates!r}")
     return float(rates[0]), float(rates[1])
 

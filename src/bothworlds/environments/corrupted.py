@@ -7,8 +7,9 @@ import numpy as np
 from bothworlds.environments import nature
 from bothworlds.environments.environment import Environment, Noise
 from bothworlds.environments.instances import Instance
-from bothworlds.environments.making import make, rounds_of
+from bothworlds.environments.making import make, parameter_of, require_instance, rounds_of
 from bothworlds.environments.stochastic import stochastic
+from bothworlds.problem.checks import is_number
 
 Placement = Literal["first", "random", "adaptive"]
 
@@ -30,15 +31,16 @@ def corrupted(
     the learner is within a quarter of the average gap of the arms offered of the optimum; until the budget is spent,
     exactly.
     """
-    if not 0.0 <= budget < np.inf:
+    require_instance(instance, "corrupted")
+    if not is_number(budget) or not 0.0 <= budget < np.inf:
         raise ValueError(f"budget must be finite and not negative; got {budget!r}")
-    if not 0.0 < probability <= 1.0:
+    if not is_number(probability) or not 0.0 < probability <= 1.0:
         raise ValueError(f"probability must lie in (0, 1]; got {probability!r}")
     placements = {"first": nature.FIRST, "random": nature.AT_RANDOM, "adaptive": nature.WHEN_SURE}
     if placement not in placements:
         raise ValueError(f"unknown placement {placement!r}; choose one of {', '.join(placements)}")
     clean = stochastic(instance, noise=noise, sigma=sigma)
-    other = -instance.theta if theta is None else np.asarray(theta, dtype=np.float64)
+    other = -instance.theta if theta is None else parameter_of(theta, instance.problem)
     clean.require_losses(instance.problem.features @ other, "the corrupting theta")
     cost = clean.corruption_of(other)
     if cost <= 1e-9:
@@ -55,8 +57,9 @@ def moving_level(
     instance: Instance, *, level: float, every: int = 100, noise: Noise = "bernoulli", sigma: float = 0.25
 ) -> Environment:
     """Make the stochastically constrained adversary: gaps fixed, all losses moved up and down by ``level`` (C = 0)."""
+    require_instance(instance, "moving_level")
     length = rounds_of(every, 1, "every")
-    if not np.isfinite(level):
+    if not is_number(level) or not np.isfinite(level):
         raise ValueError(f"level must be finite; got {level!r}")
     problem = instance.problem
     z = problem.span.coordinates[problem.available]

@@ -11,6 +11,7 @@ from bothworlds.environments import nature
 from bothworlds.environments.nature import NatureText
 from bothworlds.kernels.arrays import Floats, Ints, aligned
 from bothworlds.problem import Problem
+from bothworlds.problem.checks import is_number
 
 Noise = Literal["none", "bernoulli", "uniform", "normal"]
 NOISES: dict[str, int] = {
@@ -20,6 +21,14 @@ NOISES: dict[str, int] = {
     "normal": nature.NORMAL,
 }
 TEXT = NatureText(nature.decide, nature.react, nature.mean_loss, nature.noisy, nature.lane_of_nature)
+
+
+def rows_of(thetas: Any) -> Floats:
+    """Return parameters as an array of their own; refuse what are no numbers."""
+    try:
+        return np.array(thetas, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"parameters are numbers, and all of one length; got {thetas!r}") from None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -72,9 +81,9 @@ class Environment:
     def __post_init__(self) -> None:
         if self.noise not in NOISES:
             raise ValueError(f"unknown noise {self.noise!r}; choose one of {', '.join(NOISES)}")
-        if not 0.0 < self.sigma < np.inf:
+        if not is_number(self.sigma) or not 0.0 < self.sigma < np.inf:
             raise ValueError(f"sigma must be positive and finite; got {self.sigma!r}")
-        thetas = np.array(self.thetas, dtype=np.float64)
+        thetas = rows_of(self.thetas)
         d = self.problem.features.shape[2]
         if thetas.ndim != 2 or thetas.shape[1] != d or not np.isfinite(thetas).all():
             raise ValueError(
@@ -86,6 +95,12 @@ class Environment:
     def tables(self) -> Floats:
         """Mean losses <phi(a, x), theta_j>, shape (J, contexts, arms)."""
         return np.ascontiguousarray(np.einsum("xai,ji->jxa", self.problem.features, self.thetas))
+
+    @cached_property
+    def _offered(self) -> Floats:
+        """The tables with zeros where an arm is not offered: such mean losses are nobody's."""
+        offered = self.problem.available
+        return self.tables if offered.all() else np.where(offered, self.tables, 0.0)
 
     def require_losses(self, largest: Floats | float, what: str = "theta") -> None:
         """Refuse a world whose mean losses leave [-1, 1] for some offered arm."""
@@ -107,12 +122,12 @@ class Environment:
             kind=self.kind,
             noise=NOISES[self.noise],
             constants=constants,
-            tables=self.tables,
+            tables=self._offered,
             path=path,
             c=aligned(J, *lanes),
             sums=aligned(J, *lanes),
             hurt=aligned(J, *lanes),
-            state=np.zeros((size + 1, *lanes)),  # the last entry is `watched_mean_loss`'s
+            state=np.zeros((size + 1, *lanes)),  # the last entry is `note_outside`'s
         )
 
     def require_obedience(self, state: Floats, t: int) -> None:

@@ -40,7 +40,7 @@ def context_probabilities(rng: np.random.Generator, S: int, rarity: float | None
     return np.concatenate([[1.0 / rarity], (1.0 - lift) * g + lift * even])
 
 
-def with_means(rng: np.random.Generator, means: Floats, d: int, probabilities: Floats) -> Instance:
+def _with_means(rng: np.random.Generator, means: Floats, d: int, probabilities: Floats) -> Instance:
     """Return random features in d dimensions and a theta with <phi(a, x), theta> equal to the given means.
 
     The component of a feature along theta is set, the others are random; their directions fill all d dimensions.
@@ -72,7 +72,7 @@ def random_instance(
     g = context_probabilities(rng, contexts, rarity)
     gaps = gap * (1.0 + rng.random(contexts))
     gaps[rng.integers(contexts)] = gap
-    return with_means(rng, random_means(rng, np.minimum(gaps, LARGEST_GAP), arms), dimension, g)
+    return _with_means(rng, random_means(rng, np.minimum(gaps, LARGEST_GAP), arms), dimension, g)
 
 
 def margin_instance(
@@ -111,7 +111,7 @@ def margin_instance(
         )
     # Cut where means end, but never down to Delta_* itself: half of the probability at most may have it.
     gaps = np.minimum(gaps + LIFT, max(LARGEST_GAP, gap + LIFT))
-    return with_means(rng, random_means(rng, gaps, arms), dimension, g)
+    return _with_means(rng, random_means(rng, gaps, arms), dimension, g)
 
 
 def _drawn(contexts: int, arms: int, dimension: int, gap: float, seed: int) -> np.random.Generator:

@@ -1,10 +1,12 @@
 """Shared by the functions that make environments."""
 
+from collections.abc import Sized
 from typing import Any
 
 import numpy as np
 
-from bothworlds.environments.environment import Environment, Noise
+from bothworlds.environments.environment import Environment, Noise, rows_of
+from bothworlds.environments.instances import Instance
 from bothworlds.kernels.arrays import Floats
 from bothworlds.problem import Problem
 from bothworlds.problem.checks import whole
@@ -34,6 +36,27 @@ def rounds_of(value: Any, least: int, name: str) -> float:
     (7.0, True)
     """
     return float(min(whole(value, least, name), FOR_EVER))
+
+
+def require_two(thetas: Any, word: str) -> None:
+    """Refuse what are not two parameters, before and after or for sine and cosine."""
+    count = len(thetas) if isinstance(thetas, Sized) else 0
+    if count != 2:
+        raise ValueError(f"{word} needs two parameters, one row each; got {count or repr(thetas)}")
+
+
+def require_instance(given: Any, word: str) -> None:
+    """Refuse what is no instance, a problem say, in which nothing is true yet."""
+    if not isinstance(given, Instance):
+        raise ValueError(f"{word} takes an instance, Instance(problem, theta) say; got {type(given).__name__}")
+
+
+def parameter_of(theta: Any, problem: Problem) -> Floats:
+    """Return a parameter as an array; refuse one that is not finite or has not one entry per feature."""
+    found, d = rows_of(theta), problem.features.shape[2]
+    if found.shape != (d,) or not np.isfinite(found).all():
+        raise ValueError(f"theta must have {d} finite entries, one per feature; got shape {found.shape}")
+    return found
 
 
 def opposite(theta: Floats) -> Floats:

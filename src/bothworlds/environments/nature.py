@@ -215,12 +215,22 @@ def mean_loss(nature: Nature, x: int, a: int) -> float:
 
 
 @kernel
-def watched_mean_loss(nature: Nature, x: int, a: int) -> float:
-    """Return <phi(a, x), theta_t> under a user's rule; a value outside [-1, 1] is kept in the last entry of state."""
-    total = mean_loss(nature, x, a)
-    if not abs(total) <= 1.0 + SLACK:
-        nature.state[nature.state.shape[0] - 1] = total
-    return total
+def is_average(c: Floats) -> bool:
+    """Tell whether the coefficients weigh no more than one parameter: means are then no larger than theirs."""
+    weight = 0.0
+    for j in range(c.shape[0]):
+        weight += abs(c[j])
+    return weight <= 1.0 + 0.25 * SLACK
+
+
+@kernel
+def note_outside(nature: Nature) -> None:
+    """Keep a mean loss outside [-1, 1], of whichever context and arm, in the last entry of state."""
+    for x in range(nature.tables.shape[1]):
+        for a in range(nature.tables.shape[2]):
+            total = mean_loss(nature, x, a)
+            if not abs(total) <= 1.0 + SLACK:
+                nature.state[nature.state.shape[0] - 1] = total
 
 
 @kernel

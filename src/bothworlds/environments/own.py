@@ -2,13 +2,14 @@
 
 import inspect
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from bothworlds.environments import nature
-from bothworlds.environments.environment import TEXT, Environment, Noise
+from bothworlds.environments.environment import TEXT, Environment, Noise, rows_of
 from bothworlds.environments.nature import NatureText
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.jit.compile import kernel
@@ -73,7 +74,7 @@ def kernel_environment(
     made = Environment(
         name=name,
         problem=problem,
-        thetas=np.array(thetas, dtype=np.float64),
+        thetas=rows_of(thetas),
         constants=_checked(constants),
         noise=noise,
         sigma=sigma,
@@ -84,6 +85,8 @@ def kernel_environment(
         state_size=whole(state_size, 0, "state_size"),
     )
     _check_budget(made)
+    small = bool((np.abs(made.tables[:, problem.available]) <= 1.0 + 0.25 * nature.SLACK).all())
+    made = replace(made, text=made.text._replace(decide=(_glanced_at if small else _watched)(decide)))
     if stochastic:
         made.require_losses(made.tables[0], "thetas[0]")
     return made
@@ -99,9 +102,33 @@ def _text(
     return TEXT._replace(
         decide=marked(decide),
         react=nature.no_reaction if react is None else marked(react),
-        mean_loss=nature.watched_mean_loss,
         noisy=nature.noisy if noisy is None else marked(noisy),
     )
+
+
+@lru_cache(maxsize=256)
+def _watched(decide: Callable[..., None]) -> Callable[..., None]:
+    """Build the rule that looks, after another has decided, at the mean losses of all contexts and arms."""
+    rule, note_outside = marked(decide), nature.note_outside
+
+    def decide_watched(nature: nature.Nature, t: int, key: int) -> None:
+        rule(nature, t, key)
+        note_outside(nature)
+
+    return kernel(decide_watched)
+
+
+@lru_cache(maxsize=256)
+def _glanced_at(decide: Callable[..., None]) -> Callable[..., None]:
+    """Build the same for parameters that stay in [-1, 1] one by one: averages of them need not be looked at."""
+    rule, is_average, note_outside = marked(decide), nature.is_average, nature.note_outside
+
+    def decide_watched(nature: nature.Nature, t: int, key: int) -> None:
+        rule(nature, t, key)
+        if not is_average(nature.c):
+            note_outside(nature)
+
+    return kernel(decide_watched)
 
 
 def _checked(constants: Sequence[float]) -> Floats:

@@ -7,13 +7,14 @@ import numpy as np
 from bothworlds.environments import nature
 from bothworlds.environments.environment import Environment, Noise
 from bothworlds.environments.instances import Instance
-from bothworlds.environments.making import make
+from bothworlds.environments.making import make, require_instance
 from bothworlds.problem import Problem, stacked_parameters
 from bothworlds.problem.checks import whole
 
 
 def stochastic(instance: Instance, *, noise: Noise = "bernoulli", sigma: float = 0.25) -> Environment:
     """Make the stochastic regime: theta_t = theta_0 in every round (Definition 2.5)."""
+    require_instance(instance, "stochastic")
     made = make("stochastic", instance.problem, [instance.theta], nature.FIXED, noise, sigma, stochastic=True)
     made.require_losses(made.tables[0])
     return made
@@ -25,6 +26,7 @@ def stacked(instance: Instance, *, noise: Noise = "bernoulli", sigma: float = 0.
     Every context has one vector, the features of all its arms, and every arm a parameter of its own: the same mean
     losses in d K dimensions, or as many as the contexts fill.
     """
+    require_instance(instance, "stacked")
     problem = instance.problem
     K = problem.n_arms
     x = problem.features.reshape(problem.n_contexts, -1)

@@ -10,13 +10,23 @@ from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import even_play
 from bothworlds.problem.checks import whole
 
-BY_PLAN = (nature.FIXED, nature.CYCLE, nature.GROWING, nature.SWITCH, nature.SINE, nature.WALK, nature.LEVEL)
+# An oblivious nature, whose parameters do not depend on the learner.
+OBLIVIOUS = (
+    nature.FIXED,
+    nature.CYCLE,
+    nature.GROWING,
+    nature.SWITCH,
+    nature.SINE,
+    nature.WALK,
+    nature.GIVEN,
+    nature.LEVEL,
+)
 
 
 def possible_gain(environment: Environment, *, horizon: int) -> float:
     """Return the regret of uniform play: sum_t E_X[mean_a l_t(a, X)] less the loss of the best fixed policy.
 
-    It is exact, and asks for a nature that follows a plan: one that answers the learner has no such number.
+    It is exact, and asks for an oblivious nature: one that answers the learner has no such number.
 
     >>> from bothworlds.environments import clicks
     >>> round(possible_gain(clicks(), horizon=30_000))
@@ -37,7 +47,7 @@ def captured_gain(environment: Environment, regret: Any, *, horizon: int) -> Flo
     Parameters
     ----------
     environment
-        A world that follows a plan.
+        A world whose parameters do not depend on the learner.
     regret
         At the horizon: a number, or an array of them, say ``run.paths[:, -1]``.
     horizon
@@ -55,12 +65,16 @@ def captured_gain(environment: Environment, regret: Any, *, horizon: int) -> Flo
 
 
 def coefficient_sums(environment: Environment, horizon: int) -> Floats:
-    """Return sum_t c_j(t), the weight of each parameter in the whole run, for a nature that follows a plan."""
-    if environment.kind not in BY_PLAN or environment.text is not TEXT or environment.function is not None:
+    """Return sum_t c_j(t), the weight of each parameter in the whole run, for an oblivious nature."""
+    if environment.kind not in OBLIVIOUS or environment.text is not TEXT or environment.function is not None:
         raise ValueError(
-            f"the environment {environment.name!r} does not follow a plan that is known beforehand; "
+            f"the parameters of the environment {environment.name!r} are not known beforehand; "
             "simulate FixedPolicy() to see what uniform play has"
         )
+    if environment.kind == nature.GIVEN:
+        if horizon > len(environment.path):
+            raise ValueError(f"the environment has parameters for {len(environment.path)} rounds, not for {horizon}")
+        return np.asarray(environment.path[:horizon].sum(axis=0))
     made = environment.begin()
     if environment.kind == nature.FIXED:
         return np.array([float(horizon)] + [0.0] * (len(made.c) - 1))

@@ -11,6 +11,7 @@ from bothworlds.report.theorems import covered_as, known_of
 from bothworlds.simulation.results import Results
 from bothworlds.simulation.study import Cell
 from bothworlds.theory.bounds import Bound, bounds
+from bothworlds.theory.design import design_for
 
 ERRORS = 3.0  # standard errors that are added to the mean regret before it is held against a bound
 
@@ -48,10 +49,10 @@ def against_bound(rounds: Ints, paths: Floats, bound: Floats) -> Check:
 
 
 def proved_bound(cell: Cell) -> Bound | None:
-    """Return the sharpest theorem's bound for a cell, or None where nothing is proved.
+    """Return the bound of a cell that is smallest at its horizon, or None where nothing is proved.
 
     LC-Tsallis-INF with alpha = 1/2, exact covariance and the tunings "paper", "certified" (c = 1/4) and "matched"
-    (c = 0.4), BoBW-RealFTRL tuned to the horizon; both with feedback after every decision.
+    (with the constants of `Matching`), BoBW-RealFTRL tuned to the horizon; both with feedback after every decision.
     """
     name, settings = _name(cell), cell.settings
     if name is None or settings["delay"] > 0 or settings["batch"] > 1:
@@ -59,10 +60,11 @@ def proved_bound(cell: Cell) -> Bound | None:
     environment = cell.make_environment()
     if environment.reacts:
         return None
-    *_, known = known_of(environment, cell)  # the one that says most comes last
-    design = cell.algorithm_options.get("design", "joint-g")
-    table = bounds(environment.problem, horizon=settings["horizon"], design=design, **known)
-    return next(bound for bound in reversed(table.bounds) if bound.name == name)  # that of the regime comes last
+    design = design_for(environment.problem, cell.algorithm_options.get("design", "joint-g"))
+    known = known_of(environment, cell)
+    tables = [bounds(environment.problem, horizon=settings["horizon"], design=design, **given) for given in known]
+    found = [bound for table in tables for bound in table if bound.name == name]
+    return min(reversed(found), key=lambda bound: bound.value)  # of equal ones that of the regime, which comes last
 
 
 def check_cell(cell: Cell, results: Results) -> tuple[Bound, Check] | None:

@@ -1,22 +1,14 @@
-"""The scoreboard's arithmetic: how far an algorithm is from the best one of each cell, and where it is worst.
+"""The scoreboard's arithmetic: how far an algorithm is from the best one of each cell.
 
 A cell is a world, or several of one kind whose regrets are averaged. An algorithm that is best somewhere and ruinous
 elsewhere is no choice for who does not know the world, so only the worst cell counts.
 """
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
 from bothworlds.kernels.arrays import Floats
-
-
-class Score(NamedTuple):
-    """The largest ratio of an algorithm, and the number of the cell where it has it."""
-
-    value: float
-    cell: int
 
 
 def slack(dimension: int, horizon: int) -> float:
@@ -42,12 +34,3 @@ def ratios(regrets: Floats, slacks: Floats, *, rivals: Floats | None = None) -> 
     if rivals is not None:
         best = np.minimum(positive, np.maximum(rivals, 0.0).min(axis=0))
     return np.asarray((positive + slacks) / (best + slacks))
-
-
-def worst_cells(table: Floats) -> list[Score]:
-    """Return the score of every algorithm from its ratios (algorithms, cells).
-
-    >>> worst_cells(np.array([[1.0, 1.2], [2.0, 1.0]]))
-    [Score(value=1.2, cell=1), Score(value=2.0, cell=0)]
-    """
-    return [Score(float(row.max()), int(row.argmax())) for row in table]

@@ -288,7 +288,7 @@ def _points(x: Floats, y: Floats) -> str:
     return " ".join(f"{x[i]:.1f},{y[i]:.1f}" for i in needed(x, y))
 
 
-def needed(x: Floats, y: Floats, tolerance: float = TOLERANCE) -> list[int]:
+def needed(x: Floats, y: Floats) -> list[int]:
     """Return the places that a line through them needs to stay within a tolerance of all (Douglas and Peucker).
 
     >>> needed(np.arange(5.0), np.array([0.0, 1.0, 2.0, 1.0, 0.0]))
@@ -303,7 +303,7 @@ def needed(x: Floats, y: Floats, tolerance: float = TOLERANCE) -> list[int]:
         share = (x[inner] - x[first]) / (x[last] - x[first])
         off = np.abs(y[inner] - (y[first] + share * (y[last] - y[first])))
         far = int(off.argmax())
-        if off[far] > tolerance:
+        if off[far] > TOLERANCE:
             kept.add(first + 1 + far)
             waiting += [(first, first + 1 + far), (first + 1 + far, last)]
     return sorted(kept)

@@ -17,6 +17,7 @@ from bothworlds.report.panels import Summary
 from bothworlds.simulation.study import Cell
 from bothworlds.theory.bounds import BoundTable, bounds
 from bothworlds.theory.design import Kind, design_for
+from bothworlds.theory.lemmas import margin_condition
 from bothworlds.theory.schedules import Matching, certified_constant
 
 
@@ -79,12 +80,18 @@ def _tables(
 
 
 def known_of(environment: Environment, cell: Cell) -> Iterator[dict[str, float]]:
-    """Yield what is known of nature, as arguments of `bounds`: nothing, a smallest gap, a margin condition."""
+    """Yield what is known of nature, as arguments of `bounds`: nothing, a smallest gap, a margin condition.
+
+    The margin is that of the sizes, where it holds: not every world is drawn to the sizes of a study.
+    """
     if not environment.stochastic:
         yield {}
         return
     corruption = {"corruption": environment.budget} if environment.budget > 0.0 else {}
     yield {"gap": environment.gap, **corruption} if environment.gap > 0.0 else {}
     sizes = {**cell.sizes, **cell.environment_options}
-    if sizes.get("margin") not in (None, "none") and cell.environment_options.get("kind") != "lower-bound":
-        yield {"gap": float(sizes["gap"]), "margin": float(sizes["margin"]), **corruption}
+    if sizes.get("margin") in (None, "none") or sizes.get("gap") in (None, "none"):
+        return
+    drawn = {"gap": float(sizes["gap"]), "margin": float(sizes["margin"])}
+    if margin_condition(environment.context_gaps, environment.problem.probabilities, **drawn):
+        yield {**drawn, **corruption}

@@ -22,7 +22,7 @@ from bothworlds.kernels.random import Seed, key_from
 from bothworlds.plain import to_plain
 from bothworlds.problem.checks import whole
 from bothworlds.simulation.in_python import play_in_python, rates_of
-from bothworlds.simulation.own import require_algorithm
+from bothworlds.simulation.own import require_algorithm, require_environment
 from bothworlds.simulation.replication import (
     Outcome,
     Replications,
@@ -171,6 +171,7 @@ def replay(
     """Play one replication of a run alone, interpreted by default, and keep its path of contexts and arms."""
     setting = make_setting(environment, horizon, rng, 200, delay, batch)
     number = whole(replication, 0, "replication")
+    require_algorithm(algorithm, repr(algorithm))
     if not compilable(algorithm, environment):
         return play_in_python(algorithm.start, setting, number, rates=rates_of(algorithm, setting), trace=True)
     machine = algorithm.machine(environment.problem)
@@ -206,11 +207,7 @@ def make_setting(
     environment: Environment, horizon: int, rng: Any, checkpoints: int | Iterable[int], delay: int, batch: int
 ) -> Setting:
     """Check the options of a run."""
-    if not isinstance(environment, Environment):
-        raise ValueError(
-            f"{type(environment).__name__} is no environment: bothworlds.environments makes them, "
-            "stochastic(instance) of an instance, and stochastic(Instance(problem, theta)) of a problem"
-        )
+    require_environment(environment)
     horizon, delay, batch = whole(horizon, 1, "horizon"), whole(delay, 0, "delay"), whole(batch, 1, "batch")
     check_feedback(horizon, delay, batch, environment.problem.features.shape[2])
     if horizon > LARGEST_HORIZON:
@@ -237,7 +234,7 @@ def _labelled(algorithms: Any) -> dict[str, Any]:
     if isinstance(algorithms, Mapping):
         several = [(str(label), algorithm) for label, algorithm in algorithms.items()]
     else:
-        listed = algorithms if isinstance(algorithms, Iterable) else [algorithms]
+        listed = algorithms if isinstance(algorithms, Iterable) and not isinstance(algorithms, str) else [algorithms]
         several = [(repr(algorithm), algorithm) for algorithm in listed]
     labelled = dict(several)
     if len(labelled) < len(several):

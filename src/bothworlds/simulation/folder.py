@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bothworlds.problem.storage import read_text, write_bytes
-from bothworlds.simulation.own import copy_of, file_of, hash_of, portable, text_of
+from bothworlds.simulation.own import file_of, keep_copy, portable
 from bothworlds.simulation.references import references_of
 from bothworlds.simulation.replayed import replayed_cell
 from bothworlds.simulation.results import Results, load_results
@@ -46,9 +46,8 @@ def write_study(study: Study, output: str | Path) -> None:
     """
     for options in [*study.environments.values(), *study.algorithms.values()]:
         path = file_of(options.get("kind"))
-        if path is not None and not (copy := Path(output) / copy_of(path, study.texts)).exists():
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            write_bytes(copy, text_of(path, hash_of(path, study.texts)))
+        if path is not None:
+            keep_copy(path, Path(output), study.texts)
     if not (Path(output) / STUDY).is_file() or has_another_study(study, output):
         write_bytes(Path(output) / STUDY, to_toml(kept(study)).encode())
 

@@ -9,6 +9,8 @@ from bothworlds.errors import MissingPackageError, not_installed
 from bothworlds.kernels.contract import even_play
 from bothworlds.kernels.random import CONTEXT, draw, key_from, stream_key, two_uniforms
 from bothworlds.problem.checks import whole
+from bothworlds.simulation.driver import expected_losses
+from bothworlds.simulation.own import require_environment
 
 try:
     import gymnasium
@@ -24,6 +26,7 @@ class BanditEnv(gymnasium.Env[np.int64, np.int64]):
     """
 
     def __init__(self, environment: Environment, *, horizon: int | None = None) -> None:
+        require_environment(environment)
         problem = environment.problem
         rows = len(environment.path)
         horizon = None if horizon is None else whole(horizon, 1, "horizon")
@@ -33,6 +36,7 @@ class BanditEnv(gymnasium.Env[np.int64, np.int64]):
         self.observation_space = gymnasium.spaces.Discrete(problem.n_contexts)
         self.action_space = gymnasium.spaces.Discrete(problem.n_arms)
         self._uniform = even_play(problem.available)
+        self._t = 0
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -46,6 +50,8 @@ class BanditEnv(gymnasium.Env[np.int64, np.int64]):
 
     def step(self, action: np.int64) -> tuple[np.int64, float, bool, bool, dict[str, Any]]:
         """Play an arm in the context observed last."""
+        if self._t == 0:
+            raise ValueError("no context has been observed yet: call reset() before step(arm)")
         problem = self.environment.problem
         if not (self.action_space.contains(action) and problem.available[self._x, action]):
             raise ValueError(f"arm {action} is not offered in context {problem.contexts[self._x]!r}")
@@ -61,7 +67,7 @@ class BanditEnv(gymnasium.Env[np.int64, np.int64]):
         """Let nature choose the next round."""
         self._t += 1
         g = self.environment.problem.probabilities
-        self._nature.hurt[...] = np.einsum("x,xa,jxa->j", g, self._uniform, self._nature.tables)
+        expected_losses(self._nature.tables, g, self._uniform, self._nature.hurt)
         self.environment.decide(self._nature, self._t, self._key, self._uniform)
         u, self._v = two_uniforms(self._key, self._t, CONTEXT, 0)
         self._x = int(draw(self.environment.problem.probabilities, u))

@@ -1,8 +1,8 @@
 """Algorithms and worlds of a user's own: FILE.py:NAME or MODULE:NAME, wherever a kind is asked for.
 
-What is computed depends on the text of the file, not on where it lies: cells are known by a hash of it, results
-remember the hash, and a folder of results keeps a copy. A study reads its files once: what is edited while it plays
-changes none of its cells.
+What is computed depends on the text of the file and of those beside it that it imports, not on where they lie: cells
+are known by a hash of it, results remember the hash, and a folder of results keeps a copy. A study reads its files
+once: what is edited while it plays changes none of its cells.
 """
 
 import hashlib
@@ -17,7 +17,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeAlias
 
+from bothworlds.algorithms.registry import algorithms
 from bothworlds.environments import Environment, Instance
+from bothworlds.problem.storage import write_bytes
+from bothworlds.simulation.beside import Contents, beside, importable
 
 Texts: TypeAlias = Mapping[str, str]  # hashes of files as they were when a study was read, by path
 NOW: Texts = {}  # files as they are now
@@ -54,30 +57,35 @@ def texts_of(tables: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def hash_of(path: str | Path, texts: Texts = NOW) -> str:
-    """Return a hash of a file's content: the one noted, or that of the file as it is now."""
-    return texts.get(str(path)) or _hash(_content(path))
+    """Return a hash of a file's content, and of what it imports from its folder: the one noted, or that of now."""
+    return texts.get(str(path)) or _hash(*_content(Path(path)))
 
 
-def text_of(path: str | Path, mark: str) -> bytes:
-    """Return the content of a file that has a hash; refuse a file that was edited meanwhile."""
-    content = _content(path)
-    if _hash(content) != mark:
+def text_of(path: str | Path, mark: str) -> tuple[bytes, Contents]:
+    """Return the content of a file that has a hash, and of those beside it; refuse what was edited meanwhile."""
+    content, others = _content(Path(path))
+    if _hash(content, others) != mark:
         raise ValueError(
-            f"{path} was edited after the study was read: its hash was {mark}, and is {_hash(content)}. "
+            f"{path} was edited after the study was read: its hash was {mark}, and is {_hash(content, others)}. "
             "Begin again with the same command: what changed is played anew"
         )
-    return content
+    return content, others
 
 
-def _hash(content: bytes) -> str:
-    return hashlib.blake2b(content, digest_size=10).hexdigest()
+def _hash(content: bytes, others: Contents) -> str:
+    """Return a hash of texts; it ends with how many there are beside the first, if any are."""
+    digest = hashlib.blake2b(content, digest_size=10)
+    for place, text in others.items():
+        digest.update(f"\n# {place} {len(text)}\n".encode() + text)
+    return digest.hexdigest() + (f"+{len(others)}" if others else "")
 
 
-def _content(path: str | Path) -> bytes:
+def _content(path: Path) -> tuple[bytes, Contents]:
     try:
-        return Path(path).read_bytes()
+        content = path.read_bytes()
+        return content, beside(path, content)
     except OSError as error:
-        raise ValueError(f"{path} cannot be read: {error.strerror or error}") from None
+        raise ValueError(f"{error.filename or path} cannot be read: {error.strerror or error}") from None
 
 
 def by_content(options: dict[str, Any], texts: Texts = NOW) -> dict[str, Any]:
@@ -97,9 +105,21 @@ def portable(options: dict[str, Any], texts: Texts = NOW) -> dict[str, Any]:
 
 
 def copy_of(path: Path, texts: Texts = NOW) -> str:
-    """Return the name of the copy of a file, which says what is in it."""
-    mark = hash_of(path, texts)[:8]
+    """Return the name of the copy of a file, which says what is in it; with others it has a folder of its own."""
+    whole = hash_of(path, texts)
+    mark = whole[:8]
+    if "+" in whole:
+        return f"{FOLDER}/{path.stem}-{mark}/{path.name}"
     return f"{FOLDER}/{path.stem.removesuffix(f'-{mark}')}-{mark}.py"
+
+
+def keep_copy(path: Path, output: Path, texts: Texts = NOW) -> None:
+    """Copy a file into a folder of results, with those beside it that it imports, unless that is done."""
+    if not (copy := output / copy_of(path, texts)).exists():
+        content, others = text_of(path, hash_of(path, texts))
+        for place, text in [*others.items(), (copy.name, content)]:  # the file itself last: then all are there
+            (copy.parent / place).parent.mkdir(parents=True, exist_ok=True)
+            write_bytes(copy.parent / place, text)
 
 
 def loaded(kind: str, texts: Texts = NOW) -> Any:
@@ -131,22 +151,20 @@ def _by_name(place: str) -> ModuleType:
 @cache  # cells of a study share what they import, and its compiled text
 def _from_file(path: Path, mark: str) -> ModuleType:
     """Import a file under a name that no other file has; what lies beside it can be imported by it."""
-    text = text_of(path, mark)
+    text, others = text_of(path, mark)
     name = f"{path.stem.replace('-', '_')}_{mark[:8]}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None:
         raise ImportError("not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses look their module up
-    sys.path.insert(0, str(path.parent))
     try:
-        # Not by the loader: it takes bytecode of an earlier text for this one if both have one size and second.
-        exec(compile(text, str(path), "exec", dont_inherit=True), module.__dict__)
+        with importable(path.parent, others):
+            # Not by the loader: it takes bytecode of an earlier text for this one if both have one size and second.
+            exec(compile(text, str(path), "exec", dont_inherit=True), module.__dict__)
     except BaseException:
         del sys.modules[name]
         raise
-    finally:
-        sys.path.remove(str(path.parent))
     return module
 
 
@@ -166,10 +184,29 @@ def own_algorithm(options: dict[str, Any], texts: Texts = NOW) -> Any:
 
 
 def require_algorithm(given: Any, word: str) -> Any:
-    """Return an algorithm; refuse what is none, with what it is called."""
+    """Return an algorithm; refuse what is none, with what it is called.
+
+    >>> require_algorithm("LinUCB", "it")
+    Traceback (most recent call last):
+    ValueError: 'LinUCB' is a name: write LinUCB()
+    """
+    if isinstance(given, type):
+        raise ValueError(f"{given.__name__} is a class: write {given.__name__}()")
+    if isinstance(given, str):
+        known = given in algorithms()
+        raise ValueError(f"{given!r} is a name: write {given}()" if known else f"{given!r} is text, not an algorithm")
     if not (hasattr(given, "machine") or hasattr(given, "start")):
         raise ValueError(f"{word} is not an algorithm: it has neither machine(problem) nor start(problem, rng=...)")
     return given
+
+
+def require_environment(given: Any) -> None:
+    """Refuse what is no environment, with what makes one."""
+    if not isinstance(given, Environment):
+        raise ValueError(
+            f"{type(given).__name__} is no environment: bothworlds.environments makes them, "
+            "stochastic(instance) of an instance, and stochastic(Instance(problem, theta)) of a problem"
+        )
 
 
 def own_environment(

@@ -17,12 +17,14 @@ from bothworlds.kernels.jit.compile import compiled, explained
 from bothworlds.kernels.random import ARM, CONTEXT, Seed, draw, key_from, stream_key, two_uniforms
 from bothworlds.kernels.status import OK
 from bothworlds.logs import Row
+from bothworlds.policy import Policy
 from bothworlds.problem import Problem
 from bothworlds.problem.checks import are_distributions, whole
 from bothworlds.problem.feedback import total_reward
 from bothworlds.simulation.driver import Coefficients, Learner, Queue, Slice, Stage, expected_losses, round_of, steps_of
 from bothworlds.simulation.engine import check_feedback, compilable, make_setting
 from bothworlds.simulation.in_python import Waiting, check_arm, one_round, policy_in
+from bothworlds.simulation.own import require_algorithm
 from bothworlds.simulation.replication import Setting, empty_queue, empty_record
 
 
@@ -154,6 +156,7 @@ def rehearse(
     >>> bool(abs(log.rewards.mean() - log.value()) < 0.01)  # what came, and what was to be expected
     True
     """
+    require_algorithm(algorithm, repr(algorithm))
     if isinstance(world, Rounds):
         return _on_given_rounds(world, algorithm, rounds, rng, delay, batch)
     if rounds is None:
@@ -281,11 +284,11 @@ def _on_given_rounds(world: Rounds, algorithm: Any, rounds: int | None, rng: See
     waiting = Waiting(learner, delay, batch)
     choices, probabilities = np.zeros((len(contexts), 3), dtype=np.int64), np.zeros(truth.shape)
     for t, x in enumerate(contexts.tolist()):
+        probabilities[t] = _row_of(learner, problem, x, t + 1)
         decision = learner.act(x)
         check_arm(problem, t + 1, x, decision.arm)
         choices[t] = (x, decision.arm, waiting.learnt)
-        probabilities[t] = learner.probabilities(x)
-        waiting.add(decision, reward=float(truth[t, decision.arm]))
+        waiting.add(decision, loss=problem.loss_of(float(truth[t, decision.arm])))
     return Rehearsal(
         problem=problem,
         policy=_name_of(algorithm),
@@ -297,3 +300,8 @@ def _on_given_rounds(world: Rounds, algorithm: Any, rounds: int | None, rng: See
         means=truth,
         average=np.full(problem.available.shape, np.nan),
     )
+
+
+def _row_of(learner: Any, problem: Problem, x: int, t: int) -> Floats:
+    """Return the probabilities of a learner in a context; a policy has them at hand, others a table to be checked."""
+    return learner.probabilities(x) if isinstance(learner, Policy) else policy_in(learner, problem, t)[x]

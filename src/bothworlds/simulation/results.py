@@ -12,6 +12,7 @@ from bothworlds.errors import MissingPackageError
 from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.problem.storage import RESULTS, checked_format, read_arrays, read_json, write_arrays, write_bytes
 from bothworlds.simulation.replication import Outcome
+from bothworlds.theory.confidence.student import factor
 
 OLDER = ("bothworlds-results-2",)  # which is read, too
 RATES = ("learning_rate", "exploration_rate")
@@ -88,6 +89,11 @@ class Run:
         deviation = self.paths.std(axis=0, ddof=1) if R > 1 else np.full(self.paths.shape[1], np.nan)
         return np.asarray(deviation / np.sqrt(R))
 
+    @property
+    def half_width(self) -> Floats:
+        """Half width of the regret's 95 % interval over replications (n,), Student's; NaN for a single one."""
+        return np.asarray(factor(len(self.expected)) * self.standard_error)
+
     def quantiles(self, levels: Any, *, own_best: bool = False) -> Floats:
         """Quantiles over replications of the regret, or of that against each one's own best, shape (levels, n)."""
         paths = self.paths_against_own_best if own_best else self.paths
@@ -145,16 +151,19 @@ class Results:
         return replace(self, runs={label: run}, players=dict.fromkeys([label], next(iter(self.players.values()), None)))
 
     def summary(self, *, at: int | None = None) -> str:
-        """Return a plain table of the runs at a checkpoint, the last one if left out, smallest regret first."""
+        """Return a plain table of the runs at a checkpoint, the last one if left out, smallest regret first.
+
+        ± is the half width of the 95 % interval, other columns with a % are quantiles over replications.
+        """
         n = len(self.checkpoints) - 1 if at is None else int(np.searchsorted(self.checkpoints, at))
         if n >= len(self.checkpoints) or (at is not None and self.checkpoints[n] != at):
             raise ValueError(f"round {at!r} is no checkpoint; there are {self.checkpoints.tolist()}")
         count = len(next(iter(self.runs.values())).expected)
-        rows: list[tuple[str, ...]] = [("regret", "±", "10 %", "median", "90 %", "own best", "loss", "algorithm")]
+        rows: list[tuple[str, ...]] = [("regret", "± 95 %", "10 %", "median", "90 %", "own best", "loss", "algorithm")]
         for label, run in sorted(self.runs.items(), key=lambda item: float(item[1].regret[n])):
             quantiles = run.quantiles([0.1, 0.5, 0.9])[:, n]
             loss = float(run.realised[:, n].mean())
-            values = [run.regret[n], run.standard_error[n], *quantiles, run.regret_against_own_best[n], loss]
+            values = [run.regret[n], run.half_width[n], *quantiles, run.regret_against_own_best[n], loss]
             rows.append((*(f"{value:,.1f}" for value in values), label))
         lines = [" ".join(f"{word:>10}" for word in row[:-1]) + f"  {row[-1]}" for row in rows]
         title = f"{self.environment}, round {self.checkpoints[n]:,}, {count} replication{'s' if count > 1 else ''}"

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bothworlds.errors import StudyError
+from bothworlds.problem.checks import whole
 from bothworlds.simulation.ahead import compiled_ahead
 from bothworlds.simulation.engine import Device, simulate
 from bothworlds.simulation.executors import Finished, run_on
@@ -59,6 +60,7 @@ def run_study(
         (i, n): run the i-th of n parts, i from 1. The parts are disjoint, together they are the study, and which cell
         is in which depends on nothing but the cell. What is returned are the cells that are finished by then.
     """
+    _check_study(study)
     mine = check_shard(shard)
     check_device(device, executor)
     check_folder(study, output)
@@ -137,7 +139,7 @@ def _in_turn(cells: list[Cell], folder: Path, threads: int | None, watch: Watch,
         yield cell, done
 
 
-def check_shard(shard: tuple[int, int] | None) -> slice:
+def check_shard(shard: Any) -> slice:
     """Return which of the cells, in some fixed order, belong to a part of the work.
 
     >>> list(range(7))[check_shard((2, 3))]
@@ -145,10 +147,19 @@ def check_shard(shard: tuple[int, int] | None) -> slice:
     """
     if shard is None:
         return slice(None)
-    part, parts = shard
+    if not isinstance(shard, tuple) or len(shard) != 2:
+        raise ValueError(f"shard is (i, n), the i-th of n parts, say (1, 3); got {shard!r}")
+    part, parts = (whole(number, 0, "each number of shard") for number in shard)
     if not 1 <= part <= parts:
         raise ValueError(f"shard i/n is the i-th of n parts, i from 1 to n; got {part}/{parts}")
     return slice(part - 1, None, parts)
+
+
+def _check_study(study: Any) -> None:
+    """Refuse what is no study, with what makes one of it."""
+    if not isinstance(study, Study):
+        makers = "Study.from_toml(path) makes one of a file, Study.from_dict(content) one of a dictionary"
+        raise ValueError(f"a study is needed, not {type(study).__name__}: {makers}")
 
 
 def _failure(failures: list[tuple[Cell, Exception]], tried: int) -> str:

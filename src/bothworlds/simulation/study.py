@@ -33,6 +33,11 @@ SETTINGS = {"horizon": 10_000, "replications": 10, "seed": 0, "delay": 0, "batch
 LEAST = {"horizon": 1, "replications": 1, "seed": 0, "delay": 0, "batch": 1, "checkpoints": 2}
 MOST = {"replications": 10**9, "seed": 2**63 - 1}
 SIZES: dict[str, Any] = {"contexts": 10, "arms": 5, "dimension": 5, "gap": 0.2, "rarity": None, "margin": None}
+UNUSED = {  # sizes that say nothing of a world of this kind
+    "clicks": ("contexts", "dimension", "gap", "margin"),
+    "lower-bound": ("contexts", "dimension", "gap", "rarity", "margin"),
+    "ad-fatigue": ("gap", "margin"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,9 +54,10 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """How the cell is called in tables and messages."""
-        sizes = ", ".join(f"{key} {value}" for key, value in self.sizes.items() if value is not None)
-        return f"{self.short_name} ({sizes})"
+        """How the cell is called in tables and messages: with the sizes of its world, its own before the study's."""
+        sizes = {key: self.environment_options.get(key, value) for key, value in self.sizes.items()}
+        said = ", ".join(f"{key} {value}" for key, value in sizes.items() if value not in (None, "none"))
+        return printable(f"{self.short_name} ({said})")
 
     @property
     def short_name(self) -> str:
@@ -255,10 +261,19 @@ def make_environment(
     if is_own(options.get("kind")):
         return own_environment(options, asked, lambda: _instance(sizes, draw), drawn, texts)
     kind = _kind(options, list(WORLDS), "environment")
+    _check_use(kind, asked)
     try:
         return WORLDS[kind](_instance(sizes, draw), options, drawn)
     except (TypeError, OverflowError) as error:
         raise ValueError(f"environment {kind}: {str(error).split(') ', 1)[-1]}") from None
+
+
+def _check_use(kind: str, asked: dict[str, Any]) -> None:
+    """Refuse sizes of an environment's own that would have no effect."""
+    idle = [name for name in asked if name in UNUSED.get(kind, ())]
+    if idle:
+        used = [name for name in SIZES if name not in UNUSED[kind]]
+        raise ValueError(f"environment {kind} has no use for {', '.join(idle)}; its sizes are {', '.join(used)}")
 
 
 def _one_size(value: Any, name: str) -> Any:

@@ -21,6 +21,7 @@ from bothworlds.simulation.replication import Replications
 
 ROUNDS = 300
 DRAWS = 2000
+SEED, KEY = 1, 5  # of the learner, and of nature's random numbers
 MEANS = (-1.0, -0.7, 0.0, 0.3, 0.95)
 GROWTH = 4  # bytes a round that a world may keep: less than one number
 
@@ -83,20 +84,18 @@ def _tried(check: Callable[[], list[str]], name: str) -> list[str]:
         return [f"{name}: {what}{str(error).strip().splitlines()[0] if str(error).strip() else 'no message'}"]
 
 
-def _steps(
-    environment: Environment, rounds: int, *, key: int = 5, seed: int = 1, arms: Any = None, nature: Any = None
-) -> Iterator[Step]:
+def _steps(environment: Environment, rounds: int, *, arms: Any = None, nature: Any = None) -> Iterator[Step]:
     """Play against a learner that wanders from sure to unsure; ``arms`` may replace what it plays."""
     problem, text = environment.problem, environment.text
     nature = environment.begin() if nature is None else nature
-    rng, plays = np.random.default_rng(seed), np.random.default_rng(seed + 1 if arms is None else arms)
+    rng, plays = np.random.default_rng(SEED), np.random.default_rng(SEED + 1 if arms is None else arms)
     for t in range(1, rounds + 1):
         weights = rng.random(problem.available.shape) ** rng.choice([0.1, 1.0, 30.0]) * problem.available
         pi = weights / weights.sum(axis=1, keepdims=True)
         expected_losses(nature.tables, problem.probabilities, pi, nature.hurt)
         hurt = nature.hurt.tobytes()
         try:
-            environment.decide(nature, t, key, pi)
+            environment.decide(nature, t, KEY, pi)
         except Exception as error:
             sentence = str(error) if f"round {t}" in str(error) else f"round {t}: {error}"
             raise ValueError(sentence) from None
@@ -108,15 +107,19 @@ def _steps(
 
 
 def _check_means(environment: Environment, rounds: int) -> list[str]:
-    offered = environment.problem.available
     for step in _steps(environment, rounds):
-        worst = np.abs(np.where(offered, step.means, 0.0))
-        if not (worst <= 1.0 + SLACK).all():
+        worst = np.abs(step.means)
+        if not _is_inside(step.means):
             x, a = np.unravel_index(int(np.where(np.isnan(worst), np.inf, worst).argmax()), worst.shape)
             return [
                 f"round {step.t}: the mean loss of arm {a} in context {x} is {step.means[x, a]:.6g}, not in [-1, 1]"
             ]
     return []
+
+
+def _is_inside(means: Floats) -> bool:
+    """Tell whether all mean losses are in [-1, 1]; those of arms that are not offered are zeros."""
+    return bool((np.abs(means) <= 1.0 + SLACK).all())
 
 
 def _check_rounds(environment: Environment, rounds: int) -> list[str]:
@@ -130,6 +133,8 @@ def _check_rounds(environment: Environment, rounds: int) -> list[str]:
                 return [f"round {step.t}: the rule writes nature.{name}; it may write nature.c and nature.state only"]
         if step.rewritten:
             return [f"round {step.t}: the rule writes nature.hurt, from which the regret is computed"]
+        if not _is_inside(step.means):
+            return []  # and so another check's
         if environment.state_size is not None and nature.state[-1] != 0.0:
             return [f"round {step.t}: the rule writes beyond its state_size = {environment.state_size}"]
     return []

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from bothworlds.kernels.arrays import Bools, Floats
-from bothworlds.theory.confidence.checks import checked_alpha, checked_counts
+from bothworlds.theory.confidence.checks import checked_alpha, checked_counts, checked_rates
 from bothworlds.theory.confidence.ends import mean_of, outer_ends
 from bothworlds.theory.confidence.special import log_gamma_excess
 
@@ -33,7 +33,7 @@ def log_average_evidence(count: Any, total: Any, average: Any) -> Floats:
     27.09
     """
     n, s = checked_counts(count, total)
-    return _log_evidence(n, s, _fixed_part(n, s), _beyond(n, s, np.asarray(average, dtype=np.float64)))
+    return _log_evidence(n, s, _fixed_part(n, s), _beyond(n, s, checked_rates(average, "average")))
 
 
 def average_rate_interval(count: Any, total: Any, *, alpha: float = 0.05) -> tuple[Floats, Floats]:

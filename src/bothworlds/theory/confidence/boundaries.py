@@ -7,7 +7,7 @@ it is the radius of an interval for the running mean, also where the means chang
 
 import math
 
-from bothworlds.theory.confidence.checks import checked_above, checked_alpha
+from bothworlds.theory.confidence.checks import checked_above, checked_alpha, checked_variance
 from bothworlds.theory.confidence.special import zeta
 
 
@@ -21,7 +21,7 @@ def normal_mixture_boundary(variance: float, *, best_at: float, alpha: float = 0
     >>> round(normal_mixture_boundary(25.0, best_at=25.0) / 100, 4)  # 100 observations in [0, 1]
     0.1518
     """
-    depth = -2.0 * math.log(checked_alpha(alpha))
+    variance, depth = checked_variance(variance), -2.0 * math.log(checked_alpha(alpha))
     rho = checked_above(best_at, 0.0, "best_at") / (depth + math.log1p(depth))
     return math.sqrt((variance + rho) * (math.log1p(variance / rho) + depth))
 
@@ -38,7 +38,7 @@ def stitched_boundary(
     >>> round(stitched_boundary(25.0, begins_at=25.0) / 100, 4)
     0.1576
     """
-    v = max(variance, checked_above(begins_at, 0.0, "begins_at"))
+    v = max(checked_variance(variance), checked_above(begins_at, 0.0, "begins_at"))
     checked_above(growth, 1.0, "growth")
     factor = (math.pow(growth, 0.25) + math.pow(growth, -0.25)) / math.sqrt(2.0)
     pieces = power * math.log(math.log(growth * v / begins_at))

@@ -32,6 +32,32 @@ def checked_above(value: Any, least: float, name: str) -> float:
     return float(value)
 
 
+def checked_variance(variance: Any) -> float:
+    """Return a variance, or a sum of them; refuse what is none.
+
+    >>> checked_variance(-1)
+    Traceback (most recent call last):
+    ValueError: variance must be a number of at least 0; got -1
+    """
+    if not is_number(variance) or not 0.0 <= variance < np.inf:
+        raise ValueError(f"variance must be a number of at least 0; got {variance!r}")
+    return float(variance)
+
+
+def checked_rates(rates: Any, name: str) -> Floats:
+    """Return one or more numbers in [0, 1] as an array.
+
+    >>> checked_rates(1.5, "rate")
+    Traceback (most recent call last):
+    ValueError: rate must lie in [0, 1]; got 1.5
+    """
+    found = np.asarray(rates, dtype=np.float64)
+    wrong = ~((found >= 0.0) & (found <= 1.0))
+    if wrong.any():
+        raise ValueError(f"{name} must lie in [0, 1]; got {found[wrong][0]:g}")
+    return found
+
+
 def checked_means(means: Any) -> tuple[float, float]:
     """Return the lowest and the highest mean that is possible; refuse what is not two numbers in this order."""
     try:

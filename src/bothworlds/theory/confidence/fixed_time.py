@@ -5,7 +5,7 @@ Looked at again and again, these are wrong far more often than alpha; the other 
 
 import math
 
-from bothworlds.theory.confidence.checks import checked_alpha, checked_counts
+from bothworlds.theory.confidence.checks import checked_alpha, checked_counts, checked_variance
 from bothworlds.theory.confidence.special import beta_quantile
 
 
@@ -34,7 +34,7 @@ def empirical_bernstein_interval(
     depth = math.log(4.0 / checked_alpha(alpha))
     if count < 2:
         return 0.0, 1.0
-    radius = math.sqrt(2.0 * variance * depth / count) + 7.0 * depth / (3.0 * (count - 1))
+    radius = math.sqrt(2.0 * checked_variance(variance) * depth / count) + 7.0 * depth / (3.0 * (count - 1))
     return max(0.0, mean - radius), min(1.0, mean + radius)
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from bothworlds.kernels.arrays import Bools, Floats
-from bothworlds.theory.confidence.checks import checked_above, checked_alpha, checked_counts
+from bothworlds.theory.confidence.checks import checked_above, checked_alpha, checked_counts, checked_rates
 from bothworlds.theory.confidence.ends import mean_of, outer_ends
 from bothworlds.theory.confidence.special import log_gamma_excess
 
@@ -34,7 +34,7 @@ def log_rate_evidence(count: Any, total: Any, rate: Any, *, prior: tuple[float, 
     0.4055
     """
     n, s = checked_counts(count, total)
-    yes, no = _log_ratios_of(n, s)(np.asarray(rate, dtype=np.float64))
+    yes, no = _log_ratios_of(n, s)(checked_rates(rate, "rate"))
     return _log_mixture(n, s, prior) - (yes + no)
 
 
