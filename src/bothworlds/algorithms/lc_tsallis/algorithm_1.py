@@ -171,6 +171,10 @@ class Paper:
     finite_support
         Which branch of eta_t: True for Assumption 2.3, gamma = 128 L eta^2/lambda; False for "otherwise", gamma =
         8 eta/lambda, whose regret is O(sqrt T) in all regimes.
+
+    >>> from bothworlds import LCTsallisINF
+    >>> LCTsallisINF(tuning=Paper()) == LCTsallisINF(tuning="paper")
+    True
     """
 
     finite_support: bool = True
@@ -211,6 +215,10 @@ class Certified:
     batch
         How many decisions are taken and answered together, at most: the condition holds for the sum of that many
         estimates of one plan, with c/batch in place of c, and the learning rate is divided by sqrt(batch).
+
+    >>> from bothworlds import LCTsallisINF
+    >>> LCTsallisINF(tuning=Certified(batch=100))
+    LCTsallisINF(alpha=0.5, tuning=Certified(c=None, batch=100))
     """
 
     c: float | None = None

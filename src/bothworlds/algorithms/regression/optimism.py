@@ -78,6 +78,12 @@ class LinUCB(Algorithm):
         How optimistic, 0.2 to 2 in practice.
     ridge
         V starts as ridge times the identity.
+
+    >>> problem = Problem.from_sample(["day", "night"], arms=["red", "blue"], reward_range=(0, 1))
+    >>> policy = LinUCB(width=0.5).start(problem, rng=7)
+    >>> policy.update(policy.act("day"), reward=0)
+    >>> policy.probabilities("day").tolist()  # red was played, and brought nothing
+    [0.0, 1.0]
     """
 
     width: float = 1.0
@@ -109,6 +115,12 @@ class OFUL(Algorithm):
         V starts as ridge times the identity.
     bound
         A bound on |theta_0|.
+
+    >>> problem = Problem.from_sample(["day", "night"], arms=["red", "blue"], reward_range=(0, 1))
+    >>> policy = OFUL(delta=0.01).start(problem, rng=7)
+    >>> policy.update(policy.act("day"), reward=0)
+    >>> policy.probabilities("day").tolist()  # red was played, and brought nothing
+    [0.0, 1.0]
     """
 
     delta: float = 1e-4
