@@ -4,6 +4,8 @@ Each function marked here takes the place of another one with the same arguments
 (see `on_gpu`). Interpreted and on a processor nothing changes. Every sum is added up in the order it has there.
 """
 
+from collections.abc import Callable
+
 from bothworlds.kernels.arithmetic import larger, root, value
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Known
@@ -137,20 +139,29 @@ def whole_strip(matrix: Floats, z: Floats, i: int, a: int) -> Strip:
     return strip
 
 
-@kernel
-def leverages_by_strips(inverse: Floats, z: Floats, out: Floats) -> None:
-    """Write |G z|^2 of every arm of a context, G read once for many arms instead of once for each."""
-    d, K = inverse.shape[0], z.shape[0]
-    if d < TILED_FROM or K < LENGTH:
-        for a in range(K):
-            out[a] = leverage(inverse, z[a])
-    else:
-        for arm in range(0, K, LENGTH):
-            a = min(arm, K - LENGTH)
-            totals = no_row()
-            for i in range(0, d, SIDE):
-                totals = add_squares(totals, product_strip(inverse, z, i, a))
-            write_row(totals, out, a)
+def squares_by_strips(strip_of: Callable[..., Strip], in_turn: Callable[..., float]) -> Callable[..., None]:
+    """Build the text that writes |M z|^2 of every arm of a context, M read once for many arms instead of for each.
+
+    ``strip_of`` is the product for some rows and arms, ``in_turn`` the square for one arm where there are few.
+    """
+
+    def write_squares(matrix: Floats, z: Floats, out: Floats) -> None:
+        d, K = matrix.shape[0], z.shape[0]
+        if d < TILED_FROM or K < LENGTH:
+            for a in range(K):
+                out[a] = in_turn(matrix, z[a])
+        else:
+            for arm in range(0, K, LENGTH):
+                a = min(arm, K - LENGTH)
+                totals = no_row()
+                for i in range(0, d, SIDE):
+                    totals = add_squares(totals, strip_of(matrix, z, i, a))
+                write_row(totals, out, a)
+
+    return write_squares
+
+
+leverages_by_strips = kernel(squares_by_strips(product_strip, leverage))  # (inverse, z, out): |G z|^2
 
 
 @on_gpu(largest)
@@ -168,20 +179,7 @@ def largest_by_strips(trial: Trial, bounds: Bounds) -> tuple[float, float]:
     return highest, highest_weighted
 
 
-@on_gpu(squared_lengths)
-def squared_lengths_by_strips(matrix: Floats, z: Floats, out: Floats) -> None:
-    """Write |M z|^2 of every arm of a context, M read once for many arms instead of once for each."""
-    d, K = matrix.shape[0], z.shape[0]
-    if d < TILED_FROM or K < LENGTH:
-        for a in range(K):
-            out[a] = squared_length(matrix, z[a])
-    else:
-        for arm in range(0, K, LENGTH):
-            a = min(arm, K - LENGTH)
-            totals = no_row()
-            for i in range(0, d, SIDE):
-                totals = add_squares(totals, whole_strip(matrix, z, i, a))
-            write_row(totals, out, a)
+squared_lengths_by_strips = on_gpu(squared_lengths)(squares_by_strips(whole_strip, squared_length))
 
 
 @on_gpu(look_at)
