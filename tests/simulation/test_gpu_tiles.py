@@ -12,11 +12,12 @@ from numba.core.registry import cpu_target
 from numba.core.target_extension import target_registry
 from numba.core.utils import order_by_target_specificity
 
+from bothworlds.algorithms.lc_tsallis import foresight
 from bothworlds.kernels import exploration, inverses, matrix, plan, price, root_point, stability
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Known
 from bothworlds.kernels.jit.compile import compiled
-from bothworlds.simulation.gpu import in_place, in_tiles, straight, tiled_factors
+from bothworlds.simulation.gpu import anew, in_place, in_tiles, straight, tiled_factors
 
 SIZES = [(3, 12, 20), (4, 10, 13), (2, 13, 14), (7, 5, 16), (3, 11, 4)]  # tiles that fit, and that do not
 REPLACED = [
@@ -38,6 +39,11 @@ REPLACED = [
     (root_point.power_sums, straight.power_sums_in_turn, root_point.power_sums),
     (stability.in_two_passes, straight.in_one_pass, stability.in_two_passes),
     (root_point.moved_sums, straight.moved_sums_in_turn, root_point.moved_sums),
+    (foresight.highest_guess, anew.highest_guess_alone, foresight.highest_guess),
+    (foresight.foresee_all, anew.foresee_later, foresight.foresee_all),
+    (foresight.foreseen_in, anew.foreseen_anew, foresight.foreseen_in),
+    (foresight.keep_point, anew.keep_point_and_roots, foresight.keep_point),
+    (foresight.find_residuals, anew.find_residuals_anew, foresight.find_residuals),
 ]
 
 
@@ -198,10 +204,10 @@ SIMULATED = """
 import numpy as np
 import bothworlds as bw
 from bothworlds import environments as en
-from bothworlds.algorithms.lc_tsallis import algorithm_1, matched_text
+from bothworlds.algorithms.lc_tsallis import algorithm_1, matched_text, prediction
 from bothworlds.algorithms.regression import ridge
 from bothworlds.kernels import exploration, price
-from bothworlds.simulation.gpu import in_tiles
+from bothworlds.simulation.gpu import anew, in_tiles
 from bothworlds.simulation.gpu import replications as gpu
 
 gpu.free_memory = lambda: 10_000_000
@@ -213,6 +219,9 @@ for text in (algorithm_1, matched_text):
     text.add_context, text.covariance = in_tiles.add_context_later, in_tiles.covariance_by_tiles
 price.look_at, price.squared_lengths = in_tiles.look_by_strips, in_tiles.squared_lengths_by_strips
 exploration.largest, ridge.lower_bounds = in_tiles.largest_by_strips, in_tiles.lower_bounds_by_strips
+prediction.highest_guess, prediction.foresee_all = anew.highest_guess_alone, anew.foresee_later
+matched_text.foreseen_in, matched_text.keep_point = anew.foreseen_anew, anew.keep_point_and_roots
+matched_text.find_residuals = anew.find_residuals_anew
 tiled = bw.simulate(world, algorithms, **options, device="gpu")
 for label in algorithms:
     for name in ("expected", "realised", "policy"):

@@ -83,6 +83,8 @@ def plan_search(state: Any) -> None:
     state.rest[0] = where(resting, state.rest[0] - 1.0, REST * state.t[0])
     state.level[0] = state.excess[0]
     share = state.share[0]
+    if every(share <= 0.0):
+        return
     for i in range(state.enough.shape[0]):
         for j in range(i + 1):
             state.enough[i, j] = where(share > 0.0, share * state.sigma[i, j], state.enough[i, j])
@@ -120,18 +122,31 @@ def safe_rate(known: Known, case: Case, rate: Number, sound: Any, largest: Numbe
 
 
 @kernel
-def cheapest_rate(known: Known, case: Case, search: Search, covering: Number, largest: float) -> Found:
+def first_rate(case: Case, search: Search) -> Number:
+    """Return the rate at which the search begins."""
+    return smaller(search.start + 0.0 * case.beta, MOST_EXPLORATION)
+
+
+@kernel
+def has_calmed(case: Case, search: Search) -> tuple[Any, Any]:
+    """Return where no play need be looked at, and where Sigma_t is regular at the first rate; make its factor."""
+    sound = invert_mixture(case.sigma, first_rate(case, search), case.mixed, case.inverse)
+    calm = both(both(case.beta < case.b, search.rest >= 1.0), sound)
+    if not every(either(case.beta >= case.b, search.rest < 1.0)):
+        calm = both(calm, has_stayed(case))
+    return calm, sound
+
+
+@kernel
+def cheapest_rate(
+    known: Known, case: Case, search: Search, calm: Any, sound: Any, covering: Number, largest: float
+) -> Found:
     """Return a rate gamma_t and what is to be paid for it beforehand: early on 2 gamma_t, later its price.
 
     That price is never above that of the covering rate, which leaves no play uncovered. Early on, while the search
     rests and the covariance has not become much less, the rate stays, and no play is looked at.
     """
-    start = smaller(search.start + 0.0 * case.beta, MOST_EXPLORATION)
-    early = case.beta < case.b
-    sound = invert_mixture(case.sigma, start, case.mixed, case.inverse)
-    calm = both(both(early, search.rest >= 1.0), sound)
-    if not every(either(case.beta >= case.b, search.rest < 1.0)):
-        calm = both(calm, has_stayed(case))
+    start, early = first_rate(case, search), case.beta < case.b
     if every(calm):
         return Found(start, 2.0 * start, search.level, start >= 0.0, 0.0 * start)
     find_centres(known, case.q, case.r, case.centre)

@@ -8,13 +8,8 @@ from typing import Annotated, Any, NamedTuple
 
 from bothworlds.algorithms.lc_tsallis.algorithm_1 import advance
 from bothworlds.algorithms.lc_tsallis.fading import fading, weigh_evidence
-from bothworlds.algorithms.lc_tsallis.prediction import (
-    Predicted,
-    add_to_ridge,
-    choose_predicting,
-    likely_variance,
-    predict,
-)
+from bothworlds.algorithms.lc_tsallis.foresight import find_residuals, foreseen_in, keep_point, likely_variance
+from bothworlds.algorithms.lc_tsallis.prediction import Predicted, add_to_ridge, choose_predicting, predict
 from bothworlds.kernels.arithmetic import (
     Number,
     both,
@@ -44,7 +39,7 @@ from bothworlds.kernels.price import Case
 from bothworlds.kernels.root_point import point_and_roots
 from bothworlds.kernels.stability import Taken, step_cost
 from bothworlds.kernels.status import NOT_FINITE, OK
-from bothworlds.kernels.worth import Search, cheapest_rate, plan_search
+from bothworlds.kernels.worth import Search, cheapest_rate, has_calmed, plan_search
 from bothworlds.theory.schedules import SURE
 
 
@@ -113,6 +108,8 @@ class Work(NamedTuple):
     play: Annotated[Floats, scratch(3, "d")]
     sums: Annotated[Floats, scratch("d", "d", packed=True)]
     losses: Annotated[Floats, scratch("K", packed=True)]
+    residuals: Annotated[Floats, scratch("K", packed=True)]  # this and the next one: a GPU's
+    near: Annotated[Floats, scratch("K", packed=True)]
     middle: Annotated[Floats, scratch("d", packed=True)]
     centre: Annotated[Floats, scratch("S", "d")]
     reach: Annotated[Floats, scratch("S", "K")]
@@ -138,20 +135,28 @@ def step_paid(known: Known, options: Options, state: State, work: Work) -> tuple
 
 
 @kernel
-def optimistic_points(known: Known, state: State, work: Work) -> int:
-    """Compute q_t(x) for every context (equation (4)) from the foreseen losses, and h_t."""
+def optimistic_points(known: Known, state: State, work: Work, scale: Number, last: bool) -> tuple[int, Number]:
+    """Compute q_t(x) for every context (equation (4)) from the foreseen losses, and h_t.
+
+    Return a status, and the likely variance of the losses of such plays unless these are the last.
+    """
     eta = 1.0 / state.inverse_rate[0]
-    total = 0.0
+    total, variance = 0.0, 0.0
     for x in range(state.q.shape[0]):
+        here = foreseen_in(known, state, work, x, scale)
         for a in range(state.q.shape[1]):
-            state.q[x, a] = eta * work.table[x, a]
-        status, y, roots = point_and_roots(state.q[x], state.start[x], state.roots[x])
+            here.q[a] = eta * here.losses[a]
+        status, y, roots = point_and_roots(here.q, state.start[x], here.r)
         if status != OK:
-            return status
+            return status, 0.0 * eta
         state.y[x] = y
         total = total + known.g[x] * (roots - 1.0)
+        if last:
+            keep_point(state, here, x)
+        else:
+            variance = variance + known.g[x] * likely_variance(here.q, here.rho)
     state.entropy[0] = larger(2.0 * over_contexts(total), SURE)
-    return OK
+    return OK, over_contexts(variance)
 
 
 @kernel
@@ -232,12 +237,13 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
         early = state.inverse_rate[0] < options.covered
         fade(options, state, u)
         share = options.price * where(early, state.inverse_rate[0] / options.covered, 1.0)
-    status = predict(known, state, work)
+    status, scale = predict(known, state, work)
+    variance = 0.0 * z
     for turn in range(2):  # at the rate of the round before, then at that of this one
         if status == OK and (news or turn == 0):
             if turn == 1:
-                grow(options, state, z, share, likely_variance(known, state.q, work.rho), before)
-            status = optimistic_points(known, state, work)
+                grow(options, state, z, share, variance, before)
+            status, variance = optimistic_points(known, state, work, scale, turn == 1 or not news)
     if status != OK:
         return status
     state.account[0] += (state.inverse_rate[0] - faded) * state.entropy[0]
@@ -249,7 +255,10 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
     covering = smaller(options.curved / (beta * beta), options.linear / beta)
     case = case_of(options, state, work)
     search = Search(state.start_rate[0], state.turn[0], state.rest[0], state.level[0])
-    found = cheapest_rate(known, case, search, covering, options.largest)
+    calm, sound = has_calmed(case, search)
+    if not every(calm):
+        find_residuals(known, state, work, scale)
+    found = cheapest_rate(known, case, search, calm, sound, covering, options.largest)
     state.paid[0], state.excess[0], state.share[0] = found.paid, found.level, found.share
     return explore(known, state, 1.0 / beta, found.rate, found.inverted)
 

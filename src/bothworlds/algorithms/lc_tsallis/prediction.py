@@ -3,21 +3,10 @@
 ``state`` has ridge, response and baseline, ``options`` has forgetting. In coordinates where Sigma(e*) is the identity.
 """
 
-import math
 from typing import Annotated, Any, NamedTuple
 
-from bothworlds.kernels.arithmetic import (
-    Number,
-    Place,
-    absolute,
-    every,
-    feature,
-    fused,
-    highest_of_contexts,
-    larger,
-    over_contexts,
-    smaller,
-)
+from bothworlds.algorithms.lc_tsallis.foresight import foresee_all, highest_guess
+from bothworlds.kernels.arithmetic import Number, Place, every, feature, highest_of_contexts
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Draw, Known, Play
 from bothworlds.kernels.jit.compile import kernel
@@ -35,56 +24,19 @@ class Predicted(NamedTuple):
 
 
 @kernel
-def two_products(theta: Floats, baseline: Floats, z: Floats) -> tuple[Number, Number]:
-    """Return <theta, z> and <baseline, z>, z being read once."""
-    left, right = theta[0] * z[0], baseline[0] * z[0]
-    for i in range(1, theta.shape[0]):
-        left, right = fused(theta[i], z[i], left), fused(baseline[i], z[i], right)
-    return left, right
+def predict(known: Known, state: Any, work: Any) -> tuple[int, Number]:
+    """Compute the prediction m_t, the ridge estimate m scaled down to |<z, m_t>| <= 1 for all z, and what it foresees.
 
-
-@kernel
-def predict(known: Known, state: Any, work: Any) -> int:
-    """Compute the prediction m_t: the ridge estimate, scaled down to |<z, m>| <= 1 for all z.
-
-    Write the largest residual of every play, 1 + |<z, m_t>|, for losses lie in [-1, 1]; and what the plan foresees,
-    the estimates of Theta + m_t, less the smallest of the context, infinite for arms not offered.
+    Return a status and the scale.
     """
     if not every(cholesky(state.ridge, work.mixed)):
-        return NOT_POSITIVE
-    solve(work.mixed, state.response, state.baseline)
-    highest = 1.0
-    for x in range(state.q.shape[0]):
-        for a in range(state.q.shape[1]):
-            estimate, guess = two_products(state.theta, state.baseline, known.z[x, a])
-            work.table[x, a] = estimate + known.blocked[x, a]
-            work.rho[x, a] = guess
-            highest = larger(highest, absolute(guess))
-    scale = 1.0 / highest_of_contexts(highest)
+        return NOT_POSITIVE, 0.0 * state.t[0]
+    solve(work.mixed, state.response, work.half)
+    scale = 1.0 / highest_of_contexts(highest_guess(known, state, work))
     for i in range(state.theta.shape[0]):
-        state.baseline[i] = state.baseline[i] * scale
-    for x in range(state.q.shape[0]):
-        least = math.inf + 0.0 * scale
-        for a in range(state.q.shape[1]):
-            foreseen = fused(work.rho[x, a], scale, work.table[x, a])
-            work.table[x, a] = foreseen
-            work.rho[x, a] = fused(absolute(work.rho[x, a]), scale, 1.0)
-            least = smaller(least, foreseen)
-        for a in range(state.q.shape[1]):
-            work.table[x, a] = work.table[x, a] - least
-    return OK
-
-
-@kernel
-def likely_variance(known: Known, q: Floats, rho: Floats) -> Number:
-    """Return the mean of 1 - <z, m_t>^2 = rho (2 - rho) over plays: losses of these means have no larger variance."""
-    total = 0.0
-    for x in range(q.shape[0]):
-        mean = 0.0 * q[x, 0]
-        for a in range(q.shape[1]):
-            mean = mean + q[x, a] * (rho[x, a] * (2.0 - rho[x, a]))
-        total = total + known.g[x] * mean
-    return over_contexts(total)
+        state.baseline[i] = work.half[i] * scale
+    foresee_all(known, state, work, scale)
+    return OK, scale
 
 
 @kernel

@@ -17,7 +17,8 @@ from bothworlds.kernels.contract import KernelText
 from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.random import stream_key
 from bothworlds.simulation.driver import Learner, Queue, Record, Slice, interpreted_driver
-from bothworlds.simulation.gpu import in_place as in_place  # its text, to the compiler
+from bothworlds.simulation.gpu import anew as anew  # its text, to the compiler
+from bothworlds.simulation.gpu import in_place as in_place  # the same
 from bothworlds.simulation.gpu import in_tiles as in_tiles  # the same
 from bothworlds.simulation.gpu import straight as straight  # the same
 from bothworlds.simulation.gpu import tiled_factors as tiled_factors  # the same
