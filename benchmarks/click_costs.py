@@ -23,8 +23,8 @@ import numpy as np
 
 import bothworlds as bw
 from bothworlds import environments as en
-from bothworlds.simulation.engine import make_setting
 from bothworlds.simulation.in_python import play_in_python
+from bothworlds.simulation.setting import make_setting
 
 COLUMNS = ("rate", "noise", "prediction", "exploration", "no prediction", "faster")
 FASTER = 4.0
@@ -144,7 +144,7 @@ def account(world: en.Environment, tuning: str, horizon: int, number: int) -> di
         kept.append(Account(algorithm.start(problem, rng=rng), world, algorithm.machine(problem).known.z))
         return kept[0]
 
-    play_in_python(start, make_setting(world, horizon, 1, [horizon], 0, 1), number)
+    play_in_python(start, make_setting(world, horizon=horizon, rng=1, checkpoints=[horizon]), number)
     (found,) = kept
     regret = sum(found.costs[name] for name in COLUMNS[:4])
     last = {"1/eta at T": 1.0 / float(found.rates[0]), "sum gamma": float(found.rates[1])}

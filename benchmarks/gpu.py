@@ -15,8 +15,8 @@ import numpy as np
 
 import bothworlds as bw
 from bothworlds import environments as en
-from bothworlds.simulation.engine import make_setting
 from bothworlds.simulation.gpu import GpuReplications, is_available
+from bothworlds.simulation.setting import make_setting
 
 CHECKED = 16
 
@@ -37,7 +37,7 @@ def algorithms(rounds: int) -> dict[str, Any]:
 
 def measure(world: en.Environment, algorithm: Any, replications: int, rounds: int) -> str:
     """Play once, and compare the first replications with the CPU."""
-    setting = make_setting(world, rounds, 0, 20, 0, 1)
+    setting = make_setting(world, horizon=rounds, rng=0, checkpoints=20)
     began = time.perf_counter()
     some = GpuReplications(algorithm.machine(world.problem), setting, range(replications))
     some.advance(10)

@@ -17,15 +17,15 @@ import numpy as np
 import bothworlds as bw
 from bothworlds import environments as en
 from bothworlds.kernels.contract import Machine
-from bothworlds.simulation.engine import make_setting
 from bothworlds.simulation.replication import Replications, most_at_once
+from bothworlds.simulation.setting import make_setting
 from numpy_baseline import NumpyTsallis
 from rounds import TUNINGS
 
 
 def driver_time(world: bw.environments.Environment, machine: Machine, rounds: int, *, lanes: int) -> float:
     """Microseconds per round and replication in one thread, ``lanes`` replications at once."""
-    some = Replications(machine, make_setting(world, rounds + 1, 0, 200, 0, 1), range(lanes))
+    some = Replications(machine, make_setting(world, horizon=rounds + 1, rng=0), range(lanes))
     some.advance(1)
     start = time.process_time()
     some.advance(rounds)

@@ -13,7 +13,8 @@ import pytest
 import bothworlds as bw
 from bothworlds import environments as en
 from bothworlds.algorithms.registry import algorithms
-from bothworlds.simulation.replication import Replications, Setting
+from bothworlds.simulation.replication import Replications
+from bothworlds.simulation.setting import Setting
 from bothworlds.simulation.study import WORLDS, make_algorithm
 from worlds import bits, masked, parameters, play, random_problem
 

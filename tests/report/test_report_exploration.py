@@ -90,7 +90,6 @@ def test_what_the_page_says_of_exploration(summary: Summary) -> None:
     Nesting.of(text)
     assert "How much is explored" in text
     assert "Fine dots: the most that the algorithm of that colour may explore" in text
-    assert "was not recorded" not in text
     charts = json.loads(re.findall(r'id="charts">(.*?)</script>', text)[0])
     assert [line["label"] for line in charts["calm-exploration"]["lines"]][3] == "matched"
     assert charts["calm-exploration"]["x"] is not None  # said once for all curves
@@ -106,7 +105,6 @@ def test_numbers_of_exploration(summary: Summary) -> None:
     for label, rate in rates.items():
         if rate is not None:
             assert told[label]["rate_at_the_end"] == pytest.approx(rate[:, -1].mean(), rel=1e-7)
-            assert not told[label]["at_most"]
     rows = list(csv.DictReader(io.StringIO(curves_csv(summary))))
     mine = [row["exploration_rate"] for row in rows if row["algorithm"] == "matched"]
     assert rates["matched"] is not None
@@ -137,28 +135,6 @@ def test_intervals_are_those_of_single_columns() -> None:
     expected = [mean_of(column).half for column in paths.T]
     assert interval_of(paths).tolist() == pytest.approx(expected)
     assert interval_of(paths[:1]).tolist() == [0.0] * 4
-
-
-def test_older_results_make_a_page_without_the_curves(folder: Path, tmp_path: Path) -> None:
-    """Files of the format before: schedules are drawn, matched is missing, and a sentence says so."""
-    (tmp_path / "cells").mkdir()
-    (tmp_path / "study.toml").write_text((folder / "study.toml").read_text(encoding="utf-8"), encoding="utf-8")
-    for path in (folder / "cells").iterdir():
-        target = tmp_path / "cells" / path.name
-        if path.suffix != ".npz":
-            target.write_bytes(path.read_bytes())
-            continue
-        with np.load(path) as archive:
-            arrays = {name: archive[name] for name in archive.files if not name.endswith("_rate")}
-        header = json.loads(str(arrays.pop("header")))
-        np.savez(target, header=np.array(json.dumps({**header, "format": "bothworlds-results-2"})), **arrays)
-    summary = summary_of(read_folder(tmp_path))
-    (panel,) = summary.panels
-    assert [line.label for line in exploration_chart(panel).lines] == ["paper", "certified"]
-    assert [part.at_most for part in panel.exploration] == [False, True]
-    text = page(summary)
-    assert "The exploration of paper, certified, matched was not recorded" in text
-    assert "≤ where no more is known than a bound" in text
 
 
 def test_players_without_rates_make_a_page_without_exploration(tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ import numpy as np
 
 import bothworlds as bw
 from bothworlds import environments as en
-from bothworlds.simulation.engine import make_setting
 from bothworlds.simulation.replication import Replications
+from bothworlds.simulation.setting import make_setting
 from worlds import parameters, random_problem
 
 FILE = Path(__file__).parent / "golden.json"
@@ -113,7 +113,7 @@ def simulated(algorithm: Any, mode: str) -> list[str]:
     """Digests of some replications, interpreted or compiled, alone or in lanes; each mode must give the same."""
     environment = world()
     machine = algorithm.machine(environment.problem)
-    setting = make_setting(environment, ROUNDS, 4, 12, 1, 2)
+    setting = make_setting(environment, horizon=ROUNDS, rng=4, checkpoints=12, delay=1, batch=2)
     if mode == "lanes":
         some = Replications(machine, setting, range(REPLICATIONS))
         some.advance(ROUNDS)

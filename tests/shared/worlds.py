@@ -11,7 +11,8 @@ from bothworlds.kernels import matrix
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Draw, Machine, all_parts, in_blocks
 from bothworlds.kernels.random import ARM, two_uniforms
-from bothworlds.simulation.replication import Replications, Setting
+from bothworlds.simulation.replication import Replications
+from bothworlds.simulation.setting import Setting
 
 TUNINGS = ("paper", "certified", "matched")
 

@@ -10,9 +10,9 @@ import pytest
 
 import bothworlds as bw
 from bothworlds import environments as en
-from bothworlds.simulation.engine import make_setting
 from bothworlds.simulation.gpu import replications as gpu
 from bothworlds.simulation.gpu.unfinished import name_of
+from bothworlds.simulation.setting import make_setting
 
 COMPARE = """
 import numpy as np
@@ -161,7 +161,7 @@ def test_an_unfinished_run_under_another_rule_is_another_run() -> None:
     half.__qualname__ = still.__qualname__  # as if the text had been edited
     for rule in (still, still, half):
         world = en.kernel_environment(instance.problem, [instance.theta], decide=rule)
-        names.append(name_of(machine, make_setting(world, 50, 1, 10, 0, 1), range(2)))
+        names.append(name_of(machine, make_setting(world, horizon=50, rng=1, checkpoints=10), range(2)))
     assert names[0] == names[1] != names[2]
 
 
@@ -178,7 +178,7 @@ def test_wrong_devices_and_what_a_gpu_cannot_hold_are_refused(monkeypatch: pytes
     with pytest.raises(ValueError, match="device must be"):
         bw.simulate(world, bw.LinUCB(), horizon=10, device="tpu")  # type: ignore[arg-type]
     machine = bw.LinUCB().machine(world.problem)
-    setting = make_setting(world, 1_000_000, 0, 10, 900_000, 1)
+    setting = make_setting(world, horizon=1_000_000, rng=0, checkpoints=10, delay=900_000)
     monkeypatch.setattr(gpu, "free_memory", lambda: 10_000_000)
     with pytest.raises(ValueError, match="use device='cpu'"):
         gpu.fitting(machine, setting, range(3))

@@ -9,8 +9,8 @@ import pytest
 import bothworlds as bw
 from bothworlds import environments as en
 from bothworlds.kernels.contract import Machine
-from bothworlds.simulation.engine import make_setting
-from bothworlds.simulation.replication import Outcome, Replications, Setting
+from bothworlds.simulation.replication import Outcome, Replications
+from bothworlds.simulation.setting import Setting, make_setting
 
 ALGORITHMS = [
     *(bw.LCTsallisINF(tuning=name) for name in ("paper", "certified", "matched")),
@@ -41,7 +41,7 @@ def check_each_alone(machine: Machine, setting: Setting, together: Sequence[Outc
 def test_many_at_once_are_the_same_as_one_by_one(algorithm: Any, count: int) -> None:
     world = en.corrupted(en.random_instance(contexts=5, arms=3, dimension=3, gap=0.2, seed=2), budget=5.0)
     machine = algorithm.machine(world.problem)
-    setting = make_setting(world, 300, 4, 20, 2, 3)
+    setting = make_setting(world, horizon=300, rng=4, checkpoints=20, delay=2, batch=3)
     some = Replications(machine, setting, range(3, 3 + count), trace=True)
     some.advance(110)
     some.advance(1000)
@@ -53,7 +53,7 @@ def test_lanes_that_search_that_rest_and_that_are_late() -> None:
     instance = en.random_instance(contexts=3, arms=3, dimension=2, gap=0.3, seed=2)
     world = en.alternating(instance.problem, en.opposite(instance.theta), every=50)
     machine = bw.LCTsallisINF(tuning=bw.Matched(recency=3.0)).machine(world.problem)
-    setting = make_setting(world, 900, 4, 20, 2, 3)
+    setting = make_setting(world, horizon=900, rng=4, checkpoints=20, delay=2, batch=3)
     some = Replications(machine, setting, range(3, 11), trace=True)
     some.advance(900)
     outcomes = some.outcomes()

@@ -1,6 +1,5 @@
 """eta_t and gamma_t at the checkpoints: those of a policy that plays the same rounds, however they are played."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -13,9 +12,10 @@ from bothworlds import environments as en
 from bothworlds import kernels as k
 from bothworlds.algorithms.fixed import TEXT
 from bothworlds.kernels.random import stream_key
-from bothworlds.simulation.engine import make_setting, simulate
+from bothworlds.simulation.engine import simulate
 from bothworlds.simulation.replication import Replications
 from bothworlds.simulation.results import load_results
+from bothworlds.simulation.setting import make_setting
 
 INSTANCE = en.random_instance(contexts=4, arms=3, dimension=3, gap=0.2, seed=2)
 STILL = en.stochastic(INSTANCE, noise="none")
@@ -53,7 +53,8 @@ def test_recorded_rates_are_those_of_a_policy_that_plays_the_same_rounds(algorit
 @pytest.mark.parametrize("algorithm", [bw.LCTsallisINF(), bw.LCTsallisINF(tuning="certified")], ids=repr)
 def test_at_once_alone_and_interpreted_alike(algorithm: Any) -> None:
     """Also across slices of any length, and with feedback that comes late and in batches."""
-    machine, setting = algorithm.machine(WORLD.problem), make_setting(WORLD, 60, 4, MARKS, 2, 3)
+    machine = algorithm.machine(WORLD.problem)
+    setting = make_setting(WORLD, horizon=60, rng=4, checkpoints=MARKS, delay=2, batch=3)
     some = Replications(machine, setting, range(5))
     while some.played < 60:
         some.advance(7)
@@ -172,26 +173,14 @@ def test_rates_name_a_field_of_two_numbers() -> None:
         k.Machine(text=TEXT, known=known, rates="t")
 
 
-def older(path: Path) -> None:
-    """Make of a file one of the version before: without rates, and with its mark."""
-    with np.load(path) as archive:
-        arrays = {name: archive[name] for name in archive.files if not name.endswith("_rate")}
-    header = json.loads(str(arrays.pop("header")))
-    np.savez(path, header=np.array(json.dumps({**header, "format": "bothworlds-results-2"})), **arrays)
-
-
-def test_files_keep_them_and_older_files_are_read_without(tmp_path: Path) -> None:
+def test_files_keep_them(tmp_path: Path) -> None:
     path = tmp_path / "run.npz"
     results = simulate(WORLD, {"ours": bw.LCTsallisINF(), "even": bw.FixedPolicy()}, horizon=60, replications=2)
     results.save(path)
     kept, run = load_results(path)["ours"], results["ours"]
     np.testing.assert_array_equal(kept.exploration_rate, run.exploration_rate)
     np.testing.assert_array_equal(kept.learning_rate, run.learning_rate)
-    older(path)
-    before = load_results(path)["ours"]
-    assert before.exploration_rate is None
-    assert before.learning_rate is None
-    np.testing.assert_array_equal(before.expected, run.expected)
+    assert load_results(path)["even"].exploration_rate is None
 
 
 def test_tables_have_their_means() -> None:

@@ -11,10 +11,9 @@ import bothworlds as bw
 from bothworlds import environments as en
 from bothworlds.report.statistics import mean_of
 from bothworlds.simulation import load_results, replay, simulate
-from bothworlds.simulation.engine import log_spaced
 from bothworlds.simulation.in_python import play_in_python
-from bothworlds.simulation.replication import Setting
 from bothworlds.simulation.results import Run
+from bothworlds.simulation.setting import Setting, log_spaced
 from learners import INSTANCE, PAIR, Plain, PlainAlgorithm
 from worlds import TUNINGS, parameters, random_problem
 

@@ -17,7 +17,7 @@ from answers.verdicts import (
 )
 from bothworlds.report.proved import against_bound, proved_bound
 from bothworlds.report.statistics import growth_exponent
-from bothworlds.simulation.engine import log_spaced
+from bothworlds.simulation.setting import log_spaced
 from bothworlds.simulation.study import Cell, Study
 
 T = log_spaced(10**6)

@@ -133,14 +133,11 @@ def migration(found: object, expected: str) -> str:
     return ": it was written by an older bothworlds; the changelog says which one reads it and how to bring it over"
 
 
-def checked_format(
-    header: dict[str, Any], expected: str, path: str | Path, *, older: tuple[str, ...] = ()
-) -> dict[str, Any]:
-    """Return the header without its format mark; refuse another kind of file, and versions that are not read."""
+def checked_format(header: dict[str, Any], expected: str, path: str | Path) -> dict[str, Any]:
+    """Return the header without its format mark; refuse another kind of file, and other versions."""
     found = header.get("format")
-    known = found == expected or found in older
-    if not known and found in WORDS:
+    if found != expected and found in WORDS:
         raise ValueError(f"{path} holds {WORDS[found]}")
-    if not known:
+    if found != expected:
         raise ValueError(f"{path} has format {found!r}; expected {expected!r}{migration(found, expected)}")
     return {key: value for key, value in header.items() if key != "format"}

@@ -166,7 +166,6 @@ def _panel_data(panel: Panel) -> dict[str, Any]:
                 "t0": plain(part.t0),
                 "rate_at_the_end": plain(float(part.gamma[-1])),
                 "explored": plain(part.explored),
-                "at_most": part.at_most,
             }
         algorithms.append(row)
     return {

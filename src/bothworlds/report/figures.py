@@ -221,7 +221,7 @@ def exploration_chart(panel: Panel) -> Chart:
     for part in panel.exploration:
         entry = part.entry
         lines.append(_rate_line(part))
-        if part.scheduled is not None and part.recorded is not None and not part.exact:
+        if part.scheduled is not None and not part.exact:
             lines.append(_fine(entry, "limit for", part.scheduled))
         if 1.0 < part.t0 < panel.horizon:
             marks.append(Mark(start=part.t0, end=part.t0, text=f"t0 = {part.t0:,.0f}", colour=entry.style.colour))
@@ -234,8 +234,7 @@ def exploration_chart(panel: Panel) -> Chart:
 
 def _rate_line(part: Exploration) -> Line:
     """Return the rate of an algorithm, with its interval unless it is too narrow to be seen."""
-    gamma, rates = part.gamma, part.gamma[None] if part.recorded is None else part.recorded
-    half = interval_of(rates)
+    gamma, half = part.gamma, interval_of(part.rates)
     line = _curve(part.entry, gamma, np.minimum(half, gamma), half)
     return line if half.max() > VISIBLE else replace(line, low=None, high=None)
 

@@ -210,9 +210,8 @@ def _exponents(panel: Panel, figure: Figure) -> str:
 
 def _exploration(panel: Panel, figure: Figure) -> str:
     """Return what is explored in a regime."""
-    missing = _unrecorded(panel)
     if not panel.exploration:
-        return missing
+        return ""
     chart = exploration_chart(panel)
     caption = "Exploration rate γ of the plans that were played: mean and 95 % interval."
     if any(line.thin for line in chart.lines):
@@ -221,17 +220,8 @@ def _exploration(panel: Panel, figure: Figure) -> str:
     rates = parts.exploration_table(panel)
     return (
         "<details><summary>How much is explored: γ and t<sub>0</sub></summary>"
-        f'{missing}<div class="charts">{figure(chart, caption)}<div>{rates}</div></div></details>'
+        f'<div class="charts">{figure(chart, caption)}<div>{rates}</div></div></details>'
     )
-
-
-def _unrecorded(panel: Panel) -> str:
-    """Say whose rates are not known, because the results are older than their recording."""
-    if not panel.unrecorded:
-        return ""
-    labels = escape(", ".join(panel.unrecorded))
-    words = "was not recorded when these results were made: shown is what their schedules allow, where they have one"
-    return f'<p class="small soft">The exploration of {labels} {words}.</p>'
 
 
 def _cost(summary: Summary) -> str:

@@ -27,33 +27,22 @@ LONGEST_NAME = 80  # of a file or an identifier
 
 
 class Exploration(NamedTuple):
-    """What an algorithm explores: as it was recorded, and as its schedule has it, each at the checkpoints if at all.
+    """What an algorithm explores: the rates of all replications (R, n), and those of its schedule if it has one.
 
     The paper's schedule is ``exact``; others are the most that is explored.
     """
 
     entry: "Entry"
+    rates: Floats
     coverage: float
     t0: float
     scheduled: Floats | None
     exact: bool
 
     @property
-    def recorded(self) -> Floats | None:
-        """The rates of all replications (R, n)."""
-        return self.entry.run.exploration_rate
-
-    @property
     def gamma(self) -> Floats:
-        """The rate that was played, in the mean; where it was not recorded, that of the schedule."""
-        found = self.scheduled if self.recorded is None else self.recorded.mean(axis=0)
-        assert found is not None
-        return found
-
-    @property
-    def at_most(self) -> bool:
-        """Whether no more is known of the rate than how large it may be."""
-        return self.recorded is None and not self.exact
+        """The rate that was played, in the mean."""
+        return np.asarray(self.rates.mean(axis=0))
 
     @property
     def explored(self) -> float:
@@ -176,27 +165,21 @@ class Panel:
 
     @cached_property
     def exploration(self) -> list[Exploration]:
-        """What is explored by every algorithm whose rates were recorded or have a schedule."""
-        found = [self._explored(entry) for entry in self.entries]
-        return [one for one in found if one.recorded is not None or one.scheduled is not None]
+        """What is explored by every algorithm that has exploration rates."""
+        rates = [(entry, entry.run.exploration_rate) for entry in self.entries]
+        return [self._explored(entry, found) for entry, found in rates if found is not None]
 
-    def _explored(self, entry: Entry) -> Exploration:
+    def _explored(self, entry: Entry, rates: Floats) -> Exploration:
         """Return what an algorithm explores; t0 and a schedule are those of LC-Tsallis-INF, and not of all tunings."""
         algorithm, problem = entry.algorithm, self.environment.problem
         if not isinstance(algorithm, LCTsallisINF):
-            return Exploration(entry, math.nan, math.nan, None, exact=False)
+            return Exploration(entry, rates, math.nan, math.nan, None, exact=False)
         design, exact = algorithm.design_for(problem), isinstance(algorithm.tuning, Paper)
         if isinstance(algorithm.tuning, Matched):
-            return Exploration(entry, design.coverage, math.nan, None, exact)
+            return Exploration(entry, rates, design.coverage, math.nan, None, exact)
         schedule = algorithm.schedule_for(problem, design)
         gamma = np.array([schedule.exploration_rate(float(t)) for t in entry.rounds])
-        return Exploration(entry, design.coverage, float(schedule.exploration_rounds), gamma, exact)
-
-    @property
-    def unrecorded(self) -> list[str]:
-        """Which LC-Tsallis-INF are in files that are older than recorded rates."""
-        ours = [entry for entry in self.entries if isinstance(entry.algorithm, LCTsallisINF)]
-        return [entry.label for entry in ours if entry.run.exploration_rate is None]
+        return Exploration(entry, rates, design.coverage, float(schedule.exploration_rounds), gamma, exact)
 
     @cached_property
     def leaders(self) -> set[str]:

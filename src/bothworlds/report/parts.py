@@ -162,15 +162,13 @@ def exploration_table(panel: Panel) -> str:
     """Return lambda, t0 and the exploration of each algorithm that has such a rate."""
     rows = []
     for part in panel.exploration:
-        sign = "≤ " if part.at_most else ""
         coverage = "–" if math.isnan(part.coverage) else f"{part.coverage:.4g}"
         t0 = number(part.t0) if part.t0 > 1.0 else "–"
         explored = number(part.explored) if part.explored >= 1.0 else f"{part.explored:.2g}"
-        cells = [coverage, t0, f"{sign}{part.gamma[-1]:.3g}", f"{sign}{explored}"]
+        cells = [coverage, t0, f"{part.gamma[-1]:.3g}", explored]
         rows.append([f"{key(part.entry.style)}{escape(part.entry.label)}", *cells])
     head = ["algorithm", "coverage λ", "t<sub>0</sub>", "γ at T", "explored"]
     caption = f"Exploration up to T = {panel.horizon:,}, mean over replications; explored: rounds, from the checkpoints"
-    caption += "; ≤ where no more is known than a bound" if any(part.at_most for part in panel.exploration) else ""
     return table(head, rows, caption=caption)
 
 

@@ -17,9 +17,9 @@ from bothworlds.kernels.simplex import solved_point
 from bothworlds.policy import Policy
 from bothworlds.problem import Problem
 from bothworlds.problem.checks import whole
-from bothworlds.simulation.engine import make_setting
 from bothworlds.simulation.in_python import play_in_python
 from bothworlds.simulation.replication import Outcome
+from bothworlds.simulation.setting import make_setting
 from bothworlds.theory import lemmas
 from bothworlds.theory.path import optimistic_terms, path_terms
 
@@ -118,7 +118,7 @@ def diagnose(
     """
     if not isinstance(algorithm, LCTsallisINF | RealFTRL):
         raise ValueError(f"diagnostics are for LCTsallisINF and RealFTRL, which are FTRL; got {algorithm!r}")
-    setting = make_setting(environment, horizon, rng, checkpoints, 0, 1)
+    setting = make_setting(environment, horizon=horizon, rng=rng, checkpoints=checkpoints)
     watched: list[_Watched] = []
 
     def start(problem: Problem, *, rng: Seed) -> "_Watched":

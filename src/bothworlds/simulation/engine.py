@@ -15,40 +15,27 @@ import numba
 import numpy as np
 
 from bothworlds.environments import Environment
-from bothworlds.kernels.arrays import Ints
 from bothworlds.kernels.contract import Machine
 from bothworlds.kernels.jit.compile import explained
-from bothworlds.kernels.random import Seed, key_from
+from bothworlds.kernels.random import Seed
 from bothworlds.plain import to_plain
 from bothworlds.problem.checks import whole
 from bothworlds.simulation.in_python import play_in_python, rates_of
-from bothworlds.simulation.own import require_algorithm, require_environment
+from bothworlds.simulation.own import require_algorithm
 from bothworlds.simulation.replication import (
     Outcome,
     Replications,
-    Setting,
     lanes_for,
     most_at_once,
 )
 from bothworlds.simulation.results import Results, stacked
+from bothworlds.simulation.setting import Setting, make_setting
 
 FIRST_SLICE = 100  # rounds; slices double until they last for a tenth of a second
 SLICE_SECONDS = 0.1
 FEW = 3  # eight at once take the time of two alone
-LARGEST_COUNT = 10**6
-LARGEST_HORIZON = 2**53  # clocks are floats, exact up to here
-LARGEST_QUEUE = 2**31  # bytes of decisions that wait for feedback, in every replication
 Progress = Callable[[int], None]
 Device = Literal["cpu", "gpu", "auto"]
-
-
-def log_spaced(horizon: int, count: int = 200) -> Ints:
-    """Return about ``count`` rounds from 1 to the horizon, evenly spaced in the logarithm.
-
-    >>> log_spaced(10, 4).tolist()
-    [1, 2, 5, 10]
-    """
-    return np.unique(np.rint(np.geomspace(1, horizon, count)).astype(np.int64))
 
 
 def simulate(
@@ -102,7 +89,7 @@ def simulate(
     >>> found["FixedPolicy(uniform)"].regret[[0, -1]].round(2).tolist()
     [0.04, 3.54]
     """
-    setting = make_setting(environment, horizon, rng, checkpoints, delay, batch)
+    setting = make_setting(environment, horizon=horizon, rng=rng, checkpoints=checkpoints, delay=delay, batch=batch)
     replications = whole(replications, 1, "replications")
     threads = None if threads is None else whole(threads, 1, "threads")
     labelled = _labelled(algorithms)
@@ -169,7 +156,7 @@ def replay(
     interpreted: bool = True,
 ) -> Outcome:
     """Play one replication of a run alone, interpreted by default, and keep its path of contexts and arms."""
-    setting = make_setting(environment, horizon, rng, 200, delay, batch)
+    setting = make_setting(environment, horizon=horizon, rng=rng, delay=delay, batch=batch)
     number = whole(replication, 0, "replication")
     require_algorithm(algorithm, repr(algorithm))
     if not compilable(algorithm, environment):
@@ -187,46 +174,6 @@ def compilable(algorithm: Any, environment: Environment) -> bool:
 
 def _silent(rounds: int) -> None:
     """Show no progress."""
-
-
-def check_feedback(horizon: int, delay: int, batch: int, dimension: int = 1) -> None:
-    """Refuse feedback that never comes, and more open decisions than memory should hold."""
-    if delay + batch > horizon:
-        raise ValueError(
-            f"delay {delay} and batch {batch} leave no feedback within the horizon {horizon}: nothing would be learnt"
-        )
-    waiting = 8 * (delay + batch) * (3 + 2 * dimension)
-    if waiting > LARGEST_QUEUE:
-        raise ValueError(
-            f"delay {delay} and batch {batch} keep {waiting / 2**30:,.1f} GiB of open decisions for every replication; "
-            f"at most {LARGEST_QUEUE / 2**30:g} GiB"
-        )
-
-
-def make_setting(
-    environment: Environment, horizon: int, rng: Any, checkpoints: int | Iterable[int], delay: int, batch: int
-) -> Setting:
-    """Check the options of a run."""
-    require_environment(environment)
-    horizon, delay, batch = whole(horizon, 1, "horizon"), whole(delay, 0, "delay"), whole(batch, 1, "batch")
-    check_feedback(horizon, delay, batch, environment.problem.features.shape[2])
-    if horizon > LARGEST_HORIZON:
-        raise ValueError(f"horizon must be at most 2**53, which no computer plays to the end; got {horizon}")
-    if environment.path.size and horizon > len(environment.path):
-        raise ValueError(f"the environment has parameters for {len(environment.path)} rounds, not for {horizon}")
-    if isinstance(checkpoints, Iterable):
-        rounds = [whole(mark, 1, "a checkpoint") for mark in checkpoints]
-        if rounds and max(rounds) > horizon:
-            raise ValueError(f"checkpoints must lie between 1 and the horizon {horizon}; got {max(rounds)}")
-        marks = np.unique(np.array([*rounds, horizon], dtype=np.int64))
-    else:
-        count = whole(checkpoints, 1, "checkpoints")
-        if count > LARGEST_COUNT:
-            raise ValueError(f"checkpoints must be at most {LARGEST_COUNT:,}, or a list of rounds; got {count:,}")
-        marks = log_spaced(horizon, max(2, count))
-    return Setting(
-        environment=environment, horizon=horizon, checkpoints=marks, seed=key_from(rng), delay=delay, batch=batch
-    )
 
 
 def _labelled(algorithms: Any) -> dict[str, Any]:

@@ -12,7 +12,8 @@ from bothworlds.kernels.random import CONTEXT, draw, stream_key, two_uniforms
 from bothworlds.problem import Problem
 from bothworlds.problem.checks import are_distributions
 from bothworlds.simulation.driver import Record, add_expected, expected_losses, write_checkpoint
-from bothworlds.simulation.replication import Outcome, Setting, empty_record, outcome_of
+from bothworlds.simulation.replication import Outcome, empty_record, outcome_of
+from bothworlds.simulation.setting import Setting
 
 
 def rates_of(algorithm: Any, setting: Setting) -> str:

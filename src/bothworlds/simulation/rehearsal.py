@@ -22,10 +22,11 @@ from bothworlds.problem import Problem
 from bothworlds.problem.checks import are_distributions, whole
 from bothworlds.problem.feedback import total_reward
 from bothworlds.simulation.driver import Coefficients, Learner, Queue, Slice, Stage, expected_losses, round_of, steps_of
-from bothworlds.simulation.engine import check_feedback, compilable, make_setting
+from bothworlds.simulation.engine import compilable
 from bothworlds.simulation.in_python import Waiting, check_arm, one_round, policy_in
 from bothworlds.simulation.own import require_algorithm
-from bothworlds.simulation.replication import Setting, empty_queue, empty_record
+from bothworlds.simulation.replication import empty_queue, empty_record
+from bothworlds.simulation.setting import Setting, check_feedback, make_setting
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -161,7 +162,7 @@ def rehearse(
         return _on_given_rounds(world, algorithm, rounds, rng, delay, batch)
     if rounds is None:
         raise ValueError("rounds: how many? An environment has no end")
-    setting = make_setting(world, rounds, rng, [], delay, batch)
+    setting = make_setting(world, horizon=rounds, rng=rng, checkpoints=[], delay=delay, batch=batch)
     empty = Story(
         np.zeros((setting.horizon, 3), dtype=np.int64),
         np.zeros(setting.horizon),

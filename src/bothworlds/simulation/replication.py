@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from bothworlds.environments.environment import Environment
 from bothworlds.environments.nature import Nature
 from bothworlds.errors import NumericalError
 from bothworlds.kernels.arithmetic import MORE, WIDTH
@@ -23,21 +22,10 @@ from bothworlds.simulation.driver import (
     interpreted_driver,
 )
 from bothworlds.simulation.lanes import Draws, compiled_lanes_driver, lane_of_record
+from bothworlds.simulation.setting import Setting
 
 FAST_MEMORY = 65_536  # floats, half a megabyte: beyond, 16 replications leave the second-level cache
 LONG_REGISTERS = platform.machine().lower() in ("x86_64", "amd64")  # ARM's hold two floats: 16 of anything are too many
-
-
-@dataclass(frozen=True, kw_only=True)
-class Setting:
-    """What all replications of a run share."""
-
-    environment: Environment
-    horizon: int
-    checkpoints: Ints
-    seed: int
-    delay: int = 0
-    batch: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)

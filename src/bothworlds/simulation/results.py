@@ -14,7 +14,6 @@ from bothworlds.problem.storage import RESULTS, checked_format, read_arrays, rea
 from bothworlds.simulation.replication import Outcome
 from bothworlds.theory.confidence.student import factor
 
-OLDER = ("bothworlds-results-2",)  # which is read, too
 RATES = ("learning_rate", "exploration_rate")
 
 
@@ -37,8 +36,7 @@ class Run:
     final
         What was learnt at the end, by name.
     learning_rate, exploration_rate
-        eta_t and gamma_t of the plan of round t at the checkpoints (R, n); None where an algorithm has no such rates,
-        or the file is older than they are.
+        eta_t and gamma_t of the plan of round t at the checkpoints (R, n); None where an algorithm has no such rates.
     """
 
     expected: Floats
@@ -230,7 +228,7 @@ def _mean(rates: Floats | None) -> Any:
 def load_results(path: str | Path) -> Results:
     """Read results written by `Results.save`."""
     header, arrays = read_arrays(path)
-    header = checked_format(header, RESULTS, path, older=OLDER)
+    header = checked_format(header, RESULTS, path)
     runs = {}
     try:
         for number, label in enumerate(header["labels"]):

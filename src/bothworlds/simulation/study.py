@@ -23,10 +23,9 @@ from bothworlds.environments.clicks import ATTRIBUTES
 from bothworlds.plain import printable
 from bothworlds.problem.checks import whole
 from bothworlds.problem.storage import migration, read_text
-from bothworlds.simulation.engine import make_setting
 from bothworlds.simulation.grids import spread
 from bothworlds.simulation.own import NOW, Texts, by_content, is_own, own_algorithm, own_environment, texts_of
-from bothworlds.simulation.replication import Setting
+from bothworlds.simulation.setting import Setting, make_setting
 
 FORMAT = 1  # of the file; a change that makes old studies mean something else raises it
 SETTINGS = {"horizon": 10_000, "replications": 10, "seed": 0, "delay": 0, "batch": 1, "checkpoints": 200}
@@ -173,8 +172,8 @@ class Study:
 
 def setting_of(cell: Cell) -> Setting:
     """Make the setting of a cell's run."""
-    given = (cell.settings[name] for name in ("horizon", "seed", "checkpoints", "delay", "batch"))
-    return make_setting(cell.make_environment(), *given)
+    given = {name: cell.settings[name] for name in ("horizon", "checkpoints", "delay", "batch")}
+    return make_setting(cell.make_environment(), rng=cell.settings["seed"], **given)
 
 
 def _switch(value: Any, name: str) -> bool:

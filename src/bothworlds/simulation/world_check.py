@@ -16,8 +16,9 @@ from bothworlds.kernels.jit.prompt import finish
 from bothworlds.kernels.random import CONTEXT, two_uniforms
 from bothworlds.problem.checks import whole
 from bothworlds.simulation.driver import expected_losses
-from bothworlds.simulation.engine import make_setting, replay, simulate
+from bothworlds.simulation.engine import replay, simulate
 from bothworlds.simulation.replication import Replications
+from bothworlds.simulation.setting import make_setting
 
 ROUNDS = 300
 DRAWS = 2000
@@ -228,7 +229,7 @@ def _check_memory(environment: Environment, rounds: int) -> list[str]:
 
 def _check_kernel_text(environment: Environment, rounds: int) -> list[str]:
     """Compare compiled with interpreted runs against three learners, round by round, bit for bit."""
-    setting = make_setting(environment, rounds, 4, 200, 0, 1)
+    setting = make_setting(environment, horizon=rounds, rng=4)
     rng = np.random.default_rng(2)
     for _ in range(3):
         weights = rng.random(environment.problem.available.shape) ** 3 * environment.problem.available

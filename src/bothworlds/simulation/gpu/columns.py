@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from bothworlds.kernels.contract import Machine
 from bothworlds.kernels.layout import Sizes
-from bothworlds.simulation.replication import Setting
+from bothworlds.simulation.setting import Setting
 
 TOTALS = ENDS = 3
 WHOLE = 3  # the last parts are whole numbers

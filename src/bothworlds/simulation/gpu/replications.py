@@ -25,7 +25,8 @@ from bothworlds.simulation.driver import Slice
 from bothworlds.simulation.gpu.columns import Extents, extents_of
 from bothworlds.simulation.gpu.threads import Columns, Given, Noted, Stream, cuda, kernel_in_place, kernel_in_threads
 from bothworlds.simulation.gpu.unfinished import keep, name_of, take_up
-from bothworlds.simulation.replication import Outcome, Setting
+from bothworlds.simulation.replication import Outcome
+from bothworlds.simulation.setting import Setting
 
 THREADS = 128  # of a block
 REGISTERS = 255  # of a thread, the most there are: measured against 80 to 168 on an H200

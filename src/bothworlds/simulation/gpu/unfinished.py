@@ -10,7 +10,7 @@ from bothworlds.kernels.contract import Machine, flat_known
 from bothworlds.kernels.jit.compile import source_hash
 from bothworlds.kernels.jit.fingerprint import foreign_hash
 from bothworlds.problem.storage import UNFINISHED, read_arrays, write_arrays
-from bothworlds.simulation.replication import Setting
+from bothworlds.simulation.setting import Setting
 
 Arrays = dict[str, Any]
 
