@@ -2,7 +2,8 @@
 
 ``state`` has theta, q and roots, ``work`` has table and rho; ``half`` is the prediction m before it is scaled. Two
 points are made of what is foreseen, so a processor keeps it in tables; a GPU, whose threads have no room for them,
-computes it anew (`bothworlds.simulation.gpu.anew`).
+computes it anew (`bothworlds.simulation.gpu.anew`). Features are many, so what else is needed of them, by how much the
+last step has moved every play, is computed while they are at hand.
 """
 
 import math
@@ -24,12 +25,13 @@ class Foreseen(NamedTuple):
 
 
 @kernel
-def two_products(theta: Floats, baseline: Floats, z: Floats) -> tuple[Number, Number]:
-    """Return <theta, z> and <baseline, z>, z being read once."""
-    left, right = theta[0] * z[0], baseline[0] * z[0]
+def three_products(theta: Floats, baseline: Floats, step: Floats, z: Floats) -> tuple[Number, Number, Number]:
+    """Return <theta, z>, <baseline, z> and <step, z>, z being read once."""
+    left, middle, right = theta[0] * z[0], baseline[0] * z[0], step[0] * z[0]
     for i in range(1, theta.shape[0]):
-        left, right = fused(theta[i], z[i], left), fused(baseline[i], z[i], right)
-    return left, right
+        left, middle = fused(theta[i], z[i], left), fused(baseline[i], z[i], middle)
+        right = fused(step[i], z[i], right)
+    return left, middle, right
 
 
 @kernel
@@ -51,14 +53,15 @@ def likely_variance(q: Floats, rho: Floats) -> Number:
 def highest_guess(known: Known, state: Any, work: Any) -> Number:
     """Return the largest |<z, m>|, at least 1, of each block of contexts; a GPU has its own.
 
-    Write <Theta, z>, infinite for arms not offered, and <z, m>.
+    Write <Theta, z>, infinite for arms not offered, <z, m>, and by how much the step in ``vector`` has moved a play.
     """
     highest = 1.0
     for x in range(state.q.shape[0]):
         for a in range(state.q.shape[1]):
-            estimate, guess = two_products(state.theta, work.half, known.z[x, a])
+            estimate, guess, moved = three_products(state.theta, work.half, work.vector, known.z[x, a])
             work.table[x, a] = estimate + known.blocked[x, a]
             work.rho[x, a] = guess
+            work.reach[x, a] = moved
             highest = larger(highest, absolute(guess))
     return highest
 

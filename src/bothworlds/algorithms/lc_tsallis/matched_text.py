@@ -125,11 +125,8 @@ def step_paid(known: Known, options: Options, state: State, work: Work) -> tuple
     updates the stability of their sum is all of it.
     """
     beta = state.inverse_rate[0]
-    eta = 1.0 / beta
-    for i in range(state.step.shape[0]):
-        work.vector[i] = eta * state.step[i]
     single = state.fresh[0] <= 1.0
-    cost = step_cost(known, Taken(work.vector, state.q, state.roots, options.c, work.losses), single)
+    cost = step_cost(known, Taken(work.vector, work.reach, state.q, state.roots, options.c, work.losses), single)
     u = where(both(single, beta < options.covered), beta * cost.uncovered, 0.0)
     return beta * where(single, cost.covered, cost.of_sum), u
 
@@ -230,6 +227,10 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
     news = not every(state.fresh[0] <= 0.0)
     z, before = 0.0 * state.t[0], value(state.entropy[0])
     share = options.price + z
+    eta = 1.0 / state.inverse_rate[0]
+    for i in range(state.step.shape[0]):
+        work.vector[i] = eta * state.step[i]
+    status, scale = predict(known, state, work)  # and what the step has moved plays by
     faded = where(state.account[0] > 0.0, (1.0 + state.kept[0]) * state.inverse_rate[0], 0.0)  # of the plan before
     if news:
         z, u = step_paid(known, options, state, work)
@@ -237,7 +238,6 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
         early = state.inverse_rate[0] < options.covered
         fade(options, state, u)
         share = options.price * where(early, state.inverse_rate[0] / options.covered, 1.0)
-    status, scale = predict(known, state, work)
     variance = 0.0 * z
     for turn in range(2):  # at the rate of the round before, then at that of this one
         if status == OK and (news or turn == 0):
