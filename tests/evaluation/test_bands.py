@@ -1,5 +1,6 @@
 """Intervals against slow versions; differences and the gate; what must not change a number."""
 
+import math
 import warnings
 from dataclasses import replace
 from typing import Any
@@ -173,6 +174,33 @@ def test_differences_have_their_own_interval_and_the_gate_says_why() -> None:
         found["worst"]
     same = evaluate(log, {"a": _best(log), "b": _best(log)}, against="b").difference("a", "b")
     assert same.interval == (0.0, 0.0)
+
+
+def test_the_gate_says_what_would_help_where_there_is_no_support() -> None:
+    """Arm 2 was never chosen: only policies that play it differently leave something open, in units of rewards."""
+    n, rng = 300, np.random.default_rng(4)
+    problem = random_problem(4, S=1, K=3, d=2, reward_range=(0, 2))
+    log = Logged.from_columns(
+        problem, context=np.zeros(n, dtype=int), arm=rng.integers(2, size=n), reward=2.0 * (rng.random(n) < 0.3),
+        probabilities=np.tile([0.5, 0.5, 0.0], (n, 1)),
+    )  # fmt: skip
+    tables = {"alike": [[0.2, 0.6, 0.2]], "little": [[0.1, 0.8, 0.1]], "much": [[0.1, 0.0, 0.9]]}
+    tables["old"] = [[0.6, 0.2, 0.2]]
+    nothing = "more rows of the same logging policy tell nothing of the arms that it could not have chosen"
+    found = evaluate(log, tables, against="old")
+    for name, gap, words in (
+        ("alike", 0.0, "more rows may"),
+        ("little", 0.2, "more rows may, or a logging policy that plays the arms that the log could not have chosen"),
+        ("much", 1.4, f"{nothing}; one that plays those arms may"),
+    ):
+        said, (low, high) = found.promotes(name, over="old"), found.difference(name, "old").interval
+        assert found.difference(name, "old").left_open == pytest.approx(gap)
+        assert high - low > gap
+        assert said.sentence.endswith(f"which does not exclude 0; {words}")
+        assert not said
+    bare = evaluate(replace(log, probabilities=None), tables, against="old")
+    assert math.isnan(bare.difference("much", "old").left_open)
+    assert bare.promotes("much", over="old").sentence.endswith("; more rows may")
 
 
 def _best(log: Logged) -> Any:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bothworlds.evaluation.logged import Logged, pieces
+from bothworlds.evaluation.summands import Contrast
 from bothworlds.evaluation.targets import Target
 from bothworlds.kernels.arrays import Floats
 from bothworlds.theory.confidence import drift_of
@@ -80,7 +81,7 @@ def diagnostics_of(logged: Logged, target: Target) -> Diagnostics:
         if logged.probabilities is not None:
             h = _whole(logged.probabilities[where]).T
             supported = np.where(h > 0.0, pi, 0.0).sum(axis=0)
-            missing += float(np.where(h > 0.0, 0.0, pi).sum())
+            missing += _without_support(pi, h)
             with np.errstate(over="ignore"):
                 most = np.divide(pi, h, out=np.zeros_like(pi), where=h > 0.0).max(axis=0)
             own = pi[arm, each] / h[arm, each]
@@ -95,6 +96,21 @@ def diagnostics_of(logged: Logged, target: Target) -> Diagnostics:
         mean_weight=total / n,
         weight_p_value=min(1.0, math.exp(-best)) if logged.probabilities is not None else math.nan,
     )
+
+
+def left_open(logged: Logged, contrast: Contrast) -> float:
+    """Return how wide an interval of a contrast has to stay, as `bothworlds.evaluation.Difference` has it."""
+    h = logged.probabilities
+    if h is None:
+        return math.nan
+    low, high = logged.reward_range
+    parts = (_without_support(contrast.rows(logged, where), h[where].T) for where in pieces(logged.rows, LOOK))
+    return (high - low) * sum(parts) / logged.rows
+
+
+def _without_support(q: Floats, h: Floats) -> float:
+    """Return the sum of |q| over arms that could not have been chosen."""
+    return float(np.abs(np.where(h > 0.0, 0.0, q)).sum())
 
 
 def _whole(h: Floats) -> Floats:

@@ -12,6 +12,7 @@ from bothworlds.evaluation.logged import Logged, pieces
 from bothworlds.evaluation.regression import Regression
 from bothworlds.evaluation.targets import Target, target_of
 from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.random import Seed, key_from
 
 ESTIMATORS: dict[str, str] = {
     "ips": "mean of w r (Horvitz and Thompson 1952): unbiased where there is support, heavy tails",
@@ -113,11 +114,12 @@ class Replayed:
     kept: int
 
 
-def replay(logged: Logged, target: object, *, rng: int = 0) -> Replayed:
+def replay(logged: Logged, target: object, *, rng: Seed = 0) -> Replayed:
     """Keep each row with probability w/max w, and return the mean reward of those kept (Li et al. 2011).
 
     Rows that are kept are distributed as if the target had decided. Where weights are uneven few are kept; over its
-    random numbers the estimate has the mean of "snips", which throws nothing away.
+    random numbers the estimate has the mean of "snips", which throws nothing away. ``rng`` is their seed: an integer, a
+    SeedSequence, a Generator, or None for a random one.
 
     >>> from bothworlds import Problem
     >>> problem = Problem(features=[[[1, 0], [0, 1]]], probabilities=[1], arms=["a", "b"], reward_range=(0, 1))
@@ -130,7 +132,7 @@ def replay(logged: Logged, target: object, *, rng: int = 0) -> Replayed:
     weight = np.concatenate([np.zeros(0), *parts]) / logged.propensity
     if not len(weight) or weight.max() == 0.0:
         raise ValueError("no row of the log could be the target's; replay has nothing to keep")
-    kept = logged.reward[np.random.default_rng(rng).random(len(weight)) * weight.max() < weight]
+    kept = logged.reward[np.random.default_rng(key_from(rng)).random(len(weight)) * weight.max() < weight]
     if not len(kept):
         raise ValueError("no row was kept; with weights so uneven use 'snips' or 'dr'")
     error = float(kept.std(ddof=1) / math.sqrt(len(kept))) if len(kept) > 1 else math.nan

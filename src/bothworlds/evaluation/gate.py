@@ -8,14 +8,22 @@ from bothworlds.evaluation.bands import Band
 from bothworlds.evaluation.diagnostics import Calibration
 from bothworlds.problem.checks import is_number
 
+CLOSE = 1e-9  # of widths: what rounding leaves
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Difference:
-    """How much more one policy would have earned than another, per decision."""
+    """How much more one policy would have earned than another, per decision.
+
+    ``left_open`` is how wide an interval that holds has to stay however many rows come, in the problem's units: arms
+    that the log could not have chosen, and that the two play differently, may earn anything in the range of rewards.
+    Not a number without whole rows of probabilities.
+    """
 
     name: str
     over: str
     band: Band
+    left_open: float
 
     @property
     def value(self) -> float:
@@ -57,4 +65,18 @@ def verdict(difference: Difference, *, by: Any, calibration: Calibration | None)
         return Verdict(True, f"promote {name!r}: {found}, above {than}")
     if high < by:
         return Verdict(False, f"do not promote {name!r}: {found}, below {than}")
-    return Verdict(False, f"do not promote {name!r} yet: {found}, which does not exclude {than}; more rows may")
+    undecided = f"do not promote {name!r} yet: {found}, which does not exclude {than}"
+    return Verdict(False, f"{undecided}; {_what_may(difference, by)}")
+
+
+def _what_may(difference: Difference, by: float) -> str:
+    """Say what may exclude ``by``: more rows can if it is farther from an end than what they leave open is wide."""
+    low, high = difference.interval
+    if not difference.left_open > 0.0:
+        return "more rows may"
+    if max(by - low, high - by) > difference.left_open * (1.0 + CLOSE):
+        return "more rows may, or a logging policy that plays the arms that the log could not have chosen"
+    return (
+        "more rows of the same logging policy tell nothing of the arms that it could not have chosen; "
+        "one that plays those arms may"
+    )

@@ -20,7 +20,7 @@ from bothworlds.evaluation.targets import Target
 from bothworlds.evaluation.work import Done, Piece, Work
 from bothworlds.problem.storage import write_bytes
 
-FORMAT = "bothworlds-evaluated-2"
+FORMAT = "bothworlds-evaluated-3"
 KINDS_OF_PIECES: dict[str, type] = {"policy": Evaluated, "difference": Difference, "log": Calibration}
 
 

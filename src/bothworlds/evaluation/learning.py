@@ -8,12 +8,13 @@ from bothworlds.evaluation.logged import Logged
 from bothworlds.evaluation.regression import blocks
 from bothworlds.evaluation.targets import Target
 from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.random import Seed, key_from
 from bothworlds.policy import Algorithm
 
 LOW = 0.05  # quantile of propensities
 
 
-def learning(algorithm: Algorithm, logged: Logged, *, floor: float | None = None, rng: int = 0) -> Target:
+def learning(algorithm: Algorithm, logged: Logged, *, floor: float | None = None, rng: Seed = 0) -> Target:
     """Let an algorithm learn from the rows that it might have decided itself; return what it would have done in each.
 
     At each row it draws an arm of its own. If that is the arm logged, the row is kept with probability min(1, floor/h),
@@ -31,15 +32,16 @@ def learning(algorithm: Algorithm, logged: Logged, *, floor: float | None = None
         If left out, the 5 % quantile of the propensities logged before, taken anew for blocks of rows that grow by a
         quarter; for the first 20 rows, what an arm has if all are played alike.
     rng
-        Of its draws and of what is kept.
+        Seed of its draws and of what is kept: an integer, a SeedSequence, a Generator, or None for a random seed.
     """
     if not logged.rows:
         raise ValueError("the log has no rows; there is nothing to learn from")
     if floor is not None and not 0.0 < floor <= 1.0:
         raise ValueError(f"floor is a probability, above 0 and at most 1; got {floor!r}")
-    policy: Any = algorithm.start(logged.problem, rng=rng)
+    key = key_from(rng)
+    policy: Any = algorithm.start(logged.problem, rng=key)
     floors = _floors(logged) if floor is None else floor
-    wanted = np.random.default_rng(rng).random(logged.rows) * logged.propensity < floors
+    wanted = np.random.default_rng(key).random(logged.rows) * logged.propensity < floors
     found = np.empty((logged.rows, logged.problem.n_arms))
     kept = 0
     columns = zip(logged.context.tolist(), logged.arm.tolist(), logged.reward.tolist(), wanted.tolist(), strict=True)

@@ -7,7 +7,7 @@ from typing import TypeAlias
 import numpy as np
 
 from bothworlds.evaluation.bands import Band, Interval, band_of
-from bothworlds.evaluation.diagnostics import Calibration, calibration_of, diagnostics_of
+from bothworlds.evaluation.diagnostics import Calibration, calibration_of, diagnostics_of, left_open
 from bothworlds.evaluation.estimators import estimates
 from bothworlds.evaluation.gate import Difference
 from bothworlds.evaluation.logged import Logged, pieces
@@ -68,8 +68,8 @@ class Work:
         )
 
     def _difference(self, name: str, over: str) -> Difference:
-        band = self._band(Contrast(of=self._target(name), against=self._target(over)))
-        return Difference(name=name, over=over, band=band)
+        contrast = Contrast(of=self._target(name), against=self._target(over))
+        return Difference(name=name, over=over, band=self._band(contrast), left_open=left_open(self.logged, contrast))
 
     def _band(self, contrast: Contrast) -> Band:
         """Return the band that suits a contrast; without whole rows of probabilities it uses no predictions."""

@@ -8,7 +8,7 @@ import numpy as np
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import even_play
 from bothworlds.logs.files import Log
-from bothworlds.logs.schema import Change, Law, Record, Row, joined
+from bothworlds.logs.schema import Change, Law, Record, Row, is_before, joined
 from bothworlds.policy.health import Health, health_of
 from bothworlds.problem import Problem
 from bothworlds.problem.pairs import pair_of
@@ -43,7 +43,7 @@ def health(log: Log | Iterable[Record], problem: Problem, *, policy: str | None 
     tables, visits = np.zeros((2, 3, *problem.available.shape)), np.zeros(problem.n_contexts)
     pi = even_play(problem.available)
     for row in rows:
-        place, earlier = _place(row, problem, arms), _is_before(row, began[Change])
+        place, earlier = _place(row, problem, arms), is_before(row, began[Change])
         if place is None:
             if earlier:
                 continue
@@ -51,7 +51,7 @@ def health(log: Log | Iterable[Record], problem: Problem, *, policy: str | None 
         x, a = place
         answered = row.reward is not None
         tables[int(row.holdout), :, x, a] += 1.0, answered, row.reward or 0.0
-        visits[x] += not _is_before(row, began[Law])
+        visits[x] += not is_before(row, began[Law])
         if not row.holdout and not earlier:
             pi[x] = _spread(row, problem, arms)
     own, held = tables
@@ -75,11 +75,6 @@ def _noting(records: Iterable[Record], began: Began) -> Iterator[Record]:
         if isinstance(record, Change):
             began[Change][record.policy] = record.version
         yield record
-
-
-def _is_before(row: Row, began: Mapping[str | None, int]) -> bool:
-    """Tell whether a row was decided before its policy's present law, or problem, began."""
-    return row.version < began.get(row.policy, began.get(None, 0))
 
 
 def _place(row: Row, problem: Problem, arms: Mapping[str, int]) -> tuple[int, int] | None:

@@ -14,7 +14,7 @@ from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.logs.checking import TOLERANCE, Limits, Numbered, checked_rows, fault_of, is_finite, sound_rows
 from bothworlds.logs.faults import LogError, shown
 from bothworlds.logs.lines import numbered_lines, written_lines
-from bothworlds.logs.schema import BEGINNING, Change, Record, Reward, RewardError, Row, line_of, record_of
+from bothworlds.logs.schema import BEGINNING, Change, Record, Reward, RewardError, Row, is_before, line_of, record_of
 
 Which: TypeAlias = Literal["last", "first"]
 DECISION = BEGINNING + b', "kind": "decision"'
@@ -68,7 +68,7 @@ def read_of_now(path: str | Path, *, reward_range: Limits = None, tolerance: flo
     """
     found = Rewards(path, "last", strict=False, limits=reward_range)
     rows = without_repeats(joined_rows(path, found, strict=False))
-    return (row for row in checked_rows(rows, path, None, tolerance) if not found.is_before(row))
+    return (row for row in checked_rows(rows, path, None, tolerance) if not is_before(row, found.began))
 
 
 def write_jsonl(rows: Iterable[Row], path: str | Path) -> int:
@@ -138,14 +138,14 @@ def without_repeats(rows: Numbered) -> Numbered:
 class Rewards:
     """The rewards that have lines of their own, as arrays: hash of the id, value, time, and whether it was asked for.
 
-    Read when the first row is, and with them when the present problem of each policy began. Those within ``limits`` go
-    before others of their id.
+    Read when the first row is, and with them the version with which the present problem of each policy ``began``.
+    Those within ``limits`` go before others of their id.
     """
 
     def __init__(self, path: str | Path, which: Which, *, strict: bool, limits: Limits = None) -> None:
         self.path, self.which, self.strict = path, which, strict
         self._limits = (-math.inf, math.inf) if limits is None else limits
-        self._began: dict[str | None, int] = {}
+        self.began: dict[str | None, int] = {}
         self._hashes: Ints | None = None
         self._values: Floats = np.empty((0, 2))
         self._lines: Ints = np.empty(0, dtype=np.int64)
@@ -161,7 +161,7 @@ class Rewards:
                 lines.append(number)
                 values.extend((record.reward, record.time))
             elif isinstance(record, Change):
-                self._began[record.policy] = record.version
+                self.began[record.policy] = record.version
         given = np.array(values, dtype=np.float64).reshape(-1, 2)
         order = np.arange(len(given))[:: -1 if self.which == "last" else 1]
         order = order[np.argsort(~self._fits(given[order, 0]), kind="stable")]
@@ -174,10 +174,6 @@ class Rewards:
     def _fits(self, rewards: Any) -> Any:
         """Tell whether rewards, or one, lie within the limits."""
         return (rewards >= self._limits[0]) & (rewards <= self._limits[1])
-
-    def is_before(self, row: Row) -> bool:
-        """Tell whether a row, which was given its reward, was decided before the present problem of its policy."""
-        return row.version < self._began.get(row.policy, self._began.get(None, 0))
 
     def _require_sound(self, record: Reward, number: int) -> None:
         row = Row(id=record.id, arm="", propensity=1.0, reward=record.reward, reward_time=record.time)

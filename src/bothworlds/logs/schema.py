@@ -299,3 +299,15 @@ def joined(records: Iterable[Record], *, reward_range: tuple[float, float] | Non
             row = replace(row, reward=None, reward_time=None)
         came = rewards.get(row.id) if row.reward is None else None
         yield row if came is None else replace(row, reward=came.reward, reward_time=came.time)
+
+
+def is_before(row: Row, began: Mapping[str | None, int]) -> bool:
+    """Tell whether a row was decided before its policy's present law, or problem, began.
+
+    ``began`` has the version with which it did, by the name of the policy; under None that of a log without names.
+
+    >>> row = Row(id="a", arm="red", propensity=0.5, policy="p", version=3)
+    >>> is_before(row, {"p": 4}), is_before(row, {"p": 3, None: 4}), is_before(row, {None: 4}), is_before(row, {})
+    (True, False, True, False)
+    """
+    return row.version < began.get(row.policy, began.get(None, 0))
