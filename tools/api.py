@@ -112,14 +112,15 @@ def entry(name: str, thing: Any, *, title: str = "", note: str = "") -> str:
 
 
 def signature(thing: Any) -> str:
-    """Return the arguments without their types: the text below says what they are."""
+    """Return the arguments that are not private, without their types: the text below says what they are."""
     try:
         found = inspect.signature(thing)
     except ValueError:
         return ""
     if isinstance(thing, type) and issubclass(thing, Warning | Exception):
         return ""
-    bare = [p.replace(annotation=inspect.Parameter.empty) for p in found.parameters.values() if p.name != "self"]
+    shown = [p for p in found.parameters.values() if p.name != "self" and not re.match(r"_\w", p.name)]
+    bare = [p.replace(annotation=inspect.Parameter.empty) for p in shown]
     short = [
         p if len(repr(p.default)) < 40 else p.replace(default=...) for p in bare
     ]  # tables of functions and the like
