@@ -20,7 +20,8 @@ HEAD = """# API reference
 
 Every public name, made from the docstrings by `python tools/api.py > docs/api.md`; a test fails when it is stale.
 `bw` is `bothworlds`, `en` is `bothworlds.environments`. The examples run in the tests of their modules, where the name
-itself is at hand without `bw.`.
+itself is at hand without `bw.`. Left out is what only other parts of the library use: there
+the first paragraph of the docstring ends with "Internal."
 """
 EACH_HEAD = """# Each algorithm
 
@@ -31,6 +32,7 @@ them side by side: when to take which, all guarantees in one table, measured cos
 
 Made from the docstrings by `python tools/api.py algorithms > docs/each-algorithm.md`; a test fails when it is stale.
 """
+INTERNAL = " Internal."  # ends the first paragraph of a docstring: for other parts of the library, not for users
 AT_LENGTH = ("Algorithms", "Tunings and covariances")  # groups with a page of their own
 GROUPS: dict[str, list[str]] = {
     "Problems and decisions": [
@@ -110,14 +112,15 @@ def entry(name: str, thing: Any, *, title: str = "", note: str = "") -> str:
 
 
 def signature(thing: Any) -> str:
-    """Return the arguments without their types: the text below says what they are."""
+    """Return the arguments that are not private, without their types: the text below says what they are."""
     try:
         found = inspect.signature(thing)
     except ValueError:
         return ""
     if isinstance(thing, type) and issubclass(thing, Warning | Exception):
         return ""
-    bare = [p.replace(annotation=inspect.Parameter.empty) for p in found.parameters.values() if p.name != "self"]
+    shown = [p for p in found.parameters.values() if p.name != "self" and not re.match(r"_\w", p.name)]
+    bare = [p.replace(annotation=inspect.Parameter.empty) for p in shown]
     short = [
         p if len(repr(p.default)) < 40 else p.replace(default=...) for p in bare
     ]  # tables of functions and the like
@@ -167,7 +170,7 @@ def methods(thing: type) -> list[tuple[str, str]]:
     for name, member in members(thing).items():
         plain = member.__func__ if isinstance(member, classmethod | staticmethod) else member
         about = (inspect.getdoc(plain) or "").split("\n\n")[0]
-        if name.startswith("_") or not about:
+        if name.startswith("_") or not about or about.endswith(INTERNAL):
             continue
         if isinstance(member, property) or type(member).__name__ == "cached_property":
             found.append((f".{name}", paragraph(about)))

@@ -196,9 +196,7 @@ def test_a_log_of_the_library_is_read() -> None:
     assert found.probabilities is not None
     assert found.probabilities[0].tolist() == plan.probabilities(0).tolist()
     assert Logged.from_log(problem, log, missing="drop").rows == 30
-    assert (found.holdouts("only").rows, found.holdouts("none").rows, found.holdouts("all").rows) == (10, 30, 40)
-    with pytest.raises(ValueError, match="holdouts are"):
-        found.holdouts("some")  # type: ignore[arg-type]
+    assert (found.part(found.holdout).rows, found.part(~found.holdout).rows) == (10, 30)
     with pytest.raises(ValueError, match="unknown arm"):
         Logged.from_log(random_problem(3, K=2), log, missing=0.0)
 

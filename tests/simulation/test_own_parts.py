@@ -38,8 +38,6 @@ def test_functions_that_misbehave_are_refused() -> None:
         world = en.from_function(INSTANCE.problem, lambda t, pi, theta=theta: theta)  # type: ignore[misc]
         with pytest.raises(ValueError, match=words):
             bw.simulate(world, algorithm, horizon=5)
-    with pytest.raises(ValueError, match="follows a rule"):
-        en.stochastic(INSTANCE).theta_of(1, np.ones((4, 3)))
 
 
 @pytest.mark.parametrize("tuning", TUNINGS)

@@ -67,7 +67,7 @@ class FixedPolicy(Algorithm):
         return cls(np.eye(count)[chosen], label)
 
     def table_for(self, problem: Problem) -> Floats:
-        """Return the table for a problem; refuse one that does not fit."""
+        """Return the table for a problem; refuse one that does not fit. Internal."""
         offered = problem.available
         if self.table is None:
             return even_play(offered)

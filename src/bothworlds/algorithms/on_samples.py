@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from typing import overload
 
-from bothworlds.kernels.random import Seed
+from bothworlds.kernels.random import Seed, key_from
 from bothworlds.policy import Algorithm, Policy, Prior
 from bothworlds.problem import Problem, SampledProblem
 from bothworlds.sampled import Rule, SampledPolicy, refuse_holdout
@@ -14,7 +14,7 @@ class OnSamples(Algorithm):
 
     @abstractmethod
     def sampled_rule(self, problem: SampledProblem) -> Rule:
-        """Return the rates for contexts that are not listed."""
+        """Return the rates for contexts that are not listed. Internal."""
 
     @overload
     def start(
@@ -47,5 +47,6 @@ class OnSamples(Algorithm):
             refuse_holdout(holdout)
             if prior is not None:
                 raise ValueError("a prior is for a problem that lists its contexts: start without one here")
-            return SampledPolicy.begin(self, problem, self.sampled_rule(problem), rng=rng, interpreted=interpreted)
+            rule = self.sampled_rule(problem)
+            return SampledPolicy(self, problem, rule, key=key_from(rng), interpreted=interpreted)
         return super().start(problem, rng=rng, interpreted=interpreted, holdout=holdout, prior=prior)

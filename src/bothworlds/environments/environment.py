@@ -103,7 +103,7 @@ class Environment:
         return self.tables if offered.all() else np.where(offered, self.tables, 0.0)
 
     def require_losses(self, largest: Floats | float, what: str = "theta") -> None:
-        """Refuse a world whose mean losses leave [-1, 1] for some offered arm."""
+        """Refuse a world whose mean losses leave [-1, 1] for some offered arm. Internal."""
         table = np.broadcast_to(np.asarray(largest), self.problem.available.shape)
         worst = float(np.abs(np.where(self.problem.available, table, 0.0)).max())
         if not worst <= 1.0 + nature.SLACK:
@@ -113,7 +113,7 @@ class Environment:
             )
 
     def begin(self, *lanes: int) -> nature.Nature:
-        """Return a nature at round 1, with memory of its own; of several lanes at once if asked for."""
+        """Return a nature at round 1, with memory of its own; of several lanes at once if asked for. Internal."""
         J = len(self.thetas)
         constants = np.concatenate([self.constants, [self.sigma]])
         path = np.ascontiguousarray(self.path) if self.path.size else np.zeros((0, J))
@@ -131,7 +131,7 @@ class Environment:
         )
 
     def require_obedience(self, state: Floats, t: int) -> None:
-        """Refuse to go on after round t if a rule in a user's kernel text has made a mean loss leave [-1, 1].
+        """Refuse to go on after round t if a rule in a user's kernel text made a mean loss leave [-1, 1]. Internal.
 
         ``state`` is nature's, or its last row.
         """
@@ -144,29 +144,31 @@ class Environment:
             )
 
     def decide(self, made: nature.Nature, t: int, key: int, probabilities: Floats) -> None:
-        """Let nature choose its coefficients of round t: by its text, or by the user's function of pi_t."""
+        """Let nature choose its coefficients of round t: by its text, or by the user's function of pi_t. Internal."""
         if self.function is None:
             self.text.decide(made, t, key)
         else:
-            made.c[...] = self.theta_of(t, probabilities.copy())
+            made.c[...] = self._checked_theta(self.function(t, probabilities.copy()), t)
 
-    def theta_of(self, t: int, probabilities: Floats) -> Floats:
-        """Ask the user's function for theta_t; refuse what is no parameter or makes losses leave [-1, 1]."""
-        if self.function is None:
-            raise ValueError(f"the environment {self.name!r} follows a rule, not a function")
-        theta = np.asarray(self.function(t, probabilities), dtype=np.float64)
+    def _checked_theta(self, given: Any, t: int) -> Floats:
+        """Return what the user's function gave; refuse what is no parameter or makes losses leave [-1, 1]."""
+        theta = np.asarray(given, dtype=np.float64)
         if theta.shape != self.thetas.shape[1:] or not np.isfinite(theta).all():
             raise ValueError(f"round {t}: the function must return {self.thetas.shape[1]} finite numbers; got {theta}")
         self.require_losses(self.problem.features @ theta, f"theta of round {t}")
         return theta
 
     def best_losses(self, sums: Floats) -> Floats:
-        """Return sum_x g(x) min_a sum_j sums_j <phi(a, x), theta_j> for every row of sums (.., J)."""
+        """Return the loss of the best fixed policy over rounds in which the coefficients c_j(t) add up to sums (.., J).
+
+        That is sum_x g(x) min_a sum_j sums_j <phi(a, x), theta_j>, for every row of sums: after n rounds with a fixed
+        parameter sums are [n].
+        """
         totals = np.einsum("...j,jxa->...xa", sums, self.tables)
         return np.asarray(np.where(self.problem.available, totals, np.inf).min(axis=-1) @ self.problem.probabilities)
 
     def losses_of_best(self, sums: Floats) -> Floats:
-        """Return the loss (R, n) in each replication of the policy that is best for the mean of sums (R, n, J)."""
+        """Return the loss (R, n), in each replication, of the best policy for the mean of sums (R, n, J). Internal."""
         mean = np.einsum("nj,jxa->nxa", sums.mean(axis=0), self.tables)
         arms = np.where(self.problem.available, mean, np.inf).argmin(axis=-1)
         contexts = np.arange(self.problem.n_contexts)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -27,7 +27,6 @@ from bothworlds.problem.labelled import columns_in_order
 
 CLOSE = 1e-6  # how far probabilities of a row may be from 1, and a propensity from its place in the row
 RAREST = 1e-30  # what was chosen with less does not come in the life of a world; its weight would be all there is
-Holdouts = Literal["all", "only", "none"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -196,22 +195,16 @@ class Logged:
         return self.problem.reward_range or (-1.0, 1.0)
 
     def scaled(self, where: slice) -> Floats:
-        """Return the rewards of some rows, scaled to [0, 1]."""
+        """Return the rewards of some rows, scaled to [0, 1]. Internal."""
         low, high = self.reward_range
         return (self.reward[where] - low) / (high - low)
 
     def part(self, where: Any) -> Self:
-        """Return some of the rows: a slice, or a column of truth values."""
+        """Return some of the rows: a slice, or a column of truth values, say ``logged.part(logged.holdout)``."""
         rows = None if self.probabilities is None else self.probabilities[where]
         names = ("context", "arm", "propensity", "reward", "holdout", "version")
         columns = {name: getattr(self, name)[where] for name in names}
         return type(self)(problem=self.problem, probabilities=rows, **columns)
-
-    def holdouts(self, which: Holdouts) -> Self:
-        """Return all rows, those of the holdout only, or none of them."""
-        if which not in ("all", "only", "none"):
-            raise ValueError(f"holdouts are 'all', 'only' or 'none'; got {which!r}")
-        return self if which == "all" else self.part(self.holdout == (which == "only"))
 
     def __repr__(self) -> str:
         what = "propensities only" if self.probabilities is None else "whole rows of probabilities"

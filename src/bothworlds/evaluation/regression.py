@@ -42,17 +42,17 @@ class Regression:
             raise ValueError("a regression predicts rewards scaled to [0, 1]; constant(logged, table) scales your own")
 
     def rows(self, logged: Logged, where: slice) -> Floats:
-        """Return the predictions for all arms in some rows, shape (arms, rows)."""
+        """Return the predictions for all arms in some rows, shape (arms, rows). Internal."""
         parts = [np.take(table.T, logged.context[part], axis=1) for table, part in self._blocks(logged, where)]
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
 
     def chosen(self, logged: Logged, where: slice) -> Floats:
-        """Return the predictions for the arms logged in some rows, shape (rows,)."""
+        """Return the predictions for the arms logged in some rows, shape (rows,). Internal."""
         blocks_here = self._blocks(logged, where)
         return np.concatenate([table[logged.context[part], logged.arm[part]] for table, part in blocks_here])
 
     def under(self, q: Floats, logged: Logged, where: slice) -> Floats:
-        """Return sum_a q(a | x) r^(a) in some rows, shape (rows,), for one table q (contexts, arms)."""
+        """Return sum_a q(a | x) r^(a) in some rows, shape (rows,), for one table q (contexts, arms). Internal."""
         blocks_here = self._blocks(logged, where)
         return np.concatenate([(q * table).sum(axis=1)[logged.context[part]] for table, part in blocks_here])
 
@@ -68,7 +68,7 @@ class Regression:
 
     @property
     def fitted_from(self) -> int:
-        """The first row that has a fit."""
+        """The first row that has a fit. Internal."""
         return int(self.starts[1]) if len(self.starts) > 1 else 0
 
 

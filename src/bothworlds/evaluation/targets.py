@@ -36,20 +36,15 @@ class Target:
     by_row: Floats | None = None
     about: str = ""
 
-    @property
-    def changes(self) -> bool:
-        """Whether it does not do the same in all rows."""
-        return self.table is None
-
     def rows(self, logged: Logged, where: slice) -> Floats:
-        """Return its probabilities in some rows of the log, shape (arms, rows)."""
+        """Return its probabilities in some rows of the log, shape (arms, rows). Internal."""
         if self.table is not None:
             return np.take(self.table.T, logged.context[where], axis=1)
         assert self.by_row is not None
         return self.by_row[where].T.copy()
 
     def chosen(self, logged: Logged, where: slice) -> Floats:
-        """Return its probability of the arm logged in some rows, shape (rows,)."""
+        """Return its probability of the arm logged in some rows, shape (rows,). Internal."""
         if self.table is not None:
             return self.table[logged.context[where], logged.arm[where]]
         assert self.by_row is not None

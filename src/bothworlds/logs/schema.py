@@ -159,7 +159,7 @@ class Law:
     policy: str | None = None
 
     def repeat(self, policy: Policy) -> None:
-        """Give a policy this law."""
+        """Give a policy this law again, where you go through a log yourself; a `Learner` does it for you."""
         policy.change_probabilities(self.probabilities)
 
 
@@ -180,7 +180,7 @@ class Change:
     policy: str | None = None
 
     def repeat(self, policy: Policy) -> None:
-        """Give a policy this problem."""
+        """Give a policy this problem again, where you go through a log yourself; a `Learner` does it for you."""
         policy.change(Problem.from_dict(self.problem), trust=self.trust, fresh=self.fresh)
 
 

@@ -74,7 +74,7 @@ class Policy:
         return self._footing.algorithm
 
     def set_apart(self) -> None:
-        """Go on with ids and random numbers of its own, in a process that was forked off the owner's."""
+        """Go on with ids and random numbers of its own, in a process that was forked off the owner's. Internal."""
         self._lock = threading.RLock()
         self._key = stream_of(self._key, new_source())
         self._books.begin_life(self._books.ledger.next_life(self._key, same_stream=False))
@@ -231,11 +231,11 @@ class Policy:
         return mix
 
     def listing(self, row: Any) -> Problem | Epoch:
-        """Return names of contexts and arms as they were when a row of a log was decided."""
+        """Return what ``row.decision`` needs after a `change`: contexts and arms as they were when it was decided."""
         return self._books.listing(row)
 
     def renumber(self, version: int) -> None:
-        """Go on with what is learnt under a higher version: for those who went back to an earlier one."""
+        """Go on with what is learnt under a higher version: for those who went back to an earlier one. Internal."""
         with self._lock:
             if version <= self._version:
                 raise ValueError(f"versions only rise: {version} is not above {self._version}")

@@ -99,7 +99,7 @@ class Plan:
         return table.copy()
 
     def chances(self, x: int) -> bytes:
-        """Return pi(. | x) of the context with index x as bytes, for those who keep it."""
+        """Return pi(. | x) of the context with index x as bytes, for those who keep it. Internal."""
         return bytes(self._table[x].tobytes())
 
     def act(self, context: Context, *, id: str | None = None) -> Decision:
@@ -114,11 +114,15 @@ class Plan:
         return self._decide(x, given_id(id), 0)
 
     def again(self, context: Context, id: str) -> Decision:
-        """Decide for an id that a plan of this policy has decided for already, given or made."""
+        """Decide once more for an id that a plan of this policy has decided for, be it given or made.
+
+        For those who kept context and id, and no more: the plan that decided gives the same decision, bit for bit.
+        `act` takes no ids that were made.
+        """
         return self._decide(self.problem.context_index(context), *parts_of(id))
 
     def again_all(self, xs: Sequence[int], ids: Sequence[str]) -> Columns:
-        """Decide as `again` does for many ids, none of them held out, in contexts by their indices; as columns."""
+        """Decide as `again` does for many ids, none held out, in contexts by their indices; as columns. Internal."""
         footing, (length, further), places = self.footing, self.footing.carried, np.array(xs)
         memory = self._common, footing.known, self._rows, *footing.scratch(), footing.sizes
         directions, baselines = np.empty((len(xs), length)), np.empty((len(xs), further))
@@ -127,7 +131,10 @@ class Plan:
         return Columns(places, arms, self._table[places, arms], directions, baselines)
 
     def holds_out(self, id: str) -> bool:
-        """Tell whether a decision with an id is held out, in whatever context."""
+        """Tell before it is taken whether a decision with an id is held out (``start(..., holdout=...)``).
+
+        That is the same in every context and from every plan of the policy.
+        """
         return self._holdout is not None and self._holdout.decided(self.policy, 0, *parts_of(id), 0) is not None
 
     def confirms(self, decision: Decision) -> bool:

@@ -167,12 +167,12 @@ class SampledProblem:
         return (*self.frame.notes, f"{said}: leverages exceed its inverse, and what is proved with it does not hold")
 
     def draw(self, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        """Draw contexts; return their coordinates (count, arms, d) and exploration probabilities (count, arms)."""
+        """Draw contexts; return coordinates (count, arms, d) and exploration probabilities (count, arms). Internal."""
         phi = _stacked([self.feature_map(self.sampler(rng)) for _ in range(count)])
         return self.coordinates(phi), self._explored(phi)
 
     def one(self, features: Any) -> tuple[Floats, Floats]:
-        """Return coordinates (1, arms, d) and exploration probabilities (1, arms) of the features of one context."""
+        """Return coordinates (1, arms, d) and exploration probabilities (1, arms) of one context. Internal."""
         phi = checks.frozen_array(features, "features")
         expected = (self.n_arms, self.n_features)
         if phi.shape != expected:
@@ -180,7 +180,10 @@ class SampledProblem:
         return self.coordinates(phi[None]), self._explored(phi[None])
 
     def coordinates(self, phi: Floats) -> Floats:
-        """Return z = phi @ basis; refuse features outside the span of the sampled ones."""
+        """Return features (contexts, arms, columns) in the coordinates of ``policy.learnt()``, (contexts, arms, d).
+
+        Estimated losses are <z, Theta>. Features outside the span of the sampled ones are refused.
+        """
         if phi.shape[1:] != (self.n_arms, self.n_features):
             raise ValueError(f"feature_map gave {phi.shape[1:]}, earlier {(self.n_arms, self.n_features)}")
         z: Floats = np.ascontiguousarray(phi @ self.frame.basis)
@@ -204,7 +207,7 @@ class SampledProblem:
         return table
 
     def with_frame(self, frame: Frame) -> Self:
-        """Return the same problem with the estimates of a saved policy; refuse those of another problem."""
+        """Return the same problem with the estimates of a saved policy; refuse those of another problem. Internal."""
         mine, other = self.frame.lift, frame.lift
         fits = mine.shape == other.shape and np.allclose(mine.T @ mine, other.T @ other, rtol=1e-6, atol=1e-9)
         if not fits or not math.isclose(self.coverage, frame.coverage, rel_tol=1e-6):

@@ -5,14 +5,14 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn
 
 import numpy as np
 
 from bothworlds.errors import NumericalError
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.entries import LARGEST, SURE
-from bothworlds.kernels.random import ARM, Seed, draw, key_from, two_uniforms
+from bothworlds.kernels.random import ARM, draw, two_uniforms
 from bothworlds.kernels.sampled import Pieces, pieces
 from bothworlds.kernels.status import NOT_FINITE, OK, sentence
 from bothworlds.plain import to_plain
@@ -100,19 +100,12 @@ class SampledPolicy:
         self._t, self._pace, self._entropy = 1.0, rule.first_pace, 0.0
         apart_after_fork(self)
 
-    @classmethod
-    def begin(
-        cls, algorithm: object, problem: SampledProblem, rule: Rule, *, rng: Seed, interpreted: bool = False
-    ) -> Self:
-        """Start an algorithm; ``rng`` is an integer, a SeedSequence, a Generator, or None for a random seed."""
-        return cls(algorithm, problem, rule, key=key_from(rng), interpreted=interpreted)
-
     def _begin_life(self, ledger: Ledger) -> None:
         """Issue ids of another life from now on."""
         self._ledger, self._rounds = ledger, ledger.rounds
 
     def set_apart(self) -> None:
-        """Go on with ids and random numbers of its own, in a process that was forked off the owner's."""
+        """Go on with ids and random numbers of its own, in a process that was forked off the owner's. Internal."""
         self._lock = threading.RLock()
         self._key = stream_of(self._key, new_source())
         self._begin_life(self._ledger.next_life(self._key, same_stream=False))
@@ -324,7 +317,7 @@ class SampledPolicy:
         covariance: dict[str, Floats],
         beyond_coverage: int,
     ) -> None:
-        """Put back what a file kept (used by `bothworlds.load`)."""
+        """Put back what a file kept. Internal."""
         shapes = {"theta": self._theta.shape, "clock": (3,)}
         if any(learnt[part].shape != shape or not np.isfinite(learnt[part]).all() for part, shape in shapes.items()):
             raise TypeError("what is learnt does not fit the problem")

@@ -144,7 +144,7 @@ class Results:
         return self.runs[label]
 
     def relabelled(self, label: str) -> "Results":
-        """Return results of a single run under another label."""
+        """Return results of a single run under another label. Internal."""
         (run,) = self.runs.values()
         return replace(self, runs={label: run}, players=dict.fromkeys([label], next(iter(self.players.values()), None)))
 

@@ -53,16 +53,6 @@ class Design:
             raise ValueError("exploration gives probability to an arm that is not offered")
         return cls("own", e, *_coverage_and_limit(problem, e))
 
-    def checked(self, problem: Problem) -> Self:
-        """Return the design itself; refuse it for a problem it does not fit."""
-        true = type(self).of(problem, self.exploration).coverage
-        if not 0.0 < self.coverage <= true * (1.0 + 1e-3):
-            raise ValueError(
-                f"this design claims a coverage of {self.coverage:.4g}, but has {true:.4g} on this problem: it was "
-                "made for another one. Make it anew with design(problem)"
-            )
-        return self
-
     def __repr__(self) -> str:
         return f"Design({self.kind!r}, coverage={self.coverage:.4g}, gap={self.gap:.2%})"
 
@@ -70,9 +60,20 @@ class Design:
 def design_for(problem: Problem, chosen: Kind | Design) -> Design:
     """Make the design of a kind, or check that a given one fits the problem."""
     if isinstance(chosen, Design):
-        return chosen.checked(problem)
+        return _fitting(chosen, problem)
     made = _made(problem, chosen)
     return replace(made, exploration=made.exploration.copy())
+
+
+def _fitting(given: Design, problem: Problem) -> Design:
+    """Return a design as it is; refuse it for a problem it does not fit."""
+    true = Design.of(problem, given.exploration).coverage
+    if not 0.0 < given.coverage <= true * (1.0 + 1e-3):
+        raise ValueError(
+            f"this design claims a coverage of {given.coverage:.4g}, but has {true:.4g} on this problem: it was made "
+            "for another one. Make it anew with design(problem)"
+        )
+    return given
 
 
 @lru_cache(maxsize=8)  # several algorithms, and policies that start again, explore the same problem

@@ -159,7 +159,7 @@ class RealFTRL(OnSamples):
         )
 
     def sampled_rule(self, problem: SampledProblem) -> Rule:
-        """Return the same rates for contexts that are not listed."""
+        """Return the same rates for contexts that are not listed. Internal."""
         refuse_design(self, "joint-g")
         options = self._options(problem.n_arms, problem.dimension, problem.coverage)
 

@@ -199,7 +199,7 @@ class RealLinExp3(OnSamples):
         return rates
 
     def sampled_rule(self, problem: SampledProblem) -> Rule:
-        """Return the rates for contexts that are not listed, and as many draws as the theorem asks for."""
+        """Return the rates for contexts that are not listed, and as many draws as the theorem asks for. Internal."""
         if self.features != "arm-dependent":
             raise ValueError("a sampled problem has features of arms and contexts: use features='arm-dependent'")
         refuse_design(self, None)

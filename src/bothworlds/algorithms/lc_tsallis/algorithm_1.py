@@ -180,17 +180,17 @@ class Paper:
     finite_support: bool = True
 
     def step_limit(self, alpha: float) -> float:
-        """Return c of Lemma B.1."""
+        """Return c of Lemma B.1. Internal."""
         return stability_constant(alpha)
 
     def schedule(self, facts: Facts) -> Schedule:
-        """Return eta_t and gamma_t."""
+        """Return eta_t and gamma_t. Internal."""
         rarity = facts.rarity if self.finite_support else None
         constant = self.step_limit(facts.alpha)
         return facts.schedule(rarity=rarity, constant=constant, use_linear=not self.finite_support)
 
     def learner(self, facts: Facts, resampling: Resampling) -> Learner:
-        """Return text, options and the state at the start."""
+        """Return text, options and the state at the start. Internal."""
         return _learner(self, facts, resampling, certified=0.0)
 
 
@@ -230,16 +230,16 @@ class Certified:
         check_whole(self, "batch")
 
     def step_limit(self, alpha: float) -> float:
-        """Return how large eta |l_hat| q^(1-alpha) may be."""
+        """Return how large eta |l_hat| q^(1-alpha) may be. Internal."""
         return (certified_constant(alpha) if self.c is None else self.c) / self.batch
 
     def schedule(self, facts: Facts) -> Schedule:
-        """Return eta_t and the largest gamma_t."""
+        """Return eta_t and the largest gamma_t. Internal."""
         single = facts.schedule(rarity=facts.rarity, constant=self.step_limit(facts.alpha) * self.batch)
         return single.in_batches(self.batch)
 
     def learner(self, facts: Facts, resampling: Resampling) -> Learner:
-        """Return text, options and the state at the start."""
+        """Return text, options and the state at the start. Internal."""
         return _learner(self, facts, resampling, certified=1.0)
 
 

@@ -111,7 +111,7 @@ class LCTsallisINF(OnSamples):
         """Return the exploration policy that a start on this problem uses."""
         return design_for(problem, self.design)
 
-    def facts_of(self, problem: Problem, explore: Design) -> Facts:
+    def _facts_of(self, problem: Problem, explore: Design) -> Facts:
         """Return what the tuning has to know."""
         return Facts(
             alpha=self.alpha,
@@ -122,8 +122,11 @@ class LCTsallisINF(OnSamples):
         )
 
     def schedule_for(self, problem: Problem, explore: Design) -> Schedule:
-        """Return eta_t and the largest gamma_t."""
-        return self._tuning.schedule(self.facts_of(problem, explore))
+        """Return eta_t and the largest gamma_t, known before the start; ``explore`` is what `design_for` returns.
+
+        The matched tuning refuses: its rates follow from what is played.
+        """
+        return self._tuning.schedule(self._facts_of(problem, explore))
 
     @property
     def _tuning(self) -> Tuning:
@@ -132,7 +135,10 @@ class LCTsallisINF(OnSamples):
         return self.tuning
 
     def sampled_rule(self, problem: SampledProblem) -> Rule:
-        """Return the rates for contexts that are not listed: rule (A) of schedules.py, whatever ``finite_support``."""
+        """Return the rates for contexts that are not listed. Internal.
+
+        Rule (A) of schedules.py, whatever ``finite_support``.
+        """
         if not isinstance(self.tuning, Paper):
             raise ValueError(
                 f"{self.tuning} looks at all contexts in every round, and a sampled problem does not list them: "
@@ -155,7 +161,7 @@ class LCTsallisINF(OnSamples):
 
     @property
     def step_limit(self) -> float:
-        """How large eta |l_hat| q^(1-alpha) may be: c of Lemma B.1, or that of the tuning."""
+        """How large eta |l_hat| q^(1-alpha) may be: c of Lemma B.1, or that of the tuning. Internal."""
         return self._tuning.step_limit(self.alpha)
 
     def forecast(self, problem: Problem, *, horizon: int) -> Forecast:
@@ -180,7 +186,7 @@ class LCTsallisINF(OnSamples):
             coverage, limit = (float(value) for value in frame["coverage"])
             explore = Design("saved", frame["exploration"], coverage, limit)
         known = known_of(problem, frame["exploration"], frame["coordinates"])
-        learner = self._tuning.learner(self.facts_of(problem, explore), self._resampling(known))
+        learner = self._tuning.learner(self._facts_of(problem, explore), self._resampling(known))
         return Machine(**learner._asdict(), known=known, frame=frame, rates="rates")
 
     def _resampling(self, known: Known) -> Resampling:

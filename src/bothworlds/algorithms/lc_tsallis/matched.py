@@ -96,7 +96,7 @@ class Matched:
 
     @property
     def matching(self) -> Matching:
-        """What the theorem depends on: predictions may be any."""
+        """What the theorem depends on: predictions may be any. Internal."""
         return Matching(
             gain=self.gain,
             least=self.least,
@@ -107,18 +107,18 @@ class Matched:
         )
 
     def step_limit(self, alpha: float) -> float:
-        """Return how large a step is that is paid for when it is made."""
+        """Return how large a step is that is paid for when it is made. Internal."""
         return self.c
 
     def schedule(self, facts: Facts) -> Schedule:
-        """Refuse: the rates are not known beforehand."""
+        """Refuse: the rates are not known beforehand. Internal."""
         raise ValueError(
             "the matched tuning has no schedule: its rates follow from what is played; tuning='certified' and "
             "tuning='paper' have one"
         )
 
     def learner(self, facts: Facts, resampling: Resampling) -> Learner:
-        """Return text, options and the state at the start."""
+        """Return text, options and the state at the start. Internal."""
         covering = facts.covering(c=self.c)
         first = math.sqrt(facts.dimension) * facts.n_arms**-0.25
         full = 2.0 * (math.sqrt(facts.n_arms) - 1.0)

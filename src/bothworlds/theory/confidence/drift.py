@@ -33,7 +33,7 @@ class Drift:
 
     @classmethod
     def of(cls, log_evidence: float, counts: Floats, law: Floats) -> Self:
-        """Make it from evidence and the counts that gave it."""
+        """Make it from evidence and the counts that gave it. Internal."""
         total = max(float(counts.sum()), 1.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             ratios = np.where(law > 0.0, counts / (total * law), np.where(counts > 0.0, math.inf, 1.0))
