@@ -2,13 +2,13 @@
 
 With s_a = eta (L_a - min L) it is q_a = r_a^2, r_a = 1/(s_a + y), for the one y with sum_a r_a^2 = 1. Powers of the
 same r_a give the derivatives of that sum, so a step of fourth order costs no division more than Newton's, and the last
-step is taken in the powers themselves: two evaluations are enough from a y of the round before, and after a short step
+step is taken in the r_a themselves: two evaluations are enough from a y of the round before, and after a short step
 the r_a of the second follow from those of the first without a division.
 """
 
 import math
 
-from bothworlds.kernels.arithmetic import Number, absolute, every, larger, root, smaller, where
+from bothworlds.kernels.arithmetic import Number, absolute, every, fused, larger, root, smaller, where
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.inverses import reciprocal
 from bothworlds.kernels.jit.compile import kernel
@@ -17,31 +17,29 @@ from bothworlds.kernels.status import NOT_CONVERGED, OK
 Sums = tuple[Number, Number, Number, Number]
 MAX_STEPS = 60
 SERIES = 0.125  # steps up to this share of y are taken by the series: beyond, its terms need not fall
-SHORT = 2.0**-6  # steps up to this share of y move reciprocals by products alone: what is left out, u^9, is rounding
-LAST = 2.0**-14  # from here on the terms left out, 5 u^4, are below the rounding
+SHORT = 2.0**-6  # steps up to this share of y move reciprocals by products alone: what is left out, v^9, is rounding
+LAST = 2.0**-14  # from here on the terms left out, v^4, are below the rounding
 
 
 @kernel
 def moved_by(r: Number, x: Number) -> Number:
-    """Return r/(1 + u), u = x r: from 1/(s + y) to 1/(s + y + x), for |u| <= SHORT."""
-    u = x * r
-    square = u * u
-    return r - r * (u * ((1.0 - u) * ((1.0 + square) * (1.0 + square * square))))
+    """Return r/(1 - v), v = -x r: from 1/(s + y) to 1/(s + y + x), for |v| <= SHORT.
 
-
-@kernel
-def powers_of(r: Number) -> Sums:
-    """Return r^2, r^3, r^4 and r^5."""
-    square = r * r
-    cube = square * r
-    return square, cube, square * square, square * cube
+    That is r + r v (1 + v) (1 + v^2) (1 + v^4).
+    """
+    v = (0.0 - x) * r
+    square = v * v
+    even = fused(square, square, 1.0)
+    even = fused(square, even, even)
+    return fused(r, v * fused(v, even, even), r)
 
 
 @kernel
 def with_powers(sums: Sums, r: Number) -> Sums:
     """Return the sums of r^2, r^3, r^4 and r^5 with those of one more r."""
-    more = powers_of(r)
-    return sums[0] + more[0], sums[1] + more[1], sums[2] + more[2], sums[3] + more[3]
+    square = r * r
+    cube = square * r
+    return fused(r, r, sums[0]), fused(square, r, sums[1]), fused(square, square, sums[2]), fused(square, cube, sums[3])
 
 
 @kernel
@@ -124,17 +122,19 @@ def solve_roots(q: Floats, start: Number, highest: float, reciprocals: Floats) -
 
 
 @kernel
-def last_square(r: Number, u: Number) -> Number:
-    """Return r^2/(1 + u)^2 for |u| <= LAST."""
-    return r * r * (1.0 - u * (2.0 - u * (3.0 - 4.0 * u)))
+def last_root(r: Number, v: Number) -> Number:
+    """Return r/(1 - v) for |v| <= LAST."""
+    return r * fused(v, fused(v, 1.0 + v, 1.0), 1.0)
 
 
 @kernel
 def root_point(q: Floats, start: Number, highest: float, reciprocals: Floats) -> tuple[int, Number, int]:
     """Replace the s_a in q by the FTRL point; return (status, y, evaluations)."""
     status, y, step, count = solve_roots(q, start, highest, reciprocals)
+    back = 0.0 - step
     for a in range(q.shape[0]):
-        q[a] = last_square(reciprocals[a], step * reciprocals[a])
+        near = last_root(reciprocals[a], back * reciprocals[a])
+        q[a] = near * near
     return status, y + step, count
 
 
@@ -143,11 +143,10 @@ def point_and_roots(q: Floats, start: Number, roots: Floats) -> tuple[int, Numbe
     """Replace the s_a in q by the FTRL point, and write its roots; return (status, y, the sum of the roots)."""
     status, y, step, _ = solve_roots(q, start, math.sqrt(q.shape[0]), roots)
     total = 0.0 * y
+    back = 0.0 - step
     for a in range(q.shape[0]):
-        r = roots[a]
-        u = step * r
-        q[a] = last_square(r, u)
-        near = r * (1.0 - u * (1.0 - u * (1.0 - u)))
+        near = last_root(roots[a], back * roots[a])
+        q[a] = near * near
         roots[a] = near
         total = total + near
     return status, y + step, total
