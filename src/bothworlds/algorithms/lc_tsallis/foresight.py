@@ -1,9 +1,9 @@
 """What a plan foresees: the losses of Theta + m_t, and how far a loss can lie from its prediction. Kernel text.
 
-``state`` has theta, q and roots, ``work`` has table and rho; ``half`` is the prediction m before it is scaled. Two
-points are made of what is foreseen, so a processor keeps it in tables; a GPU, whose threads have no room for them,
-computes it anew (`bothworlds.simulation.gpu.anew`). Features are many, so what else is needed of them, by how much the
-last step has moved every play, is computed while they are at hand.
+``state`` has theta, q and roots, ``work`` has table, rho and reach; ``half`` is the prediction m before it is scaled,
+``vector`` the last step over beta. Two points are made of what is foreseen, so a processor keeps it in tables; a GPU,
+whose threads have no room for them, computes it anew (`bothworlds.simulation.gpu.anew`). Features are many, so what
+else is needed of them, by how much the last step has moved every play, is computed while they are at hand.
 """
 
 import math

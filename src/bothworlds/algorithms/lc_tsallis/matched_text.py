@@ -118,6 +118,14 @@ class Work(NamedTuple):
 
 
 @kernel
+def step_over_rate(state: State, work: Work) -> None:
+    """Write the step since the plan was made, over beta."""
+    eta = 1.0 / state.inverse_rate[0]
+    for i in range(state.step.shape[0]):
+        work.vector[i] = eta * state.step[i]
+
+
+@kernel
 def step_paid(known: Known, options: Options, state: State, work: Work) -> tuple[Number, Number]:
     """Return what the step since the plan was made has cost: stability z, and u of one that was not covered.
 
@@ -227,9 +235,7 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
     news = not every(state.fresh[0] <= 0.0)
     z, before = 0.0 * state.t[0], value(state.entropy[0])
     share = options.price + z
-    eta = 1.0 / state.inverse_rate[0]
-    for i in range(state.step.shape[0]):
-        work.vector[i] = eta * state.step[i]
+    step_over_rate(state, work)
     status, scale = predict(known, state, work)  # and what the step has moved plays by
     faded = where(state.account[0] > 0.0, (1.0 + state.kept[0]) * state.inverse_rate[0], 0.0)  # of the plan before
     if news:
