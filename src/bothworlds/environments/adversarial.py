@@ -20,7 +20,7 @@ def alternating(
 ) -> Environment:
     """Make an adversary that goes round a list of parameters, ``every`` rounds each."""
     length = rounds_of(every, 1, "every")
-    return one_at_a_time("alternating", problem, thetas, nature.CYCLE, noise, sigma, [length])
+    return one_at_a_time("alternating", problem, thetas, nature.CYCLE, noise=noise, sigma=sigma, constants=[length])
 
 
 def growing_phases(
@@ -36,14 +36,16 @@ def growing_phases(
     length = rounds_of(first, 1, "first")
     if not is_number(growth) or not 1.0 <= growth <= 1e6:
         raise ValueError(f"growth must lie between 1 and 1e6; got {growth!r}")
-    return one_at_a_time("growing phases", problem, thetas, nature.GROWING, noise, sigma, [length, growth])
+    return one_at_a_time(
+        "growing phases", problem, thetas, nature.GROWING, noise=noise, sigma=sigma, constants=[length, growth]
+    )
 
 
 def flip(problem: Problem, thetas: Any, *, at: int, noise: Noise = "bernoulli", sigma: float = 0.25) -> Environment:
     """Make an adversary that changes once: the first parameter up to round ``at``, the second from then on."""
     last = rounds_of(at, 0, "at")
     require_two(thetas, "a flip")
-    return one_at_a_time("flip", problem, thetas, nature.SWITCH, noise, sigma, [last])
+    return one_at_a_time("flip", problem, thetas, nature.SWITCH, noise=noise, sigma=sigma, constants=[last])
 
 
 def sine(
@@ -53,7 +55,7 @@ def sine(
     if not is_number(period) or not period > 0.0:
         raise ValueError(f"a sine needs a positive period; got {period!r}")
     require_two(thetas, "a sine")
-    made = make("sine", problem, thetas, nature.SINE, noise, sigma, [period])
+    made = make("sine", problem, thetas, nature.SINE, noise=noise, sigma=sigma, constants=[period])
     made.require_losses(np.sqrt((made.tables**2).sum(axis=0)), "the largest amplitude")
     return made
 
@@ -71,7 +73,15 @@ def random_walk(
     reach = np.abs(np.einsum("xai,ji->jxa", problem.features, basis)).max(axis=(1, 2))
     thetas = basis / (reach * len(basis))[:, None]
     start = np.random.default_rng(whole(seed, 0, "seed")).uniform(-1.0, 1.0, size=len(basis))
-    made = make("random walk", problem, thetas, nature.WALK, noise, sigma, [step, _key_of(seed), *start.tolist()])
+    made = make(
+        "random walk",
+        problem,
+        thetas,
+        nature.WALK,
+        noise=noise,
+        sigma=sigma,
+        constants=[step, _key_of(seed), *start.tolist()],
+    )
     made.require_losses(np.abs(made.tables).sum(axis=0))
     return made
 
@@ -120,6 +130,6 @@ def adaptive_adversary(
 
     Worst is the learner's expected loss less that of uniform play under the same parameter.
     """
-    made = one_at_a_time("adaptive adversary", problem, thetas, nature.WORST, noise, sigma)
+    made = one_at_a_time("adaptive adversary", problem, thetas, nature.WORST, noise=noise, sigma=sigma)
     pi = even_play(problem.available)
     return replace(made, constants=np.einsum("x,xa,jxa->j", problem.probabilities, pi, made.tables))

@@ -78,7 +78,7 @@ def clicks(
     )
     thetas = [_parameter(np.roll(effects, shift, axis=1), levels[0]) for shift in range(len(rounds) + 1)]
     name, kind = (f"{NAME}, changing favourite", nature.SWITCH) if rounds else (NAME, nature.FIXED)
-    return make(name, problem, thetas, kind, "bernoulli", 0.25, rounds, stochastic=not rounds)
+    return make(name, problem, thetas, kind, constants=rounds, stochastic=not rounds)
 
 
 def _levels(attributes: Sequence[int]) -> list[int]:

@@ -49,8 +49,17 @@ def corrupted(
     sure = float(clean.best_losses(np.ones(1))) + 0.25 * average
     constants = [float(placements[placement]), budget, cost, probability, sure]
     thetas = [instance.theta, other]
-    rule = f"corrupted, {placement}", instance.problem, thetas, nature.CORRUPT, noise, sigma, constants
-    return make(*rule, stochastic=True, budget=budget)
+    return make(
+        f"corrupted, {placement}",
+        instance.problem,
+        thetas,
+        nature.CORRUPT,
+        noise=noise,
+        sigma=sigma,
+        constants=constants,
+        stochastic=True,
+        budget=budget,
+    )
 
 
 def moving_level(
@@ -67,7 +76,16 @@ def moving_level(
     if np.abs(problem.features[problem.available] @ constant - 1.0).max() > 1e-8:
         raise ValueError("a moving level needs a constant among the features: add a column of ones")
     thetas = [instance.theta, constant]
-    made = make("moving level", problem, thetas, nature.LEVEL, noise, sigma, [level, length], stochastic=True)
+    made = make(
+        "moving level",
+        problem,
+        thetas,
+        nature.LEVEL,
+        noise=noise,
+        sigma=sigma,
+        constants=[level, length],
+        stochastic=True,
+    )
     room = 1.0 - float(np.abs(made.tables[0][problem.available]).max())
     if abs(level) > room + nature.SLACK:
         raise ValueError(

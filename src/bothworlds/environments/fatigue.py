@@ -36,6 +36,15 @@ def ad_fatigue(
     problem = Problem(features=phi, probabilities=probabilities, reward_range=(0.0, 1.0))
     fresh = (1.0 - 2.0 * rates).reshape(-1)
     tired = np.tile(np.eye(K), (1, S))
-    made = make("ad fatigue", problem, [fresh, *tired], nature.FATIGUE, noise, sigma, [2.0 * wear, rate], reacts=True)
+    made = make(
+        "ad fatigue",
+        problem,
+        [fresh, *tired],
+        nature.FATIGUE,
+        noise=noise,
+        sigma=sigma,
+        constants=[2.0 * wear, rate],
+        reacts=True,
+    )
     made.require_losses(made.tables[0] + 2.0 * wear, "wear")
     return made

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from bothworlds.environments.environment import Environment, Noise, rows_of
+from bothworlds.environments.environment import Environment, rows_of
 from bothworlds.environments.instances import Instance
 from bothworlds.kernels.arrays import Floats
 from bothworlds.problem import Problem
@@ -14,17 +14,15 @@ from bothworlds.problem.checks import whole
 FOR_EVER = 2**53  # whole numbers up to here are floats exactly, and no run has more rounds
 
 
-def make(
-    name: str, problem: Problem, thetas: Any, kind: int, noise: Noise, sigma: float, constants: Any = (), **truth: Any
-) -> Environment:
-    """Make an environment from plain values; ``truth`` is what it says about itself."""
-    rule: dict[str, Any] = {"thetas": thetas, "kind": kind, "constants": np.array(constants, dtype=np.float64)}
-    return Environment(name=name, problem=problem, noise=noise, sigma=sigma, **rule, **truth)
+def make(name: str, problem: Problem, thetas: Any, kind: int, *, constants: Any = (), **rest: Any) -> Environment:
+    """Make an environment from plain values; the rest is its noise, and what it says about itself."""
+    numbers = np.array(constants, dtype=np.float64)
+    return Environment(name=name, problem=problem, thetas=thetas, kind=kind, constants=numbers, **rest)
 
 
-def one_at_a_time(*values: Any) -> Environment:
+def one_at_a_time(name: str, problem: Problem, thetas: Any, kind: int, **rest: Any) -> Environment:
     """Make an environment in which one of the parameters is in force at a time."""
-    made = make(*values)
+    made = make(name, problem, thetas, kind, **rest)
     made.require_losses(np.abs(made.tables).max(axis=0), "a parameter")
     return made
 

@@ -15,7 +15,9 @@ from bothworlds.problem.checks import whole
 def stochastic(instance: Instance, *, noise: Noise = "bernoulli", sigma: float = 0.25) -> Environment:
     """Make the stochastic regime: theta_t = theta_0 in every round (Definition 2.5)."""
     require_instance(instance, "stochastic")
-    made = make("stochastic", instance.problem, [instance.theta], nature.FIXED, noise, sigma, stochastic=True)
+    made = make(
+        "stochastic", instance.problem, [instance.theta], nature.FIXED, noise=noise, sigma=sigma, stochastic=True
+    )
     made.require_losses(made.tables[0])
     return made
 
@@ -32,7 +34,7 @@ def stacked(instance: Instance, *, noise: Noise = "bernoulli", sigma: float = 0.
     x = problem.features.reshape(problem.n_contexts, -1)
     wide = Problem.from_arm_independent(x, probabilities=problem.probabilities, arms=K, available=problem.available)
     theta = stacked_parameters(instance.theta, K).ravel()
-    made = make("stacked", wide, [theta], nature.FIXED, noise, sigma, stochastic=True)
+    made = make("stacked", wide, [theta], nature.FIXED, noise=noise, sigma=sigma, stochastic=True)
     made.require_losses(made.tables[0])
     return made
 
@@ -47,4 +49,4 @@ def lower_bound(
     theta = np.zeros(arms)
     theta[np.random.default_rng(seed).integers(arms)] = -min(1.0, 0.5 * math.sqrt(arms / horizon))
     problem = Problem(features=np.eye(arms)[None], probabilities=[1.0])
-    return make("lower bound", problem, [theta], nature.FIXED, noise, sigma, stochastic=True)
+    return make("lower bound", problem, [theta], nature.FIXED, noise=noise, sigma=sigma, stochastic=True)
