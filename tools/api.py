@@ -8,7 +8,7 @@ import inspect
 import itertools
 import re
 import sys
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 import bothworlds as bw
 from bothworlds import environments as en
@@ -89,7 +89,7 @@ def page() -> str:
 
 def link(name: str) -> str:
     """Return a line that leads to the section of an algorithm, with its first sentence."""
-    about = (inspect.getdoc(getattr(bw, name)) or "").split("\n\n")[0]
+    about = first_paragraph(getattr(bw, name))
     return f"- [`bw.{name}`](each-algorithm.md#{name.lower()}): {paragraph(about)}"
 
 
@@ -113,11 +113,13 @@ def entry(name: str, thing: Any, *, title: str = "", note: str = "") -> str:
 
 def signature(thing: Any) -> str:
     """Return the arguments that are not private, without their types: the text below says what they are."""
+    if get_origin(thing) is Literal:
+        return f": one of {', '.join(map(repr, get_args(thing)))}"
     try:
         found = inspect.signature(thing)
     except ValueError:
         return ""
-    if isinstance(thing, type) and issubclass(thing, Warning | Exception):
+    if isinstance(thing, type) and (issubclass(thing, Warning | Exception) or is_internal(vars(thing).get("__init__"))):
         return ""
     shown = [p for p in found.parameters.values() if p.name != "self" and not re.match(r"_\w", p.name)]
     bare = [p.replace(annotation=inspect.Parameter.empty) for p in shown]
@@ -127,8 +129,20 @@ def signature(thing: Any) -> str:
     return str(found.replace(parameters=short, return_annotation=inspect.Signature.empty)).replace("Ellipsis", "...")
 
 
+def is_internal(thing: Any) -> bool:
+    """Tell whether the first paragraph of a docstring ends with the word that leaves it out."""
+    return first_paragraph(thing).endswith(INTERNAL)
+
+
+def first_paragraph(thing: Any) -> str:
+    """Return what a docstring says first."""
+    return (inspect.getdoc(thing) or "").split("\n\n")[0]
+
+
 def text(thing: Any) -> str:
     """Return a docstring as Markdown: sections in bold, parameters as a list, examples fenced."""
+    if get_origin(thing) is Literal:
+        return ""
     blocks = re.split(r"\n\s*\n", inspect.getdoc(thing) or "")
     return "\n".join(f"{block(one)}\n" for one in blocks if one.strip())
 
@@ -144,7 +158,9 @@ def block(given: str) -> str:
     rest = given[section.end() :]
     if rest.startswith(">>>"):
         return block(rest)
-    items = re.findall(r"^(\S.*)\n((?:    .*\n?)*)", rest, flags=re.MULTILINE)
+    items = re.findall(r"^(\S.*)\n((?:    .*\n?)+)", rest, flags=re.MULTILINE)
+    if not items:
+        return f"**{section[1]}**\n\n{paragraph(rest)}"
     listed = [f"- `{name}`: {paragraph(inspect.cleandoc(about))}" for name, about in items]
     return f"**{section[1]}**\n\n" + "\n".join(listed)
 
@@ -169,8 +185,8 @@ def methods(thing: type) -> list[tuple[str, str]]:
     found = []
     for name, member in members(thing).items():
         plain = member.__func__ if isinstance(member, classmethod | staticmethod) else member
-        about = (inspect.getdoc(plain) or "").split("\n\n")[0]
-        if name.startswith("_") or not about or about.endswith(INTERNAL):
+        about = first_paragraph(plain)
+        if name.startswith("_") or not about or is_internal(plain):
             continue
         if isinstance(member, property) or type(member).__name__ == "cached_property":
             found.append((f".{name}", paragraph(about)))

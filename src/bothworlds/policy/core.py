@@ -51,6 +51,7 @@ class Policy:
     """
 
     def __init__(self, mind: Mind, books: Books, *, key: int, secret: str | None = None, version: int = 0) -> None:
+        """Begin a policy. Internal."""
         self.name, self._books = books.name, books
         self._key, self._secret = key, secret or secret_of(key)
         self._lock, self._version = threading.RLock(), version

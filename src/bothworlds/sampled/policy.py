@@ -86,6 +86,7 @@ class SampledPolicy:
     def __init__(
         self, algorithm: object, problem: SampledProblem, rule: Rule, *, key: int, interpreted: bool = False
     ) -> None:
+        """Begin a policy. Internal."""
         self.algorithm = algorithm
         self.problem = problem
         self.name = new_name()
