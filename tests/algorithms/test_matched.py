@@ -318,6 +318,35 @@ def test_prices_count_in_full_from_b_on() -> None:
         assert (beta - start) * (beta / start) * h == pytest.approx(due, rel=1e-6)
 
 
+def test_from_b_on_a_play_that_is_not_covered_is_paid_for_beforehand_alone() -> None:
+    """It makes beta jump no more, and the account has the price of the plan, whatever the step has cost."""
+    problem = bw.Problem(features=np.eye(9).reshape(3, 3, 9), probabilities=[0.2, 0.3, 0.5])
+    policy, rng, made = PLAIN.start(problem, rng=3), np.random.default_rng(0), 0
+    for _ in range(150):
+        policy.state.theta[...] = rng.normal(size=9) * 10.0 ** rng.uniform(1.0, 4.0)
+        policy.state.start_rate[0] = 1e-6
+        put_rate(policy, 1.05 * policy._machine.options.covered)
+        plan, pi, inverse = Plan(policy), policy.probabilities(), Plan(policy).inverse(Plan(policy).gamma)
+        x, a = np.unravel_index(int(pi.argmin()), pi.shape)
+        step = inverse @ plan.z[x, a] * (-1.0 - plan.z[x, a] @ plan.m)
+        pairs = zip(plan.q, plan.z @ step, strict=True)
+        if max(lemmas.stability_cost(*pair, beta=plan.beta, c=Matching.c) for pair in pairs) < math.inf:
+            continue
+        account = float(policy.state.account[0])
+        one = policy.act(int(x))._replace(
+            arm=int(a), arm_name=str(a), propensity=pi[x, a], direction=inverse @ plan.z[x, a]
+        )
+        policy.update(one, loss=-1.0)
+        start, h, due = plan.due(policy, 0.0, 0.0)
+        beta, entropy = float(policy.state.inverse_rate[0]), float(policy.state.entropy[0])
+        assert start == plan.beta
+        assert (beta - start) * (beta / start) * h == pytest.approx(due, rel=1e-6)
+        paid = float(policy.state.account[0]) - account
+        assert paid == pytest.approx(plan.paid + (beta - plan.beta) * entropy, rel=1e-6)
+        made += 1
+    assert made > 2
+
+
 @pytest.mark.parametrize(("rounds", "loss", "calm"), [(0, 1.0, False), (2000, 0.1, True)])
 def test_batches_are_one_step_and_pay_for_every_decision(rounds: int, loss: float, calm: bool) -> None:
     """The plan foresaw one prediction. A sum that is not covered is no part of the price, and paid when it is made."""
