@@ -39,10 +39,15 @@ class Plan:
         rest = [lemmas.step_cost(row, losses, beta=self.beta, c=Matching.c) for row, losses in pairs]
         return 0.0, float(self.g @ rest) if self.beta < self.b else 0.0
 
-    def due(self, policy: bw.Policy, z: float, u: float, *, answers: int = 1) -> tuple[float, float, float]:
-        """Return the rate after a jump, h of the policy's next plan at that rate, and what its penalty may be."""
+    def due(
+        self, policy: bw.Policy, z: float, u: float, *, answers: int = 1, faded: float = 1.0
+    ) -> tuple[float, float, float]:
+        """Return the rate after a jump, h of the policy's next plan at that rate, and what its penalty may be.
+
+        ``faded`` is 1 + chi_t.
+        """
         m, H, d = policy.state.baseline, 2.0 * (math.sqrt(self.q.shape[1]) - 1.0), policy.problem.dimension
-        beta = self.beta * (1.0 + Matching.price * u / (self.b * H))
+        beta = self.beta / faded * (1.0 + Matching.price * u / (self.b * H))
         losses = self.z @ (policy.state.theta + m)
         points = np.array([bw.ftrl_point(row / beta) for row in losses])
         h = float(self.g @ lemmas.tsallis_entropy(points))
@@ -50,7 +55,7 @@ class Plan:
         doubt = (min(h, self.h) / H) ** 8 * variance**4 * math.sqrt(min(1.0, policy.state.t[0] / (400.0 * d)))
         gain = max(Matching.gain * (h / H) ** 2, Matching.least)
         share = Matching.price * (beta / self.b if self.beta < self.b else 1.0)
-        return beta, h, gain * z + answers * (Matching.caution * d * doubt / beta + share * self.paid)
+        return beta, h, (gain * z + answers * (Matching.caution * d * doubt / beta + share * self.paid)) / faded
 
     def price(self, gamma: float, *, c: float) -> float:
         """Return 2 gamma and what plays that are not covered cost, one pair after the other."""
@@ -264,6 +269,36 @@ def test_the_rule_by_hand() -> None:
     assert 0 < uncovered < 100
 
 
+def test_the_rule_by_hand_where_estimates_fade() -> None:
+    """Below b, from b on, and where fading brings beta below b: the share of the price is that of the plan's beta.
+
+    Beta and what is due fade alike, and jumps, caution and the share below b have the faded beta.
+    """
+    problem = random_problem(5, S=4, K=3, d=3)
+    policy, rng = bw.LCTsallisINF(tuning=bw.Matched(recency=40.0)).start(problem, rng=3), np.random.default_rng(0)
+    seen = {"early": 0, "jump": 0, "late": 0, "below b": 0}
+    for n in range(160):
+        b = policy._machine.options.covered
+        if n % 8 == 0:
+            policy.state.start_rate[0], policy.state.rest[0] = 0.05, 8.0
+            put_rate(policy, float(rng.choice([3.0, 0.5 * b, 0.999 * b, 1.001 * b, 2.0 * b])))
+        policy.state.evidence[0], policy.state.spent[0] = 1e9, 0.0
+        plan, counted = Plan(policy), float(policy.state.counted[0])
+        made = policy.act(int(rng.choice(4, p=problem.probabilities)))
+        loss = float(rng.choice([-1.0, 1.0]))
+        policy.update(made, loss=loss)
+        faded = (counted + 1.0) / float(policy.state.counted[0])
+        step = made.direction * (loss - plan.z[made.context, made.arm] @ plan.m)
+        z, u = plan.paid_for(step)
+        start, h, due = plan.due(policy, z, u, faded=faded)
+        beta = policy.state.inverse_rate[0]
+        assert (beta - start) * (beta / start) * h == pytest.approx(due, rel=1e-6, abs=1e-9)
+        if faded > 1.001 and plan.paid > 0.01:
+            seen["early" if plan.beta < b else "late" if plan.beta / faded >= b else "below b"] += 1
+            seen["jump"] += u > 0.0
+    assert min(seen.values()) > 2
+
+
 def test_prices_count_in_full_from_b_on() -> None:
     """b is where the covering rate costs 1; there the rule has the price by pairs, and its whole share."""
     problem = random_problem(5, S=4, K=3, d=3)
@@ -281,6 +316,35 @@ def test_prices_count_in_full_from_b_on() -> None:
         _, h, due = plan.due(policy, z, u)
         beta = policy.state.inverse_rate[0]
         assert (beta - start) * (beta / start) * h == pytest.approx(due, rel=1e-6)
+
+
+def test_from_b_on_a_play_that_is_not_covered_is_paid_for_beforehand_alone() -> None:
+    """It makes beta jump no more, and the account has the price of the plan, whatever the step has cost."""
+    problem = bw.Problem(features=np.eye(9).reshape(3, 3, 9), probabilities=[0.2, 0.3, 0.5])
+    policy, rng, made = PLAIN.start(problem, rng=3), np.random.default_rng(0), 0
+    for _ in range(150):
+        policy.state.theta[...] = rng.normal(size=9) * 10.0 ** rng.uniform(1.0, 4.0)
+        policy.state.start_rate[0] = 1e-6
+        put_rate(policy, 1.05 * policy._machine.options.covered)
+        plan, pi, inverse = Plan(policy), policy.probabilities(), Plan(policy).inverse(Plan(policy).gamma)
+        x, a = np.unravel_index(int(pi.argmin()), pi.shape)
+        step = inverse @ plan.z[x, a] * (-1.0 - plan.z[x, a] @ plan.m)
+        pairs = zip(plan.q, plan.z @ step, strict=True)
+        if max(lemmas.stability_cost(*pair, beta=plan.beta, c=Matching.c) for pair in pairs) < math.inf:
+            continue
+        account = float(policy.state.account[0])
+        one = policy.act(int(x))._replace(
+            arm=int(a), arm_name=str(a), propensity=pi[x, a], direction=inverse @ plan.z[x, a]
+        )
+        policy.update(one, loss=-1.0)
+        start, h, due = plan.due(policy, 0.0, 0.0)
+        beta, entropy = float(policy.state.inverse_rate[0]), float(policy.state.entropy[0])
+        assert start == plan.beta
+        assert (beta - start) * (beta / start) * h == pytest.approx(due, rel=1e-6)
+        paid = float(policy.state.account[0]) - account
+        assert paid == pytest.approx(plan.paid + (beta - plan.beta) * entropy, rel=1e-6)
+        made += 1
+    assert made > 2
 
 
 @pytest.mark.parametrize(("rounds", "loss", "calm"), [(0, 1.0, False), (2000, 0.1, True)])

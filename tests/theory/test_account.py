@@ -1,5 +1,7 @@
 """The account of a path of the matched tuning: the sums of Theorem 1, as the learner itself keeps them."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ import bothworlds as bw
 from bothworlds import environments as en
 from bothworlds.kernels.arrays import Floats
 from bothworlds.theory.lemmas.matching import step_cost
+from bothworlds.theory.path import optimistic_terms
 from worlds import random_problem
 
 C = bw.Matched().c
@@ -91,3 +94,59 @@ def test_a_plan_that_is_made_again_costs_nothing() -> None:
     for one in (policy, again):
         one.update(one.act(1), loss=-0.5)
     assert policy.learnt()["account"].tobytes() == again.learnt()["account"].tobytes()
+
+
+class Tree:
+    """All plays and losses of +-1 of some rounds: the mean regret, and what Theorem 1 says of it."""
+
+    def __init__(self, means: Floats) -> None:
+        self.means, (_, S, K) = means, means.shape
+        self.regret = dict.fromkeys(itertools.product(range(K), repeat=S), 0.0)
+        self.terms = self.account = self.faded = 0.0
+
+    def grow(self, policy: bw.Policy, chance: float, t: int) -> None:
+        """Play round t and all that follow. Losses of 1 are taken for evidence of a change, so that chi_t follows."""
+        g, state, pi, (S, K) = policy.problem.probabilities, policy.state, policy.probabilities(), self.means[t].shape
+        for u in self.regret:
+            lost = (pi * self.means[t]).sum(axis=1) - self.means[t][range(S), u]
+            self.regret[u] += chance * float(g @ lost)
+        self.terms += chance * 2.0 * float(state.rates[1])
+        z = bw.LCTsallisINF().machine(policy.problem).known.z
+        inverse = np.linalg.inv(np.einsum("x,xa,xai,xaj->ij", g, pi, z, z))
+        for x, a, loss in itertools.product(range(S), range(K), (-1.0, 1.0)):
+            share = chance * g[x] * pi[x, a] * (1.0 + loss * self.means[t][x, a]) / 2.0
+            one = policy.copy()
+            one.state.evidence[0] = 1e9 if loss > 0.0 else 0.0
+            made = one.act(x)._replace(arm=a, arm_name=str(a), propensity=pi[x, a], direction=inverse @ z[x, a])
+            one.update(made, loss=loss)
+            weight = (float(state.counted[0]) + 1.0) / float(one.state.counted[0])
+            found = optimistic_terms(
+                points=np.stack([state.q, one.state.q]),
+                rates=np.array([state.rates[0], one.state.rates[0]]),
+                estimates=z @ (one.state.theta * weight - state.theta),
+                predicted=z @ state.baseline,
+                weights=np.array([1.0, weight]),
+            )
+            last = t + 1 == len(self.means)
+            self.terms += share * float(g @ (found.stability[0] + (0.0 if last else found.penalty[1] / weight)))
+            self.faded += share * (weight > 1.0)
+            if last:
+                grown = 1.0 / float(one.state.rates[0]) - 1.0 / (float(state.rates[0]) * weight)
+                self.account += share * (float(one.state.account[0]) - grown * float(one.state.entropy[0]))
+            else:
+                self.grow(one, share, t + 1)
+
+
+@pytest.mark.parametrize("beta", [0.05, 1.2, 4.0])
+def test_theorem_1_by_enumeration(beta: float) -> None:
+    """E regret <= E[stability + penalties + 2 gamma] <= E account, exactly, where chi_t is chosen by the losses."""
+    problem = bw.Problem(features=[[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.5], [0.5, 1.0]]], probabilities=[0.1, 0.9])
+    policy = bw.LCTsallisINF(tuning=bw.Matched(recency=5.0)).start(problem, rng=0)
+    policy.state.inverse_rate[0], policy.state.account[0] = beta, 0.0
+    policy._mind.refresh()
+    thetas = np.array([[0.6, -0.4], [-0.4, 0.6], [0.66, -0.66]])
+    tree = Tree(np.einsum("xai,ti->txa", problem.features, thetas))
+    tree.terms = beta * entropy(policy)
+    tree.grow(policy, 1.0, 0)
+    assert 0.3 < max(tree.regret.values()) <= tree.terms <= tree.account
+    assert tree.faded > 0.0 or beta == 0.05  # where beta is below beta_1 nothing fades

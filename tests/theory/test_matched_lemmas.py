@@ -11,6 +11,7 @@ from scipy.optimize import minimize_scalar
 import bothworlds as bw
 from bothworlds.theory import lemmas
 from bothworlds.theory.lemmas.matching import SHARE
+from worlds import random_problem
 
 constants = st.floats(0.02, 0.49)
 larger_constants = st.floats(0.02, 0.98)
@@ -84,6 +85,40 @@ def test_the_centring_constant_is_attained(arms: int) -> None:
     found = minimize_scalar(lambda p: -centred_by(p), bounds=(1e-9, 0.5), method="bounded", options={"xatol": 1e-12})
     assert lemmas.centring(arms) == pytest.approx(-found.fun, rel=1e-9)
     assert lemmas.centring(arms) >= -found.fun * (1 - 1e-12)
+
+
+def centred_length(q: np.ndarray, b: int) -> float:
+    """Return the root of q_b sum_a v_a^2/q_a, v the weights of features in the centred feature of arm b."""
+    v = np.eye(len(q))[b] - q**1.5 / (q**1.5).sum()
+    return float(np.sqrt(q[b] * (v**2 / q).sum()))
+
+
+@given(seeds, st.sampled_from([2, 3, 10, 300]))
+def test_centred_features_are_no_longer_with_many_arms(seed: int, arms: int) -> None:
+    """The lead of docs/theory.md: 1.0167 in place of a constant that grows, attained by two arms."""
+    q, _, _ = drawn(seed, arms, 1.0)
+    assert max(centred_length(q, b) for b in range(arms)) <= 1.01667
+    tau = float(np.roots([1.0, -3.0, 0.0, -2.0])[0].real)
+    assert tau == pytest.approx(3.196, abs=1e-3)
+    assert centred_length(np.array([1.0, tau**2]) / (1.0 + tau**2), 0) == pytest.approx(1.01666, abs=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_less_exploration_would_cover_every_play(seed: int) -> None:
+    """By enumeration: gamma = u/beta^2 with 1.0167 for the constant of centring, residuals of 2, plans of all kinds."""
+    problem, rng, c, worst = random_problem(seed, S=2, K=6, d=3), np.random.default_rng(seed), 0.45, 0.0
+    algorithm = bw.LCTsallisINF()
+    known, g = algorithm.machine(problem).known, problem.probabilities
+    u = 2.0 * 1.01667**2 * problem.rarity / (c * c * algorithm.design_for(problem).coverage)
+    for _ in range(200):
+        beta = math.sqrt(2.0 * u) * 10.0 ** rng.uniform(0.0, 2.0)
+        q = np.array([drawn(int(rng.integers(10**6)), 6, 1.0)[0] for _ in range(2)])
+        pi = (1.0 - u / beta**2) * q + u / beta**2 * known.e
+        inverse = np.linalg.inv(np.einsum("x,xa,xai,xaj->ij", g, pi, known.z, known.z))
+        for step in 2.0 * np.einsum("yai,ij,xbj->yaxb", known.z, inverse, known.z).reshape(-1, 2, 6):
+            centred = [lemmas.centred(*pair) * np.sqrt(pair[0]) for pair in zip(q, step, strict=True)]
+            worst = max(worst, float(np.abs(centred).max()) / (c * beta))
+    assert 0.1 < worst <= 1.0
 
 
 @given(seeds, st.integers(2, 12), constants, st.floats(0.0, 3.0))

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -111,6 +112,35 @@ def test_what_fading_adds_by_hand() -> None:
     assert rates.growth(0.4) == pytest.approx(3.0 * lemmas.entropy_growth(0.4))  # beta_1 = 1, and no floor
 
 
+def test_the_constants_with_gaps_by_hand() -> None:
+    """Steps 8 and 9 written out for Q = 10^4 of 10^12 rounds, the best of all depths, a = 1/2."""
+    T, Q, least, price, c, a = 1e12, 1e4, 0.5, 0.5, 0.2, 0.5
+    rates = by_hand(gain=2.0, least=least, caution=3.0, price=price, c=c, recency=a)  # H = 2, beta_1 = 1
+    F, k, V = a * (1.0 + math.log(T)), 1.0 / (1.0 + math.sqrt(0.5)), 8.0 / (1.0 - c)
+    M, B, b = c * c / (k * (1.0 - c)), 3.0 / (k * (1.0 - c)), rates.covered_from
+    depths = [(math.ceil(nu * math.log2(T)), 2.0 * T**-nu) for nu in np.arange(1, 11) / 10]
+    fixed = float(rates.early_prices(F)) + (1.0 + 2.0 * F) / (1.0 - 4.0 ** (-1 / 3))
+    X = rates.prices(np.array([T]))[0]
+    for _ in range(4):
+        squares = 2.0 * (3.0 / (k * (1.0 - 2.0 * c))) ** 2 * 4.0 * 3.0 * Q + 2.0 * 4.0 / (c * b) * X  # of h'
+        scale = 12.0 ** (1 / 3) * ((1.0 + F / math.sqrt(3.0)) / price) ** (2 / 3) * b ** (2 / 3)
+        late = [(low**2 * T) ** (1 / 3) + (J**2 * 4.0 * squares) ** (1 / 3) for J, low in depths]
+        X = min(X, fixed + scale * min(late))
+    assert rates.prices(np.array([T]))[0] > 2.0 * X
+    assert rates.prices_of(np.array([T]), np.array([Q]))[0] == pytest.approx(X)
+    slope = (1.0 + math.sqrt(1.0 + 4.0 * least * M / B)) * B / least + M
+    spent = []
+    for J, low in depths:
+        weights = [1.0 + max(2.0 * min(1.0, B * 2.0**-j) ** 2, least) for j in range(J + 1)]
+        classes = sum(w * w for w in weights[:J]) * 4.0 * 1.46557 * V * math.sqrt(12.0 * 3.0) * min(2.0 * Q, Q + X)
+        spent.append(math.sqrt(slope * classes) + weights[J] * math.sqrt(slope * low * 2.0 * V * T))
+    x = 3.0 * 2.0 / 2.0
+    cautious = 17.0 / 16.0 * (1.0 + math.sqrt(1.0 + 4.0 * x)) + x
+    caution = math.sqrt(cautious * 6.0 * 4.0 * 3.0 * Q / 2.0)
+    expected = math.sqrt(1.0 + F / 2.0) * (min(spent) + caution) + (1.0 + price) * X + rates.early_penalties(F)
+    assert rates.decided(np.array([T]), np.array([Q]))[0] == pytest.approx(expected, rel=1e-5)
+
+
 @given(seeds, st.floats(0.1, 5.0), st.floats(0.01, 5.0), recencies)
 def test_sums_of_stability(seed: int, gain: float, least: float, a: float) -> None:
     """By beta_t z_t and by what fading has taken from beta, whatever entropies, steps and chi_t are."""
@@ -137,13 +167,19 @@ def test_sums_of_stability(seed: int, gain: float, least: float, a: float) -> No
             break
 
 
+def shares_of_penalties(rates: matched.MatchedRates) -> tuple[float, float]:
+    """Return what beta_t z_t is multiplied by in `penalty_scale`, and what caution adds to it."""
+    still = matched.MatchedRates(**{**vars(rates), "matching": replace(rates.matching, caution=0.0)})
+    return still.penalty_scale / rates.variance, rates.penalty_scale - still.penalty_scale
+
+
 @given(seeds, st.floats(0.1, 5.0), st.floats(0.01, 5.0), recencies)
 def test_penalties_of_stability_and_caution(seed: int, gain: float, least: float, a: float) -> None:
     """Squares of their faded sum grow by no more than `penalty_scale` says, whatever entropies, steps and chi_t are."""
     rng = np.random.default_rng(seed)
     rates = by_hand(gain=gain, least=least, caution=4.0, c=0.4, recency=a)
     H, M = rates.most_entropy, lemmas.stability_share(0.4)
-    most, chi = max(2.0 * gain, 2.0 * least + least**2 * M), fading(rates, rng, allowance=math.inf)
+    (most, cautious), chi = shares_of_penalties(rates), fading(rates, rng, allowance=math.inf)
     beta, before, N, allowed, total, taken = rates.first, H, 0.0, 0.0, 0.0, 0.0
     for t in range(1, 200):
         z = M * beta * before * rng.random() ** rng.choice([0.01, 5.0]) * (rng.random() < 0.8)
@@ -157,7 +193,7 @@ def test_penalties_of_stability_and_caution(seed: int, gain: float, least: float
         after = grown(faded, kept * (g * z + caution + price), h)
         entropy = min(H, after / faded * h) * (1.0 if rng.random() < 0.7 else rng.random())
         paid = (after - faded) * entropy * (g * z + caution) / (g * z + caution + price)
-        allowed += H * (most * beta * z + (2.0 + least * M) * 4.0 * rates.dimension)
+        allowed += H * (most * beta * z + cautious)
         total, taken, N = total + paid, taken + fades * beta, kept * N + paid
         beta, before = after, entropy
         assert H * beta * (1 + 1e-9) >= N
@@ -165,6 +201,21 @@ def test_penalties_of_stability_and_caution(seed: int, gain: float, least: float
         assert total <= (N + H * taken) * (1 + 1e-9)
         if beta > 1e30:
             break
+
+
+@pytest.mark.parametrize(
+    ("gain", "least", "caution", "z"), [(1.0, 0.1, 0.0, 1.0), (0.01, 0.1, 0.0, 1.0), (1.0, 0.1, 4.0, 0.0)]
+)
+def test_penalties_come_near_their_bound(gain: float, least: float, caution: float, z: float) -> None:
+    """Plans undecided, beta_t z_t the same in every round, or caution alone: their square is nine tenths of it."""
+    rates = by_hand(gain=gain, least=least, caution=caution)
+    H, beta, N = rates.most_entropy, rates.first, 0.0
+    most, cautious = shares_of_penalties(rates)
+    for _ in range(20_000):
+        after = grown(beta, (max(gain, least) * z + caution * rates.dimension) / beta, H)
+        beta, N = after, N + (after - beta) * H
+    allowed = 20_000 * H * (most * z + cautious)
+    assert 0.9 * allowed <= N**2 <= allowed
 
 
 @given(seeds, recencies, st.sampled_from([0.3, 0.6, 60.0]))
@@ -229,23 +280,35 @@ def test_the_rules_of_fading(seed: int, a: float) -> None:
         beta = beta / (1.0 + fades) + rng.random() / math.sqrt(t)
 
 
-@given(seeds, recencies)
-def test_caution_where_plans_are_decided(seed: int, a: float) -> None:
+@given(seeds, recencies, st.sampled_from([0.1, 4.0]))
+def test_caution_where_plans_are_decided(seed: int, a: float, most: float) -> None:
     """Its sum by what the squares of entropies sum to."""
     rng = np.random.default_rng(seed)
-    rates = by_hand(caution=4.0, recency=a)
+    rates = by_hand(caution=most, recency=a)
     H, T, power = rates.most_entropy, 300, rng.choice([0.001, 0.1, 10.0])
     chi, beta, before, total, squares = fading(rates, rng, allowance=math.inf), rates.first, H, 0.0, 0.0
     for t in range(1, T + 1):
         kept = 1.0 / (1.0 + chi(t, beta))
         faded = kept * beta
         h = H * rng.random() ** power
-        caution = 4.0 * rates.dimension * (min(h, before) / H) ** 8 / faded
+        caution = most * rates.dimension * (min(h, before) / H) ** 8 / faded
         total, squares = total + caution, squares + before**2
         beta = grown(faded, kept * (caution + rng.random() ** 20), h)
         before = h
     misses = np.array([squares / (4.0 * (rates.n_arms - 1.0))])  # h^2 = 4 (K - 1) omega' at most
     assert total <= rates._caution_of(np.array([float(T)]), misses)[0] * (1 + 1e-9)
+
+
+def test_caution_comes_near_its_bound() -> None:
+    """Plans undecided in every round, and little of it: nine tenths."""
+    rates, rounds = by_hand(caution=0.1), 20_000
+    H, beta, total = rates.most_entropy, rates.first, 0.0
+    for _ in range(rounds):
+        total += 0.1 * rates.dimension / beta
+        beta = grown(beta, 0.1 * rates.dimension / beta, H)
+    misses = np.array([rounds * H**2 / (4.0 * (rates.n_arms - 1.0))])
+    bound = rates._caution_of(np.array([float(rounds)]), misses)[0]
+    assert 0.9 * bound <= total <= bound
 
 
 @given(seeds, st.sampled_from([0.01, 0.1, 1.0, 3.0]))
@@ -302,6 +365,40 @@ def test_prices_of_rounds_in_which_the_cube_of_beta_doubles(seed: int, a: float)
             faded *= 2.0 ** (1 / 3)
         beta = max(faded, rng.uniform(0.5, 1.0))
         assert total <= (1.0 + 2.0 * F) * matched.DOUBLING * (1 + 1e-9)
+
+
+@given(seeds, recencies, st.sampled_from([0.3, 0.6, 60.0]))
+def test_prices_of_a_class_of_plans(seed: int, a: float, price: float) -> None:
+    """With entropies of at most eta after them: by the sum of beta_t^2 P_t, but for rounds that double beta^3."""
+    rng = np.random.default_rng(seed)
+    rates = by_hand(recency=a, price=price)
+    b, eta, often = rates.covered_from, rates.most_entropy * 2.0 ** -float(rng.integers(0, 12)), rng.random()
+    chi, beta, seen, F = fading(rates, rng, allowance=math.inf), float(b * rng.choice([1.0, 1.5, 5.0])), 0.0, 0.0
+    totals = {"dear": 0.0, "calm": 0.0}
+    for t in range(1, 300):
+        P = min(1.0, (b / beta) ** 2) * rng.choice([1.0, rng.random() ** 4]) * (rng.random() < often)
+        fades = chi(t, beta)
+        faded, F = beta / (1.0 + fades), F + fades
+        h = eta * rng.choice([1.0, 4.0, rng.uniform(0.5, 1.0)])
+        if faded >= b and h <= eta:
+            calm = 3.0 * price * P / eta <= beta
+            totals["calm" if calm else "dear"] += P
+            seen += beta**2 * P if calm else 0.0
+        assert totals["dear"] <= matched.DOUBLING * (1.0 + 2.0 * F) * (1 + 1e-9)
+        most = np.cbrt((1.0 + F / math.sqrt(3.0)) ** 2 * (eta / price) ** 2 * seen)
+        assert totals["calm"] <= matched.IN_CLASS * most * (1 + 1e-9)
+        beta = grown(faded, price * P * min(1.0, faded / b) / (1.0 + fades), h)
+
+
+def test_prices_of_a_class_come_near_their_bound() -> None:
+    """The largest price in every round, plans of one entropy: 4^(-1/3) of it, what beta^3 may double by."""
+    rates = by_hand()
+    b, eta, price, rounds = rates.covered_from, 0.1, rates.matching.price, 20_000
+    beta, total = b, 0.0
+    for _ in range(rounds):
+        total += (b / beta) ** 2
+        beta = grown(beta, price * (b / beta) ** 2, eta)
+    assert total == pytest.approx(matched.IN_CLASS * np.cbrt((eta / price) ** 2 * b**2 * rounds / 4.0), rel=0.05)
 
 
 @given(seeds, recencies, st.sampled_from([0.001, 0.1, 0.5]))

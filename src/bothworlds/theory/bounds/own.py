@@ -84,7 +84,7 @@ def matched_bounds(facts: Facts) -> list[Bound]:
     )
     fading = f"F = 1 + a log T for fading, recency a = {rates.matching.recency:g}"
     stated = [
-        ("ours", "R_T = O(sqrt(d sqrt(K) T) + (K L T/lambda)^(1/3) + sqrt(K L/lambda))"),
+        ("ours", "R_T = O(sqrt(d sqrt(K) T) + (K L T/lambda)^(1/3) + sqrt(K L/lambda) log(K L T/lambda))"),
         ("ours", f"R_T = O({form}; {fading}"),
     ]
     return _in_regimes(facts, "LC-Tsallis-INF, matched", matched, rates, stated, FEEDBACK)
