@@ -104,7 +104,8 @@ def evaluate(
 
     LOG is a file of JSON lines (.jsonl) or Parquet as `bothworlds.logs` writes it, dsjson, a table (.csv, .parquet)
     whose columns --column names, or the store of a service (.sqlite), of which decisions since the
-    problem was last changed count. A value is an average over the decisions in the log, no forecast.
+    problem was last changed, or some were erased, count. A value is an average over the decisions in the log, no
+    forecast.
 
     Until the page is there, its folder has the log as columns and all that is finished (PAGE.state): the same command,
     started again after it was stopped, goes on and finds the same figures, bit for bit. What was stopped while it read
