@@ -53,6 +53,11 @@ def test_days_are_times_and_milliseconds_are_none() -> None:
             next(logs.from_records([{"a": "red", "p": 0.5, "t": value}], time="t", **NAMES))
 
 
+def test_a_log_has_finite_numbers_only() -> None:
+    with pytest.raises(ValueError, match=r"a log has finite numbers only; got Reward\(id='visit 9'.*nan"):
+        logs.Log("log.jsonl").append(logs.Reward(id="visit 9", time=0, reward=float("nan")))
+
+
 def test_arms_may_be_called_by_numbers() -> None:
     records = [{"a": np.int64(2), "one": 0.25, "two": 0.75}]
     (row,) = logs.from_records(records, arm="a", probabilities={1: "one", 2: "two"})

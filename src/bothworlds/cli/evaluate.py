@@ -24,6 +24,7 @@ from bothworlds.cli.common import (
 from bothworlds.cli.evaluated_log import STORE, Source
 from bothworlds.evaluation import INTERVALS
 from bothworlds.evaluation import evaluate as evaluate_log
+from bothworlds.evaluation.targets import check_word
 from bothworlds.loading import load, load_plan
 from bothworlds.policy.plan import FORMAT as PLAN_FORMAT
 from bothworlds.problem import Problem
@@ -130,6 +131,10 @@ def evaluate(
             path=log, columns=columns, missing=missing, holdout=holdout, experiment=experiment, tolerance=tolerance
         )
         known = _problem(problem, own, source)
+        for word in (*targets.values(), *([] if against is None or against in targets else [against])):
+            if isinstance(word, str):
+                check_word(word, known)
+    _check_output(output, [log, problem, *(Path(text.partition("=")[2]) for text in policies if "=" in text)])
     state = output.with_name(f"{output.name}.state").absolute()
     with working(lambda: _stopped(state)):
         logged = source.logged(known, state / "columns", quiet=quiet)
@@ -164,6 +169,12 @@ def _problem(given: Path | None, own: Problem | None, source: Source) -> Problem
     if not source.path.is_file():
         raise ValueError(f"{source.path}: there is no such file")
     return known
+
+
+def _check_output(output: Path, read: list[Path | None]) -> None:
+    """Refuse to write the page over what is read."""
+    if output.exists() and any(path is not None and output.samefile(path) for path in read):
+        raise click.UsageError(f"--output {output} is a file that is read; the page needs another name")
 
 
 def _bar(targets: dict[str, Any], against: str | None, quiet: bool) -> Any:

@@ -4,14 +4,14 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from bothworlds.evaluation.bands import Band
+from bothworlds.evaluation.bands import Band, brief
 from bothworlds.evaluation.diagnostics import Calibration
 from bothworlds.problem.checks import is_number
 
 CLOSE = 1e-9  # of widths: what rounding leaves
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Difference:
     """How much more one policy would have earned than another, per decision.
 
@@ -34,6 +34,9 @@ class Difference:
     def interval(self) -> tuple[float, float]:
         """The interval after the last row."""
         return self.band.interval
+
+    def __repr__(self) -> str:
+        return f"Difference({brief(f'{self.name} over {self.over}', self.value, self.interval)})"
 
 
 @dataclass(frozen=True)
