@@ -94,11 +94,12 @@ def test_a_change_of_a_store_that_takes_nothing_is_refused_at_once(tmp_path: Pat
     verified(tmp_path)
 
 
-def test_all_arms_may_go_for_others_in_one_change() -> None:
+def test_all_arms_but_one_may_go_for_others_in_one_change() -> None:
     problem = bw.Problem(features=[[[1, 0.2], [1, 0.9]]], probabilities=[1], arms=["spring", "summer"])
     new = [Arm("autumn", [1.0, -0.4]), Arm("winter", [1.0, 1.2])]
-    changed = learner.changed_problem(problem, Change(add=new, retire=["spring", "summer"]))
-    assert changed == bw.Problem(features=[[[1, -0.4], [1, 1.2]]], probabilities=[1], arms=["autumn", "winter"])
+    changed = learner.changed_problem(problem, Change(add=new, retire=["spring"]))
+    assert changed.arms == ("summer", "autumn", "winter")
+    assert changed == problem.with_arms({arm.name: arm.features for arm in new}).without_arms(["spring"])
     with pytest.raises(ValueError, match="there are no arms: nothing to decide"):
         learner.changed_problem(problem, Change(retire=["spring", "summer"]))
 
