@@ -87,6 +87,9 @@ def test_numbers_and_rows_of_other_libraries_are_taken(client: Client) -> None:
 def test_what_cannot_be_asked_is_told_in_a_sentence(client: Client) -> None:
     with pytest.raises(ValueError, match="a row of texts and numbers by its columns"):
         client.decide({"day": pd.Timestamp("2026-01-01")})
+    row: Any = pd.Series({"device": "mobile", "age": np.nan})
+    with pytest.raises(ValueError, match="the row has nan as 'age'; fill what is missing, or say None"):
+        client.decide(row)
     with pytest.raises(ValueError, match="contexts are a list"):
         client.decide_all("mobile")
     for token in ("secret\n", "sécret"):

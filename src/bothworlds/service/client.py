@@ -155,7 +155,7 @@ class Client:
         return {} if self.experiment is None else {"experiment": self.experiment}
 
     def _decision(self, context: Context, id: str | None, *, active: bool) -> dict[str, Any]:
-        made = {**self._name(), "context": context, "id": uuid.uuid4().hex if id is None else id}
+        made = {**self._name(), "context": _row(context), "id": uuid.uuid4().hex if id is None else id}
         return made if active else {**made, "active": False}
 
     def _several(self, kind: type[Made], path: str, body: dict[str, Any]) -> list[Made | ServiceError]:
@@ -220,11 +220,19 @@ def _number(id: str, reward: Any) -> float:
     return float(plain)
 
 
+def _row(context: Any) -> Any:
+    """Return a row of a DataFrame as a dictionary; refuse one with a value that is not finite, which JSON has not."""
+    row = context.to_dict() if hasattr(context, "to_dict") else context
+    for name, value in row.items() if isinstance(row, Mapping) else ():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f"the row has {value} as {name!r}; fill what is missing, or say None")
+    return row
+
+
 def _plain(value: Any) -> Any:
-    """Return a row of a DataFrame, or a number of NumPy, as JSON has it."""
-    for way in ("to_dict", "item"):
-        if hasattr(value, way):
-            return getattr(value, way)()
+    """Return a number of NumPy as JSON has it."""
+    if hasattr(value, "item"):
+        return value.item()
     raise ValueError(f"a context is a name, an index, or a row of texts and numbers by its columns; got {value!r}")
 
 
