@@ -182,7 +182,8 @@ def _mean(values: list[Fraction]) -> tuple[float, float]:
 
 def test_what_is_found_is_told_in_a_line() -> None:
     log = Logged.from_columns(PROBLEM, context=[0, 0], arm=[0, 1], reward=[0, 1], probabilities=[[0.5, 0.5]] * 2)
-    found = evaluate(log, {"new": "always b"}, against="logging")
+    found = evaluate(log, {"new": "always b"}, against="logging", alpha=0.001)
+    assert "(99.9% interval, " in found.promotes("new", over="logging").sentence
     assert repr(found["new"]) == f"Evaluated(new: {found['new'].value:.4g} in [0, 1])"
     assert repr(found.difference("new", "logging")).startswith("Difference(new over logging: ")
     assert len(repr(found["new"].band)) < 100

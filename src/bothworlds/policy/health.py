@@ -12,7 +12,7 @@ from bothworlds.plain import printable
 from bothworlds.problem import Problem
 from bothworlds.problem.labelled import table_of
 from bothworlds.theory.confidence import Drift, average_rate_interval, drift_of
-from bothworlds.theory.confidence.checks import checked_alpha
+from bothworlds.theory.confidence.checks import checked_alpha, level_of
 
 MOST_SHOWN = 20
 HEAVY = 100.0  # a decision that weighs more than a hundred others
@@ -102,7 +102,7 @@ class Health:
         return tuple(reading for reading in self.readings if reading.alarm)
 
     def __str__(self) -> str:
-        share = f"{1.0 - self.alpha:.0%}"
+        share = level_of(self.alpha)
         tables = [_table("arm", self.arms, share), _table("context", self.contexts, share)]
         if self.who:
             tables.insert(0, _table("decided by", self.who, share))
