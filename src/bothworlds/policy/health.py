@@ -314,13 +314,17 @@ def _table(word: str, rates: Sequence[Rate], share: str) -> str:
     shown = rates if len(rates) <= MOST_SHOWN else sorted(rates, key=lambda rate: -rate.decisions)[:MOST_SHOWN]
     rows = [[word, "decisions", "answers", "mean", f"{share} interval at any time"]]
     rows += [
-        [printable(r.name), f"{r.decisions:,}", f"{r.answers:,}", f"{r.mean:.3g}", f"{r.low:.3g} to {r.high:.3g}"]
+        [printable(r.name), f"{r.decisions:,}", f"{r.answers:,}", _mean(r), f"{r.low:.3g} to {r.high:.3g}"]
         for r in shown
     ]
     widths = [max(len(row[i]) for row in rows) for i in range(5)]
     rows.insert(1, ["-" * width for width in widths])
     more = [f"... and {len(rates) - MOST_SHOWN} more"] if len(rates) > MOST_SHOWN else []
     return "\n".join([*(_line(row, widths) for row in rows), *more])
+
+
+def _mean(rate: Rate) -> str:
+    return f"{rate.mean:.3g}" if rate.answers else "-"
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
