@@ -36,12 +36,22 @@ def called(*arguments: str, propensity: str = "p") -> Result:
         (["--policy", "uniform", "--against", "uniform", "--promote", "uniform"], "are the same policy"),
         (["--policy", "=plan.npz"], "has no name"),
         (["--policy", ""], "has no name"),
+        (["--policy", "uniform", "--output", "./log.csv"], "the page needs another name"),
+        (["--policy", "uniform", "--output", "ads.json"], "the page needs another name"),
     ],
 )
 def test_wrong_names_are_told_before_any_work(arguments: list[str], words: str) -> None:
     done = called(*arguments)
     assert (done.exit_code, words in done.stderr) == (2, True), done.output
     assert not Path("evaluation.html").exists()
+    assert not STATE.exists()
+
+
+@pytest.mark.parametrize("words", [["--policy", "always red"], ["--policy", "uniform", "--against", "the others"]])
+def test_words_for_no_policy_are_told_before_the_log_is_read(words: list[str]) -> None:
+    done = called(*words)
+    assert done.exit_code == 3
+    assert done.stderr.startswith("unknown ")
     assert not STATE.exists()
 
 

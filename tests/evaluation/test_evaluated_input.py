@@ -180,6 +180,15 @@ def _mean(values: list[Fraction]) -> tuple[float, float]:
     return float(mean), math.sqrt(squares / len(values) / (len(values) - 1))
 
 
+def test_what_is_found_is_told_in_a_line() -> None:
+    log = Logged.from_columns(PROBLEM, context=[0, 0], arm=[0, 1], reward=[0, 1], probabilities=[[0.5, 0.5]] * 2)
+    found = evaluate(log, {"new": "always b"}, against="logging", alpha=0.001)
+    assert "(99.9% interval, " in found.promotes("new", over="logging").sentence
+    assert repr(found["new"]) == f"Evaluated(new: {found['new'].value:.4g} in [0, 1])"
+    assert repr(found.difference("new", "logging")).startswith("Difference(new over logging: ")
+    assert len(repr(found["new"].band)) < 100
+
+
 def test_evaluation_of_a_log_uses_the_reward_that_was_corrected_last() -> None:
     log = Log("corrected.jsonl")
     log.append(Row(id="1", context="0", offered=("a", "b"), probabilities=(0.5, 0.5), arm="a", propensity=0.5))

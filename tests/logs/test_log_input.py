@@ -1,6 +1,7 @@
 """What logs are given: cells of other libraries, options that are none, damaged lines, rewards that cannot be."""
 
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,27 @@ def test_times_of_numpy_are_times_and_no_numbers() -> None:
     assert row.time == 86400.5
     with pytest.raises(logs.LogError, match="does not say its zone"):
         next(logs.from_records([record], time="t", **NAMES))
+
+
+def test_days_are_times_and_milliseconds_are_none() -> None:
+    (row,) = logs.from_records([{"a": "red", "p": 0.5, "t": date(1970, 1, 2)}], time="t", zone="UTC", **NAMES)
+    assert row.time == 86400.0
+    for value in (1_700_000_000_000, "1700000000000"):
+        with pytest.raises(logs.LogError, match=r"row 1: time 1700000000000 .* are these milliseconds"):
+            next(logs.from_records([{"a": "red", "p": 0.5, "t": value}], time="t", **NAMES))
+
+
+def test_a_log_has_finite_numbers_only() -> None:
+    with pytest.raises(ValueError, match=r"a log has finite numbers only; got Reward\(id='visit 9'.*nan"):
+        logs.Log("log.jsonl").append(logs.Reward(id="visit 9", time=0, reward=float("nan")))
+
+
+def test_arms_may_be_called_by_numbers() -> None:
+    records = [{"a": np.int64(2), "one": 0.25, "two": 0.75}]
+    (row,) = logs.from_records(records, arm="a", probabilities={1: "one", 2: "two"})
+    assert (row.arm, row.offered, row.propensity) == ("2", ("1", "2"), 0.75)
+    (row,) = logs.from_records(records, arm="a", propensity="two", arms=[1, 2])
+    assert row.offered == ("1", "2")
 
 
 @pytest.mark.parametrize(

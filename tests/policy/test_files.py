@@ -122,6 +122,9 @@ def test_files_of_another_kind_are_called_by_their_name(tmp_path: Path) -> None:
     (tmp_path / "other.json").write_text("{}", encoding="utf-8")
     with pytest.raises(ValueError, match="not a file written by this library"):
         bw.load(tmp_path / "other.json")
+    (tmp_path / "ads.sqlite").write_bytes(b"SQLite format 3\0")
+    with pytest.raises(ValueError, match=r"ads\.sqlite is not a file written .* the store of a service is read by"):
+        bw.load(tmp_path / "ads.sqlite")
 
 
 def edited(path: Path, arrays: dict[str, Any], **header: Any) -> Path:

@@ -65,6 +65,7 @@ def test_before_the_first_decision() -> None:
     )
     assert found.alarms == ()
     assert found.unanswered.sentence == "no decision was taken yet"
+    assert " nan " not in str(found)
     assert all((rate.low, rate.high) == (0.0, 2.0) for rate in (*found.arms, *found.contexts))
 
 

@@ -59,6 +59,15 @@ def test_tables_of_contexts_and_arms() -> None:
     assert losses == pytest.approx(np.array([[-0.8, 0.8]] * 3))
 
 
+def test_expected_rewards_of_arms_as_a_table_is_grouped() -> None:
+    clicks = pd.DataFrame({"banner": [2, 1, 2, 2, 2], "click": [1, 0, 0, 0, 0]})
+    problem = bw.Problem.from_sample(["day", "night"], arms=[1, 2], reward_range=(0, 1))
+    means = clicks.groupby("banner").click.mean()
+    for rewards in (means, means.to_dict(), {"1": 0.0, "2": 0.25}):
+        prior = bw.Prior.from_rewards(problem, rewards, rounds=4)
+        assert (problem.features @ prior.theta).round(9).tolist() == [[1.0, 0.5]] * 2
+
+
 def test_probabilities_of_a_log() -> None:
     rows = pd.DataFrame({"blue": [0.9, 0.8], "red": [0.1, 0.2]}, index=["first visit", "second visit"])
     logged = Logged.from_columns(

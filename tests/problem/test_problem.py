@@ -62,6 +62,7 @@ GOOD = {"features": np.eye(2)[None], "probabilities": [1.0]}
         ({"features": [[["a"], ["b"]]]}, "array of numbers"),
         ({"features": [[[1.0, np.nan], [0.0, 1.0]]]}, r"features\[0, 0, 1\] is nan"),
         ({"features": np.ones((1, 1, 2))}, "one arm only"),
+        ({"features": np.ones((1, 0, 2))}, "there are no arms"),
         ({"features": np.zeros((1, 2, 2))}, "zero: there is nothing"),
         ({"features": np.zeros((0, 2, 2))}, "not be empty"),
         ({"probabilities": [0.5, 0.5]}, r"shape \(1,\)"),
@@ -230,6 +231,12 @@ def test_bad_samples_are_refused(rows: object, options: dict[str, object], words
 def test_arms_that_are_neither_names_nor_a_number_are_refused(arms: Any) -> None:
     with pytest.raises(ValueError, match=r"arms are a list of names|the number of arms must be a whole number"):
         bw.Problem.from_sample(["x", "y"], arms=arms)
+
+
+@pytest.mark.parametrize("nobody", [None, float("nan"), pd.NA])
+def test_arms_without_a_name_are_refused(nobody: Any) -> None:
+    with pytest.raises(ValueError, match="an arm has no name"):
+        bw.Problem.from_sample(["mobile", "desktop"], arms=["red", nobody])
 
 
 def test_arms_are_left_out_whatever_they_are_listed_in() -> None:

@@ -48,6 +48,14 @@ def test_rows_that_are_not_in_the_list() -> None:
         problem.context_index(("mobile",))
     with pytest.raises(ValueError, match="unknown context 7"):
         problem.context_index(7)
+
+
+def test_a_list_is_several_contexts_and_a_row_in_it_is_told() -> None:
+    for row in (["desktop", 40], np.array(["desktop", "40"]), pd.Series(["desktop", 40])):
+        with pytest.raises(ValueError, match=r"unknown context .*one row is a tuple: \(.*desktop"):
+            ads().context_indices(row)
+    with pytest.raises(ValueError, match=r"unknown context 'desktop'.*\(or an index from 0 to 2\)$"):
+        ads().context_indices(["desktop", 7])
     without = bw.Problem.from_sample([("mobile", 25.5), ("desktop", 40.5)], arms=2)
     assert without.context_index(("mobile", 25.5)) == 0
     with pytest.raises(ValueError, match="no column names: give a row as a tuple"):

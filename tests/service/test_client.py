@@ -6,10 +6,14 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from decimal import Decimal
+from fractions import Fraction
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from bothworlds.service import client as clients
@@ -63,6 +67,36 @@ def test_refusals_are_sentences_with_a_status(client: Client, address: str) -> N
     third.close()
 
 
+def test_numbers_and_rows_of_other_libraries_are_taken(client: Client) -> None:
+    ones: list[Any] = [True, np.True_, np.int64(1), np.float32(1), Decimal(1), Fraction(1)]
+    first: Any = np.int64(0)
+    for place, reward in enumerate(ones):
+        assert client.decide(first, id=f"number {place}").context == "mobile"
+        assert client.reward(f"number {place}", reward).reward == 1.0
+    row: Any = pd.Series({"device": "mobile", "age": 20})
+    with pytest.raises(ServiceError, match="no column names"):
+        client.decide(row)
+    others: list[Any] = [float("nan"), "1", None, 1j, pd.NA]
+    for wrong in others:
+        with pytest.raises(ValueError, match="the reward of 'number 0' must be a finite number"):
+            client.reward("number 0", wrong)
+        with pytest.raises(ValueError, match="must be a finite number"):
+            client.reward_all({"number 0": wrong})
+
+
+def test_what_cannot_be_asked_is_told_in_a_sentence(client: Client) -> None:
+    with pytest.raises(ValueError, match="a row of texts and numbers by its columns"):
+        client.decide({"day": pd.Timestamp("2026-01-01")})
+    row: Any = pd.Series({"device": "mobile", "age": np.nan})
+    with pytest.raises(ValueError, match="the row has nan as 'age'; fill what is missing, or say None"):
+        client.decide(row)
+    with pytest.raises(ValueError, match="contexts are a list"):
+        client.decide_all("mobile")
+    for token in ("secret\n", "sécret"):
+        with pytest.raises(ValueError, match="plain letters only"):
+            Client(token=token)
+
+
 def test_inactive_decisions_are_activated(client: Client) -> None:
     assert not client.decide("mobile", id="mail", active=False).active
     with pytest.raises(ServiceError, match="not active"):
@@ -82,7 +116,7 @@ def test_several_at_once(client: Client) -> None:
     assert unknown.status == 404
     assert client.decide_all([]) == []
     assert len(client.decide_all(["mobile"] * 3)) == 3
-    with pytest.raises(ValueError, match=r"shorter|longer"):
+    with pytest.raises(ValueError, match="2 contexts need as many ids; got 1"):
         client.decide_all(["mobile", "desktop"], ids=["b3"])
 
 

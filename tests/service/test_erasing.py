@@ -65,6 +65,12 @@ def test_what_was_learnt_stays_and_decisions_without_a_reward(path: Path, tmp_pa
     assert names_in(path) == {f"{i}" for i in range(0, 600, 10)}
 
 
+def test_decisions_that_waited_while_others_were_erased_are_not_evaluated(path: Path) -> None:
+    erased(path, through=180)
+    assert {row.id for row in exported(path, of_now=True)[1]} == {f"{i}" for i in range(200, 400)}
+    assert "0" in {row.id for row in exported(path)[1]}
+
+
 def test_nothing_of_it_is_left_in_the_file(path: Path) -> None:
     service = Service(settings(path.parent))
     service.ask(Decide("mobile", "someone@example.org"))

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import bothworlds as bw
 from bothworlds.service import learner
 from bothworlds.service.experiment import learn
 from bothworlds.service.messages import Arm, Change, Decide, Refusal, Reward, Rollback
@@ -91,6 +92,16 @@ def test_a_change_of_a_store_that_takes_nothing_is_refused_at_once(tmp_path: Pat
     assert service.change(Change(add=[Arm("violet")]))[0] == 200
     service.close()
     verified(tmp_path)
+
+
+def test_all_arms_but_one_may_go_for_others_in_one_change() -> None:
+    problem = bw.Problem(features=[[[1, 0.2], [1, 0.9]]], probabilities=[1], arms=["spring", "summer"])
+    new = [Arm("autumn", [1.0, -0.4]), Arm("winter", [1.0, 1.2])]
+    changed = learner.changed_problem(problem, Change(add=new, retire=["spring"]))
+    assert changed.arms == ("summer", "autumn", "winter")
+    assert changed == problem.with_arms({arm.name: arm.features for arm in new}).without_arms(["spring"])
+    with pytest.raises(ValueError, match="there are no arms: nothing to decide"):
+        learner.changed_problem(problem, Change(retire=["spring", "summer"]))
 
 
 def test_a_failure_is_told_until_learning_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,7 +54,11 @@ def test_the_example_is_right_with_all_that_it_comments_out() -> None:
     [
         ("", "experiments"),
         ("[experiments", "not valid TOML"),
-        (UNIFORM.replace("arms", "arm"), "arm"),
+        (UNIFORM.replace("arms", "arm"), "unknown setting of experiments.banners 'arm'; did you mean 'arms'?"),
+        (f"durable = true\n{UNIFORM}", "unknown setting 'durable'; did you mean 'durability'?"),
+        (f'store = "."\n{UNIFORM}', "store is a file; . is a folder"),
+        ('[experiments.a]\nproblem = "ads.json"\nreward_range = [0, 5]', "reward_range belongs to the problem"),
+        ('[experiments.a]\nproblem = "ads.json"\nother = "the rest"', "other belongs to the problem in ads.json"),
         (UNIFORM.replace('"blue"', ""), "at least two arms"),
         (f'host = "0.0.0.0"\n{UNIFORM}', "bothworlds token NAME"),
         (f"{UNIFORM}\nwindow = '3 fortnights'", "a time is a number and a unit"),

@@ -24,6 +24,14 @@ def test_a_file_that_is_no_store_is_refused_in_a_sentence(tmp_path: Path) -> Non
         SQLiteStore(other)
 
 
+def test_a_copy_without_what_was_written_last_is_told(tmp_path: Path) -> None:
+    store = SQLiteStore(tmp_path / "ads.sqlite")
+    (tmp_path / "copy.sqlite").write_bytes((tmp_path / "ads.sqlite").read_bytes())
+    with pytest.raises(ValueError, match="of a copy, the -wal file beside the store is missing"):
+        SQLiteStore(tmp_path / "copy.sqlite", writes=False)
+    store.close()
+
+
 def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="cannot write"):
         SQLiteStore(tmp_path / "nowhere" / "log.sqlite")

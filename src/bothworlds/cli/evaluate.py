@@ -24,6 +24,7 @@ from bothworlds.cli.common import (
 from bothworlds.cli.evaluated_log import STORE, Source
 from bothworlds.evaluation import INTERVALS
 from bothworlds.evaluation import evaluate as evaluate_log
+from bothworlds.evaluation.targets import check_word
 from bothworlds.loading import load, load_plan
 from bothworlds.policy.plan import FORMAT as PLAN_FORMAT
 from bothworlds.problem import Problem
@@ -104,7 +105,8 @@ def evaluate(
 
     LOG is a file of JSON lines (.jsonl) or Parquet as `bothworlds.logs` writes it, dsjson, a table (.csv, .parquet)
     whose columns --column names, or the store of a service (.sqlite), of which decisions since the
-    problem was last changed count. A value is an average over the decisions in the log, no forecast.
+    problem was last changed, or some were erased, count. A value is an average over the decisions in the log, no
+    forecast.
 
     Until the page is there, its folder has the log as columns and all that is finished (PAGE.state): the same command,
     started again after it was stopped, goes on and finds the same figures, bit for bit. What was stopped while it read
@@ -129,6 +131,10 @@ def evaluate(
             path=log, columns=columns, missing=missing, holdout=holdout, experiment=experiment, tolerance=tolerance
         )
         known = _problem(problem, own, source)
+        for word in (*targets.values(), *([] if against is None or against in targets else [against])):
+            if isinstance(word, str):
+                check_word(word, known)
+    _check_output(output, [log, problem, *(Path(text.partition("=")[2]) for text in policies if "=" in text)])
     state = output.with_name(f"{output.name}.state").absolute()
     with working(lambda: _stopped(state)):
         logged = source.logged(known, state / "columns", quiet=quiet)
@@ -163,6 +169,12 @@ def _problem(given: Path | None, own: Problem | None, source: Source) -> Problem
     if not source.path.is_file():
         raise ValueError(f"{source.path}: there is no such file")
     return known
+
+
+def _check_output(output: Path, read: list[Path | None]) -> None:
+    """Refuse to write the page over what is read."""
+    if output.exists() and any(path is not None and output.samefile(path) for path in read):
+        raise click.UsageError(f"--output {output} is a file that is read; the page needs another name")
 
 
 def _bar(targets: dict[str, Any], against: str | None, quiet: bool) -> Any:

@@ -30,7 +30,7 @@ class NormalIntervalWarning(UserWarning):
     """Given where a normal interval is asked for: under adaptive logging it may be wrong far more often than alpha."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Band:
     """An interval at each checkpoint.
 
@@ -51,6 +51,10 @@ class Band:
         """The interval after the last row; not numbers where ``contradicted``."""
         return (float("nan"), float("nan")) if self.contradicted else (float(self.low[-1]), float(self.high[-1]))
 
+    def __repr__(self) -> str:
+        last = brief(f"after {self.rows[-1]:,} rows", float(self.estimate[-1]), self.interval)
+        return f"Band({self.kind}, {len(self.rows)} checkpoints; {last})"
+
     @property
     def contradicted(self) -> bool:
         """Whether nothing is left: the value changes with time, or the event of probability alpha has come."""
@@ -60,6 +64,16 @@ class Band:
     def about(self) -> str:
         """What the interval claims, in a few words."""
         return INTERVALS[self.kind]
+
+
+def brief(name: str, value: float, interval: tuple[float, float]) -> str:
+    """Return a value and its interval as a line of text.
+
+    >>> brief("new", 0.25, (0.2, 0.3125))
+    'new: 0.25 in [0.2, 0.3125]'
+    """
+    low, high = interval
+    return f"{name}: {value:.4g} in [{low:.4g}, {high:.4g}]"
 
 
 def band_of(question: Question, checkpoints: Ints, *, kind: Interval = "betting", alpha: float = 0.05) -> Band:

@@ -110,7 +110,7 @@ def answered(parts: Iterable[Columns], missing: Missing) -> Iterator[Columns]:
     if silent and missing == "refuse":
         raise ValueError(
             f"{silent} of {count} rows have no reward; say what that means: missing=0 where silence is a "
-            "reward of 0, missing='drop' to leave them out"
+            "reward of 0, missing='drop' to leave them out (of a command: --missing)"
         )
 
 

@@ -4,14 +4,15 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from bothworlds.evaluation.bands import Band
+from bothworlds.evaluation.bands import Band, brief
 from bothworlds.evaluation.diagnostics import Calibration
 from bothworlds.problem.checks import is_number
+from bothworlds.theory.confidence.checks import level_of
 
 CLOSE = 1e-9  # of widths: what rounding leaves
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Difference:
     """How much more one policy would have earned than another, per decision.
 
@@ -34,6 +35,9 @@ class Difference:
     def interval(self) -> tuple[float, float]:
         """The interval after the last row."""
         return self.band.interval
+
+    def __repr__(self) -> str:
+        return f"Difference({brief(f'{self.name} over {self.over}', self.value, self.interval)})"
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,7 @@ def verdict(difference: Difference, *, by: Any, calibration: Calibration | None)
         return Verdict(False, f"do not promote {name!r}: {reason}")
     if band.contradicted:
         return Verdict(False, f"do not promote {name!r}: the difference changes with time, no one number fits all rows")
-    level = f"{1.0 - band.alpha:.0%} interval, {band.kind}"
+    level = f"{level_of(band.alpha)} interval, {band.kind}"
     than = f"{by:g}" if by else "0"
     found = f"its value less that of {over!r} lies in [{low:.4g}, {high:.4g}] ({level})"
     if low > by:

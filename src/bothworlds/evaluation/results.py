@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from bothworlds.evaluation.bands import Band
+from bothworlds.evaluation.bands import Band, brief
 from bothworlds.evaluation.diagnostics import Calibration, Diagnostics
 from bothworlds.evaluation.estimators import Estimate
 from bothworlds.evaluation.gate import Difference, Verdict, verdict
@@ -11,7 +11,7 @@ from bothworlds.evaluation.logged import Logged
 from bothworlds.kernels.arrays import Floats
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Evaluated:
     """One policy: estimates by name, its band, its weights, and its table (contexts, arms), averaged over rows."""
 
@@ -32,6 +32,9 @@ class Evaluated:
     def interval(self) -> tuple[float, float]:
         """The interval after the last row."""
         return self.band.interval
+
+    def __repr__(self) -> str:
+        return f"Evaluated({brief(self.name, self.value, self.interval)})"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -79,8 +82,5 @@ class Evaluation:
         return (*(self.calibration.sentences if self.calibration else ()), *own, *self.notes)
 
     def __repr__(self) -> str:
-        parts = []
-        for name, one in self.policies.items():
-            low, high = one.interval
-            parts.append(f"{name}: {one.value:.4g} in [{low:.4g}, {high:.4g}]")
+        parts = [brief(name, one.value, one.interval) for name, one in self.policies.items()]
         return f"Evaluation({self.logged.rows:,} rows; {'; '.join(parts)})"

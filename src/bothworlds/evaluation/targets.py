@@ -10,6 +10,7 @@ from bothworlds.evaluation.logged import Logged
 from bothworlds.kernels.arrays import Floats
 from bothworlds.policy import Policy
 from bothworlds.policy.plan import Plan
+from bothworlds.problem import Problem
 from bothworlds.problem.checks import are_distributions
 from bothworlds.problem.labelled import table_of
 
@@ -95,15 +96,21 @@ def _named(name: str, logged: Logged) -> Target:
         if logged.probabilities is None:
             raise ValueError("the log has propensities only; the policy that wrote it is known from whole rows")
         return Target(by_row=logged.probabilities, about="as it decided, row by row")
-    if name.startswith(ALWAYS):
-        arm = name.removeprefix(ALWAYS)
-        if arm not in problem.arms:
-            raise ValueError(f"unknown arm {arm!r}; the arms are {', '.join(problem.arms[:8])}")
-        table = np.zeros((problem.n_contexts, problem.n_arms))
-        table[:, problem.arms.index(arm)] = 1.0
-        return _checked(Target(table=table, about="one arm"), logged)
-    arms = ", ".join(f"'{ALWAYS}{arm}'" for arm in problem.arms[:3])
-    raise ValueError(f"unknown policy {name!r}; those with a name are 'uniform', 'logging', {arms}, ...")
+    check_word(name, problem)
+    table = np.zeros((problem.n_contexts, problem.n_arms))
+    table[:, problem.arms.index(name.removeprefix(ALWAYS))] = 1.0
+    return _checked(Target(table=table, about="one arm"), logged)
+
+
+def check_word(name: str, problem: Problem) -> None:
+    """Refuse what is no word for a policy; a log need not have been read for that. Internal."""
+    if name in ("uniform", "logging"):
+        return
+    if not name.startswith(ALWAYS):
+        arms = ", ".join(f"'{ALWAYS}{arm}'" for arm in problem.arms[:3])
+        raise ValueError(f"unknown policy {name!r}; those with a name are 'uniform', 'logging', {arms}, ...")
+    if (arm := name.removeprefix(ALWAYS)) not in problem.arms:
+        raise ValueError(f"unknown arm {arm!r}; the arms are {', '.join(problem.arms[:8])}")
 
 
 def _checked(target: Target, logged: Logged) -> Target:

@@ -3,7 +3,8 @@
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from datetime import datetime
+from datetime import date, datetime
+from datetime import time as clock
 from numbers import Real
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -18,6 +19,7 @@ from bothworlds.problem.checks import is_number
 
 Cells: TypeAlias = Mapping[str, Any]
 MISSING = ("NAType", "NaTType")  # of pandas: equal to nothing, neither true nor false
+LATEST = 1e11  # seconds since 1970: the year 5138; in milliseconds that was in 1973
 TRUTHS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 
@@ -170,8 +172,9 @@ def _row_of(cells: Cells, columns: Columns, number: int) -> Row:
 def _vector_of(cells: Cells, columns: Columns) -> tuple[tuple[str, ...], tuple[float, ...]]:
     """Return the arms offered and their probabilities, as far as they are known."""
     if columns.probabilities is None:
-        return tuple(columns.arms or ()), ()
-    found = {arm: number_of(cells[name]) for arm, name in columns.probabilities.items() if not _empty(cells[name])}
+        return tuple(map(str, columns.arms or ())), ()
+    names = columns.probabilities.items()
+    found = {str(arm): number_of(cells[name]) for arm, name in names if not _empty(cells[name])}
     return tuple(found), tuple(found.values())
 
 
@@ -259,13 +262,15 @@ def time_of(value: Any, zone: str | None = None) -> float:
     """
     if isinstance(value, str):
         try:
-            return number_of(value)
+            value = number_of(value)
         except ValueError:
             value = _date_of(value)
     if isinstance(value, np.datetime64):
         value = value.astype("datetime64[us]").item()
+    if isinstance(value, date) and not isinstance(value, datetime):
+        value = datetime.combine(value, clock.min)
     if not isinstance(value, datetime):
-        return number_of(value)
+        return _seconds_of(number_of(value))
     if value.tzinfo is None:
         if zone is None:
             raise ValueError(
@@ -274,6 +279,12 @@ def time_of(value: Any, zone: str | None = None) -> float:
             )
         value = value.replace(tzinfo=_zone_of(zone))
     return float(value.timestamp())
+
+
+def _seconds_of(number: float) -> float:
+    if abs(number) >= LATEST:
+        raise ValueError(f"time {number:.17g} is no time in seconds since 1970; are these milliseconds?")
+    return number
 
 
 def _date_of(value: str) -> datetime:

@@ -241,7 +241,10 @@ def line_of(record: Record) -> bytes:
         raise ValueError(f"a log has rows, rewards, batches, laws and changes; got {type(record).__name__}{advice}")
     values = {name: getattr(record, name) for name in NAMES[type(record)]}
     kept = {name: value for name, value in values.items() if value is not None and not _is_nothing(value)}
-    text = json.dumps({"schema": SCHEMA, "kind": WORDS[type(record)], **kept}, allow_nan=False)
+    try:
+        text = json.dumps({"schema": SCHEMA, "kind": WORDS[type(record)], **kept}, allow_nan=False)
+    except ValueError:
+        raise ValueError(f"a log has finite numbers only; got {record!r:.300}") from None
     return text.encode() + b"\n"
 
 

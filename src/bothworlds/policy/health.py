@@ -12,7 +12,7 @@ from bothworlds.plain import printable
 from bothworlds.problem import Problem
 from bothworlds.problem.labelled import table_of
 from bothworlds.theory.confidence import Drift, average_rate_interval, drift_of
-from bothworlds.theory.confidence.checks import checked_alpha
+from bothworlds.theory.confidence.checks import checked_alpha, level_of
 
 MOST_SHOWN = 20
 HEAVY = 100.0  # a decision that weighs more than a hundred others
@@ -102,7 +102,7 @@ class Health:
         return tuple(reading for reading in self.readings if reading.alarm)
 
     def __str__(self) -> str:
-        share = f"{1.0 - self.alpha:.0%}"
+        share = level_of(self.alpha)
         tables = [_table("arm", self.arms, share), _table("context", self.contexts, share)]
         if self.who:
             tables.insert(0, _table("decided by", self.who, share))
@@ -314,13 +314,17 @@ def _table(word: str, rates: Sequence[Rate], share: str) -> str:
     shown = rates if len(rates) <= MOST_SHOWN else sorted(rates, key=lambda rate: -rate.decisions)[:MOST_SHOWN]
     rows = [[word, "decisions", "answers", "mean", f"{share} interval at any time"]]
     rows += [
-        [printable(r.name), f"{r.decisions:,}", f"{r.answers:,}", f"{r.mean:.3g}", f"{r.low:.3g} to {r.high:.3g}"]
+        [printable(r.name), f"{r.decisions:,}", f"{r.answers:,}", _mean(r), f"{r.low:.3g} to {r.high:.3g}"]
         for r in shown
     ]
     widths = [max(len(row[i]) for row in rows) for i in range(5)]
     rows.insert(1, ["-" * width for width in widths])
     more = [f"... and {len(rates) - MOST_SHOWN} more"] if len(rates) > MOST_SHOWN else []
     return "\n".join([*(_line(row, widths) for row in rows), *more])
+
+
+def _mean(rate: Rate) -> str:
+    return f"{rate.mean:.3g}" if rate.answers else "-"
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:

@@ -138,8 +138,8 @@ class Prior:
         """Turn expected rewards into a prior that is worth a number of rounds of even play.
 
         ``rewards`` is a table (contexts, arms) in the problem's units, a DataFrame going by its names, or a dictionary
-        of arms, those left out having the mean of the others. Where they are not linear in the features, the best
-        linear fit is taken.
+        or a Series of arms, those left out having the mean of the others. Where they are not linear in the features,
+        the best linear fit is taken.
 
         >>> problem = Problem.from_sample(["day", "night"], arms=["red", "blue"], reward_range=(0, 1))
         >>> prior = Prior.from_rewards(problem, {"red": 0.2, "blue": 0.1}, rounds=100)
@@ -267,13 +267,14 @@ def _theta(problem: Problem, fitted: Floats) -> Floats:
 def _losses_of(problem: Problem, rewards: Any) -> Floats:
     """Return the losses that expected rewards mean, as a table (contexts, arms); refuse rewards out of range."""
     limits = problem.reward_range
-    if isinstance(rewards, Mapping):
-        strange = [name for name in rewards if name not in problem.arms]
-        if strange or not rewards:
+    if isinstance(rewards, Mapping) or (hasattr(rewards, "to_dict") and rewards.ndim == 1):  # or a Series
+        named = {str(name): reward for name, reward in rewards.items()}
+        strange = [name for name in named if name not in problem.arms]
+        if strange or not named:
             raise ValueError(f"rewards go by the names of arms, {', '.join(problem.arms[:8])}; got {strange or 'none'}")
-        given = checked_losses(list(rewards.values()), is_reward=True, reward_range=limits)
+        given = checked_losses(list(named.values()), is_reward=True, reward_range=limits)
         row = np.full(problem.n_arms, given.mean())
-        row[[problem.arms.index(name) for name in rewards]] = given
+        row[[problem.arms.index(name) for name in named]] = given
         return np.repeat(row[None], problem.n_contexts, axis=0)
     table = table_of(rewards, problem)
     if table.shape != problem.available.shape:

@@ -60,10 +60,11 @@ def check_features(features: Floats) -> None:
         raise ValueError(
             f"features must have shape (contexts, arms, dimension); got {features.ndim} axes, {features.shape}"
         )
+    if features.shape[1] < 2:
+        there = "there is one arm only" if features.shape[1] else "there are no arms"
+        raise ValueError(f"{there}: nothing to decide. Give features for at least two arms")
     if min(features.shape) == 0:
         raise ValueError(f"features must not be empty; got shape {features.shape}")
-    if features.shape[1] < 2:
-        raise ValueError("there is one arm only: nothing to decide. Give features for at least two arms")
 
 
 def check_probabilities(probabilities: Floats, n_contexts: int) -> None:

@@ -17,7 +17,7 @@ from bothworlds.problem.feedback import loss_of, reward_per_loss
 from bothworlds.problem.finding import VALUES, find_all, find_unlisted, warn_of_numbers
 from bothworlds.problem.labelled import numbers_in_order, table_in_order
 from bothworlds.problem.rows import ContextRows, from_header, header_of
-from bothworlds.problem.sample import FeatureMap
+from bothworlds.problem.sample import FeatureMap, is_missing
 from bothworlds.problem.span import Span, span_of
 from bothworlds.problem.tabular import tabular
 
@@ -385,4 +385,7 @@ def _arm_names(arms: Sequence[Any] | int) -> list[str]:
         return [str(arm) for arm in range(checks.whole(arms, 1, "the number of arms"))]
     if isinstance(arms, str) or not isinstance(arms, Iterable):
         raise ValueError(f"arms are a list of names, ['red', 'blue'], or how many there are; got {arms!r}")
-    return [str(arm) for arm in arms]
+    names = list(arms)
+    if any(is_missing(arm) for arm in names):
+        raise ValueError(f"an arm has no name; leave it out of {names!r:.120}")
+    return [str(arm) for arm in names]

@@ -52,7 +52,18 @@ def find_all(
         return one(contexts)
     if getattr(contexts, "ndim", 1) == 0 or not hasattr(contexts, "__len__"):
         raise ValueError(f"a context is a name, an index, a row, or a sequence of those; got {contexts!r}")
-    return [one(context) for context in contexts]
+    try:
+        return [one(context) for context in contexts]
+    except ValueError as error:
+        if rows is None or not _is_listed_row(contexts, rows):
+            raise
+        raise ValueError(f"{error}. A list is several contexts; one row is a tuple: {tuple(contexts)!r}") from None
+
+
+def _is_listed_row(contexts: Any, rows: ContextRows) -> bool:
+    """Tell whether a list of contexts has the values of one row."""
+    alone = all(isinstance(part, str) or not hasattr(part, "__len__") for part in contexts)
+    return alone and len(contexts) == rows.width and rows.index_of(tuple(contexts)) is not None
 
 
 def is_one_row(given: Any, names: tuple[str, ...], rows: ContextRows | None) -> bool:

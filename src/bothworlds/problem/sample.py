@@ -53,11 +53,11 @@ def _check_row(row: tuple[Any, ...]) -> None:
     several = next((value for value in row if not isinstance(value, Hashable)), None)
     if several is not None:
         raise ValueError(f"the sample has {several!r:.60} where a single value belongs, in row {row!r:.120}")
-    if any(_missing(value) for value in row):
+    if any(is_missing(value) for value in row):
         raise ValueError(f"the sample has a missing value in row {row}; fill or leave out such rows")
 
 
-def _missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
     """Tell None, NaN and pandas' NA, none of which equals itself for certain."""
     return value is None or not isinstance(equal := value == value, bool | np.bool_) or not equal
 

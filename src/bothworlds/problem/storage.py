@@ -23,6 +23,7 @@ WORDS = {  # of what is in a file, for those who read it as something else
     UNFINISHED: "an unfinished run: the command that began it goes on with it",
 }
 
+DATABASE = b"SQLite format 3"
 UNREADABLE = (OSError, ValueError, KeyError, TypeError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error)
 
 
@@ -43,6 +44,9 @@ def read_arrays(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
             return header, {}
         # numpy advises to load what it does not know as a pickle, which runs code: no advice to pass on
         reason = "" if "pickle" in str(error) else f": {error}"
+        reason += (
+            ". It is a database: the store of a service is read by `bothworlds export`" if _is_database(path) else ""
+        )
         raise ValueError(f"{path} is not a file written by this library, or it is damaged{reason}") from None
     return header, arrays
 
@@ -67,6 +71,12 @@ def _json_header(path: str | Path) -> dict[str, Any] | None:
     except (OSError, ValueError):
         return None
     return content if content.get("format") in WORDS else None
+
+
+def _is_database(path: str | Path) -> bool:
+    with contextlib.suppress(OSError), open(path, "rb") as file:
+        return file.read(len(DATABASE)) == DATABASE
+    return False
 
 
 def check_npz(path: str | Path, word: str) -> None:

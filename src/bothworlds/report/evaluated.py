@@ -17,6 +17,7 @@ from bothworlds.report import parts
 from bothworlds.report.chart import Chart, Line
 from bothworlds.report.palette import Style, styles
 from bothworlds.report.terminal import aligned
+from bothworlds.theory.confidence.checks import level_of
 
 DIGITS = 4
 
@@ -33,7 +34,7 @@ def shown(value: float) -> str:
 def evaluation_text(found: Evaluation) -> str:
     """Return policies, differences and what is to be known as text."""
     names = list(next(iter(found.policies.values())).estimates)
-    level = f"{1.0 - next(iter(found.policies.values())).band.alpha:.0%} interval"
+    level = f"{level_of(next(iter(found.policies.values())).band.alpha)} interval"
     head = ["policy", *names, level, "kind", "effective rows"]
     rows = [head]
     for name, one in found.policies.items():
@@ -120,7 +121,7 @@ def _head(found: Evaluation, style_of: dict[str, Style]) -> str:
         cells = [shown(one.estimates[part].value) for part in names]
         rows.append([f"{parts.key(style_of[name])}{escape(name)}", *cells, _span(one.band), one.band.kind])
     some = next(iter(found.policies.values())).band
-    caption = f"Value per decision, and its {1.0 - some.alpha:.0%} interval"
+    caption = f"Value per decision, and its {level_of(some.alpha)} interval"
     known = "".join(f"<li>{escape(text)}</li>" for text in found.sentences)
     kinds = {one.band.kind: one.band.about for one in found.policies.values()}
     claims = " ".join(f"“{kind}” {escape(about)}." for kind, about in kinds.items())

@@ -6,12 +6,15 @@ same id, when a connection breaks or the service says that nothing was stored.
 
 import http.client
 import json
+import math
 import os
 import threading
 import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
+from decimal import Decimal
+from numbers import Real
 from typing import Any, Self, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -80,6 +83,8 @@ class Client:
         self._root = parts.path.rstrip("/")
         self._headers = {"content-type": "application/json"}
         if token is not None:
+            if not (token.isascii() and token.isprintable()):
+                raise ValueError("a token has plain letters only; was it read from a file, with the end of its line?")
             self._headers["authorization"] = f"Bearer {token}"
         self.experiment, self.tries, self.pause = experiment, tries, pause
         self._own = threading.local()
@@ -94,7 +99,7 @@ class Client:
 
     def reward(self, id: str, reward: float) -> Rewarded:
         """Say what a decision brought."""
-        return _made(Rewarded, self._post("/v1/reward", {**self._name(), "id": id, "reward": reward}))
+        return _made(Rewarded, self._post("/v1/reward", {**self._name(), "id": id, "reward": _number(id, reward)}))
 
     def activate(self, id: str) -> None:
         """Say that an inactive decision was shown."""
@@ -104,14 +109,18 @@ class Client:
         self, contexts: Iterable[Context], *, ids: Sequence[str] | None = None, active: bool = True
     ) -> list[Decided | ServiceError]:
         """Have several decisions made in one request; in place of one that is refused stands why."""
+        if isinstance(contexts, str):
+            raise ValueError(f"contexts are a list, one for each decision; got the text {contexts!r}")
         told = list(contexts)
         names: Sequence[str | None] = [None] * len(told) if ids is None else ids
+        if len(names) != len(told):
+            raise ValueError(f"{len(told)} contexts need as many ids; got {len(names)}")
         asked = [self._decision(one, name, active=active) for one, name in zip(told, names, strict=True)]
         return self._several(Decided, "/v1/decide/batch", {"decisions": asked})
 
     def reward_all(self, rewards: Mapping[str, float]) -> list[Rewarded | ServiceError]:
         """Say what several decisions brought, by their ids, in one request; in place of a refused one stands why."""
-        asked = [{**self._name(), "id": name, "reward": reward} for name, reward in rewards.items()]
+        asked = [{**self._name(), "id": name, "reward": _number(name, reward)} for name, reward in rewards.items()]
         return self._several(Rewarded, "/v1/reward/batch", {"rewards": asked})
 
     def plan(self) -> Planned:
@@ -146,7 +155,7 @@ class Client:
         return {} if self.experiment is None else {"experiment": self.experiment}
 
     def _decision(self, context: Context, id: str | None, *, active: bool) -> dict[str, Any]:
-        made = {**self._name(), "context": context, "id": uuid.uuid4().hex if id is None else id}
+        made = {**self._name(), "context": _row(context), "id": uuid.uuid4().hex if id is None else id}
         return made if active else {**made, "active": False}
 
     def _several(self, kind: type[Made], path: str, body: dict[str, Any]) -> list[Made | ServiceError]:
@@ -161,7 +170,7 @@ class Client:
         return self._asked("GET", f"{path}?{urlencode(self._name())}" if self._name() else path, None)
 
     def _post(self, path: str, body: dict[str, Any]) -> Any:
-        return self._asked("POST", path, json.dumps(body, allow_nan=False).encode())
+        return self._asked("POST", path, json.dumps(body, allow_nan=False, default=_plain).encode())
 
     def _asked(self, method: str, path: str, content: bytes | None, *, answers: Sequence[int] = (OK,)) -> Any:
         """Ask until there is an answer, or the tries are used up."""
@@ -201,6 +210,30 @@ class Client:
             return answer.status, json.loads(read)
         except ValueError:
             raise ServiceError(answer.status, f"this is no decision service: {read[:80]!r}") from None
+
+
+def _number(id: str, reward: Any) -> float:
+    """Return a reward of any kind of number, or a truth value, as a float."""
+    plain = reward.item() if hasattr(reward, "item") else reward  # of NumPy
+    if not isinstance(plain, Real | Decimal) or not math.isfinite(plain):
+        raise ValueError(f"the reward of {id!r} must be a finite number; got {reward!r}")
+    return float(plain)
+
+
+def _row(context: Any) -> Any:
+    """Return a row of a DataFrame as a dictionary; refuse one with a value that is not finite, which JSON has not."""
+    row = context.to_dict() if hasattr(context, "to_dict") else context
+    for name, value in row.items() if isinstance(row, Mapping) else ():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f"the row has {value} as {name!r}; fill what is missing, or say None")
+    return row
+
+
+def _plain(value: Any) -> Any:
+    """Return a number of NumPy as JSON has it."""
+    if hasattr(value, "item"):
+        return value.item()
+    raise ValueError(f"a context is a name, an index, or a row of texts and numbers by its columns; got {value!r}")
 
 
 def _made(kind: type[Made], body: dict[str, Any]) -> Made:

@@ -12,7 +12,7 @@ from bothworlds.service.drawing import numbers
 from bothworlds.service.experiment import played, problem_in
 from bothworlds.service.records import MARKS, Changed, Drawn, Paid, unpacked
 from bothworlds.service.sqlite import SQLiteStore
-from bothworlds.service.store import Store, number_in
+from bothworlds.service.store import Store, number_in, sealed_in
 
 
 class Epochs:
@@ -80,10 +80,12 @@ def rows_in(store: Store, number: int, epochs: Epochs) -> Iterator[Row]:
 def exported(path: str | Path, name: str | None = None, *, of_now: bool = False) -> tuple[Problem, Iterator[Row]]:
     """Return the problem of an experiment as it is now, and its rows, from the file of a store.
 
-    ``of_now`` leaves out what was decided before the problem was last changed.
+    ``of_now`` leaves out what was decided before the problem was last changed, or before the version through which
+    rewarded decisions were erased: of those only the ones that still waited are left, which are not like the others.
     """
     store = SQLiteStore(path, writes=False)
     number = number_in(store, name, Path(path))
     epochs = Epochs(store, number)
     rows = rows_in(store, number, epochs)
-    return epochs.problem, (row for row in rows if row.version >= epochs.began) if of_now else rows
+    began = max(epochs.began, store.noted(sealed_in(number)))
+    return epochs.problem, (row for row in rows if row.version >= began) if of_now else rows

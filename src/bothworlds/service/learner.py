@@ -244,8 +244,8 @@ def changed_problem(problem: Problem, asked: messages.Change) -> Problem:
     if own is not None and not featured and (plain or asked.retire):
         problem = _with_own_columns(problem, own, plain, asked.retire)
     else:
+        problem = problem.with_arms(featured) if featured else problem  # first, for all others but one may go
         problem = problem.without_arms(asked.retire) if asked.retire else problem
-        problem = problem.with_arms(featured) if featured else problem
     return problem if asked.probabilities is None else problem.with_probabilities(asked.probabilities)
 
 

@@ -19,6 +19,7 @@ from bothworlds.report.svg import Frame, svg
 from bothworlds.report.tables import number
 from bothworlds.service.glance import Glance, Newest
 from bothworlds.service.pulse import Pulse, Stretch, merged
+from bothworlds.theory.confidence.checks import level_of
 
 OWN, HELD = Style(0, ""), Style(1, "7 4")
 STEPS = 20  # shades of a probability
@@ -144,7 +145,7 @@ def against(health: Health) -> Chart:
     room = 0.06 * (high - low)
     return Chart(
         name="holdout",
-        title=f"Mean reward so far, with intervals that hold at any time ({1 - health.alpha:.0%})",
+        title=f"Mean reward so far, with intervals that hold at any time ({level_of(health.alpha)})",
         description="; ".join(f"{r.name}: {r.mean:.3g}, between {r.low:.3g} and {r.high:.3g}" for r in health.who),
         y_label="mean reward",
         x_label="",
@@ -209,7 +210,7 @@ def _rates(word: str, given: Sequence[Rate], alpha: float) -> str:
     shown = sorted(given, key=lambda rate: -rate.decisions)[:MOST_SHOWN]
     rows = [[clipped(r.name, 24), f"{r.answers:,}", *(_mean(x) for x in (r.mean, r.low, r.high))] for r in shown]
     busiest = ", the busiest" if len(given) > len(shown) else ""
-    caption = f"Mean reward by {word}{busiest}; intervals hold at any time, all together ({1 - alpha:.0%})"
+    caption = f"Mean reward by {word}{busiest}; intervals hold at any time, all together ({level_of(alpha)})"
     return table([word, "rewards", "mean", "from", "to"], rows, caption=caption)
 
 

@@ -28,7 +28,8 @@ class Token(Struct, frozen=True, forbid_unknown_fields=True):
 class Experiment(Struct, frozen=True, forbid_unknown_fields=True):
     """One problem, and who plays it.
 
-    The problem is a file (``problem``), or names of contexts and arms, each arm with a rate of its own in each context.
+    The problem is a file (``problem``), or names of contexts and arms, each arm with a rate of its own in each context,
+    with rewards from 0 to 1 unless ``reward_range`` says otherwise.
     ``window`` is how long a decision waits for its reward before it gets ``default_reward``; without a default it waits
     for ever. ``safe_arm`` is what is answered when nothing can be stored.
     """
@@ -36,7 +37,7 @@ class Experiment(Struct, frozen=True, forbid_unknown_fields=True):
     arms: list[str] = []
     contexts: list[str] | dict[str, float] = []
     problem: str | None = None
-    reward_range: tuple[float, float] = (0.0, 1.0)
+    reward_range: tuple[float, float] | None = None
     other: str | None = None
     algorithm: str | dict[str, Any] = "matched"
     window: str = "1 hour"
@@ -54,6 +55,9 @@ class Experiment(Struct, frozen=True, forbid_unknown_fields=True):
         if self.problem is not None:
             if self.arms or self.contexts:
                 raise ValueError("give either problem, a file, or contexts and arms")
+            for name in ("reward_range", "other"):
+                if getattr(self, name) is not None:
+                    raise ValueError(f"{name} belongs to the problem in {self.problem}: say it where that is made")
             return Problem.load(folder / self.problem)
         if len(self.arms) < 2 or not self.contexts:
             raise ValueError("an experiment needs contexts and at least two arms, or a problem, a file")
@@ -67,7 +71,7 @@ class Experiment(Struct, frozen=True, forbid_unknown_fields=True):
         return tabular_problem(
             {name: share / total for name, share in shares.items()},
             self.arms,
-            reward_range=self.reward_range,
+            reward_range=self.reward_range or (0.0, 1.0),
             other=self.other,
         )
 
@@ -117,6 +121,8 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
         place = (Path(self.folder) / self.store).parent
         if not place.is_dir():
             raise ValueError(f"there is no folder {place} for the store")
+        if (Path(self.folder) / self.store).is_dir():
+            raise ValueError(f"store is a file; {Path(self.folder) / self.store} is a folder")
         for name, experiment in self.experiments.items():
             try:
                 seconds_of(experiment.window)
@@ -154,14 +160,28 @@ def read_settings(path: str | Path) -> Settings:
         content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise FileNotFoundError(f"no such file: {path}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, IsADirectoryError) as error:
+    except IsADirectoryError:
+        raise ValueError(f"{path} is a folder, not a file") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is not valid TOML: {error}") from None
     try:
+        _check_fields(content)
         settings = msgspec.convert({"folder": str(Path(path).parent), **content}, Settings)
         settings.check()
     except (msgspec.ValidationError, ValueError) as error:
         raise ValueError(f"{path}: {str(error).replace('`', '')}") from None
     return settings
+
+
+def _check_fields(content: dict[str, Any]) -> None:
+    """Refuse settings that there are not, with the one that may be meant."""
+    from bothworlds.simulation.study import check_known  # not for those who only read a store
+
+    check_known(content, list(Settings.__struct_fields__), "setting")
+    told = content.get("experiments")
+    for name, experiment in told.items() if isinstance(told, dict) else ():
+        if isinstance(experiment, dict):
+            check_known(experiment, list(Experiment.__struct_fields__), f"setting of experiments.{name}")
 
 
 def seconds_of(text: str) -> float:

@@ -95,7 +95,8 @@ class SQLiteStore:
         try:
             found = _asked(self._reader, "SELECT value FROM about WHERE name = 'format'")
         except (sqlite3.Error, StoreError) as error:
-            raise ValueError(f"{self.path} is no store of this library: {error}") from None
+            hint = "; of a copy, the -wal file beside the store is missing" * ("no such table" in str(error))
+            raise ValueError(f"{self.path} is no store of this library: {error}{hint}") from None
         if found != [(FORMAT,)]:
             raise ValueError(
                 f"{self.path} has format {found[0][0] if found else None!r}, and this version reads {FORMAT!r}; use "

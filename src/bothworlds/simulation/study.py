@@ -121,11 +121,13 @@ class Study:
         A list in place of an option makes a grid. Files of parts of your own are looked for in ``folder``, too.
         """
         _check_format(content.get("format", FORMAT))
-        _known(content, [*SETTINGS, "format", "name", "references", "sizes", "environments", "algorithms"], "entry")
+        check_known(
+            content, [*SETTINGS, "format", "name", "references", "sizes", "environments", "algorithms"], "entry"
+        )
         sizes = content.get("sizes", {})
         if not isinstance(sizes, dict):
             raise ValueError(f"sizes must be a table [sizes]; got {sizes!r}")
-        _known(sizes, list(SIZES), "size")
+        check_known(sizes, list(SIZES), "size")
         for part in ("environments", "algorithms"):
             tables = content.get(part)
             if not isinstance(tables, dict) or not tables:
@@ -203,8 +205,8 @@ def _check_format(found: object) -> None:
         raise ValueError(f"format must be {FORMAT}; got {found!r}{advice.replace('written by', 'written for')}")
 
 
-def _known(given: dict[str, Any], known: list[str], word: str) -> None:
-    """Refuse unknown names, with the nearest known one."""
+def check_known(given: dict[str, Any], known: list[str], word: str) -> None:
+    """Refuse unknown names, with the nearest known one. Internal."""
     for name in given:
         if name not in known:
             near = get_close_matches(name, known, n=1)
@@ -231,7 +233,7 @@ def _kind(options: dict[str, Any], known: list[str], word: str) -> str:
     kind = options.pop("kind", None)
     if kind is None:
         raise ValueError(f"an {word} has no kind; known are {', '.join(known)}")
-    _known({str(kind): None}, known, f"kind of {word}")
+    check_known({str(kind): None}, known, f"kind of {word}")
     return str(kind)
 
 

@@ -20,6 +20,15 @@ def checked_alpha(alpha: Any) -> float:
     return float(alpha)
 
 
+def level_of(alpha: float) -> str:
+    """Return how often an interval is right, as a percentage with all the digits that it has.
+
+    >>> level_of(0.05), level_of(0.025), level_of(0.001)
+    ('95%', '97.5%', '99.9%')
+    """
+    return f"{100.0 - 100.0 * alpha:.10g}%"
+
+
 def checked_above(value: Any, least: float, name: str) -> float:
     """Return a number that must be above another, and finite.
 
