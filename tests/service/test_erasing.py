@@ -6,14 +6,13 @@ from pathlib import Path
 import pytest
 
 from bothworlds.service.erasing import erased
-from bothworlds.service.exporting import exported
 from bothworlds.service.messages import Decide, Reward, Rollback
 from bothworlds.service.records import Kind
 from bothworlds.service.rolling import rolled_back
 from bothworlds.service.service import Service
 from bothworlds.service.sqlite import KEPT, SQLiteStore
 from bothworlds.service.verifying import verify
-from services import learnt, settings, until
+from services import learnt, rows_of, settings, until
 
 
 def visited(folder: Path, visits: range) -> str:
@@ -51,7 +50,7 @@ def test_what_was_learnt_stays_and_decisions_without_a_reward(path: Path, tmp_pa
     assert (found.decisions, found.versions, found.faults) == (200, before.versions // 2, [])
     assert "after version 180, up to which rewarded decisions were erased, all as the log says" in str(found)
     assert names_in(path) == {f"{i}" for i in range(400) if i >= 200 or i % 10 == 0}
-    assert {row.id for row in exported(path)[1]} == names_in(path)
+    assert rows_of(path).keys() == names_in(path)
     digest = visited(tmp_path, range(400, 600))
     assert verify(path, processes=1).faults == []
     second = erased(path)
@@ -67,8 +66,8 @@ def test_what_was_learnt_stays_and_decisions_without_a_reward(path: Path, tmp_pa
 
 def test_decisions_that_waited_while_others_were_erased_are_not_evaluated(path: Path) -> None:
     erased(path, through=180)
-    assert {row.id for row in exported(path, of_now=True)[1]} == {f"{i}" for i in range(200, 400)}
-    assert "0" in {row.id for row in exported(path)[1]}
+    assert rows_of(path, of_now=True).keys() == {f"{i}" for i in range(200, 400)}
+    assert "0" in rows_of(path)
 
 
 def test_nothing_of_it_is_left_in_the_file(path: Path) -> None:

@@ -18,7 +18,7 @@ from bothworlds.service.settings import Experiment, Settings
 from bothworlds.service.shelf import Shelf
 from bothworlds.service.sqlite import SQLiteStore
 from bothworlds.service.verifying import verify
-from services import learnt
+from services import learnt, rows_of
 
 
 def settings(folder: Path, arms: tuple[str, ...] = ("red", "blue"), **options: object) -> Settings:
@@ -243,7 +243,7 @@ def test_a_reward_that_was_changed_is_found(played: Path, tmp_path: Path) -> Non
     store = sqlite3.connect(copy)
     name, _ = rewarded(played)  # not one that is held out: from its reward nothing is learnt
     bodies = dict(store.execute("SELECT id, body FROM log WHERE kind = 3"))
-    rewards = {row.id: row.reward for row in exported(played)[1]}
+    rewards = {name: row.reward for name, row in rows_of(played).items()}
     other = next(one for one in bodies if rewards[one] != rewards[name])
     store.execute("UPDATE log SET body = ? WHERE kind = 3 AND id = ?", (bodies[other], name))
     store.commit()
@@ -252,8 +252,8 @@ def test_a_reward_that_was_changed_is_found(played: Path, tmp_path: Path) -> Non
 
 
 def test_export_has_every_decision_with_the_reward_that_came(played: Path, tmp_path: Path) -> None:
-    problem, rows = exported(played)
-    found = list(rows)
+    with exported(played) as (problem, rows):
+        found = list(rows)
     assert [row.id for row in found] == [str(i) for i in range(500)]
     assert problem.arms == ("red", "green")
     assert {row.offered for row in found} == {("red", "blue"), ("red", "green")}
@@ -276,4 +276,4 @@ def test_a_store_that_does_not_run_is_rolled_back(played: Path, tmp_path: Path) 
 
 def test_unknown_experiments_are_refused(played: Path) -> None:
     with pytest.raises(ValueError, match="there is no experiment 'other'; there are ads"):
-        exported(played, "other")
+        rows_of(played, "other")

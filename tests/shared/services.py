@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from bothworlds.logs import Row
 from bothworlds.service import clerk, learner
+from bothworlds.service.exporting import exported
 from bothworlds.service.jobs import Expire
 from bothworlds.service.service import Service
 from bothworlds.service.settings import Experiment as Told
@@ -35,6 +37,12 @@ def locked(folder: Path) -> Iterator[None]:
     with contextlib.closing(sqlite3.connect(folder / "bothworlds.sqlite", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         yield
+
+
+def rows_of(path: Path, name: str | None = None, *, of_now: bool = False) -> dict[str, Row]:
+    """Return the rows in the file of a store by the ids of their decisions."""
+    with exported(path, name, of_now=of_now) as (_, rows):
+        return {str(row.id): row for row in rows}
 
 
 def until(holds: Callable[[], Any], *, seconds: float = 20.0) -> None:

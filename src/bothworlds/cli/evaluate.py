@@ -163,7 +163,8 @@ def _problem(given: Path | None, own: Problem | None, source: Source) -> Problem
     """Return the problem that is given, that of the policies or that of a store; refuse a log that is not there."""
     known = Problem.load(given) if given is not None else own
     if known is None and source.path.suffix == STORE:
-        known = source.stored()[0]
+        with source.stored() as (known, _):
+            pass
     if known is None:
         raise click.UsageError("which contexts and arms? --problem FILE, or a policy with a file")
     if not source.path.is_file():

@@ -67,12 +67,16 @@ class Source:
         how |= {"experiment": self.experiment, "tolerance": self.tolerance}
         return {**how, "files": [[one.st_size, one.st_mtime_ns] for one in found if one.st_size]}
 
-    def stored(self) -> tuple[Problem, Iterator[Row]]:
-        """Return the problem in the store of a service, and what was decided since it was last changed."""
+    def stored(self) -> contextlib.AbstractContextManager[tuple[Problem, Iterator[Row]]]:
+        """Open the store of a service for its problem, and what was decided since it was last changed."""
         with serving():
             from bothworlds.service.exporting import exported
 
         return exported(self.path, self.experiment, of_now=True)
+
+    def _stored_rows(self) -> Iterator[Row]:
+        with self.stored() as (_, rows):
+            yield from rows
 
     def _named(self) -> dict[str, Any]:
         """Return which column is what, as the reader of the file takes it."""
@@ -92,7 +96,7 @@ class Source:
         elif self.columns:
             raise click.UsageError(f"--column is for tables, .csv and .parquet; the columns of {self.path} have names")
         elif self.path.suffix == STORE:
-            rows = self.stored()[1]
+            rows = self._stored_rows()
         else:
             limits = problem.reward_range or (-1.0, 1.0)
             rows = decisions(Log(self.path), tolerance=self.tolerance, reward_range=limits)

@@ -1,6 +1,7 @@
 """Commands on the store of a service: verify, roll back, export, erase."""
 
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import click
@@ -74,10 +75,11 @@ def export(*, store: Path, output: Path, experiment: str | None) -> None:
         from bothworlds.logs import write
         from bothworlds.service.exporting import exported
 
-    with reading():
-        _, rows = exported(store, experiment)
-    with working():
-        count = write(rows, output)
+    with ExitStack() as opened:
+        with reading():
+            _, rows = opened.enter_context(exported(store, experiment))
+        with working():
+            count = write(rows, output)
     talk(f"{count:,} rows: {output}")
 
 

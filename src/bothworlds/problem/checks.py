@@ -1,7 +1,8 @@
 """Validation at the border: a sentence that says what is wrong, where, and what to do."""
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,20 @@ def whole(value: Any, least: int, name: str) -> int:
     if number < least or isinstance(value, bool | np.bool_):
         raise ValueError(f"{name} must be a whole number of at least {least}; got {value!r}")
     return number
+
+
+def check_known(given: Iterable[str], known: Sequence[str], word: str) -> None:
+    """Refuse unknown names, with the nearest known one.
+
+    >>> check_known(["windw"], ["store", "window"], "setting")
+    Traceback (most recent call last):
+    ValueError: unknown setting 'windw'; did you mean 'window'?
+    """
+    for name in given:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(known)}"
+            raise ValueError(f"unknown {word} {name!r}{hint}")
 
 
 def frozen_array(values: Any, name: str) -> Floats:

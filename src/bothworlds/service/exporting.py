@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -77,15 +78,18 @@ def rows_in(store: Store, number: int, epochs: Epochs) -> Iterator[Row]:
         )
 
 
-def exported(path: str | Path, name: str | None = None, *, of_now: bool = False) -> tuple[Problem, Iterator[Row]]:
-    """Return the problem of an experiment as it is now, and its rows, from the file of a store.
+@contextmanager
+def exported(
+    path: str | Path, name: str | None = None, *, of_now: bool = False
+) -> Iterator[tuple[Problem, Iterator[Row]]]:
+    """Open the file of a store for the problem of an experiment as it is now, and its rows.
 
     ``of_now`` leaves out what was decided before the problem was last changed, or before the version through which
     rewarded decisions were erased: of those only the ones that still waited are left, which are not like the others.
     """
-    store = SQLiteStore(path, writes=False)
-    number = number_in(store, name, Path(path))
-    epochs = Epochs(store, number)
-    rows = rows_in(store, number, epochs)
-    began = max(epochs.began, store.noted(sealed_in(number)))
-    return epochs.problem, (row for row in rows if row.version >= began) if of_now else rows
+    with closing(SQLiteStore(path, writes=False)) as store:
+        number = number_in(store, name, Path(path))
+        epochs = Epochs(store, number)
+        rows = rows_in(store, number, epochs)
+        began = max(epochs.began, store.noted(sealed_in(number)))
+        yield epochs.problem, (row for row in rows if row.version >= began) if of_now else rows

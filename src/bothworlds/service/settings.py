@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from bothworlds.problem import Problem
+from bothworlds.problem.checks import check_known
 
 LOCAL = ("127.0.0.1", "::1", "localhost")
 UNITS = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}
@@ -175,13 +176,11 @@ def read_settings(path: str | Path) -> Settings:
 
 def _check_fields(content: dict[str, Any]) -> None:
     """Refuse settings that there are not, with the one that may be meant."""
-    from bothworlds.simulation.study import check_known  # not for those who only read a store
-
-    check_known(content, list(Settings.__struct_fields__), "setting")
+    check_known(content, Settings.__struct_fields__, "setting")
     told = content.get("experiments")
     for name, experiment in told.items() if isinstance(told, dict) else ():
         if isinstance(experiment, dict):
-            check_known(experiment, list(Experiment.__struct_fields__), f"setting of experiments.{name}")
+            check_known(experiment, Experiment.__struct_fields__, f"setting of experiments.{name}")
 
 
 def seconds_of(text: str) -> float:

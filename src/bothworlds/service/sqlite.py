@@ -66,7 +66,11 @@ class SQLiteStore:
         if not writes:
             if not self.path.is_file():
                 raise FileNotFoundError(f"no such store: {path}")
-            self._check()
+            try:
+                self._check()
+            except ValueError:
+                self.close()
+                raise
             return
         self._held.append(_locked(self.path))
         try:

@@ -6,7 +6,6 @@ import json
 import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
@@ -21,7 +20,7 @@ from bothworlds.algorithms.registry import algorithms
 from bothworlds.environments import Environment, Instance
 from bothworlds.environments.clicks import ATTRIBUTES
 from bothworlds.plain import printable
-from bothworlds.problem.checks import whole
+from bothworlds.problem.checks import check_known, whole
 from bothworlds.problem.storage import migration, read_text
 from bothworlds.simulation.grids import spread
 from bothworlds.simulation.own import NOW, Texts, by_content, is_own, own_algorithm, own_environment, texts_of
@@ -203,15 +202,6 @@ def _check_format(found: object) -> None:
     if found != FORMAT or isinstance(found, bool):
         advice = migration(f"study-{found}", f"study-{FORMAT}")
         raise ValueError(f"format must be {FORMAT}; got {found!r}{advice.replace('written by', 'written for')}")
-
-
-def check_known(given: dict[str, Any], known: list[str], word: str) -> None:
-    """Refuse unknown names, with the nearest known one. Internal."""
-    for name in given:
-        if name not in known:
-            near = get_close_matches(name, known, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(known)}"
-            raise ValueError(f"unknown {word} {name!r}{hint}")
 
 
 def make_algorithm(options: dict[str, Any], texts: Texts = NOW) -> Any:
