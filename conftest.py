@@ -20,15 +20,6 @@ settings.register_profile("shared", deadline=None, max_examples=60, derandomize=
 settings.load_profile("shared")
 
 
-# What simulates comes first, so that of two workers, who begin with a half each, one compiles most of it, and once.
-COMPILING = ("simulation", "report", "environments", "algorithms")
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the tests that compile most."""
-    items.sort(key=lambda item: item.path.parent.name not in COMPILING)
-
-
 def pytest_collection_finish() -> None:
     """Tests and modules stay until the end: whoever looks for what nobody holds need not look at them each time."""
     gc.collect()

@@ -4,6 +4,7 @@ import tracemalloc
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -212,19 +213,25 @@ def _check_threads(environment: Environment, rounds: int) -> list[str]:
 
 
 def _check_memory(environment: Environment, rounds: int) -> list[str]:
-    """Measure what is kept after the second half of the rounds; what a compiler beside keeps would be counted, too."""
+    """Measure what each quarter of the rounds but the first leaves: what grows does so in every one.
+
+    What a compiler beside keeps would be counted, too.
+    """
     finish()
     tracing = tracemalloc.is_tracing()
     if not tracing:
         tracemalloc.start()
     try:
-        marks = (step.t in (rounds // 2, rounds) for step in _steps(environment, rounds))
+        ends = [number * rounds // 4 for number in range(1, 5)]
+        marks = (step.t in ends for step in _steps(environment, rounds))
         sizes = [tracemalloc.get_traced_memory()[0] for mark in marks if mark]
     finally:
         if not tracing:
             tracemalloc.stop()
-    kept = (sizes[-1] - sizes[0]) / max(1, rounds - rounds // 2)
-    return [f"memory grows by {kept:.0f} bytes a round"] if kept > GROWTH and rounds >= 50 else []
+    if rounds < 50:
+        return []
+    kept = min((after - before) / (rounds / 4) for before, after in pairwise(sizes))
+    return [f"memory grows by {kept:.0f} bytes a round"] if kept > GROWTH else []
 
 
 def _check_kernel_text(environment: Environment, rounds: int) -> list[str]:
