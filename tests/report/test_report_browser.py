@@ -31,6 +31,7 @@ from bothworlds.simulation.results import load_results
 from browser import BROWSER, CHROMIUM
 from evaluated import small_log, some_table
 from report_pages import CONTENT, made_page, made_summary, summary_from
+from soak import size
 
 pytestmark = [
     pytest.mark.soak,
@@ -307,11 +308,14 @@ def test_rates_of_exploration_by_pointer_and_by_keyboard(tmp_path: Path) -> None
 
 
 def test_the_page_of_the_comparison_is_below_a_megabyte(tmp_path: Path) -> None:
-    """All regimes, algorithms and checkpoints of `bothworlds compare`; fewer replications do not make it smaller."""
-    folder = tmp_path / "comparison"
-    bw.run_study(comparison(replications=3), folder, quiet=True)
+    """All regimes and algorithms of `bothworlds compare`; fewer replications do not make it smaller.
+
+    Fewer rounds do by 3 %: 776 kB with 4,000, 803 with 20,000 of all 40,000.
+    """
+    folder, rounds = tmp_path / "comparison", size(4_000, 40_000)
+    bw.run_study(comparison(replications=3, horizon=rounds), folder, quiet=True)
     assert CliRunner().invoke(main, ["report", str(folder)]).exit_code == 0
-    assert (folder / "report.html").stat().st_size < 1_000_000
+    assert (folder / "report.html").stat().st_size < size(960_000, 1_000_000)
 
 
 SORT = """
