@@ -211,6 +211,20 @@ def test_it_asks_again_with_the_same_id(failing: Failing) -> None:
     assert {header for header, _ in failing.heard} == {"Bearer secret"}
 
 
+@pytest.mark.parametrize("failing", [[(502, b"<html>"), (503, b""), (504, b"<html>"), (200, ANSWER)]], indirect=True)
+def test_it_asks_again_where_a_proxy_does_not_reach_the_service(failing: Failing) -> None:
+    with asking(failing) as client:
+        assert client.decide("c").arm == "red"
+    assert failing.script == []
+
+
+@pytest.mark.parametrize("failing", [[(502, b"<html>Bad gateway")] * 2], indirect=True)
+def test_it_gives_up_with_the_words_of_a_proxy(failing: Failing) -> None:
+    with asking(failing, tries=2) as client, pytest.raises(ServiceError, match="no decision service: b'<html>Bad gate"):
+        client.decide("c")
+    assert failing.script == []
+
+
 @pytest.mark.parametrize("failing", [[(200, ANSWER)] * 3], indirect=True)
 def test_a_path_of_a_proxy_stands_before_every_other(failing: Failing) -> None:
     for path in ("", "/", "/bandit/api/"):

@@ -24,7 +24,7 @@ __all__ = ["Client", "Decided", "Known", "Planned", "Rewarded", "ServiceError"]
 
 Context = str | int | Mapping[str, Any]
 OK, FAILING = 200, 503
-BUSY = (429, FAILING)  # too many at once; nothing was stored
+BUSY = (429, 502, FAILING, 504)  # too many at once; nothing was stored; a proxy does not reach the service
 
 
 class ServiceError(Exception):
@@ -209,7 +209,10 @@ class Client:
         try:
             return answer.status, json.loads(read)
         except ValueError:
-            raise ServiceError(answer.status, f"this is no decision service: {read[:80]!r}") from None
+            words = f"this is no decision service: {read[:80]!r}"
+            if answer.status in BUSY:
+                return answer.status, {"error": words}
+            raise ServiceError(answer.status, words) from None
 
 
 def _number(id: str, reward: Any) -> float:
