@@ -131,9 +131,7 @@ def evaluate(
             path=log, columns=columns, missing=missing, holdout=holdout, experiment=experiment, tolerance=tolerance
         )
         known = _problem(problem, own, source)
-        for word in (*targets.values(), *([] if against is None or against in targets else [against])):
-            if isinstance(word, str):
-                check_word(word, known)
+        _check_words(targets, against, known)
     _check_output(output, [log, problem, *(Path(text.partition("=")[2]) for text in policies if "=" in text)])
     state = output.with_name(f"{output.name}.state").absolute()
     with working(lambda: _stopped(state)):
@@ -170,6 +168,14 @@ def _problem(given: Path | None, own: Problem | None, source: Source) -> Problem
     if not source.path.is_file():
         raise ValueError(f"{source.path}: there is no such file")
     return known
+
+
+def _check_words(targets: dict[str, Any], against: str | None, problem: Problem) -> None:
+    """Refuse words for no policy before the log is read."""
+    words = list(targets.values()) if against is None or against in targets else [*targets.values(), against]
+    for word in words:
+        if isinstance(word, str):
+            check_word(word, problem)
 
 
 def _check_output(output: Path, read: list[Path | None]) -> None:

@@ -52,9 +52,8 @@ class Policy:
 
     def __init__(self, mind: Mind, books: Books, *, key: int, secret: str | None = None, version: int = 0) -> None:
         """Begin a policy. Internal."""
-        self.name, self._books = books.name, books
-        self._key, self._secret = key, secret or secret_of(key)
-        self._lock, self._version = threading.RLock(), version
+        self.name, self._books, self._lock = books.name, books, threading.RLock()
+        self._key, self._secret, self._version = key, secret or secret_of(key), version
         self._play(mind)
         apart_after_fork(self)
 
