@@ -22,6 +22,8 @@ FAMILIES = {  # seeds are family + number
     "ninth held-out": 10_000,
     "tenth held-out": 11_000,
     "eleventh held-out": 12_000,
+    "twelfth held-out": 13_000,
+    "thirteenth held-out": 14_000,
 }
 LARGEST_MEAN = 0.9
 LEVEL = 0.4

@@ -50,7 +50,7 @@ def test_the_rule_by_hand(recency: float) -> None:
     evidence, spent, counted, predicted, reasons = 0.0, 0.0, 0.0, np.zeros(3), [0, 0, 0, 0, 0]
     for t in range(1, 601):
         state = policy.state
-        state.inverse_rate[0] *= 5.0 if t == 300 and recency == 40.0 else 1.0
+        state.inverse_rate[0] *= 8.0 if t == 300 and recency == 40.0 else 1.0
         theta, m, beta = state.theta.copy(), state.baseline.copy(), float(state.inverse_rate[0])
         made = policy.act(int(rng.choice(4, p=PROBLEM.probabilities)))
         loss = loss_of(made, rng, 1.0 if t // 150 % 2 == 0 else -1.0)

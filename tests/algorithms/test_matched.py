@@ -22,7 +22,7 @@ def test_the_price_is_that_of_enumeration_and_never_above_what_is_known() -> Non
     problem = bw.Problem(features=np.eye(9).reshape(3, 3, 9), probabilities=[0.2, 0.3, 0.5])
     policy = MATCHED.start(problem, rng=3, interpreted=True)
     coverage = MATCHED.design_for(problem).coverage
-    covering = Covering.of(n_arms=3, rarity=problem.rarity, coverage=coverage, c=Matching.c)
+    covering = Covering.of(rarity=problem.rarity, coverage=coverage, c=Matching.c)
     seen, rng = set(), np.random.default_rng(0)
     for n in range(40):
         policy.state.theta[...] = rng.normal(size=9) * 10.0 ** rng.uniform(1.0, 4.0)
@@ -203,7 +203,7 @@ def test_prices_count_in_full_from_b_on() -> None:
     """b is where the covering rate costs 1; there the rule has the price by pairs, and its whole share."""
     problem = random_problem(5, S=4, K=3, d=3)
     coverage = PLAIN.design_for(problem).coverage
-    covering = Covering.of(n_arms=3, rarity=problem.rarity, coverage=coverage, c=Matching.c)
+    covering = Covering.of(rarity=problem.rarity, coverage=coverage, c=Matching.c)
     policy = PLAIN.start(problem, rng=3)
     b = policy._machine.options.covered
     assert 2.0 * covering.curved / b**2 == pytest.approx(1.0)

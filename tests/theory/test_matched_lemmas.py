@@ -10,7 +10,8 @@ from scipy.optimize import minimize_scalar
 
 import bothworlds as bw
 from bothworlds.theory import lemmas
-from bothworlds.theory.lemmas.matching import SHARE
+from bothworlds.theory.lemmas.matching import CENTRED, SHARE
+from bothworlds.theory.schedules import Covering
 from worlds import random_problem
 
 constants = st.floats(0.02, 0.49)
@@ -66,50 +67,47 @@ def test_the_linear_cost_bounds_stability_without_a_condition(seed: int, arms: i
     )  # so that uncovered contexts cost c beta/2 or more
 
 
-@given(seeds, st.integers(2, 30))
-def test_centring_multiplies_steps_by_its_constant_at_most(seed: int, arms: int) -> None:
-    q, losses, _ = drawn(seed, arms, 1.0)
-    largest = np.abs(losses * np.sqrt(q)).max()
-    assert np.abs(lemmas.centred(q, losses) * np.sqrt(q)).max() <= lemmas.centring(arms) * largest * (1 + 1e-9)
-
-
-@pytest.mark.parametrize("arms", [2, 3, 10, 40])
-def test_the_centring_constant_is_attained(arms: int) -> None:
-    """By one arm of the probability p that makes it largest, the others equal, with losses of the other sign."""
-
-    def centred_by(p: float) -> float:
-        q = np.array([p] + [(1.0 - p) / (arms - 1)] * (arms - 1))
-        losses = np.array([1.0] + [-1.0] * (arms - 1)) / np.sqrt(q)
-        return float(np.abs(lemmas.centred(q, losses) * np.sqrt(q))[0])
-
-    found = minimize_scalar(lambda p: -centred_by(p), bounds=(1e-9, 0.5), method="bounded", options={"xatol": 1e-12})
-    assert lemmas.centring(arms) == pytest.approx(-found.fun, rel=1e-9)
-    assert lemmas.centring(arms) >= -found.fun * (1 - 1e-12)
-
-
-def centred_length(q: np.ndarray, b: int) -> float:
-    """Return the root of q_b sum_a v_a^2/q_a, v the weights of features in the centred feature of arm b."""
-    v = np.eye(len(q))[b] - q**1.5 / (q**1.5).sum()
-    return float(np.sqrt(q[b] * (v**2 / q).sum()))
-
-
 @given(seeds, st.sampled_from([2, 3, 10, 300]))
 def test_centred_features_are_no_longer_with_many_arms(seed: int, arms: int) -> None:
-    """The lead of docs/theory.md: 1.0167 in place of a constant that grows, attained by two arms."""
     q, _, _ = drawn(seed, arms, 1.0)
-    assert max(centred_length(q, b) for b in range(arms)) <= 1.01667
+    assert lemmas.centred_lengths(q).max() <= CENTRED
+
+
+def test_the_length_of_centred_features_is_attained_by_two_arms() -> None:
     tau = float(np.roots([1.0, -3.0, 0.0, -2.0])[0].real)
     assert tau == pytest.approx(3.196, abs=1e-3)
-    assert centred_length(np.array([1.0, tau**2]) / (1.0 + tau**2), 0) == pytest.approx(1.01666, abs=1e-5)
+    largest = lemmas.centred_lengths(np.array([1.0, tau**2]) / (1.0 + tau**2))[0]
+    assert CENTRED - 1e-5 <= largest <= CENTRED
+    found = minimize_scalar(
+        lambda p: -lemmas.centred_lengths(np.array([p, 1.0 - p]))[0], bounds=(1e-9, 0.5), method="bounded"
+    )
+    assert -found.fun == pytest.approx(largest, abs=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_less_exploration_would_cover_every_play(seed: int) -> None:
-    """By enumeration: gamma = u/beta^2 with 1.0167 for the constant of centring, residuals of 2, plans of all kinds."""
+def test_centred_features_have_small_leverages(seed: int) -> None:
+    """By enumeration: q psi^T Sigma(q)^-1 psi is at most L times the squared length of its weights."""
+    problem, rng, nearest = random_problem(seed, S=2, K=6, d=3), np.random.default_rng(seed), 0.0
+    phi, g = problem.features, problem.probabilities
+    for _ in range(100):
+        q = np.array([drawn(int(rng.integers(10**6)), 6, 1.0)[0] for _ in range(2)])
+        inverse = np.linalg.inv(np.einsum("x,xa,xai,xaj->ij", g, q, phi, phi))
+        psi = phi - np.einsum("xa,xai->xi", q**1.5 / (q**1.5).sum(axis=1, keepdims=True), phi)[:, None]
+        for x in range(2):
+            share = q[x] * np.einsum("ai,ij,aj->a", psi[x], inverse, psi[x]) / problem.rarity
+            longest = lemmas.centred_lengths(q[x]) ** 2
+            assert (share <= longest * (1 + 1e-6)).all()
+            nearest = max(nearest, float((share / longest).max()))
+    assert nearest > 0.3
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_covering_rate_covers_every_play(seed: int) -> None:
+    """By enumeration: gamma = u/beta^2, residuals of 2, plans of all kinds."""
     problem, rng, c, worst = random_problem(seed, S=2, K=6, d=3), np.random.default_rng(seed), 0.45, 0.0
     algorithm = bw.LCTsallisINF()
     known, g = algorithm.machine(problem).known, problem.probabilities
-    u = 2.0 * 1.01667**2 * problem.rarity / (c * c * algorithm.design_for(problem).coverage)
+    u = Covering.of(rarity=problem.rarity, coverage=algorithm.design_for(problem).coverage, c=c).curved
     for _ in range(200):
         beta = math.sqrt(2.0 * u) * 10.0 ** rng.uniform(0.0, 2.0)
         q = np.array([drawn(int(rng.integers(10**6)), 6, 1.0)[0] for _ in range(2)])

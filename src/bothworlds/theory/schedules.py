@@ -19,7 +19,7 @@ import math
 from dataclasses import dataclass, replace
 
 from bothworlds.kernels.rates import SAFE, STAYS, Rates, scheduled_exploration, scheduled_learning
-from bothworlds.theory.lemmas.matching import centring
+from bothworlds.theory.lemmas.matching import CENTRED
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +88,7 @@ class Matching:
     gain: float = 1.0
     least: float = 0.25
     caution: float = 16.0
-    price: float = 0.6
+    price: float = 0.4
     c: float = 0.45
     recency: float = 1.0
 
@@ -115,10 +115,10 @@ class Covering:
         return math.sqrt(2.0 * self.curved)
 
     @classmethod
-    def of(cls, *, n_arms: int, rarity: float, coverage: float, c: float) -> "Covering":
-        """Return it for K, L, lambda and c."""
+    def of(cls, *, rarity: float, coverage: float, c: float) -> "Covering":
+        """Return it for L, lambda and c."""
         return cls(
-            curved=2.0 * centring(n_arms) ** 2 * rarity / (c * c * coverage),
+            curved=2.0 * CENTRED**2 * rarity / (c * c * coverage),
             linear=4.0 / (c * coverage),
             largest=LARGEST_COST / coverage,
         )
@@ -213,7 +213,7 @@ class Facts:
 
     def covering(self, *, c: float) -> Covering:
         """Return the exploration that leaves no play uncovered, for these facts."""
-        return Covering.of(n_arms=self.n_arms, rarity=self.rarity, coverage=self.coverage, c=c)
+        return Covering.of(rarity=self.rarity, coverage=self.coverage, c=c)
 
     def schedule(self, *, rarity: float | None, constant: float, use_linear: bool = True) -> Schedule:
         """Return the schedule for these facts; ``rarity`` of None does without finite support."""

@@ -66,7 +66,7 @@ class MatchedRates:
     @property
     def covering(self) -> Covering:
         """The exploration that leaves no play uncovered."""
-        return Covering.of(n_arms=self.n_arms, rarity=self.rarity, coverage=self.coverage, c=self.matching.c)
+        return Covering.of(rarity=self.rarity, coverage=self.coverage, c=self.matching.c)
 
     @property
     def variance(self) -> float:

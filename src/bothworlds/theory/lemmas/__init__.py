@@ -10,7 +10,7 @@ from bothworlds.theory.lemmas.margin import (
 )
 from bothworlds.theory.lemmas.matching import (
     centred,
-    centring,
+    centred_lengths,
     entropy_growth,
     largest_cost,
     linear_cost,
@@ -31,7 +31,7 @@ from bothworlds.theory.lemmas.stability import (
 
 __all__ = [
     "centred",
-    "centring",
+    "centred_lengths",
     "entropy_growth",
     "entropy_sum_bound",
     "estimate_bound",

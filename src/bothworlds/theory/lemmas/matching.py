@@ -4,7 +4,8 @@ Write r = sqrt q, + for the most likely arm, h = -psi(q) = 2 (sum r - 1), s for 
 q^(3/2), and y = (l - s) r/beta. A step is covered if |y| <= c < 1/2 for all arms; p is the FTRL point after it.
 
 1. h >= 2 k sum_{a != +} r_a with k = 1/(1 + 1/sqrt 2), and h <= 2 sum_{a != +} r_a.
-2. (l - s) r is at most C max |l| r, C the `centring` constant of K arms.
+2. The centred feature psi = phi - sum_a w_a phi_a, w in proportion to q^(3/2), has q psi^T Sigma(q)^-1 psi at most
+   `CENTRED`^2 L: it is hardly longer than phi itself may be.
 3. A covered step costs at most M beta h, M = c^2/(k (1 - c)): see `stability_share`.
 4. Entropy cannot jump upwards: after a covered step sqrt p <= r/(1 - c) for every arm, so h(p) <= `entropy_growth`
    h(q); and losses in [-1, 1] multiply every r by at most 1 + 2/beta.
@@ -14,13 +15,13 @@ Proofs in docs/theory.md.
 """
 
 import math
-from functools import lru_cache
 
 import numpy as np
 
 from bothworlds.kernels.arrays import Floats
 
 SHARE = 1.0 / (1.0 + math.sqrt(0.5))  # k
+CENTRED = 1.01667  # tau^2 sqrt(tau^2 + 1)/(1 + tau^3) where tau^3 = 3 tau^2 + 2, rounded up
 
 
 def centred(q: Floats, losses: Floats) -> Floats:
@@ -103,20 +104,15 @@ def entropy_growth(c: float) -> float:
     return 1.0 / (SHARE * (1.0 - c))
 
 
-@lru_cache(maxsize=256)  # bounds ask for it some thousand times
-def centring(n_arms: int) -> float:
-    """Return C = 1 + max over p <= 1/2 of sqrt(p) (1 - 2p)/(p^(3/2) + (1 - p)^(3/2)/sqrt(K - 1)).
+def centred_lengths(q: Floats) -> Floats:
+    """Return the root of q_b sum_a v_a^2/q_a for every arm b, v the weights of features in its centred feature psi_b.
 
-    |l - s| r is at most C times the largest |l| r, and attains it. A grid finds the maximum, a second one its digits.
+    By Cauchy-Schwarz it bounds the root of q_b psi_b^T Sigma(q)^-1 psi_b/L, whatever the features are. It is at most
+    `CENTRED` for any number of arms.
 
-    >>> round(centring(2), 3), round(centring(10), 3)
-    (1.333, 1.849)
+    >>> centred_lengths(np.array([0.5, 0.5])).round(3).tolist()
+    [0.707, 0.707]
     """
-    low, high = 0.0, 0.5
-    for _ in range(3):
-        p = np.linspace(low, high, 2001)
-        rest = 1.0 - p
-        values = np.sqrt(p) * (rest - p) / (p * np.sqrt(p) + rest * np.sqrt(rest) / math.sqrt(max(n_arms - 1, 1)))
-        best = int(values.argmax())
-        low, high = float(p[max(best - 1, 0)]), float(p[min(best + 1, 2000)])
-    return 1.0 + float(values[best])
+    weights = q**1.5 / (q**1.5).sum()
+    v = np.eye(len(q)) - weights
+    return np.asarray(np.sqrt(q * (v**2 / q).sum(axis=1)))
