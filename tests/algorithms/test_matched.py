@@ -200,13 +200,13 @@ def test_the_rule_by_hand_where_estimates_fade() -> None:
 
 
 def test_prices_count_in_full_from_b_on() -> None:
-    """b is where the covering rate costs 1; there the rule has the price by pairs, and its whole share."""
+    """b is where the covering rate costs 1/4; there the rule has the price by pairs, and its whole share."""
     problem = random_problem(5, S=4, K=3, d=3)
     coverage = PLAIN.design_for(problem).coverage
     covering = Covering.of(rarity=problem.rarity, coverage=coverage, c=Matching.c)
     policy = PLAIN.start(problem, rng=3)
     b = policy._machine.options.covered
-    assert 2.0 * covering.curved / b**2 == pytest.approx(1.0)
+    assert 2.0 * covering.curved / b**2 == pytest.approx(0.25)
     for start in (1.0 * b, 3.0 * b):
         put_rate(policy, start)
         plan, made = Plan(policy), policy.act(1)

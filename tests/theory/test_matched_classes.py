@@ -80,9 +80,10 @@ def test_prices_of_a_class_of_plans(seed: int, a: float, price: float) -> None:
 def test_prices_of_a_class_come_near_their_bound() -> None:
     """The largest price in every round, plans of one entropy: 4^(-1/3) of it, what beta^3 may double by."""
     rates = by_hand()
-    b, eta, price, rounds = rates.covered_from, 0.1, rates.matching.price, 20_000
-    beta, total = b, 0.0
+    u, eta, price, rounds = rates.covering.curved, 0.1, rates.matching.price, 200_000
+    beta, total = rates.covered_from, 0.0
     for _ in range(rounds):
-        total += (b / beta) ** 2
-        beta = grown(beta, price * (b / beta) ** 2, eta)
-    assert total == pytest.approx(matched.IN_CLASS * np.cbrt((eta / price) ** 2 * b**2 * rounds / 4.0), rel=0.05)
+        P = 2.0 * u / beta**2
+        total += P
+        beta = grown(beta, price * P, eta)
+    assert total == pytest.approx(matched.IN_CLASS * np.cbrt((eta / price) ** 2 * 2.0 * u * rounds / 4.0), rel=0.05)

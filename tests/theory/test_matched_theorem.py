@@ -34,7 +34,7 @@ def test_the_constants_of_the_theorem_by_hand() -> None:
     assert rates.penalty_scale == pytest.approx((2.0 + share) * (rates.variance + 3.0 * 2.0))
     X = rates.prices(T)[0]
     late = 3.0 * (2.0 / 1.5) ** (2 / 3) * (2.0 * u * 1e8) ** (1 / 3)
-    b, most = math.sqrt(2.0 * u), 96.0 / 0.3
+    b, most = 2.0 * math.sqrt(2.0 * u), 96.0 / 0.3
     even = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * 0.5 / (b * 2.0)))  # the factor of 2 gamma_t = 1
     jump = 1.0 + 0.5 * most / (b * 2.0)  # that of the dearest play
     slowest = max(1.0 / math.log(even), most / math.log(jump))
@@ -52,7 +52,7 @@ def test_price_may_be_dear_where_covering_is_cheap() -> None:
     """The step in front of the first covered round is price/(H b), also above 1."""
     rates = by_hand(price=1e6)
     H, b, price = 2.0, rates.covered_from, 1e6
-    late = 3.0 * ((1.0 + 3.0 * price / (H * b)) * H / (3.0 * price)) ** (2 / 3) * (b * b * 1e8) ** (1 / 3)
+    late = 3.0 * ((1.0 + 3.0 * price / (H * b)) * H / (3.0 * price)) ** (2 / 3) * (0.25 * b * b * 1e8) ** (1 / 3)
     assert rates.prices(np.array([1e8]))[0] == pytest.approx(rates.early_prices(0.0) + late)
 
 
@@ -91,7 +91,7 @@ def test_the_constants_with_gaps_by_hand() -> None:
     X = rates.prices(np.array([T]))[0]
     for _ in range(4):
         squares = 2.0 * (3.0 / (k * (1.0 - 2.0 * c))) ** 2 * 4.0 * 3.0 * Q + 2.0 * 4.0 / (c * b) * X  # of h'
-        scale = 12.0 ** (1 / 3) * ((1.0 + F / math.sqrt(3.0)) / price) ** (2 / 3) * b ** (2 / 3)
+        scale = 12.0 ** (1 / 3) * ((1.0 + F / math.sqrt(3.0)) / price * b / 2.0) ** (2 / 3)
         late = [(low**2 * T) ** (1 / 3) + (J**2 * 4.0 * squares) ** (1 / 3) for J, low in depths]
         X = min(X, fixed + scale * min(late))
     assert rates.prices(np.array([T]))[0] > 2.0 * X

@@ -88,11 +88,12 @@ class Matching:
     gain: float = 1.0
     least: float = 0.25
     caution: float = 16.0
-    price: float = 0.4
+    price: float = 0.6
     c: float = 0.45
     recency: float = 1.0
 
 
+AMPLE = 2.0  # times the rate from which on covering has a price of 1: until b plays are paid for as they come
 LARGEST_COST = 4.0 * STAYS / SAFE  # times 1/lambda: what a play may cost early on
 
 
@@ -111,8 +112,11 @@ class Covering:
 
     @property
     def sure_from(self) -> float:
-        """Rate b = sqrt(2 u), u = curved: from beta = b on the price 2 u/beta^2 of the covering rate is at most 1."""
-        return math.sqrt(2.0 * self.curved)
+        """Rate b = 2 sqrt(2 u), u = curved: from beta = b on the price 2 u/beta^2 of the covering rate is at most 1/4.
+
+        Any from sqrt(2 u) on would do: a price of 1 or less.
+        """
+        return AMPLE * math.sqrt(2.0 * self.curved)
 
     @classmethod
     def of(cls, *, rarity: float, coverage: float, c: float) -> "Covering":
