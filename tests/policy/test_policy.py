@@ -127,6 +127,12 @@ def test_rewards_in_a_large_batch_are_rescaled_as_single_ones_are() -> None:
     assert checked_losses(rewards, is_reward=True, reward_range=None).tolist() == plain
 
 
+@pytest.mark.parametrize("many", [["0.5"] * 20, [0.5] * 19 + ["0.5"], np.array(["1", "0"] * 10, dtype=object)])
+def test_texts_are_no_numbers_however_many(many: object) -> None:
+    with pytest.raises(ValueError, match="reward must be a number; got "):
+        checked_losses(many, is_reward=True, reward_range=(0.0, 1.0))
+
+
 def test_feedback_may_be_late_lost_or_never_come() -> None:
     policy = make()
     first = policy.act(0)
@@ -162,6 +168,7 @@ def test_rescaling_never_leaves_the_unit_interval_by_rounding() -> None:
         ({"loss": float("nan")}, "loss nan"),
         ({"reward": float("inf")}, "reward inf"),
         ({"loss": "much"}, "must be a number"),
+        ({"reward": "1"}, "reward must be a number; got '1'"),
         ({"loss": 10**400}, "must be a number"),
         ({}, "either loss= or reward="),
         ({"loss": 0.0, "reward": 0.0}, "either loss= or reward="),

@@ -43,8 +43,9 @@ def reward_per_loss(reward_range: tuple[float, float] | None) -> float:
 def checked_loss(given: Any, *, is_reward: bool, reward_range: tuple[float, float] | None) -> float:
     """Return the loss that a loss or a reward means; refuse what is no number or out of range."""
     word = "reward" if is_reward else "loss"
+    number: Any = None if isinstance(given, str | bytes) else given  # texts that look like numbers are none
     try:
-        value = float(given)
+        value = float(number)
     except (TypeError, ValueError, OverflowError):
         raise ValueError(f"{word} must be a number; got {given!r}") from None
     limits = reward_range if is_reward else None
@@ -66,7 +67,8 @@ def checked_losses(given: Any, *, is_reward: bool, reward_range: tuple[float, fl
     if isinstance(given, np.ma.MaskedArray):
         given = np.ma.filled(given.astype(np.float64), np.nan)  # what lies under the mask is no value
     try:
-        values = np.asarray(given, dtype=np.float64)
+        plain = np.asarray(given)
+        values = plain.astype(np.float64) if plain.dtype.kind in "biuf" else np.full(1, np.nan)
     except (TypeError, ValueError, OverflowError):
         values = np.full(1, np.nan)
     if values.ndim != 1 or len(values) < FEW or not ((lo <= values) & (values <= hi)).all():
