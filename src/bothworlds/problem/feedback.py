@@ -66,11 +66,13 @@ def checked_losses(given: Any, *, is_reward: bool, reward_range: tuple[float, fl
     lo, hi = (reward_range if is_reward else None) or (-1.0, 1.0)
     if isinstance(given, np.ma.MaskedArray):
         given = np.ma.filled(given.astype(np.float64), np.nan)  # what lies under the mask is no value
+    values: Floats = np.full(1, np.nan)
     try:
         plain = np.asarray(given)
-        values = plain.astype(np.float64) if plain.dtype.kind in "biuf" else np.full(1, np.nan)
     except (TypeError, ValueError, OverflowError):
-        values = np.full(1, np.nan)
+        plain = values
+    if plain.dtype.kind in "biuf":
+        values = plain.astype(np.float64)
     if values.ndim != 1 or len(values) < FEW or not ((lo <= values) & (values <= hi)).all():
         return np.array([checked_loss(value, is_reward=is_reward, reward_range=reward_range) for value in given])
     if not is_reward:
