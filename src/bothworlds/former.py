@@ -45,7 +45,8 @@ def successor(header: Mapping[str, Any], path: str | Path) -> dict[str, Any]:
     warnings.warn(
         f"{path} was saved with {GONE}: the matched tuning goes on with what it has learnt", stacklevel=users_line()
     )
-    return {**header, "algorithm": {**algorithm, "tuning": {"name": "Matched", "caution": Matching.caution}}}
+    tuning = {"name": "Matched", "caution": Matching.caution, "leaning": Matching.leaning}
+    return {**header, "algorithm": {**algorithm, "tuning": tuning}}
 
 
 def taken_over(

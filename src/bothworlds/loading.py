@@ -164,8 +164,8 @@ def footing_of(header: dict[str, Any], arrays: dict[str, Any], *, interpreted: b
     def saved_table(label: str, table: None = None) -> FixedPolicy:
         return FixedPolicy(frame["table"] if label != "uniform" else table, label)
 
-    def saved_matched(caution: float = 0.0, **options: float) -> Matched:  # there was none before it was written down
-        return Matched(caution=caution, **options)
+    def saved_matched(**options: float) -> Matched:  # there was none of these before it was written down
+        return Matched(**{"caution": 0.0, "leaning": 0.0, **options})
 
     own = Parts(Design=saved_design, FixedPolicy=saved_table, Matched=saved_matched)
     algorithm = from_plain(header["algorithm"], own)

@@ -18,7 +18,7 @@ MEANS /= 1.2 * np.abs(MEANS).max()
 
 def start(recency: float, *, rng: int = 3) -> bw.Policy:
     """Return a policy of the matched tuning with this recency."""
-    return bw.LCTsallisINF(tuning=bw.Matched(recency=recency)).start(PROBLEM, rng=rng)
+    return bw.LCTsallisINF(tuning=bw.Matched(leaning=0.0, recency=recency, forgetting=4.0)).start(PROBLEM, rng=rng)
 
 
 def loss_of(made: bw.Decision, rng: np.random.Generator, sign: float) -> float:
@@ -119,7 +119,7 @@ def test_a_world_that_stays_is_not_forgotten_and_one_that_turns_is() -> None:
 
 def test_compiled_and_interpreted_fade_alike() -> None:
     """Bit for bit, in a world that turns around after 100 rounds."""
-    tuning = bw.LCTsallisINF(tuning=bw.Matched(recency=5.0))
+    tuning = bw.LCTsallisINF(tuning=bw.Matched(leaning=0.0, recency=5.0))
     both = [tuning.start(PROBLEM, rng=4, interpreted=interpreted) for interpreted in (True, False)]
     for policy in both:
         rng = np.random.default_rng(4)

@@ -176,7 +176,7 @@ def test_certified_explores_no_more_than_it_must() -> None:
 def test_fading_and_predictions_of_matched_are_the_stated_ones() -> None:
     """Theta and m_t from their definitions, with sums instead of recursions; evidence has come in some rounds."""
     problem = random_problem(3, S=4, K=3, d=3)
-    policy = bw.LCTsallisINF(tuning=bw.Matched(recency=0.4, forgetting=5.0)).start(problem, rng=4)
+    policy = bw.LCTsallisINF(tuning=bw.Matched(leaning=0.0, recency=0.4, forgetting=5.0)).start(problem, rng=4)
     rng, z = np.random.default_rng(5), coordinates(policy)
     estimates: list[Floats] = []
     kept: list[float] = []

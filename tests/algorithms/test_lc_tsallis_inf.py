@@ -149,7 +149,7 @@ def test_a_constant_added_to_all_losses_changes_no_probability(tuning: str) -> N
         {"tuning": "paper"},
         {"tuning": "certified"},
         {"tuning": "matched"},
-        {"tuning": bw.Matched(recency=0.0, forgetting=0.0)},
+        {"tuning": bw.Matched(leaning=0.0, recency=0.0, forgetting=0.0)},
         {"tuning": "certified", "alpha": 0.7},
         {"tuning": "paper", "covariance": bw.MGR(samples=30)},
     ],

@@ -14,7 +14,7 @@ from matched_plans import Plan, put_rate
 from worlds import coordinates, play, random_problem
 
 MATCHED = bw.LCTsallisINF(tuning="matched")
-PLAIN = bw.LCTsallisINF(tuning=bw.Matched(recency=0.0))
+PLAIN = bw.LCTsallisINF(tuning=bw.Matched(leaning=0.0))
 
 
 def test_the_price_is_that_of_enumeration_and_never_above_what_is_known() -> None:
@@ -175,7 +175,10 @@ def test_the_rule_by_hand_where_estimates_fade() -> None:
     Beta and what is due fade alike, and jumps, caution and the share below b have the faded beta.
     """
     problem = random_problem(5, S=4, K=3, d=3)
-    policy, rng = bw.LCTsallisINF(tuning=bw.Matched(recency=40.0)).start(problem, rng=3), np.random.default_rng(0)
+    policy, rng = (
+        bw.LCTsallisINF(tuning=bw.Matched(leaning=0.0, recency=40.0)).start(problem, rng=3),
+        np.random.default_rng(0),
+    )
     seen = {"early": 0, "jump": 0, "late": 0, "below b": 0}
     for n in range(160):
         b = policy._machine.options.covered

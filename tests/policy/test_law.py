@@ -37,7 +37,7 @@ def estimates(policy: bw.Policy) -> Floats:
     """What the policy thinks of every context and arm."""
     learnt = policy.learnt()
     theta = learnt["theta"] if "theta" in learnt else np.linalg.solve(learnt["sigma"], learnt["response"])
-    return np.asarray(policy._machine.known.z @ theta)
+    return np.asarray(policy._machine.known.z @ (theta + learnt.get("lean", 0.0)))
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

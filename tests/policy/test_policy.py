@@ -54,7 +54,7 @@ def test_the_same_seed_decides_the_same_and_another_does_not() -> None:
 
 @pytest.mark.parametrize(
     "tuning",
-    ["paper", "certified", bw.Matched(recency=0.0, forgetting=0.0)],
+    ["paper", "certified", bw.Matched(leaning=0.0, recency=0.0, forgetting=0.0)],
     ids=str,
 )
 def test_a_batch_equals_its_updates_one_by_one_in_any_order(tuning: Any) -> None:

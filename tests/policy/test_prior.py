@@ -122,9 +122,10 @@ def test_what_a_policy_has_learnt_starts_another(algorithm: bw.Algorithm) -> Non
     policy = algorithm.start(PROBLEM, rng=1, interpreted=True)
     play(policy, 30)
     again = algorithm.start(PROBLEM, rng=2, interpreted=True, prior=policy.prior())
+    learnt, lean = policy.learnt(), policy.learnt().get("lean", 0.0)
     for name in ("theta", "ridge", "response", "sigma"):
-        if name in policy.learnt():
-            assert np.allclose(again.learnt()[name], policy.learnt()[name])
+        if name in learnt:
+            assert np.allclose(again.learnt()[name], learnt[name] + (lean if name == "theta" else 0.0))
     other = bw.LinUCB().start(PROBLEM, rng=2, interpreted=True, prior=policy.prior())
     assert np.isfinite(other.state.theta).all()
 
@@ -134,7 +135,7 @@ SAME = bw.Problem(features=[[[1.0], [1.0]]], probabilities=[1])  # every estimat
 
 @pytest.mark.parametrize("recency", [0.0, 0.3, 2.0])
 def test_the_losses_of_a_policy_that_fades_are_what_its_prior_says(recency: float) -> None:
-    algorithm = bw.LCTsallisINF(tuning=bw.Matched(recency=recency))
+    algorithm = bw.LCTsallisINF(tuning=bw.Matched(leaning=0.0, recency=recency))
     policy = algorithm.start(SAME, rng=1, interpreted=True)
     for _ in range(25):
         policy.state.evidence[0] = 1e9  # the world has changed

@@ -56,7 +56,7 @@ def test_a_policy_of_the_former_matched_rule_goes_on_with_the_present_one() -> N
 def test_a_policy_from_before_caution_goes_on_without_it() -> None:
     """With the numbers of its file; decisions that waited when it was saved are learnt, of a plan too."""
     policy = bw.load(SAVED / "matched-today.npz", interpreted=True)
-    before = bw.Matched(gain=4.5, least=0.4, caution=0.0, price=0.7, c=0.35, recency=0.2, forgetting=3.0)
+    before = bw.Matched(gain=4.5, least=0.4, caution=0.0, price=0.7, c=0.35, recency=0.2, forgetting=3.0, leaning=0.0)
     assert policy.algorithm == bw.LCTsallisINF(tuning=before)
     assert (policy.version, policy.updates) == (31, 30), "another plan than that of version 30"
     assert policy.learnt()["counted"][0] == pytest.approx(30.0 / 1.2), "what steady fading had left"

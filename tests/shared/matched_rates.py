@@ -13,7 +13,7 @@ from bothworlds.theory.schedules import Matching
 def by_hand(**options: float) -> matched.MatchedRates:
     """K = 4 (H = 2), d = 2, L = 12, lambda = 0.3."""
     return matched.MatchedRates(
-        n_arms=4, dimension=2, rarity=12.0, coverage=0.3, matching=Matching(**{"recency": 0.0, **options})
+        n_arms=4, dimension=2, rarity=12.0, coverage=0.3, matching=Matching(**{"leaning": 0.0, **options})
     )
 
 

@@ -12,7 +12,7 @@ from numba.core.registry import cpu_target
 from numba.core.target_extension import target_registry
 from numba.core.utils import order_by_target_specificity
 
-from bothworlds.algorithms.lc_tsallis import foresight
+from bothworlds.algorithms.lc_tsallis import foresight, leaning
 from bothworlds.kernels import exploration, inverses, matrix, plan, price, root_point, stability
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Known
@@ -39,7 +39,7 @@ REPLACED = [
     (root_point.power_sums, straight.power_sums_in_turn, root_point.power_sums),
     (stability.in_two_passes, straight.in_one_pass, stability.in_two_passes),
     (root_point.moved_sums, straight.moved_sums_in_turn, root_point.moved_sums),
-    (stability.moved_by, anew.moved_anew, stability.moved_by),
+    (leaning.told, anew.told_anew, leaning.told),
     (foresight.highest_guess, anew.highest_guess_alone, foresight.highest_guess),
     (foresight.foresee_all, anew.foresee_later, foresight.foresee_all),
     (foresight.foreseen_in, anew.foreseen_anew, foresight.foreseen_in),
@@ -205,9 +205,9 @@ SIMULATED = """
 import numpy as np
 import bothworlds as bw
 from bothworlds import environments as en
-from bothworlds.algorithms.lc_tsallis import algorithm_1, matched_text, prediction
+from bothworlds.algorithms.lc_tsallis import algorithm_1, leaning, matched_text, prediction
 from bothworlds.algorithms.regression import ridge
-from bothworlds.kernels import exploration, price, stability
+from bothworlds.kernels import exploration, price
 from bothworlds.simulation.gpu import anew, in_tiles
 from bothworlds.simulation.gpu import replications as gpu
 
@@ -222,7 +222,7 @@ price.look_at, price.squared_lengths = in_tiles.look_by_strips, in_tiles.squared
 exploration.largest, ridge.lower_bounds = in_tiles.largest_by_strips, in_tiles.lower_bounds_by_strips
 prediction.highest_guess, prediction.foresee_all = anew.highest_guess_alone, anew.foresee_later
 matched_text.foreseen_in, matched_text.keep_point = anew.foreseen_anew, anew.keep_point_and_roots
-matched_text.find_residuals, stability.moved_by = anew.find_residuals_anew, anew.moved_anew
+matched_text.find_residuals, leaning.told = anew.find_residuals_anew, anew.told_anew
 tiled = bw.simulate(world, algorithms, **options, device="gpu")
 for label in algorithms:
     for name in ("expected", "realised", "policy"):

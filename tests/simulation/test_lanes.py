@@ -52,7 +52,7 @@ def test_lanes_that_search_that_rest_and_that_are_late() -> None:
     """The matched tuning where beta passes b in some lanes before others, and estimates fade, in each by its own."""
     instance = en.random_instance(contexts=3, arms=3, dimension=2, gap=0.3, seed=2)
     world = en.alternating(instance.problem, en.opposite(instance.theta), every=50)
-    machine = bw.LCTsallisINF(tuning=bw.Matched(recency=3.0)).machine(world.problem)
+    machine = bw.LCTsallisINF(tuning=bw.Matched(leaning=0.0, recency=3.0)).machine(world.problem)
     setting = make_setting(world, horizon=900, rng=4, checkpoints=20, delay=2, batch=3)
     some = Replications(machine, setting, range(3, 11), trace=True)
     some.advance(900)

@@ -18,14 +18,14 @@ C = bw.Matched().c
 def spent(
     policy: bw.Policy, theta: Floats, q: Floats, eta: float, foreseen: Floats, faded: float
 ) -> tuple[float, bool]:
-    """Return z_t, or u_t, as docs/theory.md has them, of the estimate that has come to ``theta`` since.
+    """Return z_t, or u_t, as docs/theory.md has them, of the step from ``theta``, which plans followed.
 
     What is kept has been divided by ``faded`` then. And whether the step was covered.
     """
     problem = policy.problem
     z = bw.LCTsallisINF().machine(problem).known.z
-    estimate = policy.state.theta * faded - theta
-    delta = z @ (estimate - foreseen)
+    followed = (policy.state.theta + policy.state.lean) * faded - theta
+    delta = z @ (followed - foreseen)
     middle = (q**1.5 * delta).sum(axis=1, keepdims=True) / (q**1.5).sum(axis=1, keepdims=True)
     y = (delta - middle) * np.sqrt(q) * eta
     if np.abs(y).max() > C:
@@ -41,16 +41,18 @@ def entropy(policy: bw.Policy) -> float:
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_an_account_is_what_steps_exploration_and_penalties_cost(seed: int) -> None:
+@pytest.mark.parametrize(("leaning", "recency"), [(0.1, 0.0), (0.0, 1.0)])
+def test_an_account_is_what_steps_exploration_and_penalties_cost(seed: int, leaning: float, recency: float) -> None:
     problem = random_problem(seed, S=3, K=3, d=2)
-    policy = bw.LCTsallisINF(tuning=bw.Matched(caution=4.0)).start(problem, rng=seed, interpreted=True)
+    tuning = bw.Matched(caution=4.0, leaning=leaning, recency=recency)
+    policy = bw.LCTsallisINF(tuning=tuning).start(problem, rng=seed, interpreted=True)
     rng = np.random.default_rng(seed)
     expected = entropy(policy) / float(policy.state.rates[0])
     covered, fades, b = 0, 0, policy._machine.options.covered
     for t in range(1, 80):
-        assert float(policy.learnt()["account"][0]) == pytest.approx(expected, rel=1e-9)
+        assert float(policy.learnt()["account"][0]) == pytest.approx((1.0 + leaning) * expected, rel=1e-9)
         state = policy.state
-        theta, q, eta, foreseen = state.theta.copy(), state.q.copy(), float(state.rates[0]), state.baseline.copy()
+        theta, q, eta, foreseen = state.theta + state.lean, state.q.copy(), float(state.rates[0]), state.baseline.copy()
         price = float(state.paid[0])
         policy.state.evidence[0] = 1e9 if t % 3 == 0 else 0.0
         counted = float(policy.state.counted[0])
@@ -62,7 +64,7 @@ def test_an_account_is_what_steps_exploration_and_penalties_cost(seed: int) -> N
         covered, fades = covered + within, fades + (faded > 1.0)
         grown = 1.0 / float(policy.state.rates[0]) - 1.0 / (eta * faded)
         expected += step + price + grown * entropy(policy)
-    assert fades > 15
+    assert (fades > 15) == (recency > 0.0)
     assert 20 < covered < 79, "too few steps of the path were covered, or all, for this to say something"
 
 
@@ -99,10 +101,10 @@ def test_a_plan_that_is_made_again_costs_nothing() -> None:
 class Tree:
     """All plays and losses of +-1 of some rounds: the mean regret, and what Theorem 1 says of it."""
 
-    def __init__(self, means: Floats) -> None:
-        self.means, (_, S, K) = means, means.shape
+    def __init__(self, means: Floats, leaning: float) -> None:
+        self.means, (_, S, K), self.leaning = means, means.shape, leaning
         self.regret = dict.fromkeys(itertools.product(range(K), repeat=S), 0.0)
-        self.terms = self.account = self.faded = 0.0
+        self.terms = self.account = self.faded = self.leant = 0.0
 
     def grow(self, policy: bw.Policy, chance: float, t: int) -> None:
         """Play round t and all that follow. Losses of 1 are taken for evidence of a change, so that chi_t follows."""
@@ -123,7 +125,7 @@ class Tree:
             found = optimistic_terms(
                 points=np.stack([state.q, one.state.q]),
                 rates=np.array([state.rates[0], one.state.rates[0]]),
-                estimates=z @ (one.state.theta * weight - state.theta),
+                estimates=z @ ((one.state.theta + one.state.lean) * weight - state.theta - state.lean),
                 predicted=z @ state.baseline,
                 weights=np.array([1.0, weight]),
             )
@@ -131,22 +133,27 @@ class Tree:
             self.terms += share * float(g @ (found.stability[0] + (0.0 if last else found.penalty[1] / weight)))
             self.faded += share * (weight > 1.0)
             if last:
+                leant = float(g @ (z @ one.state.lean).max(axis=1) + one.state.owed[0])
+                self.terms, self.leant = self.terms + share * leant, max(self.leant, leant)
                 grown = 1.0 / float(one.state.rates[0]) - 1.0 / (float(state.rates[0]) * weight)
-                self.account += share * (float(one.state.account[0]) - grown * float(one.state.entropy[0]))
+                grown *= (1.0 + self.leaning) * float(one.state.entropy[0])
+                self.account += share * (float(one.state.account[0]) - grown)
             else:
                 self.grow(one, share, t + 1)
 
 
 @pytest.mark.parametrize("beta", [0.05, 1.2, 4.0])
-def test_theorem_1_by_enumeration(beta: float) -> None:
-    """E regret <= E[stability + penalties + 2 gamma] <= E account, exactly, where chi_t is chosen by the losses."""
+@pytest.mark.parametrize(("leaning", "recency"), [(0.3, 0.0), (0.0, 5.0)])
+def test_theorem_1_by_enumeration(beta: float, leaning: float, recency: float) -> None:
+    """E regret <= E[stability + penalties + 2 gamma + B] <= E account, exactly; chi_t and mu_t follow the losses."""
     problem = bw.Problem(features=[[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.5], [0.5, 1.0]]], probabilities=[0.1, 0.9])
-    policy = bw.LCTsallisINF(tuning=bw.Matched(recency=5.0)).start(problem, rng=0)
+    policy = bw.LCTsallisINF(tuning=bw.Matched(leaning=leaning, recency=recency)).start(problem, rng=0)
     policy.state.inverse_rate[0], policy.state.account[0] = beta, 0.0
     policy._mind.refresh()
     thetas = np.array([[0.6, -0.4], [-0.4, 0.6], [0.66, -0.66]])
-    tree = Tree(np.einsum("xai,ti->txa", problem.features, thetas))
+    tree = Tree(np.einsum("xai,ti->txa", problem.features, thetas), leaning)
     tree.terms = beta * entropy(policy)
     tree.grow(policy, 1.0, 0)
     assert 0.3 < max(tree.regret.values()) <= tree.terms <= tree.account
-    assert tree.faded > 0.0 or beta == 0.05  # where beta is below beta_1 nothing fades
+    assert (tree.leant > 0.0) == (leaning > 0.0)
+    assert (tree.faded > 0.0) == (recency > 0.0 and beta > 1.0)  # where beta is below beta_1 nothing fades

@@ -355,3 +355,13 @@ def test_prices_below_b_come_near_their_bound() -> None:
         total += most
         beta *= 1.0 + 0.1 * most / (b * H)
     assert 0.8 * rates.early_prices(0.0) <= total <= rates.early_prices(0.0)
+
+
+def test_what_leaning_adds_by_hand() -> None:
+    """Steps may have 1.5 times the squares, and all costs count 1 + leaning times; 0 leaves it at that."""
+    plain, leaning = by_hand(), by_hand(leaning=0.2)
+    assert (plain.leant, leaning.leant) == (1.0, 1.2)
+    assert leaning.variance == pytest.approx(1.5 * plain.variance)
+    T = np.array([1e4, 1e9])
+    sums = leaning.most_entropy * leaning.first + leaning.undecided(T) + leaning.early_prices(0.0)
+    assert matched.adversarial(leaning, T) == pytest.approx(1.2 * (sums + leaning.early_penalties(0.0)))

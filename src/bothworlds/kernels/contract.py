@@ -169,6 +169,7 @@ class Beliefs(NamedTuple):
 
     ``total`` is Theta, the sum of estimates, which n rounds with a mean of theta have brought to n theta. Where older
     estimates fade ``counted`` has what is left of n, and ``predicted`` the same sum of what was predicted of them.
+    Plans follow the sum of ``total`` and ``leant``, where there is one.
     ``gram`` and ``moment`` are those of a ridge regression.
     ``paced(options, rounds, earlier)`` has the fields that rates follow, after that many rounds; ``earlier`` is what a
     policy had learnt before, with its options and the share of its rounds that is still believed, or None. ``kept`` are
@@ -179,6 +180,7 @@ class Beliefs(NamedTuple):
     total: str = ""
     counted: str = ""
     predicted: str = ""
+    leant: str = ""
     gram: str = ""
     moment: str = ""
     paced: Callable[..., Mapping[str, Any]] | None = None

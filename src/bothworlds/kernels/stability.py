@@ -23,16 +23,16 @@ from bothworlds.kernels.arithmetic import (
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Known
 from bothworlds.kernels.jit.compile import kernel
+from bothworlds.kernels.matrix import product
 
 
 class Taken(NamedTuple):
-    """A step over beta, what it has moved every play by, the plan it was taken from, q and its roots r, and c.
+    """A step over beta, the plan it was taken from, q and its roots r, and c.
 
     And space for a number per arm.
     """
 
     step: Floats
-    moved: Floats
     q: Floats
     r: Floats
     c: float
@@ -60,19 +60,13 @@ class Cost(NamedTuple):
 
 
 @kernel
-def moved_by(known: Known, taken: Taken, x: int, a: int) -> Number:
-    """Return delta = <step, z> of a play, which has been written; a GPU has its own."""
-    return taken.moved[x, a]
-
-
-@kernel
 def context_cost(known: Known, taken: Taken, x: int, thorough: bool) -> Context:
     """Write delta, and return what a step is in a context; squares and fall only if that is to be thorough."""
-    _, _, q, r, c, losses = taken
+    step, q, r, c, losses = taken
     steep = 1.0 / (1.0 - c)
     weights, first, mean = 0.0, 0.0, 0.0
     for a in range(q.shape[1]):
-        losses[a] = moved_by(known, taken, x, a)
+        losses[a] = product(step, known.z[x, a])
         weight = q[x, a] * r[x, a]
         weights = weights + weight
         first = fused(weight, losses[a], first)

@@ -88,7 +88,7 @@ def prior_from(machine: Machine, beliefs: Beliefs, problem: Problem, learnt: Lea
     else:
         information = rounds * np.einsum("x,xa,xai,xaj->ij", g, pi, z, z)
     if beliefs.total:
-        theta = learnt[beliefs.total] / (rounds or 1.0)
+        theta = believed_sum(beliefs, learnt) / (rounds or 1.0)
     information = back.T @ _not_negative(information) @ back
     return Prior(
         theta=theta if basis is None else basis @ theta,
@@ -97,6 +97,11 @@ def prior_from(machine: Machine, beliefs: Beliefs, problem: Problem, learnt: Lea
         moment=None if moment is None else back.T @ moment,
         problem=problem,
     )
+
+
+def believed_sum(beliefs: Beliefs, learnt: Learnt) -> Floats:
+    """Return the sum of losses that plans follow: what is learnt, and what they lean by."""
+    return learnt[beliefs.total] + learnt[beliefs.leant] if beliefs.leant else learnt[beliefs.total]
 
 
 def carried_over(
@@ -111,8 +116,11 @@ def carried_over(
     share = rounds / before if before else 0.0
     made: dict[str, Any] = {"t": 1.0 + rounds, **{name: learnt[name] for name in beliefs.kept}}
     if beliefs.total:
-        for name in (beliefs.total, beliefs.predicted) if beliefs.counted else (beliefs.total,):
-            total = learnt[name] if change.is_identity else change.matrix.T @ learnt[name]
+        sums = {beliefs.total: believed_sum(beliefs, learnt)}
+        if beliefs.counted:
+            sums[beliefs.predicted] = learnt[beliefs.predicted]
+        for name, before_it in sums.items():
+            total = before_it if change.is_identity else change.matrix.T @ before_it
             made[name] = total if share == 1.0 else share * total
         if beliefs.counted:
             made[beliefs.counted] = share * learnt[beliefs.counted]

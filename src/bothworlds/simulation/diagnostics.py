@@ -48,10 +48,12 @@ class Diagnosis:
         What Lemma B.1 allows as a step: c of the tuning; 1 with Shannon entropy.
     stability, penalty, exploration
         Sums up to round t, contexts weighted by g: both sides of Proposition A.1, and 2 sum gamma (n,).
+    leaning
+        What it can have cost that plans lean on predictions (n,); 0 where they do not.
     estimated_regret, slack
-        Regret of the estimated losses against the best policy for them; the least of bound less regret over all
-        contexts and arms, never negative but for rounding (n,). Where estimates fade, the inequality is checked
-        with their weights too, 1 for round t.
+        Regret of the estimated losses against the best policy for them, at most stability, penalty and leaning; the
+        least of bound less regret over all contexts and arms for the losses that plans follow, never negative but for
+        rounding (n,). Where estimates fade, the inequality is checked with their weights too, 1 for round t.
     outcome
         Losses of the path, as `replay` returns them, recorded at the same checkpoints.
     """
@@ -68,17 +70,19 @@ class Diagnosis:
     stability: Floats
     penalty: Floats
     exploration: Floats
+    leaning: Floats
     estimated_regret: Floats
     slack: Floats
     outcome: Outcome
 
     @property
     def bound(self) -> Floats:
-        """The account of this path: stability + penalty + 2 sum gamma (n,). Its mean bounds the expected regret.
+        """The account of this path: stability + penalty + 2 sum gamma + leaning (n,).
 
-        With the matched tuning, and with others that do not fade; a single path may exceed its own account.
+        Its mean bounds the expected regret, with the matched tuning, and with others that do not fade; a single path
+        may exceed its own account.
         """
-        return np.asarray(self.stability + self.penalty + self.exploration)
+        return np.asarray(self.stability + self.penalty + self.exploration + self.leaning)
 
     @property
     def margin(self) -> Floats:
@@ -145,7 +149,8 @@ class _Watched:
         # twice each: rounds weighted as in the sum of estimates, and every round alike
         self.sums = np.zeros((2, 2, S))  # stability, penalty
         self.estimates, self.mean = np.zeros((2, S, K)), np.zeros((2, S))
-        self.explored = self.largest = 0.0
+        self.regret = np.zeros((S, K))  # of the estimates themselves, where plans lean
+        self.explored = self.largest = self.leaning = 0.0
         self.optimistic = isinstance(getattr(algorithm, "tuning", None), Matched)
         self.weight = 1.0  # of the round, where estimates fade by weights
 
@@ -162,21 +167,22 @@ class _Watched:
         """Learn, and add the terms of the round to the sums."""
         state = self.policy.state
         q, theta, (eta, gamma) = state.q.copy(), state.theta.copy(), state.rates.copy()
-        predicted = state.baseline.copy() if self.optimistic else np.zeros_like(theta)
+        predicted, lean = (state.baseline.copy(), state.lean.copy()) if self.optimistic else (np.zeros_like(theta),) * 2
         counted = float(state.counted[0]) if self.optimistic else 0.0
         t = self.policy.updates + 1
-        plan = (*self._plan(q, eta), self._evaluations(theta + predicted, eta)) if t in self.marks else None
+        plan = (*self._plan(q, eta), self._evaluations(theta + lean + predicted, eta)) if t in self.marks else None
         self.policy.update(decision, loss=loss)
         after, weight = self.policy.state, self.weight
         rates = np.array([eta, after.rates[0]])
         points = np.stack([q, after.q])
+        faded = 1.0
         if not self.optimistic:
             losses = self.z @ (after.theta - theta)
             terms = path_terms(points=points, rates=rates, estimates=losses[None], alpha=self.alpha)
         else:
             faded = (counted + 1.0) / float(after.counted[0])  # 1 + chi_t
             self.weight = weight * faded
-            losses = self.z @ (after.theta * faded - theta)
+            losses = self.z @ ((after.theta + after.lean) * faded - theta - lean)  # those that plans follow
             weights = np.array([weight, self.weight])
             terms = optimistic_terms(
                 points=points, rates=rates, estimates=losses, predicted=self.z @ predicted, weights=weights
@@ -187,9 +193,19 @@ class _Watched:
         self.estimates += np.multiply.outer([weight, 1.0], losses)
         self.mean += np.multiply.outer([weight, 1.0], (losses * q).sum(axis=1))
         self.explored += 2.0 * gamma
+        own = self.z @ (after.theta * faded - theta)
+        self.regret += (own * q).sum(axis=1)[:, None] - own
+        if self.optimistic:
+            self.leaning = self._leaning(after)
         self.largest = max(self.largest, float((eta * np.abs(losses) * q ** (1.0 - self.alpha)).max()))
         if plan is not None:
             self.rows.append(self._row(t, plan, eta, gamma, weight))
+
+    def _leaning(self, state: Any) -> float:
+        """Return what leaning can have cost, against whichever policy."""
+        problem = self.policy.problem
+        highest = np.where(problem.available, self.z @ state.lean, -np.inf).max(axis=1)
+        return float(problem.probabilities @ highest + state.owed[0])
 
     def _evaluations(self, theta: Floats, eta: float) -> float:
         """Solve for the points of the plan again, from where it started, and count."""
@@ -225,7 +241,7 @@ class _Watched:
                 f"the FTRL inequality fails in round {t} by {-slack:.3g}, of numbers up to {scale:.3g}: "
                 f"the plan is not that of {self.policy.algorithm!r}"
             )
-        best = np.where(offered, regret[1], -np.inf).max(axis=1)
+        best = np.where(offered, self.regret, -np.inf).max(axis=1)
         omega, leverage, step, evaluations = plan
         return {
             "omega": omega,
@@ -238,6 +254,7 @@ class _Watched:
             "stability": float(g @ self.sums[1, 0]),
             "penalty": float(g @ self.sums[1, 1]),
             "exploration": self.explored,
+            "leaning": self.leaning,
             "estimated_regret": float(g @ best),
             "slack": slack,
         }

@@ -72,7 +72,7 @@ class Run:
 
     @property
     def account(self) -> Floats | None:
-        """What the path of every replication has cost by the proof's own sums (R,): stability, price and penalty.
+        """What the path of every replication has cost by the proof's own sums (R,): stability, price, penalty, leaning.
 
         With the matched tuning and feedback after every decision its mean bounds R_T; a single path may exceed it. None
         where no such account is kept.

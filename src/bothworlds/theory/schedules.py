@@ -90,9 +90,11 @@ class Matching:
     caution: float = 16.0
     price: float = 0.6
     c: float = 0.45
-    recency: float = 1.0
+    recency: float = 0.0
+    leaning: float = 0.1
 
 
+ROOM = 0.5  # of the squares of a step: what leaning may add to them
 AMPLE = 2.0  # times the rate from which on covering has a price of 1: until b plays are paid for as they come
 LARGEST_COST = 4.0 * STAYS / SAFE  # times 1/lambda: what a play may cost early on
 

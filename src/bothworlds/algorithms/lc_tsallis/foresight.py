@@ -1,9 +1,9 @@
-"""What a plan foresees: the losses of Theta + m_t, and how far a loss can lie from its prediction. Kernel text.
+"""What a plan foresees: the losses of Theta + mu + m_t, and how far a loss can lie from its prediction. Kernel text.
 
-``state`` has theta, q and roots, ``work`` has table, rho and reach; ``half`` is the prediction m before it is scaled,
-``vector`` the last step over beta. Two points are made of what is foreseen, so a processor keeps it in tables; a GPU,
-whose threads have no room for them, computes it anew (`bothworlds.simulation.gpu.anew`). Features are many, so what
-else is needed of them, by how much the last step has moved every play, is computed while they are at hand.
+``state`` has theta, lean, q and roots, ``work`` has table, rho, reach and leant; ``half`` is the prediction m before it
+is scaled, ``vector`` the last step over beta, ``total`` the sum Theta + mu. Two points are made of what is foreseen, so
+a processor keeps it in tables; a GPU, whose threads have no room for them, computes it anew
+(`bothworlds.simulation.gpu.anew`). Features are many, so what else is needed of them is computed with it.
 """
 
 import math
@@ -13,6 +13,7 @@ from bothworlds.kernels.arithmetic import Number, absolute, fused, larger, small
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Known
 from bothworlds.kernels.jit.compile import kernel
+from bothworlds.kernels.matrix import product
 
 
 class Foreseen(NamedTuple):
@@ -25,13 +26,12 @@ class Foreseen(NamedTuple):
 
 
 @kernel
-def three_products(theta: Floats, baseline: Floats, step: Floats, z: Floats) -> tuple[Number, Number, Number]:
-    """Return <theta, z>, <baseline, z> and <step, z>, z being read once."""
-    left, middle, right = theta[0] * z[0], baseline[0] * z[0], step[0] * z[0]
-    for i in range(1, theta.shape[0]):
-        left, middle = fused(theta[i], z[i], left), fused(baseline[i], z[i], middle)
-        right = fused(step[i], z[i], right)
-    return left, middle, right
+def two_products(first: Floats, second: Floats, z: Floats) -> tuple[Number, Number]:
+    """Return <first, z> and <second, z>, z being read once."""
+    left, right = first[0] * z[0], second[0] * z[0]
+    for i in range(1, first.shape[0]):
+        left, right = fused(first[i], z[i], left), fused(second[i], z[i], right)
+    return left, right
 
 
 @kernel
@@ -53,26 +53,29 @@ def likely_variance(q: Floats, rho: Floats) -> Number:
 def highest_guess(known: Known, state: Any, work: Any) -> Number:
     """Return the largest |<z, m>|, at least 1, of each block of contexts; a GPU has its own.
 
-    Write <Theta, z>, infinite for arms not offered, <z, m>, and by how much the step in ``vector`` has moved a play.
+    Write <Theta, z>, <z, m>, by how much the step in ``vector`` has moved a play, and <mu, z>.
     """
     highest = 1.0
     for x in range(state.q.shape[0]):
         for a in range(state.q.shape[1]):
-            estimate, guess, moved = three_products(state.theta, work.half, work.vector, known.z[x, a])
-            work.table[x, a] = estimate + known.blocked[x, a]
+            work.table[x, a], guess = two_products(state.theta, work.half, known.z[x, a])
+            work.reach[x, a], work.leant[x, a] = two_products(work.vector, state.lean, known.z[x, a])
             work.rho[x, a] = guess
-            work.reach[x, a] = moved
             highest = larger(highest, absolute(guess))
     return highest
 
 
 @kernel
 def foresee_all(known: Known, state: Any, work: Any, scale: Number) -> None:
-    """Write the estimates of Theta + m_t, less the smallest of the context, and the residuals; a GPU has its own."""
+    """Write the losses of ``total`` + m_t, infinite for arms not offered, less the smallest of the context.
+
+    And residuals; a GPU has its own.
+    """
     for x in range(state.q.shape[0]):
         least = math.inf + 0.0 * scale
         for a in range(state.q.shape[1]):
-            foreseen = fused(work.rho[x, a], scale, work.table[x, a])
+            estimate = product(work.total, known.z[x, a]) + known.blocked[x, a]
+            foreseen = fused(work.rho[x, a], scale, estimate)
             work.table[x, a] = foreseen
             work.rho[x, a] = largest_residual(work.rho[x, a], scale)
             least = smaller(least, foreseen)

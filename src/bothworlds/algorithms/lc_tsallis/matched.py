@@ -25,8 +25,14 @@ class Matched:
 
     The default: it has a theorem of our own, and the lowest score in docs/scoreboard.md, rare clicks included.
 
-    *Predictions.* A ridge regression m_t foresees the losses, q_t is the FTRL point of Theta + m_t, and the estimate is
-    m_t + Sigma_t^-1 phi (loss - <phi, m_t>): exactly unbiased, and stability is paid for the residual alone.
+    *Predictions.* A ridge regression m_t foresees the losses, q_t is the FTRL point of Theta + mu_t + m_t, and the
+    estimate is m_t + Sigma_t^-1 phi (loss - <phi, m_t>): exactly unbiased. Stability is paid for the residual alone.
+
+    *Leaning.* Estimates of an arm that is hardly played vary much, and those of long ago may not hold any more; the
+    regression remembers when the arm was played, and forgets. So plans lean on it: mu_t is on its way from 0 to
+    n m_t - Theta, n the number of rounds, as far as what this can cost stays within a share ``leaning`` of what the
+    path has cost otherwise, and steps do not become much larger (`leaning`). That takes a quarter of the regret away
+    where clicks are rare, and lets plans follow a world that changes.
 
     *Rates.* With beta_t = 1/eta_t, z_t the stability of the round, computed after it, and P_t the price of exploration,
     beta grows until the penalty of the next round is a share of what this one has cost, and caution,
@@ -45,16 +51,15 @@ class Matched:
     before with what they cost when they are made. gamma_t is what makes 2 gamma_t plus this charge smallest, before b
     by an estimate from a few plays, at any number of contexts and arms. Rare contexts cost by their probability.
 
-    *Fading.* As long as the world stays what it was all estimates count alike. The regression, which forgets, is
-    compared with the mean of all that it has predicted so far; where it has become clearly better (`fading`), the
-    world has changed, and estimates and beta are divided by 1 + recency/t in every round. In t rounds fading may take
-    0.4 beta_1 sqrt(t) from beta in all.
+    *Fading* is another way to follow a world that changes, for plans that do not lean. The regression is compared with
+    the mean of all that it has predicted so far; where it has become clearly better (`fading`), estimates and beta are
+    divided by 1 + recency/t in every round. In t rounds fading may take 0.4 beta_1 sqrt(t) from beta in all.
 
-    Proved in docs/theory.md, with feedback after every decision, C_t = caution d s_t/beta_t: R_T <= H beta_1 +
-    E sum [(1 + gain_t) z_t + C_t + (1 + price) P_t + J_t], P_t with all that uncovered plays cost, J_t the penalty of
-    their jumps. It is of the order of sqrt(d sqrt(K) T) always, and logarithmic in T where there are gaps. Fading
-    adds to the first what is of its order, and multiplies the second by 1 + recency log T at most. The sum also holds,
-    without fading, for decisions answered in batches.
+    Proved in docs/theory.md, with feedback after every decision, C_t = caution d s_t/beta_t: R_T <= (1 + leaning)
+    (H beta_1 + E sum [(1 + gain_t) z_t + C_t + (1 + price) P_t + J_t]), P_t with all that uncovered plays cost, J_t the
+    penalty of their jumps. It is of the order of sqrt(d sqrt(K) T) always, and logarithmic in T where there are gaps.
+    Fading adds to the first what is of its order, and multiplies the second by 1 + recency log T at most. The sum also
+    holds, without fading, for decisions answered in batches.
 
     Feedback counts as new when it comes, so its order matters, and where batches end.
 
@@ -70,11 +75,15 @@ class Matched:
         The constant of the condition, below 1/2: larger explores less, and lets estimates jump further.
     recency
         How fast older estimates fade once the world is seen to have changed; 0 for a plain sum, whatever is seen.
+        Needs leaning=0.
     forgetting
-        The same for the ridge regression, always: it predicts from about the last 1/forgetting of all rounds.
+        How fast the ridge regression forgets, always: in round t an older round s counts as (s/t)^forgetting.
+    leaning
+        What it may cost that plans lean on the regression, as a share of what they cost otherwise; 0 for plans that
+        follow unbiased estimates alone.
 
     >>> from bothworlds import LCTsallisINF
-    >>> LCTsallisINF(tuning=Matched(recency=0)).tuning.recency, LCTsallisINF().tuning == Matched()
+    >>> LCTsallisINF(tuning=Matched(leaning=0)).tuning.leaning, LCTsallisINF().tuning == Matched()
     (0.0, True)
     """
 
@@ -84,13 +93,18 @@ class Matched:
     price: float = Matching.price
     c: float = Matching.c
     recency: float = Matching.recency
-    forgetting: float = 4.0
+    forgetting: float = 1.0
+    leaning: float = Matching.leaning
 
     def __post_init__(self) -> None:
         for name in ("gain", "least", "price", "c"):
             check_positive(self, name)
-        for name in ("caution", "recency", "forgetting"):
+        for name in ("caution", "recency", "forgetting", "leaning"):
             check_not_negative(self, name)
+        if self.recency > 0.0 and self.leaning > 0.0:
+            raise ValueError(
+                "plans that lean do not fade: nothing is proved for both. Leave recency out, or say leaning=0"
+            )
         if self.c >= 0.5:
             raise ValueError(f"c must lie below 1/2: from there on nothing is proved; got {self.c!r}")
 
@@ -104,6 +118,7 @@ class Matched:
             price=self.price,
             c=self.c,
             recency=self.recency,
+            leaning=self.leaning,
         )
 
     def step_limit(self, alpha: float) -> float:
@@ -131,6 +146,7 @@ class Matched:
             c=self.c,
             recency=self.recency,
             forgetting=self.forgetting,
+            leaning=self.leaning,
             full=full,
             first=first,
             curved=covering.curved,

@@ -54,6 +54,7 @@ class Options(NamedTuple):
     c: float
     recency: float
     forgetting: float
+    leaning: float  # which share of the account it may cost
     full: float
     first: float  # beta_1
     curved: float  # gamma = curved/beta^2, or
@@ -74,7 +75,7 @@ class State(NamedTuple):
     turn: Annotated[Floats, learnt()]  # which way the search for gamma_t goes next
     rest: Annotated[Floats, learnt()]  # and in how many rounds
     level: Annotated[Floats, learnt()]  # or beyond which excess
-    account: Annotated[Floats, learnt()]  # what the path has cost: stability, prices and penalties
+    account: Annotated[Floats, learnt()]  # what the path has cost: stability, prices, penalties, and leaning at most
     enough: Annotated[Floats, learnt("d", "d")]  # covariance: below it plays have to be looked at again
     ridge: Annotated[Floats, learnt("d", "d")]
     response: Annotated[Floats, learnt("d")]
@@ -82,6 +83,8 @@ class State(NamedTuple):
     predicted: Annotated[Floats, learnt("d")]  # the sum of their m_s
     evidence: Annotated[Floats, learnt()]  # nats: that the world has changed
     spent: Annotated[Floats, learnt()]  # sum of chi_s beta_s: what fading has taken from beta
+    lean: Annotated[Floats, learnt("d")]  # mu_t: plans follow Theta + mu_t
+    owed: Annotated[Floats, learnt()]  # -sum <mu_{s+1} - mu_s, phi_s>
     fresh: Annotated[Floats, recalled()]  # updates since the plan was made
     kept: Annotated[Floats, recalled()]  # what their fading has left of older estimates, less 1
     step: Annotated[Floats, recalled("d")]  # sum of their estimates, less what the plan foresaw
@@ -104,6 +107,7 @@ class Work(NamedTuple):
 
     vector: Annotated[Floats, scratch("d")]
     half: Annotated[Floats, scratch("d")]
+    total: Annotated[Floats, scratch("d")]
     mixed: Annotated[Floats, scratch("d", "d")]
     play: Annotated[Floats, scratch(3, "d")]
     sums: Annotated[Floats, scratch("d", "d", packed=True)]
@@ -115,6 +119,7 @@ class Work(NamedTuple):
     reach: Annotated[Floats, scratch("S", "K")]
     table: Annotated[Floats, scratch("S", "K")]
     rho: Annotated[Floats, scratch("S", "K")]
+    leant: Annotated[Floats, scratch("S", "K")]
 
 
 @kernel
@@ -134,7 +139,7 @@ def step_paid(known: Known, options: Options, state: State, work: Work) -> tuple
     """
     beta = state.inverse_rate[0]
     single = state.fresh[0] <= 1.0
-    cost = step_cost(known, Taken(work.vector, work.reach, state.q, state.roots, options.c, work.losses), single)
+    cost = step_cost(known, Taken(work.vector, state.q, state.roots, options.c, work.losses), single)
     u = where(both(single, beta < options.covered), beta * cost.uncovered, 0.0)
     return beta * where(single, cost.covered, cost.of_sum), u
 
@@ -236,11 +241,11 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
     z, before = 0.0 * state.t[0], value(state.entropy[0])
     share = options.price + z
     step_over_rate(state, work)
-    status, scale = predict(known, state, work)  # and what the step has moved plays by
+    status, scale = predict(known, options, state, work)  # and what the step has moved plays by
     faded = where(state.account[0] > 0.0, (1.0 + state.kept[0]) * state.inverse_rate[0], 0.0)  # of the plan before
     if news:
         z, u = step_paid(known, options, state, work)
-        state.account[0] += z + u + state.fresh[0] * state.paid[0]
+        state.account[0] += (1.0 + options.leaning) * (z + u + state.fresh[0] * state.paid[0])
         early = state.inverse_rate[0] < options.covered
         fade(options, state, u)
         share = options.price * where(early, state.inverse_rate[0] / options.covered, 1.0)
@@ -252,7 +257,7 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
             status, variance = optimistic_points(known, state, work, scale, turn == 1 or not news)
     if status != OK:
         return status
-    state.account[0] += (state.inverse_rate[0] - faded) * state.entropy[0]
+    state.account[0] += (1.0 + options.leaning) * ((state.inverse_rate[0] - faded) * state.entropy[0])
     begin_covariance(work.sums)
     for x in range(state.q.shape[0]):
         add_context(known, x, state.q[x], work.sums)
@@ -316,4 +321,5 @@ BELIEFS = Beliefs(
     moment="response",
     paced=paced,
     kept=KEPT,
+    leant="lean",
 )

@@ -6,6 +6,7 @@
 from typing import Annotated, Any, NamedTuple
 
 from bothworlds.algorithms.lc_tsallis.foresight import foresee_all, highest_guess
+from bothworlds.algorithms.lc_tsallis.leaning import lean, leaning_sum
 from bothworlds.kernels.arithmetic import Number, Place, every, feature, highest_of_contexts
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Draw, Known, Play
@@ -24,8 +25,10 @@ class Predicted(NamedTuple):
 
 
 @kernel
-def predict(known: Known, state: Any, work: Any) -> tuple[int, Number]:
+def predict(known: Known, options: Any, state: Any, work: Any) -> tuple[int, Number]:
     """Compute the prediction m_t, the ridge estimate m scaled down to |<z, m_t>| <= 1 for all z, and what it foresees.
+
+    Before that plans lean on it.
 
     Return a status and the scale.
     """
@@ -35,6 +38,8 @@ def predict(known: Known, state: Any, work: Any) -> tuple[int, Number]:
     scale = 1.0 / highest_of_contexts(highest_guess(known, state, work))
     for i in range(state.theta.shape[0]):
         state.baseline[i] = work.half[i] * scale
+    lean(known, options, state, work, scale)
+    leaning_sum(state, work.total)
     foresee_all(known, state, work, scale)
     return OK, scale
 

@@ -16,17 +16,11 @@ from bothworlds.algorithms.lc_tsallis.foresight import (
     keep_point,
     largest_residual,
 )
-from bothworlds.kernels.arithmetic import Number, absolute, fused, larger, smaller
+from bothworlds.algorithms.lc_tsallis.leaning import Told, told
+from bothworlds.kernels.arithmetic import absolute, fused, larger, smaller
 from bothworlds.kernels.contract import Known
 from bothworlds.kernels.jit.compile import on_gpu
 from bothworlds.kernels.matrix import product
-from bothworlds.kernels.stability import Taken, moved_by
-
-
-@on_gpu(moved_by)
-def moved_anew(known: Known, taken: Taken, x: int, a: int) -> Number:
-    """Return delta = <step, z> of a play."""
-    return product(taken.step, known.z[x, a])
 
 
 @on_gpu(highest_guess)
@@ -37,6 +31,13 @@ def highest_guess_alone(known: Known, state: Any, work: Any) -> float:
         for a in range(state.q.shape[1]):
             highest = larger(highest, absolute(product(work.half, known.z[x, a])))
     return highest
+
+
+@on_gpu(told)
+def told_anew(known: Known, state: Any, work: Any, x: int, a: int) -> Told:
+    """Compute what is known of a play."""
+    z = known.z[x, a]
+    return Told(product(state.theta, z), product(work.half, z), product(work.vector, z), product(state.lean, z))
 
 
 @on_gpu(foresee_all)
@@ -50,7 +51,7 @@ def foreseen_anew(known: Known, state: Any, work: Any, x: int, scale: float) -> 
     least = math.inf
     for a in range(state.q.shape[1]):
         guess = product(work.half, known.z[x, a])
-        work.losses[a] = fused(guess, scale, product(state.theta, known.z[x, a]) + known.blocked[x, a])
+        work.losses[a] = fused(guess, scale, product(work.total, known.z[x, a]) + known.blocked[x, a])
         work.residuals[a] = largest_residual(guess, scale)
         least = smaller(least, work.losses[a])
     for a in range(state.q.shape[1]):

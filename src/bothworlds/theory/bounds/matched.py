@@ -3,12 +3,12 @@
 With z_t the stability of covered steps, C_t <= caution d/beta_t, P_t the price of exploration and of what it leaves
 uncovered, J_t the penalty of jumps, which only plays below b make that are not covered, H = 2 (sqrt K - 1),
 
-    R_T <= H beta_1 + E sum_t [(1 + gain_t) z_t + C_t + (1 + price) P_t + J_t].
+    R_T <= (1 + leaning) (H beta_1 + E sum_t [(1 + gain_t) z_t + C_t + (1 + price) P_t + J_t]).
 
 Fading divides Theta, beta and what is due by 1 + chi_t after round t. The learner may choose chi_t by all it has seen,
 as long as 0 <= chi_t <= min{a/t, MOST_FADING, beta_t/beta_1 - 1}, a the recency, and sum_{t<=T} chi_t beta_t <= Xi =
 ALLOWANCE beta_1 sqrt T. So sum chi_t <= F = a (1 + log T), and beta never is below beta_1. Faded sums are bounded by
-beta, and what fading has taken from them by Xi. Whatever the plans are,
+beta, and what fading has taken from them by Xi. Plans that lean do not fade. Whatever the plans are,
 
     E sum z_t                <=   sqrt(V (2 f/kappa + M) (T + X) H) + H (f/kappa + M) Xi,   V = 4 d/(1 - c)
     penalties but for prices <=   sqrt((max{2 gain, 2 least + least^2 M} V + (2 + least M) caution d) (T + X) H) + H Xi
@@ -31,7 +31,7 @@ from bothworlds.kernels.rates import ALLOWANCE, MOST_FADING
 from bothworlds.theory.lemmas.margin import margin_mean
 from bothworlds.theory.lemmas.matching import entropy_growth, stability_share
 from bothworlds.theory.lemmas.stability import stability_factor
-from bothworlds.theory.schedules import SURE, Covering, Matching
+from bothworlds.theory.schedules import ROOM, SURE, Covering, Matching
 
 ITERATIONS = 60  # each gives a bound; more make it a little smaller
 INNER = 4
@@ -70,8 +70,9 @@ class MatchedRates:
 
     @property
     def variance(self) -> float:
-        """V = 4 d/(1 - c): beta_t z_t is at most V (1 + P_t) in the mean."""
-        return RESIDUAL * self.dimension / (1.0 - self.matching.c)
+        """V = 4 d/(1 - c): beta_t z_t is at most V (1 + P_t) in the mean; leaning may add a share ROOM."""
+        room = 1.0 + (ROOM if self.matching.leaning > 0.0 else 0.0)
+        return room * RESIDUAL * self.dimension / (1.0 - self.matching.c)
 
     @property
     def covered_from(self) -> float:
@@ -90,6 +91,11 @@ class MatchedRates:
         """Xi = ALLOWANCE beta_1 sqrt T, at least the sum of chi_t beta_t; 0 without fading."""
         allowed = ALLOWANCE * self.first if self.matching.recency > 0.0 else 0.0
         return np.asarray(allowed * np.sqrt(horizons))
+
+    @property
+    def leant(self) -> float:
+        """1 + leaning: times all other costs, a bound on them and on what leaning costs."""
+        return 1.0 + self.matching.leaning
 
     @property
     def _fading(self) -> float:
@@ -244,7 +250,7 @@ def adversarial(rates: MatchedRates, horizons: Floats) -> Floats:
     """Bound the regret whatever the losses are."""
     fades = rates.fades(horizons)
     early = rates.early_prices(fades) + rates.early_penalties(fades)
-    return np.asarray(rates.most_entropy * rates.first + rates.undecided(horizons) + early)
+    return np.asarray(rates.leant * (rates.most_entropy * rates.first + rates.undecided(horizons) + early))
 
 
 def self_bounding(
@@ -257,5 +263,5 @@ def self_bounding(
     for _ in range(ITERATIONS):
         needed = 2.0 * (regret + corruption) / (gap * T)
         misses = T * np.minimum(margin_mean(needed, margin), 1.0)
-        regret = np.minimum(regret, rates.decided(T, misses) + start)
+        regret = np.minimum(regret, rates.leant * (rates.decided(T, misses) + start))
     return regret
