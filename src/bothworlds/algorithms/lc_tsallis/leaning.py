@@ -4,12 +4,12 @@ Theta has the variance of its least likely plays; n m_t, what a regression says 
 that were likely once, and forgets. Plans follow Theta + mu_t, mu_t on its way to n m_t - Theta, and two things are
 known of every step on that way (docs/theory.md):
 
-* What leaning can have cost. With phi_t the mean feature of q_t it is at most
+* What leaning can have cost. With p_t the mean feature of q_t it is at most
 
-      E_X max_a <mu_{t+1}, phi(a, X)> - sum_s <mu_{s+1} - mu_s, phi_s>,
+      E_X max_a <mu_{t+1}, phi(a, X)> - sum_s <mu_{s+1} - mu_s, p_s>,
 
-  linear on the way: we go as far as keeps it within a share of what the path has cost otherwise.
-* What it does to the step that is taken, y = y' + rho v: sum r y^2 grows by a share ROOM at most, and |y| <= c.
+  affine from 0 to n m - Theta: we lead mu as far as keeps it within a share of what the path has cost otherwise.
+* What it does to the step that is taken, y = y' + zeta v: sum r y^2 grows by a share ROOM at most, and |y| <= c.
 """
 
 from typing import Any, NamedTuple
@@ -66,8 +66,8 @@ class Seen(NamedTuple):
     farthest: Number  # max |v|
     longest: Number  # max |o|
     most: Number  # E_X max_a <n m - Theta, phi>
-    mean: Number  # <n m - Theta, phi_t>
-    before: Number  # <mu, phi_t>
+    mean: Number  # <n m - Theta, p_t>
+    before: Number  # <mu, p_t>
 
 
 @kernel
@@ -133,7 +133,7 @@ def over(numerator: Number, denominator: Number) -> Number:
 
 @kernel
 def length_of(seen: Seen, share: Number, c: float) -> Number:
-    """Return rho: which part of a way keeps |y| <= c, and lets the squares grow by a share ROOM at most.
+    """Return zeta: which part of a way keeps |y| <= c, and lets the squares grow by a share ROOM at most.
 
     The way leads to a share of n m - Theta, so it is share v + (1 - share) o.
     """

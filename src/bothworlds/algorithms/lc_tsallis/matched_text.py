@@ -84,7 +84,7 @@ class State(NamedTuple):
     evidence: Annotated[Floats, learnt()]  # nats: that the world has changed
     spent: Annotated[Floats, learnt()]  # sum of chi_s beta_s: what fading has taken from beta
     lean: Annotated[Floats, learnt("d")]  # mu_t: plans follow Theta + mu_t
-    owed: Annotated[Floats, learnt()]  # -sum <mu_{s+1} - mu_s, phi_s>
+    owed: Annotated[Floats, learnt()]  # -sum <mu_{s+1} - mu_s, p_s>
     fresh: Annotated[Floats, recalled()]  # updates since the plan was made
     kept: Annotated[Floats, recalled()]  # what their fading has left of older estimates, less 1
     step: Annotated[Floats, recalled("d")]  # sum of their estimates, less what the plan foresaw

@@ -14,7 +14,8 @@ beta, and what fading has taken from them by Xi. Plans that lean do not fade. Wh
     penalties but for prices <=   sqrt((max{2 gain, 2 least + least^2 M} V + (2 + least M) caution d) (T + X) H) + H Xi
     X = E sum P_t            <=   early + 3 l^(2/3) (H/(3 price))^(2/3) (2 u T)^(1/3) + l (H/price) Xi
 
-with l = 1 + 3 price/(H b). Prices below b, ``early``, and their penalties grow with F.
+with l = 1 + 3 price/(H b); where plans lean, V is 1 + ROOM times as large. Prices below b, ``early``, and their
+penalties grow with F.
 
 Where there are gaps, rounds are sorted into J <= ceil(log2 T) classes by the entropy of their plans, and sums are
 bounded by Q = E sum_t sum_x g (1 - max q_t) and F; on the other side R_T + C >= (Delta_*/2) T M(Q/T). Each turns an
