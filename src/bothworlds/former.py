@@ -59,14 +59,12 @@ def taken_over(
     tuning = algorithm["tuning"]
     beta = inverse_rate(tuning, float(arrays["learnt.noisy"][0]), first=footing.machine.options.first)
     now = {**header, "footing": header.get("footing", ""), "mark": mark_of(algorithm, footing)}
-    left = left_by_steady_fading(arrays["learnt.t"], arrays["learnt.theta"], recency=tuning["recency"])
-    own = {"inverse_rate": np.array([beta]), **left}
-    return now, {**arrays, **{f"learnt.{name}": part for name, part in own.items()}}
+    return now, {**arrays, "learnt.inverse_rate": np.array([beta]), **counted_in(algorithm, arrays)}
 
 
-def left_by_steady_fading(t: Floats, theta: Floats, *, recency: float) -> dict[str, Floats]:
-    """Return what rounds count for in a sum that faded by t/(t + recency), and the sum as what was predicted of it."""
-    return {"counted": (t - 1.0) / (1.0 + recency), "predicted": theta}
+def counted_in(algorithm: Mapping[str, Any], arrays: Mapping[str, Any]) -> dict[str, Floats]:
+    """Return how many rounds are in Theta, for files that do not say it: it faded by t/(t + recency) in every round."""
+    return {"learnt.counted": (arrays["learnt.t"] - 1.0) / (1.0 + algorithm["tuning"].get("recency", 0.0))}
 
 
 def inverse_rate(tuning: Mapping[str, Any], noisy: float, *, first: float) -> float:

@@ -1,14 +1,13 @@
 """Continue a saved policy, or decide with a saved plan."""
 
 import warnings
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, overload
 
 from bothworlds.algorithms.fixed import FixedPolicy
 from bothworlds.algorithms.lc_tsallis.matched import Matched
 from bothworlds.algorithms.registry import Parts
-from bothworlds.former import GONE, is_former, left_by_steady_fading, successor, taken_over
+from bothworlds.former import GONE, counted_in, is_former, successor, taken_over
 from bothworlds.plain import from_plain
 from bothworlds.policy import FORMAT, Policy
 from bothworlds.policy.books import Books
@@ -26,6 +25,7 @@ from bothworlds.sampled import FORMAT as SAMPLED_FORMAT
 from bothworlds.sampled import SampledPolicy
 from bothworlds.theory.design import Design
 from bothworlds.theory.exponential import TuningWarning
+from bothworlds.theory.schedules import Matching
 
 Stream = Literal["same", "new"]
 
@@ -99,7 +99,10 @@ def load(
         if is_former(told):
             footing = footing_of(successor(told, path), parts, interpreted=interpreted)
             return _rebuilt(footing, *taken_over(told["algorithm"], header, arrays, footing), ledger)
-        return _rebuilt(footing_of(told, parts, interpreted=interpreted), header, arrays, ledger)
+        footing = footing_of(told, parts, interpreted=interpreted)
+        if isinstance(getattr(footing.algorithm, "tuning", None), Matched):
+            arrays = {**counted_in(told["algorithm"], arrays), **arrays}
+        return _rebuilt(footing, header, arrays, ledger)
 
 
 def load_on(path: str | Path, told: str, footing: Footing) -> Policy:
@@ -164,8 +167,9 @@ def footing_of(header: dict[str, Any], arrays: dict[str, Any], *, interpreted: b
     def saved_table(label: str, table: None = None) -> FixedPolicy:
         return FixedPolicy(frame["table"] if label != "uniform" else table, label)
 
-    def saved_matched(**options: float) -> Matched:  # there was none of these before it was written down
-        return Matched(**{"caution": 0.0, "leaning": 0.0, **options})
+    def saved_matched(*, caution: float = 0.0, recency: float = 0.0, leaning: float = 0.0, **options: float) -> Matched:
+        """There was neither caution nor leaning before they were written down; where estimates faded plans lean now."""
+        return Matched(caution=caution, leaning=leaning if recency == 0.0 else Matching.leaning, **options)
 
     own = Parts(Design=saved_design, FixedPolicy=saved_table, Matched=saved_matched)
     algorithm = from_plain(header["algorithm"], own)
@@ -186,19 +190,11 @@ def _rebuilt(footing: Footing, header: dict[str, Any], arrays: dict[str, Any], l
     mind = Mind.begun(footing, header["key"])
     # What an older version of the rule did not learn yet is as at the start.
     kept = {part: learnt[part] for part in footing.machine.text.memory.learnt if part in learnt}
-    mind.begin_with({**_counted(footing, kept), **kept}, updates=header.get("updates"))
+    mind.begin_with(kept, updates=header.get("updates"))
     since = header["counted_since"] if counts else mind.updates
     version, history = _with_rule(footing, header, History.restore(header, arrays), header.get("version", mind.updates))
     books = Books(header["name"], footing, ledger, history=history, since=since, kept=counts or None)
     return Policy(mind, books, key=header["key"], secret=header.get("secret"), version=version)
-
-
-def _counted(footing: Footing, learnt: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what rounds count for in files of the matched tuning that do not say it: estimates always faded then."""
-    tuning = getattr(footing.algorithm, "tuning", None)
-    if not isinstance(tuning, Matched):
-        return {}
-    return left_by_steady_fading(learnt["t"], learnt["theta"], recency=tuning.recency)
 
 
 def _with_rule(footing: Footing, header: dict[str, Any], history: History, version: int) -> tuple[int, History]:

@@ -167,9 +167,8 @@ def flat_known(known: Known, *, wide: bool = False) -> Floats:
 class Beliefs(NamedTuple):
     """What a learner can be told before its first round, by the names of fields of its state; declared beside it.
 
-    ``total`` is Theta, the sum of estimates, which n rounds with a mean of theta have brought to n theta. Where older
-    estimates fade ``counted`` has what is left of n, and ``predicted`` the same sum of what was predicted of them.
-    Plans follow the sum of ``total`` and ``leant``, where there is one.
+    ``total`` is Theta, the sum of estimates, which n rounds with a mean of theta have brought to n theta. Where not
+    all rounds so far are in it ``counted`` has n. Plans follow the sum of ``total`` and ``leant``, where there is one.
     ``gram`` and ``moment`` are those of a ridge regression.
     ``paced(options, rounds, earlier)`` has the fields that rates follow, after that many rounds; ``earlier`` is what a
     policy had learnt before, with its options and the share of its rounds that is still believed, or None. ``kept`` are
@@ -179,7 +178,6 @@ class Beliefs(NamedTuple):
 
     total: str = ""
     counted: str = ""
-    predicted: str = ""
     leant: str = ""
     gram: str = ""
     moment: str = ""

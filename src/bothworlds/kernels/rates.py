@@ -9,8 +9,6 @@ MOST_EXPLORATION = 0.5  # the analysis needs gamma_t <= 1/2
 SAFE = 0.0625  # no play can cost much at this rate: see `bothworlds.kernels.worth`
 STAYS = 1.5  # times less: what covariances may at least become in any direction before plays are looked at again
 FALLS = 4.0  # times less: what they may become at most
-MOST_FADING = 0.0625  # of what was learnt: what a round may take from it
-ALLOWANCE = 0.4  # times beta_1 sqrt(t): what fading may take from beta in t rounds
 
 
 class Rates(NamedTuple):

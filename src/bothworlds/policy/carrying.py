@@ -42,7 +42,7 @@ def begun_with(machine: Machine, beliefs: Beliefs, problem: Problem, prior: Prio
         values = problem.features[offered] @ theta
         made[beliefs.total] = prior.rounds * _least(machine.known.z[offered], values)
         if beliefs.counted:
-            made[beliefs.counted], made[beliefs.predicted] = prior.rounds, made[beliefs.total]
+            made[beliefs.counted] = prior.rounds
     if beliefs.gram:
         own = np.asarray(machine.begin[beliefs.gram])
         information, moment = prior.information, prior.moment
@@ -116,12 +116,9 @@ def carried_over(
     share = rounds / before if before else 0.0
     made: dict[str, Any] = {"t": 1.0 + rounds, **{name: learnt[name] for name in beliefs.kept}}
     if beliefs.total:
-        sums = {beliefs.total: believed_sum(beliefs, learnt)}
-        if beliefs.counted:
-            sums[beliefs.predicted] = learnt[beliefs.predicted]
-        for name, before_it in sums.items():
-            total = before_it if change.is_identity else change.matrix.T @ before_it
-            made[name] = total if share == 1.0 else share * total
+        total = believed_sum(beliefs, learnt)
+        total = total if change.is_identity else change.matrix.T @ total
+        made[beliefs.total] = total if share == 1.0 else share * total
         if beliefs.counted:
             made[beliefs.counted] = share * learnt[beliefs.counted]
     if beliefs.gram:

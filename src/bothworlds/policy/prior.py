@@ -26,9 +26,8 @@ class Prior:
     It comes from rows of another policy (`from_rows`), from expected rewards (`from_rewards`), from a policy that has
     learnt (``policy.prior()``), or is written down. An algorithm takes of it what it has a place for: a regression
     takes ``information`` and ``moment``, as if the plays behind them were its own; FTRL begins as if it had seen
-    ``rounds`` rounds in which the mean of its estimates was ``theta``, with a sum of rounds theta; of a policy whose
-    estimates have faded, rounds are what is left of them. So ``start(problem, prior=policy.prior())`` begins with the
-    sums that the policy has.
+    ``rounds`` rounds in which the mean of its estimates was ``theta``, with a sum of rounds theta. So
+    ``start(problem, prior=policy.prior())`` begins with the sums that the policy has.
 
     Attributes
     ----------

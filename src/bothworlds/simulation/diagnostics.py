@@ -53,7 +53,7 @@ class Diagnosis:
     estimated_regret, slack
         Regret of the estimated losses against the best policy for them, at most stability, penalty and leaning; the
         least of bound less regret over all contexts and arms for the losses that plans follow, never negative but for
-        rounding (n,). Where estimates fade, the inequality is checked with their weights too, 1 for round t.
+        rounding (n,).
     outcome
         Losses of the path, as `replay` returns them, recorded at the same checkpoints.
     """
@@ -79,8 +79,7 @@ class Diagnosis:
     def bound(self) -> Floats:
         """The account of this path: stability + penalty + 2 sum gamma + leaning (n,).
 
-        Its mean bounds the expected regret, with the matched tuning, and with others that do not fade; a single path
-        may exceed its own account.
+        Its mean bounds the expected regret; a single path may exceed its own account.
         """
         return np.asarray(self.stability + self.penalty + self.exploration + self.leaning)
 
@@ -146,13 +145,11 @@ class _Watched:
         self.z = algorithm.machine(policy.problem).known.z
         self.rows: list[dict[str, float]] = []
         S, K = policy.problem.available.shape
-        # twice each: rounds weighted as in the sum of estimates, and every round alike
-        self.sums = np.zeros((2, 2, S))  # stability, penalty
-        self.estimates, self.mean = np.zeros((2, S, K)), np.zeros((2, S))
+        self.sums = np.zeros((2, S))  # stability, penalty
+        self.followed = np.zeros((S, K))  # regret of the losses that plans follow
         self.regret = np.zeros((S, K))  # of the estimates themselves, where plans lean
         self.explored = self.largest = self.leaning = 0.0
         self.optimistic = isinstance(getattr(algorithm, "tuning", None), Matched)
-        self.weight = 1.0  # of the round, where estimates fade by weights
 
     def probabilities(self) -> Floats:
         return self.policy.probabilities()
@@ -168,38 +165,28 @@ class _Watched:
         state = self.policy.state
         q, theta, (eta, gamma) = state.q.copy(), state.theta.copy(), state.rates.copy()
         predicted, lean = (state.baseline.copy(), state.lean.copy()) if self.optimistic else (np.zeros_like(theta),) * 2
-        counted = float(state.counted[0]) if self.optimistic else 0.0
         t = self.policy.updates + 1
         plan = (*self._plan(q, eta), self._evaluations(theta + lean + predicted, eta)) if t in self.marks else None
         self.policy.update(decision, loss=loss)
-        after, weight = self.policy.state, self.weight
+        after, now = self.policy.state, self.policy.state.lean if self.optimistic else lean
         rates = np.array([eta, after.rates[0]])
         points = np.stack([q, after.q])
-        faded = 1.0
-        if not self.optimistic:
-            losses = self.z @ (after.theta - theta)
-            terms = path_terms(points=points, rates=rates, estimates=losses[None], alpha=self.alpha)
+        own = self.z @ (after.theta - theta)
+        losses = own + self.z @ (now - lean)  # those that plans follow
+        if self.optimistic:
+            terms = optimistic_terms(points=points, rates=rates, estimates=losses, predicted=self.z @ predicted)
         else:
-            faded = (counted + 1.0) / float(after.counted[0])  # 1 + chi_t
-            self.weight = weight * faded
-            losses = self.z @ ((after.theta + after.lean) * faded - theta - lean)  # those that plans follow
-            weights = np.array([weight, self.weight])
-            terms = optimistic_terms(
-                points=points, rates=rates, estimates=losses, predicted=self.z @ predicted, weights=weights
-            )
-        stability, penalty = terms.stability[0], terms.penalty[1]
-        self.sums += [[stability, penalty], [stability / weight, penalty / self.weight]]
-        self.sums[:, 1] += terms.penalty[0] if t == 1 else 0.0
-        self.estimates += np.multiply.outer([weight, 1.0], losses)
-        self.mean += np.multiply.outer([weight, 1.0], (losses * q).sum(axis=1))
+            terms = path_terms(points=points, rates=rates, estimates=losses[None], alpha=self.alpha)
+        self.sums += [terms.stability[0], terms.penalty[1]]
+        self.sums[1] += terms.penalty[0] if t == 1 else 0.0
+        self.followed += (losses * q).sum(axis=1)[:, None] - losses
         self.explored += 2.0 * gamma
-        own = self.z @ (after.theta * faded - theta)
         self.regret += (own * q).sum(axis=1)[:, None] - own
         if self.optimistic:
             self.leaning = self._leaning(after)
         self.largest = max(self.largest, float((eta * np.abs(losses) * q ** (1.0 - self.alpha)).max()))
         if plan is not None:
-            self.rows.append(self._row(t, plan, eta, gamma, weight))
+            self.rows.append(self._row(t, plan, eta, gamma))
 
     def _leaning(self, state: Any) -> float:
         """Return what leaning can have cost, against whichever policy."""
@@ -225,17 +212,13 @@ class _Watched:
         step = float((eta * largest * q ** (1.0 - self.alpha))[problem.available].max())
         return float(lemmas.omega(q)), float(leverage[problem.available].max()), step
 
-    def _row(
-        self, t: int, plan: tuple[float, float, float, float], eta: float, gamma: float, weight: float
-    ) -> dict[str, float]:
+    def _row(self, t: int, plan: tuple[float, float, float, float], eta: float, gamma: float) -> dict[str, float]:
         """Return what `Diagnosis` has of a checkpoint, by name; refuse a path that breaks the FTRL inequality."""
         problem = self.policy.problem
         g, offered = problem.probabilities, problem.available
-        parts = np.array([weight, 1.0])
-        bound = self.sums.sum(axis=1) / parts[:, None]
-        regret = (self.mean[:, :, None] - self.estimates) / parts[:, None, None]
-        slack = float((bound[:, :, None] - regret)[:, offered].min())
-        scale = float(np.abs(bound).max() + np.abs(regret[:, offered]).max())
+        bound, regret = self.sums.sum(axis=0)[:, None], self.followed
+        slack = float((bound - regret)[offered].min())
+        scale = float(np.abs(bound).max() + np.abs(regret[offered]).max())
         if not slack >= -ROUNDING * scale:
             raise NumericalError(
                 f"the FTRL inequality fails in round {t} by {-slack:.3g}, of numbers up to {scale:.3g}: "
@@ -251,8 +234,8 @@ class _Watched:
             "step": step,
             "largest_step": self.largest,
             "evaluations": evaluations,
-            "stability": float(g @ self.sums[1, 0]),
-            "penalty": float(g @ self.sums[1, 1]),
+            "stability": float(g @ self.sums[0]),
+            "penalty": float(g @ self.sums[1]),
             "exploration": self.explored,
             "leaning": self.leaning,
             "estimated_regret": float(g @ best),

@@ -123,9 +123,7 @@ def prior_excess(prior: Floats, first: Floats) -> Floats:
     return np.asarray(prior - (np.where(first > 0.0, prior, 0.0) * first).sum(axis=-1, keepdims=True))
 
 
-def optimistic_terms(
-    *, points: Floats, rates: Floats, estimates: Floats, predicted: Floats, weights: Floats
-) -> PathTerms:
+def optimistic_terms(*, points: Floats, rates: Floats, estimates: Floats, predicted: Floats) -> PathTerms:
     """Evaluate one round of optimistic FTRL, alpha = 1/2: stability of what was not predicted, penalty of both plans.
 
     Parameters
@@ -134,13 +132,10 @@ def optimistic_terms(
         q_t and q_{t+1}, shape (2, S, K); eta_t and eta_{t+1}.
     estimates, predicted
         l_hat_t and what was predicted of it, at all contexts and arms, shape (S, K).
-    weights
-        W_t and W_{t+1}: FTRL on losses W_t l_hat_t has the rates eta_t/W_t.
 
     >>> q = np.full((2, 1, 2), 0.5)
     >>> same = np.array([[0.3, 0.1]])
-    >>> ones = np.ones(2)
-    >>> terms = optimistic_terms(points=q, rates=ones, estimates=same, predicted=same, weights=ones)
+    >>> terms = optimistic_terms(points=q, rates=np.ones(2), estimates=same, predicted=same)
     >>> terms.stability.tolist(), terms.penalty.round(3).tolist()
     ([[0.0]], [[0.828], [0.0]])
     """
@@ -151,6 +146,6 @@ def optimistic_terms(
     for point, row, mine in zip(p, losses, offered, strict=True):
         point[mine] = ftrl_point(row[mine])
     stability = (surprise * (q - p)).sum(axis=-1) - beta * divergence(p, q, 0.5)
-    growth = np.diff(np.concatenate([[0.0], weights / rates]))
-    regret = weights[0] * ((estimates * q).sum(axis=-1)[:, None] - estimates)
-    return PathTerms(weights[0] * stability[None], -growth[:, None] * regulariser(points, 0.5), regret)
+    growth = np.diff(1.0 / rates, prepend=0.0)
+    regret = (estimates * q).sum(axis=-1)[:, None] - estimates
+    return PathTerms(stability[None], -growth[:, None] * regulariser(points, 0.5), regret)

@@ -90,7 +90,6 @@ class Matching:
     caution: float = 16.0
     price: float = 0.6
     c: float = 0.45
-    recency: float = 0.0
     leaning: float = 0.1
 
 

@@ -70,7 +70,7 @@ class LCTsallisINF(OnSamples):
     >>> decision = policy.act("0")
     >>> policy.update(decision, loss=0.5)
     >>> policy.updates, policy.algorithm.tuning
-    (1, Matched(gain=1.0, least=0.25, caution=16.0, price=0.6, c=0.45, recency=0.0, forgetting=1.0, leaning=0.1))
+    (1, Matched(gain=1.0, least=0.25, caution=16.0, price=0.6, c=0.45, forgetting=1.0, leaning=0.1))
     """
 
     alpha: float = 0.5

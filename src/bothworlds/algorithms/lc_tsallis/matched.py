@@ -51,15 +51,10 @@ class Matched:
     before with what they cost when they are made. gamma_t is what makes 2 gamma_t plus this charge smallest, before b
     by an estimate from a few plays, at any number of contexts and arms. Rare contexts cost by their probability.
 
-    *Fading* is another way to follow a world that changes, for plans that do not lean. The regression is compared with
-    the mean of all that it has predicted so far; where it has become clearly better (`fading`), estimates and beta are
-    divided by 1 + recency/t in every round. In t rounds fading may take 0.4 beta_1 sqrt(t) from beta in all.
-
     Proved in docs/theory.md, with feedback after every decision, C_t = caution d s_t/beta_t: R_T <= (1 + leaning)
     (H beta_1 + E sum [(1 + gain_t) z_t + C_t + (1 + price) P_t + J_t]), P_t with all that uncovered plays cost, J_t the
     penalty of their jumps. It is of the order of sqrt(d sqrt(K) T) always, and logarithmic in T where there are gaps.
-    Fading adds to the first what is of its order, and multiplies the second by 1 + recency log T at most. The sum also
-    holds, without fading, for decisions answered in batches.
+    The sum also holds for decisions answered in batches.
 
     Feedback counts as new when it comes, so its order matters, and where batches end.
 
@@ -73,9 +68,6 @@ class Matched:
         Which share of the price of exploration.
     c
         The constant of the condition, below 1/2: larger explores less, and lets estimates jump further.
-    recency
-        How fast older estimates fade once the world is seen to have changed; 0 for a plain sum, whatever is seen.
-        Needs leaning=0.
     forgetting
         How fast the ridge regression forgets, always: in round t an older round s counts as (s/t)^forgetting.
     leaning
@@ -92,19 +84,14 @@ class Matched:
     caution: float = Matching.caution
     price: float = Matching.price
     c: float = Matching.c
-    recency: float = Matching.recency
     forgetting: float = 1.0
     leaning: float = Matching.leaning
 
     def __post_init__(self) -> None:
         for name in ("gain", "least", "price", "c"):
             check_positive(self, name)
-        for name in ("caution", "recency", "forgetting", "leaning"):
+        for name in ("caution", "forgetting", "leaning"):
             check_not_negative(self, name)
-        if self.recency > 0.0 and self.leaning > 0.0:
-            raise ValueError(
-                "plans that lean do not fade: nothing is proved for both. Leave recency out, or say leaning=0"
-            )
         if self.c >= 0.5:
             raise ValueError(f"c must lie below 1/2: from there on nothing is proved; got {self.c!r}")
 
@@ -117,7 +104,6 @@ class Matched:
             caution=self.caution,
             price=self.price,
             c=self.c,
-            recency=self.recency,
             leaning=self.leaning,
         )
 
@@ -144,7 +130,6 @@ class Matched:
             settled=SETTLED * facts.dimension,
             price=self.price,
             c=self.c,
-            recency=self.recency,
             forgetting=self.forgetting,
             leaning=self.leaning,
             full=full,

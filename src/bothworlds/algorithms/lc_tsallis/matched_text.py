@@ -7,7 +7,6 @@ import math
 from typing import Annotated, Any, NamedTuple
 
 from bothworlds.algorithms.lc_tsallis.algorithm_1 import advance
-from bothworlds.algorithms.lc_tsallis.fading import fading, weigh_evidence
 from bothworlds.algorithms.lc_tsallis.foresight import find_residuals, foreseen_in, keep_point, likely_variance
 from bothworlds.algorithms.lc_tsallis.prediction import Predicted, add_to_ridge, choose_predicting, predict
 from bothworlds.kernels.arithmetic import (
@@ -52,7 +51,6 @@ class Options(NamedTuple):
     settled: float  # rounds after which it counts in full
     price: float
     c: float
-    recency: float
     forgetting: float
     leaning: float  # which share of the account it may cost
     full: float
@@ -79,14 +77,10 @@ class State(NamedTuple):
     enough: Annotated[Floats, learnt("d", "d")]  # covariance: below it plays have to be looked at again
     ridge: Annotated[Floats, learnt("d", "d")]
     response: Annotated[Floats, learnt("d")]
-    counted: Annotated[Floats, learnt()]  # rounds that are in Theta, faded as their estimates are
-    predicted: Annotated[Floats, learnt("d")]  # the sum of their m_s
-    evidence: Annotated[Floats, learnt()]  # nats: that the world has changed
-    spent: Annotated[Floats, learnt()]  # sum of chi_s beta_s: what fading has taken from beta
+    counted: Annotated[Floats, learnt()]  # rounds that are in Theta; of those before a change, the share believed
     lean: Annotated[Floats, learnt("d")]  # mu_t: plans follow Theta + mu_t
     owed: Annotated[Floats, learnt()]  # -sum <mu_{s+1} - mu_s, p_s>
     fresh: Annotated[Floats, recalled()]  # updates since the plan was made
-    kept: Annotated[Floats, recalled()]  # what their fading has left of older estimates, less 1
     step: Annotated[Floats, recalled("d")]  # sum of their estimates, less what the plan foresaw
     rates: Annotated[Floats, recalled(2)]
     paid: Annotated[Floats, recalled()]  # for gamma_t, beforehand
@@ -185,12 +179,6 @@ def doubt(options: Options, t: Number, h: Number, v: Number) -> Number:
 
 
 @kernel
-def fade(options: Options, state: State, u: Number) -> None:
-    """Let beta fade with the estimates, and grow by u/scale times itself for a play that was not covered."""
-    state.inverse_rate[0] = (1.0 + state.kept[0]) * state.inverse_rate[0] * (1.0 + u / options.scale)
-
-
-@kernel
 def grow(options: Options, state: State, z: Number, share: Number, v: Number, before: Number) -> None:
     """Let beta grow to the root of (beta - beta_t) (beta/beta_t) h = due, h the entropy of the next plan at beta_t.
 
@@ -200,10 +188,9 @@ def grow(options: Options, state: State, z: Number, share: Number, v: Number, be
     """
     beta, h = state.inverse_rate[0], state.entropy[0]
     each = options.caution * doubt(options, state.t[0], smaller(h, before), v) / beta + share * state.paid[0]
-    due = (1.0 + state.kept[0]) * (gain_at(options, h) * z + each * state.fresh[0])
+    due = gain_at(options, h) * z + each * state.fresh[0]
     state.inverse_rate[0] = 0.5 * beta * (1.0 + root(1.0 + 4.0 * due / (h * beta)))
     state.fresh[0] = 0.0
-    state.kept[0] = 0.0
     erase(state.step)
     for x in range(state.start.shape[0]):
         state.start[x] = state.y[x]
@@ -242,12 +229,12 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
     share = options.price + z
     step_over_rate(state, work)
     status, scale = predict(known, options, state, work)  # and what the step has moved plays by
-    faded = where(state.account[0] > 0.0, (1.0 + state.kept[0]) * state.inverse_rate[0], 0.0)  # of the plan before
+    passed = where(state.account[0] > 0.0, state.inverse_rate[0], 0.0)  # of the plan before
     if news:
         z, u = step_paid(known, options, state, work)
         state.account[0] += (1.0 + options.leaning) * (z + u + state.fresh[0] * state.paid[0])
         early = state.inverse_rate[0] < options.covered
-        fade(options, state, u)
+        state.inverse_rate[0] *= 1.0 + u / options.scale
         share = options.price * where(early, state.inverse_rate[0] / options.covered, 1.0)
     variance = 0.0 * z
     for turn in range(2):  # at the rate of the round before, then at that of this one
@@ -257,7 +244,7 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
             status, variance = optimistic_points(known, state, work, scale, turn == 1 or not news)
     if status != OK:
         return status
-    state.account[0] += (1.0 + options.leaning) * ((state.inverse_rate[0] - faded) * state.entropy[0])
+    state.account[0] += (1.0 + options.leaning) * ((state.inverse_rate[0] - passed) * state.entropy[0])
     begin_covariance(work.sums)
     for x in range(state.q.shape[0]):
         add_context(known, x, state.q[x], work.sums)
@@ -276,20 +263,16 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
 
 @kernel
 def learn(known: Known, options: Options, state: State, play: Play, carried: Predicted) -> None:
-    """Add theta_hat_t = m_t + Sigma_t^-1 phi (loss - <phi, m_t>) to Theta, fade it, and advance the clock."""
+    """Add theta_hat_t = m_t + Sigma_t^-1 phi (loss - <phi, m_t>) to Theta, and advance the clock."""
     residual = play.loss
     for i in range(state.theta.shape[0]):
         residual = residual - carried.baseline[i] * feature(known.z, play.x, play.a, i)
-    weigh_evidence(known, state, play, carried.baseline)
-    keep = 1.0 / (1.0 + fading(options, state))
     foreseen = where(state.fresh[0] <= 0.0, 1.0, 0.0)  # once: the plan foresaw one m_t, whatever it is answered with
     for i in range(state.theta.shape[0]):
         surprise = residual * carried.direction[i]
         state.step[i] += surprise + (carried.baseline[i] - foreseen * state.baseline[i])
-        state.theta[i] = keep * (state.theta[i] + carried.baseline[i] + surprise)
-        state.predicted[i] = keep * (state.predicted[i] + carried.baseline[i])
-    state.counted[0] = keep * (state.counted[0] + 1.0)
-    state.kept[0] = (1.0 + state.kept[0]) * keep - 1.0
+        state.theta[i] = state.theta[i] + carried.baseline[i] + surprise
+    state.counted[0] += 1.0
     add_to_ridge(known, options, state, play)
     state.fresh[0] += 1.0
     plan_search(state)
@@ -300,23 +283,20 @@ TEXT = kernel_text(refresh, choose_predicting, learn, possible=possible_leverage
 
 
 def paced(options: Options, rounds: float, earlier: Earlier | None) -> dict[str, Any]:
-    """Return beta after some rounds, and what fading has taken from it.
+    """Return beta after some rounds: as many times the first one as before, by the root of the share believed.
 
-    Both are as many times the first beta as before, by the root of the share believed. Without an earlier policy beta
-    is first sqrt(1 + rounds), that of plans which stayed undecided, and nothing has faded.
+    Without an earlier policy it is first sqrt(1 + rounds), that of plans which stayed undecided.
     """
     if earlier is None:
         return {"inverse_rate": options.first * math.sqrt(1.0 + rounds)}
     scale = options.first / earlier.options.first * math.sqrt(earlier.share)
-    beta, spent = (scale * float(earlier.learnt[name][0]) for name in ("inverse_rate", "spent"))
-    return {"inverse_rate": max(options.first, beta), "spent": spent}
+    return {"inverse_rate": max(options.first, scale * float(earlier.learnt["inverse_rate"][0]))}
 
 
-KEPT = ("start_rate", "turn", "rest", "level", "evidence")  # the search goes on where it was
+KEPT = ("start_rate", "turn", "rest", "level")  # the search goes on where it was
 BELIEFS = Beliefs(
     total="theta",
     counted="counted",
-    predicted="predicted",
     gram="ridge",
     moment="response",
     paced=paced,

@@ -5,20 +5,16 @@ uncovered, J_t the penalty of jumps, which only plays below b make that are not 
 
     R_T <= (1 + leaning) (H beta_1 + E sum_t [(1 + gain_t) z_t + C_t + (1 + price) P_t + J_t]).
 
-Fading divides Theta, beta and what is due by 1 + chi_t after round t. The learner may choose chi_t by all it has seen,
-as long as 0 <= chi_t <= min{a/t, MOST_FADING, beta_t/beta_1 - 1}, a the recency, and sum_{t<=T} chi_t beta_t <= Xi =
-ALLOWANCE beta_1 sqrt T. So sum chi_t <= F = a (1 + log T), and beta never is below beta_1. Faded sums are bounded by
-beta, and what fading has taken from them by Xi. Plans that lean do not fade. Whatever the plans are,
+Whatever the plans are,
 
-    E sum z_t                <=   sqrt(V (2 f/kappa + M) (T + X) H) + H (f/kappa + M) Xi,   V = 4 d/(1 - c)
-    penalties but for prices <=   sqrt((max{2 gain, 2 least + least^2 M} V + (2 + least M) caution d) (T + X) H) + H Xi
-    X = E sum P_t            <=   early + 3 l^(2/3) (H/(3 price))^(2/3) (2 u T)^(1/3) + l (H/price) Xi
+    E sum z_t                <=   sqrt(V (2 f/kappa + M) (T + X) H),   V = 4 d/(1 - c)
+    penalties but for prices <=   sqrt((max{2 gain, 2 least + least^2 M} V + (2 + least M) caution d) (T + X) H)
+    X = E sum P_t            <=   early + 3 l^(2/3) (H/(3 price))^(2/3) (2 u T)^(1/3)
 
-with l = 1 + 3 price/(H b); where plans lean, V is 1 + ROOM times as large. Prices below b, ``early``, and their
-penalties grow with F.
+with l = 1 + 3 price/(H b); where plans lean, V is 1 + ROOM times as large. ``early`` are the prices below b.
 
 Where there are gaps, rounds are sorted into J <= ceil(log2 T) classes by the entropy of their plans, and sums are
-bounded by Q = E sum_t sum_x g (1 - max q_t) and F; on the other side R_T + C >= (Delta_*/2) T M(Q/T). Each turns an
+bounded by Q = E sum_t sum_x g (1 - max q_t); on the other side R_T + C >= (Delta_*/2) T M(Q/T). Each turns an
 upper bound on R_T into a smaller one; we iterate as for Appendix D.
 """
 
@@ -28,7 +24,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.rates import ALLOWANCE, MOST_FADING
 from bothworlds.theory.lemmas.margin import margin_mean
 from bothworlds.theory.lemmas.matching import entropy_growth, stability_share
 from bothworlds.theory.lemmas.stability import stability_factor
@@ -84,24 +79,10 @@ class MatchedRates:
         """Return the most by which h' exceeds h_t after steps |y| <= c, the next prediction included."""
         return (1.0 + 2.0 / self.first) * entropy_growth(c)
 
-    def fades(self, horizons: Floats) -> Floats:
-        """F = a (1 + log T), at least the sum of chi_t over rounds up to T."""
-        return np.asarray(self.matching.recency * (1.0 + np.log(horizons)))
-
-    def taken(self, horizons: Floats) -> Floats:
-        """Xi = ALLOWANCE beta_1 sqrt T, at least the sum of chi_t beta_t; 0 without fading."""
-        allowed = ALLOWANCE * self.first if self.matching.recency > 0.0 else 0.0
-        return np.asarray(allowed * np.sqrt(horizons))
-
     @property
     def leant(self) -> float:
         """1 + leaning: times all other costs, a bound on them and on what leaning costs."""
         return 1.0 + self.matching.leaning
-
-    @property
-    def _fading(self) -> float:
-        """The most that 1 + chi_t can be."""
-        return 1.0 + min(self.matching.recency, MOST_FADING)
 
     @property
     def _early_scale(self) -> float:
@@ -123,48 +104,46 @@ class MatchedRates:
         """The most that exploration multiplies it by, f (f - 1) = price/(b H); f - 1 itself would cancel."""
         return _factor(1.0 / self._early_scale)
 
-    def early_prices(self, fades: Floats | float) -> Floats | float:
-        """Bound the sum of P_t over rounds that find beta below b: each raises its logarithm, which fades.
-
-        ``fades`` is what it loses in all: the sum of chi_t, F at most.
-        """
+    @property
+    def early_prices(self) -> float:
+        """Bound the sum of P_t over rounds that find beta below b: each raises its logarithm."""
         if not self._has_early_rounds:
-            return 0.0 * fades
+            return 0.0
         scale, largest = self._early_scale, self.covering.largest
         slowest = max(1.0 / math.log1p(1.0 / (scale * self._step)), largest / math.log(self._jump))
         grown = math.log(self._step * self._jump * self.covered_from / self.first)
-        return self._fading * slowest * (grown + fades) + largest + 1.0
+        return slowest * grown + largest + 1.0
 
-    def early_penalties(self, fades: Floats | float) -> Floats | float:
+    @property
+    def early_penalties(self) -> float:
         """Bound the penalties of these prices: H times what beta grows by, up to where the last one leaves it."""
         if not self._has_early_rounds:
-            return 0.0 * fades
-        return self.most_entropy * self.covered_from * self._jump * self._step**2 * (1.0 + fades)
+            return 0.0
+        return self.most_entropy * self.covered_from * self._jump * self._step**2
 
-    def late_prices(self, horizons: Floats, taken: Floats) -> Floats:
-        """Bound the others, whatever the plans are: each raises beta^3; ``taken`` is what fading takes from beta."""
+    def late_prices(self, horizons: Floats) -> Floats:
+        """Bound the others, whatever the plans are: each raises beta^3."""
         H, price = self.most_entropy, self.matching.price
         if H == 0.0:
             return np.zeros_like(horizons)
         last = 1.0 + 3.0 * price / (H * self.covered_from)  # the most that one round makes of beta^3
-        lasting = 3.0 * (last * H / (3.0 * price)) ** (2.0 / 3.0) * np.cbrt(2.0 * self.covering.curved * horizons)
-        return np.asarray(lasting + last * H / price * taken)
+        scale = 3.0 * (last * H / (3.0 * price)) ** (2.0 / 3.0)
+        return np.asarray(scale * np.cbrt(2.0 * self.covering.curved * horizons))
 
     def prices(self, horizons: Floats) -> Floats:
         """Bound X = E sum P_t, whatever the plans are."""
-        late = self.late_prices(horizons, self.taken(horizons))
-        return np.asarray(self.early_prices(self.fades(horizons)) + late)
+        return self.early_prices + self.late_prices(horizons)
 
     @property
     def _reach(self) -> float:
-        """f/kappa: the faded sum of z_t is at most H beta_t times this, kappa the least gain_t H/h."""
+        """f/kappa: the sum of z_t before round t is at most H beta_t times this, kappa the least gain_t H/h."""
         m = self.matching
         kappa = math.sqrt(m.least * max(m.gain, m.least))
         return _factor(stability_share(m.c) * kappa) / kappa
 
     @property
     def stability_scale(self) -> float:
-        """V (2 f/kappa + M): E sum z_t is at most sqrt of (T + X) H times this, without what fading takes."""
+        """V (2 f/kappa + M): E sum z_t is at most sqrt of (T + X) H times this."""
         return self.variance * (2.0 * self._reach + stability_share(self.matching.c))
 
     @property
@@ -174,25 +153,18 @@ class MatchedRates:
         most = max(2.0 * m.gain, 2.0 * m.least + m.least * m.least * share)
         return self.variance * most + (2.0 + m.least * share) * m.caution * self.dimension
 
-    @property
-    def forgotten(self) -> float:
-        """H (f/kappa + M + 1): times Xi, what fading takes from sums of z_t (all but the 1) and of these penalties."""
-        return self.most_entropy * (self._reach + stability_share(self.matching.c) + 1.0)
-
     def undecided(self, horizons: Floats) -> Floats:
         """Bound the sum of stability, penalties and later prices, whatever the plans are."""
-        taken = self.taken(horizons)
         scale = math.sqrt(self.stability_scale) + math.sqrt(self.penalty_scale)
         spent = scale * np.sqrt((horizons + self.prices(horizons)) * self.most_entropy)
-        late = (1.0 + self.matching.price) * self.late_prices(horizons, taken)
-        return np.asarray(spent + self.forgotten * taken + late)
+        return np.asarray(spent + (1.0 + self.matching.price) * self.late_prices(horizons))
 
     def decided(self, horizons: Floats, misses: Floats) -> Floats:
         """Bound the same and early prices, for a given Q."""
         prices = self.prices_of(horizons, misses)
         seen = np.minimum(2.0 * misses, misses + prices)
         stability = np.min([self._stability_of(horizons, seen, depth) for depth in DEPTHS], axis=0)
-        paid = (1.0 + self.matching.price) * prices + self.early_penalties(self.fades(horizons))
+        paid = (1.0 + self.matching.price) * prices + self.early_penalties
         return np.asarray(stability + self._caution_of(horizons, misses) + paid)
 
     def _caution_of(self, horizons: Floats, misses: Floats) -> Floats:
@@ -201,9 +173,9 @@ class MatchedRates:
         if H == 0.0:
             return np.zeros_like(horizons)
         steepest = most / (H * self.first**2)  # C_t/(h' beta) at most
-        slope = 2.0 * self._fading * _factor(steepest) + steepest  # in C_t beta has faded
+        slope = 2.0 * _factor(steepest) + steepest
         seen = 4.0 * (self.n_arms - 1.0) / H * misses
-        return np.asarray(np.sqrt((1.0 + 0.5 * self.fades(horizons)) * slope * most * seen))
+        return np.asarray(np.sqrt(slope * most * seen))
 
     def _stability_of(self, horizons: Floats, seen: Floats, depth: float) -> Floats:
         """Bound E sum (1 + gain_t) z_t for a given E sum_t sum_x g (1 - max q_t) (1 + P_t)."""
@@ -214,7 +186,7 @@ class MatchedRates:
         squares = np.cumsum(self._weights(np.arange(levels.max())) ** 2)[levels.astype(int) - 1]
         in_classes = np.sqrt(squares * slope * 2.0 * half * seen)
         rest = self._weights(levels) * np.sqrt(slope * lowest * 2.0 * self.variance * horizons)
-        return np.asarray(np.sqrt(1.0 + 0.5 * self.fades(horizons)) * (in_classes + rest))
+        return np.asarray(in_classes + rest)
 
     def _weights(self, classes: Floats) -> Floats:
         """Return the most that 1 + gain_t can be after a covered step in rounds with h_t <= H 2^-j."""
@@ -228,10 +200,10 @@ class MatchedRates:
 
     def prices_of(self, horizons: Floats, misses: Floats) -> Floats:
         """Bound X for a given Q; what uncovered plays do to entropy is itself bounded by X."""
-        H, u, price, F = self.most_entropy, self.covering.curved, self.matching.price, self.fades(horizons)
+        H, u, price = self.most_entropy, self.covering.curved, self.matching.price
         found = self.prices(horizons)
-        scale = IN_CLASS * np.cbrt((1.0 + F / math.sqrt(3.0)) ** 2 * 2.0 * u / price**2)
-        fixed = self.early_prices(F) + (1.0 + 2.0 * F) * DOUBLING
+        scale = IN_CLASS * np.cbrt(2.0 * u / price**2)
+        fixed = self.early_prices + DOUBLING
         calm = 2.0 * self.matching.c
         for _ in range(INNER):
             after = 8.0 * self.growth(calm) ** 2 * (self.n_arms - 1.0) * misses
@@ -249,8 +221,7 @@ def _factor(x: float) -> float:
 
 def adversarial(rates: MatchedRates, horizons: Floats) -> Floats:
     """Bound the regret whatever the losses are."""
-    fades = rates.fades(horizons)
-    early = rates.early_prices(fades) + rates.early_penalties(fades)
+    early = rates.early_prices + rates.early_penalties
     return np.asarray(rates.leant * (rates.most_entropy * rates.first + rates.undecided(horizons) + early))
 
 

@@ -76,16 +76,14 @@ def matched_bounds(facts: Facts) -> list[Bound]:
     """Our theorem for the matched tuning."""
     rates = matched_rates(facts)
     form = (
-        "(F d sqrt(K L) log T)^((1+beta)/(2+beta)) Delta_*^(-beta/(2+beta)) T^(1/(2+beta))) without corruption; "
+        "(d sqrt(K L) log T)^((1+beta)/(2+beta)) Delta_*^(-beta/(2+beta)) T^(1/(2+beta))) without corruption; "
         "exploration adds lower powers of T"
         if math.isfinite(facts.margin)
-        else "D + sqrt(C D) + E + (C E^2)^(1/3)), D = F d sqrt(K L) log(T)/Delta_*, "
-        "E = F sqrt(K L/(lambda Delta_*)) log T"
+        else "D + sqrt(C D) + E + (C E^2)^(1/3)), D = d sqrt(K L) log(T)/Delta_*, E = sqrt(K L/(lambda Delta_*)) log T"
     )
-    fading = f"F = 1 + a log T for fading, recency a = {rates.matching.recency:g}"
     stated = [
-        ("ours", "R_T = O(sqrt(d sqrt(K) T) + (K L T/lambda)^(1/3) + sqrt(K L/lambda) log(K L T/lambda))"),
-        ("ours", f"R_T = O({form}; {fading}"),
+        ("ours", "R_T = O(sqrt(d sqrt(K) T) + (K L T/lambda)^(1/3) + sqrt(K L/lambda) log(K L/lambda))"),
+        ("ours", f"R_T = O({form}"),
     ]
     return _in_regimes(facts, "LC-Tsallis-INF, matched", matched, rates, stated, FEEDBACK)
 
