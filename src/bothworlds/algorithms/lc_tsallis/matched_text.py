@@ -234,7 +234,7 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
         z, u = step_paid(known, options, state, work)
         state.account[0] += (1.0 + options.leaning) * (z + u + state.fresh[0] * state.paid[0])
         early = state.inverse_rate[0] < options.covered
-        state.inverse_rate[0] *= 1.0 + u / options.scale
+        state.inverse_rate[0] = state.inverse_rate[0] * (1.0 + u / options.scale)
         share = options.price * where(early, state.inverse_rate[0] / options.covered, 1.0)
     variance = 0.0 * z
     for turn in range(2):  # at the rate of the round before, then at that of this one
