@@ -5,7 +5,8 @@
 Along a path the regret of every round, r(pi) = E_X <l(X), pi(X) - best(X)>, is split by enumeration into
 
     r(pi_t) - r(q_t)        exploration: plays that are not what FTRL says
-    r(q_t) - r(q'_t)        prediction: q'_t has the same plays and rates, but estimates whose control variate is exact
+    r(q_t) - r(q'_t)        prediction: q'_t has the same plays and rates, but estimates whose control variate is exact,
+                            on which it does not lean
     r(q'_t) - r(q*_t)       noise: what is left of the estimates' errors then, clicks being drawn
     r(q*_t)                 rate: q*_t is the FTRL point of the exact losses at the same rates
 
@@ -33,12 +34,12 @@ EVERY = 10  # rounds: plans move slowly, so every tenth of them is split, for te
 
 
 class Sums(NamedTuple):
-    """Sums of estimates with each kind of control variate, and of their weights; older ones fade as the tuning's do."""
+    """Sums of estimates with each kind of control variate, what plans lean by in that of their own, and how many."""
 
     none: Any
     own: Any
     exact: Any
-    weight: float
+    rounds: float
 
 
 def points(losses: Any, eta: float) -> Any:
@@ -55,20 +56,6 @@ def points(losses: Any, eta: float) -> Any:
         if excess.max() < 1e-12:
             break
     return (scaled - y) ** -2.0
-
-
-def fading(theta: Any, made: Any, after: Any) -> tuple[float, float]:
-    """Return the weights with which Theta and the estimate of a round have become Theta after it.
-
-    An estimate fades from the next round on, or at once.
-    """
-    whole = theta + made
-    fade = float(theta @ (after - made) / (theta @ theta)) if theta.any() else 1.0
-    at_once = float(whole @ after / (whole @ whole)) if whole.any() else 1.0
-    for old, new in ((fade, 1.0), (at_once, at_once)):
-        if np.abs(old * theta + new * made - after).max() <= SAME * (1.0 + np.abs(after).max()):
-            return old, new
-    raise ValueError("the estimates of this tuning are not those this account knows how to follow")
 
 
 class Account:
@@ -105,10 +92,11 @@ class Account:
         self.policy.update(decision, loss=loss)
         direction = np.array(decision.direction)
         made = [m + direction * (loss - self.z[x, a] @ m) for m in (0.0 * theta, baseline, self.truth)]
-        after = self.policy.state.theta
-        fade, entry = fading(theta, made[1], after)
-        none, _, exact = (fade * old + entry * new for old, new in zip(self.sums[:3], made, strict=True))
-        self.sums = Sums(none, after.copy(), exact, fade * self.sums.weight + entry)
+        after, sums = self.policy.state, self.sums
+        if np.abs(theta + made[1] - after.theta).max() > SAME * (1.0 + np.abs(after.theta).max()):
+            raise ValueError("the estimates of this tuning are not those this account knows how to follow")
+        own = after.theta + getattr(after, "lean", 0.0)
+        self.sums = Sums(sums.none + made[0], own, sums.exact + made[2], sums.rounds + 1.0)
 
     def _split(self, pi: Any, q: Any, eta: float, baseline: Any) -> None:
         """Add the parts of a round's regret to the account."""
@@ -116,7 +104,7 @@ class Account:
         if not self.ahead:
             self.ahead = self._looks_ahead(q, eta, baseline)
         forward = self.ahead * self.truth
-        others = np.stack([sums.none, sums.exact + forward, sums.weight * self.truth + forward])
+        others = np.stack([sums.none, sums.exact + forward, sums.rounds * self.truth + forward])
         none, exact, known = points(np.einsum("xai,ji->jxa", self.z, others), eta)
         faster = points(self.z @ (sums.own + self.ahead * baseline), FASTER * eta)
         played, wanted, bare, least, rate = (self._regret(one) for one in (pi, q, none, exact, known))
@@ -125,7 +113,7 @@ class Account:
             self.costs[name] += EVERY * part
 
     def _looks_ahead(self, q: Any, eta: float, baseline: Any) -> float:
-        """Say whether q_t is the point of the estimates so far, or of these and a prediction of this round."""
+        """Say whether q_t is the point of the sums so far, or of these and a prediction of this round."""
         for ahead in (0.0, 1.0):
             if np.abs(points(self.z @ (self.sums.own + ahead * baseline), eta) - q).max() <= SAME:
                 return ahead

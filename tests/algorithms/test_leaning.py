@@ -109,11 +109,6 @@ def test_without_leaning_plans_follow_the_estimates_alone() -> None:
     assert float(policy.state.owed[0]) == 0.0
 
 
-def test_plans_that_lean_do_not_fade() -> None:
-    with pytest.raises(ValueError, match="say leaning=0"):
-        bw.Matched(recency=1.0)
-
-
 def test_leaning_is_learnt() -> None:
     """A policy that is loaded leans as before; one on another problem begins with the sum that its plans followed."""
     policy, rng = bw.LCTsallisINF().start(PROBLEM, rng=3), np.random.default_rng(1)

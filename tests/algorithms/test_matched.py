@@ -169,35 +169,32 @@ def test_the_rule_by_hand() -> None:
     assert 0 < uncovered < 100
 
 
-def test_the_rule_by_hand_where_estimates_fade() -> None:
-    """Below b, from b on, and where fading brings beta below b: the share of the price is that of the plan's beta.
+def test_the_rule_by_hand_around_b() -> None:
+    """Below b, from b on, and where a jump takes beta beyond b: by the plan's beta it is early or late.
 
-    Beta and what is due fade alike, and jumps, caution and the share below b have the faded beta.
+    Caution and the early share of the price have beta as it is after the jump. Some plays are made rarer than they are.
     """
     problem = random_problem(5, S=4, K=3, d=3)
-    policy, rng = (
-        bw.LCTsallisINF(tuning=bw.Matched(leaning=0.0, recency=40.0)).start(problem, rng=3),
-        np.random.default_rng(0),
-    )
-    seen = {"early": 0, "jump": 0, "late": 0, "below b": 0}
+    policy, rng = PLAIN.start(problem, rng=3), np.random.default_rng(0)
+    seen = {"early": 0, "jump": 0, "late": 0, "beyond b": 0}
     for n in range(160):
         b = policy._machine.options.covered
-        if n % 8 == 0:
+        if n % 2 == 0:
+            policy.state.theta[...] = 3.0 * rng.normal(size=3)
             policy.state.start_rate[0], policy.state.rest[0] = 0.05, 8.0
             put_rate(policy, float(rng.choice([3.0, 0.5 * b, 0.999 * b, 1.001 * b, 2.0 * b])))
-        policy.state.evidence[0], policy.state.spent[0] = 1e9, 0.0
-        plan, counted = Plan(policy), float(policy.state.counted[0])
-        made = policy.act(int(rng.choice(4, p=problem.probabilities)))
+        plan, made = Plan(policy), policy.act(int(rng.choice(4, p=problem.probabilities)))
         loss = float(rng.choice([-1.0, 1.0]))
+        rarer = float(rng.choice([1.0, 20.0]))
+        made = made._replace(propensity=made.propensity / rarer, direction=made.direction * rarer)
         policy.update(made, loss=loss)
-        faded = (counted + 1.0) / float(policy.state.counted[0])
         step = made.direction * (loss - plan.z[made.context, made.arm] @ plan.m)
         z, u = plan.paid_for(step)
-        start, h, due = plan.due(policy, z, u, faded=faded)
+        start, h, due = plan.due(policy, z, u)
         beta = policy.state.inverse_rate[0]
         assert (beta - start) * (beta / start) * h == pytest.approx(due, rel=1e-6, abs=1e-9)
-        if faded > 1.001 and plan.paid > 0.01:
-            seen["early" if plan.beta < b else "late" if plan.beta / faded >= b else "below b"] += 1
+        if plan.paid > 0.01:
+            seen["late" if plan.beta >= b else "early" if start < b else "beyond b"] += 1
             seen["jump"] += u > 0.0
     assert min(seen.values()) > 2
 

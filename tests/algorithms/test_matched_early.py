@@ -109,7 +109,7 @@ def disturb(watch: Watch, rng: np.random.Generator) -> None:
 def test_no_early_play_costs_more_than_is_proved(name: str) -> None:
     """Disturbed, in batches too: u <= D <= 96/lambda, 64/lambda where plays are looked at; where not, gamma stays."""
     problem, rng = PROBLEMS[name], np.random.default_rng(1)
-    policy = bw.LCTsallisINF(tuning=bw.Matched(leaning=0.0, recency=1.0)).start(problem, rng=3)
+    policy = bw.LCTsallisINF(tuning=bw.Matched(leaning=0.0)).start(problem, rng=3)
     watch, seen = Watch(policy), set()
     for t in range(240):
         if rng.random() < 0.2:

@@ -56,23 +56,21 @@ def test_the_learning_rate_is_the_one_of_the_last_plan() -> None:
 
 
 def test_its_rounds_count_as_far_as_they_had_not_faded() -> None:
-    """Theta is what fading had left of the rounds; what it was is also what was predicted."""
+    """That tuning had its estimates fade: Theta is what was left of the rounds."""
     header, arrays = read_arrays(FILE)
     learnt = loaded().learnt()
     left = (float(arrays["learnt.t"][0]) - 1.0) / (1.0 + header["algorithm"]["tuning"]["recency"])
     assert 0.0 < left < float(learnt["t"][0]) - 1.0
     assert learnt["counted"][0] == pytest.approx(left)
-    np.testing.assert_array_equal(learnt["predicted"], learnt["theta"])
     assert loaded().prior().rounds == pytest.approx(left)
 
 
 def test_decisions_that_wait_are_learnt_with_what_they_carry() -> None:
-    """Theta by hand: of each the estimate, with the direction and the prediction of its moment; older ones fade."""
+    """Theta by hand: of each the estimate, with the direction and the prediction of its moment."""
     policy, z = loaded(), loaded()._machine.known.z
     first, theta = policy._books.history.epochs[0], policy.state.theta.copy()
     assert (policy.open_rounds, len(first.matrix)) == (10, 9)
     for made in waiting():
-        counted = float(policy.state.counted[0])
         policy.update(made, reward=1)
         if made.holdout:
             continue
@@ -80,7 +78,7 @@ def test_decisions_that_wait_are_learnt_with_what_they_carry() -> None:
         matrix = first.matrix if made.footing == first.footing else np.eye(9)
         m, direction = made.baseline @ matrix, made.direction @ matrix
         residual = policy.problem.loss_of(1.0) - z[made.context, made.arm] @ m
-        theta = (theta + m + direction * residual) * policy.state.counted[0] / (counted + 1.0)
+        theta = theta + m + direction * residual
     assert policy.state.theta == pytest.approx(theta, rel=1e-9)
     assert (policy.open_rounds, policy.updates) == (0, 50)
     with pytest.raises(ValueError, match="each decision takes feedback once"):

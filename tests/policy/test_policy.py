@@ -52,11 +52,7 @@ def test_the_same_seed_decides_the_same_and_another_does_not() -> None:
     assert runs[0] == runs[1] != runs[2]
 
 
-@pytest.mark.parametrize(
-    "tuning",
-    ["paper", "certified", bw.Matched(leaning=0.0, recency=0.0, forgetting=0.0)],
-    ids=str,
-)
+@pytest.mark.parametrize("tuning", ["paper", "certified", bw.Matched(leaning=0.0, forgetting=0.0)], ids=str)
 def test_a_batch_equals_its_updates_one_by_one_in_any_order(tuning: Any) -> None:
     losses = [0.5, -0.25, 1.0, -1.0]
     one, two = make(tuning), make(tuning)

@@ -133,25 +133,24 @@ def test_what_a_policy_has_learnt_starts_another(algorithm: bw.Algorithm) -> Non
 SAME = bw.Problem(features=[[[1.0], [1.0]]], probabilities=[1])  # every estimate is the loss itself
 
 
-@pytest.mark.parametrize("recency", [0.0, 0.3, 2.0])
-def test_the_losses_of_a_policy_that_fades_are_what_its_prior_says(recency: float) -> None:
-    algorithm = bw.LCTsallisINF(tuning=bw.Matched(leaning=0.0, recency=recency))
+@pytest.mark.parametrize("rounds", [25.0, 12.3, 0.4])
+def test_the_losses_of_a_policy_are_what_its_prior_says(rounds: float) -> None:
+    """Begun with another's, for any number of rounds: each of them is in Theta, clocks count whole ones."""
+    algorithm = bw.LCTsallisINF(tuning=bw.Matched(leaning=0.0))
     policy = algorithm.start(SAME, rng=1, interpreted=True)
     for _ in range(25):
-        policy.state.evidence[0] = 1e9  # the world has changed
         policy.update(policy.act(0), loss=0.5)
-    left = float(policy.learnt()["counted"][0])
-    assert (left < 25.0) == (recency > 0.0)
+    assert policy.prior().rounds == 25.0
     assert np.allclose(policy.prior().theta, 0.5)
-    again = algorithm.start(SAME, rng=2, interpreted=True, prior=policy.prior())
-    assert np.allclose(again.learnt()["theta"], policy.learnt()["theta"])
+    told = bw.Prior(theta=policy.prior().theta, information=policy.prior().information, rounds=rounds)
+    again = algorithm.start(SAME, rng=2, interpreted=True, prior=told)
+    assert np.allclose(again.learnt()["theta"], rounds / 25.0 * policy.learnt()["theta"])
     for _ in range(25):
         again.update(again.act(0), loss=0.5)
     seen = again.prior().rounds
-    assert left + 20.0 < seen <= left + 25.0
+    assert seen == pytest.approx(rounds + 25.0)
     again.change(SAME, trust=0.4)
-    share = round(0.4 * (round(left) + 25)) / (round(left) + 25)
-    assert policy.prior().rounds == left
+    share = round(0.4 * (round(rounds) + 25)) / (round(rounds) + 25)
     assert again.prior().rounds == pytest.approx(share * seen)
     assert np.allclose(again.prior().theta, 0.5)
     other = bw.LCTsallisINF(tuning="certified").start(SAME, rng=2, interpreted=True, prior=again.prior())

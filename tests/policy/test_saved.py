@@ -12,6 +12,9 @@ import numpy as np
 import pytest
 
 import bothworlds as bw
+from bothworlds.policy.footing import section
+from bothworlds.problem.storage import read_arrays
+from bothworlds.theory.schedules import Matching
 from goldens import comparable
 from worlds import parameters
 
@@ -54,13 +57,15 @@ def test_a_policy_of_the_former_matched_rule_goes_on_with_the_present_one() -> N
 
 
 def test_a_policy_from_before_caution_goes_on_without_it() -> None:
-    """With the numbers of its file; decisions that waited when it was saved are learnt, of a plan too."""
+    """With the numbers of its file; decisions that waited when it was saved are learnt, of a plan too.
+
+    Its estimates faded in every round; now its plans lean.
+    """
     policy = bw.load(SAVED / "matched-today.npz", interpreted=True)
-    before = bw.Matched(gain=4.5, least=0.4, caution=0.0, price=0.7, c=0.35, recency=0.2, forgetting=3.0, leaning=0.0)
+    before = bw.Matched(gain=4.5, least=0.4, caution=0.0, price=0.7, c=0.35, forgetting=3.0, leaning=Matching.leaning)
     assert policy.algorithm == bw.LCTsallisINF(tuning=before)
     assert (policy.version, policy.updates) == (31, 30), "another plan than that of version 30"
     assert policy.learnt()["counted"][0] == pytest.approx(30.0 / 1.2), "what steady fading had left"
-    np.testing.assert_array_equal(policy.learnt()["predicted"], policy.learnt()["theta"])
     lines = (SAVED / "matched-today.jsonl").read_text(encoding="utf-8").splitlines()
     for line, reward in zip(lines, (1, 0, 1), strict=True):
         policy.update(bw.Decision.from_dict(json.loads(line)), reward=reward)
@@ -72,3 +77,34 @@ def test_a_policy_from_before_caution_goes_on_without_it() -> None:
     assert arms == rest["arms"]
     expected = [[float.fromhex(value) for value in row] for row in rest["probabilities"]]
     assert policy.probabilities() == pytest.approx(np.array(expected), rel=1e-9)
+
+
+def test_a_policy_whose_estimates_could_fade_is_what_it_was() -> None:
+    """The default of then, `recency=0.0`, whose plans lean: all that it had learnt, its plan, and open decisions."""
+    learnt, policy = section(read_arrays(SAVED / "matched-leaning.npz")[1], "learnt"), load_leaning()
+    assert policy.algorithm == bw.LCTsallisINF()
+    assert (policy.updates, policy.open_rounds) == (40, 1)
+    assert set(learnt) - set(policy.learnt()) == {"predicted", "evidence", "spent"}
+    for name, part in policy.learnt().items():
+        np.testing.assert_array_equal(part, learnt[name], err_msg=name)
+    assert policy.state.lean.any()
+    told = json.loads((SAVED / "matched-leaning.json").read_text())["probabilities"]
+    expected = np.array([[float.fromhex(value) for value in row] for row in told])
+    assert policy.probabilities() == pytest.approx(expected, rel=1e-9)
+
+
+def test_its_open_decisions_are_learnt() -> None:
+    """Theta by hand: of each the estimate, with the direction and the prediction that it carries."""
+    policy, z = load_leaning(), load_leaning()._machine.known.z
+    theta, lines = policy.state.theta.copy(), (SAVED / "matched-leaning.jsonl").read_text(encoding="utf-8").splitlines()
+    for line, reward in zip(lines, (1, 0, 1), strict=True):
+        made = bw.Decision.from_dict(json.loads(line))
+        policy.update(made, reward=reward)
+        residual = policy.problem.loss_of(reward) - z[made.context, made.arm] @ made.baseline
+        theta = theta + made.baseline + made.direction * residual
+    assert policy.state.theta == pytest.approx(theta, rel=1e-9)
+    assert (policy.updates, policy.open_rounds, policy.state.counted[0]) == (43, 0, 43.0)
+
+
+def load_leaning() -> bw.Policy:
+    return bw.load(SAVED / "matched-leaning.npz", interpreted=True)

@@ -33,15 +33,10 @@ class Plan:
         rest = [lemmas.step_cost(row, losses, beta=self.beta, c=Matching.c) for row, losses in pairs]
         return 0.0, float(self.g @ rest) if self.beta < self.b else 0.0
 
-    def due(
-        self, policy: bw.Policy, z: float, u: float, *, answers: int = 1, faded: float = 1.0
-    ) -> tuple[float, float, float]:
-        """Return the rate after a jump, h of the policy's next plan at that rate, and what its penalty may be.
-
-        ``faded`` is 1 + chi_t.
-        """
+    def due(self, policy: bw.Policy, z: float, u: float, *, answers: int = 1) -> tuple[float, float, float]:
+        """Return the rate after a jump, h of the policy's next plan at that rate, and what its penalty may be."""
         m, H, d = policy.state.baseline, 2.0 * (math.sqrt(self.q.shape[1]) - 1.0), policy.problem.dimension
-        beta = self.beta / faded * (1.0 + Matching.price * u / (self.b * H))
+        beta = self.beta * (1.0 + Matching.price * u / (self.b * H))
         losses = self.z @ (policy.state.theta + m)
         points = np.array([bw.ftrl_point(row / beta) for row in losses])
         h = float(self.g @ lemmas.tsallis_entropy(points))
@@ -49,7 +44,7 @@ class Plan:
         doubt = (min(h, self.h) / H) ** 8 * variance**4 * math.sqrt(min(1.0, policy.state.t[0] / (400.0 * d)))
         gain = max(Matching.gain * (h / H) ** 2, Matching.least)
         share = Matching.price * (beta / self.b if self.beta < self.b else 1.0)
-        return beta, h, (gain * z + answers * (Matching.caution * d * doubt / beta + share * self.paid)) / faded
+        return beta, h, gain * z + answers * (Matching.caution * d * doubt / beta + share * self.paid)
 
     def price(self, gamma: float, *, c: float) -> float:
         """Return 2 gamma and what plays that are not covered cost, one pair after the other."""

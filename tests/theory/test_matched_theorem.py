@@ -9,14 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bothworlds as bw
-from bothworlds.kernels.rates import ALLOWANCE, MOST_FADING
 from bothworlds.theory import lemmas
 from bothworlds.theory.bounds import matched
-from matched_rates import by_hand, fading, grown
+from matched_rates import by_hand, grown
 
 MATCHED = bw.LCTsallisINF(tuning="matched")
 seeds = st.integers(0, 10**6)
-recencies = st.sampled_from([0.0, 0.3, 1.0, 20.0])
 
 
 def test_the_constants_of_the_theorem_by_hand() -> None:
@@ -39,9 +37,9 @@ def test_the_constants_of_the_theorem_by_hand() -> None:
     jump = 1.0 + 0.5 * most / (b * 2.0)  # that of the dearest play
     slowest = max(1.0 / math.log(even), most / math.log(jump))
     early = slowest * math.log(even * jump * b) + most + 1.0
-    assert rates.early_prices(0.0) == pytest.approx(early)
+    assert rates.early_prices == pytest.approx(early)
     raised = 2.0 * b * jump * even**2
-    assert rates.early_penalties(0.0) == pytest.approx(raised)
+    assert rates.early_penalties == pytest.approx(raised)
     assert early + late <= X <= early + 1.1 * late
     stability = math.sqrt((1e8 + X) * 2.0 * rates.variance * (2.0 * f + share))
     penalty = math.sqrt((1e8 + X) * 2.0 * (2.0 + share) * (rates.variance + 6.0))
@@ -53,45 +51,21 @@ def test_price_may_be_dear_where_covering_is_cheap() -> None:
     rates = by_hand(price=1e6)
     H, b, price = 2.0, rates.covered_from, 1e6
     late = 3.0 * ((1.0 + 3.0 * price / (H * b)) * H / (3.0 * price)) ** (2 / 3) * (0.25 * b * b * 1e8) ** (1 / 3)
-    assert rates.prices(np.array([1e8]))[0] == pytest.approx(rates.early_prices(0.0) + late)
-
-
-def test_what_fading_adds_by_hand() -> None:
-    """F = a (1 + log T), Xi = 0.4 beta_1 sqrt T, no round fades by more than 1/16; start and roots as without."""
-    T, a = 1e8, 0.5
-    rates, still = by_hand(recency=a), by_hand()
-    H, b, price, M = 2.0, rates.covered_from, rates.matching.price, lemmas.stability_share(rates.matching.c)
-    F, Xi = a * (1.0 + math.log(T)), 0.4 * rates.first * math.sqrt(T)
-    reach = (rates.stability_scale / rates.variance - M) / 2.0
-    most = rates.covering.largest
-    early = 17.0 / 16.0 * (still.early_prices(F) - most - 1.0) + most + 1.0
-    assert rates.early_prices(F) == pytest.approx(early)
-    assert by_hand(recency=0.01).early_prices(0.0) - most - 1.0 == pytest.approx(
-        1.01 * (still.early_prices(0.0) - most - 1.0)
-    )
-    last = 1.0 + 3.0 * price / (H * b)
-    late = still.prices(np.array([T]))[0] - still.early_prices(0.0) + last * H / price * Xi
-    X = early + late
-    assert rates.prices(np.array([T]))[0] == pytest.approx(X)
-    roots = math.sqrt(rates.stability_scale) + math.sqrt(rates.penalty_scale)
-    expected = H * rates.first + roots * math.sqrt((T + X) * H) + H * (reach + M + 1.0) * Xi
-    expected += (1.0 + price) * late + early + still.early_penalties(0.0) * (1.0 + F)
-    assert matched.adversarial(rates, np.array([T]))[0] == pytest.approx(expected)
-    assert rates.growth(0.4) == pytest.approx(3.0 * lemmas.entropy_growth(0.4))  # beta_1 = 1, and no floor
+    assert rates.prices(np.array([1e8]))[0] == pytest.approx(rates.early_prices + late)
 
 
 def test_the_constants_with_gaps_by_hand() -> None:
-    """Steps 8 and 9 written out for Q = 10^4 of 10^12 rounds, the best of all depths, a = 1/2."""
-    T, Q, least, price, c, a = 1e12, 1e4, 0.5, 0.5, 0.2, 0.5
-    rates = by_hand(gain=2.0, least=least, caution=3.0, price=price, c=c, recency=a)  # H = 2, beta_1 = 1
-    F, k, V = a * (1.0 + math.log(T)), 1.0 / (1.0 + math.sqrt(0.5)), 8.0 / (1.0 - c)
+    """Steps 8 and 9 written out for Q = 10^4 of 10^12 rounds, the best of all depths."""
+    T, Q, least, price, c = 1e12, 1e4, 0.5, 0.5, 0.2
+    rates = by_hand(gain=2.0, least=least, caution=3.0, price=price, c=c)  # H = 2, beta_1 = 1
+    k, V = 1.0 / (1.0 + math.sqrt(0.5)), 8.0 / (1.0 - c)
     M, B, b = c * c / (k * (1.0 - c)), 3.0 / (k * (1.0 - c)), rates.covered_from
     depths = [(math.ceil(nu * math.log2(T)), 2.0 * T**-nu) for nu in np.arange(1, 11) / 10]
-    fixed = float(rates.early_prices(F)) + (1.0 + 2.0 * F) / (1.0 - 4.0 ** (-1 / 3))
+    fixed = rates.early_prices + 1.0 / (1.0 - 4.0 ** (-1 / 3))
     X = rates.prices(np.array([T]))[0]
     for _ in range(4):
         squares = 2.0 * (3.0 / (k * (1.0 - 2.0 * c))) ** 2 * 4.0 * 3.0 * Q + 2.0 * 4.0 / (c * b) * X  # of h'
-        scale = 12.0 ** (1 / 3) * ((1.0 + F / math.sqrt(3.0)) / price * b / 2.0) ** (2 / 3)
+        scale = 12.0 ** (1 / 3) * (b / (2.0 * price)) ** (2 / 3)
         late = [(low**2 * T) ** (1 / 3) + (J**2 * 4.0 * squares) ** (1 / 3) for J, low in depths]
         X = min(X, fixed + scale * min(late))
     assert rates.prices(np.array([T]))[0] > 2.0 * X
@@ -103,34 +77,29 @@ def test_the_constants_with_gaps_by_hand() -> None:
         classes = sum(w * w for w in weights[:J]) * 4.0 * 1.46557 * V * math.sqrt(12.0 * 3.0) * min(2.0 * Q, Q + X)
         spent.append(math.sqrt(slope * classes) + weights[J] * math.sqrt(slope * low * 2.0 * V * T))
     x = 3.0 * 2.0 / 2.0
-    cautious = 17.0 / 16.0 * (1.0 + math.sqrt(1.0 + 4.0 * x)) + x
+    cautious = 1.0 + math.sqrt(1.0 + 4.0 * x) + x
     caution = math.sqrt(cautious * 6.0 * 4.0 * 3.0 * Q / 2.0)
-    expected = math.sqrt(1.0 + F / 2.0) * (min(spent) + caution) + (1.0 + price) * X + rates.early_penalties(F)
+    expected = min(spent) + caution + (1.0 + price) * X + rates.early_penalties
     assert rates.decided(np.array([T]), np.array([Q]))[0] == pytest.approx(expected, rel=1e-5)
 
 
-@given(seeds, st.floats(0.1, 5.0), st.floats(0.01, 5.0), recencies)
-def test_sums_of_stability(seed: int, gain: float, least: float, a: float) -> None:
-    """By beta_t z_t and by what fading has taken from beta, whatever entropies, steps and chi_t are."""
+@given(seeds, st.floats(0.1, 5.0), st.floats(0.01, 5.0))
+def test_sums_of_stability(seed: int, gain: float, least: float) -> None:
+    """By beta_t z_t, whatever entropies and steps are."""
     rng = np.random.default_rng(seed)
-    rates = by_hand(gain=gain, least=least, c=0.4, recency=a)
+    rates = by_hand(gain=gain, least=least, c=0.4)
     H, M = rates.most_entropy, lemmas.stability_share(0.4)
-    chi, often, middle = fading(rates, rng, allowance=math.inf), rng.random(), min(1.0, math.sqrt(least / gain))
-    beta, before, Y, total, seen, taken = rates.first, H, 0.0, 0.0, 0.0, 0.0
-    for t in range(1, 300):
+    often, middle = rng.random(), min(1.0, math.sqrt(least / gain))
+    beta, before, total, seen = rates.first, H, 0.0, 0.0
+    for _ in range(300):
         z = M * beta * before * rng.random() ** rng.choice([0.01, 5.0, 50.0]) * (rng.random() < often)
+        assert total <= rates._reach * H * beta * (1 + 1e-9)
         total, seen = total + z, seen + beta * z
-        root = math.sqrt(rates.stability_scale / rates.variance * H * seen)
-        assert rates._reach * H * beta * (1 + 1e-9) >= Y
-        assert Y + z <= root * (1 + 1e-9)
-        assert total <= (Y + z + (rates.forgotten - H) * taken) * (1 + 1e-9)
+        assert total <= math.sqrt(rates.stability_scale / rates.variance * H * seen) * (1 + 1e-9)
         h = H * rng.choice([middle, rng.random() ** rng.choice([0.01, 1.0, 10.0])])
-        fades = chi(t, beta)
-        kept = 1.0 / (1.0 + fades)
-        Y, taken = kept * (Y + z), taken + fades * beta
-        faded = kept * beta * (1.0 + (rng.random() ** 20 if z == 0.0 else 0.0))  # a jump
-        beta = grown(faded, kept * (max(gain * (h / H) ** 2, least) * z + rng.random() ** 20), h)
-        before = min(H, beta / faded * h) * (1.0 if rng.random() < 0.7 else rng.random())
+        start = beta * (1.0 + (rng.random() ** 20 if z == 0.0 else 0.0))  # a jump
+        beta = grown(start, max(gain * (h / H) ** 2, least) * z + rng.random() ** 20, h)
+        before = min(H, beta / start * h) * (1.0 if rng.random() < 0.7 else rng.random())
         if beta > 1e30:
             break
 
@@ -141,32 +110,28 @@ def shares_of_penalties(rates: matched.MatchedRates) -> tuple[float, float]:
     return still.penalty_scale / rates.variance, rates.penalty_scale - still.penalty_scale
 
 
-@given(seeds, st.floats(0.1, 5.0), st.floats(0.01, 5.0), recencies)
-def test_penalties_of_stability_and_caution(seed: int, gain: float, least: float, a: float) -> None:
-    """Squares of their faded sum grow by no more than `penalty_scale` says, whatever entropies, steps and chi_t are."""
+@given(seeds, st.floats(0.1, 5.0), st.floats(0.01, 5.0))
+def test_penalties_of_stability_and_caution(seed: int, gain: float, least: float) -> None:
+    """Squares of their sum grow by no more than `penalty_scale` says, whatever entropies and steps are."""
     rng = np.random.default_rng(seed)
-    rates = by_hand(gain=gain, least=least, caution=4.0, c=0.4, recency=a)
+    rates = by_hand(gain=gain, least=least, caution=4.0, c=0.4)
     H, M = rates.most_entropy, lemmas.stability_share(0.4)
-    (most, cautious), chi = shares_of_penalties(rates), fading(rates, rng, allowance=math.inf)
-    beta, before, N, allowed, total, taken = rates.first, H, 0.0, 0.0, 0.0, 0.0
-    for t in range(1, 200):
+    most, cautious = shares_of_penalties(rates)
+    beta, before, N, allowed = rates.first, H, 0.0, 0.0
+    for _ in range(200):
         z = M * beta * before * rng.random() ** rng.choice([0.01, 5.0]) * (rng.random() < 0.8)
-        fades = chi(t, beta)
-        kept = 1.0 / (1.0 + fades)
-        faded = kept * beta * (1.0 + (rng.random() if z == 0.0 else 0.0))  # a jump
+        start = beta * (1.0 + (rng.random() if z == 0.0 else 0.0))  # a jump
         h = H * rng.random() ** rng.choice([0.01, 1.0, 10.0])
         g = max(gain * (h / H) ** 2, least)
-        caution = 4.0 * rates.dimension * (min(h, before) / H) ** 8 / faded
+        caution = 4.0 * rates.dimension * (min(h, before) / H) ** 8 / start
         price = rng.random() ** 20 * beta
-        after = grown(faded, kept * (g * z + caution + price), h)
-        entropy = min(H, after / faded * h) * (1.0 if rng.random() < 0.7 else rng.random())
-        paid = (after - faded) * entropy * (g * z + caution) / (g * z + caution + price)
+        after = grown(start, g * z + caution + price, h)
+        entropy = min(H, after / start * h) * (1.0 if rng.random() < 0.7 else rng.random())
+        N += (after - start) * entropy * (g * z + caution) / (g * z + caution + price)
         allowed += H * (most * beta * z + cautious)
-        total, taken, N = total + paid, taken + fades * beta, kept * N + paid
         beta, before = after, entropy
         assert H * beta * (1 + 1e-9) >= N
         assert allowed * (1 + 1e-9) >= N**2
-        assert total <= (N + H * taken) * (1 + 1e-9)
         if beta > 1e30:
             break
 
@@ -186,82 +151,37 @@ def test_penalties_come_near_their_bound(gain: float, least: float, caution: flo
     assert 0.9 * allowed <= N**2 <= allowed
 
 
-@given(seeds, recencies, st.sampled_from([0.3, 0.6, 60.0]))
-def test_prices_from_b_on(seed: int, a: float, price: float) -> None:
-    """By the cube root of the rounds and what fading has taken; early rounds may come in between."""
+@given(seeds, st.sampled_from([0.3, 0.6, 60.0]))
+def test_prices_from_b_on(seed: int, price: float) -> None:
+    """By the cube root of the rounds; early rounds may come before."""
     rng = np.random.default_rng(seed)
-    rates = by_hand(recency=a, price=price)
+    rates = by_hand(price=price)
     H, b = rates.most_entropy, rates.covered_from
-    chi, often, more = fading(rates, rng, allowance=math.inf), rng.random(), rng.choice([0.0, 0.01, 1.0])
-    beta, total, cubes, taken = float(b * rng.choice([0.9, 1.0, 3.0])), 0.0, 0.0, 0.0
+    often, more = rng.random(), rng.choice([0.0, 0.01, 1.0])
+    beta, total, cubes = float(b * rng.choice([0.9, 1.0, 3.0])), 0.0, 0.0
     for t in range(1, 300):
-        fades = chi(t, beta)
-        faded = beta / (1.0 + fades)
-        late = faded >= b
+        late = beta >= b
         P = min(1.0, (b / beta) ** 2) * rng.choice([1.0, rng.random()]) * (rng.random() < often)
         total += P if late else 0.0
-        assert total <= rates.late_prices(np.array([float(t)]), np.array([taken]))[0]
-        cubes = (cubes + (3.0 * price * beta**2 * P / H if late else 0.0)) / (1.0 + fades) ** 3
-        due = price * P * (1.0 if beta >= b else faded / b) + more * rng.random()
-        beta, taken = (
-            grown(faded, due / (1.0 + fades), H * rng.choice([1.0, rng.uniform(0.1, 1.0)])),
-            taken + fades * beta,
-        )
+        assert total <= rates.late_prices(np.array([float(t)]))[0]
+        cubes += 3.0 * price * beta**2 * P / H if late else 0.0
+        due = price * P * (1.0 if late else beta / b) + more * rng.random()
+        beta = grown(beta, due, H * rng.choice([1.0, rng.uniform(0.1, 1.0)]))
         assert cubes <= beta**3 * (1 + 1e-9)
 
 
-def test_what_fading_takes_has_to_be_counted() -> None:
-    """Steps and prices as large as they can be, fading whenever it may: without Xi the sums are above their bounds."""
-    rates, T = by_hand(recency=1e6, gain=1.0, least=1.0, caution=0.0), 4000
-    H, M, b = rates.most_entropy, lemmas.stability_share(rates.matching.c), rates.covered_from
-    beta, total, seen = rates.first, 0.0, 0.0
-    for _ in range(T):
-        z = 0.05 * M * beta * H
-        total, seen = total + z, seen + beta * z
-        faded = beta / (1.0 + min(MOST_FADING, beta / rates.first - 1.0))
-        beta = grown(faded, z * faded / beta, H)
-    assert total > math.sqrt(rates.stability_scale / rates.variance * H * seen)
-    beta, total, taken = 1.001 * b, 0.0, 0.0
-    for _ in range(T):
-        total += (b / beta) ** 2
-        faded = max(b, beta / (1.0 + MOST_FADING))
-        taken += (beta / faded - 1.0) * beta
-        beta = grown(faded, rates.matching.price * (b / beta) ** 2 * faded / beta, H)
-    without, within = rates.late_prices(np.array([float(T), float(T)]), np.array([0.0, taken]))
-    assert without < total <= within
-
-
-@given(seeds, recencies)
-def test_the_rules_of_fading(seed: int, a: float) -> None:
-    """What it takes from beta is at most `taken`, from its logarithm `fades`, and beta stays above beta_1."""
-    rng = np.random.default_rng(seed)
-    rates, T = by_hand(recency=a), 300
-    chi, beta, taken, logarithm = fading(rates, rng, allowance=ALLOWANCE), rates.first, 0.0, 0.0
-    bounds = rates.taken(np.arange(1.0, T + 1.0)), rates.fades(np.arange(1.0, T + 1.0))
-    for t, Xi, F in zip(range(1, T + 1), *bounds, strict=True):
-        fades = chi(t, beta)
-        taken, logarithm = taken + fades * beta, logarithm + fades
-        assert taken <= Xi * (1 + 1e-9)
-        assert math.log1p(fades) <= fades <= logarithm <= F * (1 + 1e-9)
-        assert 1.0 + fades <= rates._fading
-        assert beta / (1.0 + fades) >= rates.first * (1 - 1e-12)
-        beta = beta / (1.0 + fades) + rng.random() / math.sqrt(t)
-
-
-@given(seeds, recencies, st.sampled_from([0.1, 4.0]))
-def test_caution_where_plans_are_decided(seed: int, a: float, most: float) -> None:
+@given(seeds, st.sampled_from([0.1, 4.0]))
+def test_caution_where_plans_are_decided(seed: int, most: float) -> None:
     """Its sum by what the squares of entropies sum to."""
     rng = np.random.default_rng(seed)
-    rates = by_hand(caution=most, recency=a)
+    rates = by_hand(caution=most)
     H, T, power = rates.most_entropy, 300, rng.choice([0.001, 0.1, 10.0])
-    chi, beta, before, total, squares = fading(rates, rng, allowance=math.inf), rates.first, H, 0.0, 0.0
-    for t in range(1, T + 1):
-        kept = 1.0 / (1.0 + chi(t, beta))
-        faded = kept * beta
+    beta, before, total, squares = rates.first, H, 0.0, 0.0
+    for _ in range(T):
         h = H * rng.random() ** power
-        caution = most * rates.dimension * (min(h, before) / H) ** 8 / faded
+        caution = most * rates.dimension * (min(h, before) / H) ** 8 / beta
         total, squares = total + caution, squares + before**2
-        beta = grown(faded, kept * (caution + rng.random() ** 20), h)
+        beta = grown(beta, caution + rng.random() ** 20, h)
         before = h
     misses = np.array([squares / (4.0 * (rates.n_arms - 1.0))])  # h^2 = 4 (K - 1) omega' at most
     assert total <= rates._caution_of(np.array([float(T)]), misses)[0] * (1 + 1e-9)
@@ -279,71 +199,49 @@ def test_caution_comes_near_its_bound() -> None:
     assert 0.9 * bound <= total <= bound
 
 
-@given(seeds, st.sampled_from([0.01, 0.1, 1.0, 3.0]))
-def test_sums_of_what_fades(seed: int, most: float) -> None:
-    """Sums of z_t by a_t z_t, a_t the faded sum before; sums of growths of x_t by those of x_t^3; for any chi_t."""
+@given(seeds, st.sampled_from([0.001, 0.1, 0.5]))
+def test_prices_that_find_beta_below_b(seed: int, often: float) -> None:
+    """Plays multiply it, exploration raises it by its share or faster."""
     rng = np.random.default_rng(seed)
-    T = int(rng.integers(2, 200))
-    z = rng.random(T) ** rng.uniform(0.1, 20.0) * (rng.random(T) < rng.random())
-    chi = most * rng.random(T) ** rng.choice([0.01, 1.0, 20.0]) * (rng.random(T) < rng.random())
-    squares = cubes = sums = before = x = 0.0
-    for fades, step in zip(chi, z, strict=True):
-        squares += 2.0 * before * step + step**2
-        before = (before + step) / (1.0 + fades)
-        after = np.cbrt(x**3 + step)
-        sums, cubes, x = sums + after - x, cubes + step, after / (1.0 + fades)
-    F = chi[:-1].sum()
-    assert z.sum() <= math.sqrt((1.0 + F / 2.0) * squares) * (1 + 1e-9) + 1e-12
-    assert sums <= (1.0 + F / math.sqrt(3.0)) ** (2 / 3) * np.cbrt(cubes) * (1 + 1e-9) + 1e-12
-
-
-@given(seeds, recencies, st.sampled_from([0.001, 0.1, 0.5]))
-def test_prices_that_find_beta_below_b(seed: int, a: float, often: float) -> None:
-    """Plays multiply it, exploration raises it by its share or faster; later rounds may fade it below b."""
-    rng = np.random.default_rng(seed)
-    rates = by_hand(recency=a, price=0.5)
+    rates = by_hand(price=0.5)
     H, b, largest = rates.most_entropy, rates.covered_from, rates.covering.largest
-    scale, chi = b * H / 0.5, fading(rates, rng, allowance=math.inf)
-    beta, total, paid, F = float(rng.choice([rates.first, 1.02 * b])), 0.0, 0.0, 0.0
-    for t in range(1, 401):
-        early, fades = beta < b, chi(t, beta)
-        kept = 1.0 / (1.0 + fades)
-        u = (largest if rng.random() < often else largest * rng.random() ** 8) if early else 0.0
-        sure = rng.random() ** rng.choice([0.01, 5.0])  # 2 gamma_t, or a price from b on
-        faded, jumped = kept * beta, kept * beta * (1.0 + u / scale)
-        total += u + sure if faded < b else 0.0
-        assert total <= rates.early_prices(F) * (1 + 1e-9)
-        due = kept * 0.5 * (jumped / b if early else 1.0) * sure
-        entropy = H * (1.0 if rng.random() < 0.5 else rng.uniform(0.2, 1.0))
-        beta, F = grown(jumped, due, entropy), F + fades
-        paid += H * (jumped - faded) + due if faded < b else 0.0  # the penalty, at most
-        assert paid <= rates.early_penalties(F) * (1 + 1e-9)
+    beta, total, paid = rates.first, 0.0, 0.0
+    while beta < b:
+        u = largest if rng.random() < often else largest * rng.random() ** 8
+        sure = rng.random() ** rng.choice([0.01, 5.0])  # 2 gamma_t
+        jumped = beta * (1.0 + 0.5 * u / (b * H))
+        total += u + sure
+        assert total <= rates.early_prices * (1 + 1e-9)
+        due = 0.5 * jumped / b * sure
+        paid += H * (jumped - beta) + due  # the penalty, at most
+        assert paid <= rates.early_penalties * (1 + 1e-9)
+        beta = grown(jumped, due, H * (1.0 if rng.random() < 0.5 else rng.uniform(0.2, 1.0)))
 
 
-@given(seeds, recencies, st.sampled_from([0.0, 0.03, 1.0]))
-def test_what_a_path_costs_is_below_the_bound(seed: int, a: float, often: float) -> None:
-    """Stability, prices and penalties as they come; z_t, P_t and u_t no larger than they can be, chi_t by the rules."""
+@given(seeds, st.sampled_from([0.0, 0.03, 1.0]))
+def test_what_a_path_costs_is_below_the_bound(seed: int, often: float) -> None:
+    """Stability, prices and penalties as they come; z_t, P_t and u_t no larger than they can be."""
     rng = np.random.default_rng(seed)
-    rates = by_hand(recency=a)
+    rates = by_hand()
     m, H, b, M = rates.matching, rates.most_entropy, rates.covered_from, lemmas.stability_share(rates.matching.c)
     bounds = matched.adversarial(rates, np.arange(1.0, 201.0))
     stable, explored, undecided = rng.choice([0.0, 0.5, 1.0], size=3)
-    chi, beta, before, total = fading(rates, rng, allowance=ALLOWANCE), rates.first, H, H * rates.first
-    for t, bound in enumerate(bounds, start=1):
-        early, kept = beta < b, 1.0 / (1.0 + chi(t, beta))
+    beta, before, total = rates.first, H, H * rates.first
+    for bound in bounds:
+        early = beta < b
         sure = min(1.0, (b / beta) ** 2) * (rng.random() < explored)  # 2 gamma_t, or a price from b on
         u = rates.covering.largest if early and rng.random() < often else 0.0
         most = min(M * beta * before, rates.variance * (1.0 + sure) / beta)
         z = most if u == 0.0 and rng.random() < stable else 0.0
         total += z + u + sure
         assert total <= bound
-        start = kept * beta * (1.0 + m.price * u / (b * H))
+        start = beta * (1.0 + m.price * u / (b * H))
         h = H * (1.0 if rng.random() < undecided else rng.uniform(0.1, 1.0))
         caution = m.caution * rates.dimension * (min(h, before) / H) ** 8 / start
         due = max(m.gain * (h / H) ** 2, m.least) * z + caution + m.price * (start / b if early else 1.0) * sure
-        after = grown(start, kept * due, h)
+        after = grown(start, due, h)
         before = min(H, after / start * h)
-        total, beta = total + (after - kept * beta) * before, after
+        total, beta = total + (after - beta) * before, after
 
 
 def test_prices_below_b_come_near_their_bound() -> None:
@@ -354,7 +252,7 @@ def test_prices_below_b_come_near_their_bound() -> None:
     while beta < b:
         total += most
         beta *= 1.0 + 0.1 * most / (b * H)
-    assert 0.8 * rates.early_prices(0.0) <= total <= rates.early_prices(0.0)
+    assert 0.8 * rates.early_prices <= total <= rates.early_prices
 
 
 def test_what_leaning_adds_by_hand() -> None:
@@ -363,5 +261,5 @@ def test_what_leaning_adds_by_hand() -> None:
     assert (plain.leant, leaning.leant) == (1.0, 1.2)
     assert leaning.variance == pytest.approx(1.5 * plain.variance)
     T = np.array([1e4, 1e9])
-    sums = leaning.most_entropy * leaning.first + leaning.undecided(T) + leaning.early_prices(0.0)
-    assert matched.adversarial(leaning, T) == pytest.approx(1.2 * (sums + leaning.early_penalties(0.0)))
+    sums = leaning.most_entropy * leaning.first + leaning.undecided(T) + leaning.early_prices
+    assert matched.adversarial(leaning, T) == pytest.approx(1.2 * (sums + leaning.early_penalties))
