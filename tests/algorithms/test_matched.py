@@ -70,7 +70,7 @@ def test_plays_that_go_further_than_before_are_looked_at_at_once() -> None:
     policy, rng, looks, jumps = MATCHED.start(problem, rng=3), np.random.default_rng(0), 0, 0
     means = problem.features @ np.random.default_rng(6).normal(size=4)
     means /= np.abs(means).max()
-    for t in range(700):
+    for t in range(1000):
         decision = policy.act(int(rng.choice(6, p=problem.probabilities)))
         policy.state.theta[...] *= -1.0 if t % 70 == 60 else 1.0  # other arms, at once
         mean = means[decision.context, decision.arm]

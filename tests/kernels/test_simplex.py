@@ -156,9 +156,9 @@ def test_two_evaluations_are_enough_from_nearby(losses: list[float], away: float
     _, y = simplex.tsallis_point(np.array(losses), 1.0, 0.5, 1.0, scratch, q)
     s = np.array(losses) - min(losses)
     near = min(max(y * (1.0 + away), 1.0), math.sqrt(len(losses)))
-    after = near + root_point.step_from(near, root_point.power_sums(s, near, scratch))
+    after = near + root_point.step_from(near, root_point.power_sums(s, 1.0, near, scratch))
     assert abs(after - y) <= root_point.LAST * y
-    last = root_point.step_from(after, root_point.power_sums(s, after, scratch))
+    last = root_point.step_from(after, root_point.power_sums(s, 1.0, after, scratch))
     assert abs(after + last - y) <= 4e-15 * y
 
 
@@ -175,16 +175,22 @@ def test_a_short_step_moves_reciprocals_up_to_rounding() -> None:
     assert root_point.moved_by(0.0, 0.01) == 0.0  # an arm not offered
 
 
-def test_a_point_with_its_roots_against_fifty_digits() -> None:
+@pytest.mark.parametrize("k", [1.0, 1.0 - 2.0**-20, 0.999, 0.9, 0.3])
+def test_a_point_that_is_begun_at_another_rate_against_fifty_digits(k: float) -> None:
     """From any start, also one so near that the last step is the only one; an arm not offered has none."""
     rng = np.random.default_rng(3)
     for scale in (1e-3, 1.0, 30.0, 1e4):
         losses = rng.normal(size=6) * scale
-        exact = np.array([float(v) for v in fifty_digits(losses, 1.0, 0.5)])
-        near = float(exact.max()) ** -0.5 * (1.0 + 0.9 * root_point.LAST)
-        for start in (1.0, near, 2.0):
-            q, roots = np.append(losses - losses.min(), np.inf), np.empty(7)
-            status, y, total = root_point.point_and_roots(q, start, roots)
+        begun, exact = (np.array([float(v) for v in fifty_digits(losses, eta, 0.5)]) for eta in (0.7, 0.7 * k))
+        first = float(begun.max()) ** -0.5
+        for start in (1.0, first * (1.0 + 0.9 * root_point.LAST), first * (1.0 - 0.9 * root_point.CLOSE), 2.0):
+            raised, q, roots = np.append(losses - losses.min(), np.inf), np.empty(7), np.empty(7)
+            found = root_point.near_point(raised, 0.7, start, roots)
+            assert found.status == OK
+            assert abs(found.y + found.step - first) <= 2e-8 * first
+            total = root_point.sum_of_roots(found, roots)
+            assert total == pytest.approx(np.sqrt(begun).sum(), rel=2e-8, abs=0.0)
+            status, y, total = root_point.point_at_rate(raised, 0.7 * k, k, found, q, roots)
             assert status == OK
             assert y == pytest.approx(exact.max() ** -0.5, rel=1e-14, abs=0.0)
             assert roots[:6] == pytest.approx(np.sqrt(exact), rel=1e-14, abs=0.0)

@@ -222,7 +222,7 @@ def decide_in_threads(threads: int, each: int) -> None:
     """Decisions of all threads while another learns; then all of them again, one after the other."""
     policy = bw.LCTsallisINF(tuning="matched").start(random_problem(1, S=20, K=6, d=6), rng=7)
     plans, found = {0: policy.plan()}, [list[bw.Decision]() for _ in range(threads)]
-    deciding = threading.Event()
+    deciding, has_learnt = threading.Event(), threading.Event()
     deciding.set()
     newest = [policy.plan()]
 
@@ -234,9 +234,13 @@ def decide_in_threads(threads: int, each: int) -> None:
             policy.update(policy.act([0, 1, 2]), loss=[0.5, -0.5, 0.25])
             newest[0] = policy.plan()
             plans[newest[0].version] = newest[0]
+            has_learnt.set()
 
     def decide(own: list[bw.Decision], number: int) -> None:
-        own.extend(newest[0].act((number + i) % 20, id=None if i % 2 else f"{number}, {i}") for i in range(each))
+        for i in range(each):
+            if i == each // 2:
+                has_learnt.wait()
+            own.append(newest[0].act((number + i) % 20, id=None if i % 2 else f"{number}, {i}"))
 
     learner = threading.Thread(target=learn)
     workers = [threading.Thread(target=decide, args=(own, number)) for number, own in enumerate(found)]

@@ -86,7 +86,8 @@ def test_a_policy_whose_estimates_could_fade_is_what_it_was() -> None:
     assert (policy.updates, policy.open_rounds) == (40, 1)
     assert set(learnt) - set(policy.learnt()) == {"predicted", "evidence", "spent"}
     for name, part in policy.learnt().items():
-        np.testing.assert_array_equal(part, learnt[name], err_msg=name)
+        if name != "begun_at":  # which it did not know yet
+            np.testing.assert_array_equal(part, learnt[name], err_msg=name)
     assert policy.state.lean.any()
     told = json.loads((SAVED / "matched-leaning.json").read_text())["probabilities"]
     expected = np.array([[float.fromhex(value) for value in row] for row in told])

@@ -40,7 +40,7 @@ class Plan:
         losses = self.z @ (policy.state.theta + m)
         points = np.array([bw.ftrl_point(row / beta) for row in losses])
         h = float(self.g @ lemmas.tsallis_entropy(points))
-        variance = float(self.g @ (points * (1.0 - (self.z @ m) ** 2)).sum(axis=1))
+        variance = float(self.g @ (self.q * (1.0 - (self.z @ m) ** 2)).sum(axis=1))
         doubt = (min(h, self.h) / H) ** 8 * variance**4 * math.sqrt(min(1.0, policy.state.t[0] / (400.0 * d)))
         gain = max(Matching.gain * (h / H) ** 2, Matching.least)
         share = Matching.price * (beta / self.b if self.beta < self.b else 1.0)

@@ -57,13 +57,14 @@ def test_an_arm_that_is_not_offered_gets_nothing_and_no_number_stays_none(make: 
 @pytest.mark.parametrize("following", [1.21, 1.9])
 def test_sums_of_powers_in_turn_are_those_that_run_along(following: float, make: Callable[..., Any]) -> None:
     """From the same reciprocals, after a short step and after a long one; an arm that is not offered adds nothing."""
-    s = np.array([0.0, 0.3, 2.5, math.inf, 0.01])
+    losses = np.array([0.0, 0.3, 2.5, math.inf, 0.01])
     plain, ours = np.full(5, np.nan), np.full(5, np.nan)
-    assert make(power_sums_in_turn)(s, 1.2, ours) == power_sums(s, 1.2, plain)
+    assert make(power_sums_in_turn)(losses, 0.7, 1.2, ours) == power_sums(losses, 0.7, 1.2, plain)
     np.testing.assert_array_equal(ours, plain)
-    assert make(moved_sums_in_turn)(s, 1.2, following, ours) == moved_sums(s, 1.2, following, plain)
+    moved = moved_sums(losses, 0.7, 1.2, following, plain)
+    assert make(moved_sums_in_turn)(losses, 0.7, 1.2, following, ours) == moved
     np.testing.assert_array_equal(ours, plain)
-    assert ours == pytest.approx(1.0 / (s + following), rel=1e-15)
+    assert ours == pytest.approx(1.0 / (0.7 * losses + following), rel=1e-15)
 
 
 @pytest.mark.skipif(not is_available(), reason="there is no GPU")

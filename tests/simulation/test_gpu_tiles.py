@@ -39,10 +39,15 @@ REPLACED = [
     (root_point.power_sums, straight.power_sums_in_turn, root_point.power_sums),
     (stability.in_two_passes, straight.in_one_pass, stability.in_two_passes),
     (root_point.moved_sums, straight.moved_sums_in_turn, root_point.moved_sums),
+    (leaning.tell_all, anew.tell_later, leaning.tell_all),
     (leaning.told, anew.told_anew, leaning.told),
-    (foresight.highest_guess, anew.highest_guess_alone, foresight.highest_guess),
+    (leaning.keep_going, anew.keep_for_now, leaning.keep_going),
+    (leaning.going, anew.going_now, leaning.going),
+    (foresight.gone, anew.gone_anew, foresight.gone),
     (foresight.foresee_all, anew.foresee_later, foresight.foresee_all),
     (foresight.foreseen_in, anew.foreseen_anew, foresight.foreseen_in),
+    (foresight.keep_begun, anew.keep_no_beginning, foresight.keep_begun),
+    (foresight.begun_in, anew.begun_anew, foresight.begun_in),
     (foresight.keep_point, anew.keep_point_and_roots, foresight.keep_point),
     (foresight.find_residuals, anew.find_residuals_anew, foresight.find_residuals),
 ]
@@ -106,11 +111,12 @@ def case_of(known: Known, q: Floats, d: int) -> price.Case:
     rng, nothing = np.random.default_rng(d), np.full((S, K), np.nan)
     sigma, square = np.einsum("x,xa,xai,xaj->ij", known.g, q, known.z, known.z), np.full((d, d), np.nan)
     centre, rho = np.full((S, d), np.nan), rng.uniform(1.0, 2.0, size=(S, K))
-    price.find_centres(known, q, np.sqrt(q), centre)
     case = price.Case(
         sigma, q, np.sqrt(q), rho, 3.0, 1.0, 0.25, square.copy(), square.copy(), centre, nothing.copy(), nothing.copy(),
         nothing.copy(), np.full(d, np.nan), np.full((3, d), np.nan), square.copy(),
     )  # fmt: skip
+    price.find_centres(known, case)
+    case.chance[:] = np.nan
     assert matrix.invert_mixture(sigma, 0.1, case.mixed, case.inverse)
     return case
 
@@ -205,7 +211,7 @@ SIMULATED = """
 import numpy as np
 import bothworlds as bw
 from bothworlds import environments as en
-from bothworlds.algorithms.lc_tsallis import algorithm_1, leaning, matched_text, prediction
+from bothworlds.algorithms.lc_tsallis import algorithm_1, foresight, leaning, matched_text
 from bothworlds.algorithms.regression import ridge
 from bothworlds.kernels import exploration, price
 from bothworlds.simulation.gpu import anew, in_tiles
@@ -220,9 +226,11 @@ for text in (algorithm_1, matched_text):
     text.add_context, text.covariance = in_tiles.add_context_later, in_tiles.covariance_by_tiles
 price.look_at, price.squared_lengths = in_tiles.look_by_strips, in_tiles.squared_lengths_by_strips
 exploration.largest, ridge.lower_bounds = in_tiles.largest_by_strips, in_tiles.lower_bounds_by_strips
-prediction.highest_guess, prediction.foresee_all = anew.highest_guess_alone, anew.foresee_later
-matched_text.foreseen_in, matched_text.keep_point = anew.foreseen_anew, anew.keep_point_and_roots
-matched_text.find_residuals, leaning.told = anew.find_residuals_anew, anew.told_anew
+matched_text.tell_all, leaning.told = anew.tell_later, anew.told_anew
+leaning.keep_going, leaning.going, foresight.gone = anew.keep_for_now, anew.going_now, anew.gone_anew
+matched_text.foresee_all, matched_text.foreseen_in = anew.foresee_later, anew.foreseen_anew
+matched_text.keep_begun, matched_text.begun_in = anew.keep_no_beginning, anew.begun_anew
+matched_text.keep_point, matched_text.find_residuals = anew.keep_point_and_roots, anew.find_residuals_anew
 tiled = bw.simulate(world, algorithms, **options, device="gpu")
 for label in algorithms:
     for name in ("expected", "realised", "policy"):

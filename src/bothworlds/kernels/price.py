@@ -34,6 +34,7 @@ from bothworlds.kernels.arithmetic import (
     either,
     every,
     feature,
+    fused,
     highest_of_contexts,
     larger,
     matrix_of,
@@ -111,18 +112,19 @@ class Extent(NamedTuple):
 
 
 @kernel
-def find_centres(known: Known, q: Floats, r: Floats, centre: Floats) -> None:
-    """Write the mean feature of every context, arms weighted by q^(3/2)."""
-    for x in range(q.shape[0]):
-        total = 0.0
-        for a in range(q.shape[1]):
-            total = total + q[x, a] * r[x, a]
+def find_centres(known: Known, case: Case) -> None:
+    """Write the mean feature of every context, arms weighted by q^(3/2); ``chance`` has these weights meanwhile."""
+    for x in range(case.q.shape[0]):
+        weights, total = case.chance[x], 0.0 * case.q[x, 0]
+        for a in range(case.q.shape[1]):
+            weights[a] = case.q[x, a] * case.r[x, a]
+            total = total + weights[a]
         share = 1.0 / total
-        for i in range(centre.shape[1]):
-            mean = 0.0
-            for a in range(q.shape[1]):
-                mean = mean + q[x, a] * r[x, a] * known.z[x, a, i]
-            centre[x, i] = mean * share
+        for i in range(case.centre.shape[1]):
+            mean = 0.0 * total
+            for a in range(case.q.shape[1]):
+                mean = fused(weights[a], known.z[x, a, i], mean)
+            case.centre[x, i] = mean * share
 
 
 @kernel

@@ -1,12 +1,14 @@
 """The FTRL point of equation (4) for alpha = 1/2, the paper's own choice, with few divisions.
 
-With s_a = eta (L_a - min L) it is q_a = r_a^2, r_a = 1/(s_a + y), for the one y with sum_a r_a^2 = 1. Powers of the
-same r_a give the derivatives of that sum, so a step of fourth order costs no division more than Newton's, and the last
-step is taken in the r_a themselves: two evaluations are enough from a y of the round before, and after a short step
-the r_a of the second follow from those of the first without a division.
+With losses l_a = L_a - min L it is q_a = r_a^2, r_a = 1/(eta l_a + y), for the one y with sum_a r_a^2 = 1. Powers of
+the same r_a give the derivatives of that sum, so a step of fourth order costs no division more than Newton's, and the
+last step is taken in the r_a themselves: two evaluations are enough from a y of the round before, and after a short
+step the r_a of the second follow from those of the first without a division. So do those of another rate, k times eta:
+at k y they are r_a/k.
 """
 
 import math
+from typing import NamedTuple
 
 from bothworlds.kernels.arithmetic import Number, absolute, every, fused, larger, root, smaller, where
 from bothworlds.kernels.arrays import Floats
@@ -18,12 +20,23 @@ Sums = tuple[Number, Number, Number, Number]
 MAX_STEPS = 60
 SERIES = 0.125  # steps up to this share of y are taken by the series: beyond, its terms need not fall
 SHORT = 2.0**-6  # steps up to this share of y move reciprocals by products alone: what is left out, v^9, is rounding
+CLOSE = 2.0**-7  # from here on what a step of the series leaves out is below 2e-8 of y
 LAST = 2.0**-14  # from here on the terms left out, 5 v^4, are below the rounding
+
+
+class Solved(NamedTuple):
+    """A status, a y near the solution, the step that is left, sums of powers of the r_a at y, and evaluations."""
+
+    status: int
+    y: Number
+    step: Number
+    sums: Sums
+    evaluations: int
 
 
 @kernel
 def moved_by(r: Number, x: Number) -> Number:
-    """Return r/(1 - v), v = -x r: from 1/(s + y) to 1/(s + y + x), for |v| <= SHORT.
+    """Return r/(1 - v), v = -x r: from 1/(eta l + y) to 1/(eta l + y + x), for |v| <= SHORT.
 
     That is r + r v (1 + v) (1 + v^2) (1 + v^4).
     """
@@ -43,29 +56,29 @@ def with_powers(sums: Sums, r: Number) -> Sums:
 
 
 @kernel
-def power_sums(q: Floats, y: Number, reciprocals: Floats) -> Sums:
-    """Write the r_a = 1/(s_a + y), and return the sums of their powers; q holds the s_a."""
+def power_sums(losses: Floats, eta: Number, y: Number, reciprocals: Floats) -> Sums:
+    """Write the r_a = 1/(eta l_a + y), and return the sums of their powers."""
     zero = 0.0 * y
     sums = zero, zero, zero, zero
-    for a in range(q.shape[0]):
-        r = reciprocal(q[a] + y)
+    for a in range(losses.shape[0]):
+        r = reciprocal(fused(eta, losses[a], y))
         reciprocals[a] = r
         sums = with_powers(sums, r)
     return sums
 
 
 @kernel
-def moved_sums(q: Floats, y: Number, following: Number, reciprocals: Floats) -> Sums:
+def moved_sums(losses: Floats, eta: Number, y: Number, following: Number, reciprocals: Floats) -> Sums:
     """Turn the r_a of y into those of the y that follows, and return the sums of their powers."""
     x = following - y
     short = absolute(x) <= SHORT * y
     all_short = every(short)
     zero = 0.0 * y
     sums = zero, zero, zero, zero
-    for a in range(q.shape[0]):
+    for a in range(losses.shape[0]):
         r = moved_by(reciprocals[a], x)
         if not all_short:
-            r = where(short, r, reciprocal(q[a] + following))
+            r = where(short, r, reciprocal(fused(eta, losses[a], following)))
         reciprocals[a] = r
         sums = with_powers(sums, r)
     return sums
@@ -102,23 +115,30 @@ def step_from(y: Number, sums: Sums) -> Number:
 
 
 @kernel
-def solve_roots(q: Floats, start: Number, highest: float, reciprocals: Floats) -> tuple[int, Number, Number, int]:
-    """Write the r_a = 1/(s_a + y) of a y near the solution; return (status, y, the step that is left, evaluations).
+def solve_from(losses: Floats, eta: Number, begun: Solved, highest: float, left: float, reciprocals: Floats) -> Solved:
+    """Turn the r_a of a y into those of one near the solution, to which at most ``left`` times y is left to go.
 
     Of several points at once, each stops where it would alone.
     """
-    y = smaller(larger(start, 1.0), highest)
-    step = step_from(y, power_sums(q, y, reciprocals))
-    count = 1
+    y, step, sums, count = begun.y, begun.step, begun.sums, 1
     while count <= MAX_STEPS:
-        near = absolute(step) <= LAST * y
+        near = absolute(step) <= left * y
         if every(near):
             break
         following = where(near, y, smaller(larger(y + step, 1.0), highest))
-        step = step_from(following, moved_sums(q, y, following, reciprocals))
+        sums = moved_sums(losses, eta, y, following, reciprocals)
+        step = where(near, step, step_from(following, sums))
         y = following
         count += 1
-    return OK if count <= MAX_STEPS else NOT_CONVERGED, y, step, min(count, MAX_STEPS)
+    return Solved(OK if count <= MAX_STEPS else NOT_CONVERGED, y, step, sums, min(count, MAX_STEPS))
+
+
+@kernel
+def solve_roots(losses: Floats, eta: Number, start: Number, highest: float, left: float, reciprocals: Floats) -> Solved:
+    """Write the r_a of a y near the solution, to which at most ``left`` times y is left to go."""
+    y = smaller(larger(start, 1.0), highest)
+    sums = power_sums(losses, eta, y, reciprocals)
+    return solve_from(losses, eta, Solved(OK, y, step_from(y, sums), sums, 1), highest, left, reciprocals)
 
 
 @kernel
@@ -130,30 +150,59 @@ def last_square(r: Number, v: Number) -> Number:
 @kernel
 def last_root(r: Number, v: Number) -> Number:
     """Return r/(1 - v) for |v| <= LAST."""
-    return r * fused(v, fused(v, 1.0 + v, 1.0), 1.0)
+    return fused(r, v * fused(v, 1.0 + v, 1.0), r)
 
 
 @kernel
 def root_point(q: Floats, start: Number, highest: float, reciprocals: Floats) -> tuple[int, Number, int]:
-    """Replace the s_a in q by the FTRL point; return (status, y, evaluations)."""
-    status, y, step, count = solve_roots(q, start, highest, reciprocals)
-    back = 0.0 - step
+    """Replace the eta l_a in q by the FTRL point; return (status, y, evaluations)."""
+    found = solve_roots(q, 1.0, start, highest, LAST, reciprocals)
+    back = 0.0 - found.step
     for a in range(q.shape[0]):
         q[a] = last_square(reciprocals[a], back * reciprocals[a])
-    return status, y + step, count
+    return found.status, found.y + found.step, found.evaluations
 
 
 @kernel
-def point_and_roots(q: Floats, start: Number, roots: Floats) -> tuple[int, Number, Number]:
-    """Replace the s_a in q by the FTRL point, and write its roots; return (status, y, the sum of the roots)."""
-    status, y, step, _ = solve_roots(q, start, math.sqrt(q.shape[0]), roots)
-    total = 0.0 * y
-    back = 0.0 - step
-    for a in range(q.shape[0]):
+def near_point(losses: Floats, eta: Number, start: Number, roots: Floats) -> Solved:
+    """Write the r_a of a y near the FTRL point, so near that `sum_of_roots` is good to 2e-8."""
+    return solve_roots(losses, eta, start, math.sqrt(losses.shape[0]), CLOSE, roots)
+
+
+@kernel
+def sum_of_roots(found: Solved, roots: Floats) -> Number:
+    """Return the sum of the r_a at the solution, from those at y, by its series: up to 5 v^4, v = step/y."""
+    total = 0.0 * found.y
+    for a in range(roots.shape[0]):
+        total = total + roots[a]
+    second, third, fourth, fifth = found.sums
+    x = found.step
+    return total - x * (second - x * (third - x * (fourth - x * fifth)))
+
+
+@kernel
+def point_at_rate(
+    losses: Floats, eta: Number, k: Number, begun: Solved, q: Floats, roots: Floats
+) -> tuple[int, Number, Number]:
+    """Write the FTRL point at the rate eta and its roots, which are r_a/k before, begun at eta/k.
+
+    Return (status, y, the sum of the roots).
+    """
+    back = 1.0 / k
+    square = back * back
+    second, third, fourth, fifth = begun.sums
+    sums = second * square, third * (square * back), fourth * (square * square), fifth * (square * square * back)
+    y = k * begun.y
+    for a in range(roots.shape[0]):
+        roots[a] = back * roots[a]
+    highest = math.sqrt(losses.shape[0])
+    found = solve_from(losses, eta, Solved(OK, y, step_from(y, sums), sums, 1), highest, LAST, roots)
+    total, left = 0.0 * y, 0.0 - found.step
+    for a in range(roots.shape[0]):
         r = roots[a]
-        v = back * r
+        v = left * r
         q[a] = last_square(r, v)
         near = last_root(r, v)
         roots[a] = near
         total = total + near
-    return status, y + step, total
+    return found.status, found.y + found.step, total

@@ -149,7 +149,7 @@ def cheapest_rate(
     start, early = first_rate(case, search), case.beta < case.b
     if every(calm):
         return Found(start, 2.0 * start, search.level, start >= 0.0, 0.0 * start)
-    find_centres(known, case.q, case.r, case.centre)
+    find_centres(known, case)
     rate, weighed = safe_rate(known, case, start, sound, where(calm, math.inf, largest))
     level = excess(case, weighed)
     jumped = either(rate > start, both(level > 1.0, level > JUMP * search.level))

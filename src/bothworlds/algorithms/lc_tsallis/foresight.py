@@ -1,19 +1,34 @@
 """What a plan foresees: the losses of Theta + mu + m_t, and how far a loss can lie from its prediction. Kernel text.
 
-``state`` has theta, lean, q and roots, ``work`` has table, rho, reach and leant; ``half`` is the prediction m before it
-is scaled, ``vector`` the last step over beta, ``total`` the sum Theta + mu. Two points are made of what is foreseen, so
-a processor keeps it in tables; a GPU, whose threads have no room for them, computes it anew
-(`bothworlds.simulation.gpu.anew`). Features are many, so what else is needed of them is computed with it.
+``state`` has q and roots, ``work`` has table, rho, means and begun; ``total`` is the sum Theta + mu, ``half`` the
+prediction m before it is scaled to m_t. What is told of plays (`leaning`) gives way to what is foreseen of them, from
+which the plan is made: begun at the rate of the one before, made at its own. A GPU, whose threads have no room for
+tables, computes it anew (`bothworlds.simulation.gpu.anew`).
 """
 
 import math
 from typing import Any, NamedTuple
 
-from bothworlds.kernels.arithmetic import Number, absolute, fused, larger, smaller
+from bothworlds.algorithms.lc_tsallis.leaning import Going, Way, going
+from bothworlds.kernels.arithmetic import (
+    Number,
+    absolute,
+    both,
+    every,
+    fused,
+    highest_of_contexts,
+    larger,
+    over_contexts,
+    smaller,
+    where,
+)
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Known
 from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.matrix import product
+from bothworlds.kernels.root_point import Solved
+from bothworlds.kernels.stability import Context, Cost, cost_in, covered_cost, in_two_passes
+from bothworlds.kernels.status import OK
 
 
 class Foreseen(NamedTuple):
@@ -26,59 +41,74 @@ class Foreseen(NamedTuple):
 
 
 @kernel
-def two_products(first: Floats, second: Floats, z: Floats) -> tuple[Number, Number]:
-    """Return <first, z> and <second, z>, z being read once."""
-    left, right = first[0] * z[0], second[0] * z[0]
-    for i in range(1, first.shape[0]):
-        left, right = fused(first[i], z[i], left), fused(second[i], z[i], right)
-    return left, right
-
-
-@kernel
 def largest_residual(guess: Number, scale: Number) -> Number:
     """Return rho = 1 + |<z, m_t>|, for losses lie in [-1, 1]; the guess is <z, m>, not scaled yet."""
     return fused(absolute(guess), scale, 1.0)
 
 
 @kernel
-def likely_variance(q: Floats, rho: Floats) -> Number:
-    """Return the mean of 1 - <z, m_t>^2 = rho (2 - rho) over arms: losses of these means have no larger variance."""
-    mean = 0.0 * q[0]
-    for a in range(q.shape[0]):
-        mean = mean + q[a] * (rho[a] * (2.0 - rho[a]))
-    return mean
+def gone(known: Known, state: Any, work: Any, x: int, a: int, way: Way) -> Going:
+    """Return what a way makes of a play of any context; a GPU has its own."""
+    return going(work, x, a)
 
 
 @kernel
-def highest_guess(known: Known, state: Any, work: Any) -> Number:
-    """Return the largest |<z, m>|, at least 1, of each block of contexts; a GPU has its own.
+def step_in(known: Known, state: Any, work: Any, x: int, way: Way, c: float, thorough: bool) -> Context:
+    """Return what the step from the plan before is in a context; mean and least only if that is to be thorough."""
+    zero, back, steep = 0.0 * state.q[0, 0], 0.0 - way.eta * way.length, -1.0 / (1.0 - c)
+    middle = fused(back, work.means[x, 1], work.means[x, 0])
+    squares, cubes, widest, mean, least = zero, zero, zero, zero, math.inf + zero
+    for a in range(state.q.shape[1]):
+        one, q, r = gone(known, state, work, x, a, way), state.q[x, a], state.roots[x, a]
+        delta = fused(back, one.off, one.moved)
+        y = (delta - middle) * r
+        widest = larger(widest, absolute(y))
+        square = r * (y * y)
+        squares, cubes = squares + square, fused(square, fused(steep, y * y, y), cubes)
+        if thorough:
+            mean, least = fused(q, delta, mean), smaller(least, where(q > 0.0, delta, math.inf))
+    return Context(squares, cubes, widest, mean, least)
 
-    Write <Theta, z>, <z, m>, by how much the step in ``vector`` has moved a play, and <mu, z>.
+
+@kernel
+def step_cost(known: Known, state: Any, work: Any, way: Way, c: float) -> Cost:
+    """Return what the step from the plan before has cost in the mean over contexts, in units of beta.
+
+    It is covered if all |y| <= c. Of several updates, each context is taken by itself. Most steps are single and
+    covered, so that the rest is looked at in a second pass.
     """
-    highest = 1.0
-    for x in range(state.q.shape[0]):
-        for a in range(state.q.shape[1]):
-            work.table[x, a], guess = two_products(state.theta, work.half, known.z[x, a])
-            work.reach[x, a], work.leant[x, a] = two_products(work.vector, state.lean, known.z[x, a])
-            work.rho[x, a] = guess
-            highest = larger(highest, absolute(guess))
-    return highest
+    single, zero = state.fresh[0] <= 1.0, 0.0 * state.q[0, 0]
+    covered, uncovered, of_sum, within = zero, zero, zero, single
+    for number in range(2):
+        thorough = number > 0 or not in_two_passes()
+        covered, worst = zero, zero
+        for x in range(state.q.shape[0]):
+            one = step_in(known, state, work, x, way, c, thorough)
+            worst = larger(worst, one.widest)
+            covered = fused(known.g[x], covered_cost(one), covered)
+            if thorough:
+                alone, among = cost_in(one, c)
+                uncovered, of_sum = fused(known.g[x], alone, uncovered), fused(known.g[x], among, of_sum)
+        within = highest_of_contexts(worst) <= c
+        if thorough or every(both(within, single)):
+            break
+    z, u = over_contexts(covered), over_contexts(uncovered)
+    return Cost(where(within, z, 0.0), where(within, 0.0, u), over_contexts(of_sum))
 
 
 @kernel
 def foresee_all(known: Known, state: Any, work: Any, scale: Number) -> None:
-    """Write the losses of ``total`` + m_t, infinite for arms not offered, less the smallest of the context.
+    """Write the foreseen losses, infinite for arms not offered, less the smallest of the context, and residuals.
 
-    And residuals; a GPU has its own.
+    They take the place of what was told. A GPU has its own.
     """
     for x in range(state.q.shape[0]):
         least = math.inf + 0.0 * scale
         for a in range(state.q.shape[1]):
-            estimate = product(work.total, known.z[x, a]) + known.blocked[x, a]
-            foreseen = fused(work.rho[x, a], scale, estimate)
-            work.table[x, a] = foreseen
+            loss = fused(work.rho[x, a], scale, product(work.total, known.z[x, a]) + known.blocked[x, a])
+            work.table[x, a] = loss
             work.rho[x, a] = largest_residual(work.rho[x, a], scale)
-            least = smaller(least, foreseen)
+            least = smaller(least, loss)
         for a in range(state.q.shape[1]):
             work.table[x, a] = work.table[x, a] - least
 
@@ -87,6 +117,22 @@ def foresee_all(known: Known, state: Any, work: Any, scale: Number) -> None:
 def foreseen_in(known: Known, state: Any, work: Any, x: int, scale: Number) -> Foreseen:
     """Return what is foreseen in a context; a GPU has its own."""
     return Foreseen(work.table[x], work.rho[x], state.q[x], state.roots[x])
+
+
+@kernel
+def keep_begun(work: Any, x: int, found: Solved) -> None:
+    """Keep where the search for the point of a context has come; a GPU has its own."""
+    begun = work.begun[x]
+    begun[0] = found.y
+    begun[1], begun[2], begun[3], begun[4] = found.sums
+
+
+@kernel
+def begun_in(known: Known, state: Any, work: Any, x: int, scale: Number, eta: Number) -> tuple[Foreseen, Solved]:
+    """Return what is foreseen, and where the search has come at a rate; a GPU has its own."""
+    begun = work.begun[x]
+    found = Solved(OK, begun[0], 0.0 * eta, (begun[1], begun[2], begun[3], begun[4]), 1)
+    return foreseen_in(known, state, work, x, scale), found
 
 
 @kernel

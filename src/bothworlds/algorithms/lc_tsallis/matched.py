@@ -41,10 +41,10 @@ class Matched:
 
     where gain_t = max{gain (h/H)^2, least}, s_t = (h/H)^8 v_t^4 sqrt(min{1, (t + 1)/(400 d)}), h = -psi(q) in the mean
     over contexts (in s_t that of the plan before, if it is less), H that of uniform plans, and v_t the largest variance
-    of losses that have the predicted means. An adversary keeps plans undecided for long, and rates should fall then;
-    noise does not, and rare clicks have little variance. From beta = b on exploration can cover every play, and P_t is
-    what the worst losses would cost; before, P_t is 2 gamma_t beta_t/b, and a play that was not covered multiplies beta
-    by 1 + x, x = price/(b H) times what it has cost.
+    that losses of these plays can have with the means that are predicted next. An adversary keeps plans undecided for
+    long, and rates should fall then; noise does not, and rare clicks have little variance. From beta = b on exploration
+    can cover every play, and P_t is what the worst losses would cost; before, P_t is 2 gamma_t beta_t/b, and a play
+    that was not covered multiplies beta by 1 + x, x = price/(b H) times what it has cost.
 
     *Exploration.* Any gamma_t is safe as long as it is paid for: plays whose step would break the stability condition
     |step| sqrt q <= c beta may cost much. From beta = b on they are charged with their expectation in every round,
@@ -140,6 +140,6 @@ class Matched:
             covered=covering.sure_from,
             scale=covering.sure_from * full / self.price,
         )
-        begin = {"start": 1.0, "start_rate": 0.5, "inverse_rate": first}
+        begin = {"start": 1.0, "start_rate": 0.5, "inverse_rate": first, "begun_at": first}
         begin |= {"enough": np.eye(facts.dimension), "ridge": np.eye(facts.dimension)}
         return Learner(TEXT, options, begin, BELIEFS)

@@ -7,8 +7,17 @@ import math
 from typing import Annotated, Any, NamedTuple
 
 from bothworlds.algorithms.lc_tsallis.algorithm_1 import advance
-from bothworlds.algorithms.lc_tsallis.foresight import find_residuals, foreseen_in, keep_point, likely_variance
-from bothworlds.algorithms.lc_tsallis.prediction import Predicted, add_to_ridge, choose_predicting, predict
+from bothworlds.algorithms.lc_tsallis.foresight import (
+    begun_in,
+    find_residuals,
+    foresee_all,
+    foreseen_in,
+    keep_begun,
+    keep_point,
+    step_cost,
+)
+from bothworlds.algorithms.lc_tsallis.leaning import Way, lean, likely_variance, look_at_all, tell_all, way_from
+from bothworlds.algorithms.lc_tsallis.prediction import Predicted, add_to_ridge, choose_predicting, regress
 from bothworlds.kernels.arithmetic import (
     Number,
     both,
@@ -35,8 +44,7 @@ from bothworlds.kernels.plan import (
 )
 from bothworlds.kernels.possible import possible_leverage
 from bothworlds.kernels.price import Case
-from bothworlds.kernels.root_point import point_and_roots
-from bothworlds.kernels.stability import Taken, step_cost
+from bothworlds.kernels.root_point import near_point, point_at_rate, sum_of_roots
 from bothworlds.kernels.status import NOT_FINITE, OK
 from bothworlds.kernels.worth import Search, cheapest_rate, has_calmed, plan_search
 from bothworlds.theory.schedules import SURE
@@ -70,6 +78,7 @@ class State(NamedTuple):
     start: Annotated[Floats, learnt("S")]
     start_rate: Annotated[Floats, learnt()]
     inverse_rate: Annotated[Floats, learnt()]  # beta_t = 1/eta_t
+    begun_at: Annotated[Floats, learnt()]  # the beta that its plan is begun at
     turn: Annotated[Floats, learnt()]  # which way the search for gamma_t goes next
     rest: Annotated[Floats, learnt()]  # and in how many rounds
     level: Annotated[Floats, learnt()]  # or beyond which excess
@@ -105,8 +114,8 @@ class Work(NamedTuple):
     mixed: Annotated[Floats, scratch("d", "d")]
     play: Annotated[Floats, scratch(3, "d")]
     sums: Annotated[Floats, scratch("d", "d", packed=True)]
-    losses: Annotated[Floats, scratch("K", packed=True)]
-    residuals: Annotated[Floats, scratch("K", packed=True)]  # this and the next one: a GPU's
+    losses: Annotated[Floats, scratch("K", packed=True)]  # this and the next two: a GPU's
+    residuals: Annotated[Floats, scratch("K", packed=True)]
     near: Annotated[Floats, scratch("K", packed=True)]
     middle: Annotated[Floats, scratch("d", packed=True)]
     centre: Annotated[Floats, scratch("S", "d")]
@@ -114,6 +123,8 @@ class Work(NamedTuple):
     table: Annotated[Floats, scratch("S", "K")]
     rho: Annotated[Floats, scratch("S", "K")]
     leant: Annotated[Floats, scratch("S", "K")]
+    means: Annotated[Floats, scratch("S", 2)]
+    begun: Annotated[Floats, scratch("S", 5)]
 
 
 @kernel
@@ -125,42 +136,50 @@ def step_over_rate(state: State, work: Work) -> None:
 
 
 @kernel
-def step_paid(known: Known, options: Options, state: State, work: Work) -> tuple[Number, Number]:
+def foresee_entropy(known: Known, state: State, work: Work, scale: Number) -> int:
+    """Begin the points of a plan at the rate of the one before, and find its entropy h there; return a status."""
+    eta = 1.0 / state.begun_at[0]
+    total = 0.0
+    for x in range(state.q.shape[0]):
+        here = foreseen_in(known, state, work, x, scale)
+        found = near_point(here.losses, eta, state.start[x], here.r)
+        if found.status != OK:
+            return found.status
+        keep_begun(work, x, found)
+        total = total + known.g[x] * (sum_of_roots(found, here.r) - 1.0)
+    state.entropy[0] = larger(2.0 * over_contexts(total), SURE)
+    return OK
+
+
+@kernel
+def optimistic_points(known: Known, state: State, work: Work, scale: Number) -> int:
+    """Compute q_t(x) for every context (equation (4)) and h_t, from the points begun; return a status."""
+    eta, before = 1.0 / state.inverse_rate[0], 1.0 / state.begun_at[0]
+    k = state.begun_at[0] * eta
+    total = 0.0
+    for x in range(state.q.shape[0]):
+        here, begun = begun_in(known, state, work, x, scale, before)
+        status, y, roots = point_at_rate(here.losses, eta, k, begun, here.q, here.r)
+        if status != OK:
+            return status
+        state.y[x] = y
+        total = total + known.g[x] * (roots - 1.0)
+        keep_point(state, here, x)
+    state.entropy[0] = larger(2.0 * over_contexts(total), SURE)
+    return OK
+
+
+@kernel
+def step_paid(known: Known, options: Options, state: State, work: Work, way: Way) -> tuple[Number, Number]:
     """Return what the step since the plan was made has cost: stability z, and u of one that was not covered.
 
     ``state`` still has the plan that the estimates were made with. From beta = b on u is in the price; of several
     updates the stability of their sum is all of it.
     """
-    beta = state.inverse_rate[0]
-    single = state.fresh[0] <= 1.0
-    cost = step_cost(known, Taken(work.vector, state.q, state.roots, options.c, work.losses), single)
+    beta, single = state.inverse_rate[0], state.fresh[0] <= 1.0
+    cost = step_cost(known, state, work, way, options.c)
     u = where(both(single, beta < options.covered), beta * cost.uncovered, 0.0)
     return beta * where(single, cost.covered, cost.of_sum), u
-
-
-@kernel
-def optimistic_points(known: Known, state: State, work: Work, scale: Number, last: bool) -> tuple[int, Number]:
-    """Compute q_t(x) for every context (equation (4)) from the foreseen losses, and h_t.
-
-    Return a status, and the likely variance of the losses of such plays unless these are the last.
-    """
-    eta = 1.0 / state.inverse_rate[0]
-    total, variance = 0.0, 0.0
-    for x in range(state.q.shape[0]):
-        here = foreseen_in(known, state, work, x, scale)
-        for a in range(state.q.shape[1]):
-            here.q[a] = eta * here.losses[a]
-        status, y, roots = point_and_roots(here.q, state.start[x], here.r)
-        if status != OK:
-            return status, 0.0 * eta
-        state.y[x] = y
-        total = total + known.g[x] * (roots - 1.0)
-        if last:
-            keep_point(state, here, x)
-        else:
-            variance = variance + known.g[x] * likely_variance(here.q, here.rho)
-    state.entropy[0] = larger(2.0 * over_contexts(total), SURE)
-    return OK, over_contexts(variance)
 
 
 @kernel
@@ -192,8 +211,6 @@ def grow(options: Options, state: State, z: Number, share: Number, v: Number, be
     state.inverse_rate[0] = 0.5 * beta * (1.0 + root(1.0 + 4.0 * due / (h * beta)))
     state.fresh[0] = 0.0
     erase(state.step)
-    for x in range(state.start.shape[0]):
-        state.start[x] = state.y[x]
 
 
 @kernel
@@ -224,24 +241,33 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
     """Compute the plan of round t from what is learnt; return a status."""
     if not all_finite(state.theta):
         return NOT_FINITE
+    status = regress(state, work)
+    if status != OK:
+        return status
     news = not every(state.fresh[0] <= 0.0)
-    z, before = 0.0 * state.t[0], value(state.entropy[0])
+    z, entropy = 0.0 * state.t[0], value(state.entropy[0])
     share = options.price + z
-    step_over_rate(state, work)
-    status, scale = predict(known, options, state, work)  # and what the step has moved plays by
     passed = where(state.account[0] > 0.0, state.inverse_rate[0], 0.0)  # of the plan before
+    step_over_rate(state, work)
+    tell_all(known, state, work)
+    looked = look_at_all(known, state, work)
+    way, scale = way_from(known, options, state, work, looked), 1.0 / looked.highest
     if news:
-        z, u = step_paid(known, options, state, work)
+        z, u = step_paid(known, options, state, work, way)
         state.account[0] += (1.0 + options.leaning) * (z + u + state.fresh[0] * state.paid[0])
         early = state.inverse_rate[0] < options.covered
         state.inverse_rate[0] = state.inverse_rate[0] * (1.0 + u / options.scale)
         share = options.price * where(early, state.inverse_rate[0] / options.covered, 1.0)
-    variance = 0.0 * z
-    for turn in range(2):  # at the rate of the round before, then at that of this one
-        if status == OK and (news or turn == 0):
-            if turn == 1:
-                grow(options, state, z, share, variance, before)
-            status, variance = optimistic_points(known, state, work, scale, turn == 1 or not news)
+        state.begun_at[0] = where(state.fresh[0] > 0.0, state.inverse_rate[0], state.begun_at[0])
+    lean(state, work, way, looked)
+    for i in range(state.theta.shape[0]):
+        state.baseline[i] = work.half[i] * scale
+    foresee_all(known, state, work, scale)
+    status = foresee_entropy(known, state, work, scale)
+    if status == OK:
+        if news:
+            grow(options, state, z, share, likely_variance(looked), entropy)
+        status = optimistic_points(known, state, work, scale)
     if status != OK:
         return status
     state.account[0] += (1.0 + options.leaning) * ((state.inverse_rate[0] - passed) * state.entropy[0])

@@ -5,9 +5,7 @@
 
 from typing import Annotated, Any, NamedTuple
 
-from bothworlds.algorithms.lc_tsallis.foresight import foresee_all, highest_guess
-from bothworlds.algorithms.lc_tsallis.leaning import lean, leaning_sum
-from bothworlds.kernels.arithmetic import Number, Place, every, feature, highest_of_contexts
+from bothworlds.kernels.arithmetic import Place, every, feature
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Draw, Known, Play
 from bothworlds.kernels.jit.compile import kernel
@@ -25,28 +23,17 @@ class Predicted(NamedTuple):
 
 
 @kernel
-def predict(known: Known, options: Any, state: Any, work: Any) -> tuple[int, Number]:
-    """Compute the prediction m_t, the ridge estimate m scaled down to |<z, m_t>| <= 1 for all z, and what it foresees.
-
-    Before that plans lean on it.
-
-    Return a status and the scale.
-    """
+def regress(state: Any, work: Any) -> int:
+    """Write the ridge estimate m; return a status."""
     if not every(cholesky(state.ridge, work.mixed)):
-        return NOT_POSITIVE, 0.0 * state.t[0]
+        return NOT_POSITIVE
     solve(work.mixed, state.response, work.half)
-    scale = 1.0 / highest_of_contexts(highest_guess(known, state, work))
-    for i in range(state.theta.shape[0]):
-        state.baseline[i] = work.half[i] * scale
-    lean(known, options, state, work, scale)
-    leaning_sum(state, work.total)
-    foresee_all(known, state, work, scale)
-    return OK, scale
+    return OK
 
 
 @kernel
 def add_to_ridge(known: Known, options: Any, state: Any, play: Play) -> None:
-    """Add a play to the ridge regression: V = I + sum of z z^T, older plays fading."""
+    """Add a play to the ridge regression: V = I + sum of z z^T, older plays being forgotten."""
     keep = state.t[0] / (state.t[0] + options.forgetting)
     for i in range(state.theta.shape[0]):
         z = feature(known.z, play.x, play.a, i)

@@ -9,35 +9,50 @@ from typing import Any
 
 from bothworlds.algorithms.lc_tsallis.foresight import (
     Foreseen,
+    begun_in,
     find_residuals,
     foresee_all,
     foreseen_in,
-    highest_guess,
+    gone,
+    keep_begun,
     keep_point,
     largest_residual,
 )
-from bothworlds.algorithms.lc_tsallis.leaning import Told, told
-from bothworlds.kernels.arithmetic import absolute, fused, larger, smaller
+from bothworlds.algorithms.lc_tsallis.leaning import Going, Told, Way, going, going_of, keep_going, tell, tell_all, told
+from bothworlds.kernels.arithmetic import fused, smaller
 from bothworlds.kernels.contract import Known
 from bothworlds.kernels.jit.compile import on_gpu
 from bothworlds.kernels.matrix import product
+from bothworlds.kernels.root_point import Solved, near_point
 
 
-@on_gpu(highest_guess)
-def highest_guess_alone(known: Known, state: Any, work: Any) -> float:
-    """Return the largest |<z, m>|, at least 1, and keep no other."""
-    highest = 1.0
-    for x in range(state.q.shape[0]):
-        for a in range(state.q.shape[1]):
-            highest = larger(highest, absolute(product(work.half, known.z[x, a])))
-    return highest
+@on_gpu(tell_all)
+def tell_later(known: Known, state: Any, work: Any) -> None:
+    """Leave it to `told_anew`."""
 
 
 @on_gpu(told)
 def told_anew(known: Known, state: Any, work: Any, x: int, a: int) -> Told:
-    """Compute what is known of a play."""
-    z = known.z[x, a]
-    return Told(product(state.theta, z), product(work.half, z), product(work.vector, z), product(state.lean, z))
+    """Compute what there is to tell of a play."""
+    return tell(state, work, known.z[x, a])
+
+
+@on_gpu(keep_going)
+def keep_for_now(work: Any, x: int, a: int, one: Going) -> None:
+    """Keep what a way makes of a play until the next context is looked at."""
+    work.losses[a], work.residuals[a] = one
+
+
+@on_gpu(going)
+def going_now(work: Any, x: int, a: int) -> Going:
+    """Return it."""
+    return Going(work.losses[a], work.residuals[a])
+
+
+@on_gpu(gone)
+def gone_anew(known: Known, state: Any, work: Any, x: int, a: int, way: Way) -> Going:
+    """Compute what a way makes of a play."""
+    return going_of(way, tell(state, work, known.z[x, a]))
 
 
 @on_gpu(foresee_all)
@@ -57,6 +72,18 @@ def foreseen_anew(known: Known, state: Any, work: Any, x: int, scale: float) -> 
     for a in range(state.q.shape[1]):
         work.losses[a] = work.losses[a] - least
     return Foreseen(work.losses, work.residuals, work.losses, work.near)
+
+
+@on_gpu(keep_begun)
+def keep_no_beginning(work: Any, x: int, found: Solved) -> None:
+    """Leave it to `begun_anew`."""
+
+
+@on_gpu(begun_in)
+def begun_anew(known: Known, state: Any, work: Any, x: int, scale: float, eta: float) -> tuple[Foreseen, Solved]:
+    """Begin the point of a context again."""
+    here = foreseen_anew(known, state, work, x, scale)
+    return here, near_point(here.losses, eta, state.start[x], here.r)
 
 
 @on_gpu(keep_point)

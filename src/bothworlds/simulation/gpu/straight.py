@@ -71,23 +71,23 @@ def sums_of_powers(reciprocals: Floats) -> Sums:
 
 
 @on_gpu(power_sums)
-def power_sums_in_turn(q: Floats, y: float, reciprocals: Floats) -> Sums:
-    """Write all r_a = 1/(s_a + y), then return the sums of their powers; q holds the s_a."""
-    for a in range(q.shape[0]):
-        reciprocals[a] = reciprocal(q[a] + y)
+def power_sums_in_turn(losses: Floats, eta: float, y: float, reciprocals: Floats) -> Sums:
+    """Write all r_a = 1/(eta l_a + y), then return the sums of their powers."""
+    for a in range(losses.shape[0]):
+        reciprocals[a] = reciprocal(fused(eta, losses[a], y))
     return sums_of_powers(reciprocals)
 
 
 @on_gpu(moved_sums)
-def moved_sums_in_turn(q: Floats, y: float, following: float, reciprocals: Floats) -> Sums:
+def moved_sums_in_turn(losses: Floats, eta: float, y: float, following: float, reciprocals: Floats) -> Sums:
     """Turn all r_a of y into those of the y that follows, by one branch, then return the sums of their powers."""
     x = following - y
     if absolute(x) <= SHORT * y:
-        for a in range(q.shape[0]):
+        for a in range(losses.shape[0]):
             reciprocals[a] = moved_by(reciprocals[a], x)
     else:
-        for a in range(q.shape[0]):
-            reciprocals[a] = reciprocal(q[a] + following)
+        for a in range(losses.shape[0]):
+            reciprocals[a] = reciprocal(fused(eta, losses[a], following))
     return sums_of_powers(reciprocals)
 
 
