@@ -113,7 +113,10 @@ class Extent(NamedTuple):
 
 @kernel
 def find_centres(known: Known, case: Case) -> None:
-    """Write the mean feature of every context, arms weighted by q^(3/2); ``chance`` has these weights meanwhile."""
+    """Write the mean feature of every context, arms weighted by q^(3/2); ``chance`` has these weights meanwhile.
+
+    A GPU has its own.
+    """
     for x in range(case.q.shape[0]):
         weights, total = case.chance[x], 0.0 * case.q[x, 0]
         for a in range(case.q.shape[1]):

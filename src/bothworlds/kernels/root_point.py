@@ -181,12 +181,26 @@ def sum_of_roots(found: Solved, roots: Floats) -> Number:
 
 
 @kernel
+def last_step(found: Solved, q: Floats, roots: Floats) -> tuple[int, Number, Number]:
+    """Write the FTRL point, and its roots in the place of those at y; return (status, y, the sum of the roots)."""
+    total, left = 0.0 * found.y, 0.0 - found.step
+    for a in range(roots.shape[0]):
+        r = roots[a]
+        v = left * r
+        q[a] = last_square(r, v)
+        near = last_root(r, v)
+        roots[a] = near
+        total = total + near
+    return found.status, found.y + found.step, total
+
+
+@kernel
 def point_at_rate(
     losses: Floats, eta: Number, k: Number, begun: Solved, q: Floats, roots: Floats
 ) -> tuple[int, Number, Number]:
-    """Write the FTRL point at the rate eta and its roots, which are r_a/k before, begun at eta/k.
+    """Write the FTRL point at the rate eta, begun at eta/k with the roots that are there, and its own roots.
 
-    Return (status, y, the sum of the roots).
+    Return (status, y, the sum of the roots). A GPU has its own.
     """
     back = 1.0 / k
     square = back * back
@@ -197,12 +211,4 @@ def point_at_rate(
         roots[a] = back * roots[a]
     highest = math.sqrt(losses.shape[0])
     found = solve_from(losses, eta, Solved(OK, y, step_from(y, sums), sums, 1), highest, LAST, roots)
-    total, left = 0.0 * y, 0.0 - found.step
-    for a in range(roots.shape[0]):
-        r = roots[a]
-        v = left * r
-        q[a] = last_square(r, v)
-        near = last_root(r, v)
-        roots[a] = near
-        total = total + near
-    return found.status, found.y + found.step, total
+    return last_step(found, q, roots)

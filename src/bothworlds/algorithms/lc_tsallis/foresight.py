@@ -9,7 +9,7 @@ tables, computes it anew (`bothworlds.simulation.gpu.anew`).
 import math
 from typing import Any, NamedTuple
 
-from bothworlds.algorithms.lc_tsallis.leaning import Going, Way, going
+from bothworlds.algorithms.lc_tsallis.leaning import Way, going
 from bothworlds.kernels.arithmetic import (
     Number,
     absolute,
@@ -47,19 +47,13 @@ def largest_residual(guess: Number, scale: Number) -> Number:
 
 
 @kernel
-def gone(known: Known, state: Any, work: Any, x: int, a: int, way: Way) -> Going:
-    """Return what a way makes of a play of any context; a GPU has its own."""
-    return going(work, x, a)
-
-
-@kernel
 def step_in(known: Known, state: Any, work: Any, x: int, way: Way, c: float, thorough: bool) -> Context:
     """Return what the step from the plan before is in a context; mean and least only if that is to be thorough."""
     zero, back, steep = 0.0 * state.q[0, 0], 0.0 - way.eta * way.length, -1.0 / (1.0 - c)
     middle = fused(back, work.means[x, 1], work.means[x, 0])
     squares, cubes, widest, mean, least = zero, zero, zero, zero, math.inf + zero
     for a in range(state.q.shape[1]):
-        one, q, r = gone(known, state, work, x, a, way), state.q[x, a], state.roots[x, a]
+        one, q, r = going(known, work, x, a), state.q[x, a], state.roots[x, a]
         delta = fused(back, one.off, one.moved)
         y = (delta - middle) * r
         widest = larger(widest, absolute(y))
@@ -128,11 +122,10 @@ def keep_begun(work: Any, x: int, found: Solved) -> None:
 
 
 @kernel
-def begun_in(known: Known, state: Any, work: Any, x: int, scale: Number, eta: Number) -> tuple[Foreseen, Solved]:
-    """Return what is foreseen, and where the search has come at a rate; a GPU has its own."""
+def begun_in(work: Any, x: int) -> Solved:
+    """Return where that search has come; a GPU has its own."""
     begun = work.begun[x]
-    found = Solved(OK, begun[0], 0.0 * eta, (begun[1], begun[2], begun[3], begun[4]), 1)
-    return foreseen_in(known, state, work, x, scale), found
+    return Solved(OK, begun[0], 0.0 * begun[0], (begun[1], begun[2], begun[3], begun[4]), 1)
 
 
 @kernel

@@ -121,20 +121,17 @@ def apart(one: Told, rounds: Number) -> Number:
 
 
 @kernel
-def going_of(way: Way, one: Told) -> Going:
-    """Return what a way makes of a play."""
-    return Going(one.moved, fused(way.share, apart(one, way.rounds), one.leant))
+def set_out(known: Known, state: Any, work: Any, x: int, a: int, way: Way) -> Going:
+    """Return what a way makes of a play, and keep it in the place of <mu, z>; a GPU has its own."""
+    one = told(known, state, work, x, a)
+    off = fused(way.share, apart(one, way.rounds), one.leant)
+    work.leant[x, a] = off
+    return Going(one.moved, off)
 
 
 @kernel
-def keep_going(work: Any, x: int, a: int, one: Going) -> None:
-    """Keep what a way makes of a play in the place of <mu, z>; a GPU has its own."""
-    work.leant[x, a] = one.off
-
-
-@kernel
-def going(work: Any, x: int, a: int) -> Going:
-    """Return what a way makes of a play of the context that was looked at last; a GPU has its own."""
+def going(known: Known, work: Any, x: int, a: int) -> Going:
+    """Return what a way makes of a play; a GPU has its own."""
     return Going(work.reach[x, a], work.leant[x, a])
 
 
@@ -177,8 +174,7 @@ def look_along(known: Known, state: Any, work: Any, way: Way) -> Seen:
     for x in range(state.q.shape[0]):
         weights, first, second = zero, zero, zero
         for a in range(state.q.shape[1]):
-            one = going_of(way, told(known, state, work, x, a))
-            keep_going(work, x, a, one)
+            one = set_out(known, state, work, x, a, way)
             weight = state.q[x, a] * state.roots[x, a]
             weights, first = weights + weight, fused(weight, one.moved, first)
             second = fused(weight, one.off, second)
@@ -187,7 +183,7 @@ def look_along(known: Known, state: Any, work: Any, way: Way) -> Seen:
         work.means[x, 0], work.means[x, 1] = first, second
         here, cross, whole = zero, zero, zero
         for a in range(state.q.shape[1]):
-            one, r = going(work, x, a), state.roots[x, a]
+            one, r = going(known, work, x, a), state.roots[x, a]
             y, v = (one.moved - first) * r, (one.off - second) * r  # v without its factor -1/beta
             widest, farthest = larger(widest, absolute(y)), larger(farthest, absolute(v))
             left = r * y
@@ -218,11 +214,13 @@ def length_of(seen: Seen, c: float) -> Number:
 
 @kernel
 def way_from(known: Known, options: Any, state: Any, work: Any, looked: Looked) -> Way:
-    """Return the way that mu goes, and how far: nowhere where nothing is new."""
+    """Write how far mu is off its goal; return the way that it goes, and how far: nowhere where nothing is new."""
     rounds, eta = state.counted[0], 1.0 / state.inverse_rate[0]
     allowed = options.leaning / (1.0 + options.leaning) * state.account[0]
     left, span = allowed - (state.owed[0] + looked.before), looked.most - looked.mean
     share = where(span > 0.0, over(left, span), 0.0)
+    for i in range(state.theta.shape[0]):
+        work.off[i] = state.lean[i] - share * (rounds * work.half[i] - state.theta[i])
     seen = look_along(known, state, work, Way(rounds, share, 0.0 * eta, eta))
     length = where(state.fresh[0] > 0.0, length_of(seen, options.c), 0.0)
     return Way(rounds, share, length, eta)
@@ -233,6 +231,5 @@ def lean(state: Any, work: Any, way: Way, looked: Looked) -> None:
     """Let mu go its way, and write the sum Theta + mu."""
     state.owed[0] += way.length * (looked.before - way.share * looked.mean)
     for i in range(state.theta.shape[0]):
-        goal = way.share * (way.rounds * work.half[i] - state.theta[i])
-        state.lean[i] += way.length * (goal - state.lean[i])
+        state.lean[i] = state.lean[i] - way.length * work.off[i]
         work.total[i] = state.theta[i] + state.lean[i]

@@ -111,6 +111,7 @@ class Work(NamedTuple):
     vector: Annotated[Floats, scratch("d")]
     half: Annotated[Floats, scratch("d")]
     total: Annotated[Floats, scratch("d")]
+    off: Annotated[Floats, scratch("d")]
     mixed: Annotated[Floats, scratch("d", "d")]
     play: Annotated[Floats, scratch(3, "d")]
     sums: Annotated[Floats, scratch("d", "d", packed=True)]
@@ -154,12 +155,12 @@ def foresee_entropy(known: Known, state: State, work: Work, scale: Number) -> in
 @kernel
 def optimistic_points(known: Known, state: State, work: Work, scale: Number) -> int:
     """Compute q_t(x) for every context (equation (4)) and h_t, from the points begun; return a status."""
-    eta, before = 1.0 / state.inverse_rate[0], 1.0 / state.begun_at[0]
+    eta = 1.0 / state.inverse_rate[0]
     k = state.begun_at[0] * eta
     total = 0.0
     for x in range(state.q.shape[0]):
-        here, begun = begun_in(known, state, work, x, scale, before)
-        status, y, roots = point_at_rate(here.losses, eta, k, begun, here.q, here.r)
+        here = foreseen_in(known, state, work, x, scale)
+        status, y, roots = point_at_rate(here.losses, eta, k, begun_in(work, x), here.q, here.r)
         if status != OK:
             return status
         state.y[x] = y
