@@ -261,6 +261,7 @@ FAULTS: dict[str, tuple[Fault, str]] = {
     "shape": (lambda p, d: p.act(features=np.ones((2, 3))), r"must have shape \(3, 3\)"),
     "neither": (lambda p, d: p.act(), "features= or context="),
     "infinite": (lambda p, d: p.act(features=np.full((3, 3), np.inf)), "must be finite"),
+    "large": (lambda p, d: p.act(features=1e200 * np.eye(3)), "out of all proportion"),
     "before": (lambda p, d: p.expire(before="x"), "whole number"),  # type: ignore[arg-type]
     "suffix": (lambda p, d: p.save("policy.json"), ".npz"),
 }

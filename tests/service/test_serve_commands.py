@@ -76,6 +76,15 @@ def test_what_is_wrong_with_settings_is_said(text: str, words: str) -> None:
     assert called("serve", written(text)).exit_code == 3
 
 
+def test_an_algorithm_that_does_not_fit_its_problem_is_found_by_a_check() -> None:
+    """Each is right by itself; before, it was found when the service began."""
+    text = with_contexts("[" + ", ".join(f'"{i}"' for i in range(12)) + "]")
+    listing = text.replace('kind = "uniform"', 'kind = "LinearEXP4", horizon = 1000')
+    done = called("serve", "--check", written(listing))
+    assert done.exit_code == 3
+    assert "experiments.banners: there are more than 2,000 linear policies" in done.output
+
+
 @pytest.mark.parametrize(
     "arguments", [[], ["--check"], ["ads.toml", "--demo"], ["--demo", "--example"], ["ads.toml", "--folder", "here"]]
 )

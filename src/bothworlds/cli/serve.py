@@ -53,6 +53,8 @@ def serve(
             from bothworlds.service.settings import read_settings
 
             told = read_settings(str(settings))
+            if check:
+                told.rehearse()
         if check:
             click.echo(f"{settings}: ok, with {', '.join(told.experiments)}")
         else:

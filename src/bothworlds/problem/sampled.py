@@ -18,6 +18,7 @@ Sampler = Callable[[np.random.Generator], Any]
 FeatureMap = Callable[[Any], Any]
 Exploration = Literal["uniform"] | Callable[[Floats], Any]
 OUTSIDE = 1e-6
+LARGEST = 1e100  # in coordinates of about 1
 TRUSTED = 1.25  # how many times the sample's coverage a given one may be: both halves of a sample err
 LISTED = (
     "features",
@@ -186,7 +187,13 @@ class SampledProblem:
         """
         if phi.shape[1:] != (self.n_arms, self.n_features):
             raise ValueError(f"feature_map gave {phi.shape[1:]}, earlier {(self.n_arms, self.n_features)}")
-        z: Floats = np.ascontiguousarray(phi @ self.frame.basis)
+        with np.errstate(over="ignore", invalid="ignore"):
+            z: Floats = np.ascontiguousarray(phi @ self.frame.basis)
+        if not np.abs(z).max() <= LARGEST:
+            raise ValueError(
+                f"features of up to {np.abs(phi).max():.3g} are out of all proportion to those of sampled contexts, "
+                "and too large to compute with"
+            )
         if self.dimension < self.n_features:
             missed = np.abs(z @ self.frame.lift - phi).max()
             if missed > OUTSIDE * np.abs(phi).max():

@@ -133,6 +133,14 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
             except (ValueError, OSError) as error:
                 raise ValueError(f"experiments.{name}: {error}") from None
 
+    def rehearse(self) -> None:
+        """Make every algorithm ready for its problem, as a service that begins; refuse those that do not fit."""
+        for name, experiment in self.experiments.items():
+            try:
+                experiment.make_algorithm().machine(experiment.make_problem(Path(self.folder)))
+            except ValueError as error:
+                raise ValueError(f"experiments.{name}: {error}") from None
+
 
 def _check_names(experiment: Experiment, problem: Problem) -> None:
     if experiment.safe_arm is not None and experiment.safe_arm not in problem.arms:
