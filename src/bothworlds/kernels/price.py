@@ -58,7 +58,7 @@ from bothworlds.kernels.matrix import (
 )
 
 MOST_PLAYS = 128  # contexts times arms: beyond, pairs of plays and arms are too many to look at
-POINTS = 4  # plays that an estimate looks at
+POINTS = 3  # plays that an estimate looks at
 LIKELY = 0.4  # of what the largest residuals would cost: what it counts, as plays pay for those they have
 ROUNDING = 1e-9  # of a leverage: what a difference of leverages may be wrong by
 
@@ -140,17 +140,14 @@ def has_stayed(case: Case) -> Any:
 
 
 @kernel
-def with_play(case: Case, x: int, a: int, lev: Number, apart: Number, extent: Extent) -> Extent:
-    """Write the reach of a play; return the extent of its context with it."""
+def with_play(case: Case, x: int, a: int, lev: Number, apart: Number, extent: Extent, whole: bool) -> Extent:
+    """Write the reach of a play; return the extent of its context with it, the first three only if that is wanted."""
     case.reach[x, a] = case.rho[x, a] * case.rho[x, a] * lev
     weighted = case.q[x, a] * apart
-    return Extent(
-        larger(extent.most, lev),
-        larger(extent.far, where(case.q[x, a] > 0.0, apart, 0.0)),
-        extent.mean + weighted,
-        larger(extent.reach, case.reach[x, a]),
-        larger(extent.wide, weighted),
-    )
+    most, far, mean = extent.most, extent.far, extent.mean
+    if whole:
+        most, far, mean = larger(most, lev), larger(far, where(case.q[x, a] > 0.0, apart, 0.0)), mean + weighted
+    return Extent(most, far, mean, larger(extent.reach, case.reach[x, a]), larger(extent.wide, weighted))
 
 
 @kernel
@@ -160,23 +157,29 @@ def distance(lev: Number, cross: Number, own: Number) -> Number:
 
 
 @kernel
-def look_in_turn(known: Known, case: Case, x: int, own: Number) -> Extent:
+def look_in_turn(known: Known, case: Case, x: int, own: Number, whole: bool) -> Extent:
     """Write the reach of the plays of a context one after the other, and return its extent."""
     zero = 0.0 * case.q[0, 0]
     extent = Extent(zero, zero, zero, zero, zero)
     for a in range(case.q.shape[1]):
         lev, cross = leverage_beside(case.inverse, known.z[x, a], case.middle)
-        extent = with_play(case, x, a, lev, distance(lev, cross, own), extent)
+        extent = with_play(case, x, a, lev, distance(lev, cross, own), extent, whole)
     return extent
 
 
 @kernel
-def look_at(known: Known, case: Case, x: int, own: Number) -> Extent:
+def look_at(known: Known, case: Case, x: int, own: Number, whole: bool) -> Extent:
     """Write the reach of every play of a context, and return its extent; a GPU has its own.
 
     ``middle`` is G times its centre, ``own`` that one's square; ``chance`` is free for what is left from play to play.
     """
-    return look_in_turn(known, case, x, own)
+    return look_in_turn(known, case, x, own, whole)
+
+
+@kernel
+def wants_extents(known: Known, case: Case) -> bool:
+    """Tell whether lev and lev(psi) themselves matter: early on, and if plays are many; a GPU has its own answer."""
+    return count_of(known.g) * case.q.shape[1] > MOST_PLAYS or not every(case.beta >= case.b)
 
 
 @kernel
@@ -184,9 +187,10 @@ def look(known: Known, case: Case, sound: Any) -> Weighed:
     """Write the reach of every play, rho^2 lev; return what leverages say of the rate whose factor is at hand."""
     farthest = 0.0 * case.q[0, 0]
     widest, width, highest, total = farthest, farthest, farthest, farthest
+    whole = wants_extents(known, case)
     for x in range(case.q.shape[0]):
         apply_half(case.inverse, case.centre[x], case.middle)
-        extent = look_at(known, case, x, product(case.middle, case.middle))
+        extent = look_at(known, case, x, product(case.middle, case.middle), whole)
         farthest, widest = larger(farthest, extent.reach), larger(widest, extent.wide)
         highest = larger(highest, extent.most)
         total = total + known.g[x] * root(extent.most)
@@ -235,11 +239,10 @@ def cost_of_play(known: Known, case: Case, direction: Floats, rho: Number) -> Nu
         for a in range(case.q.shape[1]):
             q, r = case.q[x, a], case.r[x, a]
             d = where(q > 0.0, product(direction, known.z[x, a]) - middle, 0.0)
-            squares = squares + q * r * d * d
-            mean = mean + q * d
-            most = larger(most, d)
-            least = smaller(least, d)
-            step = larger(step, absolute(d) * r)
+            y = d * r
+            squares, mean = fused(r * y, y, squares), fused(q, d, mean)
+            most, least = larger(most, d), smaller(least, d)
+            step = larger(step, absolute(y))
         worst = larger(worst, step)
         far, reach = rho * larger(mean - least, most - mean), rho * step
         near = rho * rho * squares / larger(case.beta - reach, (1.0 - 2.0 * case.c) * case.beta)

@@ -148,9 +148,9 @@ def last_square(r: Number, v: Number) -> Number:
 
 
 @kernel
-def last_root(r: Number, v: Number) -> Number:
-    """Return r/(1 - v) for |v| <= LAST."""
-    return fused(r, v * fused(v, 1.0 + v, 1.0), r)
+def last_rise(v: Number) -> Number:
+    """Return 1/(1 - v) - 1 for |v| <= LAST: by which share r becomes larger."""
+    return v * fused(v, 1.0 + v, 1.0)
 
 
 @kernel
@@ -186,9 +186,9 @@ def last_step(found: Solved, q: Floats, roots: Floats) -> tuple[int, Number, Num
     total, left = 0.0 * found.y, 0.0 - found.step
     for a in range(roots.shape[0]):
         r = roots[a]
-        v = left * r
-        q[a] = last_square(r, v)
-        near = last_root(r, v)
+        square, rise = r * r, last_rise(left * r)
+        q[a] = fused(square, fused(rise, rise, rise + rise), square)
+        near = fused(r, rise, r)
         roots[a] = near
         total = total + near
     return found.status, found.y + found.step, total

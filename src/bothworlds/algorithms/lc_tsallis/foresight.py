@@ -9,7 +9,7 @@ tables, computes it anew (`bothworlds.simulation.gpu.anew`).
 import math
 from typing import Any, NamedTuple
 
-from bothworlds.algorithms.lc_tsallis.leaning import Way, going
+from bothworlds.algorithms.lc_tsallis.leaning import Way, going, told
 from bothworlds.kernels.arithmetic import (
     Number,
     absolute,
@@ -47,14 +47,29 @@ def largest_residual(guess: Number, scale: Number) -> Number:
 
 
 @kernel
+def moved_in(known: Known, state: Any, work: Any, x: int, a: int, way: Way) -> Number:
+    """Return how far the step and the way have moved a play."""
+    if way.taken:
+        one = going(known, work, x, a)
+        return fused(0.0 - way.eta * way.length, one.off, one.moved)
+    return told(known, state, work, x, a, False).moved
+
+
+@kernel
+def middle_of(work: Any, x: int, way: Way) -> Number:
+    """Return the mean of the two in a context, weighted by q^(3/2)."""
+    if way.taken:
+        return fused(0.0 - way.eta * way.length, work.means[x, 1], work.means[x, 0])
+    return work.means[x, 0]
+
+
+@kernel
 def step_in(known: Known, state: Any, work: Any, x: int, way: Way, c: float, thorough: bool) -> Context:
     """Return what the step from the plan before is in a context; mean and least only if that is to be thorough."""
-    zero, back, steep = 0.0 * state.q[0, 0], 0.0 - way.eta * way.length, -1.0 / (1.0 - c)
-    middle = fused(back, work.means[x, 1], work.means[x, 0])
+    zero, steep, middle = 0.0 * state.q[0, 0], -1.0 / (1.0 - c), middle_of(work, x, way)
     squares, cubes, widest, mean, least = zero, zero, zero, zero, math.inf + zero
     for a in range(state.q.shape[1]):
-        one, q, r = going(known, work, x, a), state.q[x, a], state.roots[x, a]
-        delta = fused(back, one.off, one.moved)
+        delta, q, r = moved_in(known, state, work, x, a, way), state.q[x, a], state.roots[x, a]
         y = (delta - middle) * r
         widest = larger(widest, absolute(y))
         square = r * (y * y)

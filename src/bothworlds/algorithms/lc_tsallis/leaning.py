@@ -11,6 +11,9 @@ known of every step on that way (docs/theory.md):
   affine from 0 to n m - Theta: we lead mu as far as keeps it within a share of what the path has cost otherwise.
 * What it does to the step that is taken, y = y' + zeta v: sum r y^2 grows by a share ROOM at most, and |y| <= c.
 
+Plans lean in every PACE-th round, and rest in between: n m - Theta moves little once mu has come there. As long as
+only a small part of a way can be gone, less than NEAR, they go on in every round.
+
 What is told of plays stands in tables: features are many, and are read once. A GPU, whose threads have no room for
 tables, computes it anew (`bothworlds.simulation.gpu.anew`).
 """
@@ -21,6 +24,9 @@ from typing import Any, NamedTuple
 from bothworlds.kernels.arithmetic import (
     Number,
     absolute,
+    both,
+    either,
+    every,
     fused,
     highest_of_contexts,
     larger,
@@ -35,34 +41,42 @@ from bothworlds.kernels.jit.compile import kernel
 from bothworlds.theory.schedules import ROOM
 
 WITHIN = 0.999  # of c: how far leaning may take a step, so that rounding does not decide whether it is covered
+PACE = 8.0  # plans from one that leans to the next
+NEAR = 0.25  # of a way: a plan that has gone less does not rest
 
 
 class Told(NamedTuple):
-    """Of a play: <Theta, z>, <m, z>, how far the last step has moved it, over beta, and <mu, z>."""
+    """Of a play: <m, z>, and how far the last step has moved it, over beta; <Theta - n m, z> and <mu, z> to lean."""
 
-    estimate: Number
     guess: Number
     moved: Number
+    behind: Number
     leant: Number
 
 
 class Looked(NamedTuple):
-    """Of all plays: the largest |<m, z>|, at least 1, and what decides how far leaning may lead."""
+    """Of all plays: the largest |<m, z>|, at least 1, and the mean of <m, phi>^2 over plays of q_t.
+
+    The rest decides how far leaning may lead.
+    """
 
     highest: Number
+    squares: Number
     most: Number  # E_X max_a <n m - Theta, phi>
     mean: Number  # <n m - Theta, p_t>
     before: Number  # <mu, p_t>
-    squares: Number  # the mean of <m, phi>^2 over plays of q_t
 
 
 class Way(NamedTuple):
-    """From mu to a share of n m - Theta: the length of it that is gone, and 1/beta."""
+    """From mu to a share of n m - Theta: how much of it is gone, what all of it would add to ``owed``, and 1/beta.
 
-    rounds: Number
-    share: Number
+    ``taken`` is false if no plan leans, neither this one nor any beside it.
+    """
+
     length: Number
+    owes: Number
     eta: Number
+    taken: bool
 
 
 class Going(NamedTuple):
@@ -92,41 +106,76 @@ def two_products(first: Floats, second: Floats, z: Floats) -> tuple[Number, Numb
 
 
 @kernel
-def tell(state: Any, work: Any, z: Floats) -> Told:
-    """Compute what there is to tell of a play: ``half`` is m, ``vector`` the last step over beta."""
-    estimate, guess = two_products(state.theta, work.half, z)
-    moved, leant = two_products(work.vector, state.lean, z)
-    return Told(estimate, guess, moved, leant)
+def resting(state: Any) -> Any:
+    """Return where plans do not lean: where nothing is new, and where it is not their turn and they need not hurry."""
+    return either(state.fresh[0] <= 0.0, both(state.beat[0] > 0.0, state.gone[0] >= NEAR))
 
 
 @kernel
-def tell_all(known: Known, state: Any, work: Any) -> None:
+def all_rest(rests: Any) -> bool:
+    """Tell whether no plan leans; a GPU, whose threads go together, has its own answer."""
+    return every(rests)
+
+
+@kernel
+def tell(state: Any, work: Any, z: Floats, leans: bool) -> Told:
+    """Compute what there is to tell of a play; ``half`` is m, ``vector`` the step over beta, ``total`` Theta - n m."""
+    guess, moved = two_products(work.half, work.vector, z)
+    behind, leant = 0.0 * guess, 0.0 * guess
+    if leans:
+        behind, leant = two_products(work.total, state.lean, z)
+    return Told(guess, moved, behind, leant)
+
+
+@kernel
+def tell_all(known: Known, state: Any, work: Any, leans: bool) -> None:
     """Write what there is to tell of every play; a GPU has its own."""
     for x in range(state.q.shape[0]):
         for a in range(state.q.shape[1]):
-            one = tell(state, work, known.z[x, a])
-            work.table[x, a], work.rho[x, a], work.reach[x, a], work.leant[x, a] = one
+            one = tell(state, work, known.z[x, a], leans)
+            work.rho[x, a], work.reach[x, a] = one.guess, one.moved
+            if leans:
+                work.table[x, a], work.leant[x, a] = one.behind, one.leant
 
 
 @kernel
-def told(known: Known, state: Any, work: Any, x: int, a: int) -> Told:
+def told(known: Known, state: Any, work: Any, x: int, a: int, leans: bool) -> Told:
     """Return what was told of a play; a GPU has its own."""
-    return Told(work.table[x, a], work.rho[x, a], work.reach[x, a], work.leant[x, a])
+    return Told(work.rho[x, a], work.reach[x, a], work.table[x, a], work.leant[x, a])
 
 
 @kernel
-def apart(one: Told, rounds: Number) -> Number:
-    """Return <Theta - n m, z>."""
-    return fused(0.0 - rounds, one.guess, one.estimate)
+def look_at_all(known: Known, state: Any, work: Any, leans: bool) -> Looked:
+    """Return what is known of all plays."""
+    zero = 0.0 * state.q[0, 0]
+    highest, squares, most, mean, before = 1.0 + zero, zero, zero, zero, zero
+    for x in range(state.q.shape[0]):
+        square, here, leant, least = zero, zero, zero, math.inf + zero
+        for a in range(state.q.shape[1]):
+            one, q = told(known, state, work, x, a, leans), state.q[x, a]
+            highest = larger(highest, absolute(one.guess))
+            square = fused(q * one.guess, one.guess, square)
+            if leans:
+                least = smaller(least, one.behind + known.blocked[x, a])
+                here, leant = fused(q, one.behind, here), fused(q, one.leant, leant)
+        squares = squares + known.g[x] * square
+        if leans:
+            most, mean, before = most - known.g[x] * least, mean - known.g[x] * here, before + known.g[x] * leant
+    return Looked(
+        highest_of_contexts(highest),
+        over_contexts(squares),
+        over_contexts(most),
+        over_contexts(mean),
+        over_contexts(before),
+    )
 
 
 @kernel
-def set_out(known: Known, state: Any, work: Any, x: int, a: int, way: Way) -> Going:
+def set_out(known: Known, state: Any, work: Any, x: int, a: int, share: Number) -> Going:
     """Return what a way makes of a play, and keep it in the place of <mu, z>; a GPU has its own."""
-    one = told(known, state, work, x, a)
-    off = fused(way.share, apart(one, way.rounds), one.leant)
+    off = fused(share, work.table[x, a], work.leant[x, a])
     work.leant[x, a] = off
-    return Going(one.moved, off)
+    return Going(work.reach[x, a], off)
 
 
 @kernel
@@ -136,51 +185,36 @@ def going(known: Known, work: Any, x: int, a: int) -> Going:
 
 
 @kernel
-def look_at_all(known: Known, state: Any, work: Any) -> Looked:
-    """Return what is known of all plays."""
-    rounds, zero = state.counted[0], 0.0 * state.q[0, 0]
-    highest, most, mean, before, squares = 1.0 + zero, zero, zero, zero, zero
-    for x in range(state.q.shape[0]):
-        here, leant, square, least = zero, zero, zero, math.inf + zero
-        for a in range(state.q.shape[1]):
-            one = told(known, state, work, x, a)
-            behind = apart(one, rounds)
-            highest = larger(highest, absolute(one.guess))
-            least = smaller(least, behind + known.blocked[x, a])
-            here, leant = fused(state.q[x, a], behind, here), fused(state.q[x, a], one.leant, leant)
-            square = fused(state.q[x, a] * one.guess, one.guess, square)
-        most, mean = most - known.g[x] * least, mean - known.g[x] * here
-        before, squares = before + known.g[x] * leant, squares + known.g[x] * square
-    return Looked(
-        highest_of_contexts(highest),
-        over_contexts(most),
-        over_contexts(mean),
-        over_contexts(before),
-        over_contexts(squares),
-    )
-
-
-@kernel
 def likely_variance(looked: Looked) -> Number:
     """Return the mean of 1 - <m_t, phi>^2 over plays of q_t: losses of these means have no larger variance."""
     return 1.0 - looked.squares / (looked.highest * looked.highest)
 
 
 @kernel
-def look_along(known: Known, state: Any, work: Any, way: Way) -> Seen:
-    """Return what a whole way does, and write the means of the step and of the way in contexts, weighted by q^(3/2)."""
+def means_in(known: Known, state: Any, work: Any, x: int, share: Number, leans: bool) -> tuple[Number, Number]:
+    """Set out in a context; write and return the means of the step and of the way there, weighted by q^(3/2)."""
+    zero = 0.0 * state.q[0, 0]
+    weights, first, second = zero, zero, zero
+    for a in range(state.q.shape[1]):
+        weight = state.q[x, a] * state.roots[x, a]
+        weights = weights + weight
+        if leans:
+            one = set_out(known, state, work, x, a, share)
+            first, second = fused(weight, one.moved, first), fused(weight, one.off, second)
+        else:
+            first = fused(weight, told(known, state, work, x, a, leans).moved, first)
+    part = 1.0 / where(weights > 0.0, weights, 1.0)  # there is no plan before the first
+    work.means[x, 0], work.means[x, 1] = first * part, second * part
+    return first * part, second * part
+
+
+@kernel
+def look_along(known: Known, state: Any, work: Any, share: Number, eta: Number) -> Seen:
+    """Set out, and return what a whole way does."""
     zero = 0.0 * state.q[0, 0]
     own, mixed, squares, widest, farthest = zero, zero, zero, zero, zero
     for x in range(state.q.shape[0]):
-        weights, first, second = zero, zero, zero
-        for a in range(state.q.shape[1]):
-            one = set_out(known, state, work, x, a, way)
-            weight = state.q[x, a] * state.roots[x, a]
-            weights, first = weights + weight, fused(weight, one.moved, first)
-            second = fused(weight, one.off, second)
-        share = 1.0 / where(weights > 0.0, weights, 1.0)  # there is no plan before the first
-        first, second = first * share, second * share
-        work.means[x, 0], work.means[x, 1] = first, second
+        first, second = means_in(known, state, work, x, share, True)
         here, cross, whole = zero, zero, zero
         for a in range(state.q.shape[1]):
             one, r = going(known, work, x, a), state.roots[x, a]
@@ -191,10 +225,10 @@ def look_along(known: Known, state: Any, work: Any, way: Way) -> Seen:
         own, mixed, squares = own + known.g[x] * here, mixed - known.g[x] * cross, squares + known.g[x] * whole
     return Seen(
         over_contexts(own),
-        way.eta * over_contexts(mixed),
-        way.eta * way.eta * over_contexts(squares),
+        eta * over_contexts(mixed),
+        eta * eta * over_contexts(squares),
         highest_of_contexts(widest),
-        way.eta * highest_of_contexts(farthest),
+        eta * highest_of_contexts(farthest),
     )
 
 
@@ -213,23 +247,39 @@ def length_of(seen: Seen, c: float) -> Number:
 
 
 @kernel
-def way_from(known: Known, options: Any, state: Any, work: Any, looked: Looked) -> Way:
-    """Write how far mu is off its goal; return the way that it goes, and how far: nowhere where nothing is new."""
-    rounds, eta = state.counted[0], 1.0 / state.inverse_rate[0]
+def share_of(options: Any, state: Any, looked: Looked) -> Number:
+    """Return which share of n m - Theta leaning may lead to, within what it may cost."""
     allowed = options.leaning / (1.0 + options.leaning) * state.account[0]
     left, span = allowed - (state.owed[0] + looked.before), looked.most - looked.mean
-    share = where(span > 0.0, over(left, span), 0.0)
-    for i in range(state.theta.shape[0]):
-        work.off[i] = state.lean[i] - share * (rounds * work.half[i] - state.theta[i])
-    seen = look_along(known, state, work, Way(rounds, share, 0.0 * eta, eta))
-    length = where(state.fresh[0] > 0.0, length_of(seen, options.c), 0.0)
-    return Way(rounds, share, length, eta)
+    return where(span > 0.0, over(left, span), 0.0)
 
 
 @kernel
-def lean(state: Any, work: Any, way: Way, looked: Looked) -> None:
-    """Let mu go its way, and write the sum Theta + mu."""
-    state.owed[0] += way.length * (looked.before - way.share * looked.mean)
+def way_from(known: Known, options: Any, state: Any, work: Any, looked: Looked, rests: Any, leans: bool) -> Way:
+    """Write how far mu is off its goal; return the way that it goes, and how far: nowhere where it rests."""
+    eta = 1.0 / state.inverse_rate[0]
+    zero = 0.0 * eta
+    if not leans:
+        for x in range(state.q.shape[0]):
+            means_in(known, state, work, x, zero, leans)
+        return Way(zero, zero, eta, leans)
+    share = share_of(options, state, looked)
     for i in range(state.theta.shape[0]):
-        state.lean[i] = state.lean[i] - way.length * work.off[i]
+        work.off[i] = fused(share, work.total[i], state.lean[i])
+    seen = look_along(known, state, work, share, eta)
+    length = where(rests, 0.0, length_of(seen, options.c))
+    state.gone[0] = where(rests, state.gone[0], length)
+    return Way(length, looked.before - share * looked.mean, eta, leans)
+
+
+@kernel
+def lean(state: Any, work: Any, way: Way) -> None:
+    """Let mu go its way, and write the sum Theta + mu."""
+    turned = where(state.beat[0] + 1.0 < PACE, state.beat[0] + 1.0, 0.0)
+    state.beat[0] = where(state.fresh[0] > 0.0, turned, state.beat[0])
+    if way.taken:
+        state.owed[0] += way.length * way.owes
+        for i in range(state.theta.shape[0]):
+            state.lean[i] = state.lean[i] - way.length * work.off[i]
+    for i in range(state.theta.shape[0]):
         work.total[i] = state.theta[i] + state.lean[i]

@@ -31,8 +31,9 @@ class Matched:
     *Leaning.* Estimates of an arm that is hardly played vary much, and those of long ago may not hold any more; the
     regression remembers when the arm was played, and forgets. So plans lean on it: mu_t is on its way from 0 to
     n m_t - Theta, n the number of rounds, as far as what this can cost stays within a share ``leaning`` of what the
-    path has cost otherwise, and steps do not become much larger (`leaning`). That takes a quarter of the regret away
-    where clicks are rare, and lets plans follow a world that changes.
+    path has cost otherwise, and steps do not become much larger (`leaning`): in every eighth round, and in every one
+    as long as mu_t is far behind. That takes a quarter of the regret away where clicks are rare, and lets plans follow
+    a world that changes.
 
     *Rates.* With beta_t = 1/eta_t, z_t the stability of the round, computed after it, and P_t the price of exploration,
     beta grows until the penalty of the next round is a share of what this one has cost, and caution,

@@ -16,7 +16,16 @@ from bothworlds.algorithms.lc_tsallis.foresight import (
     keep_point,
     step_cost,
 )
-from bothworlds.algorithms.lc_tsallis.leaning import Way, lean, likely_variance, look_at_all, tell_all, way_from
+from bothworlds.algorithms.lc_tsallis.leaning import (
+    Way,
+    all_rest,
+    lean,
+    likely_variance,
+    look_at_all,
+    resting,
+    tell_all,
+    way_from,
+)
 from bothworlds.algorithms.lc_tsallis.prediction import Predicted, add_to_ridge, choose_predicting, regress
 from bothworlds.kernels.arithmetic import (
     Number,
@@ -88,6 +97,8 @@ class State(NamedTuple):
     response: Annotated[Floats, learnt("d")]
     counted: Annotated[Floats, learnt()]  # rounds that are in Theta; of those before a change, the share believed
     lean: Annotated[Floats, learnt("d")]  # mu_t: plans follow Theta + mu_t
+    beat: Annotated[Floats, learnt()]  # plans since the last one in whose turn it is to lean
+    gone: Annotated[Floats, learnt()]  # which part of its way mu went last
     owed: Annotated[Floats, learnt()]  # -sum <mu_{s+1} - mu_s, p_s>
     fresh: Annotated[Floats, recalled()]  # updates since the plan was made
     step: Annotated[Floats, recalled("d")]  # sum of their estimates, less what the plan foresaw
@@ -129,11 +140,12 @@ class Work(NamedTuple):
 
 
 @kernel
-def step_over_rate(state: State, work: Work) -> None:
-    """Write the step since the plan was made, over beta."""
-    eta = 1.0 / state.inverse_rate[0]
+def set_vectors(state: State, work: Work) -> None:
+    """Write the step since the plan was made, over beta, and Theta - n m."""
+    eta, rounds = 1.0 / state.inverse_rate[0], state.counted[0]
     for i in range(state.step.shape[0]):
         work.vector[i] = eta * state.step[i]
+        work.total[i] = state.theta[i] - rounds * work.half[i]
 
 
 @kernel
@@ -249,10 +261,12 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
     z, entropy = 0.0 * state.t[0], value(state.entropy[0])
     share = options.price + z
     passed = where(state.account[0] > 0.0, state.inverse_rate[0], 0.0)  # of the plan before
-    step_over_rate(state, work)
-    tell_all(known, state, work)
-    looked = look_at_all(known, state, work)
-    way, scale = way_from(known, options, state, work, looked), 1.0 / looked.highest
+    set_vectors(state, work)
+    rests = resting(state)
+    leans = not all_rest(rests)
+    tell_all(known, state, work, leans)
+    looked = look_at_all(known, state, work, leans)
+    way, scale = way_from(known, options, state, work, looked, rests, leans), 1.0 / looked.highest
     if news:
         z, u = step_paid(known, options, state, work, way)
         state.account[0] += (1.0 + options.leaning) * (z + u + state.fresh[0] * state.paid[0])
@@ -260,7 +274,7 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
         state.inverse_rate[0] = state.inverse_rate[0] * (1.0 + u / options.scale)
         share = options.price * where(early, state.inverse_rate[0] / options.covered, 1.0)
         state.begun_at[0] = where(state.fresh[0] > 0.0, state.inverse_rate[0], state.begun_at[0])
-    lean(state, work, way, looked)
+    lean(state, work, way)
     for i in range(state.theta.shape[0]):
         state.baseline[i] = work.half[i] * scale
     foresee_all(known, state, work, scale)

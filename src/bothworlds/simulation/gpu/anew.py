@@ -1,7 +1,7 @@
 """What a GPU computes anew instead of keeping it: no cache holds tables of all threads, and products cost little.
 
 Each function takes the place of another one with the same arguments, and its numbers are the same but for rounding.
-Measured on an H200, S, K, d = 10, 5, 5: from round 2,000 on `matched` plays 411 million rounds/s in place of 308.
+docs/benchmarks.md has what that gains.
 """
 
 import math
@@ -20,7 +20,7 @@ from bothworlds.algorithms.lc_tsallis.foresight import (
 from bothworlds.algorithms.lc_tsallis.leaning import (
     Going,
     Told,
-    Way,
+    all_rest,
     going,
     set_out,
     tell,
@@ -33,20 +33,26 @@ from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Known
 from bothworlds.kernels.jit.compile import kernel, on_gpu
 from bothworlds.kernels.matrix import product
-from bothworlds.kernels.price import Case, find_centres
+from bothworlds.kernels.price import Case, find_centres, wants_extents
 from bothworlds.kernels.root_point import LAST, Solved, last_step, point_at_rate, solve_roots
 from bothworlds.kernels.status import OK
 
 
+@on_gpu(all_rest)
+def none_rests(rests: Any) -> bool:
+    """Let all go the way, some of them nowhere: of the threads that go together one nearly always leans."""
+    return False
+
+
 @on_gpu(tell_all)
-def tell_later(known: Known, state: Any, work: Any) -> None:
+def tell_later(known: Known, state: Any, work: Any, leans: bool) -> None:
     """Leave it to `told_anew`."""
 
 
 @on_gpu(told)
-def told_anew(known: Known, state: Any, work: Any, x: int, a: int) -> Told:
+def told_anew(known: Known, state: Any, work: Any, x: int, a: int, leans: bool) -> Told:
     """Compute what there is to tell of a play."""
-    return tell(state, work, known.z[x, a])
+    return tell(state, work, known.z[x, a], leans)
 
 
 @kernel
@@ -57,7 +63,7 @@ def going_by_vectors(known: Known, work: Any, x: int, a: int) -> Going:
 
 
 @on_gpu(set_out)
-def set_out_by_vectors(known: Known, state: Any, work: Any, x: int, a: int, way: Way) -> Going:
+def set_out_by_vectors(known: Known, state: Any, work: Any, x: int, a: int, share: float) -> Going:
     """Keep nothing."""
     return going_by_vectors(known, work, x, a)
 
@@ -122,6 +128,12 @@ def find_residuals_anew(known: Known, state: Any, work: Any, scale: float) -> No
     for x in range(state.q.shape[0]):
         for a in range(state.q.shape[1]):
             work.rho[x, a] = largest_residual(product(work.half, known.z[x, a]), scale)
+
+
+@on_gpu(wants_extents)
+def always(known: Known, case: Case) -> bool:
+    """Look at all there is: two texts of a loop cost a GPU more than that."""
+    return True
 
 
 @on_gpu(find_centres)
