@@ -36,6 +36,16 @@ def called(*arguments: str) -> Result:
 
 
 @pytest.mark.usefixtures("log")
+def test_a_plan_for_another_problem_is_told_before_the_log_is_read() -> None:
+    other = bw.Problem.from_sample(["day", "night"], arms=["red", "green"], reward_range=(0, 1))
+    bw.LCTsallisINF(tuning="paper").start(other).plan().save("other.npz")
+    Path("log.jsonl").write_text("not a log\n", encoding="utf-8")
+    done = called("--problem", "problem.json", "--policy", "new=other.npz")
+    assert done.exit_code == 3
+    assert "is for other contexts or arms than the log's" in done.output
+
+
+@pytest.mark.usefixtures("log")
 def test_a_table_a_page_and_a_verdict() -> None:
     options = "--policy", "new=plan.npz", "--policy", "always <blue>", "--policy", "old=policy.npz", "--missing", "0"
     done = called(*options, "--against", "new", "--promote", "always <blue>", "--by", "0.2")

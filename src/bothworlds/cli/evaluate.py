@@ -24,7 +24,7 @@ from bothworlds.cli.common import (
 from bothworlds.cli.evaluated_log import STORE, Source
 from bothworlds.evaluation import INTERVALS
 from bothworlds.evaluation import evaluate as evaluate_log
-from bothworlds.evaluation.targets import check_word
+from bothworlds.evaluation.targets import check_early
 from bothworlds.loading import load, load_plan
 from bothworlds.policy.plan import FORMAT as PLAN_FORMAT
 from bothworlds.problem import Problem
@@ -131,7 +131,7 @@ def evaluate(
             path=log, columns=columns, missing=missing, holdout=holdout, experiment=experiment, tolerance=tolerance
         )
         known = _problem(problem, own, source)
-        _check_words(targets, against, known)
+        _check_targets(targets, against, known)
     _check_output(output, [log, problem, *(Path(text.partition("=")[2]) for text in policies if "=" in text)])
     state = output.with_name(f"{output.name}.state").absolute()
     with working(lambda: _stopped(state)):
@@ -170,12 +170,11 @@ def _problem(given: Path | None, own: Problem | None, source: Source) -> Problem
     return known
 
 
-def _check_words(targets: dict[str, Any], against: str | None, problem: Problem) -> None:
-    """Refuse words for no policy before the log is read."""
-    words = list(targets.values()) if against is None or against in targets else [*targets.values(), against]
-    for word in words:
-        if isinstance(word, str):
-            check_word(word, problem)
+def _check_targets(targets: dict[str, Any], against: str | None, problem: Problem) -> None:
+    """Refuse words for no policy, and plans for another problem, before the log is read."""
+    given = list(targets.values()) if against is None or against in targets else [*targets.values(), against]
+    for one in given:
+        check_early(one, problem)
 
 
 def _check_output(output: Path, read: list[Path | None]) -> None:

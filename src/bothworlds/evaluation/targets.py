@@ -67,8 +67,7 @@ def target_of(given: Given, logged: Logged) -> Target:
     if isinstance(given, str):
         return _named(given, logged)
     if isinstance(given, Plan | Policy):
-        if given.problem.contexts != problem.contexts or given.problem.arms != problem.arms:
-            raise ValueError(f"{given!r} is for other contexts or arms than the log's {problem!r}")
+        check_early(given, problem)
         kind = "plan" if isinstance(given, Plan) else "policy as it is now"
         return _checked(Target(table=given.probabilities(), about=kind), logged)
     if isinstance(given, FixedPolicy):
@@ -96,20 +95,24 @@ def _named(name: str, logged: Logged) -> Target:
         if logged.probabilities is None:
             raise ValueError("the log has propensities only; the policy that wrote it is known from whole rows")
         return Target(by_row=logged.probabilities, about="as it decided, row by row")
-    check_word(name, problem)
+    check_early(name, problem)
     table = np.zeros((problem.n_contexts, problem.n_arms))
     table[:, problem.arms.index(name.removeprefix(ALWAYS))] = 1.0
     return _checked(Target(table=table, about="one arm"), logged)
 
 
-def check_word(name: str, problem: Problem) -> None:
-    """Refuse what is no word for a policy; a log need not have been read for that. Internal."""
-    if name in ("uniform", "logging"):
+def check_early(given: str | Plan | Policy, problem: Problem) -> None:
+    """Refuse what a log need not be read for: a word for no policy, and a plan for another problem. Internal."""
+    if isinstance(given, Plan | Policy):
+        if given.problem.contexts != problem.contexts or given.problem.arms != problem.arms:
+            raise ValueError(f"{given!r} is for other contexts or arms than the log's {problem!r}")
         return
-    if not name.startswith(ALWAYS):
+    if given in ("uniform", "logging"):
+        return
+    if not given.startswith(ALWAYS):
         arms = ", ".join(f"'{ALWAYS}{arm}'" for arm in problem.arms[:3])
-        raise ValueError(f"unknown policy {name!r}; those with a name are 'uniform', 'logging', {arms}, ...")
-    if (arm := name.removeprefix(ALWAYS)) not in problem.arms:
+        raise ValueError(f"unknown policy {given!r}; those with a name are 'uniform', 'logging', {arms}, ...")
+    if (arm := given.removeprefix(ALWAYS)) not in problem.arms:
         raise ValueError(f"unknown arm {arm!r}; the arms are {', '.join(problem.arms[:8])}")
 
 
