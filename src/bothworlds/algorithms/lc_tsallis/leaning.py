@@ -171,7 +171,7 @@ def look_at_all(known: Known, state: Any, work: Any, leans: bool) -> Looked:
 
 
 @kernel
-def set_out(known: Known, state: Any, work: Any, x: int, a: int, share: Number) -> Going:
+def set_out(known: Known, work: Any, x: int, a: int, share: Number) -> Going:
     """Return what a way makes of a play, and keep it in the place of <mu, z>; a GPU has its own."""
     off = fused(share, work.table[x, a], work.leant[x, a])
     work.leant[x, a] = off
@@ -199,7 +199,7 @@ def means_in(known: Known, state: Any, work: Any, x: int, share: Number, leans: 
         weight = state.q[x, a] * state.roots[x, a]
         weights = weights + weight
         if leans:
-            one = set_out(known, state, work, x, a, share)
+            one = set_out(known, work, x, a, share)
             first, second = fused(weight, one.moved, first), fused(weight, one.off, second)
         else:
             first = fused(weight, told(known, state, work, x, a, leans).moved, first)

@@ -97,7 +97,7 @@ class State(NamedTuple):
     response: Annotated[Floats, learnt("d")]
     counted: Annotated[Floats, learnt()]  # rounds that are in Theta; of those before a change, the share believed
     lean: Annotated[Floats, learnt("d")]  # mu_t: plans follow Theta + mu_t
-    beat: Annotated[Floats, learnt()]  # plans since the last one in whose turn it is to lean
+    beat: Annotated[Floats, learnt()]  # plans since one whose turn it was to lean
     gone: Annotated[Floats, learnt()]  # which part of its way mu went last
     owed: Annotated[Floats, learnt()]  # -sum <mu_{s+1} - mu_s, p_s>
     fresh: Annotated[Floats, recalled()]  # updates since the plan was made

@@ -63,7 +63,7 @@ def going_by_vectors(known: Known, work: Any, x: int, a: int) -> Going:
 
 
 @on_gpu(set_out)
-def set_out_by_vectors(known: Known, state: Any, work: Any, x: int, a: int, share: float) -> Going:
+def set_out_by_vectors(known: Known, work: Any, x: int, a: int, share: float) -> Going:
     """Keep nothing."""
     return going_by_vectors(known, work, x, a)
 
