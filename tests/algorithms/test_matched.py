@@ -7,6 +7,7 @@ import pytest
 
 import bothworlds as bw
 from bothworlds.kernels import price, worth
+from bothworlds.kernels.random import price_uniform
 from bothworlds.kernels.rates import STAYS
 from bothworlds.theory import lemmas
 from bothworlds.theory.schedules import Covering, Matching
@@ -17,25 +18,102 @@ MATCHED = bw.LCTsallisINF(tuning="matched")
 PLAIN = bw.LCTsallisINF(tuning=bw.Matched(leaning=0.0))
 
 
-def test_the_price_is_that_of_enumeration_and_never_above_what_is_known() -> None:
-    """From beta = b on: what is paid is the price of gamma_t, and at most that of the covering rate."""
-    problem = bw.Problem(features=np.eye(9).reshape(3, 3, 9), probabilities=[0.2, 0.3, 0.5])
-    policy = MATCHED.start(problem, rng=3, interpreted=True)
-    coverage = MATCHED.design_for(problem).coverage
-    covering = Covering.of(rarity=problem.rarity, coverage=coverage, c=Matching.c)
-    seen, rng = set(), np.random.default_rng(0)
+SPARSE = bw.Problem(features=np.eye(9).reshape(3, 3, 9), probabilities=[0.2, 0.3, 0.5])
+
+
+def put_late(policy: bw.Policy, rng: np.random.Generator, factor: float = 1.0) -> Plan:
+    """Make a plan from beta = b on that may leave plays uncovered."""
+    policy.state.theta[...] = rng.normal(size=9) * 10.0 ** rng.uniform(1.0, 4.0)
+    policy.state.start_rate[0], policy.state.rest[0] = 10.0 ** rng.uniform(-5.0, -0.3), 8.0 * rng.integers(2)
+    put_rate(policy, factor * policy._machine.options.covered)
+    return Plan(policy)
+
+
+def test_from_b_on_the_covering_rate_leaves_nothing_uncovered_and_no_rate_is_larger() -> None:
+    policy, rng = MATCHED.start(SPARSE, rng=3, interpreted=True), np.random.default_rng(0)
+    covering = Covering.of(rarity=SPARSE.rarity, coverage=MATCHED.design_for(SPARSE).coverage, c=Matching.c)
     for n in range(40):
-        policy.state.theta[...] = rng.normal(size=9) * 10.0 ** rng.uniform(1.0, 4.0)
-        policy.state.start_rate[0] = 10.0 ** rng.uniform(-5.0, -1.0)
-        put_rate(policy, Plan(policy).b * (1.0 + 0.01 * n))
-        plan = Plan(policy)
+        plan = put_late(policy, rng, 1.0 + 0.01 * n)
         rate = min(covering.curved / plan.beta**2, covering.linear / plan.beta)
-        assert rate <= 0.5
+        assert plan.covering == pytest.approx(rate)
+        assert plan.gamma <= rate <= 0.125
         assert plan.price(rate, c=Matching.c) == pytest.approx(2.0 * rate)
-        assert plan.paid <= 2.0 * rate * (1 + 1e-9)
-        assert plan.paid == pytest.approx(plan.price(plan.gamma, c=Matching.c), rel=1e-6)
-        seen.add((plan.gamma > 0.0, plan.paid > 2.0 * plan.gamma))
-    assert (True, True) in seen  # some exploration, and some plays that it does not cover
+
+
+def test_from_b_on_a_charge_is_in_the_mean_what_uncovered_plays_cost() -> None:
+    """By enumeration: of all plays that may be drawn, and of all pairs; and no draw charges more than is said."""
+    policy, rng, seen = MATCHED.start(SPARSE, rng=3, interpreted=True), np.random.default_rng(0), 0
+    for _ in range(40):
+        plan = put_late(policy, rng)
+        known, case = plan.case()
+        weighed = price.weigh(known, case, plan.gamma)
+        _, most = price.charge(known, case, weighed, plan.gamma, 0.5)
+        chances = case.chance.ravel().copy()
+        uncovered = plan.price(plan.gamma, c=Matching.c) - 2.0 * plan.gamma
+        if chances.sum() <= 0.0:
+            assert (uncovered, plan.charge) == (0.0, 0.0)
+            continue
+        ends = chances.cumsum() / chances.sum()
+        charges = [price.charge(known, case, weighed, plan.gamma, u)[0] for u in ends - 0.5 * chances / chances.sum()]
+        assert chances @ charges / chances.sum() == pytest.approx(uncovered, rel=1e-9)
+        assert max(charges) <= most * (1 + 1e-9)
+        u = price_uniform(float(policy.state.t[0]))
+        assert plan.charge == pytest.approx(price.charge(known, case, weighed, plan.gamma, u)[0], rel=1e-6)
+        seen += plan.charge > 0.0
+    assert seen > 5
+
+
+def test_a_debt_that_could_come_to_more_than_b_makes_the_plan_cover_all() -> None:
+    policy, rng, covered = MATCHED.start(SPARSE, rng=3, interpreted=True), np.random.default_rng(0), 0
+    for _ in range(20):
+        policy.state.debt[0] = 0.0
+        plan = put_late(policy, rng)
+        known, case = plan.case()
+        _, most = price.charge(known, case, price.weigh(known, case, plan.gamma), plan.gamma, 0.5)
+        if plan.gamma == plan.covering or most == 0.0:
+            continue
+        for share in (1.01, 0.99):
+            policy.state.debt[0] = plan.b - share * most
+            put_rate(policy, plan.beta)
+            after = Plan(policy)
+            expected = (plan.gamma, plan.charge) if share > 1.0 else (plan.covering, 0.0)
+            assert (after.gamma, after.charge) == expected
+            covered += share < 1.0
+    assert covered > 3
+
+
+def test_charges_are_the_same_interpreted_and_compiled() -> None:
+    instance = bw.environments.random_instance(contexts=2, arms=4, dimension=8, gap=0.2, seed=1)
+    algorithm, charged = bw.LCTsallisINF(tuning=bw.Matched(gain=5.0, price=20.0)), 0
+    policies = [algorithm.start(instance.problem, rng=3, interpreted=interpreted) for interpreted in (True, False)]
+    means, rng = instance.problem.features @ instance.theta, np.random.default_rng(0)
+    for _ in range(200):
+        x, u = int(rng.integers(2)), 2.0 * rng.random() - 1.0
+        for policy in policies:
+            made = policy.act(x)
+            policy.update(made, loss=1.0 if u < means[x, made.arm] else -1.0)
+        charged += policies[0].state.charge[0] > 0.0
+        assert policies[0].learnt()["debt"].tobytes() == policies[1].learnt()["debt"].tobytes()
+    assert policies[0].digest == policies[1].digest
+    assert charged > 5
+
+
+def test_what_is_charged_is_paid_as_far_as_a_round_may_cost() -> None:
+    """And is in the account at once; a batch pays for itself, and leaves the charge of its plan out."""
+    policy, rng, seen = PLAIN.start(SPARSE, rng=3, interpreted=True), np.random.default_rng(0), set()
+    for n in range(60):
+        policy.state.debt[0] = rng.choice([0.0, 0.001, 1.0])
+        plan, account, answers = put_late(policy, rng), float(policy.state.account[0]), 1 + n % 2
+        made = policy.act(rng.choice(3, size=answers, p=SPARSE.probabilities))
+        policy.update(made, loss=np.full(answers, 0.1))
+        new, paid = plan.charge if answers == 1 else 0.0, plan.paid(answers) - answers * 2.0 * plan.gamma
+        assert policy.state.debt[0] == pytest.approx(plan.debt + new - paid, rel=1e-9, abs=1e-15)
+        assert 2.0 * plan.gamma + paid <= 2.0 * plan.covering * (1 + 1e-12)
+        beta, h = float(policy.state.inverse_rate[0]), float(policy.state.entropy[0])
+        least = answers * 2.0 * plan.gamma + new + (beta - plan.beta) * h
+        assert float(policy.state.account[0]) - account >= least * (1 - 1e-9)
+        seen.add((answers, new > 0.0, policy.state.debt[0] > 0.0))
+    assert {(1, True, True), (1, True, False), (2, False, True), (2, False, False)} <= seen
 
 
 def test_below_b_exploration_is_paid_for_and_no_play_is_too_dear() -> None:
@@ -51,7 +129,7 @@ def test_below_b_exploration_is_paid_for_and_no_play_is_too_dear() -> None:
         started = float(policy.state.start_rate[0])
         put_rate(policy, float(rng.uniform(1.0, 0.99 * Plan(policy).b)))
         plan = Plan(policy)
-        assert plan.paid == 2.0 * plan.gamma
+        assert (plan.charge, plan.paid()) == (0.0, 2.0 * plan.gamma)
         assert plan.dearest(plan.gamma) <= plan.dearest_by_leverages(plan.gamma) * (1 + 1e-6)
         assert plan.dearest_by_leverages(plan.gamma) <= 96.0 / coverage * (1 + 1e-6)
         if policy.state.share[0]:
@@ -95,19 +173,6 @@ def test_plays_that_go_further_than_before_are_looked_at_at_once() -> None:
     assert looks > jumps > 2
 
 
-def test_beyond_many_plays_the_price_is_never_less(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From beta = b on leverages alone charge at least as much as pairs."""
-    problem = random_problem(5, S=4, K=3, d=3)
-    policy = MATCHED.start(problem, rng=3, interpreted=True)
-    monkeypatch.setattr(price, "MOST_PLAYS", 0)
-    for _ in range(10):
-        play(policy, 3)
-        put_rate(policy, Plan(policy).b)
-        plan = Plan(policy)
-        assert plan.paid >= plan.price(plan.gamma, c=Matching.c) * (1 - 1e-9)
-        put_rate(policy, 2.0)
-
-
 def test_a_few_plays_tell_the_price(monkeypatch: pytest.MonkeyPatch) -> None:
     """With many points the estimate is by enumeration; with six it is near. Uncovered plays count by their share."""
     problem = random_problem(5, S=6, K=4, d=3, rarity=30.0)
@@ -124,19 +189,11 @@ def test_a_few_plays_tell_the_price(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def estimated(policy: bw.Policy, gamma: float) -> float:
-    """Return what kernel text makes of a few plays, on plain arrays."""
-    plan, (S, K, d) = Plan(policy), policy.problem.features.shape
-    sigma = np.einsum("x,xa,xai,xaj->ij", plan.g, plan.q, plan.z, plan.z)
-    reach, chance, length = np.zeros((S, K)), np.zeros((S, K)), np.zeros((S, K))
-    rho = 1.0 + np.abs(plan.z @ plan.m)
-    case = price.Case(
-        sigma, plan.q, np.sqrt(plan.q), rho, plan.beta, plan.b, Matching.c, np.zeros((d, d)), np.zeros((d, d)),
-        plan.centre, reach, chance, length, np.zeros(d), np.zeros((3, d)), np.eye(d),
-    )  # fmt: skip
-    known = policy._machine.known._replace(z=plan.z, g=plan.g, e=plan.e)
+    """Return what kernel text makes of a few plays."""
+    known, case = Plan(policy).case()
     weighed = price.weigh(known, case, gamma)
     price.find_lengths(known, case)
-    return float(price.price(known, case, weighed, gamma, math.inf, 1.0))
+    return float(price.price(known, case, weighed, gamma, math.inf))
 
 
 def test_the_rule_by_hand() -> None:
@@ -169,6 +226,22 @@ def test_the_rule_by_hand() -> None:
     assert 0 < uncovered < 100
 
 
+def test_the_rule_by_hand_where_predictions_are_scaled() -> None:
+    """No prediction may be above 1: caution has the variance of those that are made, not of the regression's."""
+    problem = random_problem(5, S=4, K=3, d=3)
+    policy, rng, scaled = PLAIN.start(problem, rng=3), np.random.default_rng(0), 0
+    for _ in range(30):
+        policy.state.response[...] = rng.normal(size=3) * (1.0 + policy.state.t[0])
+        plan, made = Plan(policy), policy.act(int(rng.choice(4, p=problem.probabilities)))
+        policy.update(made, loss=0.1)
+        z, u = plan.paid_for(made.direction * (0.1 - plan.z[made.context, made.arm] @ plan.m))
+        start, h, due = plan.due(policy, z, u)
+        beta = policy.state.inverse_rate[0]
+        assert (beta - start) * (beta / start) * h == pytest.approx(due, rel=1e-6, abs=1e-9)
+        scaled += np.abs(plan.z @ np.linalg.solve(policy.state.ridge, policy.state.response)).max() > 1.0
+    assert scaled > 5
+
+
 def test_the_rule_by_hand_around_b() -> None:
     """Below b, from b on, and where a jump takes beta beyond b: by the plan's beta it is early or late.
 
@@ -193,14 +266,14 @@ def test_the_rule_by_hand_around_b() -> None:
         start, h, due = plan.due(policy, z, u)
         beta = policy.state.inverse_rate[0]
         assert (beta - start) * (beta / start) * h == pytest.approx(due, rel=1e-6, abs=1e-9)
-        if plan.paid > 0.01:
+        if plan.paid() > 0.01:
             seen["late" if plan.beta >= b else "early" if start < b else "beyond b"] += 1
             seen["jump"] += u > 0.0
     assert min(seen.values()) > 2
 
 
 def test_prices_count_in_full_from_b_on() -> None:
-    """b is where the covering rate costs 1/4; there the rule has the price by pairs, and its whole share."""
+    """b is where the covering rate costs 1/4; there the rule has the whole share of what is paid."""
     problem = random_problem(5, S=4, K=3, d=3)
     coverage = PLAIN.design_for(problem).coverage
     covering = Covering.of(rarity=problem.rarity, coverage=coverage, c=Matching.c)
@@ -219,9 +292,8 @@ def test_prices_count_in_full_from_b_on() -> None:
 
 
 def test_from_b_on_a_play_that_is_not_covered_is_paid_for_beforehand_alone() -> None:
-    """It makes beta jump no more, and the account has the price of the plan, whatever the step has cost."""
-    problem = bw.Problem(features=np.eye(9).reshape(3, 3, 9), probabilities=[0.2, 0.3, 0.5])
-    policy, rng, made = PLAIN.start(problem, rng=3), np.random.default_rng(0), 0
+    """It makes beta jump no more, and the account has the charge of the plan, whatever the step has cost."""
+    policy, rng, made = PLAIN.start(SPARSE, rng=3), np.random.default_rng(0), 0
     for _ in range(150):
         policy.state.theta[...] = rng.normal(size=9) * 10.0 ** rng.uniform(1.0, 4.0)
         policy.state.start_rate[0] = 1e-6
@@ -242,7 +314,7 @@ def test_from_b_on_a_play_that_is_not_covered_is_paid_for_beforehand_alone() -> 
         assert start == plan.beta
         assert (beta - start) * (beta / start) * h == pytest.approx(due, rel=1e-6)
         paid = float(policy.state.account[0]) - account
-        assert paid == pytest.approx(plan.paid + (beta - plan.beta) * entropy, rel=1e-6)
+        assert paid == pytest.approx(2.0 * plan.gamma + plan.charge + (beta - plan.beta) * entropy, rel=1e-6)
         made += 1
     assert made > 2
 

@@ -69,7 +69,7 @@ class Watch:
         if state.inverse_rate[0] >= self.b:
             assert not looks
             return "late"
-        assert state.paid[0] == 2.0 * gamma
+        assert state.charge[0] == 0.0
         dearest = self.dearest(sigma)
         assert self.largest_cost(sigma) <= dearest * (1 + 1e-6)
         assert dearest <= (LOOKED if looks else LARGEST) * (1 + 1e-6)

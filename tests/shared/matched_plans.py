@@ -6,6 +6,8 @@ import numpy as np
 
 import bothworlds as bw
 from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.contract import Known
+from bothworlds.kernels.price import Case
 from bothworlds.theory import lemmas
 from bothworlds.theory.schedules import Matching
 from worlds import coordinates
@@ -18,7 +20,8 @@ class Plan:
         state, problem = policy.state, policy.problem
         self.z, self.g, self.e = coordinates(policy), problem.probabilities, policy._machine.known.e
         self.q, self.m, self.beta = state.q.copy(), state.baseline.copy(), float(state.inverse_rate[0])
-        self.gamma, self.paid = float(state.rates[1]), float(state.paid[0])
+        self.gamma, self.charge, self.debt = float(state.rates[1]), float(state.charge[0]), float(state.debt[0])
+        self.options, self.known = policy._machine.options, policy._machine.known
         self.b, self.largest = policy._machine.options.covered, policy._machine.options.largest
         self.h = float(self.g @ lemmas.tsallis_entropy(self.q))
         weights = self.q**1.5
@@ -33,6 +36,27 @@ class Plan:
         rest = [lemmas.step_cost(row, losses, beta=self.beta, c=Matching.c) for row, losses in pairs]
         return 0.0, float(self.g @ rest) if self.beta < self.b else 0.0
 
+    @property
+    def covering(self) -> float:
+        """The rate that leaves no play uncovered."""
+        return float(min(self.options.curved / self.beta**2, self.options.linear / self.beta))
+
+    def paid(self, answers: int = 1) -> float:
+        """Return what is paid of prices when the plan is answered: exploration, and from b on a part of the debt."""
+        explored, owed = 2.0 * self.gamma, self.debt + (self.charge if answers == 1 else 0.0)
+        return answers * explored + (min(owed, 2.0 * self.covering - explored) if self.beta >= self.b else 0.0)
+
+    def case(self) -> tuple[Known, Case]:
+        """Return what kernel text knows of the plan, on plain arrays."""
+        S, K, d = self.z.shape
+        sigma = np.einsum("x,xa,xai,xaj->ij", self.g, self.q, self.z, self.z)
+        rho, tables = 1.0 + np.abs(self.z @ self.m), np.zeros((3, S, K))
+        case = Case(
+            sigma, self.q, np.sqrt(self.q), rho, self.beta, self.b, Matching.c, np.zeros((d, d)), np.zeros((d, d)),
+            self.centre, tables[0], tables[1], tables[2], np.zeros(d), np.zeros((3, d)), np.eye(d),
+        )  # fmt: skip
+        return self.known._replace(z=self.z, g=self.g, e=self.e), case
+
     def due(self, policy: bw.Policy, z: float, u: float, *, answers: int = 1) -> tuple[float, float, float]:
         """Return the rate after a jump, h of the policy's next plan at that rate, and what its penalty may be."""
         m, H, d = policy.state.baseline, 2.0 * (math.sqrt(self.q.shape[1]) - 1.0), policy.problem.dimension
@@ -44,7 +68,7 @@ class Plan:
         doubt = (min(h, self.h) / H) ** 8 * variance**4 * math.sqrt(min(1.0, policy.state.t[0] / (400.0 * d)))
         gain = max(Matching.gain * (h / H) ** 2, Matching.least)
         share = Matching.price * (beta / self.b if self.beta < self.b else 1.0)
-        return beta, h, gain * z + answers * (Matching.caution * d * doubt / beta + share * self.paid)
+        return beta, h, gain * z + answers * Matching.caution * d * doubt / beta + share * self.paid(answers)
 
     def price(self, gamma: float, *, c: float) -> float:
         """Return 2 gamma and what plays that are not covered cost, one pair after the other."""

@@ -135,7 +135,7 @@ def test_strips_look_at_the_same_plays(S: int, K: int, d: int, make: Callable[..
         found = []
         for case, look in ((plain, price.look_at), (ours, make(in_tiles.look_by_strips))):
             matrix.apply_half(case.inverse, case.centre[x], case.middle)
-            found.append(look(known, case, x, matrix.product(case.middle, case.middle), True))
+            found.append(look(known, case, x, matrix.product(case.middle, case.middle)))
         assert tuple(found[0]) == tuple(found[1])
         far, weighted = plain.rho[x] ** 2 * lev[x], q[x] * apart[x]
         right = lev[x].max(), apart[x].max(), weighted.sum(), far.max(), weighted.max()

@@ -62,3 +62,16 @@ def test_lanes_that_search_that_rest_and_that_are_late() -> None:
     assert (late.any(axis=0) & ~late.all(axis=0)).any()
     assert len({one.final["lean"].tobytes() for one in outcomes}) == 8
     check_each_alone(machine, setting, outcomes, 900)
+
+
+def test_lanes_that_are_charged_for_plays() -> None:
+    """The matched tuning past b, with few plays for each dimension: some are not covered, in each lane its own."""
+    world = en.stochastic(en.random_instance(contexts=1, arms=20, dimension=10, gap=0.2, seed=1))
+    machine = bw.LCTsallisINF().machine(world.problem)
+    setting = make_setting(world, horizon=3000, rng=4, checkpoints=20)
+    some, owing = Replications(machine, setting, range(3, 11), trace=True), set()
+    for t in range(1000, 3001, 100):
+        some.advance(t)
+        owing |= {number for number, one in enumerate(some.outcomes()) if one.final["debt"][0] > 0.0}
+    assert len(owing) > 3
+    check_each_alone(machine, setting, some.outcomes(), 3000)

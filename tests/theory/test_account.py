@@ -47,9 +47,9 @@ def test_an_account_is_what_steps_exploration_and_penalties_cost(seed: int, lean
         assert float(policy.learnt()["account"][0]) == pytest.approx((1.0 + leaning) * expected, rel=1e-9)
         state = policy.state
         theta, q, eta, foreseen = state.theta + state.lean, state.q.copy(), float(state.rates[0]), state.baseline.copy()
-        price = float(state.paid[0])
+        price = 2.0 * float(state.rates[1])
         assert 1.0 / eta < b
-        assert price == 2.0 * float(state.rates[1])
+        assert (state.charge[0], state.debt[0]) == (0.0, 0.0)
         policy.update(policy.act(int(rng.integers(3))), loss=float(rng.uniform(-1.0, 1.0)))
         step, within = spent(policy, theta, q, eta, foreseen)
         covered += within

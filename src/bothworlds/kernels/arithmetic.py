@@ -99,6 +99,15 @@ def exponential_less_one(number: Number) -> Number:
     return np.array([math.expm1(n) for n in number]) if isinstance(number, np.ndarray) else math.expm1(number)
 
 
+def each(function: Any, number: Number) -> Number:
+    """Return kernel text of a float, one number after the other: for what packs have no instructions for.
+
+    >>> each(math.floor, np.array([0.5, 2.5])).tolist()
+    [0, 2]
+    """
+    return np.array([function(n) for n in number]) if isinstance(number, np.ndarray) else function(number)
+
+
 def over_contexts(number: Number) -> Number:
     """Return the sum over the contexts of a block, the upper half added to the lower until one is left.
 

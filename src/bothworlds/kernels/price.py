@@ -15,10 +15,11 @@ the price of a rate is
 and k bounds the stability of every residual up to rho (docs/theory.md). Leverages decide most plays: by Cauchy-Schwarz
 a play is covered if rho^2 lev max[q lev(psi)] <= (c beta)^2.
 
-*Early*, below beta = b, plays that are not covered are paid for when they are made as well. The price is needed to
-choose a rate alone; a share of it is estimated from a few plays. Later it is paid in every round: all the others are
-looked at one by one; where there are too many, they are charged rho sqrt(lev) times the width
-sum_x g [max_a sqrt(lev(psi)) + sqrt(sum_a q lev(psi))], which is never less.
+To choose a rate, a share of its price is estimated from a few plays. *Early*, below beta = b, plays that are not
+covered are paid for when they are made as well. Later a plan charges for them beforehand, one for all: it draws a play
+with chances in proportion to g pi rho sqrt(lev), and charges what this one costs, over its chance. In the mean over
+draws that is what they all cost, and it is never more than their sum of g pi rho sqrt(lev) times the width
+sum_x g [max_a sqrt(lev(psi)) + sqrt(sum_a q lev(psi))].
 """
 
 import math
@@ -31,7 +32,6 @@ from bothworlds.kernels.arithmetic import (
     at,
     both,
     count_of,
-    either,
     every,
     feature,
     fused,
@@ -57,7 +57,6 @@ from bothworlds.kernels.matrix import (
     write_whole_inverse,
 )
 
-MOST_PLAYS = 128  # contexts times arms: beyond, pairs of plays and arms are too many to look at
 POINTS = 3  # plays that an estimate looks at
 LIKELY = 0.4  # of what the largest residuals would cost: what it counts, as plays pay for those they have
 ROUNDING = 1e-9  # of a leverage: what a difference of leverages may be wrong by
@@ -82,7 +81,7 @@ class Case(NamedTuple):
     centre: Floats
     reach: Floats
     chance: Floats
-    length: Floats
+    length: Floats  # of each play: chances are g pi times this
     middle: Floats  # a vector of a block of contexts
     play: Floats  # three vectors, of one play
     enough: Floats  # a covariance: at those that are nowhere less no play can cost too much
@@ -140,14 +139,17 @@ def has_stayed(case: Case) -> Any:
 
 
 @kernel
-def with_play(case: Case, x: int, a: int, lev: Number, apart: Number, extent: Extent, whole: bool) -> Extent:
-    """Write the reach of a play; return the extent of its context with it, the first three only if that is wanted."""
+def with_play(case: Case, x: int, a: int, lev: Number, apart: Number, extent: Extent) -> Extent:
+    """Write the reach of a play; return the extent of its context with it."""
     case.reach[x, a] = case.rho[x, a] * case.rho[x, a] * lev
     weighted = case.q[x, a] * apart
-    most, far, mean = extent.most, extent.far, extent.mean
-    if whole:
-        most, far, mean = larger(most, lev), larger(far, where(case.q[x, a] > 0.0, apart, 0.0)), mean + weighted
-    return Extent(most, far, mean, larger(extent.reach, case.reach[x, a]), larger(extent.wide, weighted))
+    return Extent(
+        larger(extent.most, lev),
+        larger(extent.far, where(case.q[x, a] > 0.0, apart, 0.0)),
+        extent.mean + weighted,
+        larger(extent.reach, case.reach[x, a]),
+        larger(extent.wide, weighted),
+    )
 
 
 @kernel
@@ -157,29 +159,23 @@ def distance(lev: Number, cross: Number, own: Number) -> Number:
 
 
 @kernel
-def look_in_turn(known: Known, case: Case, x: int, own: Number, whole: bool) -> Extent:
+def look_in_turn(known: Known, case: Case, x: int, own: Number) -> Extent:
     """Write the reach of the plays of a context one after the other, and return its extent."""
     zero = 0.0 * case.q[0, 0]
     extent = Extent(zero, zero, zero, zero, zero)
     for a in range(case.q.shape[1]):
         lev, cross = leverage_beside(case.inverse, known.z[x, a], case.middle)
-        extent = with_play(case, x, a, lev, distance(lev, cross, own), extent, whole)
+        extent = with_play(case, x, a, lev, distance(lev, cross, own), extent)
     return extent
 
 
 @kernel
-def look_at(known: Known, case: Case, x: int, own: Number, whole: bool) -> Extent:
+def look_at(known: Known, case: Case, x: int, own: Number) -> Extent:
     """Write the reach of every play of a context, and return its extent; a GPU has its own.
 
     ``middle`` is G times its centre, ``own`` that one's square; ``chance`` is free for what is left from play to play.
     """
-    return look_in_turn(known, case, x, own, whole)
-
-
-@kernel
-def wants_extents(known: Known, case: Case) -> bool:
-    """Tell whether lev and lev(psi) themselves matter: early on, and if plays are many; a GPU has its own answer."""
-    return count_of(known.g) * case.q.shape[1] > MOST_PLAYS or not every(case.beta >= case.b)
+    return look_in_turn(known, case, x, own)
 
 
 @kernel
@@ -187,10 +183,9 @@ def look(known: Known, case: Case, sound: Any) -> Weighed:
     """Write the reach of every play, rho^2 lev; return what leverages say of the rate whose factor is at hand."""
     farthest = 0.0 * case.q[0, 0]
     widest, width, highest, total = farthest, farthest, farthest, farthest
-    whole = wants_extents(known, case)
     for x in range(case.q.shape[0]):
         apply_half(case.inverse, case.centre[x], case.middle)
-        extent = look_at(known, case, x, product(case.middle, case.middle), whole)
+        extent = look_at(known, case, x, product(case.middle, case.middle))
         farthest, widest = larger(farthest, extent.reach), larger(widest, extent.wide)
         highest = larger(highest, extent.most)
         total = total + known.g[x] * root(extent.most)
@@ -211,19 +206,6 @@ def excess(case: Case, weighed: Weighed) -> Number:
     """Return how far plays may go beyond the condition by their leverages, squared: at most 1 if all are covered."""
     limit = case.c * case.beta
     return weighed.farthest * weighed.widest / (limit * limit)
-
-
-@kernel
-def cost_by_leverages(known: Known, case: Case, gamma: Number, widest: Number, width: Number) -> Number:
-    """Return sum g pi rho sqrt(lev) width over all plays that their leverages do not show to be covered."""
-    limit = case.c * case.beta * (case.c * case.beta)
-    total = 0.0 * case.q[0, 0]
-    for x in range(case.q.shape[0]):
-        for a in range(case.q.shape[1]):
-            share = (1.0 - gamma) * case.q[x, a] + gamma * known.e[x, a]
-            far = where(case.reach[x, a] * widest <= limit, 0.0, root(case.reach[x, a]))
-            total = total + known.g[x] * share * far
-    return over_contexts(total) * width
 
 
 @kernel
@@ -283,10 +265,7 @@ def find_lengths(known: Known, case: Case) -> None:
 
 @kernel
 def find_chances(known: Known, case: Case, weighed: Weighed, gamma: Number) -> Number:
-    """Write g pi times the length of the plays that leverages do not show to be covered, else 0; return the sum.
-
-    Any positive length will do for an estimate, so those of the rate where the search begins are taken for all.
-    """
+    """Write g pi times the length of the plays that leverages do not show to be covered, else 0; return the sum."""
     limit = case.c * case.beta * (case.c * case.beta)
     total = 0.0 * case.q[0, 0]
     for x in range(case.q.shape[0]):
@@ -312,14 +291,16 @@ def play_at(case: Case, contexts: int, u: Number) -> tuple[Place, Place]:
 
 
 @kernel
-def price_by_few(known: Known, case: Case, weighed: Weighed, gamma: Number, most: Number) -> Number:
-    """Return what a rate is likely to cost, from a few plays, evenly spaced in the sum of the chances.
+def price(known: Known, case: Case, weighed: Weighed, gamma: Number, most: Number) -> Number:
+    """Return what a rate that has been weighed is likely to cost; infinity where Sigma_t is singular.
 
-    Any estimate above ``most`` may be returned for another.
+    It is estimated from a few plays, evenly spaced in the sum of the chances. Any positive length will do for that, so
+    those of the rate where the search begins are taken for all. Any estimate above ``most`` may be returned for
+    another.
     """
     each = find_chances(known, case, weighed, gamma) / POINTS
     shares = matrix_of(known.g, 0, known.g.shape[0], 1)
-    total = 2.0 * gamma
+    total = where(weighed.sound, 2.0 * gamma, math.inf)
     if every(each <= 0.0):
         return total
     for n in range(POINTS):
@@ -334,35 +315,17 @@ def price_by_few(known: Known, case: Case, weighed: Weighed, gamma: Number, most
 
 
 @kernel
-def price_by_all(known: Known, case: Case, weighed: Weighed, gamma: Number, most: Number) -> Number:
-    """Return the price of a rate, or anything above ``most`` where it is more."""
-    limit = case.c * case.beta * (case.c * case.beta)
-    total = 2.0 * gamma
-    if every(excess(case, weighed) <= 1.0):
-        return total
-    if count_of(known.g) * case.q.shape[1] > MOST_PLAYS:
-        return total + cost_by_leverages(known, case, gamma, weighed.widest, weighed.width)
-    shares = matrix_of(known.g, 0, known.g.shape[0], 1)
-    for x in range(count_of(known.g)):
-        for a in range(case.q.shape[1]):
-            weight = at(shares, x, 0) * ((1.0 - gamma) * at(case.q, x, a) + gamma * at(known.e, x, a))
-            near = either(at(case.reach, x, a) * weighed.widest <= limit, either(weight <= 0.0, total > most))
-            near = either(near, case.beta < case.b)
-            if every(near):
-                continue
-            total = total + where(near, 0.0, weight * cost_at(known, case, x, a))
-    return total
+def charge(known: Known, case: Case, weighed: Weighed, gamma: Number, u: Number) -> tuple[Number, Number]:
+    """Return the cost of the play that u draws, over its chance, and what that is at most whatever u is.
 
-
-@kernel
-def price(known: Known, case: Case, weighed: Weighed, gamma: Number, most: Number, going: Number) -> Number:
-    """Return the price of a rate that has been weighed, early on an estimate; infinity where Sigma_t is singular.
-
-    Early on it is anything where ``going`` is 0: there nothing is sought.
+    In the mean over u, uniform on [0, 1), it is what all plays cost that are not covered, for the rate whose factor is
+    at hand. Their lengths are rho sqrt(lev) now.
     """
-    early, total = case.beta < case.b, 0.0 * gamma
-    if not every(either(case.beta >= case.b, going <= 0.0)):
-        total = price_by_few(known, case, weighed, gamma, most)
-    if not every(early):
-        total = where(early, total, price_by_all(known, case, weighed, gamma, most))
-    return where(weighed.sound, total, math.inf)
+    for x in range(case.q.shape[0]):
+        for a in range(case.q.shape[1]):
+            case.length[x, a] = root(case.reach[x, a])
+    total = find_chances(known, case, weighed, gamma)
+    x, a = play_at(case, count_of(known.g), u * total)
+    far = root(at(case.reach, x, a))
+    drawn = where(total > 0.0, total / where(far > 0.0, far, 1.0), 0.0)
+    return drawn * cost_at(known, case, x, a), total * weighed.width

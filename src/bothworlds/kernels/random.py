@@ -28,6 +28,7 @@ NATURE = 4
 STREAM = 5
 POSTERIOR = 6
 SIMPLEX = 7
+PRICE = 8
 
 
 @kernel
@@ -60,6 +61,13 @@ def two_uniforms(key: int, time: int, purpose: int, index: int) -> Two:
     u = ((w0 >> 5) * 67108864 + (w1 >> 6)) * TO_UNIT
     v = ((w2 >> 5) * 67108864 + (w3 >> 6)) * TO_UNIT
     return u, v
+
+
+@kernel
+def price_uniform(time: float) -> float:
+    """Return the uniform that draws the charge of a round: the same for all, as plans follow from what is learnt."""
+    u, _ = two_uniforms(0, int(time), PRICE, 0)
+    return u
 
 
 @kernel

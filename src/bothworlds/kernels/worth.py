@@ -8,18 +8,22 @@ Early, below beta = b, a play that is not covered is paid for when it is made, a
 leverages it costs 4 max sqrt(lev) sum_x g max_a sqrt(lev) at most, whatever q and m_t are, and that is 4/(lambda gamma)
 at most. So plays need not be looked at in every round: as long as the covariance is nowhere less than a share of what
 it was then, no play costs more than the inverse of that share times as much, and the rate SAFE will always do.
+
+Later all of them are charged for beforehand (`charge`), and what is charged is paid over the rounds that follow. If
+the debt could come to more than b with a charge, the rate is the covering one, which leaves nothing to charge for.
 """
 
 import math
 from typing import Any, NamedTuple
 
-from bothworlds.kernels.arithmetic import Number, absolute, both, either, every, larger, smaller, where
+from bothworlds.kernels.arithmetic import Number, absolute, both, each, either, every, larger, smaller, where
 from bothworlds.kernels.contract import Known
 from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.matrix import invert_mixture
 from bothworlds.kernels.price import (
     Case,
     Weighed,
+    charge,
     excess,
     find_centres,
     find_lengths,
@@ -28,6 +32,7 @@ from bothworlds.kernels.price import (
     price,
     weigh,
 )
+from bothworlds.kernels.random import price_uniform
 from bothworlds.kernels.rates import FALLS, MOST_EXPLORATION, SAFE, STAYS
 
 FACTOR = 1.5  # from one rate that is tried to the next
@@ -40,26 +45,38 @@ LEAP = 2.0  # the turn on which it tries a rate as dear as half of what is paid
 
 
 class Search(NamedTuple):
-    """Where the search for a rate begins, which way it goes, for how many rounds it rests, and up to which excess."""
+    """Where the search for a rate begins, which way it goes, for how many rounds it rests, and up to which excess.
+
+    The covering rate is the largest from beta = b on.
+    """
 
     start: Number
     turn: Number
     rest: Number
     level: Number
+    covering: Number
 
 
 class Found(NamedTuple):
-    """A rate, what is paid for it beforehand, and the excess at which the search went on.
+    """A rate, the excess at which the search went on, and what leverages say of the rate whose factor is at hand.
 
     ``inverted`` says whether ``case.inverse`` is that of its covariance. ``share`` is 0 if plays were not looked at,
     else that of the covariance below which they have to be looked at again.
     """
 
     rate: Number
-    paid: Number
     level: Number
+    weighed: Weighed
     inverted: Any
     share: Number
+
+
+class Charged(NamedTuple):
+    """A rate, whether ``case.inverse`` is that of its covariance, and what is charged for plays it does not cover."""
+
+    rate: Number
+    inverted: Any
+    charge: Number
 
 
 @kernel
@@ -124,7 +141,8 @@ def safe_rate(known: Known, case: Case, rate: Number, sound: Any, largest: Numbe
 @kernel
 def first_rate(case: Case, search: Search) -> Number:
     """Return the rate at which the search begins."""
-    return smaller(search.start + 0.0 * case.beta, MOST_EXPLORATION)
+    most = where(case.beta < case.b, MOST_EXPLORATION, smaller(search.covering, MOST_EXPLORATION))
+    return smaller(search.start, most)
 
 
 @kernel
@@ -138,40 +156,42 @@ def has_calmed(case: Case, search: Search) -> tuple[Any, Any]:
 
 
 @kernel
-def cheapest_rate(
-    known: Known, case: Case, search: Search, calm: Any, sound: Any, covering: Number, largest: float
-) -> Found:
-    """Return a rate gamma_t and what is to be paid for it beforehand: early on 2 gamma_t, later its price.
+def cheapest_rate(known: Known, case: Case, search: Search, calm: Any, sound: Any, largest: float) -> Found:
+    """Return a rate gamma_t: the one before, or one that the search finds to cost less.
 
-    That price is never above that of the covering rate, which leaves no play uncovered. Early on, while the search
+    From beta = b on it is never above the covering rate, which leaves no play uncovered. Early on, while the search
     rests and the covariance has not become much less, the rate stays, and no play is looked at.
     """
-    start, early = first_rate(case, search), case.beta < case.b
+    start, early, covering = first_rate(case, search), case.beta < case.b, search.covering
+    zero = 0.0 * start
     if every(calm):
-        return Found(start, 2.0 * start, search.level, start >= 0.0, 0.0 * start)
+        return Found(start, search.level + zero, Weighed(sound, zero, zero, zero, zero), start >= 0.0, zero)
     find_centres(known, case)
     rate, weighed = safe_rate(known, case, start, sound, where(calm, math.inf, largest))
-    level = excess(case, weighed)
+    level, dearest = excess(case, weighed), weighed.dearest
     jumped = either(rate > start, both(level > 1.0, level > JUMP * search.level))
-    going = where(calm, 0.0, where(either(search.rest < 1.0, jumped), 1.0, 0.0)) + 0.0 * rate
-    dearest = weighed.dearest
-    if every(both(early, going <= 0.0)):
-        return Found(rate, 2.0 * rate, search.level, rate >= 0.0, share_of(case, calm, dearest, largest))
-    kept = where(going > 0.0, 0.0, 1.0)
-    heading, last = where(jumped, LEAP, search.turn + 0.0 * rate), rate
-    if not every(either(case.beta >= case.b, going <= 0.0)):
-        find_lengths(known, case)
-    trial, cost, useless = rate, math.inf + 0.0 * rate, going < 0.0
-    for number in range(1 + MOST_TRIALS):  # the rate at hand, then others: one call of price, for calls are inlined
+    going = where(calm, 0.0, where(either(search.rest < 1.0, jumped), 1.0, 0.0)) + zero
+    if every(going <= 0.0):
+        return Found(rate, search.level + zero, weighed, rate >= 0.0, share_of(case, calm, dearest, largest))
+    kept, heading, last = going <= 0.0, where(jumped, LEAP, search.turn), rate
+    find_lengths(known, case)
+    trial, cost = rate, math.inf + zero
+    for number in range(
+        2 + MOST_TRIALS
+    ):  # the rate at hand, others, the one found: one call each, as calls are inlined
         if number > 0:
             trial = next_trial(heading, rate, cost)
             useless = either(2.0 * trial >= cost, either(going <= 0.0, absolute(trial - rate) <= 0.0))
-            if every(useless):
+            over = number > MOST_TRIALS or every(useless)
+            if over and every(either(early, absolute(last - rate) <= 0.0)):
                 break
-            last, weighed = trial, weigh(known, case, trial)
-        found = price(known, case, weighed, trial, cost, going)
+            last = where(over, rate, trial)
+            weighed = weigh(known, case, last)
+            if over:
+                break
+        found = price(known, case, weighed, trial, cost)
         if number == 0:
-            dear = both(case.beta >= case.b, 2.0 * covering < found)
+            dear = both(case.beta >= case.b, both(going > 0.0, 2.0 * covering < found))
             rate, cost = where(dear, covering, rate), where(dear, 2.0 * covering, found)
             continue
         worse = either(either(useless, unsafe(case, weighed, largest)), found >= cost)
@@ -179,6 +199,21 @@ def cheapest_rate(
         rate, cost = where(worse, rate, trial), where(worse, cost, found)
         level = where(worse, level, excess(case, weighed))
         dearest = where(worse, dearest, weighed.dearest)
-    share = share_of(case, calm, dearest, largest)
-    level = where(kept > 0.0, search.level, level)
-    return Found(rate, where(early, 2.0 * rate, cost), level, absolute(last - rate) <= 0.0, share)
+    share, level = share_of(case, calm, dearest, largest), where(kept, search.level, level)
+    return Found(rate, level, weighed, absolute(last - rate) <= 0.0, share)
+
+
+@kernel
+def charged(known: Known, case: Case, found: Found, covering: Number, debt: Number, time: Number) -> Charged:
+    """Return the rate that was found with what is charged for it: nothing early on, and nothing at the covering rate.
+
+    That is the one taken if the debt could come to more than b.
+    """
+    early, zero = case.beta < case.b, 0.0 * found.rate
+    if every(either(early, excess(case, found.weighed) <= 1.0)):
+        return Charged(found.rate, found.inverted, zero)
+    drawn, most = charge(known, case, found.weighed, found.rate, each(price_uniform, time))
+    within = either(early, debt + most <= case.b)
+    rate = where(within, found.rate, covering)
+    nothing = either(early, either(rate >= covering, excess(case, found.weighed) <= 1.0))
+    return Charged(rate, both(found.inverted, within), where(nothing, 0.0, drawn))

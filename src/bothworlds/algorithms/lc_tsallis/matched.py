@@ -44,13 +44,14 @@ class Matched:
     over contexts (in s_t that of the plan before, if it is less), H that of uniform plans, and v_t the largest variance
     that losses of these plays can have with the means that are predicted next. An adversary keeps plans undecided for
     long, and rates should fall then; noise does not, and rare clicks have little variance. From beta = b on exploration
-    can cover every play, and P_t is what the worst losses would cost; before, P_t is 2 gamma_t beta_t/b, and a play
-    that was not covered multiplies beta by 1 + x, x = price/(b H) times what it has cost.
+    can cover every play, and P_t is 2 gamma_t with a part of what was charged; before, P_t is 2 gamma_t beta_t/b, and a
+    play that was not covered multiplies beta by 1 + x, x = price/(b H) times what it has cost.
 
     *Exploration.* Any gamma_t is safe as long as it is paid for: plays whose step would break the stability condition
-    |step| sqrt q <= c beta may cost much. From beta = b on they are charged with their expectation in every round,
-    before with what they cost when they are made. gamma_t is what makes 2 gamma_t plus this charge smallest, before b
-    by an estimate from a few plays, at any number of contexts and arms. Rare contexts cost by their probability.
+    |step| sqrt q <= c beta may cost much. Before beta = b they pay when they are made. From there on every plan draws
+    one of them, and charges what this one would cost with the worst losses, over its chance: what all of them cost in
+    the mean. gamma_t is what makes 2 gamma_t plus what they cost smallest, by an estimate from a few plays, at any
+    number of contexts and arms. Rare contexts cost by their probability.
 
     Proved in docs/theory.md, with feedback after every decision, C_t = caution d s_t/beta_t: R_T <= (1 + leaning)
     (H beta_1 + E sum [(1 + gain_t) z_t + C_t + (1 + price) P_t + J_t]), P_t with all that uncovered plays cost, J_t the

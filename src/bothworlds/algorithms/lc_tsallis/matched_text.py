@@ -55,7 +55,7 @@ from bothworlds.kernels.possible import possible_leverage
 from bothworlds.kernels.price import Case
 from bothworlds.kernels.root_point import near_point, point_at_rate, sum_of_roots
 from bothworlds.kernels.status import NOT_FINITE, OK
-from bothworlds.kernels.worth import Search, cheapest_rate, has_calmed, plan_search
+from bothworlds.kernels.worth import Search, charged, cheapest_rate, has_calmed, plan_search
 from bothworlds.theory.schedules import SURE
 
 
@@ -100,10 +100,11 @@ class State(NamedTuple):
     beat: Annotated[Floats, learnt()]  # plans since one whose turn it was to lean
     gone: Annotated[Floats, learnt()]  # which part of its way mu went last
     owed: Annotated[Floats, learnt()]  # -sum <mu_{s+1} - mu_s, p_s>
+    debt: Annotated[Floats, learnt()]  # what was charged for plays that were not covered, and is not paid yet
     fresh: Annotated[Floats, recalled()]  # updates since the plan was made
     step: Annotated[Floats, recalled("d")]  # sum of their estimates, less what the plan foresaw
     rates: Annotated[Floats, recalled(2)]
-    paid: Annotated[Floats, recalled()]  # for gamma_t, beforehand
+    charge: Annotated[Floats, recalled()]  # for plays that the plan does not cover
     excess: Annotated[Floats, recalled()]  # at which the search for it went on last
     share: Annotated[Floats, recalled()]  # enough/Sigma_t if plays of this plan were looked at, else 0
     entropy: Annotated[Floats, recalled()]  # h_t = -psi(q_t) in the mean over contexts
@@ -211,16 +212,39 @@ def doubt(options: Options, t: Number, h: Number, v: Number) -> Number:
 
 
 @kernel
-def grow(options: Options, state: State, z: Number, share: Number, v: Number, before: Number) -> None:
+def covering_rate(options: Options, beta: Number) -> Number:
+    """Return the exploration rate that leaves no play uncovered."""
+    return smaller(options.curved / (beta * beta), options.linear / beta)
+
+
+@kernel
+def spend(options: Options, state: State, z: Number, u: Number) -> Number:
+    """Enter what the plan and the step it has led to have cost in the account; return what is paid now of prices.
+
+    That is 2 gamma_t for every decision, and from beta = b on as much of what was charged as keeps the price of a round
+    below that of the covering rate. A sum of several decisions has paid for itself.
+    """
+    beta, explored = state.inverse_rate[0], 2.0 * state.rates[1]
+    some, single = state.fresh[0] > 0.0, both(state.fresh[0] > 0.0, state.fresh[0] <= 1.0)
+    new = where(single, state.charge[0], 0.0)
+    room = where(both(some, beta >= options.covered), larger(2.0 * covering_rate(options, beta) - explored, 0.0), 0.0)
+    paid = smaller(state.debt[0] + new, room)
+    state.debt[0] = state.debt[0] + new - paid
+    state.account[0] += (1.0 + options.leaning) * (z + u + state.fresh[0] * explored + new)
+    return state.fresh[0] * explored + paid
+
+
+@kernel
+def grow(options: Options, state: State, z: Number, due: Number, v: Number, before: Number) -> None:
     """Let beta grow to the root of (beta - beta_t) (beta/beta_t) h = due, h the entropy of the next plan at beta_t.
 
     At beta that plan has at most beta/beta_t times the entropy, so that its penalty is at most what is due: a share of
-    the stability of the rounds before, caution, and a share of what was paid beforehand. ``before`` is the entropy
-    that the plan before has had.
+    the stability of the rounds before, caution, and a share of prices, which is ``due`` as it is. ``before`` is the
+    entropy that the plan before has had.
     """
     beta, h = state.inverse_rate[0], state.entropy[0]
-    each = options.caution * doubt(options, state.t[0], smaller(h, before), v) / beta + share * state.paid[0]
-    due = gain_at(options, h) * z + each * state.fresh[0]
+    caution = options.caution * doubt(options, state.t[0], smaller(h, before), v) / beta
+    due = gain_at(options, h) * z + caution * state.fresh[0] + due
     state.inverse_rate[0] = 0.5 * beta * (1.0 + root(1.0 + 4.0 * due / (h * beta)))
     state.fresh[0] = 0.0
     erase(state.step)
@@ -259,7 +283,7 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
         return status
     news = not every(state.fresh[0] <= 0.0)
     z, entropy = 0.0 * state.t[0], value(state.entropy[0])
-    share = options.price + z
+    due = 0.0 * z
     passed = where(state.account[0] > 0.0, state.inverse_rate[0], 0.0)  # of the plan before
     set_vectors(state, work)
     rests = resting(state)
@@ -269,10 +293,9 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
     way, scale = way_from(known, options, state, work, looked, rests, leans), 1.0 / looked.highest
     if news:
         z, u = step_paid(known, options, state, work, way)
-        state.account[0] += (1.0 + options.leaning) * (z + u + state.fresh[0] * state.paid[0])
-        early = state.inverse_rate[0] < options.covered
+        early, paid = state.inverse_rate[0] < options.covered, spend(options, state, z, u)
         state.inverse_rate[0] = state.inverse_rate[0] * (1.0 + u / options.scale)
-        share = options.price * where(early, state.inverse_rate[0] / options.covered, 1.0)
+        due = options.price * where(early, state.inverse_rate[0] / options.covered, 1.0) * paid
         state.begun_at[0] = where(state.fresh[0] > 0.0, state.inverse_rate[0], state.begun_at[0])
     lean(state, work, way)
     for i in range(state.theta.shape[0]):
@@ -281,7 +304,7 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
     status = foresee_entropy(known, state, work, scale)
     if status == OK:
         if news:
-            grow(options, state, z, share, likely_variance(looked), entropy)
+            grow(options, state, z, due, likely_variance(looked), entropy)
         status = optimistic_points(known, state, work, scale)
     if status != OK:
         return status
@@ -291,15 +314,16 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
         add_context(known, x, state.q[x], work.sums)
     covariance(known, state.q, work.sums, state.sigma)
     beta = state.inverse_rate[0]
-    covering = smaller(options.curved / (beta * beta), options.linear / beta)
-    case = case_of(options, state, work)
-    search = Search(state.start_rate[0], state.turn[0], state.rest[0], state.level[0])
+    covering, case = covering_rate(options, beta), case_of(options, state, work)
+    search = Search(state.start_rate[0], state.turn[0], state.rest[0], state.level[0], covering)
     calm, sound = has_calmed(case, search)
     if not every(calm):
         find_residuals(known, state, work, scale)
-    found = cheapest_rate(known, case, search, calm, sound, covering, options.largest)
-    state.paid[0], state.excess[0], state.share[0] = found.paid, found.level, found.share
-    return explore(known, state, 1.0 / beta, found.rate, found.inverted)
+    found = cheapest_rate(known, case, search, calm, sound, options.largest)
+    state.excess[0], state.share[0] = found.level, found.share
+    taken = charged(known, case, found, covering, state.debt[0], state.t[0])
+    state.charge[0] = taken.charge
+    return explore(known, state, 1.0 / beta, taken.rate, taken.inverted)
 
 
 @kernel

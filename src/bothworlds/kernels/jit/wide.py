@@ -130,25 +130,38 @@ def _choose(symbol: str) -> Callable[..., Any]:
     return lambda builder, left, right: builder.select(builder.fcmp_ordered(symbol, right, left), right, left)
 
 
+def _one_by_one(context: Any, builder: Any, own: Any, kind: Any, number: Any) -> Any:
+    """Call a function of a float, ``own`` its type; on a pack for one number after the other."""
+    one = context.get_function(own, own.get_call_type(context.typing_context, (types.float64,), {}))
+    if not isinstance(kind, PackType):
+        return one(builder, all_alike(context, builder, [kind], [number]))
+    result = ir.Constant(vector(kind), ir.Undefined)
+    for k in range(kind.width):
+        result = builder.insert_element(result, one(builder, [builder.extract_element(number, INDEX(k))]), INDEX(k))
+    return result
+
+
 def _of_math(function: Any, name: str = "") -> Callable[..., Any]:
     """Return code for a function of ``math``: on a pack the instruction of that name, or one number after the other."""
 
     def build(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        kind, own = sig.args[0], context.typing_context.resolve_value_type(function)
-        one = context.get_function(own, own.get_call_type(context.typing_context, (types.float64,), {}))
-        if not isinstance(kind, PackType):
-            return one(builder, all_alike(context, builder, sig.args, args))
-        if name:
-            wide = ir.FunctionType(vector(kind), [vector(kind)])
-            known = cgutils.get_or_insert_function(builder.module, wide, f"llvm.{name}.v{kind.width}f64")
-            return builder.call(known, args)
-        result = ir.Constant(vector(kind), ir.Undefined)
-        for k in range(kind.width):
-            number = one(builder, [builder.extract_element(args[0], INDEX(k))])
-            result = builder.insert_element(result, number, INDEX(k))
-        return result
+        kind = sig.args[0]
+        if not (name and isinstance(kind, PackType)):
+            return _one_by_one(context, builder, context.typing_context.resolve_value_type(function), kind, args[0])
+        wide = ir.FunctionType(vector(kind), [vector(kind)])
+        known = cgutils.get_or_insert_function(builder.module, wide, f"llvm.{name}.v{kind.width}f64")
+        return builder.call(known, args)
 
     return build
+
+
+def _typed_each(function: Any, number: Any) -> Any:
+    return joined(number)
+
+
+def _build_each(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    own, kind = sig.args
+    return _one_by_one(context, builder, own, kind, args[1])
 
 
 def _typed_reduction(number: Any) -> Any:
@@ -188,5 +201,6 @@ lower_function(arithmetic.root, joined, _of_math(math.sqrt, "sqrt"))
 lower_function(arithmetic.exponential, joined, _of_math(math.exp))
 lower_function(arithmetic.logarithm, joined, _of_math(math.log))
 lower_function(arithmetic.exponential_less_one, joined, _of_math(math.expm1))
+lower_function(arithmetic.each, _typed_each, _build_each)
 lower_function(arithmetic.over_contexts, _typed_reduction, _build_reduction(_arithmetic("fadd")))
 lower_function(arithmetic.highest_of_contexts, _typed_reduction, _build_reduction(_choose(">")))

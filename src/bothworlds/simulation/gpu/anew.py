@@ -33,7 +33,7 @@ from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Known
 from bothworlds.kernels.jit.compile import kernel, on_gpu
 from bothworlds.kernels.matrix import product
-from bothworlds.kernels.price import Case, find_centres, wants_extents
+from bothworlds.kernels.price import Case, find_centres
 from bothworlds.kernels.root_point import LAST, Solved, last_step, point_at_rate, solve_roots
 from bothworlds.kernels.status import OK
 
@@ -128,12 +128,6 @@ def find_residuals_anew(known: Known, state: Any, work: Any, scale: float) -> No
     for x in range(state.q.shape[0]):
         for a in range(state.q.shape[1]):
             work.rho[x, a] = largest_residual(product(work.half, known.z[x, a]), scale)
-
-
-@on_gpu(wants_extents)
-def always(known: Known, case: Case) -> bool:
-    """Look at all there is: two texts of a loop cost a GPU more than that."""
-    return True
 
 
 @on_gpu(find_centres)

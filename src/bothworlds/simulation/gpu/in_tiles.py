@@ -183,11 +183,11 @@ squared_lengths_by_strips = on_gpu(squared_lengths)(squares_by_strips(whole_stri
 
 
 @on_gpu(look_at)
-def look_by_strips(known: Known, case: Case, x: int, own: float, whole: bool) -> Extent:
+def look_by_strips(known: Known, case: Case, x: int, own: float) -> Extent:
     """Write the reach of every play of a context, and return its extent: first all leverages, then the rest."""
     d, K = case.inverse.shape[0], case.q.shape[1]
     if d < TILED_FROM or K < LENGTH:
-        return look_in_turn(known, case, x, own, whole)
+        return look_in_turn(known, case, x, own)
     for arm in range(0, K, LENGTH):
         a = min(arm, K - LENGTH)
         levs, crosses = no_row(), no_row()
@@ -200,7 +200,7 @@ def look_by_strips(known: Known, case: Case, x: int, own: float, whole: bool) ->
     extent = Extent(0.0, 0.0, 0.0, 0.0, 0.0)
     for a in range(K):
         lev = value(case.reach[x, a])
-        extent = with_play(case, x, a, lev, distance(lev, case.chance[x, a], own), extent, whole)
+        extent = with_play(case, x, a, lev, distance(lev, case.chance[x, a], own), extent)
     return extent
 
 

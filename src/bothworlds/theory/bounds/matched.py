@@ -9,9 +9,10 @@ Whatever the plans are,
 
     E sum z_t                <=   sqrt(V (2 f/kappa + M) (T + X) H),   V = 4 d/(1 - c)
     penalties but for prices <=   sqrt((max{2 gain, 2 least + least^2 M} V + (2 + least M) caution d) (T + X) H)
-    X = E sum P_t            <=   early + 3 l^(2/3) (H/(3 price))^(2/3) (2 u T)^(1/3)
+    X = E sum P_t            <=   early + 3 l^(2/3) (H/(3 price))^(2/3) (2 u T)^(1/3) + b
 
-with l = 1 + 3 price/(H b); where plans lean, V is 1 + ROOM times as large. ``early`` are the prices below b.
+with l = 1 + 3 price/(H b); where plans lean, V is 1 + ROOM times as large. ``early`` are the prices below b, and b at
+the end is a debt: what was charged from there on, and is not paid.
 
 Where there are gaps, rounds are sorted into J <= ceil(log2 T) classes by the entropy of their plans, and sums are
 bounded by Q = E sum_t sum_x g (1 - max q_t); on the other side R_T + C >= (Delta_*/2) T M(Q/T). Each turns an
@@ -121,8 +122,13 @@ class MatchedRates:
             return 0.0
         return self.most_entropy * self.covered_from * self._jump * self._step**2
 
+    @property
+    def debt(self) -> float:
+        """The most that was charged from b on and is not paid: b."""
+        return self.covered_from if self.most_entropy > 0.0 else 0.0
+
     def late_prices(self, horizons: Floats) -> Floats:
-        """Bound the others, whatever the plans are: each raises beta^3."""
+        """Bound what is paid from b on, whatever the plans are: each payment raises beta^3."""
         H, price = self.most_entropy, self.matching.price
         if H == 0.0:
             return np.zeros_like(horizons)
@@ -132,7 +138,7 @@ class MatchedRates:
 
     def prices(self, horizons: Floats) -> Floats:
         """Bound X = E sum P_t, whatever the plans are."""
-        return self.early_prices + self.late_prices(horizons)
+        return self.early_prices + self.late_prices(horizons) + self.debt
 
     @property
     def _reach(self) -> float:
@@ -157,7 +163,7 @@ class MatchedRates:
         """Bound the sum of stability, penalties and later prices, whatever the plans are."""
         scale = math.sqrt(self.stability_scale) + math.sqrt(self.penalty_scale)
         spent = scale * np.sqrt((horizons + self.prices(horizons)) * self.most_entropy)
-        return np.asarray(spent + (1.0 + self.matching.price) * self.late_prices(horizons))
+        return np.asarray(spent + (1.0 + self.matching.price) * self.late_prices(horizons) + self.debt)
 
     def decided(self, horizons: Floats, misses: Floats) -> Floats:
         """Bound the same and early prices, for a given Q."""
@@ -203,7 +209,7 @@ class MatchedRates:
         H, u, price = self.most_entropy, self.covering.curved, self.matching.price
         found = self.prices(horizons)
         scale = IN_CLASS * np.cbrt(2.0 * u / price**2)
-        fixed = self.early_prices + DOUBLING
+        fixed = self.early_prices + DOUBLING + self.debt
         calm = 2.0 * self.matching.c
         for _ in range(INNER):
             after = 8.0 * self.growth(calm) ** 2 * (self.n_arms - 1.0) * misses
