@@ -43,7 +43,7 @@ def test_from_b_on_the_covering_rate_leaves_nothing_uncovered_and_no_rate_is_lar
 def test_from_b_on_a_charge_is_in_the_mean_what_uncovered_plays_cost() -> None:
     """By enumeration: of all plays that may be drawn, and of all pairs; and no draw charges more than is said."""
     policy, rng, seen = MATCHED.start(SPARSE, rng=3, interpreted=True), np.random.default_rng(0), 0
-    for _ in range(40):
+    for _ in range(100):
         plan = put_late(policy, rng)
         known, case = plan.case()
         weighed = price.weigh(known, case, plan.gamma)
@@ -65,7 +65,7 @@ def test_from_b_on_a_charge_is_in_the_mean_what_uncovered_plays_cost() -> None:
 
 def test_a_debt_that_could_come_to_more_than_b_makes_the_plan_cover_all() -> None:
     policy, rng, covered = MATCHED.start(SPARSE, rng=3, interpreted=True), np.random.default_rng(0), 0
-    for _ in range(20):
+    for _ in range(60):
         policy.state.debt[0] = 0.0
         plan = put_late(policy, rng)
         known, case = plan.case()
@@ -182,10 +182,22 @@ def test_a_few_plays_tell_the_price(monkeypatch: pytest.MonkeyPatch) -> None:
         exact = 2.0 * gamma + price.LIKELY * (Plan(policy).price(gamma, c=Matching.c) - 2.0 * gamma)
         near.append(estimated(policy, gamma) / exact)
         with monkeypatch.context() as patch:
-            patch.setattr(price, "POINTS", 4000)
+            patch.setattr(price, "POINTS", 4000.0)
             assert estimated(policy, gamma) == pytest.approx(exact, rel=2e-3)
     assert 0.7 < min(near) <= max(near) < 1.4
     assert max(near) > 1.0001 or min(near) < 0.9999
+
+
+def test_from_b_on_the_whole_price_is_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
+    policy, rng, uncovered = MATCHED.start(SPARSE, rng=3, interpreted=True), np.random.default_rng(1), 0
+    monkeypatch.setattr(price, "MORE_POINTS", 400.0)
+    for _ in range(5):
+        plan = put_late(policy, rng)
+        for gamma in (1e-3, 1e-2):
+            exact = plan.price(gamma, c=Matching.c)
+            assert estimated(policy, gamma) == pytest.approx(exact, rel=0.03)
+            uncovered += exact > 2.0 * gamma
+    assert uncovered > 3
 
 
 def estimated(policy: bw.Policy, gamma: float) -> float:

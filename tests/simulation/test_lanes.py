@@ -65,7 +65,7 @@ def test_lanes_that_search_that_rest_and_that_are_late() -> None:
 
 
 def test_lanes_that_are_charged_for_plays() -> None:
-    """The matched tuning past b, with few plays for each dimension: some are not covered, in each lane its own."""
+    """The matched tuning past b, with few plays for each dimension: in some lanes more is charged than a round pays."""
     world = en.stochastic(en.random_instance(contexts=1, arms=20, dimension=10, gap=0.2, seed=1))
     machine = bw.LCTsallisINF().machine(world.problem)
     setting = make_setting(world, horizon=3000, rng=4, checkpoints=20)
@@ -73,5 +73,5 @@ def test_lanes_that_are_charged_for_plays() -> None:
     for t in range(1000, 3001, 100):
         some.advance(t)
         owing |= {number for number, one in enumerate(some.outcomes()) if one.final["debt"][0] > 0.0}
-    assert len(owing) > 3
+    assert 0 < len(owing) < 8
     check_each_alone(machine, setting, some.outcomes(), 3000)

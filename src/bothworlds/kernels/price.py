@@ -57,8 +57,9 @@ from bothworlds.kernels.matrix import (
     write_whole_inverse,
 )
 
-POINTS = 3  # plays that an estimate looks at
-LIKELY = 0.4  # of what the largest residuals would cost: what it counts, as plays pay for those they have
+POINTS = 3.0  # plays that an estimate looks at, early on
+MORE_POINTS = 12.0  # and later, where prices are paid for long
+LIKELY = 0.4  # of what the largest residuals would cost: what it counts early on, as plays pay for those they have
 ROUNDING = 1e-9  # of a leverage: what a difference of leverages may be wrong by
 
 
@@ -80,6 +81,7 @@ class Case(NamedTuple):
     inverse: Floats
     centre: Floats
     reach: Floats
+    apart: Floats
     chance: Floats
     length: Floats  # of each play: chances are g pi times this
     middle: Floats  # a vector of a block of contexts
@@ -88,7 +90,7 @@ class Case(NamedTuple):
 
 
 class Weighed(NamedTuple):
-    """What leverages say of a rate: where Sigma_t is regular, the largest rho^2 lev and q lev(psi), and the width.
+    """What leverages say of a rate: where Sigma_t is regular, and the largest rho^2 lev and q lev(psi).
 
     And ``dearest``, 4 max sqrt(lev) sum_x g max_a sqrt(lev): what a play can cost whatever q and m_t are.
     """
@@ -96,16 +98,13 @@ class Weighed(NamedTuple):
     sound: Any
     farthest: Number
     widest: Number
-    width: Number
     dearest: Number
 
 
 class Extent(NamedTuple):
-    """How far the plays of a context go: max lev, max lev(psi), sum q lev(psi), max rho^2 lev, max q lev(psi)."""
+    """How far the plays of a context go: max lev, max rho^2 lev, max q lev(psi)."""
 
     most: Number
-    far: Number
-    mean: Number
     reach: Number
     wide: Number
 
@@ -140,15 +139,13 @@ def has_stayed(case: Case) -> Any:
 
 @kernel
 def with_play(case: Case, x: int, a: int, lev: Number, apart: Number, extent: Extent) -> Extent:
-    """Write the reach of a play; return the extent of its context with it."""
+    """Write the reach of a play, rho^2 lev, and lev(psi); return the extent of its context with it."""
     case.reach[x, a] = case.rho[x, a] * case.rho[x, a] * lev
-    weighted = case.q[x, a] * apart
+    case.apart[x, a] = apart
     return Extent(
         larger(extent.most, lev),
-        larger(extent.far, where(case.q[x, a] > 0.0, apart, 0.0)),
-        extent.mean + weighted,
         larger(extent.reach, case.reach[x, a]),
-        larger(extent.wide, weighted),
+        larger(extent.wide, case.q[x, a] * apart),
     )
 
 
@@ -162,7 +159,7 @@ def distance(lev: Number, cross: Number, own: Number) -> Number:
 def look_in_turn(known: Known, case: Case, x: int, own: Number) -> Extent:
     """Write the reach of the plays of a context one after the other, and return its extent."""
     zero = 0.0 * case.q[0, 0]
-    extent = Extent(zero, zero, zero, zero, zero)
+    extent = Extent(zero, zero, zero)
     for a in range(case.q.shape[1]):
         lev, cross = leverage_beside(case.inverse, known.z[x, a], case.middle)
         extent = with_play(case, x, a, lev, distance(lev, cross, own), extent)
@@ -173,26 +170,25 @@ def look_in_turn(known: Known, case: Case, x: int, own: Number) -> Extent:
 def look_at(known: Known, case: Case, x: int, own: Number) -> Extent:
     """Write the reach of every play of a context, and return its extent; a GPU has its own.
 
-    ``middle`` is G times its centre, ``own`` that one's square; ``chance`` is free for what is left from play to play.
+    ``middle`` is G times its centre, ``own`` that one's square.
     """
     return look_in_turn(known, case, x, own)
 
 
 @kernel
 def look(known: Known, case: Case, sound: Any) -> Weighed:
-    """Write the reach of every play, rho^2 lev; return what leverages say of the rate whose factor is at hand."""
+    """Write rho^2 lev and lev(psi) of every play; return what leverages say of the rate whose factor is at hand."""
     farthest = 0.0 * case.q[0, 0]
-    widest, width, highest, total = farthest, farthest, farthest, farthest
+    widest, highest, total = farthest, farthest, farthest
     for x in range(case.q.shape[0]):
         apply_half(case.inverse, case.centre[x], case.middle)
         extent = look_at(known, case, x, product(case.middle, case.middle))
         farthest, widest = larger(farthest, extent.reach), larger(widest, extent.wide)
         highest = larger(highest, extent.most)
         total = total + known.g[x] * root(extent.most)
-        width = width + known.g[x] * (root(extent.far) + root(extent.mean))
     dearest = 4.0 * root(highest_of_contexts(highest)) * over_contexts(total)
     farthest, widest = highest_of_contexts(farthest), highest_of_contexts(widest)
-    return Weighed(sound, farthest, widest, over_contexts(width), dearest)
+    return Weighed(sound, farthest, widest, dearest)
 
 
 @kernel
@@ -298,20 +294,37 @@ def price(known: Known, case: Case, weighed: Weighed, gamma: Number, most: Numbe
     those of the rate where the search begins are taken for all. Any estimate above ``most`` may be returned for
     another.
     """
-    each = find_chances(known, case, weighed, gamma) / POINTS
+    early = case.beta < case.b
+    points, likely = where(early, POINTS, MORE_POINTS), where(early, LIKELY, 1.0)
+    each = find_chances(known, case, weighed, gamma) / points
     shares = matrix_of(known.g, 0, known.g.shape[0], 1)
     total = where(weighed.sound, 2.0 * gamma, math.inf)
     if every(each <= 0.0):
         return total
-    for n in range(POINTS):
-        x, a = play_at(case, count_of(known.g), (n + 0.5) * each)
+    number = 0.5
+    while not every(number > points):
+        x, a = play_at(case, count_of(known.g), number * each)
         weight = at(shares, x, 0) * ((1.0 - gamma) * at(case.q, x, a) + gamma * at(known.e, x, a))
         chance = at(case.chance, x, a)
         drawn = where(chance > 0.0, each / where(chance > 0.0, chance, 1.0), 0.0)
-        total = total + LIKELY * (drawn * weight * cost_at(known, case, x, a))
+        total = total + where(number < points, likely, 0.0) * (drawn * weight * cost_at(known, case, x, a))
         if every(total > most):
             break
+        number = number + 1.0
     return total
+
+
+@kernel
+def width_of(known: Known, case: Case) -> Number:
+    """Return sum_x g [max_a sqrt(lev(psi)) + sqrt(sum_a q lev(psi))]."""
+    width = 0.0 * case.q[0, 0]
+    for x in range(case.q.shape[0]):
+        far, mean = 0.0 * case.q[x, 0], 0.0 * case.q[x, 0]
+        for a in range(case.q.shape[1]):
+            far = larger(far, where(case.q[x, a] > 0.0, case.apart[x, a], 0.0))
+            mean = fused(case.q[x, a], case.apart[x, a], mean)
+        width = width + known.g[x] * (root(far) + root(mean))
+    return over_contexts(width)
 
 
 @kernel
@@ -328,4 +341,4 @@ def charge(known: Known, case: Case, weighed: Weighed, gamma: Number, u: Number)
     x, a = play_at(case, count_of(known.g), u * total)
     far = root(at(case.reach, x, a))
     drawn = where(total > 0.0, total / where(far > 0.0, far, 1.0), 0.0)
-    return drawn * cost_at(known, case, x, a), total * weighed.width
+    return drawn * cost_at(known, case, x, a), total * width_of(known, case)

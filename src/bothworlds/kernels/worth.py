@@ -165,7 +165,7 @@ def cheapest_rate(known: Known, case: Case, search: Search, calm: Any, sound: An
     start, early, covering = first_rate(case, search), case.beta < case.b, search.covering
     zero = 0.0 * start
     if every(calm):
-        return Found(start, search.level + zero, Weighed(sound, zero, zero, zero, zero), start >= 0.0, zero)
+        return Found(start, search.level + zero, Weighed(sound, zero, zero, zero), start >= 0.0, zero)
     find_centres(known, case)
     rate, weighed = safe_rate(known, case, start, sound, where(calm, math.inf, largest))
     level, dearest = excess(case, weighed), weighed.dearest
@@ -176,9 +176,8 @@ def cheapest_rate(known: Known, case: Case, search: Search, calm: Any, sound: An
     kept, heading, last = going <= 0.0, where(jumped, LEAP, search.turn), rate
     find_lengths(known, case)
     trial, cost = rate, math.inf + zero
-    for number in range(
-        2 + MOST_TRIALS
-    ):  # the rate at hand, others, the one found: one call each, as calls are inlined
+    # The rate at hand, others, and the one found: one loop, for calls are inlined.
+    for number in range(2 + MOST_TRIALS):
         if number > 0:
             trial = next_trial(heading, rate, cost)
             useless = either(2.0 * trial >= cost, either(going <= 0.0, absolute(trial - rate) <= 0.0))

@@ -265,6 +265,7 @@ def case_of(options: Options, state: State, work: Work) -> Case:
         state.inverse,
         work.centre,
         work.reach,
+        work.leant,  # which is over by then, and lends its space
         work.table,
         state.pi,  # which comes after it, and lends its space
         work.middle,

@@ -196,11 +196,11 @@ def look_by_strips(known: Known, case: Case, x: int, own: float) -> Extent:
             levs = add_squares(levs, strip)
             crosses = add_products(crosses, strip, all_of(case.middle, min(i, d - SIDE)))
         write_row(levs, case.reach[x], a)
-        write_row(crosses, case.chance[x], a)
-    extent = Extent(0.0, 0.0, 0.0, 0.0, 0.0)
+        write_row(crosses, case.apart[x], a)
+    extent = Extent(0.0, 0.0, 0.0)
     for a in range(K):
         lev = value(case.reach[x, a])
-        extent = with_play(case, x, a, lev, distance(lev, case.chance[x, a], own), extent)
+        extent = with_play(case, x, a, lev, distance(lev, value(case.apart[x, a]), own), extent)
     return extent
 
 
