@@ -35,17 +35,17 @@ class Matched:
     as long as mu_t is far behind. That takes a quarter of the regret away where clicks are rare, and lets plans follow
     a world that changes.
 
-    *Rates.* With beta_t = 1/eta_t, z_t the stability of the round, computed after it, and P_t the price of exploration,
-    beta grows until the penalty of the next round is a share of what this one has cost, and caution,
+    *Rates.* With beta_t = 1/eta_t, z_t the stability of the round, computed after it, and P'_t what is paid for
+    exploration, beta grows until the penalty of the next round is a share of what this one has cost, and caution,
 
-        (beta_{t+1} - beta_t) h(q_{t+1}) <= gain_t z_t + caution d s_t/beta_t + price P_t
+        (beta_{t+1} - beta_t) h(q_{t+1}) <= gain_t z_t + caution d s_t/beta_t + price P'_t
 
     where gain_t = max{gain (h/H)^2, least}, s_t = (h/H)^8 v_t^4 sqrt(min{1, (t + 1)/(400 d)}), h = -psi(q) in the mean
     over contexts (in s_t that of the plan before, if it is less), H that of uniform plans, and v_t the largest variance
     that losses of these plays can have with the means that are predicted next. An adversary keeps plans undecided for
     long, and rates should fall then; noise does not, and rare clicks have little variance. From beta = b on exploration
-    can cover every play, and P_t is 2 gamma_t with a part of what was charged; before, P_t is 2 gamma_t beta_t/b, and a
-    play that was not covered multiplies beta by 1 + x, x = price/(b H) times what it has cost.
+    can cover every play, and P'_t is 2 gamma_t with a part of what was charged; before, P'_t is 2 gamma_t beta_t/b, and
+    a play that was not covered multiplies beta by 1 + x, x = price/(b H) times what it has cost.
 
     *Exploration.* Any gamma_t is safe as long as it is paid for: plays whose step would break the stability condition
     |step| sqrt q <= c beta may cost much. Before beta = b they pay when they are made. From there on every plan draws
@@ -54,9 +54,9 @@ class Matched:
     number of contexts and arms. Rare contexts cost by their probability.
 
     Proved in docs/theory.md, with feedback after every decision, C_t = caution d s_t/beta_t: R_T <= (1 + leaning)
-    (H beta_1 + E sum [(1 + gain_t) z_t + C_t + (1 + price) P_t + J_t]), P_t with all that uncovered plays cost, J_t the
-    penalty of their jumps. It is of the order of sqrt(d sqrt(K) T) always, and logarithmic in T where there are gaps.
-    The sum also holds for decisions answered in batches.
+    (H beta_1 + E sum [(1 + gain_t) z_t + C_t + (1 + price) P_t + J_t]), P_t 2 gamma_t and all that uncovered plays
+    cost, J_t the penalty of their jumps. It is of the order of sqrt(d sqrt(K) T) always, and logarithmic in T where
+    there are gaps. The sum also holds for decisions answered in batches.
 
     Feedback counts as new when it comes, so its order matters, and where batches end.
 

@@ -73,7 +73,7 @@ class MatchedRates:
 
     @property
     def covered_from(self) -> float:
-        """b: from beta_t = b on the price is at most 2 u/beta_t^2 <= 1/4, u = curved."""
+        """b: from beta_t = b on what is paid is at most 2 u/beta_t^2 <= 1/4, u = curved."""
         return self.covering.sure_from
 
     def growth(self, c: float) -> float:
