@@ -132,6 +132,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--list", action="store_true", help="run nothing")
     options = parser.parse_args(arguments)
     chosen = [one for one in mutations() if not options.only or options.only in f"{one} {' '.join(one.tests)}"]
+    if not chosen:
+        parser.error(f"no mutation's function, text or tests contain {options.only!r}; --list has them all")
     if options.list:
         for one in chosen:
             where = " and ".join(f"{place.path.relative_to(ROOT)}:{place.line + 1}" for place in places_of(one))

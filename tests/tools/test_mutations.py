@@ -53,3 +53,6 @@ def test_a_mutation_is_applied_to_a_copy_and_tests_run_on_it(
     monkeypatch.setattr(mutations, "mutations", lambda: [listed[2]])
     assert mutations.main(["--only", "x + x"]) == 0
     assert mutations.main(["--list"]) == 0
+    with pytest.raises(SystemExit):
+        mutations.main(["--only", "nowhere"])
+    assert "contain 'nowhere'" in capsys.readouterr().err
