@@ -30,6 +30,7 @@ bench: $(SETUP)  ## speed against NumPy, start-up time, designs, all algorithms
 	$(BIN)/python benchmarks/rounds.py
 	$(BIN)/python benchmarks/simulation.py
 	$(BIN)/python benchmarks/growth.py
+	$(BIN)/python benchmarks/first_rounds.py
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/designs.py
 	$(BIN)/python benchmarks/algorithms.py

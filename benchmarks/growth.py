@@ -57,7 +57,7 @@ def row(sizes: dict[str, int], repeats: int) -> str:
     """Measure one size; return its line of the table."""
     world = en.stochastic(en.random_instance(**sizes, gap=0.2, seed=1))
     S, K, d = world.problem.n_contexts, world.problem.n_arms, world.problem.dimension
-    rounds = int(min(300, max(5, WORK / (S * K * d**2 + d**3))))
+    rounds = int(min(300, max(100, WORK / (S * K * d**2 + d**3))))
     loops = loops_of(world, rounds)
     least = {name: min(loop() for _ in range(2)) for name, loop in loops.items()}
     for _ in range(repeats):
