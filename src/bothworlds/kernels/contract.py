@@ -11,6 +11,7 @@ The state has fields ``t``, one more than the updates so far, and ``pi``, the pr
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Annotated, Any, NamedTuple, get_type_hints
 
 import numpy as np
@@ -228,13 +229,13 @@ class Machine:
                 f"rates must name a field of the state with two numbers, eta and gamma; got {self.rates!r}"
             )
 
-    @property
+    @cached_property
     def sizes(self) -> Sizes:
         """How large the problem is."""
         S, K, d = self.known.z.shape
         return Sizes(S, K, d, self.policies)
 
-    @property
+    @cached_property
     def block_sizes(self) -> Sizes:
         """The same, as a policy sees it: with blocks of eight contexts where the text can take them."""
         S = self.sizes.S

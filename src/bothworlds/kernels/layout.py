@@ -18,7 +18,7 @@ recalled, then what is planned, then scratch space.
 
 import hashlib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
@@ -197,9 +197,9 @@ class Layout:
         """Return how many numbers that is."""
         return sum(number(shape, sizes) for shape in self.extent(array, *kinds))
 
-    def counts(self, sizes: Sizes) -> dict[str, int]:
+    def counts(self, sizes: Sizes) -> Mapping[str, int]:
         """Return how many numbers each array takes."""
-        return {array: self.count(array, sizes) for array in ("core", "rows", "options", "known")}
+        return _counts(self, sizes)
 
     @property
     def learnt(self) -> tuple[str, ...]:
@@ -239,6 +239,12 @@ class Layout:
             else:
                 found.append(self._construction(part, records))
         return f"{own}({', '.join(found)})"
+
+
+@lru_cache(maxsize=1024)  # every field that is put into a policy asks for them
+def _counts(layout: Layout, sizes: Sizes) -> Mapping[str, int]:
+    """Return how many numbers each array takes."""
+    return {array: layout.count(array, sizes) for array in ("core", "rows", "options", "known")}
 
 
 def counter(*extents: tuple[Shape, ...]) -> Callable[..., Any]:
