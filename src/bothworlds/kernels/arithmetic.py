@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bothworlds.kernels.jit.fma import fma_of
+from bothworlds.kernels.jit.fma import fma_of_arrays, fma_of_floats
 
 WIDTH = 8
 MORE = 16  # lanes, where memory is small: two registers at a time hide what one waits for
@@ -34,8 +34,9 @@ def fused(left: Number, right: Number, more: Number) -> Number:
     >>> fused(1.0 + 2.0**-52, 1.0 - 2.0**-52, -1.0) == -(2.0**-104)
     True
     """
-    packs = isinstance(left, np.ndarray) or isinstance(right, np.ndarray) or isinstance(more, np.ndarray)
-    return fma_of(packs)(left, right, more)
+    if isinstance(left, float) and isinstance(right, float) and isinstance(more, float):
+        return fma_of_floats()(left, right, more)
+    return fma_of_arrays()(left, right, more)
 
 
 def where(mask: Any, yes: Number, no: Number) -> Number:
@@ -51,7 +52,7 @@ def where(mask: Any, yes: Number, no: Number) -> Number:
 
 def every(mask: Any) -> bool:
     """Tell whether the mask holds everywhere."""
-    return bool(np.all(mask))
+    return bool(mask.all() if isinstance(mask, np.ndarray) else mask)
 
 
 def either(left: Any, right: Any) -> Any:

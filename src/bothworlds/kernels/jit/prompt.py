@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from bothworlds.kernels.jit.fma import fma_of
+from bothworlds.kernels.jit.fma import fma_of_arrays, fma_of_floats
 from bothworlds.kernels.jit.meanwhile import meanwhile
 
 SWITCH = "BOTHWORLDS_PROMPT"
@@ -69,8 +69,8 @@ class Prompt:
 
     def _begun(self, arguments: tuple[Any, ...]) -> threading.Thread:
         """Start to compile for the types of a call. What cannot be compiled is said when it is called."""
-        for packs in (False, True):
-            fma_of(packs)  # which the interpreter needs, and which is compiled as well
+        for ready in (fma_of_floats, fma_of_arrays):
+            ready()  # which the interpreter needs, and which is compiled as well
         kinds = tuple(self.made.typeof_pyval(argument) for argument in arguments)
         context = contextvars.copy_context()
 
