@@ -106,17 +106,28 @@ def test_llvm_searches_for_loop_counters_again_afterwards(monkeypatch: pytest.Mo
     said: list[str] = []
     monkeypatch.setattr(llvm, "set_option", lambda program, option: said.append(option))
     monkeypatch.setattr(lean, "KNOWN_LLVM", (0,))
-    monkeypatch.setattr(lean, "ARM", (platform.machine(),))
+    monkeypatch.setattr(platform, "machine", lambda: "aarch64")
     with pytest.raises(AssertionError), entries_only():
         assert said == []
     assert said == ["-disable-lsr=true", "-disable-lsr=false"]
     monkeypatch.setattr(lean, "KNOWN_LLVM", (10**6,))  # whose options cannot be taken back
     with entries_only():
         assert len(said) == 2
+
+
+@pytest.mark.parametrize(
+    ("machine", "lanes", "spared"),
+    [("arm64", True, True), ("x86_64", False, True), ("x86_64", True, False), ("riscv64", False, False)],
+)
+def test_llvm_searches_for_loop_counters_where_it_is_worth_its_time(
+    machine: str, lanes: bool, spared: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(llvm, "set_option", lambda program, option: said.append(option))
     monkeypatch.setattr(lean, "KNOWN_LLVM", (0,))
-    monkeypatch.setattr(lean, "ARM", ())  # elsewhere it may be worth its time
-    with entries_only():
-        assert len(said) == 2
+    monkeypatch.setattr(platform, "machine", lambda: machine)
+    with entries_only(lanes=lanes):
+        assert said == ["-disable-lsr=true"] * spared
 
 
 def test_with_another_numba_everything_is_compiled_as_usual(monkeypatch: pytest.MonkeyPatch) -> None:

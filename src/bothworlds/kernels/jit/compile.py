@@ -79,8 +79,10 @@ def on_contexts(plain: F, ours: F) -> F:
     return found  # type: ignore[no-any-return]
 
 
-def compiled(function: F) -> F:
+def compiled(function: F, *, lanes: bool = False) -> F:
     """Compile kernel text for the CPU on first use, saying so if it takes long; later processes load it from disk.
+
+    ``lanes``: it plays several replications at once.
 
     Division follows the hardware (no exception), the interpreter lock is released, and floating-point
     operations are never reordered (no ``fastmath``). Kernel text allocates nothing, so reference counting is
@@ -91,7 +93,7 @@ def compiled(function: F) -> F:
         made: F = numba.njit(function, **options)
     if on_disk:
         _know_by_folder(made)
-    tell_of(made)
+    tell_of(made, lanes=lanes)
     return made
 
 

@@ -52,13 +52,13 @@ def seconds_compiling() -> float:
     return sum(_spent)
 
 
-def tell_of(dispatcher: Any) -> None:
+def tell_of(dispatcher: Any, *, lanes: bool) -> None:
     """Let numba's dispatcher say that it compiles; it asks its compiler only for what the disk cache does not have."""
     compiler, name = dispatcher._compiler, dispatcher.__name__
-    compiler.compile = _telling(compiler.compile, f"{name!r}")
+    compiler.compile = _telling(compiler.compile, f"{name!r}", lanes)
 
 
-def _telling(compile_: Callable[..., Any], what: str) -> Callable[..., Any]:
+def _telling(compile_: Callable[..., Any], what: str, lanes: bool) -> Callable[..., Any]:
     """Return a compiler that says what it does when it takes long."""
 
     @functools.wraps(compile_)
@@ -67,7 +67,7 @@ def _telling(compile_: Callable[..., Any], what: str) -> Callable[..., Any]:
         if notice is not None:
             notice()
         began = time.monotonic()
-        with told(what), entries_only():
+        with told(what), entries_only(lanes=lanes):
             made = compile_(*arguments)
         _spent.append(time.monotonic() - began)
         return made
