@@ -116,18 +116,27 @@ def test_llvm_searches_for_loop_counters_again_afterwards(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(
-    ("machine", "lanes", "spared"),
-    [("arm64", True, True), ("x86_64", False, True), ("x86_64", True, False), ("riscv64", False, False)],
+    ("machine", "kind", "counted", "rolled"),
+    [
+        ("arm64", "call", True, False),
+        ("arm64", "lanes", True, False),
+        ("x86_64", "call", True, False),
+        ("x86_64", "run", True, True),
+        ("AMD64", "lanes", False, False),
+        ("riscv64", "run", False, False),
+    ],
 )
-def test_llvm_searches_for_loop_counters_where_it_is_worth_its_time(
-    machine: str, lanes: bool, spared: bool, monkeypatch: pytest.MonkeyPatch
+def test_loops_stay_as_written_where_that_was_measured(
+    machine: str, kind: lean.Kind, counted: bool, rolled: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said: list[str] = []
     monkeypatch.setattr(llvm, "set_option", lambda program, option: said.append(option))
     monkeypatch.setattr(lean, "KNOWN_LLVM", (0,))
     monkeypatch.setattr(platform, "machine", lambda: machine)
-    with entries_only(lanes=lanes):
-        assert said == ["-disable-lsr=true"] * spared
+    with entries_only(kind):
+        assert said == ["-disable-lsr=true"] * counted
+        assert llvm.create_pipeline_tuning_options(speed_level=3).loop_unrolling is not rolled
+    assert llvm.create_pipeline_tuning_options(speed_level=3).loop_unrolling
 
 
 def test_with_another_numba_everything_is_compiled_as_usual(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -286,4 +286,4 @@ def interpreted_driver(text: KernelText, nature_text: NatureText, rates: str) ->
 @lru_cache(maxsize=64)
 def compiled_driver(text: KernelText, nature_text: NatureText, rates: str) -> Callable[..., int]:
     """Build the driver of one replication as machine code; once per process and algorithm."""
-    return compiled(interpreted_driver(text, nature_text, rates))
+    return compiled(interpreted_driver(text, nature_text, rates), "run")

@@ -179,4 +179,4 @@ def lanes_driver(text: KernelText, nature_text: NatureText, width: int, rates: s
 @lru_cache(maxsize=64)
 def compiled_lanes_driver(text: KernelText, nature_text: NatureText, width: int, rates: str) -> Callable[..., int]:
     """Build the driver of 8 or 16 replications as machine code; once per process and algorithm."""
-    return compiled(lanes_driver(text, nature_text, width, rates), lanes=True)
+    return compiled(lanes_driver(text, nature_text, width, rates), "lanes")

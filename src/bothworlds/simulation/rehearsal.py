@@ -252,7 +252,7 @@ def interpreted_teller(text: KernelText, nature_text: NatureText) -> Callable[..
 @lru_cache(maxsize=64)
 def compiled_teller(text: KernelText, nature_text: NatureText) -> Callable[..., int]:
     """Build the driver that writes a story as machine code; once per process and algorithm."""
-    return compiled(interpreted_teller(text, nature_text))
+    return compiled(interpreted_teller(text, nature_text), "run")
 
 
 def _in_python(algorithm: Any, setting: Setting, story: Story) -> Story:

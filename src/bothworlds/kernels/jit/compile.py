@@ -25,6 +25,7 @@ from numba.extending import overload, register_jitable
 from bothworlds.kernels.jit import views as views  # memory as packs, to the compiler
 from bothworlds.kernels.jit import wide as wide  # numbers of eight, to the compiler
 from bothworlds.kernels.jit.fingerprint import foreign_hash, identity
+from bothworlds.kernels.jit.lean import Kind
 from bothworlds.kernels.jit.packs import CONTEXTS
 from bothworlds.kernels.jit.telling import tell_of
 
@@ -79,10 +80,8 @@ def on_contexts(plain: F, ours: F) -> F:
     return found  # type: ignore[no-any-return]
 
 
-def compiled(function: F, *, lanes: bool = False) -> F:
+def compiled(function: F, kind: Kind = "call") -> F:
     """Compile kernel text for the CPU on first use, saying so if it takes long; later processes load it from disk.
-
-    ``lanes``: it plays several replications at once.
 
     Division follows the hardware (no exception), the interpreter lock is released, and floating-point
     operations are never reordered (no ``fastmath``). Kernel text allocates nothing, so reference counting is
@@ -93,7 +92,7 @@ def compiled(function: F, *, lanes: bool = False) -> F:
         made: F = numba.njit(function, **options)
     if on_disk:
         _know_by_folder(made)
-    tell_of(made, lanes=lanes)
+    tell_of(made, kind)
     return made
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any
 
-from bothworlds.kernels.jit.lean import entries_only
+from bothworlds.kernels.jit.lean import Kind, entries_only
 from bothworlds.kernels.jit.meanwhile import meanwhile
 
 PATIENCE = 1.0  # seconds
@@ -52,13 +52,13 @@ def seconds_compiling() -> float:
     return sum(_spent)
 
 
-def tell_of(dispatcher: Any, *, lanes: bool) -> None:
+def tell_of(dispatcher: Any, kind: Kind) -> None:
     """Let numba's dispatcher say that it compiles; it asks its compiler only for what the disk cache does not have."""
     compiler, name = dispatcher._compiler, dispatcher.__name__
-    compiler.compile = _telling(compiler.compile, f"{name!r}", lanes)
+    compiler.compile = _telling(compiler.compile, f"{name!r}", kind)
 
 
-def _telling(compile_: Callable[..., Any], what: str, lanes: bool) -> Callable[..., Any]:
+def _telling(compile_: Callable[..., Any], what: str, kind: Kind) -> Callable[..., Any]:
     """Return a compiler that says what it does when it takes long."""
 
     @functools.wraps(compile_)
@@ -67,7 +67,7 @@ def _telling(compile_: Callable[..., Any], what: str, lanes: bool) -> Callable[.
         if notice is not None:
             notice()
         began = time.monotonic()
-        with told(what), entries_only(lanes=lanes):
+        with told(what), entries_only(kind):
             made = compile_(*arguments)
         _spent.append(time.monotonic() - began)
         return made
