@@ -25,7 +25,8 @@ from rounds import TUNINGS, baseline_loop, library_loop
 from simulation import driver_time
 
 LENGTHS = (5, 10, 20, 50, 100, 200)
-WORK = 3e7  # products that a repeat may take
+WORK = 3e7  # products that a repeat may take, if that is 100 rounds
+FEWEST, MOST = 100, 300  # rounds of a repeat
 
 
 def timed(loop: Callable[[], None], rounds: int) -> float:
@@ -57,7 +58,7 @@ def row(sizes: dict[str, int], repeats: int) -> str:
     """Measure one size; return its line of the table."""
     world = en.stochastic(en.random_instance(**sizes, gap=0.2, seed=1))
     S, K, d = world.problem.n_contexts, world.problem.n_arms, world.problem.dimension
-    rounds = int(min(300, max(100, WORK / (S * K * d**2 + d**3))))
+    rounds = int(min(MOST, max(FEWEST, WORK / (S * K * d**2 + d**3))))
     loops = loops_of(world, rounds)
     least = {name: min(loop() for _ in range(2)) for name, loop in loops.items()}
     for _ in range(repeats):
