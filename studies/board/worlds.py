@@ -27,6 +27,7 @@ FAMILIES = {  # seeds are family + number
     "fourteenth held-out": 15_000,
     "fifteenth held-out": 16_000,
     "sixteenth held-out": 17_000,
+    "seventeenth held-out": 18_000,
 }
 LARGEST_MEAN = 0.9
 LEVEL = 0.4

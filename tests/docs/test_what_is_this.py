@@ -46,6 +46,7 @@ def lines_of(family: str) -> records.Lines:
 @pytest.mark.parametrize(
     ("family", "names"),
     [
+        ("seventeenth", ("`matched`", "`certified`")),
         ("sixteenth", ("`matched`", "`certified`")),
         ("fifteenth", ("`matched`", "`certified`")),
         ("fourteenth", ("`matched`", "`certified`")),
