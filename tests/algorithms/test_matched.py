@@ -127,7 +127,7 @@ def test_below_b_exploration_is_paid_for_and_no_play_is_too_dear() -> None:
     policy = MATCHED.start(problem, rng=3)
     coverage, raised = MATCHED.design_for(problem).coverage, 0
     rng = np.random.default_rng(0)
-    for _ in range(120):
+    for _ in range(160):
         policy.state.theta[...] = rng.normal(size=4) * 10.0 ** rng.uniform(0.0, 6.0)
         policy.state.start_rate[0] = 10.0 ** rng.uniform(-12.0, -1.0) * (rng.random() < 0.8)
         policy.state.rest[0] = rng.integers(3)
@@ -191,6 +191,26 @@ def test_a_few_plays_tell_the_price(monkeypatch: pytest.MonkeyPatch) -> None:
             assert estimated(policy, gamma) == pytest.approx(exact, rel=2e-3)
     assert 0.7 < min(near) <= max(near) < 1.4
     assert max(near) > 1.0001 or min(near) < 0.9999
+
+
+def test_three_plays_are_found_and_priced_like_one() -> None:
+    """Plays with no chance are passed over; beyond the sum of all chances it is the last one that has some."""
+    policy = MATCHED.start(random_problem(5, S=6, K=4, d=3, rarity=30.0), rng=3, interpreted=True)
+    play(policy, 4)
+    known, case = Plan(policy).case()
+    weighed = price.weigh(known, case, 0.01)
+    price.find_lengths(known, case)
+    total = price.find_chances(known, case, weighed, 0.01)
+    case.chance[1, 0] = 0.0
+    for us in ((0.1, 0.5, 0.9), (0.3, 0.3, 0.31), (0.0, 0.999, 1.7)):
+        places = price.three_at(case, 6, *(u * total for u in us))
+        pairs = [(int(places[n]), int(places[n + 1])) for n in (0, 2, 4)]
+        assert pairs == [tuple(map(int, price.play_at(case, 6, u * total))) for u in us]
+        for n, (x, a) in enumerate(pairs):
+            price.write_direction(known, case, x, a, case.play[2 + n])
+        alone = [price.cost_of_play(known, case, case.play[2 + n], case.rho[pair]) for n, pair in enumerate(pairs)]
+        assert list(price.costs_of_three(known, case, *(case.rho[pair] for pair in pairs))) == alone
+        assert max(alone) > 0.0
 
 
 def test_from_b_on_the_whole_price_is_estimated(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -118,6 +118,20 @@ def test_cholesky_solves_trace_and_leverages_against_numpy(d: int) -> None:
     assert matrix.product(b, out) == pytest.approx(b @ out)
 
 
+@pytest.mark.parametrize("d", [1, 3, 4, 5, 21])
+def test_two_features_have_the_leverages_of_each_alone(d: int) -> None:
+    """To the bit, also where the second is the first once more."""
+    factor, rng = np.zeros((d, d)), np.random.default_rng(d)
+    assert matrix.cholesky(positive_matrix(d, d), factor)
+    matrix.invert_lower(factor)
+    one, other, half = rng.normal(size=(3, d))
+    alone = [matrix.leverage_beside(factor, z, half) for z in (one, other)]
+    assert matrix.leverages_beside(factor, one, other, half) == (*alone[0], *alone[1])
+    assert matrix.leverages_beside(factor, one, one, half) == (*alone[0], *alone[0])
+    assert alone[1][0] == pytest.approx(np.sum((np.tril(factor) @ other) ** 2), rel=1e-12)
+    assert alone[1][1] == pytest.approx(half @ np.tril(factor) @ other, rel=1e-9, abs=1e-12)
+
+
 def test_cholesky_refuses_what_is_not_positive_definite() -> None:
     for sigma in (
         np.diag([1.0, 0.0]),

@@ -53,7 +53,7 @@ class Plan:
         rho, tables = 1.0 + np.abs(self.z @ self.m), np.zeros((4, S, K))
         case = Case(
             sigma, self.q, np.sqrt(self.q), rho, self.beta, self.b, Matching.c, np.zeros((d, d)), np.zeros((d, d)),
-            self.centre, tables[0], tables[1], tables[2], tables[3], np.zeros(d), np.zeros((3, d)), np.eye(d),
+            self.centre, tables[0], tables[1], tables[2], tables[3], np.zeros(d), np.zeros((5, d)), np.eye(d),
         )  # fmt: skip
         return self.known._replace(z=self.z, g=self.g, e=self.e), case
 

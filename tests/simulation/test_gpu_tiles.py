@@ -114,7 +114,7 @@ def case_of(known: Known, q: Floats, d: int) -> price.Case:
     centre, rho = np.full((S, d), np.nan), rng.uniform(1.0, 2.0, size=(S, K))
     case = price.Case(
         sigma, q, np.sqrt(q), rho, 3.0, 1.0, 0.25, square.copy(), square.copy(), centre, nothing.copy(), nothing.copy(),
-        nothing.copy(), nothing.copy(), np.full(d, np.nan), np.full((3, d), np.nan), square.copy(),
+        nothing.copy(), nothing.copy(), np.full(d, np.nan), np.full((5, d), np.nan), square.copy(),
     )  # fmt: skip
     price.find_centres(known, case)
     case.chance[:] = np.nan

@@ -182,9 +182,9 @@ def cube_of(memory: Any, start: int, first: int, second: int, third: int) -> Any
     return memory[start : start + first * second * third].reshape((first, second, third, *memory.shape[1:]))
 
 
-def flat_of(matrix: Any) -> Any:
-    """Return the numbers of a matrix one after the other."""
-    return matrix.reshape((matrix.shape[0] * matrix.shape[1], *matrix.shape[2:]))
+def flat_of(rows: Any) -> Any:
+    """Return the numbers of a matrix one after the other, or the vectors of a cube: one axis less."""
+    return rows.reshape((rows.shape[0] * rows.shape[1], *rows.shape[2:]))
 
 
 def write_turned(weight: Number, z: Any, j: int, out: Any, start: int) -> None:

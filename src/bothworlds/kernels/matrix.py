@@ -167,6 +167,43 @@ def leverage_beside(inverse: Floats, z: Floats, half: Floats) -> tuple[Number, N
 
 
 @kernel
+def leverages_beside(inverse: Floats, z: Floats, other: Floats, half: Floats) -> Four:
+    """Return both of two features, one after the other, in the same order of sums: G is read once for them."""
+    d = inverse.shape[0]
+    fours = d - d % 4
+    zero = 0.0 * z[0]
+    lev, cross, other_lev, other_cross = zero, zero, zero, zero
+    for i in range(0, fours, 4):
+        g0, g1, g2, g3 = inverse[i], inverse[i + 1], inverse[i + 2], inverse[i + 3]
+        t0, t1, t2, t3 = zero, zero, zero, zero
+        s0, s1, s2, s3 = zero, zero, zero, zero
+        for k in range(i + 1):
+            t0, t1 = fused(g0[k], z[k], t0), fused(g1[k], z[k], t1)
+            t2, t3 = fused(g2[k], z[k], t2), fused(g3[k], z[k], t3)
+            s0, s1 = fused(g0[k], other[k], s0), fused(g1[k], other[k], s1)
+            s2, s3 = fused(g2[k], other[k], s2), fused(g3[k], other[k], s3)
+        t1 = fused(g1[i + 1], z[i + 1], t1)
+        t2 = fused(g2[i + 2], z[i + 2], fused(g2[i + 1], z[i + 1], t2))
+        t3 = fused(g3[i + 3], z[i + 3], fused(g3[i + 2], z[i + 2], fused(g3[i + 1], z[i + 1], t3)))
+        s1 = fused(g1[i + 1], other[i + 1], s1)
+        s2 = fused(g2[i + 2], other[i + 2], fused(g2[i + 1], other[i + 1], s2))
+        s3 = fused(g3[i + 3], other[i + 3], fused(g3[i + 2], other[i + 2], fused(g3[i + 1], other[i + 1], s3)))
+        lev = fused(t3, t3, fused(t2, t2, fused(t1, t1, fused(t0, t0, lev))))
+        cross = fused(t3, half[i + 3], fused(t2, half[i + 2], fused(t1, half[i + 1], fused(t0, half[i], cross))))
+        other_lev = fused(s3, s3, fused(s2, s2, fused(s1, s1, fused(s0, s0, other_lev))))
+        other_cross = fused(s0, half[i], other_cross)
+        other_cross = fused(s3, half[i + 3], fused(s2, half[i + 2], fused(s1, half[i + 1], other_cross)))
+    for i in range(fours, d):
+        row = inverse[i]
+        t0, s0 = row[0] * z[0], row[0] * other[0]
+        for k in range(1, i + 1):
+            t0, s0 = fused(row[k], z[k], t0), fused(row[k], other[k], s0)
+        lev, cross = fused(t0, t0, lev), fused(t0, half[i], cross)
+        other_lev, other_cross = fused(s0, s0, other_lev), fused(s0, half[i], other_cross)
+    return lev, cross, other_lev, other_cross
+
+
+@kernel
 def leverage(inverse: Floats, z: Floats) -> Number:
     """Return z^T Sigma^-1 z = |G z|^2."""
     return leverage_beside(inverse, z, z)[0]
@@ -174,8 +211,20 @@ def leverage(inverse: Floats, z: Floats) -> Number:
 
 @kernel
 def apply_half(inverse: Floats, b: Floats, half: Floats) -> None:
-    """Write G b."""
-    for i in range(inverse.shape[0]):
+    """Write G b, four rows of G at a time: sums that do not wait for each other."""
+    d = inverse.shape[0]
+    fours = d - d % 4
+    zero = 0.0 * b[0]
+    for i in range(0, fours, 4):
+        g0, g1, g2, g3 = inverse[i], inverse[i + 1], inverse[i + 2], inverse[i + 3]
+        t0, t1, t2, t3 = zero, zero, zero, zero
+        for k in range(i + 1):
+            t0, t1 = fused(g0[k], b[k], t0), fused(g1[k], b[k], t1)
+            t2, t3 = fused(g2[k], b[k], t2), fused(g3[k], b[k], t3)
+        half[i], half[i + 1] = t0, fused(g1[i + 1], b[i + 1], t1)
+        half[i + 2] = fused(g2[i + 2], b[i + 2], fused(g2[i + 1], b[i + 1], t2))
+        half[i + 3] = fused(g3[i + 3], b[i + 3], fused(g3[i + 2], b[i + 2], fused(g3[i + 1], b[i + 1], t3)))
+    for i in range(fours, d):
         half[i] = product_of_row(inverse[i], i, b)
 
 
@@ -217,6 +266,15 @@ def squared_length(matrix: Floats, z: Floats) -> Number:
 def product(theta: Floats, z: Floats) -> Number:
     """Return <theta, z>."""
     return product_of_row(theta, theta.shape[0] - 1, z)
+
+
+@kernel
+def products_with(theta: Floats, z: Floats, other: Floats) -> tuple[Number, Number]:
+    """Return <theta, z> and <theta, other>, theta being read once."""
+    left, right = theta[0] * z[0], theta[0] * other[0]
+    for i in range(1, theta.shape[0]):
+        left, right = fused(theta[i], z[i], left), fused(theta[i], other[i], right)
+    return left, right
 
 
 @kernel

@@ -51,7 +51,7 @@ from bothworlds.kernels.matrix import (
     apply_inverse,
     cholesky,
     invert_mixture,
-    leverage_beside,
+    leverages_beside,
     product,
     squared_length,
     write_whole_inverse,
@@ -61,6 +61,9 @@ POINTS = 3.0  # plays that an estimate looks at, early on
 MORE_POINTS = 12.0  # and later, where prices are paid for long
 LIKELY = 0.4  # of what the largest residuals would cost: what it counts early on, as plays pay for those they have
 ROUNDING = 1e-9  # of a leverage: what a difference of leverages may be wrong by
+
+
+Three = tuple[Number, Number, Number]
 
 
 class Case(NamedTuple):
@@ -85,7 +88,7 @@ class Case(NamedTuple):
     chance: Floats
     length: Floats  # of each play: chances are g pi times this
     middle: Floats  # a vector of a block of contexts
-    play: Floats  # three vectors, of one play
+    play: Floats  # five vectors: of a play, half a solution, and the directions of three plays
     enough: Floats  # a covariance: at those that are nowhere less no play can cost too much
 
 
@@ -107,6 +110,16 @@ class Extent(NamedTuple):
     most: Number
     reach: Number
     wide: Number
+
+
+class Gone(NamedTuple):
+    """How far a play goes in a context: sum of q^(3/2) d^2, mean, largest and least d, largest |d| sqrt q."""
+
+    squares: Number
+    mean: Number
+    most: Number
+    least: Number
+    step: Number
 
 
 @kernel
@@ -160,9 +173,11 @@ def look_in_turn(known: Known, case: Case, x: int, own: Number) -> Extent:
     """Write the reach of the plays of a context one after the other, and return its extent."""
     zero = 0.0 * case.q[0, 0]
     extent = Extent(zero, zero, zero)
-    for a in range(case.q.shape[1]):
-        lev, cross = leverage_beside(case.inverse, known.z[x, a], case.middle)
+    for a in range(0, case.q.shape[1], 2):
+        b = min(a + 1, case.q.shape[1] - 1)  # the last one twice where they are odd
+        lev, cross, other_lev, other_cross = leverages_beside(case.inverse, known.z[x, a], known.z[x, b], case.middle)
         extent = with_play(case, x, a, lev, distance(lev, cross, own), extent)
+        extent = with_play(case, x, b, other_lev, distance(other_lev, other_cross, own), extent)
     return extent
 
 
@@ -205,38 +220,90 @@ def excess(case: Case, weighed: Weighed) -> Number:
 
 
 @kernel
-def cost_of_play(known: Known, case: Case, direction: Floats, rho: Number) -> Number:
-    """Return sum_x g k(x) of the play with the direction Sigma_t^-1 phi_t if it is not covered, else 0."""
-    limit = case.c * case.beta
-    total = 0.0
-    worst = 0.0 * case.q[0, 0]
-    for x in range(case.q.shape[0]):
-        middle = product(direction, case.centre[x])
-        zero = 0.0 * case.q[x, 0]
-        squares, mean, most, least, step = zero, zero, zero, zero, zero
-        for a in range(case.q.shape[1]):
-            q, r = case.q[x, a], case.r[x, a]
-            d = where(q > 0.0, product(direction, known.z[x, a]) - middle, 0.0)
-            y = d * r
-            squares, mean = fused(r * y, y, squares), fused(q, d, mean)
-            most, least = larger(most, d), smaller(least, d)
-            step = larger(step, absolute(y))
-        worst = larger(worst, step)
-        far, reach = rho * larger(mean - least, most - mean), rho * step
-        near = rho * rho * squares / larger(case.beta - reach, (1.0 - 2.0 * case.c) * case.beta)
-        k = where(reach <= 2.0 * limit, smaller(near, far), far)
-        total = total + known.g[x] * k
-    return where(rho * highest_of_contexts(worst) <= limit, 0.0, over_contexts(total))
+def go_on(so_far: Gone, moved: Number, q: Number, r: Number) -> Gone:
+    """Return how far a play goes in a context with one more arm, which it moves by so much if it is ever played."""
+    d = where(q > 0.0, moved, 0.0)
+    y = d * r
+    return Gone(
+        fused(r * y, y, so_far.squares),
+        fused(q, d, so_far.mean),
+        larger(so_far.most, d),
+        smaller(so_far.least, d),
+        larger(so_far.step, absolute(y)),
+    )
 
 
 @kernel
-def cost_at(known: Known, case: Case, x: Place, a: Place) -> Number:
-    """Return the same for the play of arm a in context x; lanes may have their own."""
-    z, direction = case.play[0], case.play[1]
+def cost_of_context(case: Case, gone: Gone, rho: Number) -> Number:
+    """Return k(x) of a play, in the context where it goes that far."""
+    limit = case.c * case.beta
+    far, reach = rho * larger(gone.mean - gone.least, gone.most - gone.mean), rho * gone.step
+    near = rho * rho * gone.squares / larger(case.beta - reach, (1.0 - 2.0 * case.c) * case.beta)
+    return where(reach <= 2.0 * limit, smaller(near, far), far)
+
+
+@kernel
+def unless_covered(case: Case, rho: Number, step: Number, cost: Number) -> Number:
+    """Return what a play costs in all contexts, 0 if it is covered in each of them."""
+    return where(rho * highest_of_contexts(step) <= case.c * case.beta, 0.0, over_contexts(cost))
+
+
+@kernel
+def cost_of_play(known: Known, case: Case, direction: Floats, rho: Number) -> Number:
+    """Return sum_x g k(x) of the play with the direction Sigma_t^-1 phi_t if it is not covered, else 0."""
+    zero = 0.0 * case.q[0, 0]
+    total, step = zero, zero
+    for x in range(case.q.shape[0]):
+        middle, gone = product(direction, case.centre[x]), Gone(zero, zero, zero, zero, zero)
+        for a in range(case.q.shape[1]):
+            q, r = case.q[x, a], case.r[x, a]
+            gone = go_on(gone, product(direction, known.z[x, a]) - middle, q, r)
+        step, total = larger(step, gone.step), total + known.g[x] * cost_of_context(case, gone, rho)
+    return unless_covered(case, rho, step, total)
+
+
+@kernel
+def three_products(first: Floats, second: Floats, third: Floats, z: Floats) -> Three:
+    """Return the products of three vectors with another one, which is read once."""
+    one, two, three = first[0] * z[0], second[0] * z[0], third[0] * z[0]
+    for i in range(1, first.shape[0]):
+        one, two, three = fused(first[i], z[i], one), fused(second[i], z[i], two), fused(third[i], z[i], three)
+    return one, two, three
+
+
+@kernel
+def costs_of_three(known: Known, case: Case, first: Number, second: Number, third: Number) -> Three:
+    """Return the same of the three plays whose directions are at hand, with these rho: features are read once."""
+    zero = 0.0 * case.q[0, 0]
+    d0, d1, d2 = case.play[2], case.play[3], case.play[4]
+    total0, total1, total2, step0, step1, step2 = zero, zero, zero, zero, zero, zero
+    for x in range(case.q.shape[0]):
+        nowhere = Gone(zero, zero, zero, zero, zero)
+        gone0, gone1, gone2 = nowhere, nowhere, nowhere
+        m0, m1, m2 = three_products(d0, d1, d2, case.centre[x])
+        for a in range(case.q.shape[1]):
+            q, r, moved = case.q[x, a], case.r[x, a], three_products(d0, d1, d2, known.z[x, a])
+            gone0 = go_on(gone0, moved[0] - m0, q, r)
+            gone1 = go_on(gone1, moved[1] - m1, q, r)
+            gone2 = go_on(gone2, moved[2] - m2, q, r)
+        step0, step1, step2 = larger(step0, gone0.step), larger(step1, gone1.step), larger(step2, gone2.step)
+        total0 = total0 + known.g[x] * cost_of_context(case, gone0, first)
+        total1 = total1 + known.g[x] * cost_of_context(case, gone1, second)
+        total2 = total2 + known.g[x] * cost_of_context(case, gone2, third)
+    return (
+        unless_covered(case, first, step0, total0),
+        unless_covered(case, second, step1, total1),
+        unless_covered(case, third, step2, total2),
+    )
+
+
+@kernel
+def write_direction(known: Known, case: Case, x: Place, a: Place, out: Floats) -> None:
+    """Write Sigma_t^-1 phi of the play of arm a in context x; lanes may have their own."""
+    z, half = case.play[0], case.play[1]
     for i in range(z.shape[0]):
         z[i] = feature(known.z, x, a, i)
-    apply_inverse(case.inverse, z, case.play[2], direction)
-    return cost_of_play(known, case, direction, at(case.rho, x, a))
+    apply_inverse(case.inverse, z, half, out)
 
 
 @kernel
@@ -287,30 +354,61 @@ def play_at(case: Case, contexts: int, u: Number) -> tuple[Place, Place]:
 
 
 @kernel
+def three_at(case: Case, contexts: int, u: Number, v: Number, w: Number) -> tuple[Place, ...]:
+    """Return the plays at which it passes u, v and w, context and arm of each; chances are read once."""
+    x0, a0, x1, a1, x2, a2, passed = 0, 0, 0, 0, 0, 0, 0.0 * u
+    for x in range(contexts):
+        for a in range(case.chance.shape[1]):
+            chance = at(case.chance, x, a)
+            some = chance > 0.0
+            to0, to1, to2 = both(some, passed <= u), both(some, passed <= v), both(some, passed <= w)
+            x0, a0 = where(to0, x, x0), where(to0, a, a0)
+            x1, a1 = where(to1, x, x1), where(to1, a, a1)
+            x2, a2 = where(to2, x, x2), where(to2, a, a2)
+            passed = passed + chance
+    return x0, a0, x1, a1, x2, a2
+
+
+@kernel
+def weight_of(known: Known, case: Case, x: Place, a: Place, gamma: Number, each: Number) -> Number:
+    """Return g pi of a play that was drawn, over its chance, each such play standing for so much of their sum."""
+    shares = matrix_of(known.g, 0, known.g.shape[0], 1)
+    weight = at(shares, x, 0) * ((1.0 - gamma) * at(case.q, x, a) + gamma * at(known.e, x, a))
+    chance = at(case.chance, x, a)
+    return where(chance > 0.0, each / where(chance > 0.0, chance, 1.0), 0.0) * weight
+
+
+@kernel
 def price(known: Known, case: Case, weighed: Weighed, gamma: Number, most: Number) -> Number:
     """Return what a rate that has been weighed is likely to cost; infinity where Sigma_t is singular.
 
-    It is estimated from a few plays, evenly spaced in the sum of the chances. Any positive length will do for that, so
-    those of the rate where the search begins are taken for all. Any estimate above ``most`` may be returned for
-    another.
+    It is estimated from a few plays, evenly spaced in the sum of the chances, three at a time. Any positive length will
+    do for that, so those of the rate where the search begins are taken for all. Any estimate above ``most`` may be
+    returned for another.
     """
     early = case.beta < case.b
     points, likely = where(early, POINTS, MORE_POINTS), where(early, LIKELY, 1.0)
     each = find_chances(known, case, weighed, gamma) / points
-    shares = matrix_of(known.g, 0, known.g.shape[0], 1)
     total = where(weighed.sound, 2.0 * gamma, math.inf)
     if every(each <= 0.0):
         return total
     number = 0.5
     while not every(number > points):
-        x, a = play_at(case, count_of(known.g), number * each)
-        weight = at(shares, x, 0) * ((1.0 - gamma) * at(case.q, x, a) + gamma * at(known.e, x, a))
-        chance = at(case.chance, x, a)
-        drawn = where(chance > 0.0, each / where(chance > 0.0, chance, 1.0), 0.0)
-        total = total + where(number < points, likely, 0.0) * (drawn * weight * cost_at(known, case, x, a))
+        places = three_at(case, count_of(known.g), number * each, (number + 1.0) * each, (number + 2.0) * each)
+        x0, a0, x1, a1, x2, a2 = places
+        write_direction(known, case, x0, a0, case.play[2])
+        write_direction(known, case, x1, a1, case.play[3])
+        write_direction(known, case, x2, a2, case.play[4])
+        costs = costs_of_three(known, case, at(case.rho, x0, a0), at(case.rho, x1, a1), at(case.rho, x2, a2))
+        count = where(number < points, likely, 0.0)
+        total = total + count * (weight_of(known, case, x0, a0, gamma, each) * costs[0])
+        count = where(number + 1.0 < points, likely, 0.0)
+        total = total + count * (weight_of(known, case, x1, a1, gamma, each) * costs[1])
+        count = where(number + 2.0 < points, likely, 0.0)
+        total = total + count * (weight_of(known, case, x2, a2, gamma, each) * costs[2])
         if every(total > most):
             break
-        number = number + 1.0
+        number = number + 3.0
     return total
 
 
@@ -341,4 +439,5 @@ def charge(known: Known, case: Case, weighed: Weighed, gamma: Number, u: Number)
     x, a = play_at(case, count_of(known.g), u * total)
     far = root(at(case.reach, x, a))
     drawn = where(total > 0.0, total / where(far > 0.0, far, 1.0), 0.0)
-    return drawn * cost_at(known, case, x, a), total * width_of(known, case)
+    write_direction(known, case, x, a, case.play[2])
+    return drawn * cost_of_play(known, case, case.play[2], at(case.rho, x, a)), total * width_of(known, case)

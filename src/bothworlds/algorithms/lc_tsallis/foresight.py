@@ -20,12 +20,13 @@ from bothworlds.kernels.arithmetic import (
     larger,
     over_contexts,
     smaller,
+    value,
     where,
 )
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Known
 from bothworlds.kernels.jit.compile import kernel
-from bothworlds.kernels.matrix import product
+from bothworlds.kernels.matrix import products_with
 from bothworlds.kernels.root_point import Solved
 from bothworlds.kernels.stability import Context, Cost, cost_in, covered_cost, in_two_passes
 from bothworlds.kernels.status import OK
@@ -113,11 +114,15 @@ def foresee_all(known: Known, state: Any, work: Any, scale: Number) -> None:
     """
     for x in range(state.q.shape[0]):
         least = math.inf + 0.0 * scale
-        for a in range(state.q.shape[1]):
-            loss = fused(work.rho[x, a], scale, product(work.total, known.z[x, a]) + known.blocked[x, a])
-            work.table[x, a] = loss
-            work.rho[x, a] = largest_residual(work.rho[x, a], scale)
-            least = smaller(least, loss)
+        for a in range(0, state.q.shape[1], 2):
+            b = min(a + 1, state.q.shape[1] - 1)  # the last one twice where they are odd
+            left, right = products_with(work.total, known.z[x, a], known.z[x, b])
+            guess, other_guess = value(work.rho[x, a]), value(work.rho[x, b])
+            loss = fused(guess, scale, left + known.blocked[x, a])
+            other_loss = fused(other_guess, scale, right + known.blocked[x, b])
+            work.table[x, a], work.table[x, b] = loss, other_loss
+            work.rho[x, a], work.rho[x, b] = largest_residual(guess, scale), largest_residual(other_guess, scale)
+            least = smaller(least, smaller(loss, other_loss))
         for a in range(state.q.shape[1]):
             work.table[x, a] = work.table[x, a] - least
 

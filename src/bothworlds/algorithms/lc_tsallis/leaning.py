@@ -27,17 +27,20 @@ from bothworlds.kernels.arithmetic import (
     both,
     either,
     every,
+    flat_of,
     fused,
     highest_of_contexts,
     larger,
     over_contexts,
     root,
     smaller,
+    value,
     where,
 )
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Known
 from bothworlds.kernels.jit.compile import kernel
+from bothworlds.kernels.matrix import Four
 from bothworlds.theory.schedules import ROOM
 
 WITHIN = 0.999  # of c: how far leaning may take a step, so that rounding does not decide whether it is covered
@@ -97,12 +100,14 @@ class Seen(NamedTuple):
 
 
 @kernel
-def two_products(first: Floats, second: Floats, z: Floats) -> tuple[Number, Number]:
-    """Return <first, z> and <second, z>, z being read once."""
-    left, right = first[0] * z[0], second[0] * z[0]
+def products_of_two(first: Floats, second: Floats, one: Floats, other: Floats) -> Four:
+    """Return the products of two vectors with one feature, and with another; everything is read once."""
+    left, right = first[0] * one[0], second[0] * one[0]
+    other_left, other_right = first[0] * other[0], second[0] * other[0]
     for i in range(1, first.shape[0]):
-        left, right = fused(first[i], z[i], left), fused(second[i], z[i], right)
-    return left, right
+        left, right = fused(first[i], one[i], left), fused(second[i], one[i], right)
+        other_left, other_right = fused(first[i], other[i], other_left), fused(second[i], other[i], other_right)
+    return left, right, other_left, other_right
 
 
 @kernel
@@ -118,24 +123,35 @@ def all_rest(rests: Any) -> bool:
 
 
 @kernel
-def tell(state: Any, work: Any, z: Floats, leans: bool) -> Told:
-    """Compute what there is to tell of a play; ``half`` is m, ``vector`` the step over beta, ``total`` Theta - n m."""
-    guess, moved = two_products(work.half, work.vector, z)
-    behind, leant = 0.0 * guess, 0.0 * guess
-    if leans:
-        behind, leant = two_products(work.total, state.lean, z)
-    return Told(guess, moved, behind, leant)
+def tell_two(state: Any, work: Any, z: Floats, other: Floats) -> tuple[Told, Told]:
+    """Compute what there is to tell of two plays that may lean, everything being read once.
+
+    ``half`` is m, ``vector`` the step over beta, ``total`` Theta - n m.
+    """
+    m, step, total, mu = work.half, work.vector, work.total, state.lean
+    guess, moved, behind, leant = m[0] * z[0], step[0] * z[0], total[0] * z[0], mu[0] * z[0]
+    guess2, moved2, behind2, leant2 = m[0] * other[0], step[0] * other[0], total[0] * other[0], mu[0] * other[0]
+    for i in range(1, m.shape[0]):
+        guess, moved = fused(m[i], z[i], guess), fused(step[i], z[i], moved)
+        behind, leant = fused(total[i], z[i], behind), fused(mu[i], z[i], leant)
+        guess2, moved2 = fused(m[i], other[i], guess2), fused(step[i], other[i], moved2)
+        behind2, leant2 = fused(total[i], other[i], behind2), fused(mu[i], other[i], leant2)
+    return Told(guess, moved, behind, leant), Told(guess2, moved2, behind2, leant2)
 
 
 @kernel
 def tell_all(known: Known, state: Any, work: Any, leans: bool) -> None:
-    """Write what there is to tell of every play; a GPU has its own."""
-    for x in range(state.q.shape[0]):
-        for a in range(state.q.shape[1]):
-            one = tell(state, work, known.z[x, a], leans)
-            work.rho[x, a], work.reach[x, a] = one.guess, one.moved
-            if leans:
-                work.table[x, a], work.leant[x, a] = one.behind, one.leant
+    """Write what there is to tell of every play, of two at a time; a GPU has its own."""
+    z, guess, moved = flat_of(known.z), flat_of(work.rho), flat_of(work.reach)
+    behind, leant = flat_of(work.table), flat_of(work.leant)
+    for a in range(0, z.shape[0], 2):
+        b = min(a + 1, z.shape[0] - 1)  # the last one twice where they are odd
+        if leans:
+            one, other = tell_two(state, work, z[a], z[b])
+            behind[a], leant[a], behind[b], leant[b] = one.behind, one.leant, other.behind, other.leant
+            guess[a], moved[a], guess[b], moved[b] = one.guess, one.moved, other.guess, other.moved
+        else:
+            guess[a], moved[a], guess[b], moved[b] = products_of_two(work.half, work.vector, z[a], z[b])
 
 
 @kernel
@@ -146,21 +162,31 @@ def told(known: Known, state: Any, work: Any, x: int, a: int, leans: bool) -> To
 
 @kernel
 def look_at_all(known: Known, state: Any, work: Any, leans: bool) -> Looked:
-    """Return what is known of all plays."""
+    """Return what is known of all plays, and write the means of each context, weighted by q^(3/2).
+
+    They are those of how far the step has moved plays, and to lean, of <Theta - n m, z> and <mu, z>.
+    """
     zero = 0.0 * state.q[0, 0]
     highest, squares, most, mean, before = 1.0 + zero, zero, zero, zero, zero
     for x in range(state.q.shape[0]):
         square, here, leant, least = zero, zero, zero, math.inf + zero
+        weights, moved, first, second = zero, zero, zero, zero
         for a in range(state.q.shape[1]):
             one, q = told(known, state, work, x, a, leans), state.q[x, a]
+            weight = q * state.roots[x, a]
             highest = larger(highest, absolute(one.guess))
             square = fused(q * one.guess, one.guess, square)
+            weights, moved = weights + weight, fused(weight, one.moved, moved)
             if leans:
                 least = smaller(least, one.behind + known.blocked[x, a])
                 here, leant = fused(q, one.behind, here), fused(q, one.leant, leant)
+                first, second = fused(weight, one.behind, first), fused(weight, one.leant, second)
         squares = squares + known.g[x] * square
+        part = 1.0 / where(weights > 0.0, weights, 1.0)  # there is no plan before the first
+        work.means[x, 0] = moved * part
         if leans:
             most, mean, before = most - known.g[x] * least, mean - known.g[x] * here, before + known.g[x] * leant
+            work.means[x, 1], work.means[x, 2] = first * part, second * part
     return Looked(
         highest_of_contexts(highest),
         over_contexts(squares),
@@ -191,34 +217,17 @@ def likely_variance(looked: Looked) -> Number:
 
 
 @kernel
-def means_in(known: Known, state: Any, work: Any, x: int, share: Number, leans: bool) -> tuple[Number, Number]:
-    """Set out in a context; write and return the means of the step and of the way there, weighted by q^(3/2)."""
-    zero = 0.0 * state.q[0, 0]
-    weights, first, second = zero, zero, zero
-    for a in range(state.q.shape[1]):
-        weight = state.q[x, a] * state.roots[x, a]
-        weights = weights + weight
-        if leans:
-            one = set_out(known, work, x, a, share)
-            first, second = fused(weight, one.moved, first), fused(weight, one.off, second)
-        else:
-            first = fused(weight, told(known, state, work, x, a, leans).moved, first)
-    part = 1.0 / where(weights > 0.0, weights, 1.0)  # there is no plan before the first
-    work.means[x, 0], work.means[x, 1] = first * part, second * part
-    return first * part, second * part
-
-
-@kernel
 def look_along(known: Known, state: Any, work: Any, share: Number, eta: Number) -> Seen:
-    """Set out, and return what a whole way does."""
+    """Set out: write how far mu is off its goal, of every play and in the mean; return what a whole way does."""
     zero = 0.0 * state.q[0, 0]
     own, mixed, squares, widest, farthest = zero, zero, zero, zero, zero
     for x in range(state.q.shape[0]):
-        first, second = means_in(known, state, work, x, share, True)
+        middle, off = value(work.means[x, 0]), fused(share, work.means[x, 1], work.means[x, 2])
+        work.means[x, 1] = off
         here, cross, whole = zero, zero, zero
         for a in range(state.q.shape[1]):
-            one, r = going(known, work, x, a), state.roots[x, a]
-            y, v = (one.moved - first) * r, (one.off - second) * r  # v without its factor -1/beta
+            one, r = set_out(known, work, x, a, share), state.roots[x, a]
+            y, v = (one.moved - middle) * r, (one.off - off) * r  # v without its factor -1/beta
             widest, farthest = larger(widest, absolute(y)), larger(farthest, absolute(v))
             left = r * y
             here, cross, whole = fused(left, y, here), fused(left, v, cross), fused(r * v, v, whole)
@@ -260,8 +269,6 @@ def way_from(known: Known, options: Any, state: Any, work: Any, looked: Looked, 
     eta = 1.0 / state.inverse_rate[0]
     zero = 0.0 * eta
     if not leans:
-        for x in range(state.q.shape[0]):
-            means_in(known, state, work, x, zero, leans)
         return Way(zero, zero, eta, leans)
     share = share_of(options, state, looked)
     for i in range(state.theta.shape[0]):

@@ -125,7 +125,7 @@ class Work(NamedTuple):
     total: Annotated[Floats, scratch("d")]
     off: Annotated[Floats, scratch("d")]
     mixed: Annotated[Floats, scratch("d", "d")]
-    play: Annotated[Floats, scratch(3, "d")]
+    play: Annotated[Floats, scratch(5, "d")]
     sums: Annotated[Floats, scratch("d", "d", packed=True)]
     losses: Annotated[Floats, scratch("K", packed=True)]  # this and the next two: a GPU's
     residuals: Annotated[Floats, scratch("K", packed=True)]
@@ -136,7 +136,7 @@ class Work(NamedTuple):
     table: Annotated[Floats, scratch("S", "K")]
     rho: Annotated[Floats, scratch("S", "K")]
     leant: Annotated[Floats, scratch("S", "K")]
-    means: Annotated[Floats, scratch("S", 2)]
+    means: Annotated[Floats, scratch("S", 3)]
     begun: Annotated[Floats, scratch("S", 5)]
 
 

@@ -38,8 +38,9 @@ def add_to_ridge(known: Known, options: Any, state: Any, play: Play) -> None:
     for i in range(state.theta.shape[0]):
         z = feature(known.z, play.x, play.a, i)
         state.response[i] = keep * state.response[i] + play.loss * z
-        for j in range(state.theta.shape[0]):
-            state.ridge[i, j] = keep * state.ridge[i, j] + z * feature(known.z, play.x, play.a, j)
+        for j in range(i + 1):
+            entry = keep * state.ridge[i, j] + z * feature(known.z, play.x, play.a, j)
+            state.ridge[i, j], state.ridge[j, i] = entry, entry
         state.ridge[i, i] += 1.0 - keep
 
 

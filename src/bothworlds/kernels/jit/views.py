@@ -112,13 +112,16 @@ def _build_lane(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     return _array(context, builder, one, old, data, sizes, strides)
 
 
-def _typed_flat(matrix: Any) -> Any:
-    return types.Array(matrix.dtype, 1, "C") if isinstance(matrix, types.Array) and matrix.layout == "C" else None
+def _typed_flat(rows: Any) -> Any:
+    whole = isinstance(rows, types.Array) and rows.layout == "C"
+    return types.Array(rows.dtype, rows.ndim - 1, "C") if whole else None
 
 
 def _build_flat(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     old = cgutils.create_struct_proxy(sig.args[0])(context, builder, value=args[0])
-    return _array(context, builder, sig.return_type, old, old.data, [old.nitems], [old.itemsize])
+    sizes, strides = (cgutils.unpack_tuple(builder, part) for part in (old.shape, old.strides))
+    sizes = [builder.mul(sizes[0], sizes[1]), *sizes[2:]]
+    return _array(context, builder, sig.return_type, old, old.data, sizes, strides[1:])
 
 
 def _exchanged(builder: Any, rows: list[Any], half: int) -> list[Any]:

@@ -23,10 +23,8 @@ from bothworlds.algorithms.lc_tsallis.leaning import (
     all_rest,
     going,
     set_out,
-    tell,
     tell_all,
     told,
-    two_products,
 )
 from bothworlds.kernels.arithmetic import fused, smaller
 from bothworlds.kernels.arrays import Floats
@@ -44,6 +42,15 @@ def none_rests(rests: Any) -> bool:
     return False
 
 
+@kernel
+def two_products(first: Floats, second: Floats, z: Floats) -> tuple[float, float]:
+    """Return <first, z> and <second, z>, z being read once."""
+    left, right = first[0] * z[0], second[0] * z[0]
+    for i in range(1, first.shape[0]):
+        left, right = fused(first[i], z[i], left), fused(second[i], z[i], right)
+    return left, right
+
+
 @on_gpu(tell_all)
 def tell_later(known: Known, state: Any, work: Any, leans: bool) -> None:
     """Leave it to `told_anew`."""
@@ -52,7 +59,11 @@ def tell_later(known: Known, state: Any, work: Any, leans: bool) -> None:
 @on_gpu(told)
 def told_anew(known: Known, state: Any, work: Any, x: int, a: int, leans: bool) -> Told:
     """Compute what there is to tell of a play."""
-    return tell(state, work, known.z[x, a], leans)
+    guess, moved = two_products(work.half, work.vector, known.z[x, a])
+    behind, leant = 0.0 * guess, 0.0 * guess
+    if leans:
+        behind, leant = two_products(work.total, state.lean, known.z[x, a])
+    return Told(guess, moved, behind, leant)
 
 
 @kernel
