@@ -5,8 +5,9 @@ pieces of an entry, some eighty, make machine code of it and wrap that for C. He
 which is all that whoever inlines it needs; the entry is optimised as a whole. No bit changes: floating-point operations
 are never reordered. What numba asks a million times, what a set of flags hashes to, which variables an instruction has
 and which signature an operator has for some types, is answered sooner, and nobody is told of every lock. LLVM's search
-for cheaper loop counters takes a seventh of all the time, unrolled loops take a sixth, and both are left out where they
-gain nothing. It reaches into numba; where a version of numba has other insides, everything is compiled as usual.
+for cheaper loop counters takes a seventh of all the time and gains nothing; unrolled loops take a sixth, and are left
+out where they gain nothing. It reaches into numba; where a version of numba has other insides, everything is compiled
+as usual.
 """
 
 import contextlib
@@ -152,18 +153,17 @@ def _without_unrolling(plain: Method) -> Method:
 
 @contextlib.contextmanager
 def _loops_as_written(kind: Kind) -> Iterator[None]:
-    """Let LLVM look for no cheaper loop counters, and unroll no loops, where nothing was gained by it.
+    """Let LLVM look for no cheaper loop counters, and unroll no loops where nothing was gained by it.
 
-    Counters: on ARM the code is as fast without, on x86 it is as fast in calls of policies and a tenth faster in a
-    replication alone, but up to 8 % slower in lanes with matrices of some size. Unrolling, on x86: a replication alone
-    is a tenth faster without, and with larger matrices as fast; calls of policies are up to 6 % slower then, and some
-    lanes 10 %.
+    Counters: so many are live at once in text that is all inlined that they end up in memory. Without the search lanes
+    are up to a quarter faster on one x86 and up to a fifth on another, at some sizes as fast; nothing is slower but a
+    twentieth at few. Unrolling, on x86: a replication alone is a tenth faster without, and with larger matrices as
+    fast; calls of policies are up to 6 % slower then, and some lanes 10 %.
     """
-    machine, name = platform.machine(), "create_pipeline_tuning_options"
-    counted = machine in ARM or (machine in X86 and kind != "lanes")
-    rolled = machine in X86 and kind == "run" and name in vars(llvm)
+    name = "create_pipeline_tuning_options"
+    rolled = platform.machine() in X86 and kind == "run" and name in vars(llvm)
     with contextlib.ExitStack() as stack:
-        if counted and llvm.llvm_version_info >= KNOWN_LLVM:  # older ones might take an option once only, and keep it
+        if llvm.llvm_version_info >= KNOWN_LLVM:  # older ones might take an option once only, and keep it
             llvm.set_option("bothworlds", "-disable-lsr=true")
             stack.callback(llvm.set_option, "bothworlds", "-disable-lsr=false")
         if rolled:
@@ -173,7 +173,7 @@ def _loops_as_written(kind: Kind) -> Iterator[None]:
         yield
 
 
-KNOWN_LLVM, ARM, X86 = (22,), ("aarch64", "arm64"), ("x86_64", "AMD64")
+KNOWN_LLVM, X86 = (22,), ("x86_64", "AMD64")
 LOCKS = frozenset(["numba:compiler_lock", "numba:llvm_lock"])
 NO_VARIABLES = frozenset([ir.Loc, str, int, type(None)])
 REPLACED: dict[str, tuple[Any, Callable[[Method], Method]]] = {
