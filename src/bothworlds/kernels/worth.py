@@ -39,7 +39,7 @@ FACTOR = 1.5  # from one rate that is tried to the next
 SMALLEST = 1e-7  # the next one below it is zero
 MOST_TRIALS = 2
 TURNS = 4.0  # ways that the search goes, one after the other
-REST = 1.0 / 16.0  # of all rounds so far, before it goes on
+REST = 1.0 / 6.0  # of all rounds so far, and one more, before it goes on
 JUMP = 2.0  # times what the excess was when the search went on last: then it does not rest
 LEAP = 2.0  # the turn on which it tries a rate as dear as half of what is paid
 
@@ -97,7 +97,7 @@ def plan_search(state: Any) -> None:
     resting = state.rest[0] >= 1.0
     turned = where(state.turn[0] + 1.0 < TURNS, state.turn[0] + 1.0, 0.0)
     state.turn[0] = where(resting, state.turn[0], turned)
-    state.rest[0] = where(resting, state.rest[0] - 1.0, REST * state.t[0])
+    state.rest[0] = where(resting, state.rest[0] - 1.0, REST * state.t[0] + 1.0)
     state.level[0] = state.excess[0]
     share = state.share[0]
     if every(share <= 0.0):
