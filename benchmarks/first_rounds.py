@@ -1,22 +1,23 @@
 """What the search for exploration costs: simulated rounds of `matched` beside `certified`, from the first ones on.
 
-    python benchmarks/first_rounds.py [--sizes 10,5,5 20,10,10] [--gap 0.2] [--rounds 500 1000 5000 20000] [--repeats 3]
+    python benchmarks/first_rounds.py [--sizes 10,5,5 20,10,10] [--gap 0.2] [--rounds 500 1000 5000 20000] [--repeats 9]
 
-Eight replications at once in one thread, +-1 losses. Both tunings play in turn, from round 1 to the last; a cell is how
-many times as long `matched` has taken up to that round, the least of the repeats of each. The search goes on in each of
-the first 16 rounds, and ever less often: the fewer rounds a run has, the more of them search.
+Eight replications at once in one thread, or `--lanes 16`, +-1 losses. Both tunings play in turn, from round 1 to the
+last; a cell is how many times as long `matched` has taken up to that round, the median of the repeats, each with the
+`certified` just before it, for a shared machine changes its pace. The search goes on in every second one of the first
+rounds, and ever less often: the fewer rounds a run has, the more of them search.
 """
 
 import argparse
-import math
 import os
+import statistics
 import time
 
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 import bothworlds as bw
 from bothworlds import environments as en
 from bothworlds.algorithms.lc_tsallis.lc_tsallis_inf import TuningName
-from bothworlds.kernels.arithmetic import WIDTH
+from bothworlds.kernels.arithmetic import MORE, WIDTH
 from bothworlds.kernels.contract import Machine
 from bothworlds.simulation.replication import Replications
 from bothworlds.simulation.setting import make_setting
@@ -25,9 +26,9 @@ TUNINGS: tuple[TuningName, ...] = ("certified", "matched")
 SIZES = ("10,5,5", "20,10,10", "15,8,4", "5,20,5", "8,4,12", "20,5,20", "32,5,40")
 
 
-def seconds(world: en.Environment, machine: Machine, rounds: list[int]) -> list[float]:
+def seconds(world: en.Environment, machine: Machine, rounds: list[int], lanes: int) -> list[float]:
     """Play up to each of the rounds; return what it has taken by then."""
-    some = Replications(machine, make_setting(world, horizon=rounds[-1] + 1, rng=0), range(WIDTH))
+    some = Replications(machine, make_setting(world, horizon=rounds[-1] + 1, rng=0), range(lanes))
     some.advance(1)
     start, taken = time.thread_time(), []
     for last in rounds:
@@ -36,18 +37,18 @@ def seconds(world: en.Environment, machine: Machine, rounds: list[int]) -> list[
     return taken
 
 
-def row(size: str, gap: float, rounds: list[int], repeats: int) -> str:
+def row(size: str, gap: float, rounds: list[int], repeats: int, lanes: int) -> str:
     """Measure one size; return its line of the table."""
     contexts, arms, dimension = map(int, size.split(","))
     world = en.stochastic(en.random_instance(contexts=contexts, arms=arms, dimension=dimension, gap=gap, seed=1))
-    machines = {name: bw.LCTsallisINF(tuning=name).machine(world.problem) for name in TUNINGS}
-    for machine in machines.values():
-        seconds(world, machine, [1])  # compiles
-    least = {name: [math.inf] * len(rounds) for name in TUNINGS}
+    machines = [bw.LCTsallisINF(tuning=name).machine(world.problem) for name in TUNINGS]
+    for machine in machines:
+        seconds(world, machine, [1], lanes)  # compiles
+    ratios = []
     for _ in range(repeats):
-        for name, machine in machines.items():
-            least[name] = list(map(min, least[name], seconds(world, machine, rounds)))
-    cells = [f"{ours / beside:.2f}" for beside, ours in zip(*least.values(), strict=True)]
+        beside, ours = (seconds(world, machine, rounds, lanes) for machine in machines)
+        ratios.append([one / other for one, other in zip(ours, beside, strict=True)])
+    cells = [f"{statistics.median(column):.2f}" for column in zip(*ratios, strict=True)]
     return f"| {contexts}, {arms}, {dimension} | {' | '.join(cells)} |"
 
 
@@ -56,12 +57,13 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="+", default=SIZES, metavar="S,K,d")
     parser.add_argument("--gap", type=float, default=0.2)
     parser.add_argument("--rounds", type=int, nargs="+", default=[500, 1000, 5000, 20_000])
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--repeats", type=int, default=9)
+    parser.add_argument("--lanes", type=int, choices=(WIDTH, MORE), default=WIDTH)
     options = parser.parse_args()
     rounds = sorted(options.rounds)
     print(f"| S, K, d | {' | '.join(f'{last:,}' for last in rounds)} |\n|{'---|' * (len(rounds) + 1)}", flush=True)
     for size in options.sizes:
-        print(row(size, options.gap, rounds, options.repeats), flush=True)
+        print(row(size, options.gap, rounds, options.repeats, options.lanes), flush=True)
 
 
 if __name__ == "__main__":
