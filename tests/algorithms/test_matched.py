@@ -200,7 +200,7 @@ def test_three_plays_are_found_and_priced_like_one() -> None:
     known, case = Plan(policy).case()
     weighed = price.weigh(known, case, 0.01)
     price.find_lengths(known, case)
-    total = price.find_chances(known, case, weighed, 0.01)
+    total = price.find_chances(known, case, weighed, 0.01, False)
     case.chance[1, 0] = 0.0
     for us in ((0.1, 0.5, 0.9), (0.3, 0.3, 0.31), (0.0, 0.999, 1.7)):
         places = price.three_at(case, 6, *(u * total for u in us))

@@ -41,6 +41,7 @@ from bothworlds.kernels.arithmetic import (
     over_contexts,
     root,
     smaller,
+    value,
     where,
 )
 from bothworlds.kernels.arrays import Floats
@@ -86,7 +87,7 @@ class Case(NamedTuple):
     reach: Floats
     apart: Floats
     chance: Floats
-    length: Floats  # of each play: chances are g pi times this
+    length: Floats  # of each play: in a search, chances are g pi times this
     middle: Floats  # a vector of a block of contexts
     play: Floats  # five vectors: of a play, half a solution, and the directions of three plays
     enough: Floats  # a covariance: at those that are nowhere less no play can cost too much
@@ -134,11 +135,11 @@ def find_centres(known: Known, case: Case) -> None:
             weights[a] = case.q[x, a] * case.r[x, a]
             total = total + weights[a]
         share = 1.0 / total
-        for i in range(case.centre.shape[1]):
-            mean = 0.0 * total
+        for i in range(0, case.centre.shape[1], 2):
+            j, mean, other = min(i + 1, case.centre.shape[1] - 1), 0.0 * total, 0.0 * total
             for a in range(case.q.shape[1]):
-                mean = fused(weights[a], known.z[x, a, i], mean)
-            case.centre[x, i] = mean * share
+                mean, other = fused(weights[a], known.z[x, a, i], mean), fused(weights[a], known.z[x, a, j], other)
+            case.centre[x, i], case.centre[x, j] = mean * share, other * share
 
 
 @kernel
@@ -327,15 +328,23 @@ def find_lengths(known: Known, case: Case) -> None:
 
 
 @kernel
-def find_chances(known: Known, case: Case, weighed: Weighed, gamma: Number) -> Number:
-    """Write g pi times the length of the plays that leverages do not show to be covered, else 0; return the sum."""
+def find_chances(known: Known, case: Case, weighed: Weighed, gamma: Number, by_leverages: bool) -> Number:
+    """Write g pi times the length of the plays that leverages do not show to be covered, else 0; return the sum.
+
+    The length is rho sqrt(lev), or the one that was found.
+    """
     limit = case.c * case.beta * (case.c * case.beta)
     total = 0.0 * case.q[0, 0]
     for x in range(case.q.shape[0]):
         for a in range(case.q.shape[1]):
+            reach = value(case.reach[x, a])
+            covered = reach * weighed.widest <= limit
+            if every(covered):
+                case.chance[x, a] = 0.0
+                continue
+            length = root(reach) if by_leverages else case.length[x, a]
             share = (1.0 - gamma) * case.q[x, a] + gamma * known.e[x, a]
-            open_to = where(case.reach[x, a] * weighed.widest <= limit, 0.0, case.length[x, a])
-            case.chance[x, a] = known.g[x] * share * open_to
+            case.chance[x, a] = known.g[x] * share * where(covered, 0.0, length)
             total = total + case.chance[x, a]
     return over_contexts(total)
 
@@ -388,7 +397,7 @@ def price(known: Known, case: Case, weighed: Weighed, gamma: Number, most: Numbe
     """
     early = case.beta < case.b
     points, likely = where(early, POINTS, MORE_POINTS), where(early, LIKELY, 1.0)
-    each = find_chances(known, case, weighed, gamma) / points
+    each = find_chances(known, case, weighed, gamma, False) / points
     total = where(weighed.sound, 2.0 * gamma, math.inf)
     if every(each <= 0.0):
         return total
@@ -430,12 +439,9 @@ def charge(known: Known, case: Case, weighed: Weighed, gamma: Number, u: Number)
     """Return the cost of the play that u draws, over its chance, and what that is at most whatever u is.
 
     In the mean over u, uniform on [0, 1), it is what all plays cost that are not covered, for the rate whose factor is
-    at hand. Their lengths are rho sqrt(lev) now.
+    at hand.
     """
-    for x in range(case.q.shape[0]):
-        for a in range(case.q.shape[1]):
-            case.length[x, a] = root(case.reach[x, a])
-    total = find_chances(known, case, weighed, gamma)
+    total = find_chances(known, case, weighed, gamma, True)
     x, a = play_at(case, count_of(known.g), u * total)
     far = root(at(case.reach, x, a))
     drawn = where(total > 0.0, total / where(far > 0.0, far, 1.0), 0.0)
