@@ -46,6 +46,7 @@ def lines_of(family: str) -> records.Lines:
 @pytest.mark.parametrize(
     ("family", "names"),
     [
+        ("eighteenth", ("`matched`", "`certified`")),
         ("seventeenth", ("`matched`", "`certified`")),
         ("sixteenth", ("`matched`", "`certified`")),
         ("fifteenth", ("`matched`", "`certified`")),
@@ -82,7 +83,7 @@ def _cells(line: str) -> list[str]:
 
 def test_the_price_in_calm_worlds_is_that_of_the_scoreboard() -> None:
     head, _, *mine = rows("what-is-this.md", "regime")
-    lines = lines_of("sixteenth")
+    lines = lines_of("eighteenth")
     board = table.board(lines, [PLAYERS[name] for name in head[1:]], 20_000, grain="regime")
     regrets = dict(zip([regime for (regime,) in board.cells], board.regrets.T, strict=True))
     for row in mine:
