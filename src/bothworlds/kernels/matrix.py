@@ -143,21 +143,29 @@ def product_of_row(row: Floats, last: int, z: Floats) -> Number:
 
 
 @kernel
+def four_rows_times(inverse: Floats, i: int, z: Floats) -> Four:
+    """Return entries i to i + 3 of G z: sums that do not wait for each other, z being read once for all of them."""
+    g0, g1, g2, g3 = inverse[i], inverse[i + 1], inverse[i + 2], inverse[i + 3]
+    zero = 0.0 * z[0]
+    t0, t1, t2, t3 = zero, zero, zero, zero
+    for k in range(i + 1):
+        t0, t1 = fused(g0[k], z[k], t0), fused(g1[k], z[k], t1)
+        t2, t3 = fused(g2[k], z[k], t2), fused(g3[k], z[k], t3)
+    t1 = fused(g1[i + 1], z[i + 1], t1)
+    t2 = fused(g2[i + 2], z[i + 2], fused(g2[i + 1], z[i + 1], t2))
+    t3 = fused(g3[i + 3], z[i + 3], fused(g3[i + 2], z[i + 2], fused(g3[i + 1], z[i + 1], t3)))
+    return t0, t1, t2, t3
+
+
+@kernel
 def leverage_beside(inverse: Floats, z: Floats, half: Floats) -> tuple[Number, Number]:
-    """Return z^T Sigma^-1 z = |G z|^2 and <G z, half>, four rows of G at a time: z is read once for all of them."""
+    """Return z^T Sigma^-1 z = |G z|^2 and <G z, half>, four rows of G at a time."""
     d = inverse.shape[0]
     fours = d - d % 4
     zero = 0.0 * z[0]
     result, cross = zero, zero
     for i in range(0, fours, 4):
-        g0, g1, g2, g3 = inverse[i], inverse[i + 1], inverse[i + 2], inverse[i + 3]
-        t0, t1, t2, t3 = zero, zero, zero, zero
-        for k in range(i + 1):
-            t0, t1 = fused(g0[k], z[k], t0), fused(g1[k], z[k], t1)
-            t2, t3 = fused(g2[k], z[k], t2), fused(g3[k], z[k], t3)
-        t1 = fused(g1[i + 1], z[i + 1], t1)
-        t2 = fused(g2[i + 2], z[i + 2], fused(g2[i + 1], z[i + 1], t2))
-        t3 = fused(g3[i + 3], z[i + 3], fused(g3[i + 2], z[i + 2], fused(g3[i + 1], z[i + 1], t3)))
+        t0, t1, t2, t3 = four_rows_times(inverse, i, z)
         result = fused(t3, t3, fused(t2, t2, fused(t1, t1, fused(t0, t0, result))))
         cross = fused(t3, half[i + 3], fused(t2, half[i + 2], fused(t1, half[i + 1], fused(t0, half[i], cross))))
     for i in range(fours, d):
@@ -211,19 +219,11 @@ def leverage(inverse: Floats, z: Floats) -> Number:
 
 @kernel
 def apply_half(inverse: Floats, b: Floats, half: Floats) -> None:
-    """Write G b, four rows of G at a time: sums that do not wait for each other."""
+    """Write G b, four rows of G at a time."""
     d = inverse.shape[0]
     fours = d - d % 4
-    zero = 0.0 * b[0]
     for i in range(0, fours, 4):
-        g0, g1, g2, g3 = inverse[i], inverse[i + 1], inverse[i + 2], inverse[i + 3]
-        t0, t1, t2, t3 = zero, zero, zero, zero
-        for k in range(i + 1):
-            t0, t1 = fused(g0[k], b[k], t0), fused(g1[k], b[k], t1)
-            t2, t3 = fused(g2[k], b[k], t2), fused(g3[k], b[k], t3)
-        half[i], half[i + 1] = t0, fused(g1[i + 1], b[i + 1], t1)
-        half[i + 2] = fused(g2[i + 2], b[i + 2], fused(g2[i + 1], b[i + 1], t2))
-        half[i + 3] = fused(g3[i + 3], b[i + 3], fused(g3[i + 2], b[i + 2], fused(g3[i + 1], b[i + 1], t3)))
+        half[i], half[i + 1], half[i + 2], half[i + 3] = four_rows_times(inverse, i, b)
     for i in range(fours, d):
         half[i] = product_of_row(inverse[i], i, b)
 

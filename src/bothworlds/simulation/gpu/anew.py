@@ -30,7 +30,7 @@ from bothworlds.kernels.arithmetic import fused, smaller
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Known
 from bothworlds.kernels.jit.compile import kernel, on_gpu
-from bothworlds.kernels.matrix import product
+from bothworlds.kernels.matrix import product, products_with
 from bothworlds.kernels.price import Case, find_centres
 from bothworlds.kernels.root_point import LAST, Solved, last_step, point_at_rate, solve_roots
 from bothworlds.kernels.status import OK
@@ -42,15 +42,6 @@ def none_rests(rests: Any) -> bool:
     return False
 
 
-@kernel
-def two_products(first: Floats, second: Floats, z: Floats) -> tuple[float, float]:
-    """Return <first, z> and <second, z>, z being read once."""
-    left, right = first[0] * z[0], second[0] * z[0]
-    for i in range(1, first.shape[0]):
-        left, right = fused(first[i], z[i], left), fused(second[i], z[i], right)
-    return left, right
-
-
 @on_gpu(tell_all)
 def tell_later(known: Known, state: Any, work: Any, leans: bool) -> None:
     """Leave it to `told_anew`."""
@@ -59,17 +50,17 @@ def tell_later(known: Known, state: Any, work: Any, leans: bool) -> None:
 @on_gpu(told)
 def told_anew(known: Known, state: Any, work: Any, x: int, a: int, leans: bool) -> Told:
     """Compute what there is to tell of a play."""
-    guess, moved = two_products(work.half, work.vector, known.z[x, a])
+    guess, moved = products_with(known.z[x, a], work.half, work.vector)
     behind, leant = 0.0 * guess, 0.0 * guess
     if leans:
-        behind, leant = two_products(work.total, state.lean, known.z[x, a])
+        behind, leant = products_with(known.z[x, a], work.total, state.lean)
     return Told(guess, moved, behind, leant)
 
 
 @kernel
 def going_by_vectors(known: Known, work: Any, x: int, a: int) -> Going:
     """Compute what a way makes of a play, from how far mu itself is off its goal."""
-    moved, off = two_products(work.vector, work.off, known.z[x, a])
+    moved, off = products_with(known.z[x, a], work.vector, work.off)
     return Going(moved, off)
 
 
