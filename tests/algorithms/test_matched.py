@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import bothworlds as bw
-from bothworlds.kernels import price, worth
+from bothworlds.kernels import price, reach, worth
 from bothworlds.kernels.random import price_uniform
 from bothworlds.kernels.rates import STAYS
 from bothworlds.theory import lemmas
@@ -46,7 +46,7 @@ def test_from_b_on_a_charge_is_in_the_mean_what_uncovered_plays_cost() -> None:
     for _ in range(100):
         plan = put_late(policy, rng)
         known, case = plan.case()
-        weighed = price.weigh(known, case, plan.gamma)
+        weighed = reach.weigh(known, case, plan.gamma)
         _, most = price.charge(known, case, weighed, plan.gamma, 0.5)
         chances = case.chance.ravel().copy()
         uncovered = plan.price(plan.gamma, c=Matching.c) - 2.0 * plan.gamma
@@ -72,7 +72,7 @@ def test_a_debt_that_could_come_to_more_than_b_makes_the_plan_cover_all() -> Non
         policy.state.debt[0] = 0.0
         plan = put_late(policy, rng)
         known, case = plan.case()
-        _, most = price.charge(known, case, price.weigh(known, case, plan.gamma), plan.gamma, 0.5)
+        _, most = price.charge(known, case, reach.weigh(known, case, plan.gamma), plan.gamma, 0.5)
         if plan.gamma == plan.covering or most == 0.0:
             continue
         for share in (1.01, 0.99):
@@ -193,26 +193,6 @@ def test_a_few_plays_tell_the_price(monkeypatch: pytest.MonkeyPatch) -> None:
     assert max(near) > 1.0001 or min(near) < 0.9999
 
 
-def test_three_plays_are_found_and_priced_like_one() -> None:
-    """Plays with no chance are passed over; beyond the sum of all chances it is the last one that has some."""
-    policy = MATCHED.start(random_problem(5, S=6, K=4, d=3, rarity=30.0), rng=3, interpreted=True)
-    play(policy, 4)
-    known, case = Plan(policy).case()
-    weighed = price.weigh(known, case, 0.01)
-    price.find_lengths(known, case)
-    total = price.find_chances(known, case, weighed, 0.01, False)
-    case.chance[1, 0] = 0.0
-    for us in ((0.1, 0.5, 0.9), (0.3, 0.3, 0.31), (0.0, 0.999, 1.7)):
-        places = price.three_at(case, 6, *(u * total for u in us))
-        pairs = [(int(places[n]), int(places[n + 1])) for n in (0, 2, 4)]
-        assert pairs == [tuple(map(int, price.play_at(case, 6, u * total))) for u in us]
-        for n, (x, a) in enumerate(pairs):
-            price.write_direction(known, case, x, a, case.play[2 + n])
-        alone = [price.cost_of_play(known, case, case.play[2 + n], case.rho[pair]) for n, pair in enumerate(pairs)]
-        assert list(price.costs_of_three(known, case, *(case.rho[pair] for pair in pairs))) == alone
-        assert max(alone) > 0.0
-
-
 def test_from_b_on_the_whole_price_is_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
     policy, rng, uncovered = MATCHED.start(SPARSE, rng=3, interpreted=True), np.random.default_rng(1), 0
     monkeypatch.setattr(price, "MORE_POINTS", 400.0)
@@ -228,7 +208,7 @@ def test_from_b_on_the_whole_price_is_estimated(monkeypatch: pytest.MonkeyPatch)
 def estimated(policy: bw.Policy, gamma: float) -> float:
     """Return what kernel text makes of a few plays."""
     known, case = Plan(policy).case()
-    weighed = price.weigh(known, case, gamma)
+    weighed = reach.weigh(known, case, gamma)
     price.find_lengths(known, case)
     return float(price.price(known, case, weighed, gamma, math.inf))
 

@@ -7,7 +7,7 @@ import numpy as np
 import bothworlds as bw
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Known
-from bothworlds.kernels.price import Case
+from bothworlds.kernels.reach import Case
 from bothworlds.theory import lemmas
 from bothworlds.theory.schedules import Matching
 from worlds import coordinates

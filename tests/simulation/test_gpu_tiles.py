@@ -13,7 +13,7 @@ from numba.core.target_extension import target_registry
 from numba.core.utils import order_by_target_specificity
 
 from bothworlds.algorithms.lc_tsallis import foresight, leaning
-from bothworlds.kernels import exploration, inverses, matrix, plan, price, root_point, stability
+from bothworlds.kernels import exploration, inverses, matrix, plan, price, reach, root_point, stability
 from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Known
 from bothworlds.kernels.jit.compile import compiled
@@ -24,7 +24,7 @@ REPLACED = [
     (plan.add_context, in_tiles.add_context_later, plan.add_arms),
     (plan.covariance, in_tiles.covariance_by_tiles, plan.collect_all),
     (exploration.largest, in_tiles.largest_by_strips, exploration.largest),
-    (price.look_at, in_tiles.look_by_strips, price.look_at),
+    (reach.look_at, in_tiles.look_by_strips, reach.look_at),
     (price.squared_lengths, in_tiles.squared_lengths_by_strips, price.squared_lengths),
     (matrix.lower_bounds, in_tiles.lower_bounds_by_strips, matrix.lower_bounds),
     (matrix.cholesky, tiled_factors.cholesky_by_tiles, matrix.cholesky),
@@ -48,7 +48,7 @@ REPLACED = [
     (foresight.keep_begun, anew.keep_solution, foresight.keep_begun),
     (foresight.begun_in, anew.kept_solution, foresight.begun_in),
     (root_point.point_at_rate, anew.point_anew, root_point.point_at_rate),
-    (price.find_centres, anew.find_centres_anew, price.find_centres),
+    (reach.find_centres, anew.find_centres_anew, reach.find_centres),
     (foresight.keep_point, anew.keep_point_and_roots, foresight.keep_point),
     (foresight.find_residuals, anew.find_residuals_anew, foresight.find_residuals),
 ]
@@ -106,17 +106,17 @@ def test_strips_give_the_same_leverages(S: int, K: int, d: int, make: Callable[.
     np.testing.assert_array_equal(ours, plain)
 
 
-def case_of(known: Known, q: Floats, d: int) -> price.Case:
+def case_of(known: Known, q: Floats, d: int) -> reach.Case:
     """Return a case whose centres are those of its q, with the factor of a rate at hand and nothing written yet."""
     S, K = q.shape
     rng, nothing = np.random.default_rng(d), np.full((S, K), np.nan)
     sigma, square = np.einsum("x,xa,xai,xaj->ij", known.g, q, known.z, known.z), np.full((d, d), np.nan)
     centre, rho = np.full((S, d), np.nan), rng.uniform(1.0, 2.0, size=(S, K))
-    case = price.Case(
+    case = reach.Case(
         sigma, q, np.sqrt(q), rho, 3.0, 1.0, 0.25, square.copy(), square.copy(), centre, nothing.copy(), nothing.copy(),
         nothing.copy(), nothing.copy(), np.full(d, np.nan), np.full((5, d), np.nan), square.copy(),
     )  # fmt: skip
-    price.find_centres(known, case)
+    reach.find_centres(known, case)
     case.chance[:] = np.nan
     assert matrix.invert_mixture(sigma, 0.1, case.mixed, case.inverse)
     return case
@@ -133,7 +133,7 @@ def test_strips_look_at_the_same_plays(S: int, K: int, d: int, make: Callable[..
     apart = np.einsum("xai,ij,xaj->xa", psi, whole, psi)
     for x in range(S):
         found = []
-        for case, look in ((plain, price.look_at), (ours, make(in_tiles.look_by_strips))):
+        for case, look in ((plain, reach.look_at), (ours, make(in_tiles.look_by_strips))):
             matrix.apply_half(case.inverse, case.centre[x], case.middle)
             found.append(look(known, case, x, matrix.product(case.middle, case.middle)))
         assert tuple(found[0]) == tuple(found[1])
@@ -216,7 +216,7 @@ import bothworlds as bw
 from bothworlds import environments as en
 from bothworlds.algorithms.lc_tsallis import algorithm_1, foresight, leaning, matched_text
 from bothworlds.algorithms.regression import ridge
-from bothworlds.kernels import exploration, price, worth
+from bothworlds.kernels import exploration, price, reach, worth
 from bothworlds.simulation.gpu import anew, in_tiles
 from bothworlds.simulation.gpu import replications as gpu
 
@@ -227,7 +227,7 @@ options = dict(horizon=4, replications=2, rng=5)
 plain = bw.simulate(world, algorithms, **options)
 for text in (algorithm_1, matched_text):
     text.add_context, text.covariance = in_tiles.add_context_later, in_tiles.covariance_by_tiles
-price.look_at, price.squared_lengths = in_tiles.look_by_strips, in_tiles.squared_lengths_by_strips
+reach.look_at, price.squared_lengths = in_tiles.look_by_strips, in_tiles.squared_lengths_by_strips
 exploration.largest, ridge.lower_bounds = in_tiles.largest_by_strips, in_tiles.lower_bounds_by_strips
 matched_text.tell_all, leaning.told = anew.tell_later, anew.told_anew
 leaning.set_out, leaning.going, foresight.going = anew.set_out_by_vectors, anew.going_anew, anew.going_anew

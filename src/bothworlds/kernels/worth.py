@@ -20,20 +20,10 @@ from bothworlds.kernels.arithmetic import Number, absolute, both, each, either, 
 from bothworlds.kernels.contract import Known
 from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.matrix import invert_mixture
-from bothworlds.kernels.price import (
-    Case,
-    Weighed,
-    charge,
-    excess,
-    find_centres,
-    find_lengths,
-    has_stayed,
-    look,
-    price,
-    weigh,
-)
+from bothworlds.kernels.price import charge, find_lengths, price
 from bothworlds.kernels.random import price_uniform
 from bothworlds.kernels.rates import FALLS, MOST_EXPLORATION, SAFE, STAYS
+from bothworlds.kernels.reach import Case, Weighed, excess, find_centres, has_stayed, look, weigh
 
 FACTOR = 1.5  # from one rate that is tried to the next
 SMALLEST = 1e-7  # the next one below it is zero

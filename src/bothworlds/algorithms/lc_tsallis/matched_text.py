@@ -52,7 +52,7 @@ from bothworlds.kernels.plan import (
     explore,
 )
 from bothworlds.kernels.possible import possible_leverage
-from bothworlds.kernels.price import Case
+from bothworlds.kernels.reach import Case
 from bothworlds.kernels.root_point import near_point, point_at_rate, sum_of_roots
 from bothworlds.kernels.status import NOT_FINITE, OK
 from bothworlds.kernels.worth import Search, charged, cheapest_rate, has_calmed, plan_search

@@ -31,7 +31,7 @@ from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Known
 from bothworlds.kernels.jit.compile import kernel, on_gpu
 from bothworlds.kernels.matrix import product, products_with
-from bothworlds.kernels.price import Case, find_centres
+from bothworlds.kernels.reach import Case, find_centres
 from bothworlds.kernels.root_point import LAST, Solved, last_step, point_at_rate, solve_roots
 from bothworlds.kernels.status import OK
 

@@ -13,7 +13,8 @@ from bothworlds.kernels.exploration import Bounds, Trial, emphasis, largest, lar
 from bothworlds.kernels.jit.compile import kernel, on_gpu
 from bothworlds.kernels.matrix import leverage, lower_bounds, lower_bounds_in_turn, product, squared_length
 from bothworlds.kernels.plan import add_by_twos, add_context, clear, collect, covariance
-from bothworlds.kernels.price import Case, Extent, distance, look_at, look_in_turn, squared_lengths, with_play
+from bothworlds.kernels.price import squared_lengths
+from bothworlds.kernels.reach import Case, Extent, distance, look_at, look_in_turn, with_play
 from bothworlds.simulation.gpu.tiles import (
     LENGTH,
     SIDE,
