@@ -7,7 +7,7 @@ DOCS := build/docs-venv/.done
 # Some containers tell Python to keep no bytecode: then each of the hundred processes that tests start would make its own.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: test soak soak-short demo bench docs hold hold-quick lock clean
+.PHONY: test soak soak-short demo bench pages docs hold hold-quick lock clean
 
 test: $(SETUP)  ## style, types, import contract, tests, documentation
 	$(BIN)/ruff check .
@@ -40,11 +40,15 @@ bench: $(SETUP)  ## speed against NumPy, start-up time, designs, all algorithms
 	$(BIN)/python benchmarks/click_costs.py
 	$(BIN)/python benchmarks/evaluation.py
 
+pages: $(SETUP)  ## write the generated pages of the reference, and the numbers and files that pages show
+	$(BIN)/python tools/reference.py
+	$(BIN)/python tools/page_numbers.py
+
 docs: $(DOCS) build/sample/report.html  ## the documentation site, in build/site; nothing in it is fetched from elsewhere
 	NO_MKDOCS_2_WARNING=1 build/docs-venv/bin/mkdocs build --quiet --clean
 	@echo "build/site/index.html"
 
-hold: $(SETUP)  ## does the paper hold? all studies, resumable, and docs/does-the-paper-hold.md
+hold: $(SETUP)  ## does the paper hold? all studies, resumable, and research/does-the-paper-hold.md
 	$(BIN)/python studies/hold.py
 
 hold-quick: $(SETUP)  ## all studies in small; fails if a regret is above its bound

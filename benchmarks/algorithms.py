@@ -1,10 +1,10 @@
-"""Cost per simulated round of every registered algorithm, beside LC-Tsallis-INF, alternating in one process.
+"""Cost per simulated round of every registered algorithm and of LC-Tsallis-INF, alternating in one process.
 
     python benchmarks/algorithms.py [--rounds 10000] [--repeats 9]
 
-One thread, stochastic world, +-1 losses, (S, K, d) = (10, 5, 5) and (20, 10, 10). Processor time, not the clock on
-the wall, and the least of the repeats: machines are shared. The ratio is to LC-Tsallis-INF (`certified`): read that.
-Algorithms that refuse the problem say so.
+One thread, stochastic world, +-1 losses, (S, K, d) = (10, 5, 5) and (20, 10, 10). Processor time, and the
+minimum of the repeats, because machines are shared. The ratio to LC-Tsallis-INF (`certified`) is the reliable figure.
+Algorithms that do not support the problem are marked.
 """
 
 import argparse
@@ -18,7 +18,7 @@ import numpy as np
 import bothworlds as bw
 from bothworlds import environments as en
 from bothworlds.algorithms import registry
-from bothworlds.simulation.study import make_algorithm
+from bothworlds.algorithms.registry import make_algorithm
 
 SIZES = ((10, 5, 5), (20, 10, 10))
 BASE = "LCTsallisINF, certified"

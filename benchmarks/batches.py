@@ -1,7 +1,7 @@
-"""What the certificate costs where decisions are answered in batches: the table in docs/theory.md, under "Batches".
+"""The cost of the certificate with feedback in batches: the table in research/theory.md, under "Batches".
 
-Run ``python benchmarks/batches.py``: mean regret in two calm worlds, and how often the condition of the proof is broken
-without ``batch=b``.
+Run ``python benchmarks/batches.py``: mean regret in two stochastic worlds, and how often the condition of the proof is
+violated without ``batch=b``.
 """
 
 import numpy as np
@@ -27,27 +27,27 @@ def players(batch: int) -> dict[str, object]:
 
 def regrets(world: en.Environment, horizon: int, batch: int) -> str:
     replications = 8 if horizon < 10**6 else 4
-    made = players(batch)
-    found = bw.simulate(
-        world, made, horizon=horizon, replications=replications, rng=21, batch=batch, checkpoints=[horizon]
+    algorithms = players(batch)
+    results = bw.simulate(
+        world, algorithms, horizon=horizon, replications=replications, rng=21, batch=batch, checkpoints=[horizon]
     )
-    return "  ".join(f"{name} {found[name].regret[-1]:,.0f}" for name in made)
+    return "  ".join(f"{name} {results[name].regret[-1]:,.0f}" for name in algorithms)
 
 
-def broken(instance: en.Instance, batch: int, rounds: int) -> str:
+def violations(instance: en.Instance, batch: int, rounds: int) -> str:
     """Play `Certified()` in batches: how often eta |sum of the estimates| sqrt q exceeds 1/2, and how far."""
     problem, rng = instance.problem, np.random.default_rng(0)
     policy = bw.LCTsallisINF(tuning="certified").start(problem, rng=1)
     steps = []
     for _ in range(rounds // batch):
         q, eta = policy.state.q.copy(), float(policy.state.rates[0])
-        made = policy.act(rng.choice(problem.n_contexts, size=batch, p=problem.probabilities))
-        means = [problem.features[one.context, one.arm] @ instance.theta for one in made]
+        decisions = policy.act(rng.choice(problem.n_contexts, size=batch, p=problem.probabilities))
+        means = [problem.features[decision.context, decision.arm] @ instance.theta for decision in decisions]
         losses = np.where(rng.random(batch) < (1.0 + np.array(means)) / 2.0, 1.0, -1.0)
         before = policy.state.theta.copy()
-        policy.update(made, loss=losses)
-        moved = policy._machine.known.z @ (policy.state.theta - before)
-        steps.append(float((eta * np.abs(moved) * np.sqrt(q)).max()))
+        policy.update(decisions, loss=losses)
+        change = policy._machine.known.z @ (policy.state.theta - before)
+        steps.append(float((eta * np.abs(change) * np.sqrt(q)).max()))
     above = np.flatnonzero(np.array(steps) > 0.5)
     last = f", the last at round {(above[-1] + 1) * batch:,}" if len(above) else ""
     return f"above 1/2 in {len(above)} of {len(steps)} batches{last}; largest {max(steps):.2f}"
@@ -60,7 +60,7 @@ def main() -> None:
         for horizon in (50_000, 10**6):
             for batch in (2, 10, 40):
                 print(f"  T {horizon:,}, b {batch}:  {regrets(en.stochastic(instance), horizon, batch)}")
-        print(f"  batch=1 in batches of 40, 20,000 rounds: {broken(instance, 40, 20_000)}")
+        print(f"  batch=1 in batches of 40, 20,000 rounds: {violations(instance, 40, 20_000)}")
 
 
 if __name__ == "__main__":

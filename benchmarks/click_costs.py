@@ -1,20 +1,20 @@
-"""Where the regret of LC-Tsallis-INF goes in a world of rare clicks, tuning by tuning.
+"""The parts of the regret of LC-Tsallis-INF in a world of rare clicks, by tuning.
 
     python benchmarks/click_costs.py [--horizon 30000] [--replications 4] [--tunings paper certified matched]
 
-Along a path the regret of every round, r(pi) = E_X <l(X), pi(X) - best(X)>, is split by enumeration into
+Along a run the regret of a round, r(pi) = E_X <l(X), pi(X) - best(X)>, is split by enumeration into
 
-    r(pi_t) - r(q_t)        exploration: plays that are not what FTRL says
-    r(q_t) - r(q'_t)        prediction: q'_t has the same plays and rates, but estimates whose control variate is exact,
-                            on which it does not lean
-    r(q'_t) - r(q*_t)       noise: what is left of the estimates' errors then, clicks being drawn
+    r(pi_t) - r(q_t)        exploration: plays that differ from the FTRL point
+    r(q_t) - r(q'_t)        prediction: q'_t has the same plays and rates, but estimates with an exact control variate
+                            and no regression drift
+    r(q'_t) - r(q*_t)       noise: the remaining errors of the estimates, because clicks are random
     r(q*_t)                 rate: q*_t is the FTRL point of the exact losses at the same rates
 
-which add up to the regret; every tenth round is split, for ten. "No prediction" is what r(q_t) - r(q'_t) would be if
-estimates had no control variate at all: the same where a tuning has none, else more if its control variate helps.
-"Faster" is the sum of r at four times the rate, with the same plays and estimates: less than the regret if it is slow.
-All are sums over rounds, in units of losses (a click more is 2 less), mean and standard error over replications; the
-share is of the possible gain over uniform play.
+which add up to the regret; every tenth round is split and counts for ten. "No prediction" is r(q_t) - r(q'_t) for
+estimates without a control variate: the same if a tuning has none, more if its control variate helps. "Faster" is the
+sum of r at four times the rate, with the same plays and estimates: below the regret if the rate is too slow. All are
+sums over rounds, in units of losses (a click more is 2 less), mean and standard error over replications; the share is
+that of the possible gain over uniform play.
 """
 
 import argparse
@@ -24,17 +24,17 @@ import numpy as np
 
 import bothworlds as bw
 from bothworlds import environments as en
-from bothworlds.simulation.in_python import play_in_python
+from bothworlds.simulation.round_loop_python import play_in_python
 from bothworlds.simulation.setting import make_setting
 
 COLUMNS = ("rate", "noise", "prediction", "exploration", "no prediction", "faster")
 FASTER = 4.0
-SAME = 1e-6  # by how much a point that is computed again may differ
-EVERY = 10  # rounds: plans move slowly, so every tenth of them is split, for ten
+TOLERANCE = 1e-6  # of recomputed points
+EVERY = 10  # rounds: plans move slowly, so every tenth round is split and counts for ten
 
 
 class Sums(NamedTuple):
-    """Sums of estimates with each kind of control variate, what plans lean by in that of their own, and how many."""
+    """Sums of estimates by kind of control variate (own includes the regression drift), and the number of rounds."""
 
     none: Any
     own: Any
@@ -59,7 +59,7 @@ def points(losses: Any, eta: float) -> Any:
 
 
 class Account:
-    """A policy that keeps account of where its regret goes."""
+    """A policy that splits its regret into parts."""
 
     def __init__(self, policy: Any, world: en.Environment, z: Any) -> None:
         self.policy, self.g, self.z = policy, world.problem.probabilities, z
@@ -81,7 +81,7 @@ class Account:
         return self.policy.act(x)
 
     def update(self, decision: Any, *, loss: float) -> None:
-        """Write down what the round costs, learn, and follow the estimates."""
+        """Split the regret of the round, learn, and update the sums of estimates."""
         state, x, a = self.policy.state, decision.context, decision.arm
         pi, q, theta = state.pi, state.q, state.theta.copy()
         eta, gamma = map(float, state.rates)
@@ -91,12 +91,12 @@ class Account:
         self.rates = np.array([eta, self.rates[1] + gamma])
         self.policy.update(decision, loss=loss)
         direction = np.array(decision.direction)
-        made = [m + direction * (loss - self.z[x, a] @ m) for m in (0.0 * theta, baseline, self.truth)]
+        estimates = [m + direction * (loss - self.z[x, a] @ m) for m in (0.0 * theta, baseline, self.truth)]
         after, sums = self.policy.state, self.sums
-        if np.abs(theta + made[1] - after.theta).max() > SAME * (1.0 + np.abs(after.theta).max()):
-            raise ValueError("the estimates of this tuning are not those this account knows how to follow")
-        own = after.theta + getattr(after, "lean", 0.0)
-        self.sums = Sums(sums.none + made[0], own, sums.exact + made[2], sums.rounds + 1.0)
+        if np.abs(theta + estimates[1] - after.theta).max() > TOLERANCE * (1.0 + np.abs(after.theta).max()):
+            raise ValueError("the estimates of this tuning cannot be reproduced by this account")
+        own = after.theta + getattr(after, "drift", 0.0)
+        self.sums = Sums(sums.none + estimates[0], own, sums.exact + estimates[2], sums.rounds + 1.0)
 
     def _split(self, pi: Any, q: Any, eta: float, baseline: Any) -> None:
         """Add the parts of a round's regret to the account."""
@@ -113,9 +113,9 @@ class Account:
             self.costs[name] += EVERY * part
 
     def _looks_ahead(self, q: Any, eta: float, baseline: Any) -> float:
-        """Say whether q_t is the point of the sums so far, or of these and a prediction of this round."""
+        """Return 1 if q_t is the FTRL point of the sums plus a prediction of this round, 0 if of the sums alone."""
         for ahead in (0.0, 1.0):
-            if np.abs(points(self.z @ (self.sums.own + ahead * baseline), eta) - q).max() <= SAME:
+            if np.abs(points(self.z @ (self.sums.own + ahead * baseline), eta) - q).max() <= TOLERANCE:
                 return ahead
         raise ValueError("the plan of this tuning is not an FTRL point of its estimates, with or without a prediction")
 
@@ -126,25 +126,25 @@ class Account:
 def account(world: en.Environment, tuning: str, horizon: int, number: int) -> dict[str, float]:
     """Play one replication and return its account."""
     algorithm = bw.LCTsallisINF(tuning=tuning)  # type: ignore[arg-type]
-    kept: list[Account] = []
+    accounts: list[Account] = []
 
     def start(problem: bw.Problem, *, rng: Any) -> Account:
-        kept.append(Account(algorithm.start(problem, rng=rng), world, algorithm.machine(problem).known.z))
-        return kept[0]
+        accounts.append(Account(algorithm.start(problem, rng=rng), world, algorithm.machine(problem).known.z))
+        return accounts[0]
 
     play_in_python(start, make_setting(world, horizon=horizon, rng=1, checkpoints=[horizon]), number)
-    (found,) = kept
-    regret = sum(found.costs[name] for name in COLUMNS[:4])
-    last = {"1/eta at T": 1.0 / float(found.rates[0]), "sum gamma": float(found.rates[1])}
+    (played,) = accounts
+    regret = sum(played.costs[name] for name in COLUMNS[:4])
+    last = {"1/eta at T": 1.0 / float(played.rates[0]), "sum gamma": float(played.rates[1])}
     share = float(en.captured_gain(world, regret, horizon=horizon))
-    return {"regret": regret, **found.costs, **last, "share": 100.0 * share}
+    return {"regret": regret, **played.costs, **last, "share": 100.0 * share}
 
 
-def row_of(tuning: str, found: list[dict[str, float]]) -> str:
-    """Return one row of the table, with standard errors where they can be had."""
+def row_of(tuning: str, results: list[dict[str, float]]) -> str:
+    """Return one row of the table, with standard errors if there are several replications."""
     words = []
-    for name in found[0]:
-        values = np.array([one[name] for one in found])
+    for name in results[0]:
+        values = np.array([one[name] for one in results])
         error = f" ± {values.std(ddof=1) / np.sqrt(len(values)):.0f}" if len(values) > 1 else ""
         words.append(f"{values.mean():,.0f}{error}")
     return f"| {tuning} | " + " | ".join(words) + " |"
@@ -163,8 +163,8 @@ def main() -> None:
     heads = ("tuning", "regret", *COLUMNS, "1/eta at T", "sum of gamma", "share, %")
     print("| " + " | ".join(heads) + " |\n" + "|---" * len(heads) + "|")
     for tuning in options.tunings:
-        found = [account(world, tuning, options.horizon, number) for number in range(options.replications)]
-        print(row_of(tuning, found), flush=True)
+        results = [account(world, tuning, options.horizon, number) for number in range(options.replications)]
+        print(row_of(tuning, results), flush=True)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from bothworlds.theory.designs import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from bothworlds.kernels.arrays import Bools, Floats
+    from bothworlds.arrays import Bools, Floats
 
 MANY = ((30, 6, 48), (50, 10, 50), (100, 10, 100))  # dimensions
 KINDS = ("unit", "student", "pareto", "sparse")

@@ -1,9 +1,9 @@
-"""What an evaluation costs: a million rows, ten tables, ips, snips and dr with bets at 200 checkpoints.
+"""Cost of an evaluation: a million rows, ten tables, ips, snips and dr with betting intervals at 200 checkpoints.
 
     python benchmarks/evaluation.py [--rows 1000000] [--arms 10] [--threads 2]
 
-Seconds and memory of one run; beside them vw-estimators' ips and snips for one table, where that is installed
-(python -m pip install vw-estimators). docs/evaluation.md has the figures.
+Seconds and memory of one run; for comparison vw-estimators' ips and snips for one table, if that is installed
+(python -m pip install vw-estimators). research/evaluation-coverage.md has the figures.
 """
 
 import argparse
@@ -14,11 +14,11 @@ import time
 import numpy as np
 
 import bothworlds as bw
+from bothworlds.arrays import Floats
 from bothworlds.evaluation import Logged, evaluate
-from bothworlds.kernels.arrays import Floats
 
 
-def made(rows: int, S: int, K: int, seed: int = 7) -> tuple[Logged, dict[str, Floats]]:
+def random_log(rows: int, S: int, K: int, seed: int = 7) -> tuple[Logged, dict[str, Floats]]:
     """Return a log whose policy changes with time, and ten tables from well to hardly supported."""
     rng = np.random.default_rng(seed)
     problem = bw.Problem(features=rng.normal(size=(S, K, 8)), probabilities=np.full(S, 1 / S), reward_range=(0.0, 1.0))
@@ -33,7 +33,7 @@ def made(rows: int, S: int, K: int, seed: int = 7) -> tuple[Logged, dict[str, Fl
 
 
 def oracle_seconds(log: Logged, table: Floats) -> float | None:
-    """Return how long vw-estimators takes for ips and snips of one table; None where it is not installed."""
+    """Return the seconds that vw-estimators takes for ips and snips of one table; None if it is not installed."""
     try:
         both = [importlib.import_module(f"estimators.bandits.{name}").Estimator() for name in ("ips", "snips")]
     except ModuleNotFoundError:
@@ -41,8 +41,8 @@ def oracle_seconds(log: Logged, table: Floats) -> float | None:
     start = time.perf_counter()
     columns = zip(log.propensity.tolist(), log.reward.tolist(), table[log.context, log.arm].tolist(), strict=True)
     for propensity, reward, chosen in columns:
-        for one in both:
-            one.add_example(propensity, reward, chosen)
+        for estimator in both:
+            estimator.add_example(propensity, reward, chosen)
     return time.perf_counter() - start
 
 
@@ -50,20 +50,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, value in (("rows", 1_000_000), ("contexts", 20), ("arms", 10), ("threads", 2)):
         parser.add_argument(f"--{name}", type=int, default=value)
-    given = parser.parse_args()
-    log, tables = made(given.rows, given.contexts, given.arms)
+    options = parser.parse_args()
+    log, tables = random_log(options.rows, options.contexts, options.arms)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     start, work = time.perf_counter(), time.process_time()
-    found = evaluate(log, tables, threads=given.threads)
+    evaluation = evaluate(log, tables, threads=options.threads)
     seconds, work = time.perf_counter() - start, time.process_time() - work
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(
         f"{log.rows:,} rows, {len(tables)} tables: {seconds:.1f} s ({work:.1f} s of processor), {most:,.0f} MB in all"
     )
-    print(f"of which {before:,.0f} MB before: Python, the log, and how it was made")
-    for name, one in found.policies.items():
-        low, high = one.interval
-        print(f"{name}: {one.value:.4f} in [{low:.4f}, {high:.4f}], {one.diagnostics.effective_rows:,.0f} effective")
+    print(f"of which {before:,.0f} MB before: Python, the log, and its generation")
+    for name, policy in evaluation.policies.items():
+        low, high = policy.interval
+        print(
+            f"{name}: {policy.value:.4f} in [{low:.4f}, {high:.4f}], {policy.diagnostics.effective_rows:,.0f} effective"
+        )
     other = oracle_seconds(log, tables["table 0"])
     print(
         "vw-estimators is not installed" if other is None else f"vw-estimators, ips and snips, one table: {other:.1f} s"

@@ -1,11 +1,11 @@
-"""What the search for exploration costs: simulated rounds of `matched` beside `certified`, from the first ones on.
+"""Cost of the search for exploration: simulated rounds of `matched` relative to `certified`, from round 1.
 
     python benchmarks/first_rounds.py [--sizes 10,5,5 20,10,10] [--gap 0.2] [--rounds 500 1000 5000 20000] [--repeats 9]
 
-Eight replications at once in one thread, or `--lanes 16`, +-1 losses. Both tunings play in turn, from round 1 to the
-last; a cell is how many times as long `matched` has taken up to that round, the median of the repeats, each with the
-`certified` just before it, for a shared machine changes its pace. The search goes on in every second one of the first
-rounds, and ever less often: the fewer rounds a run has, the more of them search.
+Eight replications at once in one thread, or `--lanes 16`, +-1 losses. The tunings alternate; a cell is the time
+of `matched` up to that round divided by that of the `certified` run just before it, because the speed of a shared
+machine varies; median of the repeats. The search runs in every second one of the first rounds, then less and less
+often: the shorter a run, the larger the share of its rounds that search.
 """
 
 import argparse
@@ -17,7 +17,7 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"
 import bothworlds as bw
 from bothworlds import environments as en
 from bothworlds.algorithms.lc_tsallis.lc_tsallis_inf import TuningName
-from bothworlds.kernels.arithmetic import MORE, WIDTH
+from bothworlds.kernels.arithmetic import MAX_LANES, WIDTH
 from bothworlds.kernels.contract import Machine
 from bothworlds.simulation.replication import Replications
 from bothworlds.simulation.setting import make_setting
@@ -27,7 +27,7 @@ SIZES = ("10,5,5", "20,10,10", "15,8,4", "5,20,5", "8,4,12", "20,5,20", "32,5,40
 
 
 def seconds(world: en.Environment, machine: Machine, rounds: list[int], lanes: int) -> list[float]:
-    """Play up to each of the rounds; return what it has taken by then."""
+    """Return the time to play up to each of the rounds."""
     some = Replications(machine, make_setting(world, horizon=rounds[-1] + 1, rng=0), range(lanes))
     some.advance(1)
     start, taken = time.thread_time(), []
@@ -47,7 +47,7 @@ def row(size: str, gap: float, rounds: list[int], repeats: int, lanes: int) -> s
     ratios = []
     for _ in range(repeats):
         beside, ours = (seconds(world, machine, rounds, lanes) for machine in machines)
-        ratios.append([one / other for one, other in zip(ours, beside, strict=True)])
+        ratios.append([matched / certified for matched, certified in zip(ours, beside, strict=True)])
     cells = [f"{statistics.median(column):.2f}" for column in zip(*ratios, strict=True)]
     return f"| {contexts}, {arms}, {dimension} | {' | '.join(cells)} |"
 
@@ -58,7 +58,7 @@ def main() -> None:
     parser.add_argument("--gap", type=float, default=0.2)
     parser.add_argument("--rounds", type=int, nargs="+", default=[500, 1000, 5000, 20_000])
     parser.add_argument("--repeats", type=int, default=9)
-    parser.add_argument("--lanes", type=int, choices=(WIDTH, MORE), default=WIDTH)
+    parser.add_argument("--lanes", type=int, choices=(WIDTH, MAX_LANES), default=WIDTH)
     options = parser.parse_args()
     rounds = sorted(options.rounds)
     print(f"| S, K, d | {' | '.join(f'{last:,}' for last in rounds)} |\n|{'---|' * (len(rounds) + 1)}", flush=True)

@@ -22,7 +22,7 @@ from bothworlds import environments as en
 from bothworlds.simulation.replication import most_at_once
 from numpy_baseline import NumpyTsallis
 from rounds import TUNINGS, baseline_loop, library_loop
-from simulation import driver_time
+from simulation import loop_time
 
 LENGTHS = (5, 10, 20, 50, 100, 200)
 WORK = 3e7  # products that a repeat may take, if that is 100 rounds
@@ -50,7 +50,7 @@ def loops_of(world: en.Environment, rounds: int) -> dict[str, Callable[[], float
         algorithm = bw.LCTsallisINF(tuning=name, design=explore)
         loops[name] = partial(timed, library_loop(algorithm.start(problem, rng=7), contexts, losses), rounds)
         machine = algorithm.machine(problem)
-        loops[f"{name}, simulated"] = partial(driver_time, world, machine, rounds, lanes=most_at_once(machine))
+        loops[f"{name}, simulated"] = partial(loop_time, world, machine, rounds, lanes=most_at_once(machine))
     return loops
 
 

@@ -1,9 +1,9 @@
-"""MWU-LC: what its printed constants mean, by arithmetic, and its regret with them and with bolder ones.
+"""MWU-LC: the effect of its printed constants, by arithmetic, and its regret with these and with larger rates.
 
     python benchmarks/mwu_lc.py [--horizon 20000] [--replications 8]
 
 Arithmetic: d = 4, K = 3, losses of size 1. Regret: the worlds of `rivals.py` (arm-independent, instances 1 and 2) and
-those of `reductions.py`, in which one arm is the best in every context, or not.
+those of `reductions.py`, with and without an arm that is best in every context.
 """
 
 import argparse
@@ -13,7 +13,7 @@ from typing import Any
 import bothworlds as bw
 from bothworlds import environments as en
 from bothworlds.algorithms.mwu_lc.machine import constants_of
-from bothworlds.kernels.corral import data_master_point
+from bothworlds.algorithms.shared.corral_master import data_master_point
 from reductions import same_best_arm
 from rivals import independent_instance
 
@@ -52,8 +52,8 @@ def shares(scale: float, horizon: int) -> None:
     print(f"first epoch {2 * c2 * log_horizon:.3g} rounds; q_1 at", end=" ")
     total = spread = worst = 0.0
     for t in range(1, horizon + 1):
-        pace = 4.0 * math.sqrt(spread / log_horizon + c1 + c2 * c2)
-        one, two = data_master_point(float(t), -math.sqrt(c1 * total) - c2 * worst, pace)
+        inverse_rate = 4.0 * math.sqrt(spread / log_horizon + c1 + c2 * c2)
+        one, two = data_master_point(float(t), -math.sqrt(c1 * total) - c2 * worst, inverse_rate)
         if t in TIMES:
             print(f"{t:,}: {one:.3f}", end="  ")
         total, spread, worst = total + 1.0 / two, spread + one * two, max(worst, 1.0 / two)

@@ -1,4 +1,4 @@
-"""Negative control: algorithms for a stationary world must fail in a hostile one, and the robust ones must not.
+"""Negative control: algorithms for a stationary world must fail in an adversarial one, and robust ones must not.
 
     python benchmarks/negative_control.py [--horizon 20000] [--instances 6] [--replications 2] [--sizes 5 4 4]
 

@@ -1,9 +1,8 @@
-"""LC-Tsallis-INF in NumPy, vectorised over contexts: what the library is measured against.
+"""LC-Tsallis-INF in NumPy, vectorised over contexts: the baseline of the library's benchmarks.
 
-The paper's formulas written down as they stand, with the work that the library does: any alpha, Newton on all
-contexts at once, the covariance as the sum it is defined by, the trace identity as a guard, the
-direction by a linear solve. With ``tuned=True`` it is what a NumPy expert would make of it: powers written out for
-alpha = 1/2, the covariance as one BLAS product, no guard.
+The paper's formulas as printed, with the same features as the library: any alpha, Newton on all contexts at once, the
+covariance as the sum it is defined by, the trace identity as a guard, the direction by a linear solve. With
+``tuned=True`` it is optimised NumPy: powers written out for alpha = 1/2, the covariance as one BLAS product, no guard.
 """
 
 import numpy as np

@@ -1,8 +1,8 @@
-"""What a service pays: decisions from plans, rewards in batches, files, and memory.
+"""Costs of production: decisions from plans, rewards in batches, files, and memory.
 
     python benchmarks/production.py [--repeats 9]
 
-S, K, d = 100, 20, 20 with the tuning "matched"; least of the repeats. docs/production.md has the figures.
+S, K, d = 100, 20, 20 with the tuning "matched"; least of the repeats. research/production.md has the figures.
 """
 
 import argparse
@@ -39,13 +39,13 @@ def rewards(policy: bw.Policy, count: int, repeats: int) -> tuple[float, float, 
     def batch() -> tuple[Any, ...]:
         return policy.act(rng.integers(CONTEXTS, size=count).tolist()), rng.uniform(-1.0, 1.0, size=count).tolist()
 
-    update = least(lambda made, losses: policy.update(made, loss=losses), batch, repeats)
-    learn = least(lambda made, losses: policy.learn(made, loss=losses), batch, repeats)
-    return update / count, learn / count, least(policy._mind.refresh, tuple, repeats) / count
+    update = least(lambda decisions, losses: policy.update(decisions, loss=losses), batch, repeats)
+    learn = least(lambda decisions, losses: policy.learn(decisions, loss=losses), batch, repeats)
+    return update / count, learn / count, least(policy._learner_state.refresh, tuple, repeats) / count
 
 
 def acts(call: Callable[[], Any], repeats: int, count: int = 2000) -> float:
-    """Return microseconds of one of many calls."""
+    """Return microseconds per call."""
 
     def many() -> None:
         for _ in range(count):
@@ -61,7 +61,7 @@ def memory_per_open_decision(policy: bw.Policy, count: int = 20_000) -> tuple[fl
     before = tracemalloc.take_snapshot()
     for _ in range(count):
         policy.act(0)
-        policy._books.rounds.close(policy._books.rounds.add())
+        policy._bookkeeping.rounds.close(policy._bookkeeping.rounds.add())
     inside = sum(line.size_diff for line in tracemalloc.take_snapshot().compare_to(before, "filename"))
     held = [policy.act(0) for _ in range(count)]
     both = sum(line.size_diff for line in tracemalloc.take_snapshot().compare_to(before, "filename"))

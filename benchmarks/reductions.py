@@ -1,9 +1,9 @@
-"""The black-box reductions beside their bases: regret with the theorems' constants, and with them scaled down.
+"""The black-box reductions against their bases: regret with the theorems' constants, and with smaller ones.
 
-Run ``python benchmarks/reductions.py``: two calm worlds, one with the same best arm in every context, one without, and
-an adversary that sees the policy; mean regret over replications at T, and its growth exponent between T/2 and T.
-``python benchmarks/reductions.py unseen`` does the same for algorithms that do not know the law of contexts, and
-``python benchmarks/reductions.py shares`` prints what the bonus alone leaves to a candidate.
+Run ``python benchmarks/reductions.py``: two stochastic worlds, with and without an arm that is best in every context,
+and an adversary that sees the policy; mean regret over replications at T, and its growth exponent between T/2 and T.
+``python benchmarks/reductions.py unseen`` does the same for algorithms that do not know the context distribution, and
+``python benchmarks/reductions.py shares`` prints the share that the bonus alone leaves to a candidate.
 """
 
 import math
@@ -15,7 +15,7 @@ import numpy as np
 
 import bothworlds as bw
 from bothworlds import environments as en
-from bothworlds.kernels.corral import master_point
+from bothworlds.algorithms.shared.corral_master import master_point
 from bothworlds.kernels.jit.compile import compiled
 
 HORIZON = 20_000
@@ -62,7 +62,7 @@ def reductions() -> dict[str, Any]:
 
 
 def unseen() -> dict[str, Any]:
-    """Return the algorithms that count contexts, with their constants scaled, and those that know the law."""
+    """Return the algorithms with empirical contexts, with scaled constants, and those that know the distribution."""
     found: dict[str, Any] = {"LinearEXP4": bw.LinearEXP4(horizon=HORIZON), "LogdetFTRL": bw.LogdetFTRL(horizon=HORIZON)}
     for scale in (1.0, 0.1, 0.01, 0.001, 0.0):
         found[f"LinearEXP4, empirical, scale {scale:g}"] = bw.LinearEXP4(

@@ -1,9 +1,9 @@
-"""The rivals for arm-independent features: time of a simulated round, and what exactness is worth.
+"""The rivals for arm-independent features: time per simulated round, and the value of exact inverses.
 
     python benchmarks/rivals.py [--rounds 20000] [--horizon 20000] [--replications 8]
 
-Times: one thread, all algorithms in turn in one process, medians of 5. LC-Tsallis-INF plays a problem with as many
-arm-dependent features; that is what "the same size" means. It also plays the rivals' own problem, in d K dimensions.
+Times: one thread, all algorithms in turn in one process, medians of 5. LC-Tsallis-INF plays a problem of the same
+size: with as many arm-dependent features. It also plays the rivals' own problem, in d K dimensions.
 """
 
 import argparse

@@ -3,7 +3,7 @@
     python benchmarks/rounds.py [--rounds 300] [--repeats 7] [--sizes 10,5,5 30,6,48,one-hot]
 
 Both play the same problems with the tuning "paper"; the other tunings are timed beside it. Times are the least of the
-repeats, in microseconds of the processor per round: what others do on a shared machine does not count.
+repeats, in microseconds of the processor per round: other processes on a shared machine do not count.
 """
 
 import argparse
@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 
 os.environ["OPENBLAS_NUM_THREADS"] = "1"  # one core for both sides; on a shared machine this is faster, too
-os.environ["BOTHWORLDS_PROMPT"] = "no"  # machine code alone is timed, also where it has to be made first
+os.environ["BOTHWORLDS_BACKGROUND_COMPILE"] = "no"  # so that only machine code is timed
 import numpy as np
 
 import bothworlds as bw

@@ -5,7 +5,7 @@
 A context is a set of K = 3 items, each a random unit vector in d = 3 dimensions: nine numbers that never repeat. An
 item with vector phi loses 1 with probability (1 + <phi, theta>)/2 and wins 1 otherwise, |theta| = 0.8. The rival that
 knows contexts only by name assigns each to the nearest of some random ones, its cells, and plays Tsallis-INF in each
-(`PerContextTsallisINF`). Regret is expected regret, summed over the contexts that came, the same for all.
+(`PerContextTsallisINF`). Regret is expected regret, summed over the realized contexts, which are the same for all.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import bothworlds as bw
-from bothworlds.kernels.arrays import Floats
+from bothworlds.arrays import Floats
 
 K, D = 3, 3
 THETA = 0.8 * np.array([2.0, -2.0, 1.0]) / 3.0

@@ -1,7 +1,7 @@
-"""A load generator for the service, in one process: raw sockets, ids made beforehand, every answer looked at.
+"""A load generator for the service, in one process: raw sockets, precomputed ids, every response checked.
 
 Closed loop: every connection sends a decision, then its reward, then the next. Open loop: requests are due at fixed
-times, whatever the service does; how long one took counts from when it was due.
+times regardless of the service; latency counts from the due time.
 """
 
 import select
@@ -15,7 +15,7 @@ NEVER = 1e9
 
 @dataclass
 class Load:
-    """What came of it: latencies in seconds and how many were refused or failed."""
+    """Result of a load: latencies in seconds, and the number of failed requests."""
 
     seconds: float
     latencies: list[float] = field(default_factory=list)
@@ -23,23 +23,23 @@ class Load:
 
     @property
     def rate(self) -> float:
-        """Requests a second."""
+        """Requests per second."""
         return len(self.latencies) / self.seconds
 
     def quantile(self, share: float) -> float:
         """Return a quantile of the latencies in milliseconds."""
-        found = sorted(self.latencies)
-        return found[min(len(found) - 1, int(share * len(found)))] * 1e3
+        latencies = sorted(self.latencies)
+        return latencies[min(len(latencies) - 1, int(share * len(latencies)))] * 1e3
 
     @property
     def spread(self) -> str:
-        """Median, 99th percentile and the longest, in words."""
+        """Median, 99th percentile and maximum, as text."""
         middle, late, longest = (self.quantile(share) for share in (0.5, 0.99, 1.0))
         return f"p50 {middle:.1f} ms, p99 {late:.1f} ms, longest {longest:.1f} ms of {len(self.latencies)}"
 
     def __str__(self) -> str:
-        told = f"p50 {self.quantile(0.5):.1f} ms, p99 {self.quantile(0.99):.1f} ms"
-        return f"{self.rate:,.0f} requests/s, {told}, {self.errors} errors"
+        quantiles = f"p50 {self.quantile(0.5):.1f} ms, p99 {self.quantile(0.99):.1f} ms"
+        return f"{self.rate:,.0f} requests/s, {quantiles}, {self.errors} errors"
 
 
 def post(path: str, body: str) -> bytes:
@@ -56,26 +56,26 @@ def pair(i: int, contexts: int, run: str) -> tuple[bytes, bytes]:
 
 
 class Connections:
-    """Sockets that are kept open, and answers as they come."""
+    """Persistent connections and their responses."""
 
     def __init__(self, port: int, count: int) -> None:
         self.sockets: dict[int, socket.socket] = {}
         self.poll = select.epoll()
         for _ in range(count):
-            made = socket.create_connection(("127.0.0.1", port))
-            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            made.setblocking(False)
-            self.sockets[made.fileno()] = made
-            self.poll.register(made.fileno(), select.EPOLLIN)
+            connection = socket.create_connection(("127.0.0.1", port))
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connection.setblocking(False)
+            self.sockets[connection.fileno()] = connection
+            self.poll.register(connection.fileno(), select.EPOLLIN)
 
     def answers(self, timeout: float) -> list[tuple[int, bytes]]:
-        """Return connections that were answered, with what they got."""
+        """Return the connections with a response, and the responses."""
         return [(number, self.sockets[number].recv(1 << 16)) for number, _ in self.poll.poll(timeout)]
 
     def close(self) -> None:
         """Hang up."""
-        for one in self.sockets.values():
-            one.close()
+        for connection in self.sockets.values():
+            connection.close()
         self.poll.close()
 
 
@@ -108,7 +108,7 @@ def closed(port: int, *, seconds: float, connections: int, contexts: int, run: s
 
 
 def opened(port: int, *, rate: float, seconds: float, connections: int, contexts: int, run: str) -> Load:
-    """Play so many decisions a second, each with its reward half a second later, whatever the service does."""
+    """Send ``rate`` decisions per second, each with its reward half a second later, regardless of the service."""
     load, lines = Load(seconds), Connections(port, connections)
     free = deque(lines.sockets)
     sent: dict[int, float] = {}

@@ -1,4 +1,4 @@
-"""The smallest handler that answers after its row is committed: what `benchmarks/service.py` compares with.
+"""A minimal handler that responds after committing a row: the baseline of `benchmarks/service.py`.
 
 python benchmarks/service_smallest.py rows.sqlite 8090
 """
@@ -13,15 +13,15 @@ from typing import Any
 from granian.constants import Interfaces
 from granian.server.embed import Server
 
-from bothworlds.service.network import quick_loop
+from bothworlds.service.server import quick_loop
 
 
 class Handler:
-    """Puts bodies into a table, many in one commit, and answers."""
+    """Writes bodies to a table, many in one commit, and responds."""
 
     def __init__(self, path: str) -> None:
         self.rows: deque[tuple[bytes, Any]] = deque()
-        self.came = threading.Event()
+        self.arrived = threading.Event()
         self.store = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         for setting in ("journal_mode = WAL", "synchronous = FULL"):
             self.store.execute(f"PRAGMA {setting}").fetchall()
@@ -33,10 +33,10 @@ class Handler:
         threading.Thread(target=self.write, daemon=True).start()
 
     def write(self) -> None:
-        """Commit what has come, again and again."""
+        """Commit queued bodies in a loop."""
         while True:
-            self.came.wait()
-            self.came.clear()
+            self.arrived.wait()
+            self.arrived.clear()
             rows = [self.rows.popleft() for _ in range(len(self.rows))]
             if rows:
                 self.store.execute("BEGIN IMMEDIATE")
@@ -48,7 +48,7 @@ class Handler:
         """Answer one request."""
         waiter = self.loop.create_future()
         self.rows.append((await protocol(), waiter))
-        self.came.set()
+        self.arrived.set()
         await waiter
         protocol.response_bytes(200, [("content-type", "application/json")], b'{"ok":true}')
 

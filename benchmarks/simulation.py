@@ -1,4 +1,4 @@
-"""Simulated rounds on one core: the compiled driver against NumPy.
+"""Simulated rounds on one core: the compiled round loop against NumPy.
 
     python benchmarks/simulation.py [--rounds 2000] [--repeats 15]
 
@@ -23,7 +23,7 @@ from numpy_baseline import NumpyTsallis
 from rounds import TUNINGS
 
 
-def driver_time(world: bw.environments.Environment, machine: Machine, rounds: int, *, lanes: int) -> float:
+def loop_time(world: bw.environments.Environment, machine: Machine, rounds: int, *, lanes: int) -> float:
     """Microseconds per round and replication in one thread, ``lanes`` replications at once."""
     some = Replications(machine, make_setting(world, horizon=rounds + 1, rng=0), range(lanes))
     some.advance(1)
@@ -57,8 +57,8 @@ def compare(rounds: int, repeats: int) -> None:
         "tuned numpy": partial(numpy_time, world, rounds // 20, tuned=True),
     }
     for tuning, machine in machines.items():
-        loops[tuning] = partial(driver_time, world, machine, rounds, lanes=most_at_once(machine))
-        loops[f"{tuning}, one"] = partial(driver_time, world, machine, rounds, lanes=1)
+        loops[tuning] = partial(loop_time, world, machine, rounds, lanes=most_at_once(machine))
+        loops[f"{tuning}, one"] = partial(loop_time, world, machine, rounds, lanes=1)
     least = dict.fromkeys(loops, np.inf)
     for _ in range(repeats):
         for name, loop in loops.items():

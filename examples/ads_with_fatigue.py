@@ -10,8 +10,8 @@ import numpy as np
 
 import bothworlds as bw
 from bothworlds import environments as en
-from bothworlds.kernels.arrays import Floats
-from bothworlds.simulation.replayed import best_mixture
+from bothworlds.arrays import Floats
+from bothworlds.studies.fixed_policy_baselines import best_mixture
 
 ROUNDS, REPLICATIONS = 300_000, 20  # small rates need many visits
 CLICK_RATES = [[0.050, 0.040, 0.020], [0.020, 0.040, 0.045]]  # of fresh ads: two audiences, three ads

@@ -10,7 +10,7 @@ import numpy as np
 
 import bothworlds as bw
 from bothworlds import environments as en
-from bothworlds.kernels.arrays import Floats
+from bothworlds.arrays import Floats
 
 ROUNDS, REPLICATIONS, INSTANCES = 20_000, 4, 6
 BUDGETS = (0, 500, 1000, 2000)

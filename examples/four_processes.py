@@ -19,7 +19,7 @@ from collections import Counter
 from pathlib import Path
 
 import bothworlds as bw
-from bothworlds.logs import Batch, Learner, Log, Reward, Row, row_of
+from bothworlds.logs import Batch, Log, LogLearner, Reward, Row, row_of
 
 BANNERS = ["red", "blue", "green"]
 CLICK_RATES = {"morning": [0.05, 0.20, 0.10], "evening": [0.25, 0.10, 0.05]}
@@ -74,7 +74,7 @@ def click(folder: Path) -> None:
 def learn(folder: Path) -> None:
     """Follow the log, learn, publish; what is learnt is saved now and then, which only makes restarts shorter."""
     saved = folder / "policy.npz"
-    learner = Learner(bw.load(saved, stream="new"), Log(folder / "log.jsonl"))
+    learner = LogLearner(bw.load(saved, stream="new"), Log(folder / "log.jsonl"))
     batches = 0
     while True:
         ended = (folder / "no more clicks").exists()
@@ -135,7 +135,7 @@ def audit(folder: Path) -> dict[str, int]:
     by_version: dict[int, list[Row]] = {}
     for row in rows:
         by_version.setdefault(row.version, []).append(row)
-    for plan in Learner(policy, log).replay():
+    for plan in LogLearner(policy, log).replay():
         for row in by_version.pop(plan.version, ()):
             assert row.digest == plan.digest
             assert plan.confirms(row.decision(policy.problem)), f"{row.id} is not what its plan decides"

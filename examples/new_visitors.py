@@ -9,7 +9,7 @@ and on how often they have come before: numbers that hardly ever repeat. It is k
 import numpy as np
 
 import bothworlds as bw
-from bothworlds.kernels.arrays import Floats
+from bothworlds.arrays import Floats
 
 DISCOUNTS = {"none": -1.0, "small": 0.0, "large": 1.0}
 VISITORS = 20_000

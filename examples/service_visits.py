@@ -2,7 +2,7 @@
 
     python examples/service_visits.py
 
-Needs pip install 'bothworlds[serve]'. The service keeps everything in one SQLite file; here it is killed half-way, as
+Needs pip install '.[serve]'. The service keeps everything in one SQLite file; here it is killed half-way, as
 machines do, and goes on where its store ends. Every visit has an id of its own, so that the client can ask again
 without deciding twice.
 """

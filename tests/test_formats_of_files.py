@@ -10,8 +10,8 @@ import pytest
 
 import bothworlds as bw
 from bothworlds.logs.schema import SCHEMA, Row, line_of, record_of
-from bothworlds.problem.storage import migration
-from bothworlds.simulation.toml import to_toml
+from bothworlds.problem.file_format import migration
+from bothworlds.studies.toml import to_toml
 
 NEWER = "newer bothworlds, which this one cannot read; install that version"
 OLDER = "older bothworlds; the changelog says"

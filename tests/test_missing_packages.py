@@ -44,7 +44,7 @@ def _named(text: str) -> list[str]:
 def test_the_module_for_gymnasium_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "bothworlds.simulation.gymnasium", raising=False)
     monkeypatch.setitem(sys.modules, "gymnasium", None)
-    with pytest.raises(MissingPackageError, match=r"pip install 'bothworlds\[gym\]'"):
+    with pytest.raises(MissingPackageError, match=r"pip install '\.\[gym\]'"):
         importlib.import_module("bothworlds.simulation.gymnasium")
 
 
@@ -60,7 +60,7 @@ def test_a_command_that_lacks_a_package_has_failed_and_its_file_is_not_bad(monke
         monkeypatch.setitem(sys.modules, package, None)
         done = CliRunner().invoke(main, command)
         assert done.exit_code == 1, done.output
-        assert "which is not installed: pip install 'bothworlds[" in done.output
+        assert "which is not installed; from a clone of the repository: pip install '.[" in done.output
 
 
 def test_a_table_of_results_without_pandas_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:

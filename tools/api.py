@@ -1,114 +1,221 @@
-"""Two pages made from the docstrings: every public name, and every algorithm at length.
-
-python tools/api.py > docs/api.md
-python tools/api.py algorithms > docs/each-algorithm.md
-"""
+"""The pages docs/reference/api/*.md, made from the docstrings: python tools/reference.py."""
 
 import inspect
 import itertools
 import re
-import sys
-from typing import Any, Literal, get_args, get_origin
+from collections.abc import Iterable
+from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 import bothworlds as bw
-from bothworlds import environments as en
+from bothworlds import kernels
 from bothworlds.algorithms.registry import algorithms
+from bothworlds.service import client
 
 KINDS = {make: kind for kind, make in algorithms().items()}
-
-HEAD = """# API reference
-
-Every public name, made from the docstrings by `python tools/api.py > docs/api.md`; a test fails when it is stale.
-`bw` is `bothworlds`, `en` is `bothworlds.environments`. The examples run in the tests of their modules, where the name
-itself is at hand without `bw.`. Left out is what only other parts of the library use: there
-the first paragraph of the docstring ends with "Internal."
-"""
-EACH_HEAD = """# Each algorithm
-
-One section for each algorithm, then for the tunings of `LCTsallisINF`: what it plays, what is proved of it and what is
-not, what a round costs, what we had to correct or choose, its options, the reference. [Algorithms](algorithms.md) has
-them side by side: when to take which, all guarantees in one table, measured cost and regret. To run one against others:
-`bothworlds compare --algorithms NAME,matched,LinUCB`.
-
-Made from the docstrings by `python tools/api.py algorithms > docs/each-algorithm.md`; a test fails when it is stale.
-"""
 INTERNAL = " Internal."  # ends the first paragraph of a docstring: for other parts of the library, not for users
-AT_LENGTH = ("Algorithms", "Tunings and covariances")  # groups with a page of their own
-GROUPS: dict[str, list[str]] = {
-    "Problems and decisions": [
-        "Problem", "Algorithm", "Policy", "Decision", "load", "Plan", "load_plan", "Prior", "SampledProblem",
-        "SampledPolicy", "TrafficMix", "DegenerateProblemWarning", "block_parameters", "stacked_parameters",
-        "health_of", "Health", "warm_up",
-    ],
-    "Algorithms": [
-        "LCTsallisINF", "RealFTRL", "FTRLLC", "RealLinExp3", "RobustLinExp3", "PerContextTsallisINF", "PerContextExp3",
-        "LinUCB", "OFUL", "LinTS", "LinearEXP4", "BoBWRealLinExp3", "BoBWLinearEXP4", "LogdetFTRL",
-        "MWULC", "BoBWMWULC", "FixedPolicy",
-    ],
-    "Tunings and covariances": ["Paper", "Certified", "Matched", "MGR", "Reservoir", "TuningWarning"],
-    "Theory": ["bounds", "Bound", "BoundTable", "design", "Design", "Forecast", "ftrl_point", "transformation"],
-    "Intervals at any time": [
-        "BettingSequence", "BernsteinSequence", "rate_interval", "drift_of", "Drift", "DriftAlarm",
-    ],
-    "Simulation": [
-        "simulate", "replay", "rehearse", "Rehearsal", "diagnose", "Diagnosis", "Results", "load_results", "Study",
-        "run_study", "check_algorithm", "check_environment",
-    ],
-    "Errors": ["NumericalError", "StudyError"],
-}  # fmt: skip
-GROUPS["Algorithms"] += [make.__name__ for make in KINDS if make.__name__ not in GROUPS["Algorithms"]]
+NOTE = "Generated from the docstrings by `python tools/reference.py`."
 
 
-def page() -> str:
-    """Return the reference as Markdown; refuse to forget a public name."""
-    rooms = ["datasets", "environments", "evaluation", "logs"]
-    listed = sorted([*rooms, *itertools.chain.from_iterable(GROUPS.values())])
-    if listed != sorted(bw.__all__):
-        raise ValueError(f"GROUPS and bothworlds.__all__ differ: {set(listed) ^ set(bw.__all__)}")
-    parts = [HEAD]
-    for title, names in GROUPS.items():
-        listed_here = [link(name) for name in names] if title in AT_LENGTH else []
-        entries = [] if listed_here else [entry(f"bw.{name}", getattr(bw, name)) for name in names]
-        parts += [f"## {title}\n", *listed_here, *([""] if listed_here else []), *entries]
-    parts.append("## Environments\n")
-    parts += [entry(f"en.{name}", getattr(en, name)) for name in sorted(en.__all__, key=str.lower)]
-    parts.append("## Logs\n")
-    logs = {name: thing for name, thing in vars(bw.logs).items() if inspect.isfunction(thing) or inspect.isclass(thing)}
-    parts += [entry(f"bw.logs.{name}", thing) for name, thing in logs.items()]
-    parts.append("## Evaluation\n")
-    parts += [
-        entry(f"bw.evaluation.{name}", getattr(bw.evaluation, name))
-        for name in bw.evaluation.__all__
-        if name.upper() != name
-    ]
-    parts.append("## Data sets\n")
-    found = {name: getattr(bw.datasets, name) for name in bw.datasets.__all__}
-    parts += [entry(f"bw.datasets.{name}", thing) for name, thing in found.items() if callable(thing)]
-    return "\n".join(parts)
+class Page(NamedTuple):
+    """One page: its file, its title, what it covers in a sentence, and its names below a prefix."""
+
+    file: str
+    title: str
+    about: str
+    names: tuple[str, ...]
+    prefix: str = "bw."
+    home: Any = bw
 
 
-def link(name: str) -> str:
-    """Return a line that leads to the section of an algorithm, with its first sentence."""
-    about = first_paragraph(getattr(bw, name))
-    return f"- [`bw.{name}`](each-algorithm.md#{name.lower()}): {paragraph(about)}"
+def listed(module: Any) -> tuple[str, ...]:
+    """Return the public functions, classes and choices of words of a module."""
+    return tuple(name for name in module.__all__ if _described(getattr(module, name)))
 
 
-def algorithms_page() -> str:
-    """Return every algorithm and every tuning at length, as Markdown."""
-    parts = [EACH_HEAD]
-    for name in itertools.chain.from_iterable(GROUPS[title] for title in AT_LENGTH):
-        thing = getattr(bw, name)
-        place = f"`{thing.__module__}`" + (f', in studies `kind = "{KINDS[thing]}"`' if thing in KINDS else "")
-        parts.append(entry(f"bw.{name}", thing, title=f"## {name}", note=f"Code: {place}.\n\n"))
-    return "\n".join(parts)
+def values(module: Any) -> tuple[str, ...]:
+    """Return the other public names of a module: constants and names of types."""
+    return tuple(name for name in module.__all__ if not _described(getattr(module, name)))
 
 
-def entry(name: str, thing: Any, *, title: str = "", note: str = "") -> str:
+def _described(thing: Any) -> bool:
+    """Tell whether a name has an entry of its own."""
+    own = getattr(thing, "__module__", "").partition(".")[0] == bw.__name__
+    return get_origin(thing) is Literal or (own and (inspect.isclass(thing) or callable(thing)))
+
+
+ALGORITHMS = (
+    "LCTsallisINF", "RealFTRL", "FTRLLC", "RealLinExp3", "RobustLinExp3", "PerContextTsallisINF", "PerContextExp3",
+    "LinUCB", "OFUL", "LinTS", "LinearEXP4", "BoBWRealLinExp3", "BoBWLinearEXP4", "LogdetFTRL",
+    "MWULC", "BoBWMWULC", "FixedPolicy",
+)  # fmt: skip
+PAGES = (
+    Page(
+        "problem",
+        "Problem",
+        "State what is known before the first decision: contexts, arms, features and the range of rewards.",
+        (
+            "Problem", "SampledProblem", "TrafficMix", "DegenerateProblemWarning", "ManyContextsWarning",
+            "block_parameters", "stacked_parameters",
+        ),
+    ),
+    Page(
+        "policy",
+        "Policy and decisions",
+        "Start a policy, decide, learn from feedback, publish plans, save and load.",
+        (
+            "Algorithm", "Policy", "Decision", "load", "Plan", "load_plan", "Prior", "SampledPolicy", "health_of",
+            "Health", "warm_up",
+        ),
+    ),
+    Page(
+        "algorithms",
+        "Algorithms and tunings",
+        "Each algorithm and each tuning of `LCTsallisINF` in full: what it plays, what is proved and what is not, what "
+        "a round costs, its options, the reference.",
+        (
+            *ALGORITHMS,
+            *(make.__name__ for make in KINDS if make.__name__ not in ALGORITHMS),
+            "Paper", "Certified", "Matched", "MGR", "Reservoir", "TuningWarning",
+        ),
+    ),
+    Page(
+        "environments",
+        "Environments",
+        "Simulated worlds that know their own truth, and functions that make a world of yours.",
+        listed(bw.environments),
+        "bw.environments.",
+        bw.environments,
+    ),
+    Page(
+        "simulation",
+        "Simulation and studies",
+        "Play algorithms against environments, run studies from files, and check algorithms and environments of your "
+        "own.",
+        (
+            "simulate", "Results", "load_results", "Study", "run_study", "replay", "rehearse", "Rehearsal", "diagnose",
+            "Diagnosis", "check_algorithm", "check_environment", "NumericalError", "StudyError",
+        ),
+    ),
+    Page(
+        "evaluation",
+        "Evaluation",
+        "Estimate from a log what a policy would have earned, with intervals that hold at any time.",
+        listed(bw.evaluation),
+        "bw.evaluation.",
+        bw.evaluation,
+    ),
+    Page(
+        "logs",
+        "Logs",
+        "Read, check and write logs of decisions and rewards, and learn from them.",
+        listed(bw.logs),
+        "bw.logs.",
+        bw.logs,
+    ),
+    Page(
+        "theory",
+        "Theory and bounds",
+        "Regret bounds with their constants, exploration designs, forecasts, and the FTRL point.",
+        ("bounds", "Bound", "BoundTable", "design", "Design", "Forecast", "ftrl_point", "transformation"),
+    ),
+    Page(
+        "confidence",
+        "Confidence sequences",
+        "Intervals and drift alarms that stay valid however often you look.",
+        ("BettingSequence", "BernsteinSequence", "rate_interval", "drift_of", "Drift", "DriftAlarm"),
+    ),
+    Page(
+        "kernels",
+        "Kernels: the contract of an algorithm",
+        "What the author of an algorithm imports to write it once for every way of running it: memory, records, "
+        "arithmetic and the steps that algorithms share.",
+        listed(kernels),
+        "bothworlds.kernels.",
+        kernels,
+    ),
+    Page(
+        "service-client",
+        "Client of the decision service",
+        "Ask a running decision service for decisions and report rewards, with the standard library alone.",
+        listed(client),
+        "bothworlds.service.client.",
+        client,
+    ),
+    Page(
+        "datasets",
+        "Data sets",
+        "Published data as problems and logs.",
+        listed(bw.datasets),
+        "bw.datasets.",
+        bw.datasets,
+    ),
+)  # fmt: skip
+INDEX = """# API
+
+Every public name, module by module. `bw` is `import bothworlds as bw`. The examples run in the tests of their modules,
+where a name is written without its prefix.
+
+"""
+
+
+def pages() -> dict[str, str]:
+    """Return the Markdown of every page by its file name; refuse to forget a public name."""
+    check_complete(itertools.chain.from_iterable(page.names for page in PAGES if page.home is bw))
+    made = {f"{page.file}.md": markdown(page) for page in PAGES}
+    return {"index.md": INDEX + "\n".join(map(index_line, PAGES)) + f"\n\n{NOTE}\n"} | made
+
+
+def check_complete(names: Iterable[str]) -> None:
+    """Raise ValueError where the pages and ``bothworlds.__all__`` differ."""
+    modules = [page.prefix.removeprefix("bw.").rstrip(".") for page in PAGES if page.prefix.startswith("bw.")]
+    found = sorted([*names, *filter(None, modules)])
+    if found != sorted(bw.__all__):
+        raise ValueError(f"tools/api.py and bothworlds.__all__ differ: {sorted(set(found) ^ set(bw.__all__))}")
+
+
+def index_line(page: Page) -> str:
+    """Return a page's line of the index."""
+    return f"- [{page.title}]({page.file}.md): {page.about}"
+
+
+def markdown(page: Page) -> str:
+    """Return one page: its title, a list of its names, and an entry for each name."""
+    names = ", ".join(f"[`{name}`](#{name.lower()})" for name in page.names)
+    parts = [f"# {page.title}\n", f"{page.about}\n", f"{names}\n"]
+    parts += [entry(f"{page.prefix}{name}", getattr(page.home, name)) for name in page.names]
+    if page.home is not bw and (others := values(page.home)):
+        parts += ["## Constants and types\n"]
+        parts += [f"- `{page.prefix}{name}`: {_value(getattr(page.home, name))}" for name in others]
+        parts.append("")
+    return "\n".join([*parts, f"{NOTE}\n"])
+
+
+def _value(thing: Any) -> str:
+    """Return a constant or the meaning of a type's name."""
+    if isinstance(thing, tuple | list | dict | frozenset):
+        return ", ".join(f"`{one!r}`" for one in thing)
+    return f"`{re.sub(r'[a-z_]+[.]', '', str(thing))}`"
+
+
+def entry(name: str, thing: Any) -> str:
     """Return one name: how it is called, what it is, and the methods of a class."""
-    lines = [f"{title or f'### {name}'}\n", f"```text\n{name}{signature(thing)}\n```\n", f"{note}{text(thing)}"]
+    lines = [
+        f"## {name.rpartition('.')[2]}\n",
+        f"```py\n{name}{signature(thing)}\n```\n",
+        f"{_origin(thing)}{text(thing)}",
+    ]
     if inspect.isclass(thing):
         lines += [f"**`{signed}`** {about}\n" for signed, about in methods(thing)]
     return "\n".join(lines)
+
+
+def _origin(thing: Any) -> str:
+    """Return where the code of an algorithm is, and how studies name it."""
+    if not inspect.isclass(thing) or not thing.__module__.startswith(f"{bw.__name__}.algorithms."):
+        return ""
+    return (
+        f"Code: `{thing.__module__}`" + (f', in studies `kind = "{KINDS[thing]}"`' if thing in KINDS else "") + ".\n\n"
+    )
 
 
 def signature(thing: Any) -> str:
@@ -119,14 +226,18 @@ def signature(thing: Any) -> str:
         found = inspect.signature(thing)
     except ValueError:
         return ""
-    if isinstance(thing, type) and (issubclass(thing, Warning | Exception) or is_internal(vars(thing).get("__init__"))):
+    made = [vars(thing).get(name) for name in ("__init__", "__new__")] if isinstance(thing, type) else []
+    if made and (issubclass(thing, Warning | Exception) or any(map(is_internal, made))):
         return ""
     shown = [p for p in found.parameters.values() if p.name != "self" and not re.match(r"_\w", p.name)]
     bare = [p.replace(annotation=inspect.Parameter.empty) for p in shown]
-    short = [
-        p if len(repr(p.default)) < 40 else p.replace(default=...) for p in bare
-    ]  # tables of functions and the like
+    short = [p.replace(default=...) if _unprintable(p.default) else p for p in bare]
     return str(found.replace(parameters=short, return_annotation=inspect.Signature.empty)).replace("Ellipsis", "...")
+
+
+def _unprintable(default: object) -> bool:
+    """Tell whether a default is a function, a table of functions or the like."""
+    return len(repr(default)) >= 40 or " at 0x" in repr(default)
 
 
 def is_internal(thing: Any) -> bool:
@@ -194,7 +305,3 @@ def methods(thing: type) -> list[tuple[str, str]]:
             signed = signature(plain).replace("(cls, ", "(").replace("(cls)", "()")
             found.append((f".{name}{signed}", paragraph(about)))
     return found
-
-
-if __name__ == "__main__":
-    print(algorithms_page() if sys.argv[1:] == ["algorithms"] else page(), end="")

@@ -103,7 +103,8 @@ def marked(text: str, show: Callable[[str, bool], str]) -> str:
         found = [] if written or _inside_a_word(bare, at) else span(bare, at)
         if written or found:
             formulas.append(written[1] if written else latex(found))
-        out.append(HOLE if written or found else text[at])
+        before = text[at : found[0].start] if found else ""  # a sign that the formula does not begin with
+        out.append(f"{before}{HOLE}" if written or found else text[at])
         at = written.end() if written else found[-1].end if found else at + 1
     rest = iter(formulas)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import bothworlds as bw
-from bothworlds.kernels.arrays import Floats, Ints
+from bothworlds.arrays import Floats, Ints
 from bothworlds.report.chart import Chart, Line
 from bothworlds.report.notebook import chart_of
 from bothworlds.report.palette import Style, styles
@@ -102,11 +102,11 @@ def new_visitors() -> Chart:
     return curves("new-visitors", "Visitors who never come twice", "sales beyond chance", x, gained)
 
 
-def own_algorithm() -> Chart:
-    """Regret in the hostile world."""
-    import own_algorithm as example
+def squarecb() -> Chart:
+    """Regret against an adversary that sees the policy."""
+    import squarecb as example
 
-    return chart_of(example.played()[1], log=True)
+    return chart_of(example.compared()["adaptive adversary"], log=True)
 
 
 def own_world() -> Chart:
@@ -120,7 +120,7 @@ def own_world() -> Chart:
 
 
 DRAWN: tuple[Callable[[], Chart], ...] = (
-    first_decisions, new_visitors, ads_with_fatigue, corrupted_experiment, own_algorithm, own_world,
+    first_decisions, new_visitors, ads_with_fatigue, corrupted_experiment, squarecb, own_world,
 )  # fmt: skip
 
 

@@ -1,5 +1,5 @@
-# The table of contents: every public name once. Whatever an algorithm's line says is all that has to be said for it
-# to be imported, listed, compared, studied, loaded from files, tested for conformance and documented.
+# Every public name, once. A line here is all that it takes for an algorithm to be importable, listed, compared, used in
+# studies, loaded from files, tested for conformance and documented.
 from . import datasets as datasets
 from . import environments as environments
 from . import evaluation as evaluation
@@ -11,10 +11,10 @@ from .algorithms.exponential.real_ftrl import RealFTRL as RealFTRL
 from .algorithms.exponential.real_lin_exp3 import RealLinExp3 as RealLinExp3
 from .algorithms.exponential.robust_lin_exp3 import RobustLinExp3 as RobustLinExp3
 from .algorithms.fixed import FixedPolicy as FixedPolicy
-from .algorithms.lc_tsallis.algorithm_1 import Certified as Certified
-from .algorithms.lc_tsallis.algorithm_1 import Paper as Paper
 from .algorithms.lc_tsallis.lc_tsallis_inf import LCTsallisINF as LCTsallisINF
 from .algorithms.lc_tsallis.matched import Matched as Matched
+from .algorithms.lc_tsallis.paper import Certified as Certified
+from .algorithms.lc_tsallis.paper import Paper as Paper
 from .algorithms.mwu_lc.bobw_mwu_lc import BoBWMWULC as BoBWMWULC
 from .algorithms.mwu_lc.mwu_lc import MWULC as MWULC
 from .algorithms.options import MGR as MGR
@@ -26,6 +26,7 @@ from .algorithms.reduction.bobw_real_lin_exp3 import BoBWRealLinExp3 as BoBWReal
 from .algorithms.regression.lin_ts import LinTS as LinTS
 from .algorithms.regression.optimism import OFUL as OFUL
 from .algorithms.regression.optimism import LinUCB as LinUCB
+from .errors import ManyContextsWarning as ManyContextsWarning
 from .errors import NumericalError as NumericalError
 from .errors import StudyError as StudyError
 from .ftrl import ftrl_point as ftrl_point
@@ -38,6 +39,7 @@ from .policy import Plan as Plan
 from .policy import Policy as Policy
 from .policy import Prior as Prior
 from .policy import health_of as health_of
+from .precompile import warm_up as warm_up
 from .problem import DegenerateProblemWarning as DegenerateProblemWarning
 from .problem import Problem as Problem
 from .problem import SampledProblem as SampledProblem
@@ -48,15 +50,15 @@ from .sampled import SampledPolicy as SampledPolicy
 from .simulation import Diagnosis as Diagnosis
 from .simulation import Rehearsal as Rehearsal
 from .simulation import Results as Results
-from .simulation import Study as Study
 from .simulation import check_algorithm as check_algorithm
 from .simulation import check_environment as check_environment
 from .simulation import diagnose as diagnose
 from .simulation import load_results as load_results
 from .simulation import rehearse as rehearse
 from .simulation import replay as replay
-from .simulation import run_study as run_study
 from .simulation import simulate as simulate
+from .studies import Study as Study
+from .studies import run_study as run_study
 from .theory.bounds import Bound as Bound
 from .theory.bounds import BoundTable as BoundTable
 from .theory.bounds import bounds as bounds
@@ -69,9 +71,8 @@ from .theory.confidence import drift_of as drift_of
 from .theory.confidence import rate_interval as rate_interval
 from .theory.design import Design as Design
 from .theory.design import design as design
-from .theory.exponential import TuningWarning as TuningWarning
+from .theory.exp_weights_rates import TuningWarning as TuningWarning
 from .theory.forecast import Forecast as Forecast
-from .warming import warm_up as warm_up
 
 __version__: str
 __all__: list[str]

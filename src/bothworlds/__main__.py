@@ -1,14 +1,14 @@
-"""The program: `python -m bothworlds`, or `bothworlds` once installed."""
+"""Entry point of the command line: `python -m bothworlds`, or `bothworlds` once installed."""
 
 import io
 import sys
 
 
 def start() -> None:
-    """Run the command line; Ctrl-C ends with 130 while it is still being imported, too."""
+    """Run the command line; Ctrl-C exits with status 130, even during imports."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # letters that a terminal does not have are spelt
+            stream.reconfigure(errors="backslashreplace")  # escape characters that the terminal's encoding lacks
     try:
         from bothworlds.cli import main
 

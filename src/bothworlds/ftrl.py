@@ -1,4 +1,4 @@
-"""The FTRL point on its own, for any table of losses: a border around the kernel."""
+"""`ftrl_point`: FTRL points for tables of losses, with checks of the arguments."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -6,27 +6,27 @@ from typing import Any
 
 import numpy as np
 
+from bothworlds.arrays import Floats
 from bothworlds.errors import NumericalError
-from bothworlds.kernels.arrays import Floats
+from bothworlds.kernels.ftrl_points import shannon_point, tsallis_point
 from bothworlds.kernels.jit.compile import compiled
-from bothworlds.kernels.simplex import shannon_point, tsallis_point
 from bothworlds.kernels.status import OK, sentence
 
-NEAREST = 1e-8  # to alpha = 1: a point is wrong by about 1e-16/(1 - alpha) of each probability
+NEAREST = 1e-8  # smallest 1 - alpha: probabilities have a relative error of about 1e-16/(1 - alpha)
 
 
 def check_index(alpha: float) -> None:
-    """Refuse an index of Tsallis entropy at which the digits of a point are lost."""
+    """Refuse a Tsallis index so close to 1 that FTRL points lose their precision."""
     if 1.0 - NEAREST < alpha < 1.0:
         raise ValueError(
-            f"alpha = {alpha!r} is nearer to 1 than 1e-8, where the digits of a point are lost: take alpha = 1 in "
-            "ftrl_point, RealFTRL among the algorithms (both Shannon entropy), or a smaller alpha"
+            f"alpha = {alpha!r} is within 1e-8 of 1, where probabilities lose their precision: use a smaller alpha, "
+            "or Shannon entropy (alpha = 1 in ftrl_point; RealFTRL among the algorithms)"
         )
 
 
 @lru_cache(maxsize=1)
 def _points() -> tuple[Callable[..., tuple[int, float]], Callable[..., None]]:
-    """Return the compiled Tsallis and Shannon points, made on first use."""
+    """Return the functions for Tsallis and Shannon points, compiled on first use."""
     return compiled(tsallis_point), compiled(shannon_point)
 
 
@@ -34,7 +34,7 @@ def ftrl_point(losses: Any, *, learning_rate: float = 1.0, alpha: float = 0.5) -
     """Return argmin over the simplex of <losses, q> + psi(q)/learning_rate (equation (4)).
 
     psi(q) = (1 - sum q^alpha)/alpha for alpha in (0, 1); alpha = 1 means Shannon entropy, q proportional to
-    exp(-learning_rate losses). ``losses`` has shape (arms,) or (contexts, arms), at any scale.
+    exp(-learning_rate losses). ``losses`` has shape (arms,) or (contexts, arms), on any scale.
 
     >>> ftrl_point([0.0, 1.0, 1.0]).round(3).tolist()
     [0.614, 0.193, 0.193]

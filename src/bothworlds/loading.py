@@ -1,31 +1,28 @@
-"""Continue a saved policy, or decide with a saved plan."""
+"""Load saved policies and plans."""
 
 import warnings
 from pathlib import Path
 from typing import Any, Literal, overload
 
 from bothworlds.algorithms.fixed import FixedPolicy
-from bothworlds.algorithms.lc_tsallis.matched import Matched
-from bothworlds.algorithms.registry import Parts
-from bothworlds.former import GONE, counted_in, is_former, successor, taken_over
-from bothworlds.plain import from_plain
+from bothworlds.algorithms.registry import AlgorithmClasses
 from bothworlds.policy import FORMAT, Policy
-from bothworlds.policy.books import Books
-from bothworlds.policy.epochs import History
-from bothworlds.policy.footing import MARK, Footing, problem_of, section
-from bothworlds.policy.identity import new_source, secret_of, stream_of
-from bothworlds.policy.ledger import Ledger
-from bothworlds.policy.mind import Mind
+from bothworlds.policy.bookkeeping import Bookkeeping
+from bothworlds.policy.feedback_registry import FeedbackRegistry
+from bothworlds.policy.ids import new_source, stream_of
+from bothworlds.policy.learner_state import LearnerState
 from bothworlds.policy.plan import FORMAT as PLAN_FORMAT
 from bothworlds.policy.plan import Plan, plan_from
+from bothworlds.policy.problem_history import History
+from bothworlds.policy.spec import PolicySpec, problem_of, section
 from bothworlds.problem import SampledProblem
-from bothworlds.problem.frame import Frame
-from bothworlds.problem.storage import checked_format, read_arrays, undamaged
+from bothworlds.problem.file_format import checked_format, read_arrays, undamaged
+from bothworlds.problem.sampled_frame import Frame
 from bothworlds.sampled import FORMAT as SAMPLED_FORMAT
 from bothworlds.sampled import SampledPolicy
+from bothworlds.serialization import from_plain
 from bothworlds.theory.design import Design
-from bothworlds.theory.exponential import TuningWarning
-from bothworlds.theory.schedules import Matching
+from bothworlds.theory.exp_weights_rates import TuningWarning
 
 Stream = Literal["same", "new"]
 
@@ -51,24 +48,24 @@ def load(
     interpreted: bool = False,
     problem: SampledProblem | None = None,
 ) -> Policy | SampledPolicy:
-    """Read a policy written by its ``save``; it continues bit for bit, as the same owner in a new life.
+    """Read a policy written by its ``save`` and continue it bit for bit, in a new session.
 
-    Decisions get ids that no earlier life has issued. Feedback is taken, once for each id, of what was open when the
-    file was saved, and of what an earlier life decided after that: such a decision, lost to the file, carries all that
-    it needs. A second owner of the same file takes ``load(path).copy()``.
+    New decisions get ids that no earlier session has issued. The policy takes feedback, once for each id, for decisions
+    that were open when the file was saved, and for decisions of earlier sessions after that: a decision carries all
+    that its feedback needs. For a second policy from the same file use ``load(path).copy()``.
 
     Parameters
     ----------
     stream
-        "same" draws the next rounds as they would have been drawn from the file on, bit for bit: those decided after
-        it was saved and lost are drawn again, under other ids, with the same random numbers. "new" never does that,
-        and is what to take after a crash.
+        "same" continues the stream of random numbers from the file, bit for bit: rounds that were decided after the
+        save and lost are drawn again with the same random numbers, under new ids. "new" starts another stream: use it
+        after a crash.
     frame
-        A file of the same policy or its plans with features, where ``path`` was saved without (``frame=False``).
+        A file with features, of the same policy or one of its plans, if ``path`` was saved with ``frame=False``.
     interpreted
         Run without compiling.
     problem
-        A policy on a `SampledProblem` needs the problem again: its functions are not in the file.
+        The problem of a policy on a `SampledProblem`, whose functions are not in the file.
 
     >>> from tempfile import TemporaryDirectory
     >>> from bothworlds import FixedPolicy, Problem
@@ -89,38 +86,29 @@ def load(
     header = checked_format(header, FORMAT if problem is None else SAMPLED_FORMAT, path)
     with undamaged(path):
         if stream == "new":
-            key = stream_of(header["key"], new_source())
-            header = {"secret": secret_of(header["key"]), **header, "key": key}
-        lives = {"same_stream": stream == "same", "counted": bool(section(arrays, "counts"))}
-        ledger = Ledger.restore(header, arrays).next_life(header["key"], **lives)
+            header = {**header, "key": stream_of(header["key"], new_source())}
+        registry = FeedbackRegistry.restore(header, arrays).next_session(header["key"], same_stream=stream == "same")
         if problem is not None:
-            return _rebuild_sampled(header, arrays, problem, ledger, interpreted=interpreted)
-        told, parts = _with_frame(header, arrays, frame, path)
-        if is_former(told):
-            footing = footing_of(successor(told, path), parts, interpreted=interpreted)
-            return _rebuilt(footing, *taken_over(told["algorithm"], header, arrays, footing), ledger)
-        footing = footing_of(told, parts, interpreted=interpreted)
-        if isinstance(getattr(footing.algorithm, "tuning", None), Matched):
-            arrays = {**counted_in(told["algorithm"], arrays), **arrays}
-        return _rebuilt(footing, header, arrays, ledger)
+            return _rebuild_sampled(header, arrays, problem, registry, interpreted=interpreted)
+        spec = spec_of(*_with_frame(header, arrays, frame, path), interpreted=interpreted)
+        return _rebuild(spec, header, arrays, registry)
 
 
-def load_on(path: str | Path, told: str, footing: Footing) -> Policy:
-    """Read a policy as `load` does, where what it stands on is at hand, and named so in its file."""
+def load_with_spec(path: str | Path, fingerprint: str, spec: PolicySpec) -> Policy:
+    """Read a policy as `load` does, with a given spec; refuse a file whose fingerprint is another."""
     header, arrays = read_arrays(path)
     header = checked_format(header, FORMAT, path)
     with undamaged(path):
-        if header["footing"] != told:
-            raise ValueError(f"{path} stands on something else: {header['footing']}, and not {told}")
-        counted = bool(section(arrays, "counts"))
-        ledger = Ledger.restore(header, arrays).next_life(header["key"], same_stream=True, counted=counted)
-        return _rebuilt(footing, header, arrays, ledger)
+        if header["fingerprint"] != fingerprint:
+            raise ValueError(f"{path} belongs to another spec: {header['fingerprint']}, not {fingerprint}")
+        registry = FeedbackRegistry.restore(header, arrays).next_session(header["key"])
+        return _rebuild(spec, header, arrays, registry)
 
 
 def load_plan(path: str | Path, *, frame: str | Path | None = None, interpreted: bool = False) -> Plan:
-    """Read a plan written by ``plan.save``: to decide with, in this process and any other.
+    """Read a plan written by ``plan.save``, to decide in any number of processes.
 
-    ``frame`` is a file with features, of the same policy or of one of its plans, where ``path`` was saved without.
+    ``frame`` is a file with features, of the same policy or one of its plans, if ``path`` was saved without them.
 
     >>> from tempfile import TemporaryDirectory
     >>> from bothworlds import FixedPolicy, Problem
@@ -134,31 +122,26 @@ def load_plan(path: str | Path, *, frame: str | Path | None = None, interpreted:
     header, arrays = read_arrays(path)
     header = checked_format(header, PLAN_FORMAT, path)
     with undamaged(path):
-        told, parts = _with_frame(header, arrays, frame, path)
-        if is_former(told):
-            raise ValueError(
-                f"{path} is a plan of {GONE}: bothworlds.load its policy, with which the matched tuning goes on, and "
-                "save the plan of that one"
-            )
-        return plan_from(footing_of(told, parts, interpreted=interpreted), header, arrays, path)
+        spec = spec_of(*_with_frame(header, arrays, frame, path), interpreted=interpreted)
+        return plan_from(spec, header, arrays, path)
 
 
 def _with_frame(
     header: dict[str, Any], arrays: dict[str, Any], frame: str | Path | None, path: str | Path
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return header and arrays of the file that has the features: this one, or another of the same policy."""
+    """Return header and arrays of the file with the features: this file, or ``frame`` of the same policy."""
     if "features" in arrays:
         return header, arrays
     if frame is None:
-        raise ValueError(f"{path} was saved without its frame; name a file that has it: frame=...")
+        raise ValueError(f"{path} was saved without its frame; give a file that has it: frame=...")
     other, parts = read_arrays(frame)
-    if "features" not in parts or other.get("footing") != header["footing"]:
-        raise ValueError(f"{frame} is not the frame of {path}: it has no features, or is of another policy")
+    if "features" not in parts or other.get("fingerprint") != header["fingerprint"]:
+        raise ValueError(f"{frame} is not the frame of {path}: it has no features, or belongs to another policy")
     return other, parts
 
 
-def footing_of(header: dict[str, Any], arrays: dict[str, Any], *, interpreted: bool = False) -> Footing:
-    """Build what policies and plans stand on from the parts of a file."""
+def spec_of(header: dict[str, Any], arrays: dict[str, Any], *, interpreted: bool = False) -> PolicySpec:
+    """Build the spec of a policy or plan from header and arrays of its file."""
     frame = section(arrays, "frame")
 
     def saved_design(kind: str, coverage: float, coverage_limit: float) -> Design:
@@ -167,68 +150,73 @@ def footing_of(header: dict[str, Any], arrays: dict[str, Any], *, interpreted: b
     def saved_table(label: str, table: None = None) -> FixedPolicy:
         return FixedPolicy(frame["table"] if label != "uniform" else table, label)
 
-    def saved_matched(*, caution: float = 0.0, recency: float = 0.0, leaning: float = 0.0, **options: float) -> Matched:
-        """There was neither caution nor leaning before they were written down; where estimates faded plans lean now."""
-        return Matched(caution=caution, leaning=leaning if recency == 0.0 else Matching.leaning, **options)
-
-    own = Parts(Design=saved_design, FixedPolicy=saved_table, Matched=saved_matched)
-    algorithm = from_plain(header["algorithm"], own)
+    makers = AlgorithmClasses(Design=saved_design, FixedPolicy=saved_table)
+    algorithm = from_plain(header["algorithm"], makers)
     problem = problem_of(header, arrays)
     machine = algorithm.machine(problem, frame)
-    return Footing(
+    return PolicySpec(
         algorithm=algorithm,
         problem=problem,
         machine=machine,
         interpreted=interpreted,
-        holdout=header.get("holdout", 0.0),
+        holdout=header["holdout"],
     )
 
 
-def _rebuilt(footing: Footing, header: dict[str, Any], arrays: dict[str, Any], ledger: Ledger) -> Policy:
-    """Build a policy from the parts of its file; without counts, counting begins now."""
+def _rebuild(spec: PolicySpec, header: dict[str, Any], arrays: dict[str, Any], registry: FeedbackRegistry) -> Policy:
+    """Build a policy from header and arrays of its file."""
     learnt, counts = section(arrays, "learnt"), section(arrays, "counts")
-    mind = Mind.begun(footing, header["key"])
-    # What an older version of the rule did not learn yet is as at the start.
-    kept = {part: learnt[part] for part in footing.machine.text.memory.learnt if part in learnt}
-    mind.begin_with(kept, updates=header.get("updates"))
-    since = header["counted_since"] if counts else mind.updates
-    version, history = _with_rule(footing, header, History.restore(header, arrays), header.get("version", mind.updates))
-    books = Books(header["name"], footing, ledger, history=history, since=since, kept=counts or None)
-    return Policy(mind, books, key=header["key"], secret=header.get("secret"), version=version)
+    learner_state = LearnerState.initial(spec, header["key"])
+    learner_state.set_learned(
+        {part: learnt[part] for part in spec.machine.kernel.memory.learnt}, updates=header["updates"]
+    )
+    version, history = _for_spec(spec, header, History.restore(header, arrays))
+    bookkeeping = Bookkeeping(
+        header["name"], spec, registry, history=history, since=header["counted_since"], saved=counts
+    )
+    return Policy(learner_state, bookkeeping, key=header["key"], secret=header["secret"], version=version)
 
 
-def _with_rule(footing: Footing, header: dict[str, Any], history: History, version: int) -> tuple[int, History]:
-    """Return version and history; where the rule of the file is another by now, its time is over, as after a change."""
-    before = header.get("footing", footing.fingerprint)
-    mark = header.get("mark", "" if footing.holdout else before[:MARK])
-    if before == footing.fingerprint or not mark:
+def _for_spec(spec: PolicySpec, header: dict[str, Any], history: History) -> tuple[int, History]:
+    """Return version and history; a spec whose bits differ, as on another machine, starts a new version."""
+    version: int = header["version"]
+    if header["fingerprint"] == spec.fingerprint:
         return version, history
-    beliefs, sizes = footing.machine.beliefs, footing.machine.sizes
+    beliefs, sizes = spec.machine.beliefs, spec.machine.sizes
     coordinates = sizes.d if beliefs is not None and beliefs.linear else 0
-    began = version + 1
-    kept = {"carried": footing.carried, "coordinates": coordinates, "footing": mark}
-    return began, history.after_rule(footing.problem, began=began, **kept)
+    return version + 1, history.after_new_spec(
+        spec.problem,
+        carried=spec.carried,
+        coordinates=coordinates,
+        began=version + 1,
+        fingerprint=header["short_fingerprint"],
+    )
 
 
 def _rebuild_sampled(
-    header: dict[str, Any], arrays: dict[str, Any], problem: SampledProblem, ledger: Ledger, *, interpreted: bool
+    header: dict[str, Any],
+    arrays: dict[str, Any],
+    problem: SampledProblem,
+    registry: FeedbackRegistry,
+    *,
+    interpreted: bool,
 ) -> SampledPolicy:
-    """Build a policy on a sampled problem from the parts of its file, in the coordinates it was started with."""
+    """Build a policy on a sampled problem from its file, in the coordinates that it was started with."""
     for name, here in (("arms", problem.arms), ("reward_range", problem.reward_range)):
-        kept = header.get(name, here)
-        if (kept if kept is None else tuple(kept)) != here:
-            raise ValueError(f"the policy was started on another problem: {name} was {kept} there, and is {here} here")
+        saved = header[name]
+        if (saved if saved is None else tuple(saved)) != here:
+            raise ValueError(f"the policy was started on another problem: {name} was {saved}, here it is {here}")
     coverage, first, second = (float(value) for value in arrays["coverage"])
     frame = Frame(arrays["basis"], arrays["lift"], coverage, (first, second), problem.frame.notes)
     same = problem.with_frame(frame)
-    algorithm = from_plain(header["algorithm"], Parts())
+    algorithm = from_plain(header["algorithm"], AlgorithmClasses())
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TuningWarning)  # it was given at the start
+        warnings.simplefilter("ignore", TuningWarning)  # already shown when the policy was started
         rule = algorithm.sampled_rule(same)
     policy = SampledPolicy(algorithm, same, rule, key=header["key"], interpreted=interpreted)
     policy.restore(
         name=header["name"],
-        ledger=ledger,
+        registry=registry,
         learnt=section(arrays, "learnt"),
         covariance=section(arrays, "covariance"),
         beyond_coverage=header["beyond_coverage"],

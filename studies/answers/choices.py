@@ -20,7 +20,7 @@ from answers.common import (
     verdict,
 )
 from bothworlds.report.statistics import mean_of
-from bothworlds.simulation.folder import Finished
+from bothworlds.studies.folder import Finished
 
 
 def inverse(finished: Mapping[str, Finished]) -> Answer:

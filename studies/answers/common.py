@@ -6,15 +6,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from answers.bound_check import Check, check_cell
 from bothworlds.algorithms.lc_tsallis.lc_tsallis_inf import TUNINGS
-from bothworlds.kernels.arrays import Floats, Ints
+from bothworlds.arrays import Floats, Ints
 from bothworlds.report.chart import Chart, Line
 from bothworlds.report.palette import DASHES, Style, styles
-from bothworlds.report.proved import Check, check_cell
 from bothworlds.report.statistics import Estimate, mean_of
-from bothworlds.simulation.folder import Finished
 from bothworlds.simulation.results import Run
-from bothworlds.simulation.study import Cell
+from bothworlds.studies.folder import Finished
+from bothworlds.studies.study import Cell
 from bothworlds.theory.bounds import Bound
 
 SEEN, IN_PART, NOT_SEEN, CONTRADICTED = "seen", "seen in part", "not seen at feasible horizons", "contradicted"

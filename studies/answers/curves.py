@@ -17,7 +17,7 @@ from answers.common import (
 )
 from answers.verdicts import decade_ratio, envelope_exponent, shape_shares, slow_from
 from bothworlds.report.statistics import Estimate, growth_exponent, local_exponents
-from bothworlds.simulation.folder import Finished
+from bothworlds.studies.folder import Finished
 
 SURE = 0.95  # share of resamples that must prefer a shape
 FLATTEST = 0.9  # decade ratio below which growth is slower than any shape: the learning phase is not over
@@ -53,8 +53,9 @@ def growth(finished: Mapping[str, Finished]) -> Answer:
             )
     words = (
         "The decade ratio is (R_T - R_{T/10})/(R_{T/10} - R_{T/100}): 1 for log T, 1.2 for log^2 T at these "
-        "horizons, 3.2 for sqrt(T). The share is how often, replications drawn anew, a + b log t fits better than a "
-        f"+ b sqrt t. Logarithmic, with a share of at least {SURE}, among the tunings with a theorem: "
+        "horizons, 3.2 for sqrt(T). The share is how often, over bootstrap samples of "
+        f"replications, a + b log t fits better than a + b sqrt t. Logarithmic, with a share of at least {SURE}, among "
+        "the tunings with a theorem: "
         f"{', '.join(good) or 'none'}. The last column is the round from which the growth exponent of the decade "
         "before stays below 1/4."
     )
@@ -160,7 +161,7 @@ def entropy(finished: Mapping[str, Finished]) -> Answer:
     right = [found["alpha 0.5"] == "log T", found["Shannon"] == "log^2 T"]
     words = (
         f"Over the last two decades the shape is '{found['alpha 0.5']}' for alpha = 1/2 and '{found['Shannon']}' for "
-        "Shannon entropy. Shares: how often a shape fits best when replications are drawn anew. A decade ratio "
+        "Shannon entropy. Shares: how often a shape fits best over bootstrap samples of replications. A decade ratio "
         "below 1 means that the earlier decade still holds the end of the learning phase; then log T fits best only "
         "because it is the flattest of the three, and counts as not seen. The table of question (a) has decade "
         "ratios at a longer horizon. For alpha other than 1/2 nothing is proved."

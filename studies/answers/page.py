@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from answers.common import CONTRADICTED, Answer, Held, Question, held, number, own_sizes
-from bothworlds.problem.storage import write_bytes
+from bothworlds.problem.file_format import write_bytes
 from bothworlds.report.chart import Chart
 from bothworlds.report.svg import standalone
-from bothworlds.simulation.folder import Finished
+from bothworlds.studies.folder import Finished
 
 INTRODUCTION = """# Does the paper hold?
 
@@ -20,8 +20,8 @@ Verdicts: **seen**; **seen in part**; **not seen at feasible horizons**; **contr
 more than three standard errors above an explicit bound where the bound is below 2 T. A theorem is an upper bound for
 every problem: a study on some problems can contradict it, it cannot prove it. Rules for verdicts on adversaries,
 margin, corruption and entropy were changed after first results were seen, so read the tables first. Nothing is claimed
-for `paper` before 10 t0. What we read differently in the paper (errata) is in
-[theory.md](theory.md#what-we-read-differently), with the bounds themselves.
+for `paper` before 10 t0. [Corrections](corrections.md) has what we read differently in the paper, and
+[theory.md](theory.md) the bounds.
 """
 LEAST_SHOWN = 3  # bounds that are named for each study, the tightest ones
 

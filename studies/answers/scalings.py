@@ -6,11 +6,11 @@ import numpy as np
 
 from answers.common import Answer, Question, final, interval, number, plain_chart, run_of, verdict
 from answers.verdicts import scaling, steps
-from bothworlds.kernels.arrays import Floats, Ints
+from bothworlds.arrays import Floats, Ints
 from bothworlds.report.statistics import Estimate, mean_of
-from bothworlds.simulation.folder import Finished
 from bothworlds.simulation.results import Run
-from bothworlds.simulation.study import Cell
+from bothworlds.studies.folder import Finished
+from bothworlds.studies.study import Cell
 
 
 def corruption(finished: Mapping[str, Finished]) -> Answer:

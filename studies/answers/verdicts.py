@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from bothworlds.kernels.arrays import Floats, Ints
+from bothworlds.arrays import Floats, Ints
 from bothworlds.report.statistics import (
     FEWEST_POINTS,
     Estimate,
@@ -37,7 +37,7 @@ def shape_shares(
     resamples: int = 400,
     rng: int = 0,
 ) -> dict[str, float]:
-    """Return how often each shape f fits a + b f(t) best, by least squares, when replications are drawn anew.
+    """Return how often each shape f fits a + b f(t) best, by least squares, over bootstrap samples of the replications.
 
     Rounds from ``since`` on, evenly in log t, count equally. A share near 1 means that the data prefer this shape to
     the others, not that it is right. Empty where fewer than five rounds are left.
@@ -91,7 +91,7 @@ def decade_ratio(rounds: Ints, paths: Floats) -> Estimate:
 def envelope_exponent(rounds: Ints, paths: Floats, *, since: float) -> Estimate:
     """Return the slope of log max_{s<=t} R_s against log t from ``since`` on, with a jackknife interval.
 
-    For regret that rises and falls, as against an adversary that changes its mind: a bound that grows has to cover the
+    For regret that rises and falls, as against an adversary that changes its strategy: a growing bound has to cover the
     highest point so far. NaN where regret was never positive before ``since``.
 
     >>> t = np.arange(1, 1001)

@@ -1,4 +1,4 @@
-"""The tables of docs/scoreboard.md, written between two marks so that the words around them stay."""
+"""The tables of research/scoreboard.md and docs/explanation/scoreboard.md, written between two markers of each page."""
 
 from pathlib import Path
 
@@ -7,6 +7,7 @@ import numpy as np
 from board.table import Board
 
 BEGIN, END = "<!-- tables: begin, made by studies/scoreboard.py -->", "<!-- tables: end -->"
+OURS = "LC-Tsallis-INF "  # its tunings are known by their own names
 
 
 def rows_of(found: Board) -> list[str]:
@@ -23,6 +24,18 @@ def rows_of(found: Board) -> list[str]:
     return rows
 
 
+def ratio_rows(found: Board) -> list[str]:
+    """Return the ratios as a Markdown table: a row for each cell, a column for each player, smallest score first."""
+    order = np.argsort([score.value for score in found.scores])
+    rows = ["| regime | " + " | ".join(found.players[i].removeprefix(OURS) for i in order) + " |"]
+    rows.append("|---" * (len(order) + 1) + "|")
+    for column, name in enumerate(found.cells):
+        ratios = " | ".join(f"{found.ratios[i, column]:.2f}" for i in order)
+        rows.append(f"| {', '.join(str(part) for part in name)} | {ratios} |")
+    scores = " | ".join(f"**{found.scores[i].value:.2f}**" for i in order)
+    return [*rows, f"| **score**, the largest | {scores} |"]
+
+
 def worst_rows(boards: dict[str, Board]) -> list[str]:
     """Return every player's score for cells of several sizes, with the cell where it is worst."""
     rows = ["| player | " + " | ".join(f"by {grain}" for grain in boards) + " |", "|---" * (len(boards) + 1) + "|"]
@@ -37,7 +50,7 @@ def worst_rows(boards: dict[str, Board]) -> list[str]:
 
 
 def write(path: Path, parts: list[str]) -> None:
-    """Put the parts between the marks."""
+    """Put the parts between the markers."""
     text = path.read_text(encoding="utf-8")
     before, rest = text.split(BEGIN)
     _, after = rest.split(END)

@@ -4,20 +4,20 @@ from typing import Any
 
 import bothworlds as bw
 
-GONE = ("LC-Tsallis-INF adaptive",)  # played no more; the lines of families that it has played still count
+RETIRED = ("LC-Tsallis-INF adaptive",)  # existing results still count
 
 
 def ours() -> dict[str, Any]:
     """Return the rows of LC-Tsallis-INF; c = 1/8 is the paper's constant."""
     tunings: list[Any] = [bw.Paper(), bw.Certified(), bw.Matched()]
     return {
-        **{f"LC-Tsallis-INF {type(one).__name__.lower()}": bw.LCTsallisINF(tuning=one) for one in tunings},
+        **{f"LC-Tsallis-INF {type(tuning).__name__.lower()}": bw.LCTsallisINF(tuning=tuning) for tuning in tunings},
         "LC-Tsallis-INF certified, c = 1/8": bw.LCTsallisINF(tuning=bw.Certified(c=0.125)),
     }
 
 
 def rivals(horizon: int) -> dict[str, Any]:
-    """Return the rivals; those that want the horizon are told it."""
+    """Return the rivals; the horizon is an option of some."""
     return {
         **{f"LinUCB {width:g}": bw.LinUCB(width=width) for width in (0.1, 0.25, 0.5, 1.0)},
         **{f"LinTS {spread:g}": bw.LinTS(spread=spread, draws=1) for spread in (0.1, 0.3, 0.6)},

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import bothworlds as bw
 from board.worlds import Cell, world
-from bothworlds.simulation.progress import Watch, shown
+from bothworlds.studies.progress import Watch, shown
 
 
 class Conditions(NamedTuple):

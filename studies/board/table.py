@@ -7,7 +7,7 @@ import numpy as np
 
 from board.records import Lines
 from board.worlds import Cell
-from bothworlds.report.scoreboard import ratios, slack
+from bothworlds.report.scores import ratios, slack
 
 GRAINS: dict[str, Callable[[Cell], Any]] = {
     "regime": lambda cell: (cell.regime,),

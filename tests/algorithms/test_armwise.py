@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import bothworlds as bw
-from armwise_worlds import (
+from bothworlds.theory.armwise import armwise_frame
+from bothworlds.theory.coordinates import whiten
+from support.armwise_problems import (
     MASK,
     all_directions,
     context_coordinates,
@@ -17,9 +19,7 @@ from armwise_worlds import (
     independent_problem,
     masked_problem,
 )
-from bothworlds.theory.armwise import armwise_frame
-from bothworlds.theory.frame import whiten
-from worlds import bits, parameters, play, random_problem, set_plan
+from support.problems import bits, parameters, play, random_problem, set_plan
 
 EXACT = [bw.RealLinExp3(horizon=5000), bw.RobustLinExp3(horizon=200), bw.FTRLLC(horizon=5000)]
 RESAMPLED = [bw.RealLinExp3(horizon=300, covariance=bw.MGR()), bw.FTRLLC(horizon=50, covariance=bw.MGR())]
@@ -49,7 +49,7 @@ def test_every_arm_is_estimated_without_bias_and_steps_are_bounded(algorithm: An
     play(policy, 12, each=check)
     for seed in range(6):  # policies that leave nearly all to exploration
         policy.state.theta[...] = 1e5 * np.random.default_rng(seed).normal(size=policy.state.theta.shape)
-        policy._mind.refresh()
+        policy._learner_state.refresh()
         check(policy)
     assert 0.3 < max(largest) <= 1.0 + 1e-9
 

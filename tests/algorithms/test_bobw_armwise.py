@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import bothworlds as bw
-from armwise_worlds import context_coordinates, context_vectors, independent_problem, masked_problem
 from bothworlds import environments as en
-from bothworlds.algorithms.reduction import by_arm as text
-from bothworlds.kernels import armwise
-from worlds import bits, carried_by, facts_of, parameters, play, random_problem, records
+from bothworlds.algorithms.reduction import kernel_armwise as text
+from bothworlds.algorithms.shared import armwise
+from support.armwise_problems import context_coordinates, context_vectors, independent_problem, masked_problem
+from support.problems import bits, carried_by, epoch_constants, parameters, play, random_problem, records
 
 PROBLEMS = {"plain": independent_problem(1), "rare": independent_problem(2, rarity=200.0), "masked": masked_problem()}
 each_problem = pytest.mark.parametrize("name", PROBLEMS)
@@ -34,7 +34,7 @@ def base_of(policy: bw.Policy) -> np.ndarray:
 
 
 def every_decision(policy: bw.Policy, x: int) -> dict[tuple[int, int], Any]:
-    """A decision of each (option, arm) that may be made in a context: act is asked until it has made each."""
+    """A decision of each (option, arm) that may be played in a context: act is called until each occurred."""
     s = policy.state
     chosen = int(s.candidate[x])
     played = [int(a) for a in np.flatnonzero(s.base[x])]
@@ -43,8 +43,8 @@ def every_decision(policy: bw.Policy, x: int) -> dict[tuple[int, int], Any]:
         wanted |= {(0, chosen)} if chosen >= 0 else {(0, a) for a in played}
     found: dict[tuple[int, int], Any] = {}
     for _ in range(20_000):
-        made = policy.act(x)
-        found[int(carried_by(policy, made).told.option[0]), made.arm] = made
+        decision = policy.act(x)
+        found[int(carried_by(policy, decision).record.option[0]), decision.arm] = decision
         if set(found) == wanted:
             return found
     raise AssertionError(f"only {sorted(found)} of {sorted(wanted)}")
@@ -66,13 +66,13 @@ def test_master_and_base_are_unbiased_with_update_probabilities(candidate: Any, 
         q, base = s.master.shares.copy(), s.base.copy()
         z, truth, table, means = np.zeros(2), np.zeros(2), np.zeros((S, K)), np.zeros((K, d))
         for x in range(S):
-            for (i, a), made in every_decision(policy, x).items():
-                law = 1.0 if i == 0 and s.candidate[x] >= 0 else base[x, a]
-                weight, loss = g[x] * q[i] * law, losses[x, a]
-                table[x, a] += q[i] * law
-                truth[i] += g[x] * law * loss
-                carried = carried_by(policy, made)
-                z += weight * np.array([(loss + 1) * (i == j) * carried.told.inverse[0] - 1 for j in range(2)])
+            for (i, a), decision in every_decision(policy, x).items():
+                share = 1.0 if i == 0 and s.candidate[x] >= 0 else base[x, a]
+                weight, loss = g[x] * q[i] * share, losses[x, a]
+                table[x, a] += q[i] * share
+                truth[i] += g[x] * share * loss
+                carried = carried_by(policy, decision)
+                z += weight * np.array([(loss + 1) * (i == j) * carried.record.inverse[0] - 1 for j in range(2)])
                 means[a] += weight * loss * carried.direction
         assert policy.probabilities() == pytest.approx(table, abs=1e-12)
         assert z == pytest.approx(truth, abs=1e-9)
@@ -95,7 +95,7 @@ def test_with_q_one_the_base_is_the_plain_real_lin_exp3(name: str, constants: An
     s.master.shares[:], s.master.total[:], s.master.worst[:] = [0.0, 1.0], t - 1.0, 1.0
     text.plan_base(machine.known, machine.options, s)
     eta, gamma = s.rates
-    D, highest, log_arms = facts_of(policy)[:3]
+    D, highest, log_arms = epoch_constants(policy)[:3]
     weight = D + 2 * highest if constants == "tuned" else 1.0
     assert eta == pytest.approx(math.sqrt(log_arms / (weight * t)))
     assert eta < 0.5 / highest
@@ -107,8 +107,8 @@ def test_with_q_one_the_base_is_the_plain_real_lin_exp3(name: str, constants: An
     assert s.base.tolist() == plain.pi.tolist()
     complements = machine.options.complements
     for x in range(problem.n_contexts):
-        for (_, a), made in every_decision(policy, x).items():
-            carried = carried_by(policy, made)
+        for (_, a), decision in every_decision(policy, x).items():
+            carried = carried_by(policy, decision)
             direction = np.zeros_like(carried.direction)
             armwise.exact_arm_direction(machine.known, plain.pi, work, complements, (x, a), direction)
             assert carried.direction.tolist() == direction.tolist()
@@ -122,7 +122,7 @@ def test_one_matrix_per_arm_is_one_matrix_for_the_block_problem(candidate: Any, 
     options: Any = {"horizon": 1000, "candidate": candidate, "scale": 0.003}
     native = bw.BoBWRealLinExp3(features="arm-independent", **options).start(problem, rng=4)
     blocks = bw.BoBWRealLinExp3(**options).start(problem, rng=4)
-    assert facts_of(native) == pytest.approx(facts_of(blocks), rel=1e-9)
+    assert epoch_constants(native) == pytest.approx(epoch_constants(blocks), rel=1e-9)
     assert play(native, 400) == play(blocks, 400)
     assert native.probabilities() == pytest.approx(blocks.probabilities(), rel=1e-6)
     assert native.state.master.epoch[0] == blocks.state.master.epoch[0] > 1.0
@@ -156,7 +156,7 @@ def test_steps_are_bounded_and_constants_as_derived(name: str, constants: Any) -
         root = (4 * highest + 3 * D + 1) ** 2
         c1 = 9 * (D + 2 * highest) * log_arms if constants == "tuned" else log_arms * root
         c2 = 2 * log_arms * highest
-        assert facts_of(policy) == pytest.approx([D, highest, log_arms, 0.001 * c1, 0.001 * c2], rel=1e-6)
+        assert epoch_constants(policy) == pytest.approx([D, highest, log_arms, 0.001 * c1, 0.001 * c2], rel=1e-6)
 
     play(policy, 120, each=check)
 
@@ -164,10 +164,10 @@ def test_steps_are_bounded_and_constants_as_derived(name: str, constants: Any) -
 def test_printed_constants_of_the_specified_sizes() -> None:
     """No arm excluded, K = 5, d = 4: log K (4 c + 3 K d + 1)^2 and 9 (K d + 2 c) log K with c = K max x' Sigma^-1 x."""
     problem = bw.Problem.from_arm_independent(np.eye(4), probabilities=np.full(4, 0.25), arms=5)
-    facts = [facts_of(started(problem, "per-context", constants=name)) for name in ("printed", "tuned")]
+    fixed = [epoch_constants(started(problem, "per-context", constants=name)) for name in ("printed", "tuned")]
     c, log_arms = 5 * 4.0, math.log(5)
-    assert facts[0] == pytest.approx([20, c, log_arms, log_arms * (4 * c + 61) ** 2, 2 * c * log_arms])
-    assert facts[1] == pytest.approx([20, c, log_arms, 9 * (20 + 2 * c) * log_arms, 2 * c * log_arms])
+    assert fixed[0] == pytest.approx([20, c, log_arms, log_arms * (4 * c + 61) ** 2, 2 * c * log_arms])
+    assert fixed[1] == pytest.approx([20, c, log_arms, 9 * (20 + 2 * c) * log_arms, 2 * c * log_arms])
 
 
 def test_it_does_not_see_linear_maps_of_the_contexts() -> None:
@@ -189,16 +189,16 @@ def test_other_problems_are_stacked_with_a_warning() -> None:
 
 
 def test_scaled_down_it_learns_one_best_arm_and_printed_constants_do_not() -> None:
-    """Printed: the bonus exceeds all that 20,000 rounds can show (docs/algorithms.md)."""
+    """Printed: the bonus exceeds all losses of 20,000 rounds (research/reductions.md)."""
     problem = bw.Problem.from_arm_independent([[1.0, 0.2], [1.0, -0.2]], probabilities=[0.5, 0.5], arms=3)
     world = en.stochastic(en.Instance(problem, np.array([0.4, 0, 0.4, 0, -0.2, 0])))
     options: Any = {"horizon": 20_000, "features": "arm-independent"}
-    made = {
+    decision = {
         "scaled": bw.BoBWRealLinExp3(scale=0.01, **options),
         "printed": bw.BoBWRealLinExp3(constants="printed", **options),
         "uniform": bw.FixedPolicy(),
     }
-    run = bw.simulate(world, made, horizon=20_000, replications=8)
+    run = bw.simulate(world, decision, horizon=20_000, replications=8)
     assert run["scaled"].regret[-1] < 0.1 * run["uniform"].regret[-1]  # 0.012 with this seed
     assert run["printed"].regret[-1] > 3 * run["scaled"].regret[-1]  # 22 times
 

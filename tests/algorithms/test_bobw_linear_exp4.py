@@ -10,10 +10,20 @@ from scipy.stats import chisquare
 
 import bothworlds as bw
 from bothworlds import environments as en
-from bothworlds.algorithms.reduction import by_policy as text
-from bothworlds.kernels.experts import weigh_policies
+from bothworlds.algorithms.reduction import kernel_policies as text
+from bothworlds.algorithms.shared.policy_mixture import weigh_policies
 from bothworlds.theory.linear_policies import all_policies, linear_policies, policy_points
-from worlds import bits, carried_by, coordinates, facts_of, masked, parameters, play, random_problem, records
+from support.problems import (
+    bits,
+    carried_by,
+    coordinates,
+    epoch_constants,
+    masked,
+    parameters,
+    play,
+    random_problem,
+    records,
+)
 
 ESTIMATES = ["linear", "importance-weighted"]
 each_estimate = pytest.mark.parametrize("estimates", ESTIMATES)
@@ -44,7 +54,7 @@ def test_two_policies_are_a_two_armed_tsallis_inf(estimates: Any) -> None:
     policy = started(problem, estimates, policies="linear")
     maps = maps_of(policy)
     assert maps.tolist() == [[0, 1, 1], [1, 0, 0]]
-    assert facts_of(policy)[2:] == [0.0, 0.0, 0.0]
+    assert epoch_constants(policy)[2:] == [0.0, 0.0, 0.0]
     totals, rng = np.zeros(2), np.random.default_rng(1)
     for _ in range(300):
         master, first = policy.state.master, int(policy.state.candidate[0])
@@ -66,13 +76,13 @@ def test_two_policies_are_a_two_armed_tsallis_inf(estimates: Any) -> None:
 
 
 def every_decision(policy: bw.Policy, x: int) -> dict[tuple[int, int], Any]:
-    """A decision of each (option, policy drawn) in a context: act is asked until it has made each."""
+    """A decision of each (option, policy drawn) in a context: act is called until each occurred."""
     wanted = len(maps_of(policy))
     found: dict[tuple[int, int], Any] = {}
     for _ in range(20_000):
-        made = policy.act(x)
-        carried = carried_by(policy, made)
-        found[int(carried.told.option[0]), int(carried.drawn[0])] = made
+        decision = policy.act(x)
+        carried = carried_by(policy, decision)
+        found[int(carried.record.option[0]), int(carried.drawn[0])] = decision
         if len(found) == wanted:
             return found
     raise AssertionError(f"only {sorted(found)}")
@@ -94,16 +104,16 @@ def test_master_and_base_are_unbiased_with_update_probabilities(estimates: Any, 
         mean_theta, mean_table = np.zeros(d), np.zeros((S, K))
         z, truth, table = np.zeros(2), np.zeros(2), np.zeros((S, K))
         for x in range(S):
-            for (i, p), made in every_decision(policy, x).items():
-                law, carried = 1.0 if i == 0 else s.weights[p], carried_by(policy, made)
+            for (i, p), decision in every_decision(policy, x).items():
+                share, carried = 1.0 if i == 0 else s.weights[p], carried_by(policy, decision)
                 loss = losses[x, maps[p, x]]
-                assert made.arm == maps[p, x]
-                table[x, made.arm] += q[i] * law
-                truth[i] += g[x] * law * loss
-                weight, inverse = g[x] * q[i] * law, carried.told.inverse[0]
+                assert decision.arm == maps[p, x]
+                table[x, decision.arm] += q[i] * share
+                truth[i] += g[x] * share * loss
+                weight, inverse = g[x] * q[i] * share, carried.record.inverse[0]
                 z += weight * np.array([(loss + 1) * (i == j) * inverse - 1 for j in range(2)])
                 mean_theta += weight * loss * carried.direction
-                mean_table[x, made.arm] += weight * (loss + 1) * carried.direction[0]
+                mean_table[x, decision.arm] += weight * (loss + 1) * carried.direction[0]
         assert policy.probabilities() == pytest.approx(table, abs=1e-12)
         assert z == pytest.approx(truth, abs=1e-9)
         others = in_base(policy)
@@ -127,7 +137,7 @@ def test_with_q_one_the_base_is_linear_exp4_without_the_candidate(estimates: Any
     assert text.plan_base(machine.known, machine.options, s, records(machine).work) == 0
     eta, gamma = s.rates
     others = in_base(policy)
-    arms, (rank, highest, *_) = maps_of(policy)[others], facts_of(policy)
+    arms, (rank, highest, *_) = maps_of(policy)[others], epoch_constants(policy)
     if estimates == "linear":
         assert eta == pytest.approx(math.sqrt(math.log(26) / ((rank + 2 * highest) * t)))
         assert gamma == pytest.approx(eta * highest)
@@ -168,7 +178,7 @@ def test_the_bases_steps_are_bounded_and_constants_as_derived(kind: Any) -> None
         highest = max(v @ np.linalg.solve(sigma, v) for v in played)
         log_size = math.log(len(others))
         c1, c2 = 9 * (2 + 2 * highest) * log_size, 2 * log_size * highest
-        assert facts_of(policy) == pytest.approx([2, highest, log_size, 0.001 * c1, 0.001 * c2], rel=1e-6)
+        assert epoch_constants(policy) == pytest.approx([2, highest, log_size, 0.001 * c1, 0.001 * c2], rel=1e-6)
         table = np.zeros((3, 3))
         for p, one in enumerate(maps_of(policy)):
             table[np.arange(3), one] += s.weights[p]
@@ -183,9 +193,9 @@ def test_the_bases_steps_are_bounded_and_constants_as_derived(kind: Any) -> None
 def test_constants_of_importance_weights_by_hand(scale: float) -> None:
     """27 maps of three contexts and arms, 26 of them in the base: c1 = 16 K log N, c2 = 0; then arms not offered."""
     policy = started(random_problem(3, S=3, K=3, d=3), "importance-weighted", scale=scale)
-    assert facts_of(policy)[3:] == pytest.approx([scale * 16 * 3 * math.log(26), 0.0], rel=1e-12)
+    assert epoch_constants(policy)[3:] == pytest.approx([scale * 16 * 3 * math.log(26), 0.0], rel=1e-12)
     some = started(masked(), "importance-weighted", scale=scale)  # one, two and four arms: eight maps
-    assert facts_of(some)[3:] == pytest.approx([scale * 16 * 4 * math.log(7), 0.0], rel=1e-12)
+    assert epoch_constants(some)[3:] == pytest.approx([scale * 16 * 4 * math.log(7), 0.0], rel=1e-12)
 
 
 @pytest.mark.parametrize("share", [1.0, 0.1])
@@ -204,14 +214,14 @@ def test_epochs_at_least_double_and_end_for_a_majority_of_draws(estimates: Any, 
     """The policy after the candidate in the list is the good one, so candidates change as often as lengths allow."""
     policy = started(random_problem(1, S=2, K=2, d=2), estimates, scale=scale, interpreted=False)
     maps = maps_of(policy)
-    lengths, drawn = [facts_of(policy)[4] * math.log(1000)], []
+    lengths, drawn = [epoch_constants(policy)[4] * math.log(1000)], []
     rng = np.random.default_rng(5)
     for _ in range(2000):
         before, candidate = float(policy.state.master.clock[0]), int(policy.state.candidate[0])
         good = maps[(candidate + 1) % 4]
-        made = policy.act(int(rng.choice(2, p=policy.problem.probabilities)))
-        drawn.append(int(carried_by(policy, made).drawn[0]))
-        policy.update(made, loss=-1.0 if made.arm == good[made.context] else 1.0)
+        decision = policy.act(int(rng.choice(2, p=policy.problem.probabilities)))
+        drawn.append(int(carried_by(policy, decision).drawn[0]))
+        policy.update(decision, loss=-1.0 if decision.arm == good[decision.context] else 1.0)
         if policy.state.master.clock[0] == 1.0:
             assert before >= 2 * lengths[-1]
             lengths.append(before)
@@ -228,7 +238,7 @@ def test_a_candidate_can_take_a_dimension_with_it() -> None:
     """Without the policy that plays arm 0 the features span one dimension of two; the others are still estimated."""
     problem = bw.Problem(features=[[[0.0, 1.0], [1.0, 0.0], [-0.5, 0.0]]], probabilities=[1.0])
     policy = started(problem)
-    assert facts_of(policy)[0] == 1.0
+    assert epoch_constants(policy)[0] == 1.0
     s, z = policy.state, points(policy)
     inverse, theta = s.inverse.T @ s.inverse, np.array([0.3, -0.4])
     mean = sum(s.base[0, a] * (inverse @ (z[a] * s.span)) * (z[a] @ theta) for a in (1, 2))
@@ -253,11 +263,11 @@ def test_where_the_best_arm_depends_on_the_context_it_finds_the_policy(estimates
     world = en.stochastic(en.random_instance(contexts=3, arms=3, dimension=3, gap=0.4, seed=4))
     best = world.problem.features @ world.thetas[0]
     assert len(set(best.argmin(axis=1))) > 1
-    made: dict[str, Any] = {
+    decision: dict[str, Any] = {
         "a": bw.BoBWLinearEXP4(horizon=20_000, estimates=estimates, scale=0.01),
         "literal": bw.BoBWRealLinExp3(horizon=20_000, scale=0.01),
     }
-    run = bw.simulate(world, made, horizon=20_000, replications=8, checkpoints=[10_000])
+    run = bw.simulate(world, decision, horizon=20_000, replications=8, checkpoints=[10_000])
     assert run["a"].regret[-1] < 0.5 * run["literal"].regret[-1]  # 0.15 and 0.26 with this seed
     assert run["a"].regret[-1] < 1.5 * run["a"].regret[0]  # twice the rounds: 1.05 and 1.37
 
@@ -280,7 +290,7 @@ def test_it_conforms_and_survives_files(estimates: Any, tmp_path: Path) -> None:
 def test_arms_are_drawn_with_their_probabilities(estimates: Any) -> None:
     policy = bw.BoBWLinearEXP4(horizon=1000, estimates=estimates, scale=0.01).start(random_problem(6, K=4), rng=3)
     play(policy, 40)
-    seen = np.bincount([made.arm for made in policy.act([1] * 20_000)], minlength=4)
+    seen = np.bincount([decision.arm for decision in policy.act([1] * 20_000)], minlength=4)
     expected = 20_000 * policy.probabilities(1)
     assert not seen[expected == 0].any()
     assert chisquare(seen[expected > 0], expected[expected > 0]).pvalue > 0.001
@@ -302,9 +312,9 @@ def test_one_policy_and_longer_lists() -> None:
     play(policy, 20)
     assert policy.probabilities().tolist() == [[1.0, 0.0]] * 2
     large = random_problem(1, S=300, K=3, d=3)
-    with pytest.raises(ValueError, match=r"at most the first .. of the contexts could be done.*per-context"):
+    with pytest.raises(ValueError, match=r"use at most the first .. contexts.*per-context"):
         bw.BoBWLinearEXP4(horizon=100).machine(large)
-    with pytest.raises(ValueError, match=r"10\^143 maps of 300 contexts.* of 6 contexts with 3 arms.*per-context"):
+    with pytest.raises(ValueError, match=r"10\^143 maps of 300 contexts.* 6 contexts with 3 arms.*per-context"):
         bw.BoBWLinearEXP4(horizon=100, policies="all").machine(large)
 
 

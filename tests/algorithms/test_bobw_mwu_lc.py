@@ -9,12 +9,12 @@ import pytest
 from scipy.stats import chisquare
 
 import bothworlds as bw
-from armwise_worlds import context_coordinates, independent_problem, masked_problem
 from bothworlds import environments as en
 from bothworlds.algorithms.mwu_lc.machine import constants_of
-from bothworlds.kernels.corral import corral_point, data_master_point
-from divided_oracle import moments
-from worlds import bits, carried_by, chosen, parameters, play, records
+from bothworlds.algorithms.shared.corral_master import corral_point, data_master_point
+from support.armwise_problems import context_coordinates, independent_problem, masked_problem
+from support.divided_differences import moments
+from support.problems import bits, carried_by, chosen, parameters, play, records
 
 CANDIDATES = ["literal", "per-context"]
 LIVELY = {"horizon": 1000, "scale": 0.0, "speed": 500.0}  # epochs end, and the base leaves uniform play
@@ -50,15 +50,19 @@ def exact_base(policy: bw.Policy) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("difference", [-1e7, -40.0, 0.0, 0.2, 1000.0])
-@pytest.mark.parametrize("pace", [0.5, 30.0, 7e6])
-def test_the_masters_point_minimises_its_objective(difference: float, pace: float) -> None:
-    """difference v - pace (log v + log(1 - v)) in v = q_2: its slope is zero, and increases."""
-    one, two = data_master_point(1e30, difference, pace)  # so late that the mixing does not show
+@pytest.mark.parametrize("inverse_rate", [0.5, 30.0, 7e6])
+def test_the_masters_point_minimises_its_objective(difference: float, inverse_rate: float) -> None:
+    """difference v - inverse_rate (log v + log(1 - v)) in v = q_2: its slope is zero, and increases."""
+    one, two = data_master_point(1e30, difference, inverse_rate)  # so late that the mixing does not show
     assert one + two == pytest.approx(1.0, rel=1e-14)
-    assert pace * (1 / two - 1 / one) == pytest.approx(difference, abs=1e-14 * pace * (1 / one + 1 / two))
+    assert inverse_rate * (1 / two - 1 / one) == pytest.approx(
+        difference, abs=1e-14 * inverse_rate * (1 / one + 1 / two)
+    )
     if abs(difference) < 1e4:  # the bisection of the other master, without its root
-        assert (one, two) == pytest.approx(corral_point(difference, 0.0, pace), rel=1e-12)
-    assert data_master_point(1.0, difference, pace) == pytest.approx((0.5 * one + 0.25, 0.5 * two + 0.25), rel=1e-12)
+        assert (one, two) == pytest.approx(corral_point(difference, 0.0, inverse_rate), rel=1e-12)
+    assert data_master_point(1.0, difference, inverse_rate) == pytest.approx(
+        (0.5 * one + 0.25, 0.5 * two + 0.25), rel=1e-12
+    )
 
 
 def test_constants_are_those_printed() -> None:
@@ -103,10 +107,10 @@ def test_master_and_base_are_unbiased_with_update_probabilities(candidate: Any, 
         table, truth, z, mean = np.zeros((S, K)), np.zeros(2), np.zeros(2), np.zeros((K, d))
         for context, a, option in np.ndindex(S, K, 2):
             chosen, loss = int(state.candidate[context]), float(x[context] @ thetas[a])
-            law = float(a == chosen) if option == 0 and chosen >= 0 else means[context, a]
-            table[context, a] += q[option] * law
-            truth[option] += g[context] * law * loss
-            z[option] += g[context] * q[option] * law * loss / q[option]
+            share = float(a == chosen) if option == 0 and chosen >= 0 else means[context, a]
+            table[context, a] += q[option] * share
+            truth[option] += g[context] * share * loss
+            z[option] += g[context] * q[option] * share * loss / q[option]
             if option == 1 and means[context, a] > 0.0:
                 direction = direction_over_share(policy, context, a)
                 mean[a] += g[context] * q[1] * squares[context, a] * direction * loss
@@ -123,7 +127,7 @@ def direction_over_share(policy: bw.Policy, x: int, a: int) -> np.ndarray:
     state, work = policy.state, records(policy._machine).work
     for time in range(10**6, 10**6 + 20_000):
         arm, carried = chosen(policy._machine, state, work, x, time)
-        if arm == a and carried.told.option[0] == 1.0:
+        if arm == a and carried.record.option[0] == 1.0:
             return np.asarray(carried.direction / carried.drawn[0])
     raise AssertionError("the base never played the arm")
 
@@ -131,7 +135,7 @@ def direction_over_share(policy: bw.Policy, x: int, a: int) -> np.ndarray:
 def test_one_update_does_what_the_formulas_say() -> None:
     policy = bw.BoBWMWULC(horizon=1000, scale=1e-6, speed=100.0).start(independent_problem(1), rng=4)
     _, c1, c2 = constants_of(9, 1000)
-    total = spread = worst = pace = 0.0
+    total = spread = worst = rate_sum = 0.0
     losses = np.zeros(2)
     options = []
     for t in range(1, 31):
@@ -140,10 +144,10 @@ def test_one_update_does_what_the_formulas_say() -> None:
         rate = 4 * math.sqrt((spread + (1e-6 * c1 + (1e-6 * c2) ** 2) * math.log(1000)) / math.log(1000))
         assert q == pytest.approx(data_master_point(t, losses[1] - bonus - losses[0], rate), rel=1e-9)
         trunc = 4 * math.log(10 * 9 * t)
-        eta = 100.0 / math.sqrt(800 * 9 * trunc**2 * max(worst, 1 / q[1]) + pace)
+        eta = 100.0 / math.sqrt(800 * 9 * trunc**2 * max(worst, 1 / q[1]) + rate_sum)
         assert policy.state.rates == pytest.approx([eta, trunc], rel=1e-9)
         decision = policy.act(t % 5)
-        option = int(carried_by(policy, decision).told.option[0])
+        option = int(carried_by(policy, decision).record.option[0])
         options.append(option)
         assert option == 1 or decision.arm == policy.state.candidate[0]
         assert option == 0 or decision.arm != policy.state.candidate[0]
@@ -154,7 +158,7 @@ def test_one_update_does_what_the_formulas_say() -> None:
         worst = max(worst, 1 / q[1])
         if option == 1:
             total += loss**2 / q[1] ** 2
-            pace += 16 * trunc**2 * loss**2 / q[1] ** 2
+            rate_sum += 16 * trunc**2 * loss**2 / q[1] ** 2
     assert set(options) == {0, 1}
     assert policy.state.master.epoch[0] == 1.0
 
@@ -172,7 +176,7 @@ def test_epochs_double_and_forget(candidate: Any) -> None:
             assert before >= 2 * lengths[-1]
             lengths.append(before)
             assert (policy.state.candidate != candidates).any()
-            for part in ("theta", "losses", "total", "worst", "spread", "pace", "counts"):
+            for part in ("theta", "losses", "total", "worst", "spread", "rate_sum", "counts"):
                 assert not policy.learnt()[part].any(), part
     assert len(lengths) >= 4
 
@@ -182,7 +186,7 @@ def test_arms_are_drawn_with_their_probabilities() -> None:
     play(policy, 50)
     for x in (0, 4):
         expected = policy.probabilities(x)
-        seen = np.bincount([made.arm for made in policy.act([x] * 10_000)], minlength=3)
+        seen = np.bincount([decision.arm for decision in policy.act([x] * 10_000)], minlength=3)
         assert not seen[expected == 0.0].any()
         assert chisquare(seen[expected > 0.0], 10_000 * expected[expected > 0.0]).pvalue > 0.001  # 0.20 with this seed
 
@@ -212,13 +216,13 @@ def test_scaled_down_and_bold_it_learns_one_best_arm() -> None:
     """Where one arm is the best in every context the candidate becomes that arm; a heuristic, see the docstring."""
     problem = bw.Problem.from_arm_independent([[1.0, 0.2], [1.0, -0.2]], probabilities=[0.5, 0.5], arms=3)
     world = en.stochastic(en.Instance(problem, np.array([0.4, 0, 0.4, 0, -0.2, 0])))
-    made = {
+    decision = {
         "printed": bw.BoBWMWULC(horizon=5000),
         "scaled": bw.BoBWMWULC(horizon=5000, scale=1e-8, speed=100.0),
         "uniform": bw.FixedPolicy(),
     }
-    run = bw.simulate(world, made, horizon=5000, replications=4)
-    printed, scaled, uniform = (run[name].regret[-1] for name in made)
+    run = bw.simulate(world, decision, horizon=5000, replications=4)
+    printed, scaled, uniform = (run[name].regret[-1] for name in decision)
     assert printed > 0.9 * uniform  # 1.00 with this seed
     assert scaled < 0.2 * uniform  # 0.085
 

@@ -12,8 +12,8 @@ from scipy.stats import chisquare
 
 import bothworlds as bw
 from bothworlds import environments as en
-from bothworlds.kernels.corral import corral_point, master_point
-from worlds import bits, carried_by, coordinates, facts_of, masked, parameters, play, random_problem
+from bothworlds.algorithms.shared.corral_master import corral_point, master_point
+from support.problems import bits, carried_by, coordinates, epoch_constants, masked, parameters, play, random_problem
 
 CANDIDATES = ["literal", "per-context"]
 
@@ -33,19 +33,19 @@ def in_base(policy: bw.Policy) -> np.ndarray:
 
 
 @pytest.mark.parametrize("difference", [-40.0, -3.0, 0.0, 0.2, 5.0, 1000.0])
-@pytest.mark.parametrize(("pace", "barrier"), [(1.0, 0.0), (30.0, 0.0), (3.0, 8.0), (80.0, 57.0)])
-def test_the_masters_point_minimises_its_objective(difference: float, pace: float, barrier: float) -> None:
-    one, two = corral_point(difference, pace, barrier)
+@pytest.mark.parametrize(("inverse_rate", "barrier"), [(1.0, 0.0), (30.0, 0.0), (3.0, 8.0), (80.0, 57.0)])
+def test_the_masters_point_minimises_its_objective(difference: float, inverse_rate: float, barrier: float) -> None:
+    one, two = corral_point(difference, inverse_rate, barrier)
     assert one + two == pytest.approx(1.0, rel=1e-15)
 
     def objective(s: float) -> float:
         v, w = 1 / (1 + math.exp(-s)), 1 / (1 + math.exp(s))
-        return difference * v - 2 * pace * (math.sqrt(v) + math.sqrt(w)) - barrier * (math.log(v) + math.log(w))
+        return difference * v - 2 * inverse_rate * (math.sqrt(v) + math.sqrt(w)) - barrier * (math.log(v) + math.log(w))
 
     found = minimize_scalar(objective, bounds=(-40, 40), method="bounded", options={"xatol": 1e-10})
     assert math.log(two / one) == pytest.approx(found.x, abs=1e-5)
     if barrier == 0.0:  # two-armed Tsallis-INF
-        assert [one, two] == pytest.approx(bw.ftrl_point([0.0, difference], learning_rate=1 / pace), rel=1e-9)
+        assert [one, two] == pytest.approx(bw.ftrl_point([0.0, difference], learning_rate=1 / inverse_rate), rel=1e-9)
 
 
 @pytest.mark.parametrize(("clock", "c1", "c2"), [(1, 0.0, 0.0), (7, 12.0, 0.0), (40, 0.0, 3.0), (1000, 150.0, 20.0)])
@@ -83,7 +83,7 @@ def test_without_bonus_the_master_is_two_armed_tsallis_inf(candidate: Any) -> No
 def test_two_arms_in_one_context_are_tsallis_inf_on_them() -> None:
     """The base has one arm and no regret, so c1 = c2 = 0 by themselves: a two-armed bandit within an epoch."""
     policy = started(bw.Problem(features=np.eye(2)[None], probabilities=[1.0]))
-    assert facts_of(policy)[2:] == [0.0, 0.0, 0.0]
+    assert epoch_constants(policy)[2:] == [0.0, 0.0, 0.0]
     totals, rng = np.zeros(2), np.random.default_rng(1)
     for _ in range(300):
         master, first = policy.state.master, int(policy.state.candidate[0])
@@ -123,10 +123,10 @@ def test_master_and_base_are_unbiased_with_update_probabilities(candidate: Any, 
         mean_theta, mean_losses, truth, table = np.zeros(d), np.zeros(2), np.zeros(2), np.zeros((S, K))
         for x, a, i in np.ndindex(S, K, 2):
             chosen = int(s.candidate[x])
-            law = float(a == chosen) if i == 0 and chosen >= 0 else base[x, a]
-            weight, loss = g[x] * q[i] * law, z[x, a] @ theta
-            table[x, a] += q[i] * law
-            truth[i] += g[x] * law * loss
+            share = float(a == chosen) if i == 0 and chosen >= 0 else base[x, a]
+            weight, loss = g[x] * q[i] * share, z[x, a] @ theta
+            table[x, a] += q[i] * share
+            truth[i] += g[x] * share * loss
             mean_losses += weight * np.array([(loss + 1) * (i == j) / q[j] - 1 for j in range(2)])
             mean_theta += weight * (i == 1) / q[1] * (inverse @ (z[x, a] * s.span)) * loss
         assert policy.probabilities() == pytest.approx(table, abs=1e-12)
@@ -136,8 +136,8 @@ def test_master_and_base_are_unbiased_with_update_probabilities(candidate: Any, 
         assert not base[~allowed].any()
 
     play(policy, 60, each=check)
-    told = [carried_by(policy, made).told for made in policy.act([0] * 40)]
-    carried = {int(one.option[0]): one.inverse[0] for one in told}
+    carried_records = [carried_by(policy, decision).record for decision in policy.act([0] * 40)]
+    carried = {int(one.option[0]): one.inverse[0] for one in carried_records}
     assert carried == pytest.approx({i: 1 / policy.state.master.shares[i] for i in carried})
     assert {0, 1} == set(carried)
 
@@ -147,12 +147,12 @@ def test_one_update_does_what_the_formulas_say() -> None:
     for loss in (0.5, -0.25, 1.0, 0.0) * 5:
         before = [part.copy() for part in (policy.state.master.losses, policy.state.theta, policy.state.master.total)]
         q, inverse = policy.state.master.shares.copy(), policy.state.inverse.T @ policy.state.inverse
-        made = policy.act(1)
-        i = int(made.arm != policy.state.candidate[1])
-        policy.update(made, loss=loss)
+        decision = policy.act(1)
+        i = int(decision.arm != policy.state.candidate[1])
+        policy.update(decision, loss=loss)
         z = [(loss + 1) * (j == i) / q[j] - 1 for j in range(2)]
         assert policy.state.master.losses == pytest.approx(before[0] + z, rel=1e-12)
-        expected = before[1] + (i == 1) / q[1] * inverse @ coordinates(policy)[1, made.arm] * loss
+        expected = before[1] + (i == 1) / q[1] * inverse @ coordinates(policy)[1, decision.arm] * loss
         assert policy.state.theta == pytest.approx(expected, rel=1e-9, abs=1e-12)
         assert policy.state.master.total[0] == pytest.approx(before[2][0] + 1 / q[1])
 
@@ -175,11 +175,11 @@ def test_the_bases_steps_are_bounded_and_constants_as_derived(candidate: Any) ->
         highest = max(v @ np.linalg.solve(sigma, v) for v in z[allowed])
         arms = math.log(3 if candidate == "literal" else 4)
         c1, c2 = 9 * (3 + 2 * highest) * arms, 2 * arms * highest
-        facts = facts_of(policy)
-        assert facts == pytest.approx([3, highest, arms, 0.001 * c1, 0.001 * c2], rel=1e-6)
-        bonus = math.sqrt(facts[3] * s.master.total[0]) + facts[4] * s.master.worst[0]
+        fixed = epoch_constants(policy)
+        assert fixed == pytest.approx([3, highest, arms, 0.001 * c1, 0.001 * c2], rel=1e-6)
+        bonus = math.sqrt(fixed[3] * s.master.total[0]) + fixed[4] * s.master.worst[0]
         difference = s.master.losses[1] - bonus - s.master.losses[0]
-        assert s.master.shares == pytest.approx(master_point(float(s.master.clock[0]), difference, facts[3], facts[4]))
+        assert s.master.shares == pytest.approx(master_point(float(s.master.clock[0]), difference, fixed[3], fixed[4]))
 
     play(policy, 150, each=check)
     assert policy.state.master.epoch[0] > 1.0
@@ -195,7 +195,7 @@ def base_loses(q: Any, dimension: float, highest: float, log_size: float, weight
     return float(log_size / eta[-1] + 2 * gamma.sum() + stability.sum()), float(total[-1]), float(worst[-1])
 
 
-def shares_that_hurt(highest: float, log_size: float, weight: float) -> list[Any]:
+def worst_shares(highest: float, log_size: float, weight: float) -> list[Any]:
     """q_t constant, falling, jumping, wandering; and 1/q_t linear in t so that gamma_t stays around its largest."""
     rng, t = np.random.default_rng(0), np.arange(1.0, 20_001.0)
     found = [np.full(20_000, share) for share in (1.0, 0.5, 1e-3)]
@@ -203,8 +203,8 @@ def shares_that_hurt(highest: float, log_size: float, weight: float) -> list[Any
     found += [10.0 ** -(rng.uniform(0, 3, size=20_000) * rng.random()) for _ in range(4)]
     found += [np.exp(-np.abs(np.cumsum(0.05 * rng.normal(size=20_000)))) for _ in range(4)]
     for gamma in (0.3, 0.4, 0.5):
-        pace = weight * gamma**2 / (highest**2 * log_size)
-        found.append(np.minimum(1.0, 2.0 / (pace * np.arange(1.0, min(60.0 / pace, 3e5)))))
+        inverse_rate = weight * gamma**2 / (highest**2 * log_size)
+        found.append(np.minimum(1.0, 2.0 / (inverse_rate * np.arange(1.0, min(60.0 / inverse_rate, 3e5)))))
     return found
 
 
@@ -221,7 +221,7 @@ def test_the_bonus_covers_what_the_base_may_lose_and_less_would_not(rate: str) -
         c1 = 9 * weight * log_size if rate == "tuned" else log_size * (4 * highest + 3 * D + 1) ** 2
         small = 8 * weight * log_size if rate == "tuned" else log_size * (4 * highest + 2 * D + 1) ** 2
         c2 = 2 * log_size * highest
-        for q in shares_that_hurt(highest, log_size, weight):
+        for q in worst_shares(highest, log_size, weight):
             lost, total, worst = base_loses(q, D, highest, log_size, weight)
             most = max(most, lost / (math.sqrt(c1 * total) + c2 * worst))
             least = max(least, lost / (math.sqrt(small * total) + c2 * worst))
@@ -234,7 +234,7 @@ def test_rates_and_constants_of_the_base_by_hand(constants: Any) -> None:
     """Without features in common: three arms in one context, the base has two, so D = 2 = 1/lambda and N = 2."""
     policy = started(bw.Problem(features=np.eye(3)[None], probabilities=[1.0]), constants=constants)
     first = 9 * (2 + 4) if constants == "tuned" else (8 + 6 + 1) ** 2
-    assert facts_of(policy) == pytest.approx([2, 2, math.log(2), first * math.log(2), 4 * math.log(2)])
+    assert epoch_constants(policy) == pytest.approx([2, 2, math.log(2), first * math.log(2), 4 * math.log(2)])
 
     def check(policy: bw.Policy) -> None:
         master = policy.state.master
@@ -250,7 +250,7 @@ def test_a_candidate_can_take_a_dimension_with_it() -> None:
     """Without arm 0 the features span one dimension of two; losses of the other arms are still estimated."""
     problem = bw.Problem(features=[[[0.0, 1.0], [1.0, 0.0], [-0.5, 0.0]]], probabilities=[1.0])
     policy = started(problem)
-    assert facts_of(policy)[0] == 1.0
+    assert epoch_constants(policy)[0] == 1.0
     z, s = coordinates(policy)[0], policy.state
     inverse, theta = s.inverse.T @ s.inverse, np.array([0.3, -0.4])
     mean = sum(s.base[0, a] * (inverse @ (z[a] * s.span)) * (z[a] @ theta) for a in (1, 2))
@@ -263,13 +263,13 @@ def test_a_candidate_can_take_a_dimension_with_it() -> None:
 def test_epochs_at_least_double_and_end_for_a_majority(candidate: Any, scale: float) -> None:
     """The next arm after the candidate is the good one, so candidates change as often as the lengths allow."""
     policy = started(random_problem(1), candidate, scale=scale, interpreted=False)
-    lengths, plays = [facts_of(policy)[4] * math.log(1000)], []
+    lengths, plays = [epoch_constants(policy)[4] * math.log(1000)], []
     rng = np.random.default_rng(5)
     for _ in range(1500):
         before, candidates = float(policy.state.master.clock[0]), policy.state.candidate.copy()
-        made = policy.act(int(rng.choice(4, p=policy.problem.probabilities)))
-        plays.append((made.context, made.arm))
-        policy.update(made, loss=-1.0 if made.arm == (candidates[made.context] + 1) % 3 else 1.0)
+        decision = policy.act(int(rng.choice(4, p=policy.problem.probabilities)))
+        plays.append((decision.context, decision.arm))
+        policy.update(decision, loss=-1.0 if decision.arm == (candidates[decision.context] + 1) % 3 else 1.0)
         if policy.state.master.clock[0] == 1.0:
             assert before >= 2 * lengths[-1]
             lengths.append(before)
@@ -284,8 +284,8 @@ def test_epochs_at_least_double_and_end_for_a_majority(candidate: Any, scale: fl
 def test_a_map_finds_different_best_arms_and_an_arm_does_not() -> None:
     """Best arms differ: an excluded arm is missed where it is the best, whatever the constants (see the docstring)."""
     world = en.stochastic(en.random_instance(contexts=5, arms=4, dimension=4, gap=0.2, seed=7))
-    made = {name: bw.BoBWRealLinExp3(horizon=20_000, candidate=name, scale=0.01) for name in CANDIDATES}  # type: ignore[arg-type]
-    run = bw.simulate(world, made, horizon=20_000, replications=4)
+    decision = {name: bw.BoBWRealLinExp3(horizon=20_000, candidate=name, scale=0.01) for name in CANDIDATES}  # type: ignore[arg-type]
+    run = bw.simulate(world, decision, horizon=20_000, replications=4)
     assert run["per-context"].regret[-1] < 0.7 * run["literal"].regret[-1]  # 0.36 with this seed
 
 
@@ -306,7 +306,7 @@ def test_feedback_of_an_earlier_epoch_is_not_learnt_from() -> None:
 def test_arms_are_drawn_with_their_probabilities() -> None:
     policy = bw.BoBWRealLinExp3(horizon=1000, scale=0.01).start(random_problem(6, K=4), rng=3)
     play(policy, 40)
-    seen = np.bincount([made.arm for made in policy.act([1] * 20_000)], minlength=4)
+    seen = np.bincount([decision.arm for decision in policy.act([1] * 20_000)], minlength=4)
     assert chisquare(seen, 20_000 * policy.probabilities(1)).pvalue > 0.001
 
 
@@ -327,8 +327,8 @@ def test_scaled_down_it_learns_one_best_arm() -> None:
     problem = bw.Problem.from_arm_independent([[1.0, 0.2], [1.0, -0.2]], probabilities=[0.5, 0.5], arms=3)
     theta = np.array([0.4, 0, 0.4, 0, -0.2, 0])
     world = en.stochastic(en.Instance(problem, theta))
-    made = {"a": bw.BoBWRealLinExp3(horizon=20_000, scale=0.01), "u": bw.FixedPolicy()}
-    run = bw.simulate(world, made, horizon=20_000, replications=8)
+    decision = {"a": bw.BoBWRealLinExp3(horizon=20_000, scale=0.01), "u": bw.FixedPolicy()}
+    run = bw.simulate(world, decision, horizon=20_000, replications=8)
     assert run["a"].regret[-1] < 0.1 * run["u"].regret[-1]  # 0.012 with this seed
 
 

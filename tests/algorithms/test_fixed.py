@@ -7,8 +7,8 @@ import pytest
 
 import bothworlds as bw
 from bothworlds import environments as en
-from learners import INSTANCE
-from worlds import play, random_problem
+from support.problems import play, random_problem
+from support.python_learner import INSTANCE
 
 
 def test_uniform_and_oracle_have_the_regret_they_must() -> None:

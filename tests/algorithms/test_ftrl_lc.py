@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import bothworlds as bw
-from armwise_worlds import context_coordinates, independent_problem, masked_problem
 from bothworlds import environments as en
 from bothworlds.algorithms.exponential import ftrl_lc
 from bothworlds.kernels.random import ARM, draw, two_uniforms
 from bothworlds.theory.armwise import Scales, armwise_frame
-from worlds import play
+from support.armwise_problems import context_coordinates, independent_problem, masked_problem
+from support.problems import play
 
 
 def entropy(q: np.ndarray) -> float:
@@ -33,16 +33,16 @@ def test_rates_draws_and_points_follow_the_paper(problem: bw.Problem, resampled:
     else:
         first = math.sqrt((scales.dimension + 2 * scales.leverage) * log_T / log_K)
         cap = max(2.0, 2 * scales.leverage)
-    pace, sums, before = first, 0.0, 0.0
+    inverse_rate, sums, before = first, 0.0, 0.0
     x = context_coordinates(policy)
     rng = np.random.default_rng(4)
     for t in range(1, rounds + 1):
-        eta = 1 / max(cap, pace)
+        eta = 1 / max(cap, inverse_rate)
         gamma = 4 * scales.resampling * math.log(min(t, horizon)) * eta if resampled else scales.leverage * eta
         assert policy.state.rates == pytest.approx([eta, gamma], rel=1e-10)
         assert policy.state.rates[1] <= 0.5 + 1e-12
-        assert policy.state.pace[0] > before
-        before = float(policy.state.pace[0])
+        assert policy.state.inverse_rate[0] > before
+        before = float(policy.state.inverse_rate[0])
         if resampled:
             draws = ftrl_lc.draws(policy._machine.options, policy.state)
             assert draws == (1 if t == 1 else math.ceil(1 / eta * (1 - 1e-13)))
@@ -55,7 +55,7 @@ def test_rates_draws_and_points_follow_the_paper(problem: bw.Problem, resampled:
         decision = policy.act(int(rng.choice(5, p=problem.probabilities)))
         policy.update(decision, loss=float(rng.choice([-1.0, 1.0])))
         sums += entropy(q[decision.context])
-        pace += first / math.sqrt(1 + sums / log_K)
+        inverse_rate += first / math.sqrt(1 + sums / log_K)
 
 
 def test_one_constant_context_is_exp3_with_an_adaptive_rate() -> None:
@@ -64,10 +64,10 @@ def test_one_constant_context_is_exp3_with_an_adaptive_rate() -> None:
     policy = bw.FTRLLC(horizon=2000).start(problem, rng=3)
     total = np.zeros(K)
     rng = np.random.default_rng(1)
-    first = pace = math.sqrt((K + 2 * K) * math.log(2000) / math.log(K))
+    first = inverse_rate = math.sqrt((K + 2 * K) * math.log(2000) / math.log(K))
     sums = 0.0
     for time in range(1, 1001):
-        eta = 1 / max(2 * K, pace)
+        eta = 1 / max(2 * K, inverse_rate)
         q = np.exp(-eta * (total - total.min()))
         q /= q.sum()
         pi = (1 - eta * K) * q + eta
@@ -77,7 +77,7 @@ def test_one_constant_context_is_exp3_with_an_adaptive_rate() -> None:
         loss = float(rng.random() < 0.5) if decision.arm == 0 else 1.0
         total[decision.arm] += loss / pi[decision.arm]
         sums += entropy(q)
-        pace += first / math.sqrt(1 + sums / math.log(K))
+        inverse_rate += first / math.sqrt(1 + sums / math.log(K))
         policy.update(decision, loss=loss)
     assert policy.probabilities(0)[0] > 0.5  # 0.57 with this seed
 
@@ -87,8 +87,8 @@ def test_the_first_round_of_resampling_is_uniform_with_one_draw() -> None:
     policy = bw.FTRLLC(horizon=1000, covariance=bw.MGR()).start(independent_problem(1), rng=2)
     assert policy.state.rates[1] == 0.0
     x, beta = context_coordinates(policy), policy._machine.options.resampling.beta
-    for made in policy.act([0] * 20):
-        rest = made.direction / beta - 2 * x[0]
+    for decision in policy.act([0] * 20):
+        rest = decision.direction / beta - 2 * x[0]
         multiples = [np.linalg.norm(rest + beta * (x[0] @ y) * y) for y in x]
         assert min(np.linalg.norm(rest), *multiples) < 1e-12
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from goldens import CASES, FILE, as_policy, comparable, simulated, world
-from soak import WHOLE
+from support.golden_values import CASES, FILE, as_policy, comparable, simulated, world
+from support.soak import WHOLE
 
 GOLDEN = json.loads(FILE.read_text())
 pytestmark = [
@@ -25,7 +25,7 @@ def test_simulations_leave_the_golden_values(name: str) -> None:
     expected = GOLDEN["cases"][name]["simulated"]
     assert simulated(CASES[name], "alone") == expected
     assert simulated(CASES[name], "interpreted") == expected[:1]
-    if CASES[name].machine(world().problem).text.wide:
+    if CASES[name].machine(world().problem).kernel.wide:
         assert simulated(CASES[name], "lanes") == expected
 
 

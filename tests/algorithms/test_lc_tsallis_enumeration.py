@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import bothworlds as bw
-from bothworlds.kernels.arrays import Floats
+from bothworlds.arrays import Floats
 from bothworlds.kernels.contract import Play
-from worlds import TUNINGS, coordinates, directions, parameters, play, random_problem, records
+from support.problems import TUNINGS, coordinates, directions, parameters, play, random_problem, records
 
 
 def mean_estimate(later: bw.Policy, z: Floats, pi: Floats, d: Floats, m: Floats, theta: Floats) -> Floats:
@@ -21,7 +21,7 @@ def mean_estimate(later: bw.Policy, z: Floats, pi: Floats, d: Floats, m: Floats,
         for name, part in learnt.items():
             getattr(state, name)[...] = part
         before, play = state.theta.copy(), Play(x, a, float(z[x, a] @ theta))
-        machine.text.learn(machine.known, machine.options, state, play, machine.text.carried_of(d[x, a], m, sizes))
+        machine.kernel.learn(machine.known, machine.options, state, play, machine.kernel.carried_of(d[x, a], m, sizes))
         total += machine.known.g[x] * pi[x, a] * (state.theta - before)
     return total
 
@@ -136,7 +136,7 @@ def test_the_stability_condition_holds_in_every_round(
     for t in (1e3, 1e5, 1e7):  # later rounds: move the clock, and Theta to where it would be
         policy.state.t[0] = t
         policy.state.theta[...] = t * parameters(problem)[:2]
-        policy._mind.refresh()
+        policy._learner_state.refresh()
         check(policy)
         play(policy, 10, each=check)
 
@@ -152,7 +152,7 @@ def test_certified_explores_no_more_than_it_must() -> None:
     for t, theta in itertools.product((1e2, 1e4, 1e5, 1e6, 1e7, 1e8), directions_tried):
         policy.state.t[0] = t
         policy.state.theta[...] = 0.4 * t * theta
-        policy._mind.refresh()
+        policy._learner_state.refresh()
         eta, gamma = policy.state.rates
         assert eta == pytest.approx(rates.learning_rate(t), rel=1e-14)
         assert gamma <= rates.exploration_rate(t) * (1 + 1e-12)
@@ -173,7 +173,7 @@ def test_certified_explores_no_more_than_it_must() -> None:
 def test_estimates_and_predictions_of_matched_are_the_stated_ones() -> None:
     """Theta and m_t from their definitions, with sums instead of recursions."""
     problem = random_problem(3, S=4, K=3, d=3)
-    policy = bw.LCTsallisINF(tuning=bw.Matched(leaning=0.0, forgetting=5.0)).start(problem, rng=4)
+    policy = bw.LCTsallisINF(tuning=bw.Matched(drift_cap=0.0, forgetting=5.0)).start(problem, rng=4)
     rng, z = np.random.default_rng(5), coordinates(policy)
     estimates: list[Floats] = []
     plays: list[tuple[int, int, float]] = []
@@ -185,12 +185,12 @@ def test_estimates_and_predictions_of_matched_are_the_stated_ones() -> None:
             used, losses = np.array([z[x, a] for x, a, _ in plays]), np.array([loss for *_, loss in plays])
             m = np.linalg.solve(np.eye(3) + used.T @ (weights[:, None] * used), used.T @ (weights * losses))
             assert policy.state.baseline == pytest.approx(m / max(1.0, np.abs(z @ m).max()), rel=1e-9)
-        made = policy.act(int(rng.choice(4, p=problem.probabilities)))
+        decision = policy.act(int(rng.choice(4, p=problem.probabilities)))
         loss = float(rng.uniform(-1, 1))
-        residual = loss - z[made.context, made.arm] @ policy.state.baseline
-        estimates.append(policy.state.baseline + directions(policy)[made.context, made.arm] * residual)
-        plays.append((made.context, made.arm, loss))
-        policy.update(made, loss=loss)
+        residual = loss - z[decision.context, decision.arm] @ policy.state.baseline
+        estimates.append(policy.state.baseline + directions(policy)[decision.context, decision.arm] * residual)
+        plays.append((decision.context, decision.arm, loss))
+        policy.update(decision, loss=loss)
 
 
 @pytest.mark.parametrize("batch", [1, 10])
@@ -220,7 +220,7 @@ def test_a_batch_is_one_round_with_the_mean_of_its_estimates(batch: int) -> None
     policy = algorithm.start(problem, rng=2)
     for n in (1, 2, 10, 1000, 10**5):
         policy.state.t[...] = 1.0 + (n - 1) * batch
-        policy._mind.refresh()
+        policy._learner_state.refresh()
         of_the_mean = batch * float(policy.state.rates[0])
         assert of_the_mean >= min(gain / math.sqrt(n), cap) * (1 - 1e-12)
         assert of_the_mean <= min(gain / math.sqrt(max(n - 1, 1e-9)), cap) * (1 + 1e-12)
@@ -233,14 +233,14 @@ def test_the_mean_of_a_batch_is_unbiased_and_no_wilder_than_one_estimate(batch: 
     policy = bw.LCTsallisINF(tuning=bw.Certified(batch=batch)).start(problem, rng=2)
     play(policy, 200)
     z, theta = coordinates(policy), np.array([0.3, -0.5])
-    law = (problem.probabilities[:, None] * policy.probabilities()).reshape(-1)
-    made = directions(policy).reshape(-1, 2) * (z.reshape(-1, 2) @ theta)[:, None]
+    joint = (problem.probabilities[:, None] * policy.probabilities()).reshape(-1)
+    decision = directions(policy).reshape(-1, 2) * (z.reshape(-1, 2) @ theta)[:, None]
     sure = directions(policy).reshape(-1, 2)  # loss 1, the largest there is
-    mean, square, one = np.zeros(2), 0.0, law @ ((sure @ z.reshape(-1, 2).T) ** 2 @ law)
+    mean, square, one = np.zeros(2), 0.0, joint @ ((sure @ z.reshape(-1, 2).T) ** 2 @ joint)
     for plays in itertools.product(range(6), repeat=batch):
-        chance = np.prod(law[list(plays)])
-        mean += chance * made[list(plays)].mean(axis=0)
-        square += chance * (law @ (z.reshape(-1, 2) @ sure[list(plays)].mean(axis=0)) ** 2)
+        chance = np.prod(joint[list(plays)])
+        mean += chance * decision[list(plays)].mean(axis=0)
+        square += chance * (joint @ (z.reshape(-1, 2) @ sure[list(plays)].mean(axis=0)) ** 2)
     assert mean == pytest.approx(theta, rel=1e-9)
     assert square <= one * (1 + 1e-9)
     assert one == pytest.approx(2.0)

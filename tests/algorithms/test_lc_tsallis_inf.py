@@ -7,7 +7,7 @@ import pytest
 
 import bothworlds as bw
 from bothworlds.kernels.random import ARM, draw, two_uniforms
-from worlds import TUNINGS, bits, coordinates, directions, parameters, play, random_problem
+from support.problems import TUNINGS, bits, coordinates, directions, parameters, play, random_problem
 
 
 @pytest.mark.parametrize(("finite", "coverage"), [(True, "computed"), (True, "bound"), (False, "computed")])
@@ -21,7 +21,7 @@ def test_the_paper_tuning_is_equation_4_to_the_letter(finite: bool, coverage: st
         assert lam == pytest.approx(1.0 / (d * L))
     for t in (1, 10, 10_000, 10**8):
         policy.state.t[0] = t
-        policy._mind.refresh()
+        policy._learner_state.refresh()
         eta_tilde = K**0.25 / math.sqrt(d * t)
         eta = min(eta_tilde, math.sqrt(lam / L) / 16 if finite else lam / 16)
         gamma = 128 * L * eta**2 / lam if finite else 8 * eta / lam
@@ -47,7 +47,7 @@ def test_one_context_with_unit_features_is_tsallis_inf(alpha: float) -> None:
     explore = bw.Design.of(problem, np.full((1, K), 1 / K))
     policy = bw.LCTsallisINF(alpha=alpha, tuning="paper", design=explore).start(problem, rng=3)
     policy.state.t[0] = 10_000
-    policy._mind.refresh()
+    policy._learner_state.refresh()
     total = np.zeros(K)
     rng = np.random.default_rng(1)
     for time in range(1, 301):
@@ -68,7 +68,7 @@ def test_unit_features_per_context_are_separate_learners_weighted_by_probability
     problem = bw.Problem(features=np.eye(S * K).reshape(S, K, S * K), probabilities=g)
     policy = bw.LCTsallisINF(tuning="certified", design="uniform").start(problem, rng=4)
     policy.state.t[0] = 1e6
-    policy._mind.refresh()
+    policy._learner_state.refresh()
     totals = np.zeros((S, K))
     rng = np.random.default_rng(1)
     for _ in range(200):
@@ -116,13 +116,13 @@ def test_invariance_under_renaming_arms_and_contexts(tuning: str) -> None:
     rng = np.random.default_rng(3)
     for _ in range(100):
         x, loss = int(rng.integers(4)), float(rng.uniform(-1, 1))
-        made = one.act(x)
-        x2, a2 = int(np.flatnonzero(contexts == x)[0]), int(np.flatnonzero(arms == made.arm)[0])
+        decision = one.act(x)
+        x2, a2 = int(np.flatnonzero(contexts == x)[0]), int(np.flatnonzero(arms == decision.arm)[0])
         base = two.state.baseline.copy() if tuning == "matched" else None
         direction = directions(two)[x2, a2]
-        twin = two.act(x2)._replace(arm=a2, arm_name=other.arms[a2], propensity=made.propensity)
+        twin = two.act(x2)._replace(arm=a2, arm_name=other.arms[a2], propensity=decision.propensity)
         twin = twin._replace(direction=direction, baseline=base)
-        one.update(made, loss=loss)
+        one.update(decision, loss=loss)
         two.update(twin, loss=loss)
     near = 2e-3 if tuning == "matched" else 1e-8
     assert two.probabilities() == pytest.approx(one.probabilities()[contexts][:, arms], rel=near)
@@ -139,7 +139,7 @@ def test_a_constant_added_to_all_losses_changes_no_probability(tuning: str) -> N
     z = coordinates(policy).reshape(9, 3)
     constant = np.linalg.lstsq(z, np.ones(9), rcond=None)[0]
     policy.state.theta[...] += 37.0 * constant
-    policy._mind.refresh()
+    policy._learner_state.refresh()
     assert policy.probabilities() == pytest.approx(before, rel=1e-10)
 
 
@@ -149,7 +149,7 @@ def test_a_constant_added_to_all_losses_changes_no_probability(tuning: str) -> N
         {"tuning": "paper"},
         {"tuning": "certified"},
         {"tuning": "matched"},
-        {"tuning": bw.Matched(leaning=0.0, forgetting=0.0)},
+        {"tuning": bw.Matched(drift_cap=0.0, forgetting=0.0)},
         {"tuning": "certified", "alpha": 0.7},
         {"tuning": "paper", "covariance": bw.MGR(samples=30)},
     ],
@@ -234,7 +234,7 @@ def test_a_design_of_another_problem_is_refused() -> None:
         ({"alpha": "x"}, "alpha"),
         ({"alpha": 0.0}, "alpha"),
         ({"alpha": 1.0}, "alpha"),
-        ({"alpha": 0.3}, "alpha = 1/2; got 0.3: give tuning='certified' or tuning='paper'"),
+        ({"alpha": 0.3}, "alpha = 1/2; got 0.3: use tuning='certified' or tuning='paper'"),
         ({"tuning": "papper"}, "paper, certified, matched$"),
         ({"tuning": 3}, "tuning"),
         ({"covariance": "mgr"}, "covariance"),
@@ -257,7 +257,7 @@ def test_without_a_tuning_it_is_the_matched_one() -> None:
         lambda: bw.Certified(c=-1.0),
         lambda: bw.Certified(batch=0),
         lambda: bw.Matched(gain=0.0),
-        lambda: bw.Matched(leaning=-0.1),
+        lambda: bw.Matched(drift_cap=-0.1),
         lambda: bw.Matched(forgetting=float("inf")),
         lambda: bw.MGR(samples=0),
         lambda: bw.MGR(bias=1.0),

@@ -1,4 +1,4 @@
-"""LinTS: plans by hand, exact probabilities of two arms, the law of Thompson sampling, and the random numbers."""
+"""LinTS: plans by hand, exact probabilities of two arms, the distribution of Thompson sampling, random numbers."""
 
 import math
 from pathlib import Path
@@ -11,7 +11,7 @@ from scipy import stats
 import bothworlds as bw
 from bothworlds import environments as en
 from bothworlds.kernels.random import POSTERIOR, stream_key, two_normals, two_uniforms
-from worlds import bits, play, random_problem
+from support.problems import bits, play, random_problem
 
 
 def normals(seed: float, t: int, number: int, d: int) -> np.ndarray:
@@ -81,7 +81,7 @@ def test_averaged_over_seeds_the_plan_is_thompson_sampling() -> None:
     total = np.zeros(3)
     for number in range(4000):
         policy.state.seed[0] = two_uniforms(number, 1, POSTERIOR, 0)[0]
-        policy._mind.refresh()
+        policy._learner_state.refresh()
         total += policy.probabilities(0)
     error = np.sqrt(np.array(exact) * (1 - np.array(exact)) / 12_000)
     assert (np.abs(total / 4000 - exact) < 4 * error).all()  # at most 1.1 standard errors with these seeds
@@ -157,7 +157,7 @@ def test_a_file_written_before_the_first_plan_had_a_seed_continues(tmp_path: Pat
     policy.state.seed[0] = 0.0
     policy.save(tmp_path / "p.npz")
     copy = bw.load(tmp_path / "p.npz")
-    policy._mind.refresh()
+    policy._learner_state.refresh()
     assert copy.probabilities().tobytes() == policy.probabilities().tobytes() != fresh.tobytes()
     assert play(copy, 40) == play(policy, 40)
 

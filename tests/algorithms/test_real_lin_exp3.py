@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import bothworlds as bw
-from armwise_worlds import context_coordinates, independent_problem, masked_problem, spectral_filter
 from bothworlds import environments as en
+from bothworlds.algorithms.registry import make_algorithm
 from bothworlds.kernels.random import ARM, draw, two_uniforms
-from bothworlds.simulation.study import make_algorithm
 from bothworlds.theory.armwise import Scales, armwise_frame
-from bothworlds.theory.exponential import exact_rates, log_bias, printed_rates, resampled_rates, robust_rates
-from worlds import coordinates, play, random_problem, set_plan
+from bothworlds.theory.exp_weights_rates import exact_rates, log_bias, printed_rates, resampled_rates, robust_rates
+from support.armwise_problems import context_coordinates, independent_problem, masked_problem, spectral_filter
+from support.problems import coordinates, play, random_problem, set_plan
 
 BOTH = [bw.RealLinExp3(horizon=500), bw.RobustLinExp3(horizon=500)]
 
@@ -70,7 +70,7 @@ def test_resampled_estimates_have_the_stated_bias(problem: bw.Problem) -> None:
     for context in (0, 3):
         decisions = policy.act([context] * 12_000)
         for arm in np.flatnonzero(problem.available[context]):
-            found = np.array([made.direction for made in decisions if made.arm == arm])
+            found = np.array([decision.direction for decision in decisions if decision.arm == arm])
             sigma = np.einsum("x,xi,xj->ij", g * pi[:, arm], x, x)
             expected = spectral_filter(sigma, beta, draws) @ x[context]
             exact = np.linalg.pinv(sigma, rcond=1e-10) @ x[context]
@@ -88,7 +88,7 @@ def test_resampling_with_arm_dependent_features_counts_every_draw() -> None:
     decisions = policy.act([0] * 12_000)
     expected = spectral_filter(np.einsum("x,xa,xai,xaj->ij", g, pi, z, z), beta, 12)
     for arm in range(3):
-        found = np.array([made.direction for made in decisions if made.arm == arm])
+        found = np.array([decision.direction for decision in decisions if decision.arm == arm])
         error = found.std(axis=0) / math.sqrt(len(found))
         assert np.abs((found.mean(axis=0) - expected @ z[0, arm]) / error).max() < 4.0
 
@@ -107,7 +107,7 @@ def test_with_the_theorems_draws_the_bias_is_within_its_bound_and_so_is_the_vari
     remainder = np.eye(2) - sigma @ spectral_filter(sigma, beta, int(draws))
     assert np.linalg.norm(remainder, 2) * math.sqrt(scales.norm) <= bound
     decisions = policy.act(np.random.default_rng(0).choice(5, size=1500, p=g))
-    squares = [np.einsum("x,x->", g, (x @ made.direction) ** 2) / 2 for made in decisions]  # pi_1 = 1/2
+    squares = [np.einsum("x,x->", g, (x @ decision.direction) ** 2) / 2 for decision in decisions]  # pi_1 = 1/2
     mean, error = np.mean(squares), np.std(squares) / math.sqrt(1500)
     assert mean + 4 * error > 1.0 * 2 * 2  # the exact inverse has K d = 4
     assert mean + 4 * error < 3 * 2 * 2  # 4.56 + 4 x 0.11
@@ -134,7 +134,7 @@ def test_every_rate_meets_the_condition_of_its_theorem_but_the_printed_one(K: in
     assert robust.eta * scales.leverage / robust.gamma <= 1 + 1e-12
     printed = printed_rates(T, n_arms=K, scales=scales)
     assert max(exact.gamma, resampled.gamma, robust.gamma, printed.gamma) <= 1
-    if printed.asked <= 1:
+    if printed.unclipped_gamma <= 1:
         step = scales.resampling * math.sqrt(math.log(K) / (K * d))
         assert printed.eta * printed.samples == pytest.approx(step, rel=1.01 / printed.samples + 1e-9)
         if K * d * math.log(K) >= 4:
@@ -194,21 +194,21 @@ def test_the_printed_tuning_warns_with_its_arithmetic() -> None:
 def test_a_short_horizon_plays_uniformly_and_names_one_that_would_do(options: dict[str, Any] | None) -> None:
     problem = independent_problem(1)
 
-    def made(horizon: int) -> Any:
+    def algorithm_for(horizon: int) -> Any:
         return bw.RobustLinExp3(horizon=horizon) if options is None else bw.RealLinExp3(horizon=horizon, **options)
 
     with pytest.warns(bw.TuningWarning, match="gamma = .* is clipped to 1") as caught:
-        policy = made(1).start(problem, rng=1, interpreted=True)
+        policy = algorithm_for(1).start(problem, rng=1, interpreted=True)
     decision = policy.act(0)
     policy.update(decision, loss=1.0)
     uniform = policy._machine.known.e
     assert policy.probabilities() == pytest.approx(uniform, rel=1e-12)
-    enough = int(str(caught[0].message).split("horizon of ")[1].split(" or")[0].replace(",", ""))
+    enough = int(str(caught[0].message).split("horizon of at least ")[1].split(" or")[0].split(";")[0].replace(",", ""))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        made(enough).machine(problem)
+        algorithm_for(enough).machine(problem)
     with pytest.warns(bw.TuningWarning, match="clipped"):
-        made(int(0.97 * enough)).machine(problem)
+        algorithm_for(int(0.97 * enough)).machine(problem)
 
 
 def test_draws_follow_the_policy() -> None:
@@ -216,7 +216,7 @@ def test_draws_follow_the_policy() -> None:
     policy = bw.RealLinExp3(horizon=400).start(independent_problem(1), rng=6)
     play(policy, 300)
     expected = 5000 * policy.probabilities(1)
-    counts = np.bincount([made.arm for made in policy.act([1] * 5000)], minlength=3)
+    counts = np.bincount([decision.arm for decision in policy.act([1] * 5000)], minlength=3)
     assert float(((counts - expected) ** 2 / expected).sum()) < 13.8
     assert np.ptp(expected) > 200
 
@@ -241,8 +241,10 @@ def test_it_withstands_an_adversary_and_keeps_its_bound() -> None:
 
 
 def test_studies_know_them() -> None:
-    made = make_algorithm({"kind": "RealLinExp3", "horizon": 100, "covariance": {"kind": "mgr"}, "tuning": "printed"})
-    assert made == bw.RealLinExp3(horizon=100, covariance=bw.MGR(), tuning="printed")
+    decision = make_algorithm(
+        {"kind": "RealLinExp3", "horizon": 100, "covariance": {"kind": "mgr"}, "tuning": "printed"}
+    )
+    assert decision == bw.RealLinExp3(horizon=100, covariance=bw.MGR(), tuning="printed")
     assert make_algorithm({"kind": "RobustLinExp3", "horizon": 100}) == bw.RobustLinExp3(horizon=100)
     with pytest.raises(ValueError, match="horizon"):
         make_algorithm({"kind": "FTRLLC"})

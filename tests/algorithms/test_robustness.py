@@ -12,11 +12,11 @@ import pytest
 
 import bothworlds as bw
 from bothworlds import environments as en
-from bothworlds.algorithms.registry import algorithms
+from bothworlds.algorithms.registry import algorithms, make_algorithm
+from bothworlds.environments.registry import WORLDS
 from bothworlds.simulation.replication import Replications
 from bothworlds.simulation.setting import Setting
-from bothworlds.simulation.study import WORLDS, make_algorithm
-from worlds import bits, masked, parameters, play, random_problem
+from support.problems import bits, masked, parameters, play, random_problem
 
 # An algorithm may warn that so short a horizon makes its guarantee empty; it must run all the same.
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -44,8 +44,8 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
 }
 
 
-def made(kind: str, horizon: int) -> list[Any]:
-    """The algorithm as it comes, and with the options above; a horizon is given only to those that insist on one."""
+def algorithms_of(kind: str, horizon: int) -> list[Any]:
+    """The algorithm with its defaults, and with the options above; a horizon only where it is required."""
     maker: Any = algorithms()[kind]
     required = {"horizon": horizon} if any(f.name == "horizon" and f.default is MISSING for f in fields(maker)) else {}
     return [make_algorithm({"kind": kind, **required, **options}) for options in [{}, *OPTIONS.get(kind, [])]]
@@ -110,7 +110,7 @@ def run_soundly(algorithm: Any, problem: bw.Problem, horizon: int) -> bool:
     run = Replications(machine, setting, [0])
     for _ in range(horizon):
         run.advance(1)
-        pi = machine.text.state_of(*run._memory, tuple(machine.sizes)).pi
+        pi = machine.kernel.state_of(*run._memory, tuple(machine.sizes)).pi
         assert (pi >= 0.0).all()
         assert np.abs(pi.sum(axis=1) - 1.0).max() <= 1e-9
         assert not pi[~problem.available].any()
@@ -123,20 +123,22 @@ def run_soundly(algorithm: Any, problem: bw.Problem, horizon: int) -> bool:
 def test_odd_sizes_run_soundly_or_are_refused(kind: str) -> None:
     ran = []
     for name in PROBLEMS:
-        ran += [name for algorithm in made(kind, ROUNDS) if run_soundly(algorithm, problem_of(name), ROUNDS)]
+        ran += [name for algorithm in algorithms_of(kind, ROUNDS) if run_soundly(algorithm, problem_of(name), ROUNDS)]
     assert ran  # an algorithm for one kind of problem refuses the others, but not all
 
 
 @pytest.mark.parametrize("kind", algorithms())
 def test_a_single_round_is_a_whole_run(kind: str) -> None:
-    ran = [run_soundly(one, problem(), 1) for problem in (masked, one_vector_per_context) for one in made(kind, 2)]
+    ran = [
+        run_soundly(one, problem(), 1) for problem in (masked, one_vector_per_context) for one in algorithms_of(kind, 2)
+    ]
     assert any(ran)
 
 
 @pytest.mark.parametrize("kind", algorithms())
 def test_files_bring_every_algorithm_back(kind: str, tmp_path: Path) -> None:
     """With each of its options, arms not offered, and feedback that comes after the file."""
-    for problem, algorithm in itertools.product((masked(), one_vector_per_context()), made(kind, ROUNDS)):
+    for problem, algorithm in itertools.product((masked(), one_vector_per_context()), algorithms_of(kind, ROUNDS)):
         if isinstance(machine_or_refusal(algorithm, problem), str):
             continue
         policy = algorithm.start(problem, rng=1)
@@ -163,7 +165,7 @@ def test_every_regime_is_played_to_the_end(kind: str) -> None:
     ran = set()
     for regime, instance in itertools.product(WORLDS, instances):
         world = WORLDS[regime](instance, {}, {"horizon": 200, "seed": 1})
-        algorithm = made(kind, 200)[0]
+        algorithm = algorithms_of(kind, 200)[0]
         if isinstance(machine_or_refusal(algorithm, world.problem), str):
             continue
         run = bw.simulate(world, {"a": algorithm}, horizon=200, replications=2, checkpoints=2)["a"]
@@ -176,7 +178,7 @@ def test_every_regime_is_played_to_the_end(kind: str) -> None:
 @pytest.mark.parametrize("kind", sorted(algorithms()))
 def test_late_decisions_are_taken_and_damaged_ones_refused(kind: str) -> None:
     """Every decision that was taken is learnt from, fifty rounds late; huge numbers are refused and change nothing."""
-    for algorithm in made(kind, 200):
+    for algorithm in algorithms_of(kind, 200):
         for problem in (random_problem(5, S=3, K=2, d=2, rarity=1000.0), random_problem(6, S=4, K=3, d=2)):
             policy = algorithm.start(problem, rng=1)
             waiting: list[bw.Decision] = []
@@ -200,6 +202,6 @@ def test_late_decisions_are_taken_and_damaged_ones_refused(kind: str) -> None:
 @pytest.mark.parametrize("kind", sorted({*algorithms()} - {"LCTsallisINF", "RealFTRL", "RealLinExp3"}))
 def test_a_sampled_problem_is_refused_in_a_sentence(kind: str) -> None:
     problem = bw.SampledProblem(lambda rng: rng.normal(size=(3, 2)), lambda x: x, samples=50)
-    for algorithm in made(kind, 50):
+    for algorithm in algorithms_of(kind, 50):
         with pytest.raises(ValueError, match=r"contexts are not listed.*for all others make a Problem"):
             algorithm.start(problem)

@@ -12,18 +12,20 @@ import pytest
 import bothworlds as bw
 from bothworlds.algorithms.registry import algorithms
 from bothworlds.cli import common, main
-from bothworlds.kernels.jit import telling
-from bothworlds.simulation import progress
-from bothworlds.simulation.study import WORLDS
-from commands import called
+from bothworlds.environments.registry import WORLDS
+from bothworlds.kernels.jit import compile_notice
+from bothworlds.report.regime_descriptions import sentence_of
+from bothworlds.studies import progress
+from bothworlds.studies.comparison import known_regimes
+from support.command_line import called
 
 
-def test_new_writes_a_study_that_is_right(tmp_path: Path) -> None:
+def test_new_writes_a_valid_study(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "mine.toml"
     first = called("new", str(path))
     assert first.exit_code == 0
-    assert f"made the folder {path.parent}" in first.stderr
-    assert "made the folder" not in called("new", str(tmp_path / "here.toml")).stderr
+    assert f"created the folder {path.parent}" in first.stderr
+    assert "created the folder" not in called("new", str(tmp_path / "here.toml")).stderr
     text = path.read_text(encoding="utf-8")
     assert all(kind in text for kind in [*WORLDS, *algorithms()])
     assert max(len(line) for line in text.replace(str(path), "mine.toml").splitlines()) <= 120
@@ -45,7 +47,7 @@ def test_check_refuses_bad_studies(tmp_path: Path) -> None:
         assert words in done.stderr
 
 
-OWN = """
+ALGORITHMS = """
 import bothworlds as bw
 Good = bw.FixedPolicy
 class Bad:
@@ -55,16 +57,16 @@ class Needy:
 """
 
 
-def test_check_an_own_algorithm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "own_parts_of_a_test.py"
-    path.write_text(OWN)
+def test_check_a_users_algorithm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "algorithms_of_a_test.py"
+    path.write_text(ALGORITHMS)
     done = called("check", f"{path}:Good", "--json")
     assert done.exit_code == 0
-    assert json.loads(done.stdout) == {"target": f"{path}:Good", "ok": True, "findings": []}
+    assert json.loads(done.stdout) == {"target": f"{path}:Good", "kind": "algorithm", "ok": True, "findings": []}
     bad = called("check", f"{path}:Bad")
     assert bad.exit_code == 1
-    assert "it has no method start" in bad.stdout
-    assert "good" in called("check", "own_parts_of_a_test:Good").stdout  # a module of the present folder
+    assert "it is neither an algorithm nor an environment: an algorithm has a method start" in bad.stdout
+    assert "good" in called("check", "algorithms_of_a_test:Good").stdout  # a module of the current folder
     for name, words in (("Goot", "did you mean 'Good'?"), ("Needy", "without arguments")):
         wrong = called("check", f"{path}:{name}")
         assert wrong.exit_code == 3
@@ -78,6 +80,46 @@ def test_check_an_own_algorithm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         assert wrong.exit_code == 3
         assert words in wrong.stderr
     monkeypatch.delitem(sys.modules, path.stem, raising=False)
+
+
+WORLDS_OF_A_TEST = """
+import bothworlds as bw
+from bothworlds import environments as en
+
+def calm(instance, *, gap, level=0.0):
+    assert gap == 0.2
+    return en.stochastic(instance)
+
+def wild(instance, horizon, seed):
+    return en.from_function(instance.problem, lambda t, pi: (1 + horizon * t) * instance.theta)
+
+flat = en.lower_bound(arms=2, horizon=100)
+nothing = 7
+"""
+
+
+def test_check_a_users_environment() -> None:
+    Path("worlds_of_a_test.py").write_text(WORLDS_OF_A_TEST, encoding="utf-8")
+    for name in ("calm", "flat"):
+        done = called("check", f"worlds_of_a_test.py:{name}", "--json")
+        target = {"target": f"worlds_of_a_test.py:{name}", "kind": "environment"}
+        assert json.loads(done.stdout) == {**target, "ok": True, "findings": []}
+    assert ": good, conforms; Problem(5 contexts, " in called("check", "worlds_of_a_test.py:calm").stdout
+    wild = called("check", "worlds_of_a_test.py:wild")
+    assert wild.exit_code == 1
+    assert "1 finding\n  rounds: theta of round 1 makes mean losses leave [-1, 1]" in wild.stdout
+    nothing = called("check", "worlds_of_a_test.py:nothing")
+    assert nothing.exit_code == 1
+    assert "an environment is made by a function of bothworlds.environments" in nothing.stdout
+
+
+def test_regimes_are_listed_with_the_sentences_of_the_page() -> None:
+    found = json.loads(called("list", "regimes", "--json").stdout)
+    for name, (_, options) in known_regimes().items():
+        if name in found:
+            assert found[name]["about"] == sentence_of(bw.environments.lower_bound(arms=2, horizon=9), options)
+    assert found["margin"]["about"] != found["stochastic"]["about"]
+    assert "Now and then" in found["changing clicks"]["about"]
 
 
 def test_list(tmp_path: Path) -> None:
@@ -134,12 +176,12 @@ def test_completion_scripts(shell: str) -> None:
 def test_names_are_completed_after_a_comma() -> None:
     compare = main.get_command(click.Context(main), "compare")
     assert compare is not None
-    option = next(one for one in compare.params if one.name == "algorithms")
+    option = next(each for each in compare.params if each.name == "algorithms")
     items = option.shell_complete(click.Context(compare), "uniform,mat")
     assert [item.value for item in items] == ["uniform,matched"]
 
 
-def test_plain_lines_where_there_is_no_terminal(
+def test_progress_is_plain_lines_without_a_terminal(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert progress.FIRST_LINE < 5.0
@@ -159,7 +201,7 @@ def test_warm_compiles_by_name_for_any_problem(tmp_path: Path) -> None:
     done = called("warm", "--algorithms", "uniform,LinUCB")
     assert done.exit_code == 0
     assert done.stdout.splitlines()[0] == "ready    seconds"
-    assert "uniform, compiled if need be" in done.stderr
+    assert "compiling uniform, unless it is in the cache" in done.stderr
     path = tmp_path / "ads.json"
     bw.Problem.from_sample(["mobile", "desktop"], arms=["red", "blue"]).save(path)
     content = json.loads(called("warm", str(path), "--algorithms", "uniform", "--json").stdout)
@@ -196,11 +238,11 @@ def test_bounds_of_a_random_instance_and_of_a_file(tmp_path: Path) -> None:
     assert called("bounds", str(tmp_path / "none.json")).exit_code == 3
 
 
-def test_long_work_says_what_it_has_cost(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    with common.accounted():
+def test_long_work_reports_its_time(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    with common.report_time():
         pass
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(common, "LONG", 0.0)
-    with common.accounted():
-        telling._spent.append(41.4)
-    assert capsys.readouterr().err == "took 0 s, 41 of them compiling, once for this machine\n"
+    with common.report_time():
+        compile_notice._seconds.append(41.4)
+    assert capsys.readouterr().err == "took 0 s, 41 s of it for compilation, needed once on this machine\n"

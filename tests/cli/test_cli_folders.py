@@ -1,4 +1,4 @@
-"""The command line and the folders of its users: nothing of theirs is written over, and what is locked is told."""
+"""The command line and users' folders: their files are not overwritten, and locked ones are reported."""
 
 import json
 import os
@@ -14,9 +14,10 @@ from click.testing import CliRunner, Result
 import bothworlds as bw
 from bothworlds import report
 from bothworlds.cli import main
-from bothworlds.simulation import comparison, folder
+from bothworlds.studies import comparison, folder
 
-SMALL = ["--horizon", "20", "--replications", "2", "--contexts", "2", "--arms", "2", "--dimension", "2", "--quiet"]
+SMALL = ["--horizon", "20", "--instances", "1", "--replications", "2", "--quiet"]
+SMALL += ["--contexts", "2", "--arms", "2", "--dimension", "2"]
 FEW = [*SMALL, "--algorithms", "uniform", "--regimes", "stochastic"]
 STUDY = """
 # mine, with a comment
@@ -35,33 +36,33 @@ def called(*arguments: str) -> Result:
     return done
 
 
-def written(path: str, *, name: str = "mine") -> str:
-    """Write a study, and return its text."""
+def write_study(path: str, *, name: str = "mine") -> str:
+    """Write a study to a file and return its text."""
     text = STUDY.format(name=name)
     Path(path).write_text(text, encoding="utf-8")
     return text
 
 
 @pytest.mark.parametrize("force", [[], ["--force"]])
-def test_compare_does_not_write_over_a_study_in_the_present_folder(force: list[str]) -> None:
-    text = written("study.toml")
+def test_compare_does_not_overwrite_a_study_in_the_current_folder(force: list[str]) -> None:
+    text = write_study("study.toml")
     done = called("compare", *FEW, "--output", ".", *force)
     assert (done.exit_code, "study.toml is another study" in done.stderr) == (3, True), done.output
     assert os.listdir() == ["study.toml"]
     assert Path("study.toml").read_text(encoding="utf-8") == text
 
 
-def test_compare_does_not_write_over_a_page_that_it_has_not_made() -> None:
+def test_compare_does_not_overwrite_a_page_of_others() -> None:
     Path("report.html").write_text("mine", encoding="utf-8")
     done = called("compare", *FEW, "--output", ".")
-    assert (done.exit_code, "report.html is there already" in done.stderr) == (1, True), done.output
+    assert (done.exit_code, "report.html exists already" in done.stderr) == (1, True), done.output
     assert os.listdir() == ["report.html"]
     assert called("compare", *FEW, "--output", ".", "--force").exit_code == 0
     assert "<!DOCTYPE html>" in Path("report.html").read_text(encoding="utf-8")
 
 
-def test_a_study_is_run_beside_itself_and_keeps_its_comments() -> None:
-    text = written("study.toml")
+def test_a_study_can_run_in_its_own_folder_and_keeps_its_comments() -> None:
+    text = write_study("study.toml")
     for _ in range(2):
         assert called("run", "study.toml", "--output", ".", "--quiet").exit_code == 0
         assert Path("study.toml").read_text(encoding="utf-8") == text
@@ -69,8 +70,8 @@ def test_a_study_is_run_beside_itself_and_keeps_its_comments() -> None:
 
 
 def test_a_folder_with_results_of_another_study_is_refused() -> None:
-    written("a.toml", name="a")
-    written("b.toml", name="b")
+    write_study("a.toml", name="a")
+    write_study("b.toml", name="b")
     assert called("run", "a.toml", "--output", "out", "--quiet").exit_code == 0
     kept = Path("out/study.toml").read_bytes()
     done = called("run", "b.toml", "--output", "out", "--quiet")
@@ -83,10 +84,10 @@ def test_a_folder_with_results_of_another_study_is_refused() -> None:
     Path("out/study.toml").unlink()
     assert called("run", "b.toml", "--output", "out", "--quiet").exit_code == 0
     Path("out/study.toml").write_text("damaged", encoding="utf-8")
-    folder.check_folder(bw.Study.from_toml("a.toml"), "out")  # whoever has results there may mend it
+    folder.check_folder(bw.Study.from_toml("a.toml"), "out")  # a damaged study does not block its results
 
 
-def test_studies_that_new_writes_are_called_as_their_files() -> None:
+def test_new_names_studies_after_their_files() -> None:
     for file in ("first.toml", "second one.toml", 'so "quoted".toml'):
         assert called("new", file).exit_code == 0
         assert bw.Study.from_toml(file).name == Path(file).stem
@@ -107,7 +108,7 @@ def test_new_takes_a_file_whose_name_has_two_lines() -> None:
         ["new", "."],
     ],
 )
-def test_a_folder_is_no_file_to_write_to(arguments: list[str]) -> None:
+def test_a_folder_is_refused_as_an_output_file(arguments: list[str]) -> None:
     done = called(*arguments)
     assert (done.exit_code, "is a directory" in done.stderr) == (2, True), done.output
 
@@ -117,13 +118,13 @@ def test_a_folder_is_no_file_to_write_to(arguments: list[str]) -> None:
     [["compare", *FEW, "--output", ""], ["new", ""], ["evaluate", "log.jsonl", "--policy", "uniform", "--output", ""]],
     ids=lambda arguments: arguments[0],
 )
-def test_no_name_is_not_the_present_folder(arguments: list[str]) -> None:
+def test_an_empty_name_is_not_the_current_folder(arguments: list[str]) -> None:
     done = called(*arguments)
-    assert (done.exit_code, "there is no name" in done.stderr) == (2, True), done.output
+    assert (done.exit_code, "the name is empty" in done.stderr) == (2, True), done.output
     assert os.listdir() == []
 
 
-def test_what_is_no_folder_is_told_by_the_name_that_was_given() -> None:
+def test_an_error_has_the_path_as_given() -> None:
     Path("file").write_text("", encoding="utf-8")
     done = called("new", "file/x.toml")
     assert (done.exit_code, done.stderr) == (1, "cannot write file/x.toml: Not a directory\n")
@@ -143,8 +144,8 @@ def refused(*_: Any, **__: Any) -> None:
     ],
     ids=lambda arguments: arguments[0],
 )
-def test_a_folder_that_may_not_be_read(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    written("mine.toml")
+def test_a_folder_without_permission(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    write_study("mine.toml")
     real = Path.stat
     monkeypatch.setattr(Path, "stat", lambda self, **how: (refused if "locked" in str(self) else real)(self, **how))
     done = called(*arguments)
@@ -152,8 +153,8 @@ def test_a_folder_that_may_not_be_read(arguments: list[str], monkeypatch: pytest
     assert done.stderr == "locked/study.toml: Permission denied\n"
 
 
-def test_the_hint_how_to_go_on_goes_on() -> None:
-    written("mine.toml")
+def test_the_suggested_command_resumes_the_study() -> None:
+    write_study("mine.toml")
     assert called("run", "mine.toml", "--output", "my results", "--quiet").exit_code == 0
     (cell,) = bw.Study.from_toml("mine.toml").cells()
     (Path("my results/cells") / f"{cell.key}.npz").unlink()
@@ -165,8 +166,8 @@ def test_the_hint_how_to_go_on_goes_on() -> None:
     assert not Path("my results/study-results").exists()
 
 
-def test_a_report_of_what_is_not_finished_says_how_to_go_on() -> None:
-    text = written("mine.toml").replace(
+def test_a_report_of_an_unfinished_study_suggests_a_command() -> None:
+    text = write_study("mine.toml").replace(
         '{ kind = "uniform" }', '{ kind = "uniform" }\nalgorithms.other = { kind = "OFUL" }'
     )
     Path("mine.toml").write_text(text, encoding="utf-8")
@@ -176,18 +177,18 @@ def test_a_report_of_what_is_not_finished_says_how_to_go_on() -> None:
     for command in ("report", "show"):
         done = called(command, "mine-results")
         assert done.exit_code == 0
-        assert done.stderr.endswith("; bothworlds run mine-results/study.toml --output mine-results\n")
+        assert done.stderr.endswith(" bothworlds run mine-results/study.toml --output mine-results\n")
 
 
-def test_a_part_without_cells_speaks_json_too() -> None:
-    written("mine.toml")
+def test_a_shard_without_cells_prints_json() -> None:
+    write_study("mine.toml")
     (cell,) = bw.Study.from_toml("mine.toml").cells()
     parts = [called("run", "mine.toml", "--output", f"out-{i}", "--shard", f"{i}/2", "--json") for i in (1, 2)]
     assert [done.exit_code for done in parts] == [0, 0]
-    told = [json.loads(done.stdout) for done in parts]
-    assert sorted(len(one["regimes"]) for one in told) == [0, 1]
-    assert sorted(one["missing"] for one in told) == [[], [cell.name]]
-    empty = parts[[len(one["regimes"]) for one in told].index(0)]
+    results = [json.loads(done.stdout) for done in parts]
+    assert sorted(len(result["regimes"]) for result in results) == [0, 1]
+    assert sorted(result["missing"] for result in results) == [[], [cell.name]]
+    empty = parts[[len(result["regimes"]) for result in results].index(0)]
     assert "1 are left to other parts" in empty.stderr
     again = called("run", "mine.toml", "--output", "out-3", "--shard", f"{parts.index(empty) + 1}/2")
     assert (again.stdout, again.exit_code) == ("", 0)
@@ -195,7 +196,7 @@ def test_a_part_without_cells_speaks_json_too() -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 @pytest.mark.parametrize("arguments", [["list"], ["bounds", "--json"]])
-def test_a_full_disk_is_told_in_a_sentence(arguments: list[str]) -> None:
+def test_a_full_disk_gives_a_message_without_a_traceback(arguments: list[str]) -> None:
     with open("/dev/full", "w", encoding="utf-8") as full:
         command = [sys.executable, "-m", "bothworlds", *arguments]
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
@@ -203,8 +204,8 @@ def test_a_full_disk_is_told_in_a_sentence(arguments: list[str]) -> None:
 
 
 @pytest.mark.parametrize(("end", "letters"), [(" >&-", "utf-8"), ("", "latin-1")])
-def test_where_there_is_no_stdout_or_letters_are_few(end: str, letters: str) -> None:
-    written("mine.toml")
+def test_a_closed_stdout_or_a_small_encoding(end: str, letters: str) -> None:
+    write_study("mine.toml")
     assert called("run", "mine.toml", "--quiet").exit_code == 0
     command = shlex.join([sys.executable, "-m", "bothworlds", "show", "mine-results"]) + end
     environment = {**os.environ, "PYTHONIOENCODING": letters}
@@ -212,8 +213,8 @@ def test_where_there_is_no_stdout_or_letters_are_few(end: str, letters: str) -> 
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_names_that_would_move_a_terminal_are_spelt() -> None:
-    text = written("odd.toml", name="two\\nlines")
+def test_control_characters_in_names_are_escaped() -> None:
+    text = write_study("odd.toml", name="two\\nlines")
     for word, odd in (("calm", "calm\\u001b[2J"), ("even", "even\\nabc\\u202edef")):
         text = text.replace(f"s.{word}", f's."{odd}"')
     Path("odd.toml").write_text(text + 'environments.tired = { kind = "ad-fatigue" }\n', encoding="utf-8")
@@ -227,7 +228,7 @@ def test_names_that_would_move_a_terminal_are_spelt() -> None:
     assert (panel.name, panel.entries[0].label) == ("calm\x1b[2J", "even\nabc\u202edef")
 
 
-def test_two_parts_of_one_name_are_both_compared() -> None:
+def test_two_classes_of_one_name_are_both_compared() -> None:
     for place in ("a", "b"):
         Path(place).mkdir()
         text = f"# {place}\nimport bothworlds as bw\nLinUCB = Even = bw.FixedPolicy\n"
@@ -257,16 +258,17 @@ def test_files_that_are_nested_too_deep(command: str, file: str, content: str) -
         (["--horizon", "1" * 400], "at most 2**53"),
         (["--replications", "1e30"], "replications must be at most"),
         (["--seed", "1e40"], "seed must be at most"),
+        (["--instances", "1e30"], "instances must be at most"),
     ],
 )
-def test_more_than_can_be_counted(setting: list[str], words: str) -> None:
+def test_numbers_that_are_too_large(setting: list[str], words: str) -> None:
     done = called("compare", *FEW, *setting)
     assert (done.exit_code, words in done.stderr) == (2, True), done.output
     assert os.listdir() == []
 
 
-def test_without_stderr_nothing_but_data_goes_to_stdout() -> None:
-    written("mine.toml")
+def test_without_stderr_only_data_goes_to_stdout() -> None:
+    write_study("mine.toml")
     command = shlex.join([sys.executable, "-m", "bothworlds", "run", "mine.toml", "--json"])
     done = subprocess.run(f"{command} 2>&-", shell=True, capture_output=True, check=False)
     assert done.returncode == 0

@@ -1,22 +1,22 @@
-"""Help texts name what there is: columns that can be named, and defaults that stand in words."""
+"""Help texts agree with the code: names of columns, and defaults written in words."""
 
 import click
 import pytest
 
 from bothworlds.cli import main
-from bothworlds.cli.evaluated_log import FIELDS
-from bothworlds.report.look import PLAIN
-from bothworlds.simulation.comparison import REGIMES, SIZES
+from bothworlds.cli.log_source import FIELDS
+from bothworlds.report.figure_style import PLAIN
+from bothworlds.studies.comparison import REGIMES, SIZES
 
 
 def help_of(command: str, option: str) -> str:
     """Return the help of an option."""
-    found = main.get_command(click.Context(main), command)
-    assert found is not None
-    return next(str(one.help) for one in found.params if isinstance(one, click.Option) and option in one.opts)
+    named = main.get_command(click.Context(main), command)
+    assert named is not None
+    return next(str(each.help) for each in named.params if isinstance(each, click.Option) and option in each.opts)
 
 
-def test_every_column_that_can_be_named_is_in_the_help() -> None:
+def test_the_help_lists_every_field_of_columns() -> None:
     assert [field for field in FIELDS if field not in help_of("evaluate", "--column")] == []
 
 
@@ -29,5 +29,5 @@ def test_every_column_that_can_be_named_is_in_the_help() -> None:
         ("compare", "--regimes", f"[{', '.join(REGIMES)}]"),
     ],
 )
-def test_defaults_in_words_are_those_of_the_code(command: str, option: str, default: str) -> None:
+def test_defaults_in_help_texts_are_those_of_the_code(command: str, option: str, default: str) -> None:
     assert default in help_of(command, option)

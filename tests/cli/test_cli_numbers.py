@@ -1,4 +1,4 @@
-"""Numbers that are not finite: refused where they mean nothing, and never in what is said to be JSON."""
+"""Numbers that are not finite: refused in options, and never written to JSON."""
 
 import json
 import os
@@ -11,9 +11,9 @@ import pytest
 
 import bothworlds as bw
 from bothworlds.report import page, summary_of
-from bothworlds.simulation.folder import read_folder
-from commands import called
-from report_pages import embedded
+from bothworlds.studies.folder import read_folder
+from support.command_line import called
+from support.report_study import embedded
 
 ENDLESS = """
 horizon = 20
@@ -25,7 +25,7 @@ algorithms.even = { kind = "uniform" }
 
 
 def strict(text: str) -> object:
-    """Read JSON as other languages do, which know no Infinity and no NaN."""
+    """Parse JSON as other languages do, without Infinity and NaN."""
 
     def refuse(word: str) -> NoReturn:
         raise AssertionError(f"{word} is not JSON")
@@ -37,7 +37,7 @@ def strict(text: str) -> object:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["token", "me", "--scope", "admin", "--rate"],
+        ["service", "token", "me", "--scope", "admin", "--rate"],
         ["evaluate", "log.jsonl", "--policy", "uniform", "--by"],
         ["evaluate", "log.jsonl", "--policy", "uniform", "--alpha"],
         ["evaluate", "log.jsonl", "--policy", "uniform", "--tolerance"],
@@ -49,15 +49,15 @@ def strict(text: str) -> object:
     ],
     ids=lambda arguments: " ".join(arguments[:1] + arguments[-1:]),
 )
-def test_what_is_not_finite_is_refused(arguments: list[str], number: str) -> None:
+def test_options_that_are_not_finite_are_refused(arguments: list[str], number: str) -> None:
     done = called(*arguments, number)
     assert done.exit_code == 2
     assert "is not a finite number" in done.stderr or "not in the range" in done.stderr
 
 
 @pytest.mark.parametrize("number", ["0", "-1"])
-def test_a_token_may_ask_at_some_rate(number: str) -> None:
-    done = called("token", "me", "--scope", "admin", "--rate", number)
+def test_the_rate_of_a_token_is_positive(number: str) -> None:
+    done = called("service", "token", "me", "--scope", "admin", "--rate", number)
     assert done.exit_code == 2
     assert "not in the range" in done.stderr
 
@@ -69,27 +69,27 @@ def test_a_missing_reward_is_a_finite_number() -> None:
     for number in ("nan", "inf"):
         options = ["--problem", "ads.json", "--policy", "uniform", *columns, "--missing", number]
         done = called("evaluate", "log.csv", *options)
-        assert (done.exit_code, "--missing is a number or 'drop'" in done.stderr) == (2, True), done.output
+        assert (done.exit_code, "--missing must be a number or 'drop'" in done.stderr) == (2, True), done.output
 
 
-def test_a_study_that_has_infinity_is_told_in_json() -> None:
+def test_infinity_in_a_study_is_null_in_json() -> None:
     Path("endless.toml").write_text(ENDLESS, encoding="utf-8")
     done = called("run", "endless.toml", "--json", "--quiet")
     assert done.exit_code == 0, done.output
-    told = strict(done.stdout)
-    assert isinstance(told, dict)
-    assert told["study"]["sizes"]["margin"] == [None]
+    data = strict(done.stdout)
+    assert isinstance(data, dict)
+    assert data["study"]["sizes"]["margin"] == [None]
     for command in ("show", "report"):
         strict(called(command, "endless-results", "--json").stdout)
     text = page(summary_of(read_folder("endless-results")))
     strict(embedded(text, "results.json"))
-    assert "margin = inf" in embedded(text, "study.toml")  # where it can be said, it is
+    assert "margin = inf" in embedded(text, "study.toml")  # TOML has infinity
 
 
-def test_json_for_a_terminal_that_has_few_letters() -> None:
+def test_json_is_escaped_for_a_terminal_without_unicode() -> None:
     Path("日本.toml").write_text(ENDLESS, encoding="utf-8")
     command = [sys.executable, "-m", "bothworlds", "check", "日本.toml", "--json"]
     environment = {**os.environ, "PYTHONIOENCODING": "latin-1"}
     done = subprocess.run(command, env=environment, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == {"target": "日本.toml", "ok": True, "findings": []}
+    assert json.loads(done.stdout) == {"target": "日本.toml", "kind": "study", "ok": True, "findings": []}

@@ -7,12 +7,11 @@ import io
 import json
 import re
 import shutil
-import sys
 import tomllib
 from pathlib import Path
 from types import ModuleType
 from typing import Any
-from unittest.mock import MagicMock
+from xml.etree import ElementTree
 
 import click
 import msgspec
@@ -23,8 +22,21 @@ import bothworlds as bw
 from bothworlds.algorithms.registry import algorithms
 from bothworlds.cli import main
 from bothworlds.service.settings import Settings
-from documentation import ROOT, blocks, commands, each_page
+from support.documentation import (
+    DOCS,
+    HANDWRITTEN,
+    MADE,
+    PAGES,
+    ROOT,
+    blocks,
+    commands,
+    each_page,
+    each_text,
+    written,
+)
 
+PROGRAMS = {"bothworlds", "make", "python", "pip", "curl", "git", "cd", "source"}
+MOST_WORDS = 27_000  # of the handwritten pages together, without blocks of code and output
 RUN = {"list", "new", "bounds"}  # commands of the pages that are run here, where they name no file
 
 
@@ -34,10 +46,10 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w -]", "", title).strip().lower().replace(" ", "-") for title in titles}
 
 
-@each_page
+@each_text
 def test_relative_links_exist(page: Path) -> None:
-    missing = []
-    for target in re.findall(r"\]\(([^)]+)\)", page.read_text(encoding="utf-8")):
+    missing, text = [], re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    for target in re.findall(r"\]\(([^)]+)\)", text):
         path, _, anchor = target.partition("#")
         place = page.parent / path if path else page
         if "://" not in target and not (place.exists() and (not anchor or anchor in anchors(place))):
@@ -48,7 +60,7 @@ def test_relative_links_exist(page: Path) -> None:
 @each_page
 def test_nothing_is_taken_for_a_tag(page: Path) -> None:
     """`<phi, theta>` in running text would vanish from the site, and so would what stands behind a backslash."""
-    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"^```.*?^```$", "", written(page), flags=re.MULTILINE | re.DOTALL)
     running = re.sub(r"`[^`]*`|<!--.*?-->", "", text)
     assert re.findall(r"\\<.{0,20}|<[A-Za-z/!].{0,20}", running) == []
 
@@ -85,7 +97,8 @@ def test_python_blocks_are_examples_that_run(page: Path) -> None:
 
 
 @each_page
-def test_toml_blocks_are_studies_or_settings(page: Path) -> None:
+def test_toml_blocks_are_studies_or_settings(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)  # studies name files of examples/
     for block in blocks(page, "toml"):
         content = tomllib.loads(block)
         if "experiments" in content:
@@ -94,12 +107,17 @@ def test_toml_blocks_are_studies_or_settings(page: Path) -> None:
             assert list(bw.Study.from_dict(content).cells())
 
 
-def parsed(name: str, arguments: list[str]) -> None:
-    """Parse a command line as the program does: below the group, or click would remember other names for help."""
-    parent = click.Context(main, info_name="bothworlds", **main.context_settings)
-    command = main.get_command(parent, name)
-    assert command is not None
-    command.make_context(name, list(arguments), parent=parent)
+def parsed(arguments: list[str]) -> None:
+    """Parse a command line as the program does: below its groups, or click would remember other names for help."""
+    group: click.Group = main
+    context, words = click.Context(main, info_name="bothworlds", **main.context_settings), arguments
+    while words:
+        name, command, rest = group.resolve_command(context, words)
+        assert command is not None
+        if not isinstance(command, click.Group):
+            command.make_context(name, list(rest), parent=context)
+            return
+        group, context, words = command, click.Context(command, parent=context, info_name=name), list(rest)
 
 
 @each_page
@@ -107,25 +125,54 @@ def test_command_lines_are_right(page: Path) -> None:
     """Ours parse (a wrong option or value is refused), and the cheap ones run; others name what is there."""
     targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)
     for program, *words in commands(page):
-        if program == "bothworlds":
-            name, *arguments = words
-            parsed(name, arguments)
-            if name in RUN and not any(word.endswith(".json") for word in arguments):
+        assert program in PROGRAMS, (program, words)
+        if program == "bothworlds" and words[0] != "--version":
+            parsed(words)
+            if words[0] in RUN and not any(word.endswith((".json", ".npz")) for word in words):
                 assert CliRunner().invoke(main, words).exit_code == 0, words
         elif program == "make":
             assert set(words) <= set(targets), words
         elif program == "curl":
             assert page.name == "service.md"  # where they are run: tests/service/test_service_docs.py
-        elif program == "python":
+        elif program == "python" and words[0] != "-m":
             assert (ROOT / words[0]).exists(), words
-        else:
-            assert (program, words[0]) == ("pip", "install")
+        elif program == "pip":
+            assert words[0] == "install", words
+
+
+def code_of(page: Path) -> str:
+    """Return what stands in the fenced blocks of a page."""
+    return "\n".join(re.findall(r"^```.*?^```$", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL))
+
+
+@each_page
+def test_commands_can_be_pasted(page: Path) -> None:
+    """No prompts; and nothing to install by a name that no package index has."""
+    assert re.findall(r"^ *\$ .*", code_of(page), flags=re.MULTILINE) == []
+    assert "```console" not in page.read_text(encoding="utf-8")
+    assert "pip install " + "'bothworlds[" not in page.read_text(encoding="utf-8")
+
+
+def test_readers_are_not_asked_for_too_much() -> None:
+    """The README is short and has one picture; the handwritten pages fit into an afternoon."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(readme.splitlines()) <= 110
+    (picture,) = re.findall(r"!\[[^\]]*\]\(([^)]+)\)", readme)
+    assert (ROOT / picture).stat().st_size < 50_000
+    assert ElementTree.parse(ROOT / picture).getroot().tag.endswith("svg")
+    assert {("make", "demo"), ("make", "test")} <= {tuple(words) for words in commands(ROOT / "README.md")}
+    texts = [re.sub(r"<!--.*?-->", "", written(page)) for page in HANDWRITTEN]
+    prose = [re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL) for text in texts]
+    words, with_code = (sum(len(text.split()) for text in some) for some in (prose, texts))
+    print(f"{words:,} words in {len(HANDWRITTEN)} handwritten pages, {with_code:,} with blocks of code and output")
+    assert words <= MOST_WORDS
 
 
 def test_commands_are_found_and_mistakes_too() -> None:
-    assert ["bothworlds", "compare"] in commands(ROOT / "docs" / "index.md")
-    with pytest.raises(Exception, match="No such option"):
-        parsed("compare", ["--horizn", "5"])
+    assert [words for page in PAGES for words in commands(page) if words[:2] == ["bothworlds", "compare"]]
+    for line in ("compare --horizn 5", "compair", "list nothing"):
+        with pytest.raises(click.UsageError):
+            parsed(line.split())
 
 
 def tool(name: str) -> ModuleType:
@@ -138,28 +185,38 @@ def tool(name: str) -> ModuleType:
     return module
 
 
-def test_the_api_pages_are_not_stale() -> None:
+def test_generated_pages_are_not_stale() -> None:
+    assert tool("reference").stale() == [], "python tools/reference.py"
+    assert MADE
+    assert not [page.name for page in MADE if " at 0x" in page.read_text(encoding="utf-8")]
+
+
+def test_a_stale_page_a_missing_one_and_one_too_many_are_found(tmp_path: Path) -> None:
+    reference = tool("reference")
+    reference.write(tmp_path)
+    assert reference.stale(tmp_path) == []
+    folder = tmp_path / "reference/api"
+    (folder / "index.md").write_text("# API\n")
+    (folder / "logs.md").unlink()
+    (folder / "gone.md").write_text("# Gone\n")
+    assert reference.stale(tmp_path) == [f"reference/api/{name}.md" for name in ("gone", "index", "logs")]
+    reference.write(tmp_path)
+    assert reference.stale(tmp_path) == []
+
+
+def test_every_public_name_has_a_page() -> None:
     api = tool("api")
-    command = "python tools/api.py > docs/api.md; python tools/api.py algorithms > docs/each-algorithm.md"
-    for name, made in (("api.md", api.page()), ("each-algorithm.md", api.algorithms_page())):
-        assert (ROOT / "docs" / name).read_text(encoding="utf-8") == made, command
-        assert " at 0x" not in made
+    with pytest.raises(ValueError, match="Policy"):
+        api.check_complete(name for page in api.PAGES for name in page.names if page.home is bw and name != "Policy")
 
 
-def test_the_section_of_ten_million_rounds_is_not_stale(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(ROOT / "studies")
-    study = importlib.import_module("ten_million")
-    made = study.text(json.loads(study.DATA.read_text(encoding="utf-8")))
-    assert made in study.PAGE.read_text(encoding="utf-8"), "python studies/ten_million.py page"
-
-
-def test_every_algorithm_has_a_section_and_is_linked_from_the_table() -> None:
-    each = anchors(ROOT / "docs" / "each-algorithm.md")
-    table = (ROOT / "docs" / "algorithms.md").read_text(encoding="utf-8")
+def test_every_algorithm_has_a_section_and_is_linked_from_the_cards() -> None:
+    each = anchors(DOCS / "reference" / "api" / "algorithms.md")
+    cards = (DOCS / "reference" / "algorithms.md").read_text(encoding="utf-8")
     for make in algorithms().values():
         name = make.__name__
         assert name.lower() in each
-        assert f"[`{name}`](each-algorithm.md#{name.lower()})" in table
+        assert f"(api/algorithms.md#{name.lower()})" in cards
 
 
 def test_emphasis_is_kept_and_stars_are_not_taken_for_it() -> None:
@@ -176,29 +233,17 @@ def test_the_layers_are_those_of_the_import_contract_in_order() -> None:
     assert f"`{' -> '.join(layers).replace(' | ', ', ')}`" in page
 
 
-def test_every_page_is_on_the_site() -> None:
-    listed = re.findall(r"(\S+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), flags=re.MULTILINE)
-    assert sorted(listed) == sorted(page.name for page in (ROOT / "docs").glob("*.md"))
-
-
-def test_files_outside_the_pages_are_copied_to_the_site(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the builder is told, without the builder: every link out of docs/ leads to a copy, folders included."""
-    builder = ("latex2mathml", "latex2mathml.converter", "mkdocs", "mkdocs.structure", "mkdocs.structure.files")
-    for name in builder:
-        monkeypatch.setitem(sys.modules, name, MagicMock())
-    site = tool("site_hooks")
-    pages = {page: page.read_text(encoding="utf-8") for page in (ROOT / "docs").glob("*.md")}
-    linked = {path for text in pages.values() for path in site.OUTSIDE.findall(text)}
-    made = site.copies(linked)
-    assert {"files/studies.md", "files/studies/first.toml.txt", "files/examples/own_world.py.txt"} <= set(made)
-    assert all(made.values())
-    for text in pages.values():
-        shown = site.OUTSIDE.sub(lambda found: f"]({site.place_of(found[1])})", text)
-        assert "](../" not in shown
-        assert set(re.findall(r"\]\((files/[^)]+)\)", shown)) <= set(made)
-    inside = re.findall(r"\]\(([^)]+)\)", made["files/studies.md"])
-    assert inside
-    assert all(f"files/{place}" in made for place in inside)
+def test_every_page_is_on_the_site_and_is_described() -> None:
+    text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    listed = re.findall(r"^ +- .*: (\S+\.md)$", text, flags=re.MULTILINE)
+    folders = re.findall(r"^ +- .*: (\S+)/$", text, flags=re.MULTILINE)
+    assert sorted(listed) == sorted(page.relative_to(DOCS).as_posix() for page in HANDWRITTEN)
+    assert {f"{folder}/{page.name}" for folder in folders for page in (DOCS / folder).glob("*.md")} == {
+        page.relative_to(DOCS).as_posix() for page in MADE
+    }
+    described = dict(re.findall(r"^    (\S+\.md): (.+\.)$", text, flags=re.MULTILINE))
+    assert described.keys() == set(listed)
+    assert max(map(len, described.values())) < 120
 
 
 def example(name: str, monkeypatch: pytest.MonkeyPatch, **smaller: Any) -> str:
@@ -244,10 +289,10 @@ def test_service_visits(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def test_own_algorithm(monkeypatch: pytest.MonkeyPatch) -> None:
-    out = example("own_algorithm", monkeypatch, ROUNDS=2000, REPLICATIONS=2)
+def test_squarecb(monkeypatch: pytest.MonkeyPatch) -> None:
+    out = example("squarecb", monkeypatch, ROUNDS=2000, REPLICATIONS=2)
     assert out.startswith("the algorithm conforms\n")
-    assert out.count("epsilon-greedy") == 2
+    assert out.count("  SquareCB\n") == 2
 
 
 def test_the_notebook_is_made_from_its_script_and_runs(tmp_path: Path) -> None:

@@ -1,41 +1,43 @@
-"""Figures that stand on a page and in a picture of the gallery are the same."""
+"""Numbers on pages and in the pictures of the gallery are the same."""
 
 import re
+from pathlib import Path
 
-from documentation import ROOT
+import pytest
 
+from support.documentation import DOCS
 
-def ends(figure: str) -> dict[str, int]:
-    """Return what the lines of a picture end with, as its description says."""
-    text = (ROOT / "docs" / "figures" / f"gallery-{figure}.svg").read_text(encoding="utf-8")
-    found = re.search("At the end: ([^<]*)", text)
-    assert found is not None
-    return {name: _number(number) for name, number in re.findall(r"(.*?) (-?[\d,]+)(?:; |$)", found[1])}
+GALLERY = (DOCS / "gallery.md").read_text(encoding="utf-8")
+PICTURES = re.findall(r"^!\[[^\]]*\]\((\S+)\)(?:\n\*(.*)\*$)?", GALLERY, flags=re.MULTILINE)
 
 
-def cells(page: str) -> list[list[str]]:
-    """Return the rows of all tables of a page."""
-    lines = (ROOT / "docs" / page).read_text(encoding="utf-8").splitlines()
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")]
+def ends_of(picture: Path) -> str | None:
+    """Return what the lines of a picture end with, as its description says, or None if it does not say."""
+    found = re.search("At the end: ([^<]*)", picture.read_text(encoding="utf-8"))
+    return found[1] if found else None
 
 
-def _number(text: str) -> int:
+def number(text: str) -> int:
     return int(text.replace(",", ""))
 
 
-def test_clicks_of_ads_that_tire() -> None:
-    """The picture shows clicks beyond those of the best ad at the start; each is rounded."""
-    clicks = {row[1]: _number(row[0]) for row in cells("practitioners.md") if re.fullmatch(r"\d+,\d{3}", row[0])}
-    start = clicks["the best ad at the start, always"]
-    drawn = ends("ads-with-fatigue")
-    for name in ("LC-Tsallis-INF, `matched`", "LC-Tsallis-INF, `certified`", "LinUCB"):
-        player = name.replace(",", "").replace("`", "")
-        assert abs(clicks[name] - start - drawn[player]) <= 1, name
+@pytest.mark.parametrize(("picture", "caption"), PICTURES)
+def test_a_caption_has_the_ends_of_the_lines(picture: str, caption: str) -> None:
+    assert caption == (ends_of(DOCS / picture) or "")
+
+
+def test_all_pictures_of_the_gallery_are_shown() -> None:
+    there = sorted(f"figures/{path.name}" for path in (DOCS / "figures").glob("gallery-*.svg"))
+    assert sorted(picture for picture, _ in PICTURES) == there
 
 
 def test_regret_of_a_corrupted_experiment() -> None:
-    table = cells("choose.md")
+    lines = (DOCS / "explanation" / "choose.md").read_text(encoding="utf-8").splitlines()
+    table = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")]
     head = next(row for row in table if row[0] == "C")
     last = next(row for row in table if row[0] == "2,000")
-    told = {name: _number(cell) for name, cell in zip(head, last, strict=True)}
-    assert {name: told[name] for name in ("LinUCB", "certified", "matched")} == ends("corrupted-experiment")
+    on_the_page = dict(zip(head, map(number, last), strict=True))
+    ends = ends_of(DOCS / "figures" / "gallery-corrupted-experiment.svg")
+    assert ends is not None
+    drawn = {name: number(value) for name, value in re.findall(r"(.*?) (-?[\d,]+)(?:; |$)", ends)}
+    assert {name: on_the_page[name] for name in ("LinUCB", "certified", "matched")} == drawn

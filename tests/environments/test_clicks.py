@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import bothworlds as bw
 from bothworlds import environments as en
-from bothworlds.environments.environment import TEXT
+from bothworlds.environments.environment import KERNEL
 
 
 def rates_of(world: en.Environment, j: int = 0) -> np.ndarray:
@@ -46,7 +46,7 @@ def test_an_arm_passes_its_rates_on_to_the_next_at_every_change() -> None:
     nature = world.begin()
     seen = []
     for t in range(1, 8):
-        TEXT.decide(nature, t, 0)
+        KERNEL.decide(nature, t, 0)
         seen.append(int(np.argmax(nature.c)))
     assert seen == [0, 0, 0, 1, 1, 2, 2]
     assert np.array_equal(world.tables[0], en.clicks().tables[0])
@@ -90,7 +90,7 @@ def test_a_nature_that_answers_has_no_gain_known_beforehand() -> None:
         en.ad_fatigue(click_rates=[[0.3, 0.4]], probabilities=[1.0]),
         en.from_function(problem, lambda t, pi: np.zeros(28)),
     ):
-        with pytest.raises(ValueError, match="are not known beforehand"):
+        with pytest.raises(ValueError, match="are not known in advance"):
             en.possible_gain(world, horizon=10)
     flat = en.stochastic(en.Instance(problem, np.zeros(28)))
     with pytest.raises(ValueError, match="no policy is better"):
@@ -107,7 +107,7 @@ def test_a_nature_that_answers_has_no_gain_known_beforehand() -> None:
         ({"rarity": float("nan")}, "at least the number of contexts"),
         ({"attributes": (3, 1)}, "a number of levels"),
         ({"attributes": ()}, "at least one"),
-        ({"changes": (5, 5)}, "growing order"),
+        ({"changes": (5, 5)}, "increasing order"),
         ({"changes": (0,)}, "a round of changes"),
         ({"arms": 1}, "arms must be"),
         ({"seed": -1}, "seed must be"),

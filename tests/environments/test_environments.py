@@ -1,4 +1,4 @@
-"""Environments: losses in range and unbiased, truths by hand, every rule round by round."""
+"""Environments: losses in range and unbiased, gaps by hand, every rule round by round."""
 
 import math
 from collections.abc import Callable
@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 import bothworlds as bw
 from bothworlds import environments as en
-from bothworlds.environments import nature as rules
-from bothworlds.environments.environment import TEXT
+from bothworlds.arrays import Floats
+from bothworlds.environments import dynamics as rules
+from bothworlds.environments.environment import KERNEL
 from bothworlds.environments.instances import context_probabilities
-from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.jit.compile import compiled
 from bothworlds.kernels.random import CONTEXT, two_uniforms
-from learners import INSTANCE, PAIR
-from worlds import parameters, random_problem
+from support.problems import parameters, random_problem
+from support.python_learner import INSTANCE, PAIR
 
 
 def instance(seed: int = 0, **options: object) -> en.Instance:
@@ -26,23 +26,23 @@ def instance(seed: int = 0, **options: object) -> en.Instance:
     return en.random_instance(**{**sizes, **options})  # type: ignore[arg-type]
 
 
-def coefficients(environment: en.Environment, rounds: int, hurt: Floats | None = None) -> Floats:
+def coefficients(environment: en.Environment, rounds: int, expected_loss: Floats | None = None) -> Floats:
     """The coefficients of the first rounds, against a learner with fixed expected losses."""
     nature = environment.begin()
     out = np.empty((rounds, len(nature.c)))
     for t in range(1, rounds + 1):
-        nature.hurt[...] = 0.0 if hurt is None else hurt
-        TEXT.decide(nature, t, 5)
+        nature.expected_loss[...] = 0.0 if expected_loss is None else expected_loss
+        KERNEL.decide(nature, t, 5)
         out[t - 1] = nature.c
     return out
 
 
 def reported(environment: en.Environment, rounds: int) -> float:
-    """What nature says it has spent on corruption after so many rounds against a learner near the optimum."""
+    """Return the corruption in the state after a number of rounds against a learner near the optimum."""
     nature = environment.begin()
-    nature.hurt[...] = -1.0
+    nature.expected_loss[...] = -1.0
     for t in range(1, rounds + 1):
-        TEXT.decide(nature, t, 5)
+        KERNEL.decide(nature, t, 5)
     return float(nature.state[0])
 
 
@@ -76,7 +76,7 @@ def test_margins_hold_in_spite_of_rounding(seed: int, S: int, K: int, d: int, ma
     """Exactly at its own gaps, as computed from the features, no tolerance upwards."""
     gap = 1e-3
     if gap * (2.0 / S) ** (1.0 / margin) < 1e-6:
-        with pytest.raises(ValueError, match="below the rounding"):
+        with pytest.raises(ValueError, match="too small for the rounding"):
             en.margin_instance(contexts=S, arms=K, dimension=d, gap=gap, margin=margin, seed=seed)
         return
     made = en.stochastic(en.margin_instance(contexts=S, arms=K, dimension=d, gap=gap, margin=margin, seed=seed))
@@ -219,13 +219,13 @@ def test_ads_tire_and_recover() -> None:
     assert environment.reacts
     nature = environment.begin()
     for t in range(1, 101):
-        TEXT.decide(nature, t, 0)
-        TEXT.react(nature, 0 if t <= 60 else 1)
+        KERNEL.decide(nature, t, 0)
+        KERNEL.react(nature, 0 if t <= 60 else 1)
         if t == 60:
-            worn = TEXT.mean_loss(nature, 0, 0)
+            worn = KERNEL.mean_loss(nature, 0, 0)
     assert worn == pytest.approx(1 - 2 * (0.3 - 0.1), abs=0.01)  # shown all the time: the whole wear
-    assert TEXT.mean_loss(nature, 0, 0) == pytest.approx(1 - 2 * 0.3, abs=0.01)  # recovered
-    assert TEXT.mean_loss(nature, 1, 1) == pytest.approx(1 - 2 * (0.4 - 0.1), abs=0.01)
+    assert KERNEL.mean_loss(nature, 0, 0) == pytest.approx(1 - 2 * 0.3, abs=0.01)  # recovered
+    assert KERNEL.mean_loss(nature, 1, 1) == pytest.approx(1 - 2 * (0.4 - 0.1), abs=0.01)
 
 
 def test_the_lower_bound_instance() -> None:
@@ -280,7 +280,7 @@ def test_worlds_that_leave_the_range_are_refused() -> None:
         (lambda p, th: instance(arms=1), "arms must be a whole number of at least 2"),
         (lambda p, th: instance(dimension=0), "dimension must be"),
         (lambda p, th: instance(contexts=10**9), "too large to simulate"),
-        (lambda p, th: instance(contexts=10**4, arms=10**4, dimension=10**4), "too large to simulate"),
+        (lambda p, th: instance(contexts=10**4, arms=10**4, dimension=10**4), "too many to simulate"),
         (lambda p, th: instance(seed=-3), "seed must be a whole number"),
         (lambda p, th: instance(gap=1e-9), "gap must lie"),
         (lambda p, th: instance(gap=math.nan), "gap must lie"),
@@ -288,7 +288,7 @@ def test_worlds_that_leave_the_range_are_refused() -> None:
         (lambda p, th: instance(rarity=math.inf), "rarity"),
         (
             lambda p, th: en.margin_instance(contexts=50, arms=2, dimension=2, gap=0.1, margin=0.1),
-            "below the rounding of mean losses",
+            "too small for the rounding of mean losses",
         ),
         (lambda p, th: en.margin_instance(contexts=3, arms=2, dimension=2, gap=0.1, margin=1, seed=-1), "seed"),
     ],
@@ -306,10 +306,13 @@ ANY: Any = en  # whose functions take, and are given, anything
     ("call", "words"),
     [
         (lambda: ANY.corrupted(INSTANCE, budget=1, theta=[1.0, 2.0]), r"theta must have 3 finite entries"),
-        (lambda: ANY.corrupted(INSTANCE, budget=1, theta="abc"), "parameters are numbers"),
+        (lambda: ANY.corrupted(INSTANCE, budget=1, theta="abc"), "parameters must be numbers"),
         (lambda: ANY.corrupted(INSTANCE, budget="a"), "budget must be finite"),
         (lambda: ANY.corrupted(INSTANCE, budget=1, probability="a"), "probability must lie"),
-        (lambda: ANY.stochastic(INSTANCE.problem), r"takes an instance, Instance\(problem, theta\) say; got Problem"),
+        (
+            lambda: ANY.stochastic(INSTANCE.problem),
+            r"takes an instance, for example Instance\(problem, theta\); got Problem",
+        ),
         (lambda: ANY.stacked(INSTANCE.problem), "stacked takes an instance"),
         (lambda: ANY.corrupted(INSTANCE.problem, budget=1), "corrupted takes an instance"),
         (lambda: ANY.moving_level(INSTANCE.problem, level=0.1), "moving_level takes an instance"),
@@ -319,10 +322,10 @@ ANY: Any = en  # whose functions take, and are given, anything
         (lambda: ANY.flip(INSTANCE.problem, 3, at=5), "a flip needs two parameters, one row each; got 3"),
         (lambda: ANY.random_walk(INSTANCE.problem, step="a"), "step must lie"),
         (lambda: ANY.growing_phases(INSTANCE.problem, PAIR, growth="a"), "growth must lie"),
-        (lambda: ANY.alternating(INSTANCE.problem, [[1.0], [1.0, 2.0]]), "all of one length"),
+        (lambda: ANY.alternating(INSTANCE.problem, [[1.0], [1.0, 2.0]]), "in rows of equal length"),
         (lambda: ANY.stochastic(INSTANCE, sigma="a"), "sigma must be positive"),
-        (lambda: ANY.clicks(attributes=5), "attributes are numbers of levels, one each"),
-        (lambda: ANY.clicks(rates=5), "rates are the lowest and the highest"),
+        (lambda: ANY.clicks(attributes=5), "attributes must be a list of numbers of levels"),
+        (lambda: ANY.clicks(rates=5), "rates must be the lowest and the highest"),
         (lambda: ANY.clicks(rarity="a"), "rarity L"),
     ],
 )
@@ -340,5 +343,5 @@ def test_the_possible_gain_of_given_parameters_is_known() -> None:
         assert en.captured_gain(world, gain, horizon=horizon) == pytest.approx(0.0)
     with pytest.raises(ValueError, match="has parameters for 120 rounds, not for 121"):
         en.possible_gain(world, horizon=121)
-    with pytest.raises(ValueError, match="are not known beforehand"):
+    with pytest.raises(ValueError, match="are not known in advance"):
         en.possible_gain(en.from_function(INSTANCE.problem, lambda t, pi: INSTANCE.theta), horizon=5)

@@ -12,8 +12,8 @@ import bothworlds as bw
 from bothworlds.cli import main
 from bothworlds.evaluation import evaluate
 from bothworlds.logs import Log, Reward, read, row_of, write
-from bothworlds.report.evaluated import evaluation_data, evaluation_page, evaluation_text
-from evaluated import small_log, some_table
+from bothworlds.report.evaluation_page import evaluation_data, evaluation_page, evaluation_text
+from support.evaluation_by_row import small_log, some_table
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def called(*arguments: str) -> Result:
 
 
 @pytest.mark.usefixtures("log")
-def test_a_plan_for_another_problem_is_told_before_the_log_is_read() -> None:
+def test_a_plan_for_another_problem_is_refused_before_the_log_is_read() -> None:
     other = bw.Problem.from_sample(["day", "night"], arms=["red", "green"], reward_range=(0, 1))
     bw.LCTsallisINF(tuning="paper").start(other).plan().save("other.npz")
     Path("log.jsonl").write_text("not a log\n", encoding="utf-8")
@@ -59,7 +59,7 @@ def test_a_table_a_page_and_a_verdict() -> None:
 
 
 @pytest.mark.usefixtures("log")
-def test_json_has_no_talk_and_no_not_a_number() -> None:
+def test_json_has_no_messages_and_no_nan() -> None:
     done = called("--policy", "uniform", "--problem", "problem.json", "--missing", "drop", "--json", "--quiet",
                   "--against", "logging", "--promote", "uniform", "--output", "sub/page.html")  # fmt: skip
     assert done.exit_code == 0, done.output
@@ -75,31 +75,35 @@ def test_json_has_no_talk_and_no_not_a_number() -> None:
 @pytest.mark.parametrize(
     ("options", "code", "words"),
     [
-        (["--policy", "uniform"], 2, "which contexts and arms?"),
+        (["--policy", "uniform"], 2, "contexts and arms are not known"),
         (["--policy", "new=plan.npz"], 3, "1 of 400 rows have no reward"),
         (["--policy", "new=none.npz"], 3, "none.npz"),
         (["--policy", "new=plan.npz", "--missing", "no"], 2, "a number or 'drop'"),
         (["--policy", "new=plan.npz", "--missing", "0", "--policy", "worst"], 3, "unknown policy 'worst'"),
         (["--policy", "a=plan.npz", "--policy", "a=plan.npz"], 2, "two policies are called 'a'"),
-        (["--policy", "new=plan.npz", "--promote", "new"], 2, "better than whom"),
-        (["--policy", "new=plan.npz", "--missing", "0", "--against", "new", "--promote", "x"], 2, "is no --policy"),
+        (["--policy", "new=plan.npz", "--promote", "new"], 2, "--promote needs --against"),
+        (
+            ["--policy", "new=plan.npz", "--missing", "0", "--against", "new", "--promote", "x"],
+            2,
+            "is not among the policies",
+        ),
         (["--policy", "new=plan.npz", "--missing", "0", "--holdout", "only"], 3, "no rows"),
     ],
 )
-def test_mistakes_are_sentences(options: list[str], code: int, words: str) -> None:
+def test_mistakes_give_an_exit_code_and_a_message(options: list[str], code: int, words: str) -> None:
     done = called(*options, "--quiet")
     assert (done.exit_code, words in done.output) == (code, True), done.output
 
 
-def test_text_data_and_page_tell_the_same() -> None:
+def test_text_data_and_page_agree() -> None:
     log = small_log(3, 500)
     found = evaluate(log, {"one": some_table(log)}, against="uniform")
     low, high = found["one"].interval
     text, data, page = evaluation_text(found), evaluation_data(found), evaluation_page(found, command="me & you")
     assert data["policies"]["one"]["interval"] == [low, high]
-    for told in (text, page):
-        assert f"{low:.4f} to {high:.4f}" in told
-        assert "no forecast" in told
+    for content in (text, page):
+        assert f"{low:.4f} to {high:.4f}" in content
+        assert "not a forecast" in content
     assert "me &amp; you" in page
     assert page.count("<svg") >= 1
     parser = _Balanced()
@@ -108,7 +112,7 @@ def test_text_data_and_page_tell_the_same() -> None:
 
 
 class _Balanced(HTMLParser):
-    """Checks that every element that is opened is closed."""
+    """Checks that every opened element is closed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -130,7 +134,7 @@ WORDS = {"context": "device", "arm": "banner", "reward": "click", "propensity": 
 
 
 def table_called(*arguments: str, **named: str) -> Result:
-    """Evaluate a CSV file whose columns are named; whole rows of probabilities stand in two of them."""
+    """Evaluate a CSV file whose columns are named; two of them have whole rows of probabilities."""
     problem = bw.Problem.from_sample(["day", "night"], arms=["red", "blue"], reward_range=(0, 1))
     problem.save("ads.json")
     cells = [
@@ -145,7 +149,7 @@ def table_called(*arguments: str, **named: str) -> Result:
     return CliRunner().invoke(main, [*common, *columns, *arguments])
 
 
-def test_a_table_with_columns_of_its_own() -> None:
+def test_a_table_with_named_columns() -> None:
     done = table_called(**WORDS)
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
@@ -154,7 +158,7 @@ def test_a_table_with_columns_of_its_own() -> None:
     assert found["policies"]["uniform"]["estimates"]["ips"]["value"] == pytest.approx(value, rel=1e-12)
 
 
-def test_whole_rows_in_columns_tell_what_the_log_would_earn() -> None:
+def test_whole_rows_in_columns_allow_to_evaluate_the_logging_policy() -> None:
     words = {name: WORDS[name] for name in ("context", "arm", "reward")}
     done = table_called("--against", "logging", **words, **{"probability:red": "p_red", "probability:blue": "p_blue"})
     assert done.exit_code == 0, done.output
@@ -173,7 +177,7 @@ def test_whole_rows_in_columns_tell_what_the_log_would_earn() -> None:
         ({}, "--column arm=NAME is missing"),
     ],
 )
-def test_columns_that_are_not_there(columns: dict[str, str], sentence: str) -> None:
+def test_missing_columns_are_named(columns: dict[str, str], sentence: str) -> None:
     done = table_called(**columns)
     assert done.exit_code != 0
     assert sentence in done.output
@@ -181,7 +185,7 @@ def test_columns_that_are_not_there(columns: dict[str, str], sentence: str) -> N
 
 
 @pytest.mark.usefixtures("log")
-def test_files_with_names_of_their_own_need_no_columns() -> None:
+def test_files_of_our_schema_take_no_columns() -> None:
     done = called("--policy", "uniform", "--problem", "problem.json", "--column", "arm=banner")
     assert done.exit_code == 2
     assert "--column is for tables" in done.output

@@ -1,4 +1,4 @@
-"""`bothworlds evaluate` when something is not as it should be: told before the work, or without losing it."""
+"""`bothworlds evaluate` with mistakes and failures: reported before the work, or without losing it."""
 
 import json
 from pathlib import Path
@@ -32,15 +32,15 @@ def called(*arguments: str, propensity: str = "p") -> Result:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--policy", "uniform", "--against", "always a", "--promote", "unifrom"], "there are 'uniform'"),
+        (["--policy", "uniform", "--against", "always a", "--promote", "unifrom"], "among the policies: 'uniform'"),
         (["--policy", "uniform", "--against", "uniform", "--promote", "uniform"], "are the same policy"),
         (["--policy", "=plan.npz"], "has no name"),
         (["--policy", ""], "has no name"),
-        (["--policy", "uniform", "--output", "./log.csv"], "the page needs another name"),
-        (["--policy", "uniform", "--output", "ads.json"], "the page needs another name"),
+        (["--policy", "uniform", "--output", "./log.csv"], "give the page another name"),
+        (["--policy", "uniform", "--output", "ads.json"], "give the page another name"),
     ],
 )
-def test_wrong_names_are_told_before_any_work(arguments: list[str], words: str) -> None:
+def test_wrong_names_are_refused_before_any_work(arguments: list[str], words: str) -> None:
     done = called(*arguments)
     assert (done.exit_code, words in done.stderr) == (2, True), done.output
     assert not Path("evaluation.html").exists()
@@ -48,7 +48,7 @@ def test_wrong_names_are_told_before_any_work(arguments: list[str], words: str) 
 
 
 @pytest.mark.parametrize("words", [["--policy", "always red"], ["--policy", "uniform", "--against", "the others"]])
-def test_words_for_no_policy_are_told_before_the_log_is_read(words: list[str]) -> None:
+def test_unknown_policies_are_refused_before_the_log_is_read(words: list[str]) -> None:
     done = called(*words)
     assert done.exit_code == 3
     assert done.stderr.startswith("unknown ")
@@ -59,21 +59,21 @@ def stopped(*_: Any, **__: Any) -> None:
     raise KeyboardInterrupt
 
 
-def test_stopped_while_it_reads_it_says_that_it_begins_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bothworlds.cli.evaluated_log.Logged.from_rows", stopped)
+def test_interrupted_while_reading_it_says_that_it_starts_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bothworlds.cli.log_source.Logged.from_rows", stopped)
     done = called("--policy", "uniform")
     assert done.exit_code == 130
     assert not STATE.exists()
-    assert "the same command begins again" in done.stderr
+    assert "the same command starts again" in done.stderr
 
 
-def test_stopped_while_it_works_it_says_where_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_while_evaluating_it_says_where_it_resumes(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as changed:
         changed.setattr("bothworlds.cli.evaluate.evaluate_log", stopped)
         done = called("--policy", "uniform")
     assert done.exit_code == 130
-    assert f"what is done is in {STATE.absolute()}, the same command goes on" in done.stderr
-    (STATE / "columns" / "source.json").write_text("{", encoding="utf-8")  # what cannot be read is read anew
+    assert f"finished parts are in {STATE.absolute()}; the same command resumes" in done.stderr
+    (STATE / "columns" / "source.json").write_text("{", encoding="utf-8")  # an unreadable index is rebuilt
     again = called("--policy", "uniform", "--json")
     assert again.exit_code == 0
     assert json.loads(again.stdout)["rows"] == 40
@@ -85,10 +85,10 @@ def test_a_page_that_cannot_be_written_loses_no_work(monkeypatch: pytest.MonkeyP
         raise OSError("cannot write evaluation.html: No space left on device")
 
     with monkeypatch.context() as changed:
-        changed.setattr("bothworlds.report.evaluated.write_bytes", full)
+        changed.setattr("bothworlds.report.evaluation_page.write_bytes", full)
         done = called("--policy", "uniform")
     assert (done.exit_code, done.stderr) == (1, "cannot write evaluation.html: No space left on device\n")
-    assert "goes on from" in called("--policy", "uniform").stderr
+    assert "resuming from" in called("--policy", "uniform").stderr
 
 
 def test_a_number_that_is_not_finite_names_a_column() -> None:

@@ -1,4 +1,4 @@
-"""What evaluation is given: columns that do not fit, options that are none, and numbers that doubles hardly have."""
+"""Input of evaluation: inconsistent columns, invalid options, and extreme numbers."""
 
 import math
 from fractions import Fraction
@@ -26,7 +26,7 @@ def logged(**columns: Any) -> Logged:
 
 
 @pytest.mark.parametrize(
-    ("columns", "said"),
+    ("columns", "message"),
     [
         ({"arm": np.array([0, 5, 0])}, "row 1: arm 5 is no arm of the problem"),
         ({"arm": np.array([0, 5, 0]), "propensity": [0.5] * 3, "tolerance": 0.1}, "arm 5 is no arm"),
@@ -44,35 +44,35 @@ def logged(**columns: Any) -> Logged:
         ({"propensity": "p"}, "propensity must be numbers"),
         ({"propensity": [0.0, 0.5, 0.5]}, "row 0: propensity 0.0 is not in"),
         ({"probabilities": None, "propensity": [1e-160, 0.5, 0.5]}, "row 0: propensity 1e-160 is not in .*never have"),
-        ({"missing": "Drop"}, "missing is 'refuse', 'drop'"),
-        ({"missing": None}, "missing is 'refuse', 'drop'"),
-        ({"tolerance": 2.0}, "tolerance is how far"),
-        ({"tolerance": -0.1}, "tolerance is how far"),
-        ({"tolerance": "0.1"}, "tolerance is how far"),
+        ({"missing": "Drop"}, "missing must be 'refuse', 'drop'"),
+        ({"missing": None}, "missing must be 'refuse', 'drop'"),
+        ({"tolerance": 2.0}, "tolerance must be in"),
+        ({"tolerance": -0.1}, "tolerance must be in"),
+        ({"tolerance": "0.1"}, "tolerance must be in"),
     ],
 )
-def test_columns_that_do_not_fit_are_refused_in_a_sentence(columns: dict[str, Any], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_inconsistent_columns_are_refused(columns: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         logged(**columns)
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
-        ({"regression": "lasso"}, "regression is 'ridge'"),
+        ({"regression": "lasso"}, "regression must be 'ridge'"),
         ({"most_weight": -1}, "most_weight must be"),
         ({"most_weight": math.nan}, "most_weight must be"),
-        ({"checkpoints": 0}, "checkpoints are how many, at least 1"),
-        ({"checkpoints": [1.5, 2.7]}, "checkpoints are how many"),
-        ({"checkpoints": 20.0}, "checkpoints are how many"),
+        ({"checkpoints": 0}, "checkpoints must be a number of at least 1"),
+        ({"checkpoints": [1.5, 2.7]}, "checkpoints must be"),
+        ({"checkpoints": 20.0}, "checkpoints must be"),
     ],
 )
-def test_options_that_are_none_are_refused_in_a_sentence(options: dict[str, Any], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_invalid_options_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         evaluate(logged(), ["uniform"], **options)
 
 
-def test_one_policy_needs_no_list_if_it_has_a_name() -> None:
+def test_a_single_word_needs_no_list() -> None:
     one, listed = evaluate(logged(), "uniform"), evaluate(logged(), ["uniform"])
     assert list(one.policies) == ["uniform"]
     assert one["uniform"].interval == listed["uniform"].interval
@@ -81,8 +81,8 @@ def test_one_policy_needs_no_list_if_it_has_a_name() -> None:
 
 
 @pytest.mark.parametrize("policies", [bw.FixedPolicy(), [bw.FixedPolicy()], {0: "uniform"}, None, np.eye(2)])
-def test_policies_without_names_are_refused_in_a_sentence(policies: Any) -> None:
-    with pytest.raises(ValueError, match=r"policies go by name, \{'new': plan"):
+def test_policies_without_names_are_refused(policies: Any) -> None:
+    with pytest.raises(ValueError, match=r"policies must be given by name, \{'new': plan"):
         evaluate(logged(), policies)
 
 
@@ -94,20 +94,20 @@ OFFERED: dict[str, Any] = {"context": ["x", "x", "y"], "arm": ["a", "b", "a"], "
 
 
 @pytest.mark.parametrize(
-    ("columns", "said"),
+    ("columns", "message"),
     [
         ({"arm": ["a", "b", "b"], "propensity": [0.5, 0.5, 1.0]}, "row 2: arm 'b' was chosen, .* in context 'y'"),
         ({"probabilities": EVEN}, "row 2: arm 'b' was chosen, or could have been, in context 'y'"),
         ({"context": ["x", "y", "y"], "propensity": [0.5, 0.5, 1.0]}, "row 1: .* does not offer it.*; 1 such rows"),
     ],
 )
-def test_arms_that_the_problem_does_not_offer_there_are_refused(columns: dict[str, Any], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_logged_arms_that_the_problem_does_not_offer_are_refused(columns: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         Logged.from_columns(PARTLY, **{**OFFERED, **columns})
 
 
 @pytest.mark.parametrize("policy", ["always b", [[0.5, 0.5], [0.5, 0.5]], [[0.5, 0.5], [1, 0], [0.5, 0.5]]])
-def test_a_target_that_plays_what_is_not_offered_is_refused(policy: Any) -> None:
+def test_a_target_that_plays_an_arm_not_offered_is_refused(policy: Any) -> None:
     log = Logged.from_columns(PARTLY, **OFFERED, probabilities=[[0.5, 0.5], [0.5, 0.5], [1, 0]])
     assert evaluate(log, ["always a", "uniform", "logging"]).policies
     with pytest.raises(ValueError, match="a target plays arm 'b' in context 'y', where the problem does not offer it"):
@@ -115,13 +115,13 @@ def test_a_target_that_plays_what_is_not_offered_is_refused(policy: Any) -> None
 
 
 @pytest.mark.parametrize("by", [math.nan, "0.1", None])
-def test_a_gate_asks_for_a_number(by: Any) -> None:
-    with pytest.raises(ValueError, match="by is how much better"):
+def test_the_margin_must_be_a_number(by: Any) -> None:
+    with pytest.raises(ValueError, match="by must be a finite number"):
         evaluate(logged(), ["uniform"], against="always a").promotes("uniform", over="always a", by=by)
 
 
 @pytest.mark.parametrize("kind", ["betting", "bernstein", "betting at the end", "bernstein at the end"])
-def test_an_arm_hardly_above_zero_is_as_good_as_one_that_no_double_is_exact_for(kind: Any) -> None:
+def test_tiny_and_subnormal_propensities_give_the_same_intervals(kind: Any) -> None:
     rng = np.random.default_rng(0)
     context, reward, draws = rng.integers(2, size=60), rng.integers(2, size=60), rng.random(60)
     found = []
@@ -138,7 +138,7 @@ def test_an_arm_hardly_above_zero_is_as_good_as_one_that_no_double_is_exact_for(
 
 
 @pytest.mark.parametrize("low", [0.0, -0.5, 1e6, 1e9, -1e9])
-def test_estimates_and_their_errors_are_those_of_fractions_whatever_the_level_of_rewards(low: float) -> None:
+def test_estimates_and_errors_agree_with_rational_arithmetic_at_any_level_of_rewards(low: float) -> None:
     rng = np.random.default_rng(3)
     problem = bw.Problem(features=np.tile(np.eye(3), (2, 1, 1)), probabilities=[0.5, 0.5], reward_range=(low, low + 1))
     h, n = rng.dirichlet(np.ones(3), size=40), 40
@@ -180,7 +180,7 @@ def _mean(values: list[Fraction]) -> tuple[float, float]:
     return float(mean), math.sqrt(squares / len(values) / (len(values) - 1))
 
 
-def test_what_is_found_is_told_in_a_line() -> None:
+def test_results_have_short_representations() -> None:
     log = Logged.from_columns(PROBLEM, context=[0, 0], arm=[0, 1], reward=[0, 1], probabilities=[[0.5, 0.5]] * 2)
     found = evaluate(log, {"new": "always b"}, against="logging", alpha=0.001)
     assert "(99.9% interval, " in found.promotes("new", over="logging").sentence
@@ -189,7 +189,7 @@ def test_what_is_found_is_told_in_a_line() -> None:
     assert len(repr(found["new"].band)) < 100
 
 
-def test_evaluation_of_a_log_uses_the_reward_that_was_corrected_last() -> None:
+def test_evaluation_of_a_log_uses_the_last_correction_of_a_reward() -> None:
     log = Log("corrected.jsonl")
     log.append(Row(id="1", context="0", offered=("a", "b"), probabilities=(0.5, 0.5), arm="a", propensity=0.5))
     for time, reward in ((1.0, 0.0), (2.0, 1.0)):

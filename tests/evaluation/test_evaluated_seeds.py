@@ -9,12 +9,12 @@ import pytest
 import bothworlds as bw
 from bothworlds.evaluation import learning, replay
 from bothworlds.kernels.random import Seed, key_from
-from evaluated import small_log, some_table
+from support.evaluation_by_row import small_log, some_table
 
 
 @pytest.mark.parametrize("seeded", [np.random.default_rng, np.random.SeedSequence], ids=["generator", "sequence"])
 def test_replay_and_learning_take_seeds_of_every_kind(seeded: Callable[[int], Seed]) -> None:
-    """What else a seed may be stands for an integer, that of its key; the same seed gives the same bits."""
+    """Other seeds are equivalent to the integer of their key; the same seed gives the same bits."""
     log = small_log(2, 300)
     table, algorithm = some_table(log), bw.LCTsallisINF()
     assert replay(log, table, rng=seeded(7)) == replay(log, table, rng=key_from(seeded(7)))
@@ -27,7 +27,7 @@ def test_replay_and_learning_take_seeds_of_every_kind(seeded: Callable[[int], Se
     assert not np.array_equal(one.by_row, other.by_row)
 
 
-def test_replay_and_learning_draw_a_seed_where_none_is_given_and_refuse_what_is_none() -> None:
+def test_replay_and_learning_draw_a_seed_by_themselves_and_refuse_invalid_ones() -> None:
     log = small_log(2, 300)
     assert len({replay(log, "uniform", rng=None).value for _ in range(5)}) > 1
     calls: list[Callable[[Any], object]] = [

@@ -1,4 +1,4 @@
-"""Evaluation against slow versions and an oracle; what cannot be evaluated; diagnostics."""
+"""Evaluation against slow implementations and an oracle; invalid logs; diagnostics."""
 
 import math
 from dataclasses import replace
@@ -23,13 +23,13 @@ from bothworlds.evaluation import (
     ridge,
     target_of,
 )
-from bothworlds.evaluation.bands import checkpoints_for
-from bothworlds.evaluation.learning import _floors
+from bothworlds.evaluation.dr_terms import ValueQuery
+from bothworlds.evaluation.intervals import checkpoints_for
 from bothworlds.evaluation.regression import Regression, blocks
-from bothworlds.evaluation.summands import Question
+from bothworlds.evaluation.targets import _floors
 from bothworlds.logs import Log, Reward, Row, row_of
-from evaluated import ORACLES, slow_ridge, slow_sum, small_log, some_table
-from worlds import random_problem
+from support.evaluation_by_row import ORACLES, slow_ridge, slow_sum, small_log, some_table
+from support.problems import random_problem
 
 seeds = st.integers(0, 10**6)
 
@@ -74,7 +74,7 @@ def test_estimates_equal_an_oracle(name: str) -> None:
         assert estimates(log, Target(table=table), None)[name].value == pytest.approx(oracle.get(), abs=1e-12)
 
 
-def test_dr_is_unbiased_by_enumeration_whatever_is_predicted() -> None:
+def test_dr_is_unbiased_for_any_predictions_by_enumeration() -> None:
     """Every arm and reward of a row, each with its probability: the mean of X is the value, cut or not."""
     problem = random_problem(3, S=1, K=3, d=2, reward_range=(0, 1))
     rng = np.random.default_rng(1)
@@ -94,8 +94,8 @@ def test_dr_is_unbiased_by_enumeration_whatever_is_predicted() -> None:
                 probabilities=np.tile(h, (6, 1)),
             )  # fmt: skip
             contrast = _Fixed(q)
-            rows = Question(log, contrast, constant(log, predicted[None])).rows(slice(0, 6))  # type: ignore[arg-type]
-            fast = np.where(rows.need > k, rows.cut(np.full(6, k), np.arange(6)), rows.whole)
+            rows = ValueQuery(log, contrast, constant(log, predicted[None])).rows(slice(0, 6))  # type: ignore[arg-type]
+            fast = np.where(rows.uncut_k > k, rows.cut(np.full(6, k), np.arange(6)), rows.uncut)
             assert fast == pytest.approx(list(values.values()))
 
 
@@ -147,15 +147,15 @@ def test_plans_policies_algorithms_and_words_are_targets() -> None:
         evaluate(log, ["always x"])
     with pytest.raises(ValueError, match="must be a distribution"):
         evaluate(log, {"one": np.ones((3, 3))})
-    with pytest.raises(ValueError, match="a target has a table of shape"):
+    with pytest.raises(ValueError, match="a target needs a table of shape"):
         evaluate(log, {"one": np.ones((2, 3)) / 3})
     with pytest.raises(ValueError, match="for other contexts or arms"):
         evaluate(log, {"one": bw.LCTsallisINF().start(random_problem(1, K=2), rng=1)})
-    with pytest.raises(ValueError, match="name a policy"):
+    with pytest.raises(ValueError, match="name at least one policy"):
         evaluate(log, [])
 
 
-def test_what_comes_later_does_not_change_what_was_learnt() -> None:
+def test_later_rows_do_not_change_earlier_learning() -> None:
     log = small_log(3, 300)
     late = np.array([0.98, 0.01, 0.01])  # lower propensities than any before
     assert log.probabilities is not None
@@ -168,11 +168,11 @@ def test_what_comes_later_does_not_change_what_was_learnt() -> None:
     given = learning(bw.LCTsallisINF(), whole, floor=1e-9)
     assert "from 0 of 300 rows" in given.about
     for wrong in (0.0, 1.5, math.nan):
-        with pytest.raises(ValueError, match="floor is a probability"):
+        with pytest.raises(ValueError, match="floor must be a probability"):
             learning(bw.LCTsallisINF(), whole, floor=wrong)
 
 
-def test_floors_are_quantiles_of_rows_before() -> None:
+def test_floors_are_quantiles_of_earlier_rows() -> None:
     log = small_log(3, 60)
     found = _floors(log)
     assert found[:20].tolist() == [1 / 3] * 20
@@ -223,7 +223,7 @@ def test_a_rounded_log_is_rescaled() -> None:
         assert made.probabilities == pytest.approx(np.array([[1 / 3, 2 / 3], [333 / 1003, 670 / 1003], [0.25, 0.75]]))
         assert made.propensity.tolist() == made.probabilities[[0, 1, 2], [0, 1, 1]].tolist()
     for tolerance in (0.0, 0.005):
-        with pytest.raises(ValueError, match=r"row 0: .* no distribution \(tolerance= if rounded\)"):
+        with pytest.raises(ValueError, match=r"row 0: .* not a distribution \(tolerance= if rounded\)"):
             Logged.from_rows(problem, rows, tolerance=tolerance)
     with pytest.raises(ValueError, match="is not the probability"):
         Logged.from_columns(problem, **columns, propensity=[0.33, 0.5, 0.75], tolerance=0.02)
@@ -235,13 +235,13 @@ def test_a_rounded_log_is_rescaled() -> None:
 # --- degenerate ----------------------------------------------------------------------------------------------------
 
 
-def test_no_rows_and_columns_that_do_not_fit_are_sentences() -> None:
+def test_empty_logs_and_inconsistent_columns_are_refused() -> None:
     log = small_log(1, 20)
     for call in (lambda one: evaluate(one, ["uniform"]), lambda one: estimates(one, target_of("uniform", one), None),
                  lambda one: learning(bw.LCTsallisINF(), one), lambda one: checkpoints_for(one.rows)):  # fmt: skip
         with pytest.raises(ValueError, match="no rows"):
             call(log.part(slice(0, 0)))
-    with pytest.raises(ValueError, match="nothing to keep"):
+    with pytest.raises(ValueError, match="no rows to use"):
         replay(log.part(slice(0, 0)), "uniform")
     problem = log.problem
     columns: dict[str, Any] = {"context": [0], "arm": [0], "reward": [0.5]}
@@ -251,14 +251,14 @@ def test_no_rows_and_columns_that_do_not_fit_are_sentences() -> None:
         ({"propensity": [0.5], "reward": [2.0]}, "the range of rewards"),
         ({"propensity": [0.5, 0.5]}, "one entry per row"),
         ({"probabilities": [[0.5, 0.5]]}, "must have shape"),
-        ({"probabilities": [[0.5, 0.4, 0.2]]}, "no distribution"),
+        ({"probabilities": [[0.5, 0.4, 0.2]]}, "not a distribution"),
         ({"probabilities": [[0.5, 0.25, 0.25]], "propensity": [0.4]}, "is not the probability"),
         ({"propensity": [0.5], "arm": ["none"]}, "unknown arm 'none'"),
         ({"propensity": [0.5], "context": np.array([7])}, "is no context of the problem"),
     ):
         with pytest.raises(ValueError, match=words):
             Logged.from_columns(problem, **{**columns, **more})
-    with pytest.raises(ValueError, match="checkpoints are"):
+    with pytest.raises(ValueError, match="checkpoints must be"):
         evaluate(log, ["uniform"], checkpoints=[50])
 
 
@@ -277,7 +277,7 @@ def test_no_rows_and_columns_that_do_not_fit_are_sentences() -> None:
         ([0], np.full((1, 4, 3), 0.5), r"has \(3, 3\) contexts and arms, the regression \(4, 3\)"),
     ],
 )
-def test_a_regression_of_your_own_that_cannot_be(starts: list[Any], tables: Any, words: str) -> None:
+def test_an_invalid_regression_is_refused(starts: list[Any], tables: Any, words: str) -> None:
     log = small_log(1, 20)
     with pytest.raises(ValueError, match=words):
         evaluate(log, ["uniform"], regression=Regression(starts=np.array(starts), tables=tables))
@@ -299,7 +299,7 @@ def test_one_row_one_arm_and_rewards_that_are_all_zero() -> None:
     assert none.interval[1] < 0.35
 
 
-def test_a_target_without_support_is_told_and_its_interval_takes_the_worst_case() -> None:
+def test_missing_support_is_reported_and_the_interval_assumes_the_worst_case() -> None:
     """Deterministic logging: arm 0 always, so of arm 1 nothing is known."""
     n = 500
     problem = bw.Problem(features=[[[1, 0], [0, 1]]], probabilities=[1], arms=["a", "b"], reward_range=(0, 1))
@@ -334,7 +334,7 @@ def test_propensities_alone_give_intervals_of_ips() -> None:
 # --- diagnostics ---------------------------------------------------------------------------------------------------
 
 
-def test_wrong_propensities_are_found_and_true_ones_are_not() -> None:
+def test_wrong_propensities_are_detected_and_true_ones_pass() -> None:
     log = small_log(6, 4000, spread=5.0)
     true = calibration_of(log)
     assert true is not None
@@ -347,12 +347,12 @@ def test_wrong_propensities_are_found_and_true_ones_are_not() -> None:
     assert found.calibration is not None
     assert found.calibration.p_value < 1e-6
     assert found["always 0"].diagnostics.weight_p_value < 1e-3
-    assert any("do not come as often as logged" in one for one in found.sentences)
-    assert "arms do not come" in found.promotes("always 0", over="uniform").sentence
+    assert any("do not occur as often as logged" in one for one in found.sentences)
+    assert "arms do not occur" in found.promotes("always 0", over="uniform").sentence
 
 
-def test_rounding_does_not_refute_a_log() -> None:
-    """Probabilities in single precision, and others that sum to one but for what is allowed."""
+def test_rounding_does_not_reject_a_log() -> None:
+    """Probabilities in single precision, and others that sum to one up to the tolerance."""
     problem = bw.Problem(features=[np.eye(3)], probabilities=[1], reward_range=(0, 1))
     rng, n = np.random.default_rng(0), 20_000
     for h in (
@@ -381,7 +381,7 @@ def test_effective_rows_and_weights_by_hand() -> None:
     assert (found.effective_rows, found.largest_weight, found.mean_weight) == (36 / 20, 4.0, 3.0)
 
 
-def test_nothing_is_without_support_where_probabilities_add_up_to_one_but_for_rounding() -> None:
+def test_rounding_does_not_look_like_missing_support() -> None:
     problem = bw.Problem(features=[np.eye(5)], probabilities=[1], reward_range=(0, 1))
     h = [0.5, 0.2, 0.1, 0.1, 0.1]
     log = Logged.from_columns(problem, context=[0] * 9, arm=[0] * 9, reward=[1] * 9, probabilities=[h] * 9)

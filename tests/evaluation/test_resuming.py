@@ -1,4 +1,4 @@
-"""Evaluations that are stopped, or done elsewhere: the same figures, bit for bit, and nothing done twice."""
+"""Interrupted evaluations and other executors: the same figures, bit for bit, and no task run twice."""
 
 import json
 import os
@@ -19,14 +19,14 @@ from click.testing import CliRunner
 
 import bothworlds as bw
 from bothworlds.cli import main
-from bothworlds.cli.evaluated_log import Source
+from bothworlds.cli.log_source import Source
 from bothworlds.evaluation import Evaluation, Logged, evaluate
-from bothworlds.evaluation.keeping import done_from, plain
-from bothworlds.evaluation.logged import pieces
-from bothworlds.evaluation.work import Piece, Work
+from bothworlds.evaluation.logged import chunks
+from bothworlds.evaluation.result_cache import plain, result_from
+from bothworlds.evaluation.tasks import EvaluationJob, Task
 from bothworlds.logs import Row
-from bothworlds.report.evaluated import evaluation_data
-from evaluated import small_log, some_table
+from bothworlds.report.evaluation_page import evaluation_data
+from support.evaluation_by_row import small_log, some_table
 
 POLICIES = ["uniform", "always 0", "always 1"]
 
@@ -46,7 +46,7 @@ def row_list(log: Logged) -> list[Row]:
 
 
 def figures(found: Evaluation) -> str:
-    """All that an evaluation says, every bit of it."""
+    """All figures of an evaluation, as text."""
     data = evaluation_data(found)
     bands = [(*one.band.low, *one.band.high, *one.band.estimate) for one in found.policies.values()]
     gaps = [(*one.band.low, *one.band.high) for one in found.differences.values()]
@@ -54,7 +54,7 @@ def figures(found: Evaluation) -> str:
 
 
 class Elsewhere(Executor):
-    """Work and what it makes travel as bytes, as between processes."""
+    """Pickles tasks and results, as between processes."""
 
     def submit(self, function: Any, /, *arguments: Any, **options: Any) -> "Future[Any]":
         future: Future[Any] = Future()
@@ -63,11 +63,11 @@ class Elsewhere(Executor):
         return future
 
 
-def test_columns_in_files_are_those_in_memory_and_travel_by_name(
+def test_columns_in_files_equal_those_in_memory_and_are_pickled_by_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pieces, "__defaults__", (1000,))
-    log = small_log(3, 2500)  # three pieces
+    monkeypatch.setattr(chunks, "__defaults__", (1000,))
+    log = small_log(3, 2500)  # three chunks
     rows = row_list(log)
     memory, files = Logged.from_rows(log.problem, iter(rows)), Logged.from_rows(log.problem, rows, folder=tmp_path)
     for name in ("context", "arm", "propensity", "reward", "probabilities", "holdout", "version"):
@@ -79,7 +79,7 @@ def test_columns_in_files_are_those_in_memory_and_travel_by_name(
     assert figures(evaluate(memory, POLICIES, against="logging", executor=Elsewhere())) == plain_one
 
 
-def test_columns_of_another_problem_and_half_of_them_are_refused(tmp_path: Path) -> None:
+def test_columns_of_another_problem_and_incomplete_ones_are_refused(tmp_path: Path) -> None:
     log = small_log(3, 50)
     with pytest.raises(ValueError, match=r"columns\.json is missing"):
         Logged.from_folder(log.problem, tmp_path)
@@ -94,7 +94,7 @@ def test_columns_of_another_problem_and_half_of_them_are_refused(tmp_path: Path)
 
 
 @pytest.mark.parametrize("rows", [0, 3])
-def test_propensities_alone_and_no_rows_in_files(rows: int, tmp_path: Path) -> None:
+def test_files_without_probabilities_and_without_rows(rows: int, tmp_path: Path) -> None:
     log = small_log(3, 5)
     bare = [Row(id=str(i), arm=log.problem.arms[0], context=log.problem.contexts[0], propensity=0.5, reward=1.0)
             for i in range(rows)]  # fmt: skip
@@ -104,35 +104,35 @@ def test_propensities_alone_and_no_rows_in_files(rows: int, tmp_path: Path) -> N
     assert found.reward.tolist() == [1.0] * rows
 
 
-def test_every_piece_survives_as_text() -> None:
+def test_every_result_survives_as_text() -> None:
     log = small_log(1, 300)
     policies = {"new": some_table(log), "logging": "logging"}
     for interval in ("betting", "bernstein"):
         found = evaluate(log, policies, against="logging", interval=interval)
-        for done in (*found.policies.values(), *found.differences.values(), found.calibration, None):
-            text = json.dumps(plain(done))
-            assert json.dumps(plain(done_from(json.loads(text)))) == text
+        for result in (*found.policies.values(), *found.differences.values(), found.calibration, None):
+            text = json.dumps(plain(result))
+            assert json.dumps(plain(result_from(json.loads(text)))) == text
 
 
-def test_what_is_finished_is_not_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    log, told = small_log(2, 500), []
+def test_finished_tasks_are_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log, finished = small_log(2, 500), []
 
     def stop(name: str) -> None:
-        told.append(name)
-        if len(told) == 3:
+        finished.append(name)
+        if len(finished) == 3:
             raise KeyboardInterrupt
 
     whole = figures(evaluate(log, POLICIES, against="logging"))
     with pytest.raises(KeyboardInterrupt):
-        evaluate(log, POLICIES, against="logging", state=tmp_path, told=stop, threads=1)
-    before, done = len(list(tmp_path.glob("*.json"))), Work.done
-    again: list[Piece] = []
+        evaluate(log, POLICIES, against="logging", state=tmp_path, on_done=stop, threads=1)
+    before, run = len(list(tmp_path.glob("*.json"))), EvaluationJob.run
+    again: list[Task] = []
 
-    def watched(work: Work, piece: Piece) -> Any:
-        again.append(piece)
-        return done(work, piece)
+    def watched(job: EvaluationJob, task: Task) -> Any:
+        again.append(task)
+        return run(job, task)
 
-    monkeypatch.setattr(Work, "done", watched)
+    monkeypatch.setattr(EvaluationJob, "run", watched)
     assert figures(evaluate(log, POLICIES, against="logging", state=tmp_path)) == whole
     assert len(again) == 8 - before
     assert 3 <= before < 8
@@ -155,7 +155,7 @@ def without_page(text: str) -> dict[str, Any]:
     return {name: value for name, value in json.loads(text).items() if name != "page"}
 
 
-def test_a_killed_command_goes_on_and_finds_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_command_resumes_with_the_same_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options = written_files(tmp_path, 12_000)
     monkeypatch.chdir(tmp_path)
     whole = CliRunner().invoke(main, [*options, "--output", "whole.html"])
@@ -172,7 +172,7 @@ def test_a_killed_command_goes_on_and_finds_the_same(tmp_path: Path, monkeypatch
     assert not Path("evaluation.html").exists()
     again = CliRunner().invoke(main, options)
     assert again.exit_code == 0, again.output
-    assert "goes on from" in again.stderr
+    assert "resuming from" in again.stderr
     assert without_page(again.stdout) == without_page(whole.stdout)
     assert not Path("evaluation.html.state").exists()
 
@@ -191,11 +191,11 @@ def test_a_log_that_has_changed_is_read_again(tmp_path: Path, monkeypatch: pytes
     written_files(tmp_path, 200)
     second = CliRunner().invoke(main, options)
     assert second.exit_code == 0, second.output
-    assert "goes on from" not in second.stderr
+    assert "resuming from" not in second.stderr
     assert json.loads(second.stdout)["rows"] == 200
 
 
-def test_a_store_that_has_changed_beside_its_file_is_another_log(tmp_path: Path) -> None:
+def test_a_store_whose_wal_changed_is_another_log(tmp_path: Path) -> None:
     path = tmp_path / "ads.sqlite"
     source = Source(path=path, columns=(), missing=None, holdout="all")
     with closing(sqlite3.connect(path, isolation_level=None)) as store:
@@ -208,7 +208,7 @@ def test_a_store_that_has_changed_beside_its_file_is_another_log(tmp_path: Path)
         assert source._identity() != before
 
 
-def test_a_dask_cluster_finds_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dask_cluster_gives_the_same_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed", reason="Dask is not installed: pip install '.[cluster]'")
     options = written_files(tmp_path, 400)
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""A product and a sum with one rounding: floats, packs, and what is mixed of them, against fractions."""
+"""Fused multiply-add of floats, packs and mixtures of both, against fractions."""
 
 from fractions import Fraction
 from typing import Any
@@ -6,40 +6,40 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as some
+from hypothesis import strategies as st
 
 from bothworlds.kernels.arithmetic import WIDTH, fused
 
-FLOATS = some.floats(-1e100, 1e100)
+FLOATS = st.floats(-1e100, 1e100)
 
 
-def rounded_once(left: float, right: float, more: float) -> float:
-    """Return left * right + more, computed without an error and rounded at the end."""
-    return float(Fraction(left) * Fraction(right) + Fraction(more))
+def rounded_once(left: float, right: float, addend: float) -> float:
+    """Return left * right + addend, computed exactly and rounded once."""
+    return float(Fraction(left) * Fraction(right) + Fraction(addend))
 
 
-@given(left=FLOATS, right=FLOATS, more=FLOATS)
-def test_floats_are_rounded_once(left: float, right: float, more: float) -> None:
-    found = fused(left, right, more)
-    assert type(found) is float
-    assert found == rounded_once(left, right, more)
-    assert fused(np.float64(left), right, np.float64(more)) == found
+@given(left=FLOATS, right=FLOATS, addend=FLOATS)
+def test_floats_are_rounded_once(left: float, right: float, addend: float) -> None:
+    result = fused(left, right, addend)
+    assert type(result) is float
+    assert result == rounded_once(left, right, addend)
+    assert fused(np.float64(left), right, np.float64(addend)) == result
 
 
-@given(left=FLOATS, right=some.lists(FLOATS, min_size=WIDTH, max_size=WIDTH), more=FLOATS)
-def test_a_pack_gets_what_its_numbers_get_alone(left: float, right: list[float], more: float) -> None:
-    alone = [fused(left, one, more) for one in right]
+@given(left=FLOATS, right=st.lists(FLOATS, min_size=WIDTH, max_size=WIDTH), addend=FLOATS)
+def test_packs_have_the_bits_of_their_numbers(left: float, right: list[float], addend: float) -> None:
+    one_by_one = [fused(left, number, addend) for number in right]
     pack = np.array(right)
-    for parts in ((left, pack, more), (np.full(WIDTH, left), pack, more), (left, pack, np.full(WIDTH, more))):
-        assert fused(*parts).tolist() == alone
+    for parts in ((left, pack, addend), (np.full(WIDTH, left), pack, addend), (left, pack, np.full(WIDTH, addend))):
+        assert fused(*parts).tolist() == one_by_one
 
 
-@pytest.mark.parametrize(("parts", "found"), [((2, 3.0, 1), 7.0), ((np.array(2.0), 3.0, 1.0), 7.0)])
-def test_what_is_no_float_counts_as_one(parts: tuple[Any, Any, Any], found: float) -> None:
-    assert fused(*parts) == found
+@pytest.mark.parametrize(("parts", "expected"), [((2, 3.0, 1), 7.0), ((np.array(2.0), 3.0, 1.0), 7.0)])
+def test_integers_and_arrays_without_axes_are_converted(parts: tuple[Any, Any, Any], expected: float) -> None:
+    assert fused(*parts) == expected
 
 
-def test_it_overflows_and_has_no_number_without_a_word() -> None:
+def test_overflow_and_nan_cause_no_warning() -> None:
     assert fused(1e200, 1e200, 0.0) == np.inf
     assert np.isnan(fused(np.inf, 0.0, 1.0))
     with np.errstate(all="ignore"):

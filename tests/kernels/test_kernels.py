@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 import bothworlds
-from bothworlds.kernels import arithmetic, matrix, plan, random, resampling
+from bothworlds.arrays import Floats, aligned
+from bothworlds.kernels import arithmetic, exact_ftrl, geometric_resampling, linalg, random
 from bothworlds.kernels.arithmetic import WIDTH, contexts
-from bothworlds.kernels.arrays import Floats, aligned
 from bothworlds.kernels.contract import Draw, Known, flat_known, in_blocks
 from bothworlds.kernels.jit.compile import (
     CACHE_NAME,
-    ROOMS,
+    KERNEL_FOLDERS,
     _drop_old_caches,
     _folder_for,
     compiled,
@@ -49,7 +49,7 @@ def test_philox_known_answers(words: tuple[int, ...], expected: tuple[int, ...])
 
 @pytest.mark.parametrize(("words", "expected"), KNOWN_ANSWERS)
 def test_uniforms_are_the_53_highest_bits_of_two_words(words: tuple[int, ...], expected: tuple[int, ...]) -> None:
-    """27 bits of one word and 26 of the next, exactly: 2^53 of them on [0, 1), every one as likely."""
+    """27 bits of one word and 26 of the next: 2^53 equally likely numbers on [0, 1)."""
     c0, c1, index, purpose, k0, k1 = words
     w0, w1, w2, w3 = expected
     u, v = random.two_uniforms(k0 + (k1 << 32), c0 + (c1 << 32), purpose, index)
@@ -100,34 +100,34 @@ def positive_matrix(seed: int, d: int) -> Floats:
 def test_cholesky_solves_trace_and_leverages_against_numpy(d: int) -> None:
     sigma = positive_matrix(d, d)
     factor, out, work = np.zeros((d, d)), np.empty(d), np.empty(d)
-    assert matrix.cholesky(sigma, factor)
+    assert linalg.cholesky(sigma, factor)
     lower = np.linalg.cholesky(sigma)
     assert factor == pytest.approx(np.triu(lower.T, 1) + np.diag(1.0 / np.diag(lower)), abs=1e-12)
     b = np.arange(1.0, d + 1.0)
-    matrix.solve(factor, b, out)
+    linalg.solve(factor, b, out)
     assert out == pytest.approx(np.linalg.solve(sigma, b), rel=1e-9)
-    matrix.invert_lower(factor)
+    linalg.invert_lower(factor)
     assert np.tril(factor) == pytest.approx(np.linalg.inv(np.linalg.cholesky(sigma)), rel=1e-9, abs=1e-12)
-    matrix.apply_inverse(factor, b, work, out)
+    linalg.apply_inverse(factor, b, work, out)
     assert out == pytest.approx(np.linalg.solve(sigma, b), rel=1e-9)
     assert work == pytest.approx(np.linalg.solve(np.linalg.cholesky(sigma), b), rel=1e-9)
-    assert matrix.trace_of_ratio(factor, sigma) == pytest.approx(d, rel=1e-10)
-    other = positive_matrix(d + 50, d)  # where what is off the diagonal counts
-    assert matrix.trace_of_ratio(factor, other) == pytest.approx(np.trace(np.linalg.solve(sigma, other)), rel=1e-9)
-    assert matrix.leverage(factor, b) == pytest.approx(b @ np.linalg.solve(sigma, b), rel=1e-9)
-    assert matrix.product(b, out) == pytest.approx(b @ out)
+    assert linalg.trace_of_ratio(factor, sigma) == pytest.approx(d, rel=1e-10)
+    other = positive_matrix(d + 50, d)  # so that off-diagonal entries count
+    assert linalg.trace_of_ratio(factor, other) == pytest.approx(np.trace(np.linalg.solve(sigma, other)), rel=1e-9)
+    assert linalg.leverage(factor, b) == pytest.approx(b @ np.linalg.solve(sigma, b), rel=1e-9)
+    assert linalg.product(b, out) == pytest.approx(b @ out)
 
 
 @pytest.mark.parametrize("d", [1, 3, 4, 5, 21])
 def test_two_features_have_the_leverages_of_each_alone(d: int) -> None:
-    """To the bit, also where the second is the first once more."""
+    """Bit for bit, also if both features are the same."""
     factor, rng = np.zeros((d, d)), np.random.default_rng(d)
-    assert matrix.cholesky(positive_matrix(d, d), factor)
-    matrix.invert_lower(factor)
+    assert linalg.cholesky(positive_matrix(d, d), factor)
+    linalg.invert_lower(factor)
     one, other, half = rng.normal(size=(3, d))
-    alone = [matrix.leverage_beside(factor, z, half) for z in (one, other)]
-    assert matrix.leverages_beside(factor, one, other, half) == (*alone[0], *alone[1])
-    assert matrix.leverages_beside(factor, one, one, half) == (*alone[0], *alone[0])
+    alone = [linalg.leverage_and_cross(factor, z, half) for z in (one, other)]
+    assert linalg.leverages_and_crosses(factor, one, other, half) == (*alone[0], *alone[1])
+    assert linalg.leverages_and_crosses(factor, one, one, half) == (*alone[0], *alone[0])
     assert alone[1][0] == pytest.approx(np.sum((np.tril(factor) @ other) ** 2), rel=1e-12)
     assert alone[1][1] == pytest.approx(half @ np.tril(factor) @ other, rel=1e-9, abs=1e-12)
 
@@ -139,7 +139,7 @@ def test_cholesky_refuses_what_is_not_positive_definite() -> None:
         np.array([[1.0, 2.0], [2.0, 1.0]]),
         np.full((2, 2), np.nan),
     ):
-        assert not matrix.cholesky(sigma, np.zeros((2, 2)))
+        assert not linalg.cholesky(sigma, np.zeros((2, 2)))
 
 
 READ = Layout(Known).reader(Known, "known")
@@ -147,11 +147,11 @@ READ = Layout(Known).reader(Known, "known")
 
 @kernel
 def whole_covariance(known: Known, q: Floats, sums: Floats, sigma: Floats) -> None:
-    """The three steps of a covariance, after one another."""
-    plan.begin_covariance(sums)
+    """Compute a covariance by its three steps."""
+    exact_ftrl.begin_covariance(sums)
     for x in range(q.shape[0]):
-        plan.add_context(known, x, q[x], sums)
-    plan.covariance(known, q, sums, sigma)
+        exact_ftrl.add_context(known, x, q[x], sums)
+    exact_ftrl.covariance(known, q, sums, sigma)
 
 
 def blocks_of_contexts(known: Floats, q: Floats, sums: Floats, sigma: Floats, sizes: tuple[int, ...]) -> None:
@@ -165,7 +165,7 @@ compiled_blocks = compiled(blocks_of_contexts)
     ("S", "K", "d"), [(1, 2, 1), (11, 3, 5), (24, 4, 9), (10, 7, 6), (9, 5, 29), (17, 3, 33), (8, 9, 40)]
 )
 def test_covariance_of_one_and_of_eight_contexts_at_a_time(S: int, K: int, d: int) -> None:
-    """With few coordinates and with many, whose columns stand side by side; interpreted and compiled to the bit."""
+    """With few coordinates, and with many by tiles of columns; interpreted and compiled are the same bit for bit."""
     rng = np.random.default_rng(5)
     z, g, q = rng.normal(size=(S, K, d)), rng.random(S), rng.random((S, K))
     known = Known(z, g, np.zeros((S, K)), np.zeros((S, K)))
@@ -183,33 +183,33 @@ def test_covariance_of_one_and_of_eight_contexts_at_a_time(S: int, K: int, d: in
     np.testing.assert_array_equal(machine, block)
 
 
-def exactly(left: float, right: float, more: float) -> float:
-    """left * right + more as rational numbers, rounded once."""
-    return float(Fraction(left) * Fraction(right) + Fraction(more))
+def exactly(left: float, right: float, addend: float) -> float:
+    """left * right + addend as rational numbers, rounded once."""
+    return float(Fraction(left) * Fraction(right) + Fraction(addend))
 
 
-def fused_packs(left: Floats, right: Floats, more: Floats, out: Floats) -> None:
-    ours, theirs, others, found = contexts(left), contexts(right), contexts(more), contexts(out)
-    for k in range(found.shape[0]):
-        found[k] = arithmetic.fused(ours[k], theirs[k], others[k])
+def fused_packs(left: Floats, right: Floats, addend: Floats, out: Floats) -> None:
+    left_packs, right_packs, addend_packs, result = contexts(left), contexts(right), contexts(addend), contexts(out)
+    for k in range(result.shape[0]):
+        result[k] = arithmetic.fused(left_packs[k], right_packs[k], addend_packs[k])
 
 
-def fused_numbers(left: Floats, right: Floats, more: Floats, out: Floats) -> None:
+def fused_numbers(left: Floats, right: Floats, addend: Floats, out: Floats) -> None:
     for k in range(out.shape[0]):
-        out[k] = arithmetic.fused(left[k], right[k], more[k])
+        out[k] = arithmetic.fused(left[k], right[k], addend[k])
 
 
 def test_fused_products_are_rounded_once_however_they_are_computed() -> None:
     rng = np.random.default_rng(3)
-    left, right, more = aligned(50, WIDTH), aligned(50, WIDTH), aligned(50, WIDTH)
+    left, right, addend = aligned(50, WIDTH), aligned(50, WIDTH), aligned(50, WIDTH)
     left[...], right[...] = rng.normal(size=(2, 50, WIDTH))
-    more[...] = -left * right * (1.0 + rng.integers(-3, 4, size=left.shape) * 2.0**-52)  # where it shows
-    exact = np.array([exactly(*numbers) for numbers in zip(left.flat, right.flat, more.flat, strict=True)])
-    assert (exact != (left * right + more).ravel()).mean() > 0.5
+    addend[...] = -left * right * (1.0 + rng.integers(-3, 4, size=left.shape) * 2.0**-52)  # so that rounding shows
+    exact = np.array([exactly(*numbers) for numbers in zip(left.flat, right.flat, addend.flat, strict=True)])
+    assert (exact != (left * right + addend).ravel()).mean() > 0.5
     for function, shape in ((fused_packs, (50, WIDTH)), (fused_numbers, (50 * WIDTH,))):
         for make in (function, compiled(function)):
             out = aligned(*shape)
-            make(left.reshape(shape), right.reshape(shape), more.reshape(shape), out)
+            make(left.reshape(shape), right.reshape(shape), addend.reshape(shape), out)
             np.testing.assert_array_equal(out.ravel(), exact)
 
 
@@ -223,7 +223,7 @@ def test_resampling_averages_to_the_geometric_series_by_enumeration() -> None:
         for cells in itertools.product(range(4), repeat=draws):
             y, out = z[:, 1].copy(), beta * z[:, 1]
             for cell in cells:
-                resampling.contract(z.T[None], 0, cell, beta, y, out)
+                geometric_resampling.contract(z.T[None], 0, cell, beta, y, out)
             mean += np.prod(weights[list(cells)]) * out
         power = np.linalg.matrix_power(np.eye(2) - beta * sigma, draws + 1)
         assert mean == pytest.approx(np.linalg.solve(sigma, (np.eye(2) - power) @ z[:, 1]), rel=1e-12)
@@ -235,7 +235,7 @@ def test_resampling_draws_from_the_policy() -> None:
     beta = 0.5 / float((z**2).sum(axis=0).max())
     sigma = (z * (g[:, None] * pi).reshape(-1)) @ z.T
     known = Known(z.T.reshape(2, 3, 2).copy(), g, np.zeros((2, 3)), np.zeros((2, 3)))
-    run = compiled(resampling.resample)
+    run = compiled(geometric_resampling.resample)
     outs = np.empty((20_000, 2))
     for time, out in enumerate(outs):
         run(known, pi, (0, 2), (beta, 40), Draw((0.0, 0.0), 3, time), np.empty(2), out)
@@ -259,12 +259,12 @@ def test_source_hash_sees_every_file_that_machine_code_can_depend_on(tmp_path: P
     assert source_hash() == source_hash(Path(bothworlds.__file__).parent)  # algorithms and worlds included
 
 
-def test_kernel_text_stands_in_the_rooms_that_are_hashed() -> None:
+def test_all_kernel_code_lies_in_folders_that_are_hashed() -> None:
     root = Path(bothworlds.__file__).parent
     marked = re.compile(r"@(kernel|compiled|on_gpu|numba|register_jitable|njit)")
-    found = {path.relative_to(root).parts[0] for path in root.rglob("*.py") if marked.search(path.read_text())}
-    assert found <= {*ROOMS}
-    assert "kernels" in found
+    folders = {path.relative_to(root).parts[0] for path in root.rglob("*.py") if marked.search(path.read_text())}
+    assert folders <= {*KERNEL_FOLDERS}
+    assert "kernels" in folders
 
 
 def test_only_our_own_old_caches_are_dropped(tmp_path: Path) -> None:
@@ -282,7 +282,6 @@ def test_only_our_own_old_caches_are_dropped(tmp_path: Path) -> None:
 PROBE = """
 import numpy as np
 from bothworlds.kernels.jit.compile import compiled, kernel
-from bothworlds.kernels import matrix
 from bothworlds.probe import caller
 f = compiled(caller)
 print(f(np.eye(3)), sum(f.stats.cache_hits.values()))
@@ -290,7 +289,7 @@ print(f(np.eye(3)), sum(f.stats.cache_hits.values()))
 
 CALLER = """
 from bothworlds.kernels.jit.compile import kernel
-from bothworlds.kernels.matrix import trace_of_ratio
+from bothworlds.kernels.linalg import trace_of_ratio
 
 @kernel
 def caller(u):
@@ -302,7 +301,7 @@ def test_an_edited_kernel_is_seen_by_compiled_callers(tmp_path: Path) -> None:
     """Copy the package, run, edit a callee in another file, run again: the new result, not the cached one."""
     package = tmp_path / "bothworlds"
     source = Path(bothworlds.__file__).parent
-    needed = [source / "kernels" / name for name in ("arrays.py", "arithmetic.py", "inverses.py", "matrix.py")]
+    needed = [source / "arrays.py", source / "kernels" / "arithmetic.py", source / "kernels" / "linalg.py"]
     for path in [*needed, *(source / "kernels" / "jit").glob("*.py")]:
         target = package / path.relative_to(source)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -320,13 +319,13 @@ def test_an_edited_kernel_is_seen_by_compiled_callers(tmp_path: Path) -> None:
 
     assert run() == ["3.0", "0"]
     assert run() == ["3.0", "1"]
-    edited = package / "kernels" / "matrix.py"
+    edited = package / "kernels" / "linalg.py"
     edited.write_text(edited.read_text().replace("total = fused(row[j],", "total = fused(2.0 * row[j],"))
     assert run() == ["6.0", "0"]
 
 
-def test_machine_code_of_one_name_but_other_text_never_shares_an_index() -> None:
-    """Two processes that write to one index at once could file the code of one under the key of the other."""
+def test_functions_of_one_name_with_other_closures_never_share_an_index() -> None:
+    """Two processes that write to one index at the same time could store the code of one under the key of the other."""
 
     def make(step: float) -> Callable[[float], float]:
         def moved(x: float) -> float:

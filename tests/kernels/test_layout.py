@@ -1,4 +1,4 @@
-"""Memory from declarations: fields lie side by side, in their order, and are found again by name, also in blocks."""
+"""Memory layouts: fields lie side by side in their order, and are found by name, also in blocks."""
 
 from typing import Annotated, Any, NamedTuple
 
@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import bothworlds as bw
-from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.contract import Known, Machine, all_parts, flat_known, in_blocks, out_of_blocks
-from bothworlds.kernels.entries import body_of, memory_of, part_of, put
+from bothworlds.arrays import Floats
+from bothworlds.kernels.contract import Known, Machine, flat_known, in_blocks, leaf_values, out_of_blocks
+from bothworlds.kernels.entry_points import arrays_of, memory_of, part_of, put
 from bothworlds.kernels.jit.compile import compiled
 from bothworlds.kernels.layout import (
     ORDER,
@@ -22,8 +22,8 @@ from bothworlds.kernels.layout import (
     recalled,
     scratch,
 )
-from goldens import CASES
-from worlds import random_problem
+from support.golden_values import CASES
+from support.problems import random_problem
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 SIZES = Sizes(S=11, K=3, d=2, P=5)
@@ -66,8 +66,8 @@ def numbered(count: int) -> Floats:
 
 
 def machine_of(name: str) -> Machine:
-    made: Machine = CASES[name].machine(random_problem(3, S=11, K=3, d=2))
-    return made
+    machine: Machine = CASES[name].machine(random_problem(3, S=11, K=3, d=2))
+    return machine
 
 
 def test_fields_lie_in_the_order_of_their_kinds() -> None:
@@ -87,7 +87,7 @@ def test_fields_lie_in_the_order_of_their_kinds() -> None:
     assert state.theta[2] == -1.0  # one memory, two shapes
 
 
-def test_options_and_what_is_carried() -> None:
+def test_options_and_carried_arrays() -> None:
     outside = Layout(Options, Carried, Known)
     options = outside.reader(Options, "options")(numbered(12), tuple(SIZES))
     assert (options.eta, options.gamma) == (0.0, 11.0)
@@ -118,12 +118,12 @@ def test_compiled_readers_find_the_same_fields() -> None:
 @each
 def test_every_learner_fills_its_memory_without_gaps_or_overlaps(name: str) -> None:
     machine = machine_of(name)
-    memory, sizes = machine.text.memory, machine.sizes
+    memory, sizes = machine.kernel.memory, machine.sizes
     arrays = dict(zip(("core", "rows"), machine.memory(), strict=True))
     for array, numbers in arrays.items():
-        owners = [leaf for leaf in memory.leaves.values() if leaf.array == array and not leaf.part.same_as]
-        kinds = [ORDER.index(leaf.part.kind) for leaf in owners]
-        assert kinds == sorted(kinds)  # an update copies what is learnt and recalled, which therefore comes first
+        owners = [leaf for leaf in memory.leaves.values() if leaf.array == array and not leaf.spec.same_as]
+        kinds = [ORDER.index(leaf.spec.kind) for leaf in owners]
+        assert kinds == sorted(kinds)  # an update copies learnt and recalled fields, so they come first
         numbers[...] = 0.0
         for leaf in owners:
             machine.part(leaf.name, arrays["core"], arrays["rows"], sizes)[...] += 1.0
@@ -131,45 +131,45 @@ def test_every_learner_fills_its_memory_without_gaps_or_overlaps(name: str) -> N
 
 
 @each
-def test_flat_options_and_what_is_known_are_read_back(name: str) -> None:
+def test_flat_options_and_known_arrays_are_read_back(name: str) -> None:
     machine = machine_of(name)
-    read = machine.text.options_of(machine.flat_options, tuple(machine.sizes))
-    assert len(machine.flat_options) == machine.text.outside.count("options", machine.sizes)
-    for one, two in zip(all_parts(read), all_parts(machine.options), strict=True):
+    read = machine.kernel.options_of(machine.flat_options, tuple(machine.sizes))
+    assert len(machine.flat_options) == machine.kernel.outside.count("options", machine.sizes)
+    for one, two in zip(leaf_values(read), leaf_values(machine.options), strict=True):
         assert np.array_equal(one, two)
-    known = machine.text.known_of(flat_known(machine.known), tuple(machine.sizes))
+    known = machine.kernel.known_of(flat_known(machine.known), tuple(machine.sizes))
     assert all(np.array_equal(one, two) for one, two in zip(known, machine.known, strict=True))
-    if machine.text.wide:
-        blocks = machine.text.known_of(flat_known(machine.known, wide=True), tuple(machine.block_sizes))
+    if machine.kernel.wide:
+        blocks = machine.kernel.known_of(flat_known(machine.known, wide=True), tuple(machine.block_sizes))
         for one, two in zip(blocks, machine.known, strict=True):
             assert one.tolist() == in_blocks(two).tolist()
 
 
 @each
-def test_a_policy_finds_what_is_put_in_either_memory(name: str) -> None:
-    """Fields with an entry per context go through blocks of eight, if the text is wide; the others are left alone."""
+def test_fields_written_to_either_memory_are_read_back(name: str) -> None:
+    """Fields with an axis of contexts are stored in blocks of eight if the kernel is wide; no other memory changes."""
     machine = machine_of(name)
-    body, rng = body_of(machine, 5), np.random.default_rng(1)
+    arrays, rng = arrays_of(machine, 5), np.random.default_rng(1)
     for side in (0, 1):
-        state = machine.text.state_of(*memory_of(machine, body, side), body.sizes)
+        state = machine.kernel.state_of(*memory_of(machine, arrays, side), arrays.sizes)
         assert state.t.tolist() == [1.0]
-        for field, part in leaves_of(type(state)):
-            _, shape = machine.text.memory.leaves[field].place(machine.sizes)
+        for field, spec in leaves_of(type(state)):
+            _, shape = machine.kernel.memory.leaves[field].place(machine.sizes)
             value = rng.normal(size=shape)
-            others = [one.copy() for one in memory_of(machine, body, 1 - side)]
-            put(machine, body, side, field, value)
-            found = part_of(machine, body, side, field)
-            blocked = machine.text.wide and part.in_rows
-            assert (out_of_blocks(found, machine.sizes.S) if blocked else found).tolist() == value.tolist()
-            assert not blocked or found.tolist() == in_blocks(value).tolist()
-            assert all(map(np.array_equal, memory_of(machine, body, 1 - side), others))
+            before = [array.copy() for array in memory_of(machine, arrays, 1 - side)]
+            put(machine, arrays, side, field, value)
+            stored = part_of(machine, arrays, side, field)
+            blocked = machine.kernel.wide and spec.in_rows
+            assert (out_of_blocks(stored, machine.sizes.S) if blocked else stored).tolist() == value.tolist()
+            assert not blocked or stored.tolist() == in_blocks(value).tolist()
+            assert all(map(np.array_equal, memory_of(machine, arrays, 1 - side), before))
 
 
 @each
-def test_what_is_learnt_is_what_files_keep(name: str) -> None:
+def test_learnt_fields_are_those_of_files(name: str) -> None:
     policy: Any = CASES[name].start(random_problem(3, S=11, K=3, d=2), rng=1, interpreted=True)
-    kept = policy.learnt()
+    learnt_fields = policy.learnt()
     fields = dict(leaves_of(type(policy.state)))
-    assert set(kept) == {field for field, part in fields.items() if part.kind == "learnt" and not part.same_as}
-    assert "t" in kept
+    assert set(learnt_fields) == {name for name, spec in fields.items() if spec.kind == "learnt" and not spec.same_as}
+    assert "t" in learnt_fields
     assert isinstance(policy, bw.Policy)

@@ -1,4 +1,4 @@
-"""Files cut off, changed or mixed up, and rows that cannot be: a sentence with the row, and no row lost."""
+"""Truncated, damaged or mixed files, and invalid rows: an error with the row number, and no row lost."""
 
 import json
 import re
@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from bothworlds import logs
 from bothworlds.logs import LogError, Row
-from bothworlds.logs.checking import Ids
-from log_rows import DIGITS, ROW, one_row, package, shared_only, some_rows
+from bothworlds.logs.validation import Ids
+from support.log_rows import DIGITS, ROW, one_row, package, shared_only, some_rows
 
 Reader = Callable[[Any], Iterator[Row]]
 
@@ -97,7 +97,7 @@ anything = st.recursive(
 
 @given(st.data())
 def test_values_of_any_kind_in_the_fields_of_an_event(data: Any) -> None:
-    """A field, at any depth, is replaced by something else: a sentence, or one row."""
+    """A field at any depth is replaced by another value: an error with the row number, or one row."""
     row = data.draw(one_row())
     logs.write([replace(row, reward=0.5)], "log.dsjson")
     logs.write([replace(row, reward=0.5)], "log.jsonl")
@@ -106,16 +106,16 @@ def test_values_of_any_kind_in_the_fields_of_an_event(data: Any) -> None:
         inner = event["c"] if path == "log.dsjson" and data.draw(st.booleans()) else event
         inner[data.draw(st.sampled_from(sorted(inner)))] = data.draw(anything)
         Path(path).write_text(json.dumps(event) + "\n", encoding="utf-8")
-        one_row_or_a_sentence(logs.read(path), f"{path}, row 1: ")
+        one_row_or_an_error(logs.read(path), f"{path}, row 1: ")
     made = next(logs.to_coba(shared_only([row])))
     made[data.draw(st.sampled_from(sorted(made)))] = data.draw(anything)
-    one_row_or_a_sentence(logs.from_coba([made]), "the coba interactions, row 1: ")
+    one_row_or_an_error(logs.from_coba([made]), "the coba interactions, row 1: ")
     feedback = logs.to_obp(shared_only([row]))
     feedback[data.draw(st.sampled_from(sorted(feedback)))] = data.draw(anything)
-    one_row_or_a_sentence(logs.from_obp(feedback), "the obp feedback")
+    one_row_or_an_error(logs.from_obp(feedback), "the obp feedback")
 
 
-def one_row_or_a_sentence(rows: Iterator[Row], beginning: str) -> None:
+def one_row_or_an_error(rows: Iterator[Row], beginning: str) -> None:
     try:
         assert len(list(rows)) == 1
     except LogError as error:
@@ -128,15 +128,15 @@ def one_row_or_a_sentence(rows: Iterator[Row], beginning: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"propensity": 0.0}, "propensity 0.0 is no probability above 0"),
-        ({"propensity": 1.5}, "propensity 1.5 is no probability"),
+        ({"propensity": 0.0}, r"propensity 0.0 is not in \(0, 1\]"),
+        ({"propensity": 1.5}, r"propensity 1.5 is not in \(0, 1\]"),
         ({"probabilities": (0.25, 0.7)}, "sum to 0.95, not to 1; give the whole vector"),
         ({"probabilities": (0.25, 0.7499)}, r"or tolerance=0.0002 if it was rounded"),
-        ({"probabilities": (0.5, 0.5)}, "propensity 0.75 of arm '1', whose probability is 0.5: which is it"),
-        ({"probabilities": (0.25, 0.5, 0.25)}, "3 probabilities for 2 arms"),
+        ({"probabilities": (0.5, 0.5)}, "propensity 0.75 of arm '1' contradicts its probability 0.5"),
+        ({"probabilities": (0.25, 0.5, 0.25)}, "3 probabilities for 2 offered arms"),
         ({"probabilities": (-0.25, 1.25)}, "none negative"),
-        ({"arm": "2"}, "'2' is not among those offered"),
-        ({"offered": ("1", "1")}, "different names"),
+        ({"arm": "2"}, "'2' is not among the offered arms"),
+        ({"offered": ("1", "1")}, "distinct names"),
         ({"reward": 7.0}, r"reward 7.0 is outside \[0, 1\]; is the reward_range right"),
         ({"reward": float("nan")}, "reward must be a finite number"),
         ({"time": "noon"}, "time must be a finite number"),
@@ -144,13 +144,13 @@ def one_row_or_a_sentence(rows: Iterator[Row], beginning: str) -> None:
         ({"context": 5}, "the context must be a name"),
         ({"version": -1}, "version must be a whole number"),
         ({"policy": None}, "policy and digest"),
-        ({"features": ((1.0,), (1.0, 2.0))}, "one length"),
-        ({"features": ((1.0,), (1.0,), (1.0,))}, "features of 3 arms, where 2 are offered"),
+        ({"features": ((1.0,), (1.0, 2.0))}, "the same length"),
+        ({"features": ((1.0,), (1.0,), (1.0,))}, "features of 3 arms, but 2 are offered"),
         ({"direction": (None,)}, "direction must be a list"),
         ({"baseline": "x"}, "baseline must be a list"),
     ],
 )
-def test_what_is_wrong_with_a_row_is_said_with_its_number(changes: dict[str, Any], words: str) -> None:
+def test_an_invalid_row_is_refused_with_its_number(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(LogError, match=rf"^the log, row 2: .*{words}") as caught:
         list(logs.checked([replace(ROW, id="first"), replace(ROW, **changes)], reward_range=(0, 1)))
     assert caught.value.row == 2
@@ -162,12 +162,12 @@ def test_rounded_logs_are_read_with_a_tolerance() -> None:
 
 
 @given(st.lists(st.integers(0, 60), max_size=80), st.integers(1, 20))
-def test_repeated_ids_are_found_however_long_ago(numbers: list[int], recent: int) -> None:
+def test_repeated_ids_are_detected_at_any_distance(numbers: list[int], recent: int) -> None:
     ids = Ids("log", recent=recent)
     try:
         for row, number in enumerate(numbers, 1):
             ids.add(f"visit {number}", row)
-        ids.settle()
+        ids.compare()
     except LogError as error:
         row = error.row or 0
         assert numbers[row - 1] in numbers[: row - 1]
@@ -175,12 +175,12 @@ def test_repeated_ids_are_found_however_long_ago(numbers: list[int], recent: int
         assert len(set(numbers)) == len(numbers)
 
 
-def test_rewards_in_lines_of_their_own() -> None:
+def test_rewards_in_separate_lines() -> None:
     log = logs.Log("log.jsonl")
     log.append(logs.Reward(id="b", time=1.0, reward=0.5))  # before its decision: another process was faster
     log.append(*(replace(ROW, id=name, reward=None) for name in "abc"))
     log.append(logs.Reward(id="a", time=2.0, reward=0.0), logs.Reward(id="a", time=3.0, reward=1.0))
-    log.append(logs.Batch(version=1, digest="5e", through=5, time=4.0))
+    log.append(logs.Batch(version=1, digest="5e", through=5, time=4.0, policy="p"))
     expected = {"a": (1.0, 3.0), "b": (0.5, 1.0), "c": (None, None)}
     assert {row.id: (row.reward, row.reward_time) for row in logs.read("log.jsonl")} == expected
     first = {row.id: row.reward for row in logs.read("log.jsonl", rewards="first")}
@@ -194,13 +194,13 @@ def test_rewards_in_lines_of_their_own() -> None:
     with log.path.open("ab") as file:
         file.write(log.path.read_bytes()[:200])
     assert len(list(logs.read("log.jsonl", strict=False))) == 3
-    with pytest.raises(LogError, match=r"row 9: id 'a' stands there twice"):
+    with pytest.raises(LogError, match=r"row 9: id 'a' occurs twice"):
         list(logs.read("log.jsonl"))
     log.append(replace(ROW, id="d"))
     assert [row.id for row in logs.read("log.jsonl", strict=False)] == ["a", "b", "c", "d"]
 
 
-def test_pieces_of_lines() -> None:
+def test_fragments_of_lines() -> None:
     log = logs.Log("log.jsonl")
     log.append(ROW)
     with log.path.open("ab") as file:
@@ -209,7 +209,7 @@ def test_pieces_of_lines() -> None:
         list(logs.read("log.jsonl"))
     assert list(logs.read("log.jsonl", strict=False)) == [ROW]
     log.append(replace(ROW, id="d"))
-    with pytest.raises(LogError, match=r"row 2: a piece of a line stands before a whole one"):
+    with pytest.raises(LogError, match=r"row 2: a fragment of a line precedes a record"):
         list(logs.read("log.jsonl"))
     assert [row.id for row in logs.read("log.jsonl", strict=False)] == ["a", "d"]
     with log.path.open("ab") as file:
@@ -218,7 +218,7 @@ def test_pieces_of_lines() -> None:
         list(logs.read("log.jsonl", strict=False))
 
 
-def test_a_reward_behind_a_piece_of_a_decision_is_found() -> None:
+def test_a_reward_behind_a_fragment_of_a_decision_is_read() -> None:
     log = logs.Log("log.jsonl")
     log.append(ROW, *(replace(ROW, id=name, reward=None, reward_time=None) for name in "bc"))
     with log.path.open("ab") as file:
@@ -226,5 +226,5 @@ def test_a_reward_behind_a_piece_of_a_decision_is_found() -> None:
     log.append(logs.Reward(id="b", time=1.0, reward=0.5), logs.Reward(id="c", time=1.0, reward=0.25))
     found = {row.id: row.reward for row in logs.read("log.jsonl", strict=False)}
     assert found == {"a": ROW.reward, "b": 0.5, "c": 0.25}
-    with pytest.raises(LogError, match=r"row 4: a piece of a line stands before a whole one"):
+    with pytest.raises(LogError, match=r"row 4: a fragment of a line precedes a record"):
         list(logs.read("log.jsonl"))

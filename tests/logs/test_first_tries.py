@@ -1,4 +1,4 @@
-"""What goes wrong on a first try: rewards too early or of other kinds, rows twice, tables in another order."""
+"""Common first mistakes: early rewards, rewards of other types, repeated rows, tables in another order."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -11,21 +11,21 @@ import pytest
 import bothworlds as bw
 from bothworlds import environments as en
 from bothworlds.evaluation import Logged, evaluate
-from bothworlds.logs import Learner, Log, Reward, Row, from_records, health, joined, read, row_of, write
-from bothworlds.logs import learner as learner_text
+from bothworlds.logs import Log, LogLearner, Reward, Row, from_records, health, joined, read, row_of, write
+from bothworlds.logs import log_learner as learner_text
 
 PROBLEM = bw.Problem.from_sample(["mobile", "desktop"], arms=["red", "blue"], reward_range=(0, 1))
 
 
 def answers(found: Any) -> tuple[int, float]:
-    """Return how many rewards a report on health has counted, and their sum."""
+    """Return the number of rewards in a health report, and their sum."""
     return sum(arm.answers for arm in found.arms), sum(arm.mean * arm.answers for arm in found.arms if arm.answers)
 
 
 def decided(count: int, log: Log, *, early: Any = ()) -> bw.Policy:
-    """Return a policy whose plan has taken decisions that stand in a log, some of them after their rewards."""
+    """Return a policy after logging decisions of its plan, some of them after their rewards."""
     policy = bw.LCTsallisINF().start(PROBLEM, rng=1, interpreted=True)
-    policy.save("begun.npz")
+    policy.save("start.npz")
     plan = policy.plan()
     for i in range(count):
         made = plan.act(i % 2, id=f"visit {i}")
@@ -35,28 +35,28 @@ def decided(count: int, log: Log, *, early: Any = ()) -> bw.Policy:
 
 
 @pytest.mark.parametrize("early", [(), range(20), range(0, 20, 2)])
-def test_rewards_before_their_decisions_are_learnt_and_found_again(early: Any) -> None:
+def test_rewards_before_their_decisions_are_learned_and_reproduced(early: Any) -> None:
     log = Log("visits.jsonl")
     policy = decided(20, log, early=early)
-    learner = Learner(policy, log, pace=7)
+    learner = LogLearner(policy, log, batch_size=7)
     assert [learner.step() for _ in range(4)] == [7, 7, 6, 0]
     assert learner.waiting == 0
-    again: Any = bw.load("begun.npz", interpreted=True)
-    assert Learner(again, log).step() == 0
+    again: Any = bw.load("start.npz", interpreted=True)
+    assert LogLearner(again, log).step() == 0
     assert again.plan().digest == policy.plan().digest
     assert (policy.updates, again.updates) == (20, 20)
 
 
 @pytest.mark.parametrize(("room", "learnt"), [(1 << 24, 3), (600, 1), (10, 0)])
-def test_early_rewards_are_kept_for_a_while_live_and_again(
+def test_early_rewards_are_kept_for_a_while_and_reproduced(
     room: int, learnt: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By their places in the log: what was learnt meanwhile, or is learnt already, makes no difference."""
-    monkeypatch.setattr(learner_text, "EARLY", room)
+    """This depends on positions in the log only, not on what was learned before."""
+    monkeypatch.setattr(learner_text, "EARLY_BYTES", room)
     log = Log("visits.jsonl")
     policy: Any = bw.LCTsallisINF().start(PROBLEM, rng=1, interpreted=True)
-    policy.save("begun.npz")
-    plan, learner = policy.plan(), Learner(policy, log)
+    policy.save("start.npz")
+    plan, learner = policy.plan(), LogLearner(policy, log)
     made = [plan.act("mobile", id=f"visit {i}") for i in range(3)]
     log.append(*(Reward(id=one.id, time=1.0, reward=1.0) for one in made))
     between = [plan.act("mobile", id=f"other {i}") for i in range(3)]
@@ -66,25 +66,25 @@ def test_early_rewards_are_kept_for_a_while_live_and_again(
     policy.save("later.npz")
     log.append(*(row_of(one, plan, time=2.0) for one in made[::-1]))
     assert learner.step() == learnt
-    for file in ("begun.npz", "later.npz"):
+    for file in ("start.npz", "later.npz"):
         again: Any = bw.load(file, interpreted=True)
-        assert Learner(again, log).step() == 0
+        assert LogLearner(again, log).step() == 0
         assert (again.updates, again.plan().digest) == (more + learnt, policy.plan().digest)
 
 
 @pytest.mark.parametrize("order", ["drrd", "drdr", "rdrd", "rrdd", "ddrr"])
-def test_what_is_written_twice_is_learnt_once(order: str) -> None:
+def test_repeated_records_are_learned_once(order: str) -> None:
     log = Log("visits.jsonl")
     policy = bw.LCTsallisINF().start(PROBLEM, rng=1, interpreted=True)
     plan = policy.plan()
     made = plan.act("mobile")
     records: Any = {"d": row_of(made, plan, time=1.0), "r": Reward(id=made.id, time=1.0, reward=1.0)}
     log.append(*(records[kind] for kind in order))
-    learner = Learner(policy, log)
+    learner = LogLearner(policy, log)
     assert [learner.step(), learner.step(), policy.updates] == [1, 0, 1]
 
 
-def test_of_early_rewards_the_first_that_can_be_counts() -> None:
+def test_of_early_rewards_the_first_valid_one_counts() -> None:
     log = Log("visits.jsonl")
     policy = bw.LCTsallisINF().start(PROBLEM, rng=1, interpreted=True)
     plan = policy.plan()
@@ -92,12 +92,12 @@ def test_of_early_rewards_the_first_that_can_be_counts() -> None:
     log.append(
         *(Reward(id=made.id, time=1.0, reward=reward) for reward in (5.0, 1.0, 0.0)), row_of(made, plan, time=2.0)
     )
-    assert Learner(policy, log).step() == 1
+    assert LogLearner(policy, log).step() == 1
     assert answers(policy.health()) == (1, 1.0)
 
 
 @pytest.mark.parametrize("kind", [np.float64, np.float32, np.int64, int, float, np.bool_, bool])
-def test_rewards_are_numbers_of_any_kind(kind: Any) -> None:
+def test_rewards_are_numbers_of_any_type(kind: Any) -> None:
     log = Log("clicks.jsonl")
     log.append(Reward(id="a", time=5, reward=kind(1)))
     [(record, _)] = log.read()
@@ -105,48 +105,48 @@ def test_rewards_are_numbers_of_any_kind(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("reward", [None, "1", 1j, [1.0]])
-def test_what_is_no_number_is_not_written(reward: Any) -> None:
+def test_rewards_that_are_not_numbers_are_refused(reward: Any) -> None:
     with pytest.raises(ValueError, match="the reward of 'a' must be a number; got"):
         Reward(id="a", time=5.0, reward=reward)
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
-        ({"id": 5}, "the id of a reward is a text with at least one character; got 5"),
-        ({"id": ""}, "the id of a reward is a text with at least one character; got ''"),
-        ({"id": None}, "the id of a reward is a text"),
+        ({"id": 5}, "the id of a reward must be a text with at least one character; got 5"),
+        ({"id": ""}, "the id of a reward must be a text with at least one character; got ''"),
+        ({"id": None}, "the id of a reward must be a text"),
         ({"time": float("nan")}, "the time of 'a' must be a finite number; got nan"),
         ({"time": 10**400}, "the time of 'a' must be a finite number; got inf"),
     ],
 )
-def test_a_reward_of_no_decision_is_not_written(changes: Any, said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_a_reward_with_an_invalid_id_or_time_is_refused(changes: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         Reward(**{"id": "a", "time": 5.0, "reward": 1.0, **changes})
 
 
 @pytest.mark.parametrize("strange", ['"id": 5, "time": 1.0', '"id": "", "time": 1.0', '"id": "visit 0", "time": NaN'])
 @pytest.mark.parametrize("piece", [b"", b'{"schema": "bothworlds-log-1", "kind": "rew'])
-def test_rewards_of_no_decision_are_passed_over_unless_strict(strange: str, piece: bytes) -> None:
-    """Such lines stand in logs that others have written."""
+def test_invalid_rewards_are_ignored_unless_strict(strange: str, piece: bytes) -> None:
+    """Other programs may write such lines."""
     log = Log("visits.jsonl")
     line = f'{{"schema": "bothworlds-log-1", "kind": "reward", {strange}, "reward": 0.5}}\n'
     log.path.write_bytes(piece + line.encode())
     policy = decided(4, log)
-    assert Learner(policy, log).step() == 4
+    assert LogLearner(policy, log).step() == 4
     assert Logged.from_log(PROBLEM, log).rows == 4
-    with pytest.raises(ValueError, match=r"visits.jsonl, row 1: (the (id|time) of|a piece of a line)"):
+    with pytest.raises(ValueError, match=r"visits.jsonl, row 1: (the (id|time) of|a fragment of a line)"):
         list(read(log.path))
 
 
-def test_a_decision_is_no_row() -> None:
+def test_a_decision_must_be_converted_to_a_row() -> None:
     made: Any = bw.LCTsallisINF().start(PROBLEM, rng=1, interpreted=True).act("mobile")
     with pytest.raises(ValueError, match=r"got Decision; bothworlds.logs.row_of\(decision, plan\) makes a row"):
         Log("visits.jsonl").append(made)
     assert not Path("visits.jsonl").exists()
 
 
-def test_health_counts_the_reward_that_was_learnt() -> None:
+def test_health_counts_the_learned_reward() -> None:
     log = Log("visits.jsonl")
     policy = bw.LCTsallisINF().start(PROBLEM, rng=1, interpreted=True)
     plan = policy.plan()
@@ -154,7 +154,7 @@ def test_health_counts_the_reward_that_was_learnt() -> None:
     log.append(*(row_of(one, plan, time=1.0) for one in made), Reward(id="visit 3", time=2.0, reward=5.0))
     log.append(*(Reward(id=one.id, time=2.0, reward=i % 2) for i, one in enumerate(made)))
     with pytest.warns(UserWarning, match=r"5.0 is outside \[0, 1\]"):
-        assert Learner(policy, log).step() == 20
+        assert LogLearner(policy, log).step() == 20
     assert answers(policy.health()) == answers(health(log, PROBLEM)) == (20, 10.0)
     rows = list(joined((record for record, _ in log.read()), reward_range=(0, 1)))
     assert bw.Prior.from_rows(PROBLEM, rows).rounds == 20
@@ -169,10 +169,10 @@ def logged_rows(count: int) -> list[Row]:
 
 
 def test_a_log_is_evaluated_since_the_last_change() -> None:
-    """A server that has not heard of it yet still decides on the problem of before."""
+    """A server that has not loaded the change still decides on the earlier problem."""
     log = Log("visits.jsonl")
     policy = decided(10, log)
-    learner = Learner(policy, log)
+    learner = LogLearner(policy, log)
     learner.catch_up()
     stale = policy.plan()
     problem = bw.Problem.from_sample(["mobile", "desktop"], arms=["blue", "green"], reward_range=(0, 1))
@@ -203,24 +203,27 @@ def test_of_several_rewards_the_last_in_the_range_is_evaluated() -> None:
             Logged.from_log(PROBLEM, rows, missing=missing)
 
 
-def test_rows_that_do_not_fit_are_named_by_their_ids() -> None:
+def test_rows_that_do_not_fit_the_problem_are_named_by_their_ids() -> None:
     first, second = logged_rows(2)
-    for changes, said in (({"context": "noon"}, "row '1': unknown context 'noon'"), ({"reward": 3.0}, "row '1': rew")):
-        with pytest.raises(ValueError, match=said):
+    for changes, message in (
+        ({"context": "noon"}, "row '1': unknown context 'noon'"),
+        ({"reward": 3.0}, "row '1': rew"),
+    ):
+        with pytest.raises(ValueError, match=message):
             Logged.from_rows(PROBLEM, [first, replace(second, **changes)])
 
 
 def test_a_decision_counts_once() -> None:
     rows = logged_rows(50)
     assert Logged.from_rows(PROBLEM, rows).rows == 50
-    with pytest.raises(ValueError, match="id '0' stands there twice"):
+    with pytest.raises(ValueError, match="id '0' occurs twice"):
         Logged.from_rows(PROBLEM, rows * 2)
 
 
 @pytest.mark.parametrize(
-    ("rows", "said"),
+    ("rows", "message"),
     [
-        (pd.DataFrame({"arm": ["red"]}), "rows are those of bothworlds.logs.*got str"),
+        (pd.DataFrame({"arm": ["red"]}), r"rows must be bothworlds\.logs\.Row.*got str"),
         ([{"arm": "red"}], "got dict"),
         ([Row(id="1", arm="red", propensity=0.5)], "row '1' has no context"),
         ([Row(id="1", arm="red", propensity=0.5, features=((1.0,),))], "row '1' has features and no context"),
@@ -230,13 +233,13 @@ def test_a_decision_counts_once() -> None:
         ),
     ],
 )
-def test_rows_that_are_none_are_refused(rows: Any, said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_objects_that_are_not_valid_rows_are_refused(rows: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         Logged.from_rows(PROBLEM, rows)
 
 
-def test_tables_with_names_are_taken_by_name() -> None:
-    """As a pivot table has them, in the order of the alphabet."""
+def test_named_tables_are_matched_by_name() -> None:
+    """A pivot table has them in alphabetical order."""
     long: Any = pd.DataFrame({"device": ["mobile", "desktop"], "arm": ["red", "blue"], "p": [1.0, 1.0]})
     table = long.pivot_table(index="device", columns="arm", values="p", fill_value=0.0)
     assert list(table.columns) == ["blue", "red"]
@@ -250,7 +253,7 @@ def test_tables_with_names_are_taken_by_name() -> None:
         bw.FixedPolicy(table.rename(index={"desktop": "mobile"})).start(PROBLEM, rng=1)
 
 
-def test_labels_of_several_values_are_rows_and_those_that_count_are_none() -> None:
+def test_a_multiindex_names_contexts_and_a_plain_integer_index_does_not() -> None:
     sample = pd.DataFrame({"device": ["m", "d"], "country": ["fr", "de"]})
     problem = bw.Problem.from_sample(sample, arms=["red", "blue"], reward_range=(0, 1))
     long: Any = sample.assign(red=[1.0, 0.0], blue=[0.0, 1.0]).set_index(["device", "country"]).sort_index()
@@ -258,14 +261,14 @@ def test_labels_of_several_values_are_rows_and_those_that_count_are_none() -> No
         assert bw.FixedPolicy(table).start(problem, rng=1).probabilities(("m", "fr")).tolist() == [1.0, 0.0]
 
 
-def test_an_index_that_nobody_gave_is_none() -> None:
-    """Though contexts may be called 0, 1 and 5."""
+def test_a_default_index_does_not_name_contexts() -> None:
+    """Even if contexts are named 0, 1 and 5."""
     problem = bw.Problem.from_sample([0, 1, 5], arms=["red", "blue"], reward_range=(0, 1))
     table: Any = pd.DataFrame([[1.0, 0.0], [0.5, 0.5], [0.25, 0.75]])
     assert bw.FixedPolicy(table).start(problem, rng=1).probabilities().tolist() == table.to_numpy().tolist()
 
 
-def test_a_function_is_no_policy() -> None:
+def test_a_function_is_refused_as_a_policy() -> None:
     with pytest.raises(ValueError, match="is a function; a policy to evaluate is a table"):
         evaluate(Logged.from_rows(PROBLEM, logged_rows(10)), {"mine": len})
 
@@ -282,11 +285,11 @@ def test_a_table_may_be_a_data_frame() -> None:
 def test_a_click_may_be_true_or_false(kind: Any) -> None:
     frame: Any = pd.DataFrame({"banner": ["red", "blue"], "click": pd.Series([True, False], dtype=kind), "p": 0.5})
     assert [row.reward for row in from_records(frame, arm="banner", reward="click", propensity="p")] == [1.0, 0.0]
-    with pytest.raises(ValueError, match=r"True is no number"):
+    with pytest.raises(ValueError, match=r"True is not a number"):
         list(from_records([{"banner": "red", "p": True}], arm="banner", propensity="p"))
 
 
-def test_what_pandas_does_not_have_is_nothing() -> None:
+def test_missing_values_of_pandas_are_missing() -> None:
     columns: Any = {"context": ["mobile"] * 2, "arm": ["red", "blue"], "propensity": [0.5, 0.5]}
     for reward in (pd.array([1, None], dtype="Int64"), pd.Series([1, pd.NA], dtype=object).to_numpy()):
         assert Logged.from_columns(PROBLEM, **columns, reward=reward, missing=0).reward.tolist() == [1.0, 0.0]
@@ -300,24 +303,24 @@ def test_what_pandas_does_not_have_is_nothing() -> None:
             Logged.from_columns(PROBLEM, **columns, reward=[1, 0], holdout=held)
 
 
-def test_files_that_say_too_little() -> None:
+def test_options_missing_for_a_csv_are_named() -> None:
     Path("log.csv").write_text("device;banner;p\nmobile;red;0.5\n", encoding="utf-8")
-    with pytest.raises(ValueError, match="which column has the arm"):
+    with pytest.raises(ValueError, match="arm= is missing: name the column"):
         list(read("log.csv"))
-    with pytest.raises(ValueError, match='Columns are told apart by commas: delimiter=";" reads it, or write'):
+    with pytest.raises(ValueError, match='Columns must be separated by commas: pass delimiter=";", or use'):
         list(read("log.csv", arm="banner", propensity="p"))
     assert [row.arm for row in read("log.csv", arm="banner", propensity="p", delimiter=";")] == ["red"]
     Path("log.csv").write_text("device\tbanner\tp\n", encoding="utf-8")
-    with pytest.raises(ValueError, match=r'delimiter="\\t" reads it'):
+    with pytest.raises(ValueError, match=r'pass delimiter="\\t"'):
         list(read("log.csv", arm="banner", propensity="p"))
 
 
 def test_what_is_no_world_and_no_algorithm_is_told() -> None:
     instance: Any = en.random_instance(contexts=2, arms=2, dimension=2, gap=0.2, seed=1)
-    with pytest.raises(ValueError, match=r"Instance is no environment.*stochastic\(instance\)"):
+    with pytest.raises(ValueError, match=r"expected an environment, got Instance.*stochastic\(instance\)"):
         bw.simulate(instance, bw.LCTsallisINF(), horizon=10)
     rounds: Any = 5
-    with pytest.raises(ValueError, match="changes are the rounds in which favourites change"):
+    with pytest.raises(ValueError, match="changes must be a list of rounds"):
         en.clicks(changes=rounds)
     name: Any = "matched"
     with pytest.raises(ValueError, match=r"an algorithm is an object such as .*; got 'matched'"):

@@ -1,4 +1,4 @@
-"""Formats there and back, those of other libraries, and what they lack."""
+"""Round trips of formats, files of other libraries, and what they cannot express."""
 
 import importlib
 import json
@@ -12,27 +12,28 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from bothworlds import logs
-from bothworlds.logs import LogError, Row, coba, dsjson, obp, open_bandit
-from log_rows import DIGITS, ROW, kept, package, shared_only, some_rows
+from bothworlds.logs import LogError, Row
+from bothworlds.logs.formats import coba, dsjson, obp, open_bandit
+from support.log_rows import DIGITS, ROW, kept, package, shared_only, some_rows
 
 ours = some_rows()
 
 
 @given(ours)
-def test_json_lines_there_and_back(rows: list[Row]) -> None:
+def test_json_lines_round_trip(rows: list[Row]) -> None:
     assert logs.write(rows, "log.jsonl") == len(rows)
     assert list(logs.read("log.jsonl")) == rows
 
 
 @given(ours)
-def test_parquet_there_and_back(rows: list[Row]) -> None:
+def test_parquet_round_trip(rows: list[Row]) -> None:
     package("pyarrow", "Parquet is not tested")
     assert logs.write(rows, "log.parquet") == len(rows)
     assert list(logs.read("log.parquet")) == rows
 
 
 @given(ours)
-def test_dsjson_there_and_back(rows: list[Row]) -> None:
+def test_dsjson_round_trip(rows: list[Row]) -> None:
     assert logs.write(rows, "log.dsjson") == len(rows)
     found = list(logs.read("log.dsjson"))
     one_arm = [row for row in rows if len(row.offered) == 1]  # then features of each arm are features of all
@@ -41,7 +42,7 @@ def test_dsjson_there_and_back(rows: list[Row]) -> None:
 
 
 @given(ours)
-def test_obp_there_and_back(rows: list[Row]) -> None:
+def test_obp_round_trip(rows: list[Row]) -> None:
     rows = shared_only(rows)
     feedback = logs.to_obp(rows)
     assert feedback["n_rounds"] == len(rows) == len(feedback["context"])
@@ -53,14 +54,14 @@ def test_obp_there_and_back(rows: list[Row]) -> None:
 
 
 @given(ours)
-def test_coba_there_and_back(rows: list[Row]) -> None:
+def test_coba_round_trip(rows: list[Row]) -> None:
     rows = shared_only(rows)
     found = list(logs.from_coba(logs.to_coba(rows)))
     assert [kept(row, coba.LOST) for row in found] == [kept(row, coba.LOST) for row in rows]
 
 
 @given(some_rows(names=DIGITS, dimension=1), st.booleans())
-def test_open_bandit_there_and_back(rows: list[Row], uniform: bool) -> None:
+def test_open_bandit_round_trip(rows: list[Row], uniform: bool) -> None:
     made = [
         replace(
             row,
@@ -83,8 +84,8 @@ def test_open_bandit_there_and_back(rows: list[Row], uniform: bool) -> None:
 # Files cut off, with bytes changed, or put together from two formats: a sentence, or every line a row.
 
 
-def test_files_by_their_names() -> None:
-    with pytest.raises(ValueError, match=r"unknown kind of log '.xml'; known are .jsonl"):
+def test_files_by_suffix() -> None:
+    with pytest.raises(ValueError, match=r"unknown format of a log '.xml'; the formats are .jsonl"):
         logs.read("log.xml")
     with pytest.raises(LogError, match=r"none.jsonl: cannot be read: No such file"):
         list(logs.read("none.jsonl"))
@@ -92,7 +93,7 @@ def test_files_by_their_names() -> None:
         list(logs.read("none.csv", arm="banner", propensity=0.5))
 
 
-def test_parquet_from_elsewhere_and_without_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parquet_of_another_schema_and_without_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
     arrow = package("pyarrow", "Parquet is not tested")
     files = importlib.import_module("pyarrow.parquet")
     files.write_table(arrow.table({"banner": ["red", "blue"], "p": [0.5, 0.25], "click": [1, None]}), "log.parquet")
@@ -106,7 +107,7 @@ def test_parquet_from_elsewhere_and_without_pyarrow(monkeypatch: pytest.MonkeyPa
         with pytest.raises(LogError, match=words):
             list(logs.read_parquet("log.parquet", **options))
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
-    with pytest.raises(ValueError, match=r"pip install 'bothworlds\[parquet\]'"):
+    with pytest.raises(ValueError, match=r"pip install '.\[parquet\]'"):
         logs.write([], "log.parquet")
 
 
@@ -153,23 +154,23 @@ def test_a_csv_with_columns_named_by_the_caller() -> None:
     ("old", "new", "options", "words"),
     [
         (",0.75,", ",0.7,", {}, "log.csv, row 1: the probabilities sum to 0.95"),
-        (",0.75,1,", ",0.75,one,", {}, "row 1: 'one' is no number"),
+        (",0.75,1,", ",0.75,one,", {}, "row 1: 'one' is not a number"),
         (",0.75,1,", ",0.75,inf,", {}, "row 1: 'inf' is not finite"),
         (",yes", ",perhaps", {}, "row 2: 'perhaps' in column 'held' is neither true nor false"),
-        ("blue,,1", "red,,1", {}, "row 2: arm 'red' was chosen and has no probability"),
-        ("12:00:01Z", "12:00:01", {}, "row 2: time 2025-01-31T12:00:01 does not say its zone"),
-        ("2025-01-31T12:00:01Z", "noon", {}, "row 2: 'noon' is no time"),
-        (",b,", ",a,", {}, "row 2: id 'a' stands there twice"),
+        ("blue,,1", "red,,1", {}, "row 2: the chosen arm 'red' has no probability"),
+        ("12:00:01Z", "12:00:01", {}, "row 2: time 2025-01-31T12:00:01 has no time zone"),
+        ("2025-01-31T12:00:01Z", "noon", {}, "row 2: 'noon' is not a time"),
+        (",b,", ",a,", {}, "row 2: id 'a' occurs twice"),
         (",b,", ",,", {}, "row 2: column 'who' is empty"),
-        (",yes", "", {}, r"row 2: 8 cells, where the header has 9 \(line 3\)"),
+        (",yes", "", {}, r"row 2: 8 cells, but the header has 9 \(line 3\)"),
         ("yes\n", "yes", {}, "row 2: the last line does not end with a line feed"),
         (CSV, "when,who", {}, "log.csv: there is no column 'banner'"),
         (CSV, "", {}, "log.csv: the file is empty"),
         (CSV, CSV.splitlines()[0], {}, "the header does not end with a line feed"),
         ("when,who", "who,who", {}, "two columns are called 'who'"),
         ("", "", {"arm": "ad"}, "there is no column 'ad'; the columns are"),
-        ("", "", {"version": "p_red"}, "row 1: version 0.25 is no whole number"),
-        ("", "", {"features": ["p_red"]}, "row 2: column 'p_red' is empty, where a number must stand"),
+        ("", "", {"version": "p_red"}, "row 1: version 0.25 is not a whole number"),
+        ("", "", {"features": ["p_red"]}, "row 2: column 'p_red' is empty; a number is required"),
         ("mobile", '"mobile', {}, "row 1: not CSV in UTF-8"),
     ],
 )
@@ -179,7 +180,7 @@ def test_what_is_wrong_with_a_csv(old: str, new: str, options: dict[str, Any], w
         list(logs.read_csv("log.csv", **{**NAMES, **options}))
 
 
-def test_columns_that_cannot_be() -> None:
+def test_invalid_column_options_are_refused() -> None:
     with pytest.raises(ValueError, match="a log without propensities cannot be evaluated"):
         logs.read_csv("log.csv", arm="banner", reward="click")
     with pytest.raises(ValueError, match="arms= is for logs without probabilities="):
@@ -197,7 +198,7 @@ EVENT = (
 )
 
 
-def test_dsjson_from_elsewhere() -> None:
+def test_dsjson_of_other_programs() -> None:
     Path("log.dsjson").write_text(EVENT, encoding="utf-8")
     row = next(logs.read_dsjson("log.dsjson", arm="Ad.id", context=["User.device"]))
     assert (row.id, row.arm, row.propensity, row.reward, row.context) == ("9", "blue", 0.8, 1.0, "mobile")
@@ -207,11 +208,11 @@ def test_dsjson_from_elsewhere() -> None:
     assert (row.arm, json.loads(row.context or "")["User"]) == ("2", {"device": "mobile"})
     for old, new, words in (
         ('"p":[0.8,0.2]', '"q":0', r"row 1: there are no probabilities \(p\), and they cannot be guessed"),
-        ('"a":[2,1]', '"a":[1,2]', "_label_Action is 2, but the first of a is arm 1: which was chosen"),
+        ('"a":[2,1]', '"a":[1,2]', "_label_Action is 2, but the first of a is arm 1"),
         ('"a":[2,1]', '"a":[2,2]', "a must list the 2 arms from 1"),
         ("0.8,0.2", "0.8,0.1", "_label|sum to 0.9"),
         ('ty":0.8', 'ty":0.7', "_label_probability is 0.7, but p has 0.8"),
-        ('"pdrop":0.0', '"pdrop":0.5', "the log was thinned"),
+        ('"pdrop":0.0', '"pdrop":0.5', "the log was subsampled"),
         ('"pdrop":0.0', '"_skipLearn":true', "the decision was not shown"),
         ('"_multi"', '"_slots":[],"_multi"', "several slots"),
         ('"EventId":"9","a"', '"a"', "there is no EventId"),
@@ -223,11 +224,11 @@ def test_dsjson_from_elsewhere() -> None:
             list(logs.read_dsjson("log.dsjson"))
     with pytest.raises(LogError, match="has no vector of probabilities"):
         logs.write_dsjson([replace(ROW, probabilities=())], "log.dsjson")
-    with pytest.raises(LogError, match="is no date that dsjson can have"):
+    with pytest.raises(LogError, match="cannot be written as a date"):
         logs.write_dsjson([replace(ROW, time=1e300)], "log.dsjson")
 
 
-def test_vowpal_wabbit_reads_ours_and_both_read_the_same() -> None:
+def test_vowpal_wabbit_reads_our_dsjson() -> None:
     vw = package("vowpalwabbit", "whether it reads our dsjson is not tested: pip install vowpalwabbit")
     rows = [
         replace(ROW, id=str(k), arm=str(k % 2), propensity=(0.25, 0.75)[k % 2], reward=float(k % 3), time=1.0 * k)
@@ -247,7 +248,7 @@ def test_vowpal_wabbit_reads_ours_and_both_read_the_same() -> None:
     learner.finish()
 
 
-def test_coba_takes_ours_and_we_take_its() -> None:
+def test_coba_reads_our_interactions_and_we_read_its() -> None:
     package("coba", "whether it takes our interactions is not tested: pip install coba")
     cb = importlib.import_module("coba")
     rows = [replace(ROW, id=str(k), arm=str(k % 2), propensity=(0.25, 0.75)[k % 2]) for k in range(8)]
@@ -265,7 +266,7 @@ def test_coba_takes_ours_and_we_take_its() -> None:
     [
         ({"probability": None}, "there is no probability, and it cannot be guessed"),
         ({"reward": None}, "there is no reward"),
-        ({"reward": "much"}, "'much' is no number"),
+        ({"reward": "much"}, "'much' is not a number"),
         ({"actions": "red"}, "actions must be a list"),
         ({"action": {1, 2}}, "cannot be a name"),
     ],
@@ -276,7 +277,7 @@ def test_what_is_wrong_with_an_interaction(changes: dict[str, Any], words: str) 
         list(logs.from_coba([made, {**made, "id": "b", **changes}]))
 
 
-def test_what_coba_and_obp_cannot_say() -> None:
+def test_rows_that_coba_and_obp_cannot_express_are_refused() -> None:
     simulated: Any = {"context": None, "actions": ["red"], "rewards": [1]}
     wrong: Any = 5
     for given_, words in ((simulated, "that is a simulation, not a log"), (wrong, "must be a dictionary")):
@@ -288,16 +289,17 @@ def test_what_coba_and_obp_cannot_say() -> None:
             list(logs.to_coba([row]))
         with pytest.raises(LogError, match=words):
             logs.to_obp([row])
-    with pytest.raises(LogError, match="not as long as those of other rows"):
-        logs.to_obp([replace(ROW, features=((1.0,),)), ROW])
-    with pytest.raises(LogError, match=r"arms must be called 0, 1, 2"):
+    for other in (ROW, replace(ROW, features=((1.0, 2.0),))):
+        with pytest.raises(LogError, match="row 2: its features are missing, or differ in length from those of other"):
+            logs.to_obp([replace(ROW, features=((1.0,),)), other])
+    with pytest.raises(LogError, match=r"arms must be named 0, 1, 2"):
         logs.write_open_bandit([replace(ROW, offered=("1", "0"))], "log.csv")
     with pytest.raises(LogError, match=r"row 2: it offers .* other arms"):
         logs.write_open_bandit([replace(ROW, time=0.0), replace(ROW, time=0.0, offered=("1", "0"))], "log.csv")
     for row, words in (
         (ROW, "time or reward is missing"),
-        (replace(ROW, time=0.0, features=((1.0,),)), "one number of each arm"),
-        (replace(ROW, time=1e300), "no date"),
+        (replace(ROW, time=0.0, features=((1.0,),)), "one number for each arm"),
+        (replace(ROW, time=1e300), "not a date"),
     ):
         with pytest.raises(LogError, match=words):
             logs.write_open_bandit([row], "log.csv")
@@ -309,9 +311,9 @@ def test_what_is_wrong_with_a_feedback() -> None:
     good = logs.to_obp([ROW, replace(ROW, id="b", arm="0", propensity=0.25)])
     for changes, words in (
         ({"pscore": None}, "there is no 'pscore'; propensities cannot be guessed"),
-        ({"action": [1, 5]}, "row 2: action 5, where there are 2 from 0"),
-        ({"action": [1, 0.5]}, "row 2: 'action' is 0.5, no whole number"),
-        ({"reward": [1]}, r"'reward' has shape \(1,\), where there are 2 rounds"),
+        ({"action": [1, 5]}, "row 2: action 5 is out of range: there are 2"),
+        ({"action": [1, 0.5]}, "row 2: 'action' is 0.5, not a whole number"),
+        ({"reward": [1]}, r"'reward' has shape \(1,\), but there are 2 rounds"),
         ({"reward": ["much", 1]}, "'reward' must be an array of numbers"),
         ({"n_rounds": -1}, "'n_rounds' must be a whole number"),
         ({"pi_b": np.ones((2, 3, 1))}, r"'pi_b' has shape \(2, 3, 1\)"),

@@ -1,4 +1,4 @@
-"""What logs are given: cells of other libraries, options that are none, damaged lines, rewards that cannot be."""
+"""Input of logs: cells of other libraries, invalid options, damaged lines, invalid rewards."""
 
 from dataclasses import replace
 from datetime import date
@@ -17,7 +17,7 @@ NAMES: dict[str, Any] = {"arm": "a", "propensity": "p"}
 
 
 class NAType:
-    """As pandas has it: equal to nothing, and neither true nor false."""
+    """Like pandas' NA: equal to nothing, and neither true nor false."""
 
     def __repr__(self) -> str:
         return "<NA>"
@@ -32,20 +32,20 @@ class NAType:
 
 
 @pytest.mark.parametrize("nothing", [None, "", float("nan"), np.float32("nan"), NAType()], ids=repr)
-def test_what_is_missing_in_a_table_is_no_reward(nothing: Any) -> None:
+def test_an_empty_cell_means_no_reward(nothing: Any) -> None:
     (row,) = logs.from_records([{"a": np.str_("red"), "p": np.float32(0.5), "r": nothing}], reward="r", **NAMES)
     assert (row.arm, row.propensity, row.reward) == ("red", 0.5, None)
 
 
-def test_times_of_numpy_are_times_and_no_numbers() -> None:
+def test_times_of_numpy_are_times() -> None:
     record = {"a": "red", "p": 0.5, "t": np.datetime64("1970-01-02T00:00:00.5", "ns")}
     (row,) = logs.from_records([record], time="t", zone="UTC", **NAMES)
     assert row.time == 86400.5
-    with pytest.raises(logs.LogError, match="does not say its zone"):
+    with pytest.raises(logs.LogError, match="has no time zone"):
         next(logs.from_records([record], time="t", **NAMES))
 
 
-def test_days_are_times_and_milliseconds_are_none() -> None:
+def test_dates_are_times_and_milliseconds_are_refused() -> None:
     (row,) = logs.from_records([{"a": "red", "p": 0.5, "t": date(1970, 1, 2)}], time="t", zone="UTC", **NAMES)
     assert row.time == 86400.0
     for value in (1_700_000_000_000, "1700000000000"):
@@ -54,11 +54,11 @@ def test_days_are_times_and_milliseconds_are_none() -> None:
 
 
 def test_a_log_has_finite_numbers_only() -> None:
-    with pytest.raises(ValueError, match=r"a log has finite numbers only; got Reward\(id='visit 9'.*nan"):
+    with pytest.raises(ValueError, match=r"all numbers in a log must be finite; got Reward\(id='visit 9'.*nan"):
         logs.Log("log.jsonl").append(logs.Reward(id="visit 9", time=0, reward=float("nan")))
 
 
-def test_arms_may_be_called_by_numbers() -> None:
+def test_arms_may_be_named_by_numbers() -> None:
     records = [{"a": np.int64(2), "one": 0.25, "two": 0.75}]
     (row,) = logs.from_records(records, arm="a", probabilities={1: "one", 2: "two"})
     assert (row.arm, row.offered, row.propensity) == ("2", ("1", "2"), 0.75)
@@ -67,18 +67,18 @@ def test_arms_may_be_called_by_numbers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
-        ({"delimiter": ";;"}, "delimiter is the one character"),
-        ({"delimiter": ""}, "delimiter is the one character"),
-        ({"probabilities": ["p"]}, "probabilities= names a column for each arm"),
-        ({"propensity": True}, "propensity= is the name of a column, or a number"),
-        ({"propensity": ["p"]}, "propensity= is the name of a column, or a number"),
+        ({"delimiter": ";;"}, "delimiter must be one character"),
+        ({"delimiter": ""}, "delimiter must be one character"),
+        ({"probabilities": ["p"]}, "probabilities= must name a column for each arm"),
+        ({"propensity": True}, "propensity= must be the name of a column, or a number"),
+        ({"propensity": ["p"]}, "propensity= must be the name of a column, or a number"),
     ],
 )
-def test_options_that_are_none_are_told(options: dict[str, Any], said: str) -> None:
+def test_invalid_options_are_refused(options: dict[str, Any], message: str) -> None:
     Path("clicks.csv").write_text("a,p\nred,0.5\n")
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         list(logs.read_csv("clicks.csv", **{**NAMES, **options}))
 
 
@@ -89,15 +89,16 @@ def test_a_propensity_may_be_any_number() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"), [({"version": 2**63}, "version must be"), ({"footing": 7}, "footing must be a text")]
+    ("changes", "message"),
+    [({"version": 2**63}, "version must be"), ({"fingerprint": 7}, "fingerprint must be a text")],
 )
-def test_rows_that_no_column_can_hold_are_refused(changes: dict[str, Any], said: str) -> None:
-    with pytest.raises(logs.LogError, match=said):
+def test_rows_that_no_column_can_hold_are_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(logs.LogError, match=message):
         list(logs.checked([replace(ROW, **changes)]))
 
 
-def test_a_text_that_is_none_is_refused_by_parquet() -> None:
-    with pytest.raises(logs.LogError, match="a text that UTF-8 cannot have"):
+def test_text_that_is_not_utf8_is_refused_by_parquet() -> None:
+    with pytest.raises(logs.LogError, match="a text cannot be encoded in UTF-8"):
         logs.write([replace(ROW, context="\ud800")], "log.parquet")
 
 
@@ -108,16 +109,16 @@ def test_a_damaged_line_of_a_log_is_named(line: bytes) -> None:
         list(logs.Log("log.jsonl").read())
 
 
-def test_what_formats_cannot_say_of_a_footing_is_said() -> None:
-    from bothworlds.logs import coba, dsjson, obp, open_bandit
+def test_formats_that_lose_the_fingerprint_say_so() -> None:
+    from bothworlds.logs.formats import coba, dsjson, obp, open_bandit
 
-    assert all("footing" in one.LOST for one in (coba, dsjson, obp, open_bandit))
-    marked = replace(ROW, footing="mark")
+    assert all("fingerprint" in one.LOST for one in (coba, dsjson, obp, open_bandit))
+    marked = replace(ROW, fingerprint="mark")
     logs.write([marked], "log.dsjson")
     assert next(logs.read("log.dsjson")) == ROW
 
 
-def test_a_reward_that_cannot_be_does_not_stop_the_learner_nor_take_others_with_it() -> None:
+def test_an_invalid_reward_does_not_stop_the_learner() -> None:
     problem = bw.Problem.from_sample(["mobile", "desktop"], arms=["red", "blue"], reward_range=(0, 1))
     policy, log = bw.LCTsallisINF().start(problem, rng=3, interpreted=True), logs.Log("decisions.jsonl")
     policy.save("start.npz")
@@ -125,13 +126,13 @@ def test_a_reward_that_cannot_be_does_not_stop_the_learner_nor_take_others_with_
     made = [plan.act("mobile", id=f"visit {i}") for i in range(5)]
     log.append(*(logs.row_of(one, plan) for one in made))
     log.append(*(logs.Reward(id=one.id, time=1.0, reward=[1.0, 0.0, 7.0, 1.0, 0.0][i]) for i, one in enumerate(made)))
-    learner = logs.Learner(policy, log)
-    with pytest.warns(UserWarning, match=r"reward of 'visit 2' is passed over.*outside \[0, 1\]"):
+    learner = logs.LogLearner(policy, log)
+    with pytest.warns(UserWarning, match=r"reward of 'visit 2' is ignored.*outside \[0, 1\]"):
         assert learner.step() == 4
     assert (policy.updates, learner.waiting) == (4, 1)
     log.append(logs.Reward(id="visit 2", time=2.0, reward=0.7))
     assert (learner.step(), policy.updates) == (1, 5)
-    again = logs.Learner(bw.load("start.npz"), log)
-    with pytest.warns(UserWarning, match="passed over"):
+    again = logs.LogLearner(bw.load("start.npz"), log)
+    with pytest.warns(UserWarning, match="is ignored"):
         again.step()
     assert (again.policy.version, again.policy.digest) == (policy.version, policy.digest)

@@ -1,4 +1,4 @@
-"""Logs: one schema there and back, torn lines, and a learner that finds the same bits after every restart."""
+"""Logs: round trips of the schema, torn lines, and a learner that reproduces the same bits after a restart."""
 
 import importlib.util
 import json
@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bothworlds as bw
-from bothworlds.logs import SCHEMA, Batch, Learner, Log, Record, Reward, Row, joined, read, row_of
+from bothworlds.logs import SCHEMA, Batch, Log, LogLearner, Record, Reward, Row, joined, read, row_of
 from bothworlds.logs.schema import line_of, record_of
-from soak import size
-from worlds import random_problem
+from support.problems import random_problem
+from support.soak import size
 
 ROOT = Path(__file__).parents[2]
 numbers = st.floats(allow_nan=False, allow_infinity=False)
@@ -45,7 +45,7 @@ records = rows | st.builds(Reward, id=st.text(min_size=1), time=numbers, reward=
 
 
 @given(st.lists(records, max_size=5), st.integers(0, 40))
-def test_what_is_written_is_read_and_torn_lines_are_passed_over(found: list[Record], cut: int) -> None:
+def test_written_records_are_read_and_torn_lines_are_ignored(found: list[Record], cut: int) -> None:
     log = Log("log.jsonl")
     log.path.unlink(missing_ok=True)
     for record in found:
@@ -65,18 +65,18 @@ def test_lines_of_another_kind_are_refused() -> None:
     log.append(Reward(id="a", time=0.0, reward=1.0))
     for line, words in (
         ('{"schema": "bothworlds-log-2", "kind": "reward"}', SCHEMA),
-        ('{"schema": "bothworlds-log-1", "kind": "reward", "id": "a"}', "not a whole reward"),
+        ('{"schema": "bothworlds-log-1", "kind": "reward", "id": "a"}', "incomplete reward record"),
         ("17", SCHEMA),
     ):
         Path("bad.jsonl").write_bytes(log.path.read_bytes() + line.encode() + b"\n")
         with pytest.raises(ValueError, match=words):
             list(Log("bad.jsonl").read())
-    with pytest.raises(ValueError, match="a log has finite numbers only"):
+    with pytest.raises(ValueError, match="all numbers in a log must be finite"):
         log.append(Reward(id="a", time=0.0, reward=math.nan))
     assert list(Log("none.jsonl").read()) == []
 
 
-def test_empty_lines_are_passed_over_by_every_reader() -> None:
+def test_empty_lines_are_ignored_by_every_reader() -> None:
     log, row = Log("log.jsonl"), Row(id="a", arm="red", propensity=0.5)
     log.append(row, Reward(id="a", time=0.0, reward=1.0))
     lines = log.path.read_bytes().splitlines(keepends=True)
@@ -92,7 +92,7 @@ def world(**options: Any) -> tuple[bw.Policy, Log]:
     return bw.LCTsallisINF(tuning="matched").start(problem, rng=7), Log("log.jsonl")
 
 
-def test_a_row_says_everything() -> None:
+def test_a_row_has_all_fields_of_a_decision() -> None:
     available = [[True, False, True]] * 4
     policy, _ = world(available=available, arms=["red", "blue", "green"])
     plan = policy.plan()
@@ -109,7 +109,7 @@ def test_a_row_says_everything() -> None:
     made = plan.act(0)
     assert row_of(made, plan).decision(policy.problem).to_dict() == made.to_dict()
     policy.update(made, loss=0.5)
-    with pytest.raises(ValueError, match="its probabilities are not known any more"):
+    with pytest.raises(ValueError, match="its probabilities are not known"):
         row_of(made, policy.plan())
     with pytest.raises(ValueError, match="unknown arm 'gold'"):
         replace(row, arm="gold").decision(policy.problem)
@@ -126,7 +126,7 @@ def test_rewards_are_joined_to_decisions_and_the_first_counts() -> None:
         log.append(Reward(id=name, time=2.0, reward=reward))
     found = {row.id: (row.reward, row.reward_time) for row in joined(record for record, _ in log.read())}
     assert found == {"a": (1.0, 2.0), "b": (None, None)}
-    assert Learner(policy, log).step() == 1
+    assert LogLearner(policy, log).step() == 1
 
 
 @pytest.mark.parametrize("offered", [(), ("red", "blue")])
@@ -139,10 +139,10 @@ def test_health_needs_whole_rows_of_probabilities(offered: tuple[str, ...]) -> N
     assert held.holdout is not None
 
 
-def test_a_learner_finds_the_same_versions_again_from_any_file() -> None:
+def test_a_learner_reproduces_the_same_versions_from_any_file() -> None:
     policy, log = world()
     policy.save("start.npz")
-    learner, digests = Learner(policy, log, pace=5), {0: policy.digest}
+    learner, digests = LogLearner(policy, log, batch_size=5), {0: policy.digest}
     for turn in range(8):
         plan = policy.plan()
         made = [plan.act(i % 4, id=f"{turn}, {i}" if i % 2 else None) for i in range(6)]
@@ -157,24 +157,24 @@ def test_a_learner_finds_the_same_versions_again_from_any_file() -> None:
     assert learner.step() == 0
     assert len(digests) > 8
     for file in ("start.npz", "middle.npz"):
-        again = Learner(bw.load(file), log)
+        again = LogLearner(bw.load(file), log)
         found = {plan.version: plan.digest for plan in again.replay()}
         assert found.items() <= digests.items()
         assert again.step() == 0
         assert (again.policy.digest, again.waiting) == (policy.digest, learner.waiting)
     changed = [replace(r, digest="0" * 32) if isinstance(r, Batch) and r.version > 9 else r for r, _ in log.read()]
     Log("changed.jsonl").append(*changed)
-    with pytest.raises(ValueError, match="the log was changed"):
-        Learner(bw.load("start.npz"), Log("changed.jsonl")).step()
+    with pytest.raises(ValueError, match="the log was modified"):
+        LogLearner(bw.load("start.npz"), Log("changed.jsonl")).step()
 
 
-def test_a_learner_passes_over_others_and_does_not_learn_what_was_held_out() -> None:
+def test_a_learner_ignores_other_policies_and_does_not_learn_held_out_decisions() -> None:
     policy, log = world()
     other, _ = world()
     for one, holdout in ((policy, True), (other, False), (policy, False)):
         made = one.plan().act(0)
         log.append(row_of(made, one.plan(), holdout=holdout), Reward(id=made.id, time=1.0, reward=1.0))
-    assert Learner(policy, log).step() == 2
+    assert LogLearner(policy, log).step() == 2
     assert policy.updates == 1
 
 
@@ -183,7 +183,7 @@ def test_two_policies_share_a_log_each_with_its_learner() -> None:
     policies = [bw.LCTsallisINF().start(problem, rng=seed, interpreted=True) for seed in (1, 2)]
     for i, policy in enumerate(policies):
         policy.save(f"{i}.npz")
-    learners = [Learner(policy, log, pace=3) for policy in policies]
+    learners = [LogLearner(policy, log, batch_size=3) for policy in policies]
     for turn in range(4):
         for learner in learners:
             plan = learner.policy.plan()
@@ -193,33 +193,19 @@ def test_two_policies_share_a_log_each_with_its_learner() -> None:
             assert learner.step() > 0
         learners[turn % 2].change_probabilities(np.roll(problem.probabilities, turn))
     for i, policy in enumerate(policies):
-        again = Learner(bw.load(f"{i}.npz", interpreted=True), log)
+        again = LogLearner(bw.load(f"{i}.npz", interpreted=True), log)
         assert [plan.version for plan in again.replay()][-1] == policy.version
         assert again.policy.digest == policy.digest
 
 
-def test_batches_of_logs_that_name_no_policy_are_those_of_the_learner() -> None:
+@pytest.mark.parametrize("batch_size", [0, -1, 2.5, None, "7"])
+def test_an_invalid_batch_size_is_refused(batch_size: Any) -> None:
     policy, log = world()
-    policy.save("start.npz")
-    made = policy.plan().act(0)
-    log.append(row_of(made, policy.plan()), Reward(id=made.id, time=1.0, reward=1.0))
-    assert Learner(policy, log).step() == 1
-    before = [replace(record, policy=None) if isinstance(record, Batch) else record for record, _ in log.read()]
-    Log("before.jsonl").append(*before)
-    assert b"policy" not in line_of(before[-1])
-    again = Learner(bw.load("start.npz"), Log("before.jsonl"))
-    assert again.step() == 0
-    assert again.policy.digest == policy.digest
+    with pytest.raises(ValueError, match="batch_size must be a whole number of at least 1"):
+        LogLearner(policy, log, batch_size=batch_size)
 
 
-@pytest.mark.parametrize("pace", [0, -1, 2.5, "10"])
-def test_a_pace_that_is_none_is_refused(pace: Any) -> None:
-    policy, log = world()
-    with pytest.raises(ValueError, match="pace must be a whole number of at least 1"):
-        Learner(policy, log, pace=pace)
-
-
-def test_a_reward_that_stands_before_its_decision_is_joined_as_every_reader_does() -> None:
+def test_a_reward_before_its_decision_is_joined_by_every_reader() -> None:
     log = Log("log.jsonl")
     log.append(Reward(id="a", time=1.0, reward=1.0), Row(id="a", arm="red", propensity=0.5), Row(id="b", arm="red",
                propensity=0.5, reward=0.0), Reward(id="b", time=2.0, reward=1.0))  # fmt: skip
@@ -240,7 +226,7 @@ def four_processes() -> ModuleType:
 
 @pytest.mark.soak
 def test_four_processes_and_kills(tmp_path: Path) -> None:
-    """SIGKILL at random moments: nothing lost, doubled or different, computed again from the log."""
+    """SIGKILL at random moments: nothing lost, repeated or different when recomputed from the log."""
     example = four_processes()
     policy = bw.LCTsallisINF(tuning="matched").start(
         bw.Problem.from_sample(["morning", "evening"], weights=[2, 3], arms=example.BANNERS, reward_range=(0, 1))

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bothworlds as bw
-from bothworlds.kernels.arrays import Floats
-from bothworlds.policy.carrying import moved
-from bothworlds.policy.mapping import Pairs, change_of
-from worlds import TUNINGS, parameters, play, random_problem
+from bothworlds.arrays import Floats
+from bothworlds.policy.feature_map import Pairs, coordinate_change
+from bothworlds.policy.transfer import transform_regression
+from support.problems import TUNINGS, parameters, play, random_problem
 
 ALGORITHMS = (
     *(bw.LCTsallisINF(tuning=name) for name in TUNINGS),  # type: ignore[arg-type]
@@ -61,7 +61,7 @@ def test_the_same_problem_changes_nothing(algorithm: bw.Algorithm) -> None:
 def followed(policy: bw.Policy) -> dict[str, Floats]:
     """Return what is learnt, theta being the sum of losses that plans follow: a change makes one of the two."""
     learnt = policy.learnt()
-    return {**learnt, "theta": learnt["theta"] + learnt["lean"]} if "lean" in learnt else learnt
+    return {**learnt, "theta": learnt["theta"] + learnt["drift"]} if "drift" in learnt else learnt
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS, ids=str)
@@ -116,7 +116,7 @@ def test_a_new_arm_with_a_column_of_its_own_begins_at_the_mean_of_the_others() -
             made = policy.act(int(rng.integers(2)))
             policy.update(made, loss=(-0.8, 0.1, 0.7)[made.arm])
         state = policy.state
-        sums = policy._machine.known.z @ (state.theta + state.lean)
+        sums = policy._machine.known.z @ (state.theta + state.drift)
         predicted = policy._machine.known.z @ np.linalg.solve(state.ridge, state.response)
         policy.change(one_hot(["a", "b", "c", "d"]), fresh=fresh)
         state = policy.state
@@ -183,9 +183,9 @@ def test_a_feature_that_is_added_is_not_known() -> None:
     z = rng.normal(size=(2, 5, 3))
     before = Pairs(contexts=("x", "y"), arms=tuple("abcde"), offered=np.ones((2, 5), bool), z=z[:, :, :2])
     after = Pairs(contexts=("x", "y"), arms=tuple("abcde"), offered=np.ones((2, 5), bool), z=z)
-    change = change_of(before, after)
+    change = coordinate_change(before, after)
     assert np.allclose(change.matrix, [[1, 0, 0], [0, 1, 0]])
-    gram, moment = moved(np.diag([4.0, 9.0]), np.array([1.0, 2.0]), change)
+    gram, moment = transform_regression(np.diag([4.0, 9.0]), np.array([1.0, 2.0]), change)
     assert np.allclose(gram, np.diag([4.0, 9.0, 1.0]))
     assert np.allclose(moment, [1.0, 2.0, 0.0])
 
@@ -229,10 +229,10 @@ def test_open_decisions_are_learnt_after_two_changes(algorithm: bw.Algorithm, tm
     alive = [made for made in late if made.arm_name in ("a1", "a3")]
     assert 0 < len(alive) < len(late)
     for made in late:
-        assert policy.takes(made)
+        assert policy.accepts(made)
         policy.update(made, loss=0.25)
     assert policy.updates == updates + len(alive)
-    assert not any(policy.takes(made) for made in late)
+    assert not any(policy.accepts(made) for made in late)
     with pytest.raises(ValueError, match="feedback once"):
         policy.update(late[0], loss=0.25)
     for made in late:
@@ -288,7 +288,7 @@ def test_a_name_is_never_given_to_another_arm(tmp_path: Path) -> None:
     policy = bw.load(tmp_path / "p.npz")
     strange = named(WHOLE, [1, 2, 4])
     object.__setattr__(strange, "arms", ("a1", "a2", "a0"))
-    with pytest.raises(ValueError, match="a name of its own"):
+    with pytest.raises(ValueError, match="give the new arm another name"):
         policy.change(strange)
     assert policy.problem.arms == ("a1", "a2", "a3")
     policy.change(named(WHOLE, [0, 1, 2]))
@@ -301,7 +301,7 @@ def test_a_copy_and_its_file_know_the_names_that_are_gone(tmp_path: Path) -> Non
     copy, strange = policy.copy(), named(WHOLE, [1, 2, 4])
     object.__setattr__(strange, "arms", ("a1", "a2", "a0"))
     for _ in range(2):
-        with pytest.raises(ValueError, match="a name of its own"):
+        with pytest.raises(ValueError, match="give the new arm another name"):
             copy.change(strange)
         copy.save(tmp_path / "p.npz")
         copy = bw.load(tmp_path / "p.npz")
@@ -326,7 +326,7 @@ def test_refusals_leave_the_policy_as_it_was() -> None:
         policy.change(named(WHOLE, [0, 1, 3]), trust=2.0)
     assert policy.digest == digest
     fixed = bw.FixedPolicy().start(named(WHOLE, [0, 1]))
-    with pytest.raises(ValueError, match="no place for what was learnt"):
+    with pytest.raises(ValueError, match="cannot take over earlier learning"):
         fixed.change(named(WHOLE, [0, 1, 2]))
 
 

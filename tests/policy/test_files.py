@@ -9,8 +9,22 @@ import numpy as np
 import pytest
 
 import bothworlds as bw
-from named_policies import make, snapshot
-from worlds import TUNINGS, play, random_problem
+from bothworlds.problem.file_format import read_arrays, write_arrays
+from support.named_policies import make, snapshot
+from support.problems import TUNINGS, play, random_problem
+
+
+def test_a_spec_with_other_bits_starts_a_new_version(tmp_path: Path) -> None:
+    """As on another machine: earlier decisions, with the fingerprint in the file, still take feedback."""
+    policy = make("certified")
+    decision = policy.act(0)
+    policy.save(tmp_path / "p.npz")
+    header, arrays = read_arrays(tmp_path / "p.npz")
+    write_arrays(tmp_path / "p.npz", {**header, "fingerprint": "0" * 32, "short_fingerprint": "0" * 12}, arrays)
+    loaded = bw.load(tmp_path / "p.npz")
+    assert loaded.version == policy.version + 1
+    loaded.update(decision._replace(fingerprint="0" * 12), loss=0.5)
+    assert loaded.updates == policy.updates + 1
 
 
 def test_late_feedback_of_a_file_and_of_what_it_has_lost(tmp_path: Path) -> None:
@@ -161,7 +175,7 @@ def saved(tmp_path: Path) -> Path:
         ("policy.npz", {"key": "x"}, {}),
         ("policy.npz", {"key": -1}, {}),
         ("policy.npz", {"rounds": []}, {}),
-        ("policy.npz", {"life": 5}, {}),
+        ("policy.npz", {"session": 5}, {}),
         ("policy.npz", {"algorithm": "x"}, {}),
         ("policy.npz", {"lookup": 5}, {}),
         ("policy.npz", {}, {"open": np.array(3.0)}),

@@ -8,7 +8,7 @@ import pytest
 import bothworlds as bw
 from bothworlds.policy.health import MOST_SHOWN
 from bothworlds.theory.confidence import average_rate_interval
-from bothworlds.theory.traffic import law_error_bound
+from context_distribution_bias import distribution_error_bound
 
 PROBLEM = bw.Problem.from_sample(
     ["mobile", "desktop", "mobile", "mobile"], arms=["red", "blue", "green"], reward_range=(0, 2)
@@ -36,7 +36,7 @@ def test_numbers_by_hand() -> None:
     assert found.unanswered.value == pytest.approx(0.02)
     assert "20 of 1,000 decisions (2.0%) have no feedback" in found.unanswered.sentence
     assert found.drift.p_value == 1.0
-    assert "nothing speaks against" in found.traffic.sentence
+    assert "consistent with the problem" in found.traffic.sentence
     assert found.alarms == ()
     assert "!" not in str(found)
 
@@ -52,7 +52,7 @@ def test_alarms() -> None:
     assert [reading.name for reading in found.alarms] == ["smallest propensity", "unanswered", "traffic"]
     text = str(found)
     assert "as much as 1,000 others; 1 offered pairs of context and arm are never played" in text
-    assert "No click is reward=0, not silence" in text
+    assert "No click must be sent as reward=0" in text
     assert "'mobile' comes 0.31 times as often" in text
     assert text.count("\n! ") == 3
     assert "nan" in text  # no answers, no mean
@@ -64,7 +64,7 @@ def test_before_the_first_decision() -> None:
         PROBLEM, decided=nothing, answered=nothing, rewards=nothing, probabilities=np.full((2, 3), 1 / 3)
     )
     assert found.alarms == ()
-    assert found.unanswered.sentence == "no decision was taken yet"
+    assert found.unanswered.sentence == "there are no decisions yet"
     assert " nan " not in str(found)
     assert all((rate.low, rate.high) == (0.0, 2.0) for rate in (*found.arms, *found.contexts))
 
@@ -105,7 +105,7 @@ def test_a_name_cannot_break_the_tables_or_move_the_terminal() -> None:
     [
         ({"decided": [[1, 2, 3]]}, r"decided must be a table of \(2, 3\)"),
         ({"rewards": np.full((2, 3), np.nan)}, "finite numbers"),
-        ({"answered": np.full((2, 3), 1000)}, "more answers than decisions"),
+        ({"answered": np.full((2, 3), 1000)}, "answered must lie between 0 and decided"),
         ({"rewards": np.full((2, 3), 1000.0)}, "cannot sum to"),
     ],
 )
@@ -126,4 +126,4 @@ def test_an_alpha_that_is_no_probability_is_refused(alpha: Any) -> None:
     with pytest.raises(ValueError, match=r"alpha is the probability .* got '?-?\w*(\.\w+)?'?$"):
         bw.health_of(PROBLEM, **GOOD, alpha=alpha)
     with pytest.raises(ValueError, match="alpha is the probability"):
-        law_error_bound([50, 50], [0.5, 0.5], alpha=alpha)
+        distribution_error_bound([50, 50], [0.5, 0.5], alpha=alpha)

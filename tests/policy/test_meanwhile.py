@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import bothworlds as bw
-from worlds import play
+from support.problems import play
 
 DAY, NIGHT = [[1.0, 0.0], [0.0, 1.0]], [[1.0, 1.0], [0.0, 1.0]]
 
@@ -77,7 +77,7 @@ def test_a_law_does_not_undo_a_change(monkeypatch: pytest.MonkeyPatch, follows: 
     policy, mix = start(), bw.TrafficMix.known([0.3, 0.7])
     more = policy.problem.with_arms({"c": [1.0, 1.0]})
     meanwhile(monkeypatch, lambda: policy.change(more))
-    with pytest.raises(ValueError, match="another thread has changed the problem meanwhile"):
+    with pytest.raises(ValueError, match="another thread has changed the problem"):
         policy.follow(mix) if follows else policy.change_probabilities([0.3, 0.7])
     assert policy.problem == more
 

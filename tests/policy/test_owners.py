@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, precondition, rule
 
 import bothworlds as bw
-from bothworlds.policy.identity import Lots
-from soak import size
-from worlds import random_problem
+from bothworlds.policy.ids import KeyedRandom
+from support.problems import random_problem
+from support.soak import size
 
 PROBLEM = random_problem(3)
 ALGORITHM = bw.LCTsallisINF(tuning="matched")
@@ -95,7 +95,7 @@ class Owners(RuleBasedStateMachine):
         made = policy.act(x) if way == "round" else policy.plan().act(x)
         assert made.id not in self.ids
         self.ids.add(made.id)
-        drawn = (policy._key, made.round) if way == "round" else Lots(policy._secret).drawn(made.id)
+        drawn = (policy._key, made.round) if way == "round" else KeyedRandom(policy._secret).key_and_time(made.id)
         learnt = {taken.id for taken, *_ in owner.model.taken}
         assert self.draws.get(drawn) not in learnt  # numbers are drawn again only if their outcome is not known
         if not made.holdout:
@@ -113,7 +113,7 @@ class Owners(RuleBasedStateMachine):
     def reward_one(self, owner: Owner, made: bw.Decision, loss: float) -> None:
         made = bw.Decision.from_dict(json.loads(json.dumps(made.to_dict())))
         new = made.id not in owner.model.over
-        assert owner.policy.takes(made) == new
+        assert owner.policy.accepts(made) == new
         if new:
             owner.policy.update(made, loss=loss)
             owner.model.over.add(made.id)
@@ -127,8 +127,8 @@ class Owners(RuleBasedStateMachine):
     @rule(owner=owners, pair=decisions)
     def reward_elsewhere(self, owner: Owner, pair: Any) -> None:
         if pair[0] is not owner:
-            assert not owner.policy.takes(pair[1])
-            with pytest.raises(ValueError, match="give it to that one"):
+            assert not owner.policy.accepts(pair[1])
+            with pytest.raises(ValueError, match="but this is policy"):
                 owner.policy.update(pair[1], loss=0.0)
 
     @rule(owner=owners, law=LAWS)
@@ -167,7 +167,7 @@ class Owners(RuleBasedStateMachine):
         for owner in self.all:
             policy, model = owner.policy, owner.model
             assert policy.updates == len(model.taken) <= policy.plan().version == policy.version
-            tallies = policy._books.counts.own, policy._books.counts.held
+            tallies = policy._bookkeeping.counts.own, policy._bookkeeping.counts.held
             assert sum(tally.tables().answered.sum() for tally in tallies) == model.answers
 
     def teardown(self) -> None:

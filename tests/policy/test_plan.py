@@ -12,9 +12,9 @@ from scipy.stats import chisquare
 
 import bothworlds as bw
 from bothworlds.kernels.random import ARM, draw, two_uniforms
-from bothworlds.policy.identity import Lots
-from soak import size
-from worlds import TUNINGS, play, random_problem
+from bothworlds.policy.ids import KeyedRandom
+from support.problems import TUNINGS, play, random_problem
+from support.soak import size
 
 ALGORITHMS: list[Any] = [
     *(bw.LCTsallisINF(tuning=tuning) for tuning in TUNINGS),  # type: ignore[arg-type]
@@ -46,24 +46,26 @@ def test_a_plan_decides_what_its_policy_would(algorithm: Any, tmp_path: Path) ->
     assert plan.probabilities().tobytes() == policy.probabilities().tobytes() == read.probabilities().tobytes()
     decisions = [plan.act(i % 9, id=f"visit {i}") for i in range(20)]
     for i, made in enumerate(decisions):
-        direction, baseline = np.empty(len(made.direction)), np.empty(policy._footing.carried[1])
-        lot = Lots(plan.secret).drawn(made.id)
-        arm = policy._footing.entries.act(*policy._mind.body, policy._mind.side, i % 9, *lot, direction, baseline)
+        direction, baseline = np.empty(len(made.direction)), np.empty(policy._spec.carried[1])
+        lot = KeyedRandom(plan.secret).key_and_time(made.id)
+        arm = policy._spec.entries.act(
+            *policy._learner_state.body, policy._learner_state.side, i % 9, *lot, direction, baseline
+        )
         assert (arm, direction.tobytes()) == (made.arm, made.direction.tobytes())
         assert made.baseline is None or made.baseline.tobytes() == baseline.tobytes()
         assert made.propensity == policy.probabilities(i % 9)[made.arm]
         assert read.confirms(made)
-    columns = plan.again_all([i % 9 for i in range(20)], [made.id for made in decisions])
+    columns = plan.redecide_batch([i % 9 for i in range(20)], [made.id for made in decisions])
     assert [columns.arms.tolist(), columns.propensities.tolist()] == [
         [made.arm for made in decisions],
         [made.propensity for made in decisions],
     ]
     assert columns.directions.tobytes() == b"".join(made.direction.tobytes() for made in decisions)
-    assert not policy._footing.has_baseline or columns.baselines.tobytes() == b"".join(
+    assert not policy._spec.has_baseline or columns.baselines.tobytes() == b"".join(
         made.baseline.tobytes() for made in decisions if made.baseline is not None
     )
     policy.update(decisions, loss=[0.5] * 20)
-    assert not any(policy.takes(made) for made in decisions)
+    assert not any(policy.accepts(made) for made in decisions)
 
 
 @pytest.mark.parametrize("count", [1, 5, 40])
@@ -74,9 +76,9 @@ def test_columns_are_learnt_as_decisions_are(count: int, tmp_path: Path) -> None
     plan, ids = policy.plan(), [f"visit {i}" for i in range(count)]
     losses = np.linspace(-1.0, 1.0, count).tolist()
     policy.learn([plan.act(i % 4, id=name) for i, name in enumerate(ids)], loss=losses)
-    columns = plan.again_all([i % 4 for i in range(count)], ids)
+    columns = plan.redecide_batch([i % 4 for i in range(count)], ids)
     damaged = columns._replace(propensities=np.full(count, 2.0))
-    with pytest.raises(ValueError, match="of decision 0 of the batch damaged; nothing was learnt"):
+    with pytest.raises(ValueError, match="of decision 0 of the batch is damaged; nothing was learned"):
         other.learn(damaged, loss=losses)
     with pytest.raises(ValueError, match="one for each value, must have shapes"):
         other.learn(columns, loss=[*losses, 0.0])
@@ -93,7 +95,7 @@ def test_the_draw_is_that_of_the_id() -> None:
     plan = make().plan()
     for i in range(50):
         made = plan.act("noon", id=f"visit {i}")
-        u, _ = two_uniforms(*Lots(plan.secret).drawn(f"visit {i}"), ARM, 0)
+        u, _ = two_uniforms(*KeyedRandom(plan.secret).key_and_time(f"visit {i}"), ARM, 0)
         assert made.arm == draw(plan.probabilities("noon"), u)
 
 
@@ -163,7 +165,7 @@ def test_a_plan_is_renewed_by_those_of_its_policy(tmp_path: Path) -> None:
     other = policy.copy()  # which has learnt the same
     for frame in (False, True):
         other.plan().save(tmp_path / "other.npz", frame=frame)
-        with pytest.raises(ValueError, match=f"a plan of policy '{other.name}', this is one of '{policy.name}'"):
+        with pytest.raises(ValueError, match=f"a plan of policy '{other.name}', but this is a plan of '{policy.name}'"):
             server.renewed(tmp_path / "other.npz")
 
 
@@ -190,7 +192,7 @@ def test_the_digest_is_of_what_is_learnt_and_nothing_else() -> None:
     for policy in (one, two):
         policy.learn([made._replace(policy=policy.name) for made in decisions], loss=[0.5, -0.5, 1.0])
     assert one.digest == two.digest
-    two._mind.state.start[1, 3] = 7.0  # context 11, which there is not
+    two._learner_state.state.start[1, 3] = 7.0  # context 11, which there is not
     two._plan = None
     assert one.digest == two.digest
     one.learn(one.act([1]), loss=[0.5])
@@ -203,7 +205,7 @@ def test_policies_are_not_copied_like_data() -> None:
     for how in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(TypeError, match=r"policy\.copy\(\)"):
             how(policy)
-    with pytest.raises(TypeError, match="a plan goes to other processes as a file"):
+    with pytest.raises(TypeError, match="a plan cannot be pickled"):
         pickle.dumps(policy.plan())
 
 
@@ -214,7 +216,7 @@ def test_given_ids_in_a_policy() -> None:
     policy.update(made, loss=0.25)
     with pytest.raises(ValueError, match="decision 'visit 9' was answered; each decision takes feedback once"):
         policy.update(policy.act("noon", id="visit 9"), loss=0.25)
-    with pytest.raises(ValueError, match="an id is that of one decision"):
+    with pytest.raises(ValueError, match="id= takes exactly one context"):
         policy.act(["noon"], id="visit 10")  # type: ignore[call-overload]
 
 

@@ -8,9 +8,9 @@ import pytest
 from scipy.stats import chisquare
 
 import bothworlds as bw
-from bothworlds.problem.feedback import checked_loss, checked_losses
-from named_policies import NAMES, make, snapshot
-from worlds import TUNINGS, bits, coordinates, living, play, random_problem
+from bothworlds.problem.rewards import checked_loss, checked_losses
+from support.named_policies import NAMES, make, snapshot
+from support.problems import TUNINGS, bits, coordinates, living, play, random_problem
 
 NAMES_OF_NINE: dict[str, Any] = {"contexts": [f"hour {i}" for i in range(9)]}
 
@@ -52,7 +52,7 @@ def test_the_same_seed_decides_the_same_and_another_does_not() -> None:
     assert runs[0] == runs[1] != runs[2]
 
 
-@pytest.mark.parametrize("tuning", ["paper", "certified", bw.Matched(leaning=0.0, forgetting=0.0)], ids=str)
+@pytest.mark.parametrize("tuning", ["paper", "certified", bw.Matched(drift_cap=0.0, forgetting=0.0)], ids=str)
 def test_a_batch_equals_its_updates_one_by_one_in_any_order(tuning: Any) -> None:
     losses = [0.5, -0.25, 1.0, -1.0]
     one, two = make(tuning), make(tuning)
@@ -80,7 +80,7 @@ def test_a_large_batch_has_the_bits_of_its_decisions_one_by_one(
     policy.save("before.npz")
     found = []
     for few, way in ((1, "update"), (1000, "update"), (1, "learn")):
-        monkeypatch.setattr("bothworlds.policy.batches.FEW", few)
+        monkeypatch.setattr("bothworlds.policy.batch_feedback.FEW", few)
         again = bw.load("before.npz")
         getattr(again, way)(batch, loss=losses if way == "update" else losses.tolist())
         found.append((again.digest, bits(again), again.updates, again.open_rounds))
@@ -98,7 +98,7 @@ def test_what_is_wrong_in_a_large_batch_is_named_and_changes_nothing() -> None:
         (seventh._replace(direction=-seventh.direction), "round 7: propensity, direction or baseline damaged"),
         (seventh._replace(direction=np.zeros(2)), "round 7: direction or baseline damaged"),
         (seventh._replace(baseline=None), "round 7: the decision's baseline does not fit"),
-        (seventh._replace(context=9), "round 7: no context 9"),
+        (seventh._replace(context=9), "round 7: the problem has no context 9"),
         (seventh._replace(policy="another"), "the decision is of policy 'another'"),
     ):
         spoilt = [*batch[:6], wrong, *batch[7:]]
@@ -106,7 +106,7 @@ def test_what_is_wrong_in_a_large_batch_is_named_and_changes_nothing() -> None:
             with pytest.raises(ValueError, match=words):
                 call(spoilt, loss=losses)
         assert snapshot(policy) == before
-    with pytest.raises(ValueError, match="stands twice"):
+    with pytest.raises(ValueError, match="in the batch twice"):
         policy.update([*batch, batch[0]], loss=[*losses, 0.5])
     with pytest.raises(ValueError, match=r"loss 2\.0 is outside"):
         policy.learn(batch, loss=[*losses[1:], 2.0])
@@ -246,7 +246,7 @@ def test_values_without_an_order_are_not_taken_for_those_of_a_batch() -> None:
     batch = policy.act([0, 1])
     before = snapshot(policy)
     for values in ({0: 0.3, 1: 0.9}, {0.3, 0.9}, "01", b"01"):
-        with pytest.raises(ValueError, match="in their order"):
+        with pytest.raises(ValueError, match="in the same order"):
             policy.update(batch, reward=values)  # type: ignore[arg-type]
     assert snapshot(policy) == before
 
@@ -255,9 +255,9 @@ def test_values_without_an_order_are_not_taken_for_those_of_a_batch() -> None:
 def test_what_is_no_decision_is_refused_with_a_sentence(wrong: Any) -> None:
     policy = make()
     for call in (policy.update, policy.learn):
-        with pytest.raises(ValueError, match="as act returned it"):
+        with pytest.raises(ValueError, match="as returned by act"):
             call(wrong, loss=[0.0, 0.0])
-    with pytest.raises(ValueError, match="as act returned it"):
+    with pytest.raises(ValueError, match="as returned by act"):
         policy.learn(policy.act(0), loss=[0.0])  # type: ignore[arg-type]
 
 
@@ -353,7 +353,7 @@ def test_arms_not_offered_equal_a_problem_without_them() -> None:
         offered = policy.problem.available
         losses = policy.problem.features[offered] @ np.array([300.0, -200.0, 100.0])
         policy.state.theta[...] = np.linalg.lstsq(coordinates(policy)[offered], losses, rcond=None)[0]
-        policy._mind.refresh()
+        policy._learner_state.refresh()
     assert large.state.rates == pytest.approx(small.state.rates, rel=1e-12)
     assert large.probabilities()[:, 1].tolist() == [0.0, 0.0, 0.0]
     assert large.probabilities()[:, [0, 2]] == pytest.approx(small.probabilities(), rel=1e-9)

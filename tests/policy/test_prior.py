@@ -9,7 +9,7 @@ import pytest
 
 import bothworlds as bw
 from bothworlds.policy.prior import Plays, doubly_robust
-from worlds import TUNINGS, play, random_problem
+from support.problems import TUNINGS, play, random_problem
 
 
 def rows_of(problem: bw.Problem, n: int, seed: int = 0) -> list[Any]:
@@ -105,13 +105,13 @@ def test_what_is_left_out_is_said() -> None:
     prior = bw.Prior.from_rows(PROBLEM, rows)
     assert prior.rounds == 7
     assert prior.notes == (
-        "2 rows have a context or an arm that the problem has not, or does not offer there, and were left out",
+        "2 rows have a context and an arm that the problem does not offer, and were left out",
         "1 rows have no reward yet, and were left out",
     )
     with pytest.raises(ValueError, match="no row can be used"):
         bw.Prior.from_rows(PROBLEM, rows[:3])
     del rows[5].propensity
-    with pytest.raises(ValueError, match="take method='regression'"):
+    with pytest.raises(ValueError, match="use method='regression'"):
         bw.Prior.from_rows(PROBLEM, rows, method="propensities")
 
 
@@ -122,7 +122,7 @@ def test_what_a_policy_has_learnt_starts_another(algorithm: bw.Algorithm) -> Non
     policy = algorithm.start(PROBLEM, rng=1, interpreted=True)
     play(policy, 30)
     again = algorithm.start(PROBLEM, rng=2, interpreted=True, prior=policy.prior())
-    learnt, lean = policy.learnt(), policy.learnt().get("lean", 0.0)
+    learnt, lean = policy.learnt(), policy.learnt().get("drift", 0.0)
     for name in ("theta", "ridge", "response", "sigma"):
         if name in learnt:
             assert np.allclose(again.learnt()[name], learnt[name] + (lean if name == "theta" else 0.0))
@@ -136,7 +136,7 @@ SAME = bw.Problem(features=[[[1.0], [1.0]]], probabilities=[1])  # every estimat
 @pytest.mark.parametrize("rounds", [25.0, 12.3, 0.4])
 def test_the_losses_of_a_policy_are_what_its_prior_says(rounds: float) -> None:
     """Begun with another's, for any number of rounds: each of them is in Theta, clocks count whole ones."""
-    algorithm = bw.LCTsallisINF(tuning=bw.Matched(leaning=0.0))
+    algorithm = bw.LCTsallisINF(tuning=bw.Matched(drift_cap=0.0))
     policy = algorithm.start(SAME, rng=1, interpreted=True)
     for _ in range(25):
         policy.update(policy.act(0), loss=0.5)
@@ -161,7 +161,7 @@ def test_mistakes_are_answered_with_a_sentence() -> None:
     prior = bw.Prior(theta=[0.1, 0.2], information=np.eye(2), rounds=10)
     with pytest.raises(ValueError, match="2 features and the problem has 3"):
         bw.LCTsallisINF(tuning="certified").start(PROBLEM, prior=prior, interpreted=True)
-    with pytest.raises(ValueError, match="no place"):
+    with pytest.raises(ValueError, match="cannot take over earlier learning"):
         bw.PerContextExp3().start(PROBLEM, prior=prior, interpreted=True)
     for options, match in (
         ({"theta": [[1.0]]}, "a number for each feature"),

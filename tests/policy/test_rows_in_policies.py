@@ -39,7 +39,7 @@ def test_several_contexts_in_any_form() -> None:
     assert [made.context for made in policy.act(column)] == [1, 0]
     listed = bw.LCTsallisINF().start(bw.Problem.from_sample(["mobile", "desktop"], arms=2))
     assert [made.context for made in listed.act(pd.Series(["desktop", "mobile", "desktop"]))] == [1, 0, 1]
-    with pytest.raises(ValueError, match="an id is that of one decision"):
+    with pytest.raises(ValueError, match="id= takes exactly one context"):
         policy.act(VISITS, id="visit")
 
 
@@ -72,12 +72,6 @@ def test_files_know_the_rows(tmp_path: Path) -> None:
         assert again.act(("mobile", 25)).context_name == "mobile, 25"
         assert again.act({"device": "tablet", "age": 70}).context_name == "the rest"
         assert again.digest == policy.digest
-
-
-def test_files_of_before_have_no_rows() -> None:
-    saved = Path(__file__).parents[1] / "shared" / "saved"
-    problem = bw.load(next(saved.glob("*.npz")), interpreted=True).problem
-    assert (problem.rows, problem.other) == (None, None)
 
 
 def test_contexts_are_looked_up_as_the_latest_problem_has_it(tmp_path: Path) -> None:

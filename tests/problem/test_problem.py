@@ -1,4 +1,4 @@
-"""Problems: every way to build one, what is dropped, what is refused, and files."""
+"""Problems: all constructors, dropped features, refusals, and files."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bothworlds as bw
-from worlds import random_problem
+from support.problems import random_problem
 
 
 class ByColumns:
-    """A table of another library: what it goes through are its columns, not its rows."""
+    """A table of another library whose iterator returns columns, not rows."""
 
     columns = ("device", "hour")
 
@@ -90,10 +90,10 @@ GOOD = {"features": np.eye(2)[None], "probabilities": [1.0]}
         ({"contexts": "a"}, "context names come as a list"),
         ({"features": np.ma.masked_equal(np.eye(2)[None], 0.0)}, "features has masked entries"),
         ({"probabilities": np.ma.masked_array([1.0], mask=[True])}, "probabilities has masked entries"),
-        ({"rows": [("mobile",)]}, "rows are ContextRows"),
+        ({"rows": [("mobile",)]}, "rows must be ContextRows"),
     ],
 )
-def test_bad_problems_are_refused_in_a_sentence(options: dict[str, object], words: str) -> None:
+def test_bad_problems_are_refused(options: dict[str, object], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         bw.Problem(**{**GOOD, **options})  # type: ignore[arg-type]
 
@@ -216,7 +216,7 @@ def test_from_arrays_rows_values_and_weights() -> None:
         ("mobile", {}, "a table, or a list of rows or values; got 'mobile'"),
         ({"device": ["mobile", "desktop"]}, {}, "a table, or a list of rows or values"),
         (None, {}, "a table, or a list of rows or values"),
-        (ByColumns(), {}, "must be one of pandas; got ByColumns"),
+        (ByColumns(), {}, "must be a data frame of pandas, Polars or Arrow; got ByColumns"),
         ([{"device": ["mobile"]}], {}, r"\['mobile'\] where a single value belongs"),
         (np.ma.masked_array([1, 2, 3], mask=[False, True, False]), {}, "masked values"),
         (pd.DataFrame([("a", 1), ("b", 2)], columns=["x", "x"]), {}, "two columns of the contexts are called 'x'"),
@@ -229,17 +229,17 @@ def test_bad_samples_are_refused(rows: object, options: dict[str, object], words
 
 @pytest.mark.parametrize("arms", ["red", 2.0, None, 0, True])
 def test_arms_that_are_neither_names_nor_a_number_are_refused(arms: Any) -> None:
-    with pytest.raises(ValueError, match=r"arms are a list of names|the number of arms must be a whole number"):
+    with pytest.raises(ValueError, match=r"arms must be a list of names|the number of arms must be a whole number"):
         bw.Problem.from_sample(["x", "y"], arms=arms)
 
 
-@pytest.mark.parametrize("nobody", [None, float("nan"), pd.NA])
-def test_arms_without_a_name_are_refused(nobody: Any) -> None:
+@pytest.mark.parametrize("missing", [None, float("nan"), pd.NA])
+def test_arms_without_a_name_are_refused(missing: Any) -> None:
     with pytest.raises(ValueError, match="an arm has no name"):
-        bw.Problem.from_sample(["mobile", "desktop"], arms=["red", nobody])
+        bw.Problem.from_sample(["mobile", "desktop"], arms=["red", missing])
 
 
-def test_arms_are_left_out_whatever_they_are_listed_in() -> None:
+def test_arms_to_leave_out_may_be_any_iterable() -> None:
     problem = bw.Problem(features=np.eye(4)[None], probabilities=[1], arms=["a", "b", "ab", "c"])
     assert problem.without_arms(name for name in ("b", "c")).arms == ("a", "ab")
     assert problem.without_arms("ab").arms == ("a", "b", "c")

@@ -42,7 +42,7 @@ def test_rows_that_are_not_in_the_list() -> None:
     problem = ads()
     with pytest.raises(ValueError, match=r"unknown context \('desktop', 25\); the contexts are 'mobile, 25'"):
         problem.context_index(("desktop", 25))
-    with pytest.raises(ValueError, match="the row has no 'age'; contexts are told apart by device, age"):
+    with pytest.raises(ValueError, match="the row has no 'age'; the columns of contexts are device, age"):
         problem.context_index({"device": "mobile"})
     with pytest.raises(ValueError, match="a row of contexts has 2 values; got 1"):
         problem.context_index(("mobile",))
@@ -50,9 +50,10 @@ def test_rows_that_are_not_in_the_list() -> None:
         problem.context_index(7)
 
 
-def test_a_list_is_several_contexts_and_a_row_in_it_is_told() -> None:
-    for row in (["desktop", 40], np.array(["desktop", "40"]), pd.Series(["desktop", 40])):
-        with pytest.raises(ValueError, match=r"unknown context .*one row is a tuple: \(.*desktop"):
+def test_a_list_is_several_contexts_and_a_row_as_a_list_is_explained() -> None:
+    assert ads().context_indices(np.array(["desktop", "40"])) == ads().context_index(("desktop", 40))
+    for row in (["desktop", 40], pd.Series(["desktop", 40])):
+        with pytest.raises(ValueError, match=r"a list is several contexts; one row is a tuple: \(.*desktop"):
             ads().context_indices(row)
     with pytest.raises(ValueError, match=r"unknown context 'desktop'.*\(or an index from 0 to 2\)$"):
         ads().context_indices(["desktop", 7])
@@ -92,7 +93,7 @@ def test_one_or_several() -> None:
             problem.context_indices(wrong)
 
 
-def test_whole_numbers_are_categories_and_it_says_so() -> None:
+def test_whole_numbers_are_categories_with_a_note() -> None:
     frame = pd.DataFrame({"product": [3, 17, 17, 99], "price": [1.5, 2.5, 2.5, 0.5], "weekend": [0, 1, 1, 0]})
     plain = bw.Problem.from_sample(frame, arms=2)
     assert plain.arm_independent_features().tolist() == [
@@ -100,12 +101,12 @@ def test_whole_numbers_are_categories_and_it_says_so() -> None:
         [1, 0, 1, 0, 2.5, 1],
         [1, 0, 0, 1, 0.5, 0],
     ]
-    sentence = "column 'product' has whole numbers, taken for 3 categories; with numeric=['product'] they are amounts"
-    assert plain.notes[0].startswith(sentence)
-    assert sentence in plain.describe()
+    note = "column 'product' has whole numbers, taken for 3 categories; with numeric=['product'] they are amounts"
+    assert plain.notes[0].startswith(note)
+    assert note in plain.describe()
     declared = bw.Problem.from_sample(frame, arms=2, numeric=["product"])
     assert declared.arm_independent_features()[:, 1].tolist() == [3, 17, 99]
-    assert not any("whole numbers" in note for note in declared.notes)
+    assert not any("whole numbers" in text for text in declared.notes)
     by_position = bw.Problem.from_sample(frame.to_numpy(dtype=object), arms=2, numeric=[0])
     assert by_position.arm_independent_features().tolist() == declared.arm_independent_features().tolist()
     mapped = bw.Problem.from_sample(frame, arms=2, features=lambda row, arm: [row["product"], float(arm)])
@@ -156,9 +157,9 @@ def test_rare_rows_become_the_catch_all() -> None:
 def test_all_rows_may_be_rare(tmp_path: Path) -> None:
     plain = bw.Problem.from_sample([("m", i) for i in range(10)], arms=2, other="rest", rare=0.5)
     named = ads(other="rest", rare=0.9)
-    for made in (plain, named):
-        made.save(tmp_path / "p.json")
-        for problem in (made, bw.Problem.load(tmp_path / "p.json")):
+    for saved in (plain, named):
+        saved.save(tmp_path / "p.json")
+        for problem in (saved, bw.Problem.load(tmp_path / "p.json")):
             assert problem.contexts == ("rest",)
             assert problem.context_index(("m", 3)) == problem.context_index("whatever") == 0
     assert named.context_index({"device": "desktop", "age": 40}) == 0
@@ -182,9 +183,9 @@ def test_losses_of_the_rest_are_the_mean_of_its_rows() -> None:
         bw.Problem.from_sample(rows, **options),
         bw.Problem.from_sample(rows, **options, other="rest", rare=0.08),
     )
-    few = whole.probabilities < 0.08
+    rare = whole.probabilities < 0.08
     theta = rng.normal(size=3)
-    expected = whole.probabilities[few] @ (whole.features @ theta)[few] / whole.probabilities[few].sum()
+    expected = whole.probabilities[rare] @ (whole.features @ theta)[rare] / whole.probabilities[rare].sum()
     assert merged.features[-1] @ theta == pytest.approx(expected)
     assert merged.probabilities.sum() == pytest.approx(1.0)
 
@@ -219,7 +220,7 @@ def test_files_keep_rows_and_the_catch_all(suffix: str, tmp_path: Path) -> None:
         (("a", "a"), (("x", "y"),), "two columns of the contexts are called 'a'"),
     ],
 )
-def test_rows_that_no_context_could_be_found_by_are_refused(columns: Any, rows: Any, words: str) -> None:
+def test_rows_with_ambiguous_columns_or_lengths_are_refused(columns: Any, rows: Any, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         ContextRows(columns, rows)
 
@@ -239,7 +240,7 @@ def test_rows_belong_to_contexts() -> None:
         ContextRows(None, ((1,), (1.0,)))
 
 
-def test_another_law_keeps_everything_else() -> None:
+def test_another_context_distribution_keeps_everything_else() -> None:
     problem = bw.Problem.from_sample([18, 25, 40], arms=2, reward_range=(0, 1))
     other = problem.with_probabilities([0.5, 0.25, 0.25])
     assert other.notes == problem.notes
@@ -247,22 +248,22 @@ def test_another_law_keeps_everything_else() -> None:
     assert np.array_equal(other.span.coordinates, problem.span.coordinates)
 
 
-def test_a_value_with_a_point_is_a_row_for_everyone() -> None:
+def test_a_float_is_a_row_in_policies_and_plans() -> None:
     problem = bw.Problem.from_sample([0.5, 1.5, 2.5], arms=2)
     policy = bw.LCTsallisINF().start(problem, rng=1, interpreted=True)
     assert policy.act(1.5).context == policy.plan().act(1.5).context == policy.act([1.5])[0].context == 1
 
 
-def test_whole_numbers_that_are_other_contexts_than_their_indices_are_told() -> None:
+def test_whole_numbers_that_differ_from_their_indices_give_a_warning() -> None:
     with pytest.warns(
         UserWarning, match=r"act\(3\) is context 3 of the list, not the one called 3. Give names, act\('3'\)"
     ):
         problem = bw.Problem.from_sample([3, 1, 2, 0, 3], arms=2)
     policy = bw.LCTsallisINF().start(problem, rng=1, interpreted=True)
     assert [policy.act(context).context_name for context in ("3", (3,), 3)] == ["3", "3", "0"]
-    assert bw.Problem.from_sample([0, 1, 2], arms=2).contexts == ("0", "1", "2")  # where it is the same
+    assert bw.Problem.from_sample([0, 1, 2], arms=2).contexts == ("0", "1", "2")  # no warning: names equal indices
 
 
-def test_more_dimensions_than_plans_can_have_are_refused() -> None:
+def test_too_many_dimensions_are_refused() -> None:
     with pytest.raises(ValueError, match=r"501 different rows and 4 arms.*make 2,\d+ dimensions; at most 2,000"):
         bw.Problem.from_sample([f"visitor {i}" for i in range(501)], arms=4)

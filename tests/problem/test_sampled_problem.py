@@ -1,4 +1,4 @@
-"""SampledProblem: what it estimates from a sample, what it says of it, what it refuses."""
+"""SampledProblem: estimates from a sample, their description, and refusals."""
 
 from typing import Any
 
@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import bothworlds as bw
-from bothworlds.kernels.arrays import Floats
-from bothworlds.problem.frame import second_moment
-from sampled_worlds import listed, same, sphere
-from worlds import random_problem
+from bothworlds.arrays import Floats
+from bothworlds.problem.sampled_frame import second_moment
+from support.problems import random_problem
+from support.sampled_problems import listed, same, sphere
 
 
 def test_coordinates_whiten_the_sample_and_lift_back() -> None:
@@ -22,9 +22,9 @@ def test_coordinates_whiten_the_sample_and_lift_back() -> None:
 def test_coverage_and_rank_agree_with_the_exact_ones() -> None:
     # Every context is in the sample, so only Sigma(e) is estimated: measured 1.3 % too small.
     exact = random_problem(seed=3, S=4, K=3, d=3)
-    found = listed(exact, samples=20_000)
-    assert found.dimension == 3
-    assert found.coverage == pytest.approx(bw.design(exact, "uniform").coverage, rel=0.04)
+    sampled = listed(exact, samples=20_000)
+    assert sampled.dimension == 3
+    assert sampled.coverage == pytest.approx(bw.design(exact, "uniform").coverage, rel=0.04)
 
 
 def test_coverage_of_unit_vectors() -> None:
@@ -56,7 +56,7 @@ def test_dependent_columns_are_dropped_and_named() -> None:
     assert (problem.dimension, problem.n_features) == (3, 4)
     assert "1 linearly dependent direction was dropped" in problem.describe()
     with pytest.raises(ValueError, match="leave the 3 dimensions that 200 sampled contexts span"):
-        problem.one(np.eye(3, 4) + 1.0)
+        problem.single_context(np.eye(3, 4) + 1.0)
 
 
 def test_describe_states_the_sample_size() -> None:
@@ -68,8 +68,8 @@ def test_describe_states_the_sample_size() -> None:
 
 
 def test_share_of_contexts_beyond_the_estimated_coverage() -> None:
-    # By exchangeability about 1/(n + 1) of the contexts to come, here 4.8 %, and more for so few samples, whose own
-    # leverages are shrunk by being in Sigma(e): measured 7.5 %.
+    # By exchangeability about 1/(n + 1) of future contexts, here 4.8 %. It is more for so few samples, whose own
+    # leverages are smaller because they are in Sigma(e): measured 7.5 %.
     beyond = 0
     for seed in range(200):
         problem = bw.SampledProblem(sphere, same, samples=20, rng=seed)
@@ -106,8 +106,8 @@ def test_refusals(change: dict[str, Any], words: str) -> None:
         bw.SampledProblem(**{"sampler": sphere, "feature_map": same, "samples": 100, **change})
 
 
-def test_a_coverage_that_the_sample_contradicts_is_told() -> None:
-    """Leverages of phi = 1 + x, x in [-1, 1], under the uniform law are (1 + x)^2/(4/3): at most 3, so lambda = 1/3."""
+def test_a_coverage_that_the_sample_contradicts_gives_a_note() -> None:
+    """Leverages of phi = 1 + x, x in [-1, 1], for uniform x are (1 + x)^2/(4/3), at most 3: lambda = 1/3."""
 
     def one_plus(x: float) -> list[list[float]]:
         return [[1.0 + x], [1.0 + x]]
@@ -117,7 +117,7 @@ def test_a_coverage_that_the_sample_contradicts_is_told() -> None:
 
     right, wrong = (bw.SampledProblem(uniform, one_plus, coverage=value) for value in (1 / 3, 0.9))
     assert right.notes == ()
-    assert "note: the coverage given, 0.9, is more than the sample has, 0.3" in wrong.describe()
+    assert "note: the coverage given, 0.9, is more than the sample has, at most 0.3" in wrong.describe()
 
 
 def test_exploration_must_cover() -> None:
@@ -128,7 +128,7 @@ def test_exploration_must_cover() -> None:
         bw.SampledProblem(rows, same, lambda phi: [1.0, 0.0], samples=50)
 
 
-def test_other_algorithms_refuse_in_a_sentence() -> None:
+def test_other_algorithms_refuse_sampled_problems() -> None:
     problem: Any = bw.SampledProblem(sphere, same, samples=100)
     with pytest.raises(AttributeError, match="its contexts are not listed"):
         bw.LinUCB().start(problem)

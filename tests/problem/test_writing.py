@@ -1,4 +1,4 @@
-"""Files are written whole or not at all, and by several threads at once."""
+"""Files are written atomically, also by several threads."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from bothworlds.problem.storage import write_bytes
+from bothworlds.problem.file_format import write_bytes
 
 
 def test_two_threads_write_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both have written a part before either puts it in place."""
+    """Both threads finish their partial file before either moves it into place."""
     both, replace = threading.Barrier(2, timeout=20), Path.replace
 
-    def late(self: Path, target: Any) -> Path:
+    def wait_and_replace(self: Path, target: Any) -> Path:
         both.wait()
         return replace(self, target)
 
-    monkeypatch.setattr(Path, "replace", late)
+    monkeypatch.setattr(Path, "replace", wait_and_replace)
     contents = [letter * 100_000 for letter in (b"a", b"b")]
     with ThreadPoolExecutor(2) as threads:
         list(threads.map(lambda content: write_bytes(tmp_path / "file", content), contents))
@@ -26,7 +26,7 @@ def test_two_threads_write_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert (tmp_path / "file").read_bytes() in contents
 
 
-def test_what_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_a_failed_write_leaves_no_partial_file(tmp_path: Path) -> None:
     (tmp_path / "file").mkdir()
     with pytest.raises(OSError, match="cannot write"):
         write_bytes(tmp_path / "file", b"content")

@@ -23,15 +23,16 @@ from click.testing import CliRunner
 import bothworlds as bw
 from bothworlds.cli import main
 from bothworlds.report import page
-from bothworlds.report.evaluated import evaluation_page
+from bothworlds.report.evaluation_page import evaluation_page
 from bothworlds.report.figures import all_charts
+from bothworlds.report.picture import picture
 from bothworlds.report.theorems import theorem_bounds
-from bothworlds.simulation.comparison import comparison
 from bothworlds.simulation.results import load_results
-from browser import BROWSER, CHROMIUM
-from evaluated import small_log, some_table
-from report_pages import CONTENT, made_page, made_summary, summary_from
-from soak import size
+from bothworlds.studies.comparison import comparison
+from support.browser import BROWSER, CHROMIUM
+from support.evaluation_by_row import small_log, some_table
+from support.report_study import CONTENT, made_page, made_summary, summary_from
+from support.soak import size
 
 pytestmark = [
     pytest.mark.soak,
@@ -73,8 +74,10 @@ def test_buttons_of_the_legend_hide_and_show_an_algorithm_in_every_chart(tmp_pat
     found = asked(made_page(), TOGGLE, tmp_path)
     count = found["count"]
     summary = made_summary()
-    charts = all_charts(summary, theorem_bounds(summary))
-    assert len(charts) == 13  # the strip; in each of three regimes two of regret, one of exponents, one of exploration
+    main_picture = picture(summary)
+    assert main_picture is not None
+    charts = [*main_picture.charts, *all_charts(summary, theorem_bounds(summary))]
+    assert len(charts) == 14  # the picture's, the strip; in each of three regimes two of regret, exponents, exploration
     assert count == sum(line.number == 1 for chart in charts for line in chart.lines) >= 13
     on, off = ["true"] * 4, ["false"] * 4
     assert found["states"] == [[0, 0, on], [count, 0, off], [0, 0, on]]
@@ -313,7 +316,7 @@ def test_the_page_of_the_comparison_is_below_a_megabyte(tmp_path: Path) -> None:
     Fewer rounds do by 3 %: 776 kB with 4,000, 803 with 20,000 of all 40,000.
     """
     folder, rounds = tmp_path / "comparison", size(4_000, 40_000)
-    bw.run_study(comparison(replications=3, horizon=rounds), folder, quiet=True)
+    bw.run_study(comparison(instances=3, replications=1, horizon=rounds), folder, quiet=True)
     assert CliRunner().invoke(main, ["report", str(folder)]).exit_code == 0
     assert (folder / "report.html").stat().st_size < size(960_000, 1_000_000)
 

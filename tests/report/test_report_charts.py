@@ -14,7 +14,7 @@ from bothworlds.report.chart import Chart, Line, Mark, ticks
 from bothworlds.report.figures import Bounds, all_charts, corruption_marks
 from bothworlds.report.palette import KNOWN, Style, styles
 from bothworlds.report.svg import standalone, svg
-from report_pages import CONTENT, EVIL, made_summary, summary_from
+from support.report_study import CONTENT, EVIL, made_summary, summary_from
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_figures_without_matplotlib(summary: Summary, tmp_path: Path, monkeypatc
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     files, note = write_figures(all_charts(summary)[:1], tmp_path)
     assert [file.suffix for file in files] == [".svg"]
-    assert "pip install 'bothworlds[report]'" in note
+    assert "pip install '.[report]'" in note
 
 
 def test_colours_belong_to_algorithms() -> None:

@@ -15,8 +15,8 @@ from bothworlds.report import Summary, page, summary_of
 from bothworlds.report.data import curves_csv, headline_data
 from bothworlds.report.figures import all_charts, exploration_chart, shown
 from bothworlds.report.statistics import interval_of, mean_of, sum_between
-from bothworlds.simulation.folder import read_folder
-from report_pages import Nesting
+from bothworlds.studies.folder import read_folder
+from support.report_study import Nesting
 
 CONTENT: dict[str, Any] = {
     "horizon": 400,
@@ -89,7 +89,7 @@ def test_what_the_page_says_of_exploration(summary: Summary) -> None:
     text = page(summary)
     Nesting.of(text)
     assert "How much is explored" in text
-    assert "Fine dots: the most that the algorithm of that colour may explore" in text
+    assert "Fine dots: the largest rate that the schedule of that colour allows" in text
     charts = json.loads(re.findall(r'id="charts">(.*?)</script>', text)[0])
     assert [line["label"] for line in charts["calm-exploration"]["lines"]][3] == "matched"
     assert charts["calm-exploration"]["x"] is not None  # said once for all curves

@@ -15,14 +15,14 @@ from bothworlds import environments as en
 from bothworlds.cli import main
 from bothworlds.report import Look, Summary, page, summary_from, write_figures, write_report
 from bothworlds.report.data import curves_csv
+from bothworlds.report.export import matplotlib_figure
+from bothworlds.report.figure_style import check_labels
 from bothworlds.report.figures import all_charts, linear_chart
-from bothworlds.report.files import matplotlib_figure
-from bothworlds.report.look import check_labels
-from bothworlds.report.overlays import for_regimes, of_csv, read_overlays
+from bothworlds.report.overlay_curves import for_regimes, of_csv, read_overlays
 from bothworlds.report.theorems import theorem_bounds
 from bothworlds.simulation.results import Results, load_results
-from report_pages import EVIL, Nesting, made_summary
-from report_pages import summary_from as ran
+from support.report_study import EVIL, Nesting, made_summary
+from support.report_study import summary_from as ran
 
 FEW = {
     "name": "few",
@@ -149,7 +149,7 @@ def test_curves_for_a_regime_that_is_not_there_are_told_of(summary: Summary, tmp
     ran(FEW, folder)
     said = CliRunner().invoke(main, ["report", str(folder), "--with", str(mine)])
     assert said.exit_code == 0
-    assert "curves left out, for there is no such regime here: storm" in said.stderr
+    assert "does not have: storm" in said.stderr
     assert ">mine<" in (folder / "report.html").read_text(encoding="utf-8")
     mine.write_text("regime,algorithm,t,regret\nstorm,mine,1,0.5\n", encoding="utf-8")
     said = CliRunner().invoke(main, ["report", str(folder), "--with", str(mine)])
@@ -167,8 +167,8 @@ def test_the_command_line_says_how_figures_look(tmp_path: Path) -> None:
     drawn = (tmp_path / "figures" / "calm-log-x.svg").read_text(encoding="utf-8")
     assert re.findall(r'class="name">([^<]*)<', drawn) == ["mine"]
     for wrong, code, words in (
-        (["report", str(folder), "--grey"], 2, "add --figures"),
-        ([*base, "--label", "same"], 2, "is not OLD=NEW"),
+        (["report", str(folder), "--grey"], 2, "need --figures"),
+        ([*base, "--label", "same"], 2, "is not of the form OLD=NEW"),
         ([*base, "--algorithms", "nobody"], 3, "no algorithm 'nobody'"),
         ([*base, "--with", str(tmp_path / "gone.csv")], 3, "no such file"),
     ):
@@ -198,10 +198,10 @@ def test_a_page_of_a_simulation(results: Results, tmp_path: Path) -> None:
     assert "worst ratio" not in text  # nobody to be measured by
     summary = summary_from(results)
     assert list(theorem_bounds(summary)) == ["ours"]
-    assert [line.yardstick for line in linear_chart(summary.panels[0]).lines] == [False, True]
+    assert [line.baseline for line in linear_chart(summary.panels[0]).lines] == [False, True]
     assert summary.panels[0].exploration[0].exact
     results.save(tmp_path / "kept.npz")
-    with pytest.raises(ValueError, match="do not know their world"):
+    with pytest.raises(ValueError, match="do not contain their world"):
         page(load_results(tmp_path / "kept.npz"))
 
 

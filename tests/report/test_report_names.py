@@ -10,12 +10,12 @@ import pytest
 
 import bothworlds as bw
 from bothworlds import environments as en
-from bothworlds.report import Summary, parts, summary_from, write_figures
+from bothworlds.report import Summary, html_parts, summary_from, write_figures
 from bothworlds.report.figures import linear_chart
-from bothworlds.report.panels import Panel, slug
+from bothworlds.report.summary import Panel, slug
 from bothworlds.report.tables import latex_table
 from bothworlds.report.terminal import aligned, table_text
-from report_pages import made_summary
+from support.report_study import made_summary
 
 ODD = "two\nlines \x1b[2J\x00 \u202eover"
 
@@ -52,7 +52,7 @@ def with_rewards(values: list[float]) -> Panel:
 
 
 def test_shares_of_the_best_are_of_what_is_positive() -> None:
-    assert re.findall(r"<td>([\d.]+%)</td>", parts.rewards(with_rewards([50.0, 100.0, 0.0]))) == [
+    assert re.findall(r"<td>([\d.]+%)</td>", html_parts.rewards(with_rewards([50.0, 100.0, 0.0]))) == [
         "100.0%",
         "50.0%",
         "0.0%",
@@ -61,7 +61,7 @@ def test_shares_of_the_best_are_of_what_is_positive() -> None:
 
 @pytest.mark.parametrize("values", [[-50.0, 100.0, -200.0], [-50.0, -10.0, -200.0], [0.0, 0.0, 0.0]])
 def test_rewards_that_are_not_positive_have_differences(values: list[float]) -> None:
-    text = parts.rewards(with_rewards(values))
+    text = html_parts.rewards(with_rewards(values))
     assert "%</td>" not in text
     assert "of the best" not in text
     assert "below the best" in text

@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bothworlds.report import Summary
+from bothworlds.report.csv_cells import as_text, from_text
 from bothworlds.report.data import curves_csv
 from bothworlds.report.figures import all_charts
-from bothworlds.report.overlays import of_csv, read_overlays
-from bothworlds.report.spreadsheets import as_text, from_text
-from commands import called
-from report_pages import made_summary
-from report_pages import summary_from as ran
+from bothworlds.report.overlay_curves import of_csv, read_overlays
+from support.command_line import called
+from support.report_study import made_summary
+from support.report_study import summary_from as ran
 
 HEAD = "regime,algorithm,t,regret\n"
 STUDY: dict[str, Any] = {
@@ -119,4 +119,4 @@ def test_every_name_is_read_back(name: str) -> None:
 def test_no_algorithm_for_the_figures_is_refused() -> None:
     ran(STUDY, "results")
     done = called("report", "results", "--figures", "figures", "--algorithms", " ; ")
-    assert (done.exit_code, "names nothing" in done.stderr) == (2, True), done.output
+    assert (done.exit_code, "has no names" in done.stderr) == (2, True), done.output

@@ -10,16 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bothworlds as bw
-from bothworlds.kernels.arrays import Floats
+from bothworlds.arrays import Floats
 from bothworlds.report import Summary, page, summary_of
 from bothworlds.report.data import headline_data
-from bothworlds.report.scores import Rating, Score, clearly_smallest, finding, ratings, scores, told
+from bothworlds.report.scores import Rating, Score, clearly_smallest, finding, ratings, ratio_in_words, scores
 from bothworlds.report.terminal import finding_text, table_text
-from bothworlds.simulation.comparison import comparison
-from bothworlds.simulation.folder import read_folder
-from bothworlds.simulation.references import REFERENCES, reference_cells, references_of
+from bothworlds.studies.comparison import comparison
+from bothworlds.studies.folder import read_folder
+from bothworlds.studies.references import REFERENCES, reference_cells, references_of
 
-NUMBERS: dict[str, Any] = {"horizon": 400, "replications": 4, "checkpoints": 20}
+NUMBERS: dict[str, Any] = {"horizon": 400, "instances": 1, "replications": 4, "checkpoints": 20}
 SIZES = {"contexts": 3, "arms": 2, "dimension": 2}
 REGIMES = ["stochastic", "adversarial", "ad fatigue"]
 regrets = st.lists(st.floats(-500.0, 5000.0), min_size=4, max_size=4).map(np.array)
@@ -116,7 +116,7 @@ def test_sentences_need_a_clear_winner() -> None:
     one, two = finding(clear)
     assert one.startswith("a is the safest")
     assert two.startswith("b has the largest")
-    assert len(finding(clear, yardsticks=["b"])) == 1
+    assert len(finding(clear, baselines=["b"])) == 1
     assert finding(scored(a=[1.5], b=[9.0])) == []  # one replication tells nothing
     assert finding(scored(a=[1.5, 1.5, 1.5])) == []
     same = scored(a=[1.0, 1.0, 1.0], b=[1.0, 1.0, 1.0])
@@ -130,7 +130,7 @@ def test_every_sentence_agrees_with_its_table(table: dict[str, list[float]]) -> 
     values = {label: score.value for label, score in found.items()}
     for sentence in finding(found):
         label, *_ = sentence.split()
-        assert f" {told(values[label])}, in the regime calm." in sentence
+        assert f" {ratio_in_words(values[label])}, in the regime calm." in sentence
         if "safest" in sentence:
             assert all(values[label] < value for other, value in values.items() if other != label)
         else:
@@ -147,7 +147,8 @@ def test_two_players_are_not_called_best_and_worst_by_turns(folder: Path) -> Non
     for sentence in summary.finding:
         assert sentence in text
         label = next(label for label in summary.labels if sentence.startswith(label))
-        assert f" {told(summary.scores[label].value)}, in the regime {summary.scores[label].regime}" in sentence
+        worst = summary.scores[label]
+        assert f" {ratio_in_words(worst.value)}, in the regime {worst.regime}" in sentence
     assert "worst ratio" in table_text(summary, width=200).splitlines()[0]
 
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import bothworlds as bw
+from bothworlds.arrays import Floats, Ints
 from bothworlds.environments import Environment
-from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.report import Summary, page
 from bothworlds.report.figures import double_log_chart
 from bothworlds.report.theorems import covered_as, known_of, theorem_bounds
-from report_pages import CONTENT, EVIL, made_summary, summary_from
+from support.report_study import CONTENT, EVIL, made_summary, summary_from
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import bothworlds as bw
-from bothworlds.kernels.arrays import Floats
+from bothworlds.arrays import Floats
 from bothworlds.sampled.covariance import Mixture
-from sampled_worlds import listed, with_theta
-from worlds import lower_triangle, parameters, random_problem
+from support.problems import lower_triangle, parameters, random_problem
+from support.sampled_problems import listed, with_theta
 
 THETA = np.array([30.0, -40.0, 20.0])
 CLOCK = 5000.0

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import bothworlds as bw
-from bothworlds.kernels.arrays import Floats
+from bothworlds.arrays import Floats
 from bothworlds.sampled.covariance import Mixture
-from sampled_worlds import listed, same, sphere, with_theta
-from worlds import lower_triangle, random_problem
+from support.problems import lower_triangle, random_problem
+from support.sampled_problems import listed, same, sphere, with_theta
 
 Starter = bw.LCTsallisINF | bw.RealFTRL | bw.RealLinExp3
 ALGORITHMS: dict[str, Starter] = {
@@ -89,7 +89,7 @@ def test_loading_wants_the_same_arms_and_the_same_unit_of_rewards(tmp_path: Path
     path, told = tmp_path / "p.npz", {"arms": ["red", "blue"], "reward_range": (0, 1)}
     bw.RealFTRL(horizon=100, covariance="reservoir").start(made(**told), rng=1, interpreted=True).save(path)
     assert bw.load(path, problem=made(**told), interpreted=True).problem.arms == ("red", "blue")
-    with pytest.raises(ValueError, match=r"reward_range was \[0\.0, 1\.0\] there, and is \(0\.0, 100\.0\)"):
+    with pytest.raises(ValueError, match=r"reward_range was \[0\.0, 1\.0\], here it is \(0\.0, 100\.0\)"):
         bw.load(path, problem=made(**{**told, "reward_range": (0, 100)}))
     with pytest.raises(ValueError, match="another problem: arms was"):
         bw.load(path, problem=made(**{**told, "arms": ["blue", "red"]}))
@@ -172,7 +172,7 @@ def test_late_feedback_is_unbiased_given_the_plan_up_to_the_covariance() -> None
     with_theta(policy, np.array([30.0, -40.0, 20.0]), 3000.0)
     _, pi, sigma = enumerated(policy, exact)
     covariance: Any = policy._covariance
-    covariance.see = lambda *_, **__: None  # the reservoir stays: all decisions belong to one plan
+    covariance.observe = lambda *_, **__: None  # the reservoir stays: all decisions belong to one plan
     found: dict[tuple[int, int], bw.Decision] = {}
     while len(found) < 9:
         for x in range(3):
@@ -247,15 +247,18 @@ def test_contexts_batches_and_expiry(problem: bw.SampledProblem) -> None:
 
 Fault = Callable[[bw.SampledPolicy, bw.Decision], object]
 FAULTS: dict[str, tuple[Fault, str]] = {
-    "both": (lambda p, d: p.update(d, loss=0.1, reward=0.1), "one of the two"),
+    "both": (lambda p, d: p.update(d, loss=0.1, reward=0.1), "give either loss= or reward="),
     "range": (lambda p, d: p.update(d, loss=2.0), "outside"),
     "batch": (lambda p, d: p.update([d], loss=0.5), "as many values"),
-    "twice": (lambda p, d: p.update([d, d], loss=[0.5, 0.5]), "stands twice"),
+    "twice": (lambda p, d: p.update([d, d], loss=[0.5, 0.5]), "in the batch twice"),
     "other": (lambda p, d: p.update(d._replace(policy="x"), loss=0.5), "is of policy"),
     "never": (lambda p, d: p.update(d._replace(round=7), loss=0.5), "was never decided"),
     "short": (lambda p, d: p.update(d._replace(direction=np.ones(2)), loss=0.5), "damaged"),
     "nan": (lambda p, d: p.update(d._replace(direction=np.full(3, np.nan)), loss=0.5), "not finite"),
-    "huge": (lambda p, d: p.update(d._replace(direction=np.array([0.0, 1e200, 0.0])), loss=0.5), "no plan has such"),
+    "huge": (
+        lambda p, d: p.update(d._replace(direction=np.array([0.0, 1e200, 0.0])), loss=0.5),
+        "out of range or above",
+    ),
     "propensity": (lambda p, d: p.update(d._replace(propensity=0.0), loss=0.5), "propensity"),
     "dictionary": (lambda p, d: p.update(d.to_dict(), loss=0.5), "from_dict"),  # type: ignore[arg-type]
     "shape": (lambda p, d: p.act(features=np.ones((2, 3))), r"must have shape \(3, 3\)"),
@@ -283,7 +286,7 @@ def test_a_refusal_changes_nothing(fault: str, problem: bw.SampledProblem) -> No
 def test_starts_that_make_no_sense(problem: bw.SampledProblem) -> None:
     exact = random_problem()
     for start, words in (
-        (lambda: bw.LCTsallisINF().start(problem), "tuning='paper' is the one for it"),
+        (lambda: bw.LCTsallisINF().start(problem), "use tuning='paper'"),
         (lambda: bw.LCTsallisINF(tuning="paper").start(problem), "the exact covariance needs a list"),
         (lambda: bw.LCTsallisINF(tuning="paper", covariance="reservoir", design="uniform").start(problem), "design"),
         (lambda: bw.LCTsallisINF(covariance="reservoir"), "Reservoir gives no exact leverages"),
@@ -304,7 +307,7 @@ def test_what_listed_contexts_have_and_these_have_not(tmp_path: Path) -> None:
     for refused in calls:
         with pytest.raises(ValueError, match="a policy on a SampledProblem has no plan and takes no ids"):
             refused()
-    with pytest.raises(TypeError, match="not copied like data"):
+    with pytest.raises(TypeError, match="cannot be pickled or copied"):
         copy.deepcopy(policy)
     policy.save(tmp_path / "p.npz")
     lost = policy.act(context=0.3)

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from bothworlds import warming
+from bothworlds import precompile
 
 PROGRAM = """
 import bothworlds as bw
-from bothworlds import warming
-from bothworlds.kernels.jit.telling import seconds_compiling
+from bothworlds import precompile
+from bothworlds.kernels.jit.compile_notice import seconds_compiling
 
 problem = bw.Problem(features=[[[1, 0], [0, 1]]], probabilities=[1])
-warming.warm_up_apart([{"kind": "uniform"}])
-warming.warm_up(problem, bw.FixedPolicy())
+precompile.warm_up_in_subprocess([{"kind": "uniform"}])
+precompile.warm_up(problem, bw.FixedPolicy())
 print(seconds_compiling())
 """
 
@@ -29,8 +29,8 @@ def in_a_new_place(program: str, folder: Path) -> str:
 
 def test_nothing_is_compiled_in_the_process_that_serves(tmp_path: Path) -> None:
     assert float(in_a_new_place(PROGRAM, tmp_path / "cache")) == 0.0
-    alone = PROGRAM.replace("warming.warm_up_apart", "str").replace(
-        "warming.warm_up(problem, bw.FixedPolicy())", "bw.FixedPolicy().start(problem).probabilities()"
+    alone = PROGRAM.replace("precompile.warm_up_in_subprocess", "str").replace(
+        "precompile.warm_up(problem, bw.FixedPolicy())", "bw.FixedPolicy().start(problem).probabilities()"
     )  # the least that is compiled is seen
     assert float(in_a_new_place(alone, tmp_path / "another")) > 0.0
 
@@ -46,13 +46,13 @@ def test_no_process_is_begun_for_what_is_on_disk(monkeypatch: pytest.MonkeyPatch
         begun.append(told)
         return Ended()
 
-    monkeypatch.setattr(warming, "begun", noted)
-    monkeypatch.setattr(warming, "is_kept", lambda entry: True)
-    warming.warm_up_apart([{"kind": "uniform"}])
+    monkeypatch.setattr(precompile, "start_compile_process", noted)
+    monkeypatch.setattr(precompile, "is_cached", lambda entry: True)
+    precompile.warm_up_in_subprocess([{"kind": "uniform"}])
     assert begun == []
-    monkeypatch.setattr(warming, "is_kept", lambda entry: entry.__name__ != "feed")
-    warming.warm_up_apart([{"kind": "uniform"}, {"kind": "LinUCB"}])
+    monkeypatch.setattr(precompile, "is_cached", lambda entry: entry.__name__ != "feed")
+    precompile.warm_up_in_subprocess([{"kind": "uniform"}, {"kind": "LinUCB"}])
     assert begun == [[{"kind": "uniform"}, {"kind": "LinUCB"}]]
-    monkeypatch.setattr(warming, "cache_folder", lambda: None)
-    warming.warm_up_apart([{"kind": "uniform"}])
+    monkeypatch.setattr(precompile, "cache_folder", lambda: None)
+    precompile.warm_up_in_subprocess([{"kind": "uniform"}])
     assert len(begun) == 1, "nobody would find what another process has compiled"

@@ -1,4 +1,4 @@
-"""How a service ends: nobody waits for ever, and whoever comes later is told."""
+"""The end of a service: no request hangs, and later ones are refused."""
 
 import threading
 from pathlib import Path
@@ -10,12 +10,12 @@ from bothworlds.service.messages import Arm, Change, Decide, Refusal, Reward, Ro
 from bothworlds.service.service import Service
 from bothworlds.service.sqlite import SQLiteStore
 from bothworlds.service.store import StoreError
-from services import settings, until
+from support.services import settings, wait_until
 
 
 @pytest.mark.parametrize("safe", [None, "blue"])
-def test_a_service_that_has_ended_says_so(tmp_path: Path, safe: str | None) -> None:
-    service = Service(settings(tmp_path, told={"safe_arm": safe}))
+def test_requests_after_the_end_are_refused(tmp_path: Path, safe: str | None) -> None:
+    service = Service(settings(tmp_path, overrides={"safe_arm": safe}))
     service.close()
     status, answer = service.ask(Decide("mobile", "late"))
     assert (status, getattr(answer, "stored", None)) == ((503, None) if safe is None else (200, False))
@@ -26,7 +26,7 @@ def test_a_service_that_has_ended_says_so(tmp_path: Path, safe: str | None) -> N
             service.change(asked)
 
 
-def test_nobody_waits_for_ever_while_a_service_ends(tmp_path: Path) -> None:
+def test_no_request_hangs_while_the_service_ends(tmp_path: Path) -> None:
     service = Service(settings(tmp_path))
     statuses: list[int] = []
 
@@ -39,7 +39,7 @@ def test_nobody_waits_for_ever_while_a_service_ends(tmp_path: Path) -> None:
     visitors = [threading.Thread(target=ask, args=(visitor,)) for visitor in range(8)]
     for visitor in visitors:
         visitor.start()
-    until(lambda: len(statuses) > 50)
+    wait_until(lambda: len(statuses) > 50)
     service.close()
     for visitor in visitors:
         visitor.join(timeout=20)
@@ -49,7 +49,7 @@ def test_nobody_waits_for_ever_while_a_service_ends(tmp_path: Path) -> None:
     store.close()
 
 
-def test_a_service_that_is_closed_answers_what_waits(tmp_path: Path) -> None:
+def test_closing_answers_waiting_requests(tmp_path: Path) -> None:
     service = Service(settings(tmp_path))
     answers: list[Any] = []
     asking = [
@@ -65,7 +65,7 @@ def test_a_service_that_is_closed_answers_what_waits(tmp_path: Path) -> None:
     service.store.append = waits  # type: ignore[method-assign]
     for thread in asking:
         thread.start()
-    until(lambda: service.clerk.waiting >= 1 or len(answers) == 8)
+    wait_until(lambda: service.writer.waiting >= 1 or len(answers) == 8)
     closing = threading.Thread(target=service.close)
     closing.start()
     slow.set()

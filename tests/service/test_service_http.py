@@ -1,4 +1,4 @@
-"""A service on the network: every path, every limit, and whatever may come over a wire."""
+"""The HTTP API: every path, every limit, and arbitrary input."""
 
 import importlib.util
 import json
@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from bothworlds.service.app import GOT, POSTED
-from serving import Answer, Web, served
-from soak import size
+from bothworlds.service.app import GOT, POSTED, PROBES
+from support.service_http import Answer, Web, served
+from support.soak import size
 
 SETTINGS = """
 durability = "process"
@@ -73,7 +73,7 @@ def test_every_path_answers(web: Web) -> None:
     assert "default-src 'none'" in page.headers["content-security-policy"]
 
 
-def test_arms_come_and_versions_go_over_the_network(web: Web) -> None:
+def test_changes_and_rollbacks(web: Web) -> None:
     before = web.ask("GET", "/v1/plan").said
     assert web.post("/v1/change", {"add": [{"name": "violet"}]}).said["version"] > before["version"]
     assert web.ask("GET", "/v1/plan").said["arms"] == [*before["arms"], "violet"]
@@ -82,10 +82,10 @@ def test_arms_come_and_versions_go_over_the_network(web: Web) -> None:
     assert web.post("/v1/rollback", {"version": 0}).status == 422, "the problem has changed since"
 
 
-def test_the_document_names_every_path_and_all_that_it_refers_to(web: Web) -> None:
+def test_the_openapi_document_is_complete(web: Web) -> None:
     document = web.ask("GET", "/openapi.json").said
     assert document["openapi"] == "3.1.0"
-    assert set(POSTED) | {"/v1/plan", "/v1/decisions/{id}", "/v1/health"} == set(document["paths"])
+    assert set(POSTED) | {"/v1/plan", "/v1/decisions/{id}", *PROBES} == set(document["paths"])
     text = json.dumps(document)
     for part in text.split('"$ref": "')[1:]:
         place: Any = document
@@ -96,7 +96,7 @@ def test_the_document_names_every_path_and_all_that_it_refers_to(web: Web) -> No
 @pytest.mark.parametrize(
     "name", ["plain", "a b/c", "100%", "%41", "ä🙂", "?x=1", "null\0inside", "#", "+", "..", "x" * 200]
 )
-def test_any_id_is_found_again(web: Web, name: str) -> None:
+def test_any_id_can_be_looked_up(web: Web, name: str) -> None:
     assert web.post("/v1/decide", {"context": "mobile", "id": name}).status == 200
     found = web.ask("GET", f"/v1/decisions/{quote(name, safe='')}")
     assert (found.status, found.said.get("id")) == (200, name)
@@ -131,19 +131,19 @@ def test_any_id_is_found_again(web: Web, name: str) -> None:
         ("/v1/decide/batch", {"decisions": [{"context": 0}] * 1001}, 400),
         ("/v1/decide/batch", {"decisions": [{"context": 0}] * 1000}, 200),
         ("/v1/reward", {"id": "a"}, 400),
-        ("/v1/reward", {"id": "nobody", "reward": 1}, 404),
-        ("/v1/reward", {"id": "nobody", "reward": "1"}, 400),
-        ("/v1/reward", b'{"id": "nobody", "reward": 1e999}', 400),
+        ("/v1/reward", {"id": "unknown", "reward": 1}, 404),
+        ("/v1/reward", {"id": "unknown", "reward": "1"}, 400),
+        ("/v1/reward", b'{"id": "unknown", "reward": 1e999}', 400),
         ("/v1/reward", {"id": "y" * 200, "reward": 1}, 404),
         ("/v1/reward", {"id": "x" * 201, "reward": 1}, 400),
         ("/v1/reward", {"id": "", "reward": 1}, 400),
         ("/v1/reward", {"id": "@7", "reward": 1}, 404),
         ("/v1/reward/batch", {"rewards": [{"id": "x" * 201, "reward": 1}]}, 400),
-        ("/v1/activate", {"id": "nobody"}, 404),
+        ("/v1/activate", {"id": "unknown"}, 404),
         ("/v1/activate", {"id": "x" * 201}, 400),
         ("/v1/activate", {"id": "@7"}, 404),
         ("/v1/change", {"add": [{"name": "red"}]}, 422),
-        ("/v1/change", {"retire": ["nobody"]}, 422),
+        ("/v1/change", {"retire": ["unknown"]}, 422),
         ("/v1/change", {"retire": ["red", "blue", "green"]}, 422),
         ("/v1/change", {"probabilities": [1]}, 422),
         ("/v1/change", {"probabilities": [-1, 2]}, 422),
@@ -154,7 +154,7 @@ def test_any_id_is_found_again(web: Web, name: str) -> None:
     ],
     ids=lambda value: repr(value)[:50],
 )
-def test_bodies_that_are_refused(web: Web, path: str, body: Any, status: int) -> None:
+def test_invalid_bodies_are_refused(web: Web, path: str, body: Any, status: int) -> None:
     answer = web.post(path, body)
     assert answer.status == status, answer.body
     if status != 200:
@@ -174,7 +174,7 @@ def test_long_bodies_are_not_read(web: Web) -> None:
     assert b" 413 " in web.raw(b"POST /v1/decide HTTP/1.1\r\nhost: localhost\r\ncontent-length: 99999999999\r\n\r\n")
 
 
-def test_what_is_not_even_http_does_no_harm(web: Web) -> None:
+def test_input_that_is_not_http_does_no_harm(web: Web) -> None:
     for content in [
         b"\0" * 100,
         b"HELLO\r\n\r\n",
@@ -182,14 +182,14 @@ def test_what_is_not_even_http_does_no_harm(web: Web) -> None:
         b"GET / HT",
     ]:
         web.raw(content)
-    web.raw(b"POST /v1/decide HTTP/1.1\r\nhost: localhost\r\ncontent-length: 14\r\n\r\n{")  # and gone
+    web.raw(b"POST /v1/decide HTTP/1.1\r\nhost: localhost\r\ncontent-length: 14\r\n\r\n{")  # and closes
     web.raw(b"GET /v1/plan?experiment=%ff%00&&&= HTTP/1.1\r\nhost: localhost\r\n\r\n")
     assert web.ask("GET", "/v1/health").status == 200
 
 
 @pytest.mark.parametrize("path", [*POSTED, *GOT, "/v1/decisions/a"])
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
-def test_a_path_asked_in_the_wrong_way_says_which_is_right(web: Web, path: str, method: str) -> None:
+def test_a_wrong_method_is_refused_with_the_allowed_one(web: Web, path: str, method: str) -> None:
     right = "POST" if path in POSTED else "GET"
     answer = web.ask(method, path)
     if method != right:
@@ -198,7 +198,7 @@ def test_a_path_asked_in_the_wrong_way_says_which_is_right(web: Web, path: str, 
         assert answer.status in (200, 400, 404)
 
 
-def test_heads_are_those_of_gets(web: Web) -> None:
+def test_head_returns_the_headers_of_get(web: Web) -> None:
     got, head = web.ask("GET", "/openapi.json"), web.ask("HEAD", "/openapi.json")
     assert (head.status, head.headers["content-type"], head.body) == (200, got.headers["content-type"], b"")
     assert web.ask("HEAD", "/v1/nowhere").status == 404
@@ -236,7 +236,7 @@ fuzzed = hypothesis_settings(max_examples=20, suppress_health_check=[HealthCheck
 
 
 def answered(answer: Answer) -> None:
-    """Every answer is one of a service that knows what it does."""
+    """Check that an answer is no internal error, and that a refusal has a message."""
     assert answer.status < 500, answer.body
     if answer.status != 200:
         assert answer.said["error"]
@@ -244,14 +244,14 @@ def answered(answer: Answer) -> None:
 
 @pytest.mark.parametrize("path", FIELDS)
 @pytest.mark.parametrize("count", [20, pytest.param(size(40, 1500), marks=pytest.mark.soak)], ids=["some", "many"])
-def test_every_field_takes_anything(web: Web, path: str, count: int) -> None:
+def test_any_value_of_any_field_is_answered(web: Web, path: str, count: int) -> None:
     @hypothesis_settings(fuzzed, max_examples=count, derandomize=count == 20)
     @given(st.sampled_from(FIELDS[path]), ANYTHING | LIKELY | st.lists(ARM | LIKELY | st.just(DECIDE), max_size=3))
     def one_field(field: str, value: Any) -> None:
         answered(web.post(path, {**VALID[path], field: value}))
 
     one_field()
-    if path == "/v1/change":  # and the arms of before again
+    if path == "/v1/change":  # restore the arms
         arms = web.ask("GET", "/v1/plan").said["arms"]
         add = [{"name": name} for name in ("red", "blue", "green") if name not in arms]
         assert web.post("/v1/change", {"add": add}).status == 200
@@ -259,13 +259,13 @@ def test_every_field_takes_anything(web: Web, path: str, count: int) -> None:
 
 @fuzzed
 @given(st.sampled_from(sorted(POSTED)), ANYTHING)
-def test_every_path_takes_any_json(web: Web, path: str, body: Any) -> None:
+def test_any_json_is_answered(web: Web, path: str, body: Any) -> None:
     answered(web.post(path, body))
 
 
 @fuzzed
 @given(st.sampled_from(sorted(POSTED)), st.binary(max_size=60))
-def test_every_path_takes_any_bytes(web: Web, path: str, body: bytes) -> None:
+def test_any_bytes_are_refused(web: Web, path: str, body: bytes) -> None:
     assert web.post(path, body).status == 400
 
 
@@ -278,7 +278,7 @@ def test_any_address_is_answered(web: Web, path: str, query: str) -> None:
 
 @pytest.mark.soak
 @pytest.mark.skipif(importlib.util.find_spec("schemathesis") is None, reason="schemathesis is not installed")
-def test_the_document_is_kept_to(tmp_path: Path) -> None:
+def test_responses_conform_to_the_openapi_document(tmp_path: Path) -> None:
     """No answer that the document does not describe, and no failure (the group `oracles` brings schemathesis)."""
     checks = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
     options = ["--checks", f"{checks},negative_data_rejection,unsupported_method", "--max-examples", f"{size(5, 100)}"]

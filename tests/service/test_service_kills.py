@@ -1,4 +1,4 @@
-"""Services that are killed at any moment and at named points: nothing that was acknowledged is lost or changed."""
+"""Services killed at random moments and at named points: nothing acknowledged is lost or changed."""
 
 import asyncio
 import contextlib
@@ -19,18 +19,18 @@ from typing import Any
 import msgspec
 import pytest
 
-import dying
 from bothworlds.service import rules
-from bothworlds.service.experiment import opened, replayed
+from bothworlds.service.experiment import load_snapshot, replay_log
 from bothworlds.service.messages import Rewarded
-from bothworlds.service.records import MARKS, Drawn, Kind, Paid, Record, unpacked
+from bothworlds.service.records import MARKS, DecisionBody, Kind, Record, RewardBody, unpacked
 from bothworlds.service.sqlite import SQLiteStore
-from bothworlds.service.verifying import verify
-from soak import size
-from visitors import Notes, text_of, visit
+from bothworlds.service.verification import verify
+from support import killed_services
+from support.service_clients import Notes, text_of, visit
+from support.soak import size
 
 VISITORS = 4
-LIFE = 1.0  # seconds of load, at most, before a kill from outside
+RUN_SECONDS = 1.0  # seconds of load, at most, before a kill from outside
 SETTINGS = """
 port = {port}
 store = "log.sqlite"
@@ -44,8 +44,8 @@ holdout = 0.1
 """
 
 
-class Lives:
-    """Services one after the other on one store, and how each ended."""
+class ServiceRuns:
+    """Runs services one after the other on one store, and reports how each ended."""
 
     def __init__(self, folder: Path, durability: str) -> None:
         with socket.socket() as free:
@@ -53,7 +53,7 @@ class Lives:
             self.port = free.getsockname()[1]
         self.settings = folder / "ads.toml"
         self.settings.write_text(SETTINGS.format(port=self.port, durability=durability))
-        command = [sys.executable, dying.__file__]
+        command = [sys.executable, killed_services.__file__]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self.read() == "ready"
         self.ready: list[float] = []
@@ -63,7 +63,7 @@ class Lives:
         return self.process.stdout.readline().strip()
 
     def begin(self, kill: str | None) -> int:
-        """Begin a life, and return its process once it listens."""
+        """Start a service, and return its process number once it listens."""
         assert self.process.stdin is not None
         began = time.monotonic()
         self.process.stdin.write(json.dumps({"settings": str(self.settings), "kill": kill}) + "\n")
@@ -79,7 +79,7 @@ class Lives:
         return number
 
     def end(self) -> str:
-        """Return how a life ended, once it has."""
+        """Wait for the end of a service, and return how it ended."""
         return self.read()
 
     def close(self) -> None:
@@ -91,15 +91,15 @@ class Lives:
 
 
 @pytest.fixture
-def lives(tmp_path: Path) -> Iterator[Lives]:
-    made = Lives(tmp_path, "full")
+def runs(tmp_path: Path) -> Iterator[ServiceRuns]:
+    made = ServiceRuns(tmp_path, "full")
     yield made
     made.close()
 
 
 def killings(count: int, chance: random.Random) -> Iterator[str | None]:
-    """Yield where to die: a third at any moment, the others at each of the named points in turn."""
-    points = itertools.cycle(dying.POINTS)
+    """Yield where to kill: one third at a random moment, the others at the named points in turn."""
+    points = itertools.cycle(killed_services.POINTS)
     for number in range(count):
         if number % 3 == 0:
             yield None
@@ -110,9 +110,11 @@ def killings(count: int, chance: random.Random) -> Iterator[str | None]:
 
 
 async def visited(notes: Notes, port: int, process: int, kill: str | None) -> bool:
-    """Let visitors come until the service dies; tell whether it did so at the point that was named."""
+    """Run visitors until the service is killed; return whether that happened at the named point."""
     visitors = [asyncio.create_task(visit(notes, port)) for _ in range(VISITORS)]
-    _, left = await asyncio.wait(visitors, timeout=notes.random.random() * LIFE if kill is None else LIFE * 5)
+    _, left = await asyncio.wait(
+        visitors, timeout=notes.random.random() * RUN_SECONDS if kill is None else RUN_SECONDS * 5
+    )
     with contextlib.suppress(ProcessLookupError):
         os.kill(process, signal.SIGKILL)
     for ended in await asyncio.gather(*visitors, return_exceptions=True):
@@ -122,15 +124,15 @@ async def visited(notes: Notes, port: int, process: int, kill: str | None) -> bo
 
 
 def answers_in(records: list[Record]) -> Iterator[tuple[int, str, Any]]:
-    """Yield kind, id and answer of what stands in a store."""
-    drawn: dict[str, Drawn] = {}
+    """Yield kind, id and answer of the records in a store."""
+    drawn: dict[str, DecisionBody] = {}
     by_default: set[str] = set()
     for record in records:
         name = str(record.id)
         match record.kind:
             case Kind.DECISION:
-                drawn[name] = unpacked(Drawn, record.body)
-                yield record.kind, name, rules.answered(name, drawn[name], "ads", active=bool(record.flag))
+                drawn[name] = unpacked(DecisionBody, record.body)
+                yield record.kind, name, rules.decided(name, drawn[name], "ads", active=bool(record.flag))
             case Kind.ACTIVATION:
                 yield record.kind, name, None
             case Kind.REWARD if not record.flag:
@@ -138,35 +140,35 @@ def answers_in(records: list[Record]) -> Iterator[tuple[int, str, Any]]:
             case Kind.REWARD | Kind.LATE:
                 late = record.kind == Kind.LATE
                 reason = rules.CLOSED if late else rules.HELD_OUT if drawn[name].holdout else None
-                paid = unpacked(Paid, record.body).reward
+                paid = unpacked(RewardBody, record.body).reward
                 yield Kind.REWARD, name, Rewarded(name, "ads", paid, reason is None, reason)
                 assert late == (name in by_default)
 
 
 def faults_in(path: Path, notes: Notes) -> list[str]:
-    """Return what was acknowledged and does not stand in the store just so, and what stands there unasked."""
+    """Return differences between the store and what was requested and acknowledged."""
     store = SQLiteStore(path, writes=False)
     found = list(answers_in([record for record in store.read() if record.kind not in MARKS]))
     store.close()
-    stands = {(kind, name): answer for kind, name, answer in found}
+    stored = {(kind, name): answer for kind, name, answer in found}
     faults = [f"doubled: {key}" for key, count in Counter((kind, name) for kind, name, _ in found).items() if count > 1]
-    for kind, kept in ((Kind.DECISION, notes.decided), (Kind.REWARD, notes.rewarded)):
-        for name, answer in kept.items():
-            there = stands.get((kind, name))
-            if there is None:
+    for kind, acknowledged in ((Kind.DECISION, notes.decided), (Kind.REWARD, notes.rewarded)):
+        for name, answer in acknowledged.items():
+            record = stored.get((kind, name))
+            if record is None:
                 faults.append(f"lost: {kind.name} {name}")
-            elif text_of(msgspec.to_builtins(there)) != answer:
-                faults.append(f"changed: {kind.name} {name}: {answer!r} is {there}")
-    faults += [f"lost: activation of {name}" for name in notes.activated if (Kind.ACTIVATION, name) not in stands]
-    return faults + [f"made up: {name}" for _, name in stands if name not in notes.asked]
+            elif text_of(msgspec.to_builtins(record)) != answer:
+                faults.append(f"changed: {kind.name} {name}: {answer!r} is {record}")
+    faults += [f"lost: activation of {name}" for name in notes.activated if (Kind.ACTIVATION, name) not in stored]
+    return faults + [f"made up: {name}" for _, name in stored if name not in notes.asked]
 
 
 def versions_from_the_first(path: Path) -> int:
-    """Learn everything again from the first snapshot; every version must have its digest."""
+    """Replay the whole log from the first snapshot, and check every digest; return the number of versions."""
     store = SQLiteStore(path, writes=False)
     first = store.snapshots(1)[-1]
     assert first.version == 0
-    policy = replayed(store, 1, opened(store, first), first)[0]
+    policy = replay_log(store, 1, load_snapshot(store, first), first)[0]
     marks = [unpacked(MARKS[mark.kind], mark.body) for mark in store.marks(1)]
     if marks:
         assert (policy.version, policy.digest) == (marks[-1].version, marks[-1].digest)
@@ -175,7 +177,7 @@ def versions_from_the_first(path: Path) -> int:
 
 
 @pytest.mark.soak
-def test_kills_lose_nothing(lives: Lives, tmp_path: Path) -> None:
+def test_kills_lose_nothing(runs: ServiceRuns, tmp_path: Path) -> None:
     kills, wanted = size(6, 200), size(1_000, 200_000)
     chance = random.Random(7)
     notes, ends, path = Notes(chance), Counter[str](), tmp_path / "log.sqlite"
@@ -183,9 +185,9 @@ def test_kills_lose_nothing(lives: Lives, tmp_path: Path) -> None:
     every = iter(killings(10 * kills, chance))
     while count < kills or notes.acknowledged < wanted:
         kill = next(every)
-        process = lives.begin(kill)
-        alone = asyncio.run(visited(notes, lives.port, process, kill))
-        end = lives.end()
+        process = runs.begin(kill)
+        alone = asyncio.run(visited(notes, runs.port, process, kill))
+        end = runs.end()
         assert end.startswith("-9 "), end
         count += 1
         ends[kill.partition(":")[0] if kill is not None and alone else "any moment"] += 1
@@ -193,7 +195,7 @@ def test_kills_lose_nothing(lives: Lives, tmp_path: Path) -> None:
         if count % size(2, 20) == 0:
             assert faults_in(path, notes) == []
             versions_from_the_first(path)
-    assert set(ends) == {"any moment", *dying.POINTS}
+    assert set(ends) == {"any moment", *killed_services.POINTS}
     assert faults_in(path, notes) == []
     versions = versions_from_the_first(path)
     found = verify(path, processes=1)
@@ -201,7 +203,7 @@ def test_kills_lose_nothing(lives: Lives, tmp_path: Path) -> None:
     print(
         f"\n{count} kills ({', '.join(f'{number} at {name}' for name, number in ends.items())}), "
         f"{len(notes.decided):,} decisions, {len(notes.rewarded):,} rewards and {len(notes.activated):,} activations "
-        f"acknowledged ({notes.repeated:,} asked again), none lost, changed or doubled; {versions:,} versions learnt "
-        f"again from the first snapshot, {found.decisions:,} decisions drawn again; a life listens after "
-        f"{sorted(lives.ready)[count // 2]:.2f} s (median); {time.monotonic() - began:.0f} s in all"
+        f"acknowledged ({notes.repeated:,} asked again), none lost, changed or doubled; {versions:,} versions learned "
+        f"again from the first snapshot, {found.decisions:,} decisions drawn again; a service listens after "
+        f"{sorted(runs.ready)[count // 2]:.2f} s (median); {time.monotonic() - began:.0f} s in all"
     )

@@ -1,4 +1,4 @@
-"""Whatever happens in whatever order: a service answers as a small model does, and comes back as it was."""
+"""Random sequences of operations: the service answers as a small model does, also after restarts."""
 
 import shutil
 import tempfile
@@ -24,9 +24,9 @@ from bothworlds.service.messages import Activate, Arm, Change, Decide, Reward, R
 from bothworlds.service.records import Kind
 from bothworlds.service.service import Service
 from bothworlds.service.store import StoreError
-from bothworlds.service.verifying import verify
-from services import ARMS, CONTEXTS, QUICK, close_windows, learnt, settings, until
-from soak import size
+from bothworlds.service.verification import verify
+from support.services import ARMS, CONTEXTS, QUICK, close_windows, settings, wait_until, wait_until_learned
+from support.soak import size
 
 IDS = st.sampled_from(["a", "b", "c", "ä\0", "E" * 200, "6"])
 CONTEXT = st.sampled_from([*CONTEXTS, 0, 1])
@@ -34,8 +34,8 @@ REWARDS = st.sampled_from([0.0, 0.25, 1.0])
 
 
 @dataclass
-class Said:
-    """What the model knows of a decision."""
+class ModelDecision:
+    """What the model knows about a decision."""
 
     body: tuple[Any, bool]
     answer: bytes
@@ -43,13 +43,13 @@ class Said:
     holdout: bool
     active: bool
     reward: float | None = None
-    gone: bool = False
+    arm_retired: bool = False
     by_default: bool = False
     late: float | None = None
 
     @property
     def kinds(self) -> set[Kind]:
-        """The records that must stand in the store."""
+        """The kinds of records that must be in the store."""
         first = self.body[1]
         return (
             {Kind.DECISION}
@@ -60,7 +60,7 @@ class Said:
 
 
 class Machine(RuleBasedStateMachine):
-    """A service, and a dictionary that says what it must answer."""
+    """A service, and the model of its answers."""
 
     algorithm: Any = QUICK
     safe: str | None = None
@@ -68,15 +68,15 @@ class Machine(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
         self.folder = Path(tempfile.mkdtemp())
-        self.said: dict[str, Said] = {}
+        self.model: dict[str, ModelDecision] = {}
         self.arms, self.added = list(ARMS), 0
         self.failing = False
         self.service = self.opened(self.folder)
         self.versions = {0: self.plan()}
 
     def opened(self, folder: Path) -> Service:
-        told = {"algorithm": self.algorithm, "holdout": 0.2, "safe_arm": self.safe}
-        service = Service(settings(folder, told=told))
+        overrides = {"algorithm": self.algorithm, "holdout": 0.2, "safe_arm": self.safe}
+        service = Service(settings(folder, overrides=overrides))
         append = service.store.append
 
         def sometimes(*records: Any, **more: Any) -> int:
@@ -93,45 +93,47 @@ class Machine(RuleBasedStateMachine):
         return made.digest, made.probabilities
 
     def rest(self) -> None:
-        """Wait until nothing is left to learn, and note the version."""
-        learnt(self.service)
+        """Wait until all rewards are learned, and note the version."""
+        wait_until_learned(self.service)
         self.versions[self.service.plan(None).version] = self.plan()
 
     @rule(name=IDS, context=CONTEXT, active=st.booleans())
     def decide(self, name: str, context: str | int, active: bool) -> None:
         status, answer = self.service.ask(Decide(context, name, active=active))
-        known = self.said.get(name)
+        known = self.model.get(name)
         if known is None:
             assert status == 200
             made: Any = answer
             assert made.arm in self.arms
             assert made.context == (context if isinstance(context, str) else CONTEXTS[context])
-            self.said[name] = Said((context, active), msgspec.json.encode(answer), made.arm, made.holdout, active)
+            self.model[name] = ModelDecision(
+                (context, active), msgspec.json.encode(answer), made.arm, made.holdout, active
+            )
         elif known.body == (context, active):
             assert (status, msgspec.json.encode(answer)) == (200, known.answer)
         else:
             assert status == 409
 
-    @precondition(lambda self: self.said)
+    @precondition(lambda self: self.model)
     @rule(place=st.integers(0, 9))
     def repeat(self, place: int) -> None:
-        name = sorted(self.said)[place % len(self.said)]
-        self.decide(name, *self.said[name].body)
+        name = sorted(self.model)[place % len(self.model)]
+        self.decide(name, *self.model[name].body)
 
     @rule(name=IDS, reward=REWARDS)
     def reward(self, name: str, reward: float) -> None:
         status, answer = self.service.ask(Reward(name, reward))
-        known = self.said.get(name)
+        known = self.model.get(name)
         if known is None:
             assert status == 404
             return
-        told = known.late if known.by_default else known.reward
-        if not known.active or told not in (None, reward):
+        previous = known.late if known.by_default else known.reward
+        if not known.active or previous not in (None, reward):
             assert status == 409
             return
-        if told is None:
-            known.gone = known.arm not in self.arms
-        reasons = {rules.CLOSED: known.by_default, rules.HELD_OUT: known.holdout, rules.GONE: known.gone}
+        if previous is None:
+            known.arm_retired = known.arm not in self.arms
+        reasons = {rules.CLOSED: known.by_default, rules.HELD_OUT: known.holdout, rules.RETIRED: known.arm_retired}
         reason = next((one for one, holds in reasons.items() if holds), None)
         assert status == 200
         assert msgspec.to_builtins(answer) == {
@@ -148,37 +150,37 @@ class Machine(RuleBasedStateMachine):
 
     @rule(name=IDS, reward=st.sampled_from([-0.5, 1.5, float("nan"), float("inf")]))
     def reward_outside(self, name: str, reward: float) -> None:
-        assert self.service.ask(Reward(name, reward))[0] == (422 if name in self.said else 404)
+        assert self.service.ask(Reward(name, reward))[0] == (422 if name in self.model else 404)
 
     @rule(name=IDS)
     def activate(self, name: str) -> None:
-        assert self.service.ask(Activate(name))[0] == (200 if name in self.said else 404)
-        if name in self.said:
-            self.said[name].active = True
+        assert self.service.ask(Activate(name))[0] == (200 if name in self.model else 404)
+        if name in self.model:
+            self.model[name].active = True
 
     @rule()
     def close_windows(self) -> None:
-        ids = [name for name, known in self.said.items() if known.active]
+        ids = [name for name, known in self.model.items() if known.active]
         assert close_windows(self.service, ids)
         for name in ids:
-            known = self.said[name]
+            known = self.model[name]
             if known.reward is None:
                 known.reward, known.by_default = 0.0, True
 
     @rule(batch=st.lists(st.tuples(IDS, REWARDS), min_size=2, max_size=5))
     def forget_states(self, batch: list[tuple[str, float]]) -> None:
-        """What is not at hand is looked up."""
+        """States that are not cached are read from the store."""
         self.rest()
-        self.service.clerk.memory.clear()
+        self.service.writer.cache.clear()
         for name, reward in batch:
             self.reward(name, reward)
 
     @rule(name=IDS, context=CONTEXT, reward=REWARDS)
     def fail(self, name: str, context: str | int, reward: float) -> None:
-        """A commit that fails: nobody hears that it was done, and it was not."""
+        """A failed commit is not acknowledged and has no effect."""
         self.rest()
         before = self.service.store.last()
-        new, known = name not in self.said, self.said.get(name)
+        new, known = name not in self.model, self.model.get(name)
         self.failing = True
         if new:
             status, answer = self.service.ask(Decide(context, name))
@@ -195,10 +197,10 @@ class Machine(RuleBasedStateMachine):
         self.repeat_all()
         if new:
             self.decide(name, context, True)
-        until(lambda: not self.service.failures)
+        wait_until(lambda: not self.service.failures)
 
     def repeat_all(self) -> None:
-        for name, known in self.said.items():
+        for name, known in self.model.items():
             self.decide(name, *known.body)
 
     @precondition(lambda self: self.added < 3)
@@ -206,13 +208,13 @@ class Machine(RuleBasedStateMachine):
     def change_arms(self, retire: bool) -> None:
         self.rest()
         before = self.service.plan(None).version
-        gone = [self.arms[0]] if retire and len(self.arms) > 2 else []
+        retired = [self.arms[0]] if retire and len(self.arms) > 2 else []
         self.added += 1
         name = f"new {self.added}"
-        status, answer = self.service.change(Change(add=[Arm(name)], retire=gone))
+        status, answer = self.service.change(Change(add=[Arm(name)], retire=retired))
         made: Any = answer
         assert (status, made.version) == (200, before + 1)
-        self.arms = [arm for arm in self.arms if arm not in gone] + [name]
+        self.arms = [arm for arm in self.arms if arm not in retired] + [name]
         assert self.service.plan(None).arms == self.arms
         self.versions = {made.version: self.plan()}
 
@@ -256,7 +258,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(rested=st.booleans())
     def crash(self, rested: bool) -> None:
-        """Go on from the files as they are at some moment, as if the machine had stopped there."""
+        """Restart from a copy of the files, as after a crash of the machine."""
         if rested:
             self.rest()
         before = self.service.plan(None)
@@ -271,18 +273,22 @@ class Machine(RuleBasedStateMachine):
         self.repeat_all()
 
     @invariant()
-    def stands_in_the_store(self) -> None:
-        """Nothing is lost, and nothing stands there twice."""
+    def matches_the_store(self) -> None:
+        """No record is missing or doubled."""
         if not hasattr(self, "service"):
             return
-        for name, known in self.said.items():
+        for name, known in self.model.items():
             records = self.service.store.find(1, [name])
             assert sorted(record.kind for record in records) == sorted(known.kinds)
-            told = self.service.known(name, None)
-            assert told is not None
-            assert (told.reward, told.by_default, told.late_reward) == (known.reward, known.by_default, known.late)
-            assert told.active == known.active
-            assert told.learned_in is None or (known.reward is not None and not known.holdout)
+            stored = self.service.decision(name, None)
+            assert stored is not None
+            assert (stored.reward, stored.by_default, stored.late_reward) == (
+                known.reward,
+                known.by_default,
+                known.late,
+            )
+            assert stored.active == known.active
+            assert stored.learned_in is None or (known.reward is not None and not known.holdout)
         assert not self.service.failures
 
     def teardown(self) -> None:
@@ -291,24 +297,24 @@ class Machine(RuleBasedStateMachine):
             self.service.close()
             found = verify(self.folder / "bothworlds.sqlite", processes=1)
             assert found.faults == []
-            assert found.decisions == len(self.said)
+            assert found.decisions == len(self.model)
             shutil.rmtree(self.folder)
 
 
 class OrderedMachine(Machine):
-    """The same with the tuning whose bits depend on the order of rewards and on the ends of batches."""
+    """The same with a tuning whose bits depend on the order of rewards and on the batches."""
 
     algorithm, safe = "matched", "blue"
 
 
 @pytest.mark.parametrize(("machine", "few"), [(Machine, 6), (OrderedMachine, 3)])
-def test_a_service_is_what_the_model_says(machine: type[Machine], few: int) -> None:
+def test_a_service_answers_as_the_model(machine: type[Machine], few: int) -> None:
     chosen = hypothesis_settings(max_examples=few, stateful_step_count=25)
     run_state_machine_as_test(machine, settings=chosen)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("machine", [Machine, OrderedMachine])
-def test_a_service_is_what_the_model_says_for_long(machine: type[Machine]) -> None:
+def test_a_service_answers_as_the_model_for_long(machine: type[Machine]) -> None:
     chosen = hypothesis_settings(max_examples=size(3, 150), stateful_step_count=60, derandomize=False)
     run_state_machine_as_test(machine, settings=chosen)

@@ -1,4 +1,4 @@
-"""What every store must do: one suite for all of them."""
+"""Tests that every kind of store must pass."""
 
 import itertools
 import threading
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from bothworlds.service.records import Frame, Kind, Record
 from bothworlds.service.store import Store, StoreError
-from stores import MAKERS, Maker, about, decision, mark, snapshot
+from support.stores import MAKERS, StoreFactory, about, decision, mark, snapshot
 
 ODD_IDS = [
     "a",
@@ -29,13 +29,13 @@ ODD_IDS = [
 
 
 @pytest.fixture(params=MAKERS, ids=lambda maker: maker.name)
-def maker(request: pytest.FixtureRequest) -> Maker:
-    made: Maker = request.param
+def maker(request: pytest.FixtureRequest) -> StoreFactory:
+    made: StoreFactory = request.param
     return made
 
 
 @pytest.fixture
-def store(maker: Maker, tmp_path: Path) -> Iterator[Store]:
+def store(maker: StoreFactory, tmp_path: Path) -> Iterator[Store]:
     opened = maker.write(tmp_path)
     yield opened
     opened.close()
@@ -47,11 +47,11 @@ def names(records: list[Record]) -> list[tuple[int, str | None]]:
 
 def test_a_new_store_is_empty(store: Store) -> None:
     assert (store.last(), list(store.read()), store.experiments(), store.snapshots(1)) == (0, [], {}, [])
-    assert (store.find(1, ["a"]), list(store.marks(1)), list(store.lessons(1, after=0))) == ([], [], [])
+    assert (store.find(1, ["a"]), list(store.marks(1)), list(store.rewards(1, after=0))) == ([], [], [])
     assert store.overdue(1, after=0, before=1e12, most=10) == ([], 0)
 
 
-def test_experiments_have_numbers_of_their_own_for_ever(maker: Maker, store: Store, tmp_path: Path) -> None:
+def test_experiments_have_permanent_numbers(maker: StoreFactory, store: Store, tmp_path: Path) -> None:
     first, second = store.experiment("one"), store.experiment("two")
     assert first != second
     assert (store.experiment("one"), store.experiments()) == (first, {"one": first, "two": second})
@@ -61,7 +61,26 @@ def test_experiments_have_numbers_of_their_own_for_ever(maker: Maker, store: Sto
     again.close()
 
 
-def test_records_come_back_as_they_were_in_the_order_of_their_commits(store: Store) -> None:
+def test_experiments_without_records_are_dropped_unless_they_are_used(store: Store) -> None:
+    numbers = {name: store.experiment(name) for name in ("decided", "erased", "used", "mistyped", "shared")}
+    frames = [Frame(name, name.encode()) for name in ("f", "own")]
+    snapshots = [snapshot(0, experiment=number) for number in numbers.values()]
+    snapshots += [snapshot(1, experiment=numbers["mistyped"], fingerprint="own")]
+    snapshots += [snapshot(1, experiment=numbers["erased"], through=7)]
+    store.append([decision("a", experiment=numbers["decided"])], snapshots=snapshots, frames=frames)
+    assert store.drop_unused(["used", "new"]) == ["mistyped", "shared"]
+    assert list(store.experiments()) == ["decided", "erased", "used"]
+    assert store.snapshots(numbers["mistyped"]) == []
+    assert len(store.snapshots(numbers["erased"])) == 2
+    assert store.frame("f") == b"f", "others use it"
+    with pytest.raises(ValueError, match="no frame of fingerprint own"):
+        store.frame("own")
+    assert store.drop_unused(["used", "new"]) == []
+    store.append([], snapshots=[snapshot(0, experiment=store.experiment("mistyped"))])
+    assert len(store.snapshots(store.experiments()["mistyped"])) == 1, "its name can be used again"
+
+
+def test_records_are_read_back_unchanged_in_commit_order(store: Store) -> None:
     every = [decision(name, time=1.5 + place, active=bool(place % 2)) for place, name in enumerate(ODD_IDS)]
     every += [mark(body=bytes(range(256))), about(Kind.REWARD, "a", flag=False)]
     assert store.append(every[:5]) == 1
@@ -81,27 +100,25 @@ def test_a_commit_has_any_number_of_records(store: Store, count: int) -> None:
 
 @pytest.mark.parametrize("kind", [Kind.DECISION, Kind.ACTIVATION, Kind.REWARD, Kind.LATE])
 @pytest.mark.parametrize("together", [True, False])
-def test_nothing_is_said_twice_of_a_decision_and_a_commit_is_all_or_nothing(
-    store: Store, kind: Kind, together: bool
-) -> None:
+def test_a_second_record_of_a_kind_fails_the_whole_commit(store: Store, kind: Kind, together: bool) -> None:
     store.append([decision("before")])
     said = about(kind, "twice")
     if not together:
         store.append([said])
-    stands = list(store.read())
+    before = list(store.read())
     with pytest.raises(StoreError):
         store.append(
             [decision("lost"), said, *([said] if together else [])],
             snapshots=[snapshot(7)],
             frames=[Frame("f", b"lost")],
         )
-    assert (list(store.read()), store.snapshots(1), store.find(1, ["lost"])) == (stands, [], [])
+    assert (list(store.read()), store.snapshots(1), store.find(1, ["lost"])) == (before, [], [])
     with pytest.raises(ValueError, match="no frame"):
         store.frame("f")
-    assert store.append([decision("after")]) == len(stands) + 1, "a failure leaves no gap"
+    assert store.append([decision("after")]) == len(before) + 1, "a failure leaves no gap"
 
 
-def test_the_same_id_may_stand_in_two_experiments_and_under_every_kind(store: Store) -> None:
+def test_an_id_may_occur_in_two_experiments_and_with_every_kind(store: Store) -> None:
     kinds = [Kind.DECISION, Kind.ACTIVATION, Kind.REWARD, Kind.LATE]
     store.append([about(kind, "a", experiment=number) for number in (1, 2) for kind in kinds])
     assert names(store.find(1, ["a"])) == [(kind, "a") for kind in kinds]
@@ -111,11 +128,11 @@ def test_the_same_id_may_stand_in_two_experiments_and_under_every_kind(store: St
 
 
 @pytest.mark.parametrize("value", [Record(0, 1, 1, "\ud800", 0.0, True, b""), Record(0, 2**70, 1, "a", 0.0, True, b"")])
-def test_what_cannot_be_stored_is_a_failure_like_others(store: Store, value: Record) -> None:
+def test_records_that_cannot_be_stored_are_a_store_error(store: Store, value: Record) -> None:
     with pytest.raises(StoreError):
         store.append([decision("lost"), value])
-    assert store.append([decision("kept")]) == 1
-    assert [record.id for record in store.read()] == ["kept"]
+    assert store.append([decision("stored")]) == 1
+    assert [record.id for record in store.read()] == ["stored"]
 
 
 def test_decisions_are_found_by_their_ids(store: Store) -> None:
@@ -131,31 +148,31 @@ def test_decisions_are_found_by_their_ids(store: Store) -> None:
     assert store.find(1, []) == []
 
 
-def test_lessons_are_rewards_in_their_order_with_their_decisions(store: Store) -> None:
+def test_rewards_are_read_in_log_order_with_their_decisions(store: Store) -> None:
     store.append([decision(name, body=name.encode()) for name in "abcd"])
     store.append([decision("b", experiment=2)])
     store.append([about(Kind.REWARD, "c"), mark(), about(Kind.REWARD, "a", flag=False)])
     store.append([about(Kind.REWARD, "b", experiment=2), about(Kind.LATE, "a"), about(Kind.ACTIVATION, "d")])
     store.append([about(Kind.REWARD, "b")])
-    pairs = list(store.lessons(1, after=0))
+    pairs = list(store.rewards(1, after=0))
     assert [(paid.seq, paid.id, paid.flag, made.body) for paid, made in pairs] == [
         (6, "c", True, b"c"),
         (8, "a", False, b"a"),
         (12, "b", True, b"b"),
     ]
-    assert [paid.seq for paid, _ in store.lessons(1, after=6)] == [8, 12]
-    assert [paid.seq for paid, _ in store.lessons(1, after=6, through=11)] == [8]
-    assert [paid.seq for paid, _ in store.lessons(2, after=0)] == [9]
+    assert [paid.seq for paid, _ in store.rewards(1, after=6)] == [8, 12]
+    assert [paid.seq for paid, _ in store.rewards(1, after=6, through=11)] == [8]
+    assert [paid.seq for paid, _ in store.rewards(2, after=0)] == [9]
 
 
-def test_marks_are_those_of_one_experiment_in_their_order(store: Store) -> None:
+def test_marks_of_one_experiment_in_log_order(store: Store) -> None:
     kinds = [Kind.VERSION, Kind.CHANGE, Kind.ROLLBACK, Kind.VERSION]
     store.append([decision("a"), *(mark(kind) for kind in kinds), mark(experiment=2), about(Kind.REWARD, "a")])
     assert [(record.seq, record.kind) for record in store.marks(1)] == list(enumerate(kinds, 2))
     assert [record.seq for record in store.marks(1, after=3)] == [4, 5]
 
 
-def test_blocks_are_the_records_of_one_experiment_in_their_order(store: Store) -> None:
+def test_blocks_of_one_experiment_in_log_order(store: Store) -> None:
     store.append([decision(f"{i}", experiment=1 + i % 2) for i in range(3000)])
     store.append([mark(), mark(experiment=2)])
     every = [(one.seq, one.kind, one.id, one.body) for one in store.read() if one.experiment == 1]
@@ -165,19 +182,19 @@ def test_blocks_are_the_records_of_one_experiment_in_their_order(store: Store) -
     assert [row[0] for block in store.blocks(1, after=3, through=9) for row in block] == [5, 7, 9]
 
 
-def test_numbers_are_noted_with_records_or_not_at_all(maker: Maker, store: Store, tmp_path: Path) -> None:
+def test_notes_are_part_of_the_commit(maker: StoreFactory, store: Store, tmp_path: Path) -> None:
     store.append([decision("a")], notes={"expired 1": 7, "expired 2": 9})
     store.append([], notes={"expired 1": 8})
     with pytest.raises(StoreError):
         store.append([decision("a")], notes={"expired 1": 99})
-    assert [store.noted(f"expired {number}") for number in (1, 2, 3)] == [8, 9, 0]
+    assert [store.note(f"expired {number}") for number in (1, 2, 3)] == [8, 9, 0]
     store.close()
     again = maker.read(tmp_path)
-    assert again.noted("expired 1") == 8
+    assert again.note("expired 1") == 8
     again.close()
 
 
-def test_overdue_are_active_decisions_without_a_reward_from_before_a_time(store: Store) -> None:
+def test_overdue_decisions_are_active_old_and_unrewarded(store: Store) -> None:
     store.append([decision(name, time=10.0, active=name != "inactive") for name in ("rewarded", "inactive", "open")])
     store.append([decision("other", experiment=2, time=10.0), decision("activated", time=10.0, active=False)])
     store.append([about(Kind.REWARD, "rewarded", time=11.0), about(Kind.ACTIVATION, "activated", time=20.0)])
@@ -193,26 +210,26 @@ def test_overdue_are_active_decisions_without_a_reward_from_before_a_time(store:
     assert store.overdue(1, after=7, before=99.0, most=100) == (["young"], 10)
 
 
-def test_a_clock_that_goes_back_passes_no_decision_over(store: Store) -> None:
+def test_a_clock_that_goes_back_skips_no_decision(store: Store) -> None:
     store.append([decision("early", time=100.0), decision("after the clock went back", time=50.0)])
     assert store.overdue(1, after=0, before=60.0, most=100) == ([], 0)
     assert store.overdue(1, after=0, before=100.0, most=100) == (["early", "after the clock went back"], 2)
 
 
-def test_a_record_of_a_clock_that_was_ahead_keeps_nobody_waiting(store: Store) -> None:
-    store.append([decision("early", time=10.0), decision("astray", time=9e9), decision("next", time=20.0)])
-    store.append([decision("young", time=90.0), decision("astray at the end", time=9e9)])
+def test_a_record_from_the_future_delays_no_other(store: Store) -> None:
+    store.append([decision("early", time=10.0), decision("wrong clock", time=9e9), decision("next", time=20.0)])
+    store.append([decision("young", time=90.0), decision("wrong clock at the end", time=9e9)])
     assert store.overdue(1, after=0, before=15.0, now=100.0, most=100) == (["early"], 1), (
         "it may be as young as the next"
     )
-    assert store.overdue(1, after=1, before=30.0, now=100.0, most=100) == (["astray", "next"], 3)
-    assert store.overdue(1, after=3, before=95.0, now=100.0, most=100) == (["young"], 4), "it is passed over by nobody"
+    assert store.overdue(1, after=1, before=30.0, now=100.0, most=100) == (["wrong clock", "next"], 3)
+    assert store.overdue(1, after=3, before=95.0, now=100.0, most=100) == (["young"], 4), "it is skipped"
     assert store.overdue(1, after=4, before=95.0, now=100.0, most=100) == ([], 4)
 
 
 @pytest.mark.parametrize(("through", "expired"), [(2, 4), (4, 0)])
-def test_places_that_a_cursor_has_passed_are_not_given_again(
-    maker: Maker, store: Store, tmp_path: Path, through: int, expired: int
+def test_sequence_numbers_are_not_reused_after_an_erasure(
+    maker: StoreFactory, store: Store, tmp_path: Path, through: int, expired: int
 ) -> None:
     store.append([decision("a"), about(Kind.REWARD, "a"), mark(), about(Kind.LATE, "a")])
     sealing = snapshot(1, through=through)
@@ -225,43 +242,55 @@ def test_places_that_a_cursor_has_passed_are_not_given_again(
     again.close()
 
 
-def test_frames_are_kept_once_under_their_footing(store: Store) -> None:
+def test_unanswered_decisions_are_closed_and_erased_like_rewarded_ones(store: Store) -> None:
+    store.append([decision("a"), decision("b"), about(Kind.UNANSWERED, "a", flag=False), mark(), decision("c")])
+    assert store.overdue(1, after=0, before=1.0, most=10) == (["b", "c"], 5)
+    assert store.counts(1, through=5)[Kind.UNANSWERED, False] == 1
+    assert list(store.rewards(1, after=0)) == [], "nothing is learned from it"
+    assert [reward for _, reward, _ in store.history(1)] == [None, None, None]
+    sealing = snapshot(1, through=3)
+    store.append([], snapshots=[sealing])
+    assert store.erase(sealing) == 2
+    assert [record.id for record in store.read()] == ["b", None, "c"]
+
+
+def test_frames_are_stored_once_per_fingerprint(store: Store) -> None:
     store.append([], snapshots=[snapshot(0)], frames=[Frame("f", b"first"), Frame("g", b"other")])
     store.append([], snapshots=[snapshot(1)], frames=[Frame("f", b"again")])
     assert (store.frame("f"), store.frame("g")) == (b"first", b"other")
-    with pytest.raises(ValueError, match="no frame of footing h"):
+    with pytest.raises(ValueError, match="no frame of fingerprint h"):
         store.frame("h")
 
 
-def test_snapshots_come_newest_first_and_their_contents_when_asked_for(store: Store) -> None:
-    store.append([], snapshots=[snapshot(2, through=9), snapshot(5, through=20, footing="g")])
+def test_snapshots_are_listed_newest_first_without_content(store: Store) -> None:
+    store.append([], snapshots=[snapshot(2, through=9), snapshot(5, through=20, fingerprint="g")])
     store.append([], snapshots=[snapshot(3, experiment=2)])
     listed = store.snapshots(1)
-    assert [(one.version, one.through, one.digest, one.footing, one.content) for one in listed] == [
+    assert [(one.version, one.through, one.digest, one.fingerprint, one.content) for one in listed] == [
         (5, 20, "digest 5", "g", b""),
         (2, 9, "digest 2", "f", b""),
     ]
     assert [store.content(one) for one in listed] == [b"content 5", b"content 2"]
     with pytest.raises(ValueError, match="no snapshot of version 7"):
         store.content(snapshot(7))
-    store.append([], snapshots=[snapshot(5, through=21, footing="g")])
+    store.append([], snapshots=[snapshot(5, through=21, fingerprint="g")])
     assert [(one.version, one.through) for one in store.snapshots(1)] == [(5, 21), (2, 9)], "the same version again"
 
 
-def test_the_newest_snapshots_the_first_of_each_footing_and_some_between_are_kept(store: Store) -> None:
+def test_old_snapshots_are_dropped(store: Store) -> None:
     for version in range(100):
-        footing = "f" if version < 30 else "g"
-        store.append([], snapshots=[snapshot(version, through=version * 25_000, footing=footing)])
+        fingerprint = "f" if version < 30 else "g"
+        store.append([], snapshots=[snapshot(version, through=version * 25_000, fingerprint=fingerprint)])
         store.append([], snapshots=[snapshot(version, experiment=2)])
-    kept = [one.version for one in reversed(store.snapshots(1))]
-    assert {0, 30, 97, 98, 99} <= set(kept), "the first of all, the first after a change, the newest"
-    gaps = [after - before for before, after in itertools.pairwise(kept)]
+    versions = [one.version for one in reversed(store.snapshots(1))]
+    assert {0, 30, 97, 98, 99} <= set(versions), "the first of all, the first after a change, the newest"
+    gaps = [after - before for before, after in itertools.pairwise(versions)]
     assert max(gaps) <= 8, "never more than 200,000 records to learn again"
-    assert len(kept) <= 18
+    assert len(versions) <= 18
     assert [one.version for one in store.snapshots(2)] == [99, 98, 97, 0], "one experiment's do not touch another's"
 
 
-def test_one_writer_at_a_time(maker: Maker, store: Store, tmp_path: Path) -> None:
+def test_one_writer_at_a_time(maker: StoreFactory, store: Store, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="is in use: another service writes to it"):
         maker.write(tmp_path)
     store.append([decision("a")])
@@ -271,7 +300,7 @@ def test_one_writer_at_a_time(maker: Maker, store: Store, tmp_path: Path) -> Non
     again.close()
 
 
-def test_readers_see_what_is_committed_and_nothing_else(maker: Maker, store: Store, tmp_path: Path) -> None:
+def test_readers_see_only_what_is_committed(maker: StoreFactory, store: Store, tmp_path: Path) -> None:
     reader = maker.read(tmp_path)
     assert list(reader.read()) == []
     store.append([decision("a")])
@@ -279,25 +308,25 @@ def test_readers_see_what_is_committed_and_nothing_else(maker: Maker, store: Sto
     with pytest.raises(StoreError):
         store.append([decision("b"), decision("a")])
     assert [record.id for record in reader.read()] == ["a"]
-    walk = reader.read()
-    next(walk)
+    records = reader.read()
+    next(records)
     store.append([decision(f"later {place}") for place in range(2000)])
-    assert list(walk) == [], "a walk ends where the log ended when it began"
+    assert list(records) == [], "reading ends where the log ended at its start"
     store.close()
     assert reader.last() == 2001, "what was open for reading stays so"
     reader.close()
 
 
-def test_any_thread_may_read_while_one_writes(store: Store) -> None:
+def test_threads_may_read_while_another_writes(store: Store) -> None:
     store.append([decision("0")])
     wrong: list[object] = []
     done = threading.Event()
 
     def look() -> None:
         while not done.is_set():
-            seen = [int(str(record.id)) for record in store.read()]
-            if seen != list(range(len(seen))) or (len(seen) - 1) % 7:
-                wrong.append(seen)
+            ids = [int(str(record.id)) for record in store.read()]
+            if ids != list(range(len(ids))) or (len(ids) - 1) % 7:
+                wrong.append(ids)
 
     threads = [threading.Thread(target=look) for _ in range(3)]
     for thread in threads:
@@ -311,7 +340,7 @@ def test_any_thread_may_read_while_one_writes(store: Store) -> None:
     assert store.last() == 281
 
 
-def test_a_store_for_reading_only(maker: Maker, store: Store, tmp_path: Path) -> None:
+def test_a_store_for_reading_only(maker: StoreFactory, store: Store, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="no such store"):
         maker.read(tmp_path / "elsewhere")
     store.append([decision("a")])
@@ -321,7 +350,7 @@ def test_a_store_for_reading_only(maker: Maker, store: Store, tmp_path: Path) ->
     reader.close()
 
 
-def test_tidying_and_probing_change_no_record(maker: Maker, store: Store, tmp_path: Path) -> None:
+def test_tidy_and_probe_change_no_record(maker: StoreFactory, store: Store, tmp_path: Path) -> None:
     for group in range(5):
         store.append([decision(f"{group} {place}") for place in range(1500)])
         store.tidy()
@@ -334,7 +363,7 @@ def test_tidying_and_probing_change_no_record(maker: Maker, store: Store, tmp_pa
 
 
 @pytest.mark.parametrize("found", ["bothworlds-store-2", "something else"])
-def test_another_format_is_refused_with_a_way_out(maker: Maker, store: Store, tmp_path: Path, found: str) -> None:
+def test_another_format_is_refused_with_advice(maker: StoreFactory, store: Store, tmp_path: Path, found: str) -> None:
     store.close()
     maker.set_format(tmp_path, found)
     for opening in (maker.write, maker.read):

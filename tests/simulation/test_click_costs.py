@@ -1,4 +1,4 @@
-"""The account of rare clicks: its points are FTRL points, its parts add up to the regret, predictions are seen."""
+"""Costs of rare clicks: points are FTRL points, the terms add up to the regret, predictions are included."""
 
 from pathlib import Path
 from typing import Any

@@ -7,8 +7,8 @@ import pytest
 
 import bothworlds as bw
 from bothworlds import environments as en
-from bothworlds.kernels import simplex
-from bothworlds.theory.path import path_terms
+from bothworlds.kernels import ftrl_points
+from bothworlds.theory.ftrl_path import path_terms
 
 PATHS = 64
 INSTANCE = en.random_instance(contexts=3, arms=3, dimension=2, gap=0.3, seed=4)
@@ -49,15 +49,15 @@ def test_rates_and_margin(tuning: Any) -> None:
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS, ids=str)
 def test_solving_for_a_plan_takes_few_evaluations(algorithm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of the run itself: counted here where an interpreted policy makes its plans."""
+    """Evaluations are those that an interpreted policy counts in its plans."""
     counted = []
 
     def solved(*args: Any) -> Any:
-        found = simplex.solved_point(*args)
+        found = ftrl_points.solved_point(*args)
         counted.append(found[2])
         return found[:2]
 
-    monkeypatch.setattr("bothworlds.algorithms.lc_tsallis.algorithm_1.tsallis_point", solved)
+    monkeypatch.setattr("bothworlds.algorithms.lc_tsallis.paper.tsallis_point", solved)
     found = bw.diagnose(WORLD, algorithm, horizon=40, checkpoints=range(1, 41), interpreted=True)
     if isinstance(algorithm, bw.RealFTRL):
         assert (found.evaluations == 0.0).all()
@@ -66,7 +66,7 @@ def test_solving_for_a_plan_takes_few_evaluations(algorithm: Any, monkeypatch: p
     assert 1.0 < found.evaluations.mean() < 8.0
 
 
-@pytest.mark.parametrize("tuning", [bw.Certified(), bw.Matched(), bw.Matched(leaning=0.0)], ids=str)
+@pytest.mark.parametrize("tuning", [bw.Certified(), bw.Matched(), bw.Matched(drift_cap=0.0)], ids=str)
 def test_the_mean_regret_is_below_the_mean_bound(tuning: Any) -> None:
     """At every checkpoint; the default has 15 and 5 standard errors."""
     world = en.stochastic(INSTANCE)
@@ -80,8 +80,8 @@ def test_the_mean_regret_is_below_the_mean_bound(tuning: Any) -> None:
 
 
 def test_the_account_of_a_path_only_grows() -> None:
-    """Sums of rounds; without leaning stability and penalty alone bound the regret of the estimates."""
-    found = bw.diagnose(WORLD, bw.LCTsallisINF(tuning=bw.Matched(leaning=0.0)), horizon=300, checkpoints=12)
+    """Sums of rounds; without drift stability and penalty alone bound the regret of the estimates."""
+    found = bw.diagnose(WORLD, bw.LCTsallisINF(tuning=bw.Matched(drift_cap=0.0)), horizon=300, checkpoints=12)
     for name in ("stability", "penalty", "exploration"):
         assert (np.diff(getattr(found, name)) >= 0.0).all(), name
     assert (found.slack >= -1e-9 * (1.0 + found.bound)).all()
@@ -100,5 +100,5 @@ def test_a_plan_that_is_not_of_ftrl_is_refused(monkeypatch: pytest.MonkeyPatch) 
 
 def test_others_are_refused() -> None:
     other: Any = bw.LinUCB()
-    with pytest.raises(ValueError, match="diagnostics are for"):
+    with pytest.raises(ValueError, match="diagnose needs an FTRL algorithm"):
         bw.diagnose(WORLD, other, horizon=10)

@@ -1,4 +1,4 @@
-"""What a study draws: `draw` in all worlds, sizes that reach a world of one's own, the rarity of clicks."""
+"""Random draws of studies: `draw` in all environments, sizes of user environments, the rarity of clicks."""
 
 from pathlib import Path
 from typing import Any
@@ -8,8 +8,8 @@ import pytest
 
 from bothworlds import FixedPolicy
 from bothworlds.environments import Environment
-from bothworlds.simulation.comparison import comparison
-from bothworlds.simulation.study import WORLDS, make_environment
+from bothworlds.environments.registry import WORLDS, make_environment
+from bothworlds.studies.comparison import comparison
 
 SIZES: dict[str, Any] = {"contexts": 4, "arms": 3, "dimension": 3, "gap": 0.2, "rarity": None, "margin": None}
 SETTINGS = {"seed": 3, "horizon": 400}
@@ -70,7 +70,7 @@ def test_what_a_table_asks_for_reaches_a_world_of_ones_own(mine: str) -> None:
 @pytest.mark.parametrize("options", [{"draw": 2}, {"arms": 4}, {"margin": 1.0}])
 @pytest.mark.parametrize("name", ["of_nothing", "ready"])
 def test_what_a_world_of_ones_own_would_not_look_at_is_refused(mine: str, name: str, options: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=f"no use for {next(iter(options))}|takes no options"):
+    with pytest.raises(ValueError, match=f"does not use {next(iter(options))}|takes no options"):
         made(f"{mine}{name}", **options)
 
 

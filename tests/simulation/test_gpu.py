@@ -1,4 +1,4 @@
-"""The text of the GPU, through numba's simulator of CUDA: the same numbers as on the CPU, slice by slice."""
+"""GPU simulations in numba's CUDA simulator: the same numbers as on the CPU, slice by slice."""
 
 import os
 import subprocess
@@ -10,15 +10,15 @@ import pytest
 
 import bothworlds as bw
 from bothworlds import environments as en
-from bothworlds.simulation.gpu import replications as gpu
-from bothworlds.simulation.gpu.unfinished import name_of
+from bothworlds.simulation.gpu import launcher as gpu
+from bothworlds.simulation.gpu.checkpoint import run_fingerprint
 from bothworlds.simulation.setting import make_setting
 
 COMPARE = """
 import numpy as np
 import bothworlds as bw
 from bothworlds import environments as en
-from bothworlds.simulation.gpu import replications as gpu
+from bothworlds.simulation.gpu import launcher as gpu
 
 gpu.FIRST_SLICE, gpu.SLICE_SECONDS, gpu.free_memory = 3, 0.0, lambda: 40_000
 instance = en.random_instance(contexts=3, arms=2, dimension=2, gap=0.2, seed=1)
@@ -66,7 +66,7 @@ print("same")
 
 
 def test_the_simulated_gpu_gives_the_same_numbers() -> None:
-    """Every algorithm in threads, two in place, several rules of nature, delays, slices, replications split to fit."""
+    """Every algorithm in thread memory, two in global memory; several rules, delays, slices, and split replications."""
     environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}
     done = subprocess.run([sys.executable, "-c", COMPARE], env=environment, capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "same", done.stderr[-2000:]
@@ -78,10 +78,10 @@ from pathlib import Path
 import numpy as np
 import bothworlds as bw
 from bothworlds import environments as en
-from bothworlds.simulation.gpu import replications as gpu
+from bothworlds.simulation.gpu import launcher as gpu
 
-gpu.FIRST_SLICE, gpu.SLICE_SECONDS, gpu.KEEP_SECONDS = 3, 0.0, 0.0
-gpu.fitting = lambda *_: [range(2), range(2, 3)]
+gpu.FIRST_SLICE, gpu.SLICE_SECONDS, gpu.CHECKPOINT_SECONDS = 3, 0.0, 0.0
+gpu.split_by_memory = lambda *_: [range(2), range(2, 3)]
 world = en.corrupted(en.random_instance(contexts=3, arms=2, dimension=2, gap=0.2, seed=1), budget=2.0)
 options = dict(horizon=12, replications=3, rng=5, delay=1, batch=2, checkpoints=4, device="gpu")
 file = Path(sys.argv[1]) / "folder" / "run.npz"
@@ -95,17 +95,17 @@ def stop(rounds):
 
 whole = bw.simulate(world, bw.LCTsallisINF(tuning="certified"), **options)
 try:
-    bw.simulate(world, bw.LCTsallisINF(tuning="certified"), **options, progress=stop, unfinished=file)
+    bw.simulate(world, bw.LCTsallisINF(tuning="certified"), **options, progress=stop, resume_file=file)
 except KeyboardInterrupt:
     print("stopped")
 kept = sorted(file.parent.iterdir())
 assert len(kept) == 2, kept  # the first part is done, the second is not
 try:
-    bw.simulate(world, bw.LCTsallisINF(tuning="certified"), **{**options, "rng": 6}, unfinished=file)
+    bw.simulate(world, bw.LCTsallisINF(tuning="certified"), **{**options, "rng": 6}, resume_file=file)
 except ValueError as error:
-    print("belongs to another run" in str(error))
+    print("belongs to a run with other" in str(error))
 seen = []
-rest = bw.simulate(world, bw.LCTsallisINF(tuning="certified"), **options, progress=seen.append, unfinished=file)
+rest = bw.simulate(world, bw.LCTsallisINF(tuning="certified"), **options, progress=seen.append, resume_file=file)
 [one], [two] = whole.runs.values(), rest.runs.values()
 for name in ("expected", "realised", "own_best", "corruption", "policy", "exploration_rate"):
     np.testing.assert_array_equal(getattr(one, name), getattr(two, name), err_msg=name)
@@ -124,7 +124,7 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
 DISOBEY = """
 import bothworlds as bw
 from bothworlds import environments as en
-from bothworlds.simulation.gpu import replications as gpu
+from bothworlds.simulation.gpu import launcher as gpu
 
 gpu.free_memory = lambda: 40_000
 
@@ -161,7 +161,7 @@ def test_an_unfinished_run_under_another_rule_is_another_run() -> None:
     half.__qualname__ = still.__qualname__  # as if the text had been edited
     for rule in (still, still, half):
         world = en.kernel_environment(instance.problem, [instance.theta], decide=rule)
-        names.append(name_of(machine, make_setting(world, horizon=50, rng=1, checkpoints=10), range(2)))
+        names.append(run_fingerprint(machine, make_setting(world, horizon=50, rng=1, checkpoints=10), range(2)))
     assert names[0] == names[1] != names[2]
 
 
@@ -181,4 +181,4 @@ def test_wrong_devices_and_what_a_gpu_cannot_hold_are_refused(monkeypatch: pytes
     setting = make_setting(world, horizon=1_000_000, rng=0, checkpoints=10, delay=900_000)
     monkeypatch.setattr(gpu, "free_memory", lambda: 10_000_000)
     with pytest.raises(ValueError, match="use device='cpu'"):
-        gpu.fitting(machine, setting, range(3))
+        gpu.split_by_memory(machine, setting, range(3))

@@ -11,7 +11,7 @@ import pytest
 
 import bothworlds as bw
 from bothworlds import environments as en
-from soak import size
+from support.soak import size
 
 EARLY, LATE = 4000, 32_000
 

@@ -1,4 +1,4 @@
-"""eta_t and gamma_t at the checkpoints: those of a policy that plays the same rounds, however they are played."""
+"""eta_t and gamma_t at the checkpoints are those of a policy that plays the same rounds, in every round loop."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,7 +10,7 @@ import pytest
 import bothworlds as bw
 from bothworlds import environments as en
 from bothworlds import kernels as k
-from bothworlds.algorithms.fixed import TEXT
+from bothworlds.algorithms.fixed import KERNEL
 from bothworlds.kernels.random import stream_key
 from bothworlds.simulation.engine import simulate
 from bothworlds.simulation.replication import Replications
@@ -71,7 +71,7 @@ def test_at_once_alone_and_interpreted_alike(algorithm: Any) -> None:
 
 @pytest.mark.parametrize("delay", [0, 5])
 def test_rates_of_a_schedule_are_those_of_the_schedule(delay: int) -> None:
-    """By the formula of (4), which knows nothing of kernels; the clock counts the updates."""
+    """Compare with the formula of (4); t counts the updates."""
     algorithm = bw.LCTsallisINF(tuning="paper")
     options: dict[str, Any] = {"horizon": 4000, "replications": 4, "checkpoints": 30, "delay": delay}
     results = simulate(WORLD, {"it": algorithm}, **options)
@@ -112,25 +112,25 @@ def test_players_without_such_rates_have_none(tmp_path: Path) -> None:
         assert all(run.exploration_rate is None and run.learning_rate is None for run in some.runs.values())
 
 
-class Pace(NamedTuple):
-    """Rates in a record of their own."""
+class Rates(NamedTuple):
+    """Rates in a nested record."""
 
     speeds: Annotated[k.Floats, k.planned(2)]
 
 
 class State(NamedTuple):
-    """An algorithm of one's own, which plays evenly and says that it explores less and less."""
+    """A user's algorithm that plays uniformly with decreasing exploration rate."""
 
     t: Annotated[k.Floats, k.learnt()]
-    pace: Pace
+    rates: Rates
     pi: Annotated[k.Floats, k.planned("S", "K")]
 
 
 @k.kernel
 def refresh(known: k.Known, options: Any, state: State, work: Any) -> int:
-    """Note 2 and 1/t."""
-    state.pace.speeds[0] = 2.0
-    state.pace.speeds[1] = 1.0 / state.t[0]
+    """Write the rates 2 and 1/t."""
+    state.rates.speeds[0] = 2.0
+    state.rates.speeds[1] = 1.0 / state.t[0]
     for x in range(state.pi.shape[0]):
         for a in range(state.pi.shape[1]):
             state.pi[x, a] = known.e[x, a]
@@ -143,17 +143,17 @@ def learn(known: k.Known, options: Any, state: State, play: k.Play, carried: Any
     state.t[0] += 1.0
 
 
-OWN = k.kernel_text(refresh, k.choose_only, learn, together=True)
+OWN = k.build_kernel(refresh, k.choose_only, learn, together=True)
 
 
 class Own(bw.Algorithm):
     def machine(self, problem: bw.Problem, frame: Mapping[str, k.Floats] | None = None) -> k.Machine:
         known = k.known_of(problem, k.even_play(problem.available), np.zeros((*problem.available.shape, 0)))
-        return k.Machine(text=OWN, known=known, rates="speeds")
+        return k.Machine(kernel=OWN, known=known, rates="speeds")
 
 
 def test_an_algorithm_of_ones_own_names_its_rates() -> None:
-    """Whatever the field is called and wherever it lies, at once, alone and in Python."""
+    """For any name and position of the field: in lanes, alone and in Python."""
     theta = [float(part) for part in INSTANCE.theta]
     slow = en.from_function(INSTANCE.problem, lambda t, pi: theta, name="slow")
     for world, count in ((WORLD, 5), (WORLD, 1), (slow, 1)):
@@ -170,7 +170,7 @@ def test_rates_name_a_field_of_two_numbers() -> None:
     with pytest.raises(
         ValueError, match="rates must name a field of the state with two numbers, eta and gamma; got 't'"
     ):
-        k.Machine(text=TEXT, known=known, rates="t")
+        k.Machine(kernel=KERNEL, known=known, rates="t")
 
 
 def test_files_keep_them(tmp_path: Path) -> None:

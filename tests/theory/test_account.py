@@ -1,4 +1,4 @@
-"""The account of a path of the matched tuning: the sums of Theorem 1, as the learner itself keeps them."""
+"""The account of a path of the matched tuning: the sums of Theorem 1 as the learner computes them."""
 
 import itertools
 
@@ -7,19 +7,21 @@ import pytest
 
 import bothworlds as bw
 from bothworlds import environments as en
-from bothworlds.kernels.arrays import Floats
+from bothworlds.arrays import Floats
+from bothworlds.theory.ftrl_path import optimistic_terms
 from bothworlds.theory.lemmas.matching import step_cost
-from bothworlds.theory.path import optimistic_terms
-from worlds import random_problem
+from support.problems import random_problem
 
 C = bw.Matched().c
 
 
-def spent(policy: bw.Policy, theta: Floats, q: Floats, eta: float, foreseen: Floats) -> tuple[float, bool]:
-    """Return z_t, or u_t, as docs/theory.md has them, of the step from ``theta``, and whether it was covered."""
+def step_cost_of(
+    policy: bw.Policy, theta: Floats, q: Floats, eta: float, predicted_theta: Floats
+) -> tuple[float, bool]:
+    """Return z_t, or u_t, of the step from ``theta`` (research/default-rule.md), and whether it was covered."""
     problem = policy.problem
     z = bw.LCTsallisINF().machine(problem).known.z
-    delta = z @ (policy.state.theta + policy.state.lean - theta - foreseen)
+    delta = z @ (policy.state.theta + policy.state.drift - theta - predicted_theta)
     middle = (q**1.5 * delta).sum(axis=1, keepdims=True) / (q**1.5).sum(axis=1, keepdims=True)
     y = (delta - middle) * np.sqrt(q) * eta
     if np.abs(y).max() > C:
@@ -35,23 +37,28 @@ def entropy(policy: bw.Policy) -> float:
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-@pytest.mark.parametrize("leaning", [0.1, 0.0])
-def test_an_account_is_what_steps_exploration_and_penalties_cost(seed: int, leaning: float) -> None:
+@pytest.mark.parametrize("drift_cap", [0.1, 0.0])
+def test_an_account_is_what_steps_exploration_and_penalties_cost(seed: int, drift_cap: float) -> None:
     problem = random_problem(seed, S=3, K=3, d=2)
-    tuning = bw.Matched(caution=4.0, leaning=leaning)
+    tuning = bw.Matched(caution=4.0, drift_cap=drift_cap)
     policy = bw.LCTsallisINF(tuning=tuning).start(problem, rng=seed, interpreted=True)
     rng = np.random.default_rng(seed)
     expected = entropy(policy) / float(policy.state.rates[0])
     covered, b = 0, policy._machine.options.covered
     for _ in range(79):
-        assert float(policy.learnt()["account"][0]) == pytest.approx((1.0 + leaning) * expected, rel=1e-9)
+        assert float(policy.learnt()["account"][0]) == pytest.approx((1.0 + drift_cap) * expected, rel=1e-9)
         state = policy.state
-        theta, q, eta, foreseen = state.theta + state.lean, state.q.copy(), float(state.rates[0]), state.baseline.copy()
+        theta, q, eta, predicted_theta = (
+            state.theta + state.drift,
+            state.q.copy(),
+            float(state.rates[0]),
+            state.baseline.copy(),
+        )
         price = 2.0 * float(state.rates[1])
         assert 1.0 / eta < b
         assert (state.charge[0], state.debt[0]) == (0.0, 0.0)
         policy.update(policy.act(int(rng.integers(3))), loss=float(rng.uniform(-1.0, 1.0)))
-        step, within = spent(policy, theta, q, eta, foreseen)
+        step, within = step_cost_of(policy, theta, q, eta, predicted_theta)
         covered += within
         expected += step + price + (1.0 / float(policy.state.rates[0]) - 1.0 / eta) * entropy(policy)
     assert 20 < covered < 79, "too few steps of the path were covered, or all, for this to say something"
@@ -67,33 +74,33 @@ def test_its_mean_bounds_the_regret_and_is_far_below_the_theorem() -> None:
     bound = next(b.value for b in bw.bounds(instance.problem, horizon=400) if b.name == "LC-Tsallis-INF, matched")
     for world in worlds:
         players = {"matched": bw.LCTsallisINF(tuning="matched"), "certified": bw.LCTsallisINF(tuning="certified")}
-        found = bw.simulate(world, players, horizon=400, replications=64, rng=0, checkpoints=[400])
-        run = found["matched"]
+        results = bw.simulate(world, players, horizon=400, replications=64, rng=0, checkpoints=[400])
+        run = results["matched"]
         assert run.account is not None
         assert run.account.shape == (64,)
         assert run.regret[-1] + 3.0 * run.standard_error[-1] <= run.account.mean() <= 0.2 * bound
-        assert found["certified"].account is None
+        assert results["certified"].account is None
 
 
-def test_a_plan_that_is_made_again_costs_nothing() -> None:
-    """A policy that is loaded goes on with the same account."""
+def test_loading_a_policy_does_not_change_its_account() -> None:
+    """A loaded policy continues with the same account."""
     policy = bw.LCTsallisINF().start(random_problem(3, S=2, K=3, d=2), rng=0, interpreted=True)
     for _ in range(5):
         policy.update(policy.act(0), loss=0.5)
     policy.save("policy.npz")
-    again = bw.load("policy.npz", interpreted=True)
-    for one in (policy, again):
-        one.update(one.act(1), loss=-0.5)
-    assert policy.learnt()["account"].tobytes() == again.learnt()["account"].tobytes()
+    loaded = bw.load("policy.npz", interpreted=True)
+    for each in (policy, loaded):
+        each.update(each.act(1), loss=-0.5)
+    assert policy.learnt()["account"].tobytes() == loaded.learnt()["account"].tobytes()
 
 
 class Tree:
-    """All plays and losses of +-1 of some rounds: the mean regret, and what Theorem 1 says of it."""
+    """All plays and losses of +-1 of some rounds: the expected regret, and both sides of Theorem 1."""
 
-    def __init__(self, means: Floats, leaning: float) -> None:
-        self.means, (_, S, K), self.leaning = means, means.shape, leaning
+    def __init__(self, means: Floats, drift_cap: float) -> None:
+        self.means, (_, S, K), self.drift_cap = means, means.shape, drift_cap
         self.regret = dict.fromkeys(itertools.product(range(K), repeat=S), 0.0)
-        self.terms = self.account = self.leant = 0.0
+        self.terms = self.account = self.drift_cost = 0.0
 
     def grow(self, policy: bw.Policy, chance: float, t: int) -> None:
         """Play round t and all that follow."""
@@ -106,38 +113,40 @@ class Tree:
         inverse = np.linalg.inv(np.einsum("x,xa,xai,xaj->ij", g, pi, z, z))
         for x, a, loss in itertools.product(range(S), range(K), (-1.0, 1.0)):
             share = chance * g[x] * pi[x, a] * (1.0 + loss * self.means[t][x, a]) / 2.0
-            one = policy.copy()
-            made = one.act(x)._replace(arm=a, arm_name=str(a), propensity=pi[x, a], direction=inverse @ z[x, a])
-            one.update(made, loss=loss)
-            found = optimistic_terms(
-                points=np.stack([state.q, one.state.q]),
-                rates=np.array([state.rates[0], one.state.rates[0]]),
-                estimates=z @ (one.state.theta + one.state.lean - state.theta - state.lean),
+            successor = policy.copy()
+            decision = successor.act(x)._replace(
+                arm=a, arm_name=str(a), propensity=pi[x, a], direction=inverse @ z[x, a]
+            )
+            successor.update(decision, loss=loss)
+            path = optimistic_terms(
+                points=np.stack([state.q, successor.state.q]),
+                rates=np.array([state.rates[0], successor.state.rates[0]]),
+                estimates=z @ (successor.state.theta + successor.state.drift - state.theta - state.drift),
                 predicted=z @ state.baseline,
             )
             last = t + 1 == len(self.means)
-            self.terms += share * float(g @ (found.stability[0] + (0.0 if last else found.penalty[1])))
+            self.terms += share * float(g @ (path.stability[0] + (0.0 if last else path.penalty[1])))
             if last:
-                leant = float(g @ (z @ one.state.lean).max(axis=1) + one.state.owed[0])
-                self.terms, self.leant = self.terms + share * leant, max(self.leant, leant)
-                grown = 1.0 / float(one.state.rates[0]) - 1.0 / float(state.rates[0])
-                grown *= (1.0 + self.leaning) * float(one.state.entropy[0])
-                self.account += share * (float(one.state.account[0]) - grown)
+                drift_cost = float(g @ (z @ successor.state.drift).max(axis=1) + successor.state.drift_cost[0])
+                self.terms, self.drift_cost = self.terms + share * drift_cost, max(self.drift_cost, drift_cost)
+                final_penalty = 1.0 / float(successor.state.rates[0]) - 1.0 / float(state.rates[0])
+                final_penalty *= (1.0 + self.drift_cap) * float(successor.state.entropy[0])
+                self.account += share * (float(successor.state.account[0]) - final_penalty)
             else:
-                self.grow(one, share, t + 1)
+                self.grow(successor, share, t + 1)
 
 
 @pytest.mark.parametrize("beta", [0.05, 1.2, 4.0])
-@pytest.mark.parametrize("leaning", [0.3, 0.0])
-def test_theorem_1_by_enumeration(beta: float, leaning: float) -> None:
+@pytest.mark.parametrize("drift_cap", [0.3, 0.0])
+def test_theorem_1_by_enumeration(beta: float, drift_cap: float) -> None:
     """E regret <= E[stability + penalties + 2 gamma + B] <= E account, exactly; mu_t follows the losses."""
     problem = bw.Problem(features=[[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.5], [0.5, 1.0]]], probabilities=[0.1, 0.9])
-    policy = bw.LCTsallisINF(tuning=bw.Matched(leaning=leaning)).start(problem, rng=0)
+    policy = bw.LCTsallisINF(tuning=bw.Matched(drift_cap=drift_cap)).start(problem, rng=0)
     policy.state.inverse_rate[0], policy.state.account[0] = beta, 0.0
-    policy._mind.refresh()
+    policy._learner_state.refresh()
     thetas = np.array([[0.6, -0.4], [-0.4, 0.6], [0.66, -0.66]])
-    tree = Tree(np.einsum("xai,ti->txa", problem.features, thetas), leaning)
+    tree = Tree(np.einsum("xai,ti->txa", problem.features, thetas), drift_cap)
     tree.terms = beta * entropy(policy)
     tree.grow(policy, 1.0, 0)
     assert 0.3 < max(tree.regret.values()) <= tree.terms <= tree.account
-    assert (tree.leant > 0.0) == (leaning > 0.0)
+    assert (tree.drift_cost > 0.0) == (drift_cap > 0.0)

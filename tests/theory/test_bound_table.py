@@ -1,4 +1,4 @@
-"""The table of bounds: complete, plain, the right rows for what is known, curves, and refusals."""
+"""The table of bounds: completeness, plain values, rows by regime, curves, and refusals."""
 
 import json
 import math
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import bothworlds as bw
 from bothworlds import environments as en
-from worlds import random_problem
+from support.problems import random_problem
 
 
 def test_curves_agree_with_single_horizons_and_grow() -> None:
@@ -81,23 +81,23 @@ def test_the_table_is_complete_and_plain() -> None:
         ({"gap": 0.2, "margin": 1, "corruption": 5}, "margin, corrupted", "Theorem 4.3"),
     ],
 )
-def test_what_is_known_of_nature_decides_the_regime(options: dict[str, float], regime: str, source: str) -> None:
+def test_gap_margin_and_corruption_decide_the_regime(options: dict[str, float], regime: str, source: str) -> None:
     table = bw.bounds(random_problem(3), horizon=1000, **options)  # type: ignore[arg-type]
-    found = table.select(name="Tsallis-INF, certified", regime=regime)
-    assert [b.source for b in found] == [source]
+    bounds = table.select(name="Tsallis-INF, certified", regime=regime)
+    assert [b.source for b in bounds] == [source]
     assert {b.regime for b in table} <= {"adversarial", regime}
 
 
-def test_rivals_for_arm_independent_features_are_not_empty_where_they_are_at_home() -> None:
+def test_bounds_for_arm_independent_features_are_finite_for_such_problems() -> None:
     x = np.random.default_rng(0).normal(size=(6, 2))
-    home = bw.Problem.from_arm_independent(x, probabilities=np.full(6, 1 / 6), arms=3)
-    native = bw.bounds(home, horizon=10**6, gap=0.3).select(name="RealLinExp3, transformed")[0]
+    independent = bw.Problem.from_arm_independent(x, probabilities=np.full(6, 1 / 6), arms=3)
+    native = bw.bounds(independent, horizon=10**6, gap=0.3).select(name="RealLinExp3, transformed")[0]
     assert math.isfinite(native.value)
     lam = np.linalg.eigvalsh(x.T @ x / 6)[0] / (x**2).sum(axis=1).max()
     expected = math.sqrt(1e6 * 3 * max(2.0, math.log(1e6) / lam) * math.log(3))
     assert native.value == pytest.approx(expected)
-    away = bw.bounds(random_problem(1, S=6, K=3, d=3), horizon=10**6, gap=0.3)
-    assert math.isinf(away.select(name="RealLinExp3, transformed")[0].value)
+    dependent = bw.bounds(random_problem(1, S=6, K=3, d=3), horizon=10**6, gap=0.3)
+    assert math.isinf(dependent.select(name="RealLinExp3, transformed")[0].value)
 
 
 @given(st.integers(0, 1000))
@@ -147,7 +147,7 @@ def test_the_baselines_of_the_discussion() -> None:
         ({"problem": 3}, "for a Problem"),
     ],
 )
-def test_wrong_arguments_are_refused_with_a_sentence(options: dict[str, object], words: str) -> None:
+def test_wrong_arguments_are_refused(options: dict[str, object], words: str) -> None:
     arguments = {"problem": random_problem(), "horizon": 100, **options}
     with pytest.raises(ValueError, match=words):
         bw.bounds(arguments.pop("problem"), **arguments)  # type: ignore[arg-type]
@@ -160,24 +160,24 @@ def test_wrong_horizons_are_refused(horizons: object) -> None:
 
 
 @pytest.mark.parametrize("margin", [0.01, 1e-3, 1e-4, 1e-300])
-def test_with_a_margin_near_zero_a_gap_says_nothing(margin: float) -> None:
-    """2^(1/beta) alone is beyond all numbers from beta = 1/1024 on."""
+def test_with_a_margin_near_zero_the_bound_is_the_adversarial_one(margin: float) -> None:
+    """2^(1/beta) alone overflows for beta <= 1/1024."""
     table = bw.bounds(random_problem(), horizon=1000, gap=0.1, margin=margin).select(name="Tsallis-INF, certified")
     assert [bound.regime for bound in table] == ["adversarial", "margin"]
     assert table[1].value == pytest.approx(table[0].value)
 
 
 @pytest.mark.parametrize("rare", [1e-3, 1e-12, 1e-35, 1e-100])
-def test_contexts_may_be_as_rare_as_they_like(rare: float) -> None:
-    """The largest price is then less than the last digit of the factor by which it raises beta."""
+def test_bounds_are_finite_for_very_rare_contexts(rare: float) -> None:
+    """The largest price is then below the rounding error of the factor by which it raises beta."""
     problem = bw.Problem(features=np.eye(4).reshape(2, 2, 4), probabilities=[rare, 1.0 - rare])
     for bound in bw.bounds(problem, horizon=10**6, gap=0.1).select(constants_known=True):
         assert 0.0 < bound.value < math.inf
 
 
-def test_a_table_goes_to_another_process_with_its_curves() -> None:
+def test_a_table_and_its_curves_can_be_pickled() -> None:
     table = bw.bounds(random_problem(1, S=2, K=3, d=2), horizon=1000)
-    found = pickle.loads(pickle.dumps(table))
-    assert (found, str(found)) == (table, str(table))
-    for mine, theirs in zip(table, found, strict=True):
-        assert mine.at([10, 1000]).tolist() == theirs.at([10, 1000]).tolist()
+    copy = pickle.loads(pickle.dumps(table))
+    assert (copy, str(copy)) == (table, str(table))
+    for bound, other in zip(table, copy, strict=True):
+        assert bound.at([10, 1000]).tolist() == other.at([10, 1000]).tolist()

@@ -1,4 +1,4 @@
-"""Regret bounds: their sums against exact sums, their optimisation against brute force, and their shapes."""
+"""Regret bounds: sums against exact sums, optimisation against brute force, and growth."""
 
 import math
 
@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 import bothworlds as bw
 from bothworlds.theory.bounds import shannon, tsallis
 from bothworlds.theory.bounds.facts import facts_of
-from bothworlds.theory.bounds.own import tsallis_rates
+from bothworlds.theory.bounds.paper import tsallis_rates
 from bothworlds.theory.bounds.shannon import ShannonRates
 from bothworlds.theory.bounds.tsallis import TsallisRates
 from bothworlds.theory.lemmas import margin_value, stability_factor
-from worlds import random_problem
+from support.problems import random_problem
 
 NOTHING = {"gap": None, "margin": None, "corruption": None, "design": "joint-g"}
 ALGORITHMS = {
@@ -77,7 +77,7 @@ def test_bounds_are_below_the_closed_forms_of_the_papers_proof(
 
 @given(st.integers(0, 10**6), st.sampled_from([0.5, 1.0, 3.0, math.inf]), st.sampled_from([0.0, 30.0]))
 def test_no_path_of_omegas_that_the_margin_allows_exceeds_the_bound(seed: int, margin: float, C: float) -> None:
-    """Whatever E omega_t = y_t is: if the lower bound does not exclude it, its upper bound is below ours."""
+    """For any E omega_t = y_t that the lower bound does not exclude, the upper bound is below ours."""
     rng = np.random.default_rng(seed)
     rates = rates_of(random_problem(seed % 7, S=1 + seed % 2, K=2, d=1), "certified")
     T, gap = 4000, 1.8
@@ -99,13 +99,13 @@ def test_the_power_law_is_below_the_margin_function(margin: float, rarity: float
     y = np.linspace(0.0, 1.0, 1001)
     exact = 0.3 * margin_value(y / rarity, margin)
     assert (strength * y**power <= exact * (1 + 1e-12)).all()
-    if rarity >= 2.0:  # and nothing is given away
+    if rarity >= 2.0:  # equality
         assert strength * y**power == pytest.approx(exact)
 
 
 @pytest.mark.parametrize(("margin", "corruption"), [(1.0, 0.0), (math.inf, 0.0), (math.inf, 2000.0)])
 def test_the_bound_is_nearly_attained(margin: float, corruption: float) -> None:
-    """The best y_t by hand comes within 2 % of it, so nothing is given away in nu or in the blocks."""
+    """The best y_t comes within 2 % of the bound, so nu and the blocks lose little."""
     rates = TsallisRates(
         schedule=rates_of(random_problem(1, S=2, K=2, d=1)).schedule, n_arms=2, dimension=1, rarity=2.0, c=0.125
     )
@@ -116,7 +116,7 @@ def test_the_bound_is_nearly_attained(margin: float, corruption: float) -> None:
     assert bound < 0.98 * tsallis.adversarial(rates, t[-1:])[0]
     power = 1.0 if math.isinf(margin) else 1.0 + 1.0 / margin
     low, high, best = -12.0, 12.0, 0.0
-    for _ in range(40):  # the largest y_t of the optimal shape that its own regret can pay for
+    for _ in range(40):  # the largest y_t of the optimal shape that its own regret allows
         y = np.minimum(0.5, (math.exp(0.5 * (low + high)) * weight) ** (2.0 / (2.0 * power - 1.0)))
         upper = float((weight * np.sqrt(y)).sum()) + kappa
         if 0.5 * gap * float(margin_value(y / 2.0, margin).sum()) - corruption <= upper:
@@ -128,7 +128,7 @@ def test_the_bound_is_nearly_attained(margin: float, corruption: float) -> None:
 
 @pytest.mark.parametrize("margin", [0.5, 1.0, 2.0])
 def test_theorem_43_grows_without_the_logarithm(margin: float) -> None:
-    """T^(1/(2+beta)) exactly in the end, and always below the paper's Cauchy-Schwarz with the same constants."""
+    """Asymptotically T^(1/(2+beta)), and always below the paper's Cauchy-Schwarz with the same constants."""
     rates = rates_of(random_problem(2, S=3, K=3, d=2))
     horizons = np.array([1e13, 1e15])
     value = tsallis.self_bounding(rates, horizons, gap=1.5, margin=margin)
@@ -145,7 +145,7 @@ def test_theorem_43_grows_without_the_logarithm(margin: float) -> None:
     assert (value < x).all()
 
 
-def test_bounds_move_the_right_way() -> None:
+def test_bounds_are_monotone_in_gap_margin_and_corruption() -> None:
     rates = rates_of(random_problem(2, S=3, K=3, d=2))
     T = np.array([1e10])
 
@@ -162,19 +162,19 @@ def test_bounds_move_the_right_way() -> None:
 
 @given(st.integers(0, 10**6), st.integers(2, 5), st.integers(1, 4), st.integers(2, 400))
 def test_shannon_sums_bound_the_recursion(seed: int, K: int, d: int, T: int) -> None:
-    """B_t for any entropies h_t <= 1: learning rates and penalties against Theorem D.1's right side."""
+    """For any entropies h_t <= 1, learning rates and penalties are below the right side of Theorem D.1."""
     rng = np.random.default_rng(seed)
     lam = float(rng.uniform(0.02, 1.0)) / d
     rates = ShannonRates(n_arms=K, dimension=d, coverage=lam, tuned_to=float(T))
     h = np.minimum(1.0, 2.0 * rng.random(T) * np.arange(1.0, T + 1.0) ** -rng.uniform(0.0, 1.5))
     h[0] = rng.choice([1.0, rng.random()])  # less than 1 where some arms are not offered
-    pace = rates.first_pace * (1.0 + np.concatenate([[0.0], np.cumsum(1.0 / np.sqrt(1.0 + np.cumsum(h)))[:-1]]))
-    inverse = np.maximum(pace, 2.0 / lam)
+    uncapped = rates.beta_1 * (1.0 + np.concatenate([[0.0], np.cumsum(1.0 / np.sqrt(1.0 + np.cumsum(h)))[:-1]]))
+    inverse = np.maximum(uncapped, 2.0 / lam)
     penalty = math.log(K) * float((np.diff(inverse, prepend=0.0) * h).sum())
     cost = (2.0 / lam + 2.0 * (math.e - 2.0) * d) * float((1.0 / inverse).sum())
     assert penalty + cost <= rates.given_entropy(np.array([float(T)]), np.array([h.sum()]))[0] * (1 + 1e-12)
     assert (inverse[np.arange(1, T + 1) > rates.t0] >= 2.0 / lam * (1 - 1e-12)).all()
-    assert (pace[np.arange(1, T + 1) > rates.t0] >= 2.0 / lam * (1 - 1e-12)).all()
+    assert (uncapped[np.arange(1, T + 1) > rates.t0] >= 2.0 / lam * (1 - 1e-12)).all()
 
 
 @pytest.mark.parametrize("margin", [0.5, 2.0, math.inf])
@@ -196,14 +196,14 @@ def test_shannon_constants_by_hand() -> None:
     """K = 4, d = 5 and T = 4^9, so that log T/log K = 9: B_1 = sqrt((1/lambda + d) 9) = 9 at lambda = 1/4."""
     T, log_arms = 4.0**9, math.log(4)
     rates = ShannonRates(n_arms=4, dimension=5, coverage=0.25, tuned_to=T)
-    assert rates.first_pace == pytest.approx(9.0)
+    assert rates.beta_1 == pytest.approx(9.0)
     late = (8.0 + 10.0 * (math.e - 2.0)) * (1.0 + 9.0 * log_arms) * 2.0 / 9.0  # S = 3: sqrt(1 + S) = 2
     late += 18.0 * math.sqrt(3) * log_arms
     assert rates.given_entropy(np.array([T]), np.array([3.0]))[0] == pytest.approx(late)
     soon = (8.0 + 10.0 * (math.e - 2.0)) * 2.0 / 8.0  # T lambda/2 of two rounds
     assert rates.given_entropy(np.array([2.0]), np.array([1.0]))[0] == pytest.approx(soon + 18.0 * log_arms)
     rare = ShannonRates(n_arms=4, dimension=5, coverage=1 / 95, tuned_to=T)  # B_1 = 30, the cap lasts until 190
-    assert rare.first_pace == pytest.approx(30.0)
+    assert rare.beta_1 == pytest.approx(30.0)
     capped = (190.0 + 10.0 * (math.e - 2.0)) * 4.0 / 190.0 + log_arms * (60.0 + 2.0 * (95.0 - 30.0))
     assert rare.given_entropy(np.array([4.0]), np.array([1.0]))[0] == pytest.approx(capped)
 

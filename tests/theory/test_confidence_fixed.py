@@ -1,4 +1,4 @@
-"""Intervals of one moment, boundaries of sums, and the special functions under them: exactly, or against mpmath."""
+"""Fixed-time intervals, boundaries of sums, and special functions, checked exactly or against mpmath."""
 
 import math
 from collections.abc import Callable
@@ -75,7 +75,7 @@ def test_clopper_and_pearson_against_scipy() -> None:
         clopper_pearson(3, 4)
 
 
-def test_no_observations_tell_nothing() -> None:
+def test_without_observations_the_interval_is_0_to_1() -> None:
     assert (
         hoeffding_interval(0, 0.5) == empirical_bernstein_interval(1, 0.5, 0.0) == clopper_pearson(0, 0) == (0.0, 1.0)
     )
@@ -85,14 +85,14 @@ def test_no_observations_tell_nothing() -> None:
 def test_the_normal_mixture_reaches_one_over_alpha_at_the_boundary(v: float, best_at: float) -> None:
     alpha = 0.05
     s = normal_mixture_boundary(v, best_at=best_at, alpha=alpha)
-    depth = 2 * math.log(1 / alpha)
-    rho = best_at / (depth + math.log(1 + depth))
+    log_threshold = 2 * math.log(1 / alpha)
+    rho = best_at / (log_threshold + math.log(1 + log_threshold))
     density = mpmath.sqrt(rho / (2 * mpmath.pi))
     mixture = mpmath.quad(lambda c: density * mpmath.exp(c * s - c * c * (v + rho) / 2), [-20, 0, s / (v + rho), 20])
     assert float(mixture) == pytest.approx(1 / alpha, rel=1e-9)
 
 
-def test_the_normal_mixture_is_tight_where_it_shall_be() -> None:
+def test_the_normal_mixture_is_narrowest_at_best_at() -> None:
     at = 100.0
     tuned = normal_mixture_boundary(at, best_at=at)
     others = [normal_mixture_boundary(at, best_at=at * factor) for factor in (0.25, 0.5, 0.8, 1.25, 2.0, 4.0)]
@@ -100,18 +100,18 @@ def test_the_normal_mixture_is_tight_where_it_shall_be() -> None:
 
 
 def ever_beyond(boundary: list[float]) -> float:
-    """Return the exact probability that a walk of steps +-1 is ever beyond a boundary."""
+    """Return the exact probability that a random walk with steps +-1 ever reaches a boundary."""
     rounds = len(boundary)
     inside = np.zeros(2 * rounds + 1)
     inside[rounds] = 1.0
-    place = np.abs(np.arange(-rounds, rounds + 1))
+    distance = np.abs(np.arange(-rounds, rounds + 1))
     for limit in boundary:
         inside = 0.5 * (np.roll(inside, 1) + np.roll(inside, -1))
-        inside[place >= limit] = 0.0
+        inside[distance >= limit] = 0.0
     return 1.0 - float(inside.sum())
 
 
-def test_walks_stay_below_the_boundaries() -> None:
+def test_random_walks_stay_below_the_boundaries() -> None:
     """Steps of +-1 are 1-sub-Gaussian: v = n. Probabilities are exact; 0.05 is allowed."""
     rounds = range(1, 2001)
     mixture = ever_beyond([normal_mixture_boundary(float(n), best_at=200.0) for n in rounds])
@@ -147,7 +147,7 @@ def test_the_stitched_boundary_follows_the_iterated_logarithm() -> None:
         (lambda: rate_interval(5, 2, prior=(0, 0)), "prior must be a number above 0"),
     ],
 )
-def test_what_cannot_be_is_refused_with_a_sentence(call: Callable[[], object], words: str) -> None:
+def test_invalid_arguments_are_refused(call: Callable[[], object], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         call()
 
@@ -163,6 +163,6 @@ def test_what_cannot_be_is_refused_with_a_sentence(call: Callable[[], object], w
         (lambda: log_rate_evidence(10, 5, [0.5, math.nan]), r"rate must lie in \[0, 1\]; got nan"),
     ],
 )
-def test_what_is_no_variance_and_no_rate_is_refused(call: Any, words: str) -> None:
+def test_invalid_variances_and_rates_are_refused(call: Any, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         call()

@@ -1,4 +1,4 @@
-"""Designs as users meet them: kinds, bounds, own policies, refusals."""
+"""The public `design` and `Design`: kinds, bounds, given policies, refusals."""
 
 from typing import Any
 
@@ -10,24 +10,24 @@ from hypothesis import strategies as st
 import bothworlds as bw
 from bothworlds.theory import designs
 from bothworlds.theory.design import KINDS, design_for
-from worlds import random_problem
+from support.problems import random_problem
 
 
 @given(st.integers(0, 500), st.integers(1, 6), st.integers(2, 6), st.integers(1, 4))
 def test_every_design_is_a_policy_with_its_coverage_and_limit(seed: int, S: int, K: int, d: int) -> None:
     problem = random_problem(seed, S=S, K=K, d=d)
     for kind in KINDS:
-        made = bw.design(problem, kind)
-        assert made.exploration.sum(axis=1) == pytest.approx(np.ones(S), abs=1e-9)
-        assert (made.exploration >= 0).all()
-        assert made.coverage <= 1.0 / problem.dimension * (1 + 1e-9)
-        assert made.coverage <= made.coverage_limit * (1 + 1e-9)
-        again = bw.Design.of(problem, made.exploration)
-        assert again.coverage == pytest.approx(made.coverage, rel=1e-6)
+        result = bw.design(problem, kind)
+        assert result.exploration.sum(axis=1) == pytest.approx(np.ones(S), abs=1e-9)
+        assert (result.exploration >= 0).all()
+        assert result.coverage <= 1.0 / problem.dimension * (1 + 1e-9)
+        assert result.coverage <= result.coverage_limit * (1 + 1e-9)
+        checked = bw.Design.of(problem, result.exploration)
+        assert checked.coverage == pytest.approx(result.coverage, rel=1e-6)
         z, g = problem.features, problem.probabilities
-        sigma = np.einsum("x,xa,xai,xaj->ij", g, made.exploration, z, z)
+        sigma = np.einsum("x,xa,xai,xaj->ij", g, result.exploration, z, z)
         if problem.dimension == problem.features.shape[2]:  # |z| = 1, so lambda is at least the smallest eigenvalue
-            assert made.coverage >= np.linalg.eigvalsh(sigma)[0] * (1 - 1e-6)
+            assert result.coverage >= np.linalg.eigvalsh(sigma)[0] * (1 - 1e-6)
     per_context = bw.design(problem, "per-context").coverage
     assert per_context >= (1 - 1e-3) / (problem.dimension * problem.rarity)
 
@@ -41,8 +41,8 @@ def test_the_joint_design_is_the_best_of_all() -> None:
 
 def test_the_bound_holds_for_the_design_per_context_only() -> None:
     problem = random_problem(3)
-    made = bw.design(problem, "per-context", coverage="bound")
-    assert made.coverage == pytest.approx(1 / (3 * problem.rarity))
+    result = bw.design(problem, "per-context", coverage="bound")
+    assert result.coverage == pytest.approx(1 / (3 * problem.rarity))
     for kind in ("joint-g", "joint-d", "uniform"):
         with pytest.raises(ValueError, match="per-context"):
             bw.design(problem, kind, coverage="bound")
@@ -79,32 +79,32 @@ def test_unknown_kinds_are_refused_with_the_known_ones() -> None:
 
 @pytest.mark.parametrize("tolerance", [-1.0, np.nan, np.inf, "0.1"])
 def test_a_tolerance_is_a_fraction(tolerance: Any) -> None:
-    with pytest.raises(ValueError, match="tolerance is by which fraction"):
+    with pytest.raises(ValueError, match="tolerance must be a number of at least 0"):
         bw.design(random_problem(), tolerance=tolerance)
 
 
 @pytest.mark.parametrize("coverage", [np.nan, 0.0, -0.1])
-def test_a_design_whose_coverage_is_none_is_refused(coverage: float) -> None:
+def test_a_design_with_invalid_coverage_is_refused(coverage: float) -> None:
     problem = random_problem()
     even = problem.available / problem.available.sum(axis=1, keepdims=True)
-    made = bw.Design("own", even, coverage, 0.5)
+    result = bw.Design("own", even, coverage, 0.5)
     with pytest.raises(ValueError, match="claims a coverage"):
-        bw.LCTsallisINF(tuning="certified", design=made).start(problem, interpreted=True)
+        bw.LCTsallisINF(tuning="certified", design=result).start(problem, interpreted=True)
 
 
-def test_a_problem_is_explored_by_one_design_and_nobody_changes_it_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Any] = []
-    plain = designs.joint_g_optimal
+def test_designs_are_cached_and_copies_are_independent(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[Any] = []
+    original = designs.joint_g_optimal
 
-    def noting(*arguments: Any, **options: Any) -> Any:
-        asked.append(arguments)
-        return plain(*arguments, **options)
+    def recording(*arguments: Any, **options: Any) -> Any:
+        calls.append(arguments)
+        return original(*arguments, **options)
 
-    monkeypatch.setattr(designs, "joint_g_optimal", noting)
+    monkeypatch.setattr(designs, "joint_g_optimal", recording)
     first = design_for(random_problem(41, S=3, K=3, d=2), "joint-g")
     kept = first.exploration.copy()
     first.exploration[...] = 0.0
     second = design_for(random_problem(41, S=3, K=3, d=2), "joint-g")
-    assert len(asked) == 1
+    assert len(calls) == 1
     assert np.array_equal(second.exploration, kept)
     assert np.array_equal(bw.design(random_problem(41, S=3, K=3, d=2)).exploration, kept)

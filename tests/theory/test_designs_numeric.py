@@ -20,12 +20,12 @@ from bothworlds.theory.designs import (
     per_context_g_optimal,
     uniform,
 )
-from design_problems import KINDS, Instance, coordinates, instance
+from support.design_problems import KINDS, Instance, coordinates, instance
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from bothworlds.kernels.arrays import Bools, Floats
+    from bothworlds.arrays import Bools, Floats
 
 DESIGNS: list[Callable[[Floats, Floats, Bools], Floats]] = [
     uniform,
@@ -77,7 +77,7 @@ def slsqp_value(z: Floats, g: Floats, offered: Bools) -> float:
     x0 = np.append(start[offered], value(z, g, start))
     bounds = [(1e-9, 1.0)] * n + [(0.0, None)]
     gradient = np.append(np.zeros(n), 1.0)
-    found = minimize(
+    optimum = minimize(
         lambda v: v[n],
         x0,
         jac=lambda v: gradient,
@@ -86,7 +86,7 @@ def slsqp_value(z: Floats, g: Floats, offered: Bools) -> float:
         method="SLSQP",
         options={"maxiter": 500, "ftol": 1e-12},
     )
-    e = np.maximum(table(found.x), 0.0)
+    e = np.maximum(table(optimum.x), 0.0)
     return value(z, g, e / e.sum(axis=1, keepdims=True))
 
 
@@ -108,7 +108,7 @@ def test_leverages_average_to_the_dimension_and_vanish_where_no_arm_is_offered()
     assert (lev[~offered] == 0.0).all()
 
 
-def test_a_design_that_does_not_span_is_refused_with_a_sentence() -> None:
+def test_a_design_that_does_not_span_is_refused() -> None:
     with pytest.raises(ValueError, match="not positive definite"):
         coverage(np.eye(2)[None], np.ones(1), np.array([[1.0, 0.0]]))
 
@@ -138,8 +138,8 @@ def test_in_a_single_context_the_value_is_the_rank(K: int, d: int, kind: str) ->
 
 @pytest.mark.parametrize("seed", range(5))
 def test_equal_features_in_all_contexts_give_the_dimension_for_any_g(seed: int) -> None:
-    one, _, _ = instance(1, 9, 4, seed, "heavy")
-    z, offered = np.repeat(one, 7, axis=0), np.ones((7, 9), dtype=bool)
+    single, _, _ = instance(1, 9, 4, seed, "heavy")
+    z, offered = np.repeat(single, 7, axis=0), np.ones((7, 9), dtype=bool)
     g = np.random.default_rng(seed).dirichlet(np.full(7, 0.3)) + 1e-9
     g /= g.sum()
     assert joint_g_optimal(z, g, offered).value <= 4 * 1.01
@@ -159,7 +159,7 @@ def test_one_hot_features_give_arms_times_rarity(S: int, K: int) -> None:
 
 
 def test_coverage_is_one_over_the_largest_leverage_by_hand() -> None:
-    """Two arms of their own direction, played with 0.8 and 0.2: leverages 1.25 and 5; then half of the time at all."""
+    """Two orthogonal arms played with 0.8 and 0.2 have leverages 1.25 and 5, twice that if played half of the time."""
     z, e = np.eye(2)[None], np.array([[0.8, 0.2]])
     assert leverages(z, covariance(z, np.ones(1), e))[0] == pytest.approx([1.25, 5.0])
     assert coverage(z, np.ones(1), e) == pytest.approx(0.2)
@@ -168,7 +168,7 @@ def test_coverage_is_one_over_the_largest_leverage_by_hand() -> None:
 
 
 def test_reference_instance_of_two_contexts_solved_by_hand() -> None:
-    # Context 0 (probability p) only knows the first direction, context 1 both: e must give its share to the second.
+    # Context 0 (probability p) has the first direction only, context 1 has both: e must play the second there.
     z = np.array([[[1.0, 0.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]])
     offered = np.ones((2, 2), dtype=bool)
     best = joint_g_optimal(z, np.array([0.7, 0.3]), offered, tolerance=1e-6)
@@ -200,7 +200,7 @@ def test_joint_g_agrees_with_sequential_quadratic_programming(S: int, K: int, d:
     z, g, offered = instance(S, K, d, 3, kind)
     best = joint_g_optimal(z, g, offered, tolerance=1e-5)
     assert best.gap <= 1e-5
-    # Any design is above the certificate; the oracle's own accuracy is about 1e-4 on the flattest of these.
+    # Any design is above the certificate; SLSQP is accurate to about 1e-4 on the flattest of these.
     assert slsqp_value(z, g, offered) >= best.lower_bound * (1.0 - 1e-9)
     assert slsqp_value(z, g, offered) == pytest.approx(best.value, rel=1e-3)
 
@@ -275,17 +275,17 @@ def test_the_certificate_is_below_every_design(problem: Instance) -> None:
 def test_values_do_not_depend_on_the_coordinates(problem: Instance, seed: int) -> None:
     z, g, offered = problem
     d = z.shape[2]
-    turn = z @ (np.eye(d) + 0.3 * np.random.default_rng(seed).standard_normal((d, d)))
-    if np.linalg.cond(covariance(turn, g, uniform(z, g, offered))) > 1e8:
+    mapped = z @ (np.eye(d) + 0.3 * np.random.default_rng(seed).standard_normal((d, d)))
+    if np.linalg.cond(covariance(mapped, g, uniform(z, g, offered))) > 1e8:
         return
     for design in (uniform, per_context_g_optimal, joint_d_optimal):
         e = design(z, g, offered)
-        assert value(turn, g, e) == pytest.approx(value(z, g, e), rel=1e-6)
+        assert value(mapped, g, e) == pytest.approx(value(z, g, e), rel=1e-6)
     # The best e need not be unique, its value is; log det shifts by the same constant for every design.
-    best, turned = joint_g_optimal(z, g, offered), joint_g_optimal(turn, g, offered)
-    assert max(best.lower_bound, turned.lower_bound) <= min(best.value, turned.value) * (1.0 + 1e-9)
-    assert turned.value == pytest.approx(best.value, rel=0.011)
-    there, here = joint_d_optimal(turn, g, offered), joint_d_optimal(z, g, offered)
+    best, best_mapped = joint_g_optimal(z, g, offered), joint_g_optimal(mapped, g, offered)
+    assert max(best.lower_bound, best_mapped.lower_bound) <= min(best.value, best_mapped.value) * (1.0 + 1e-9)
+    assert best_mapped.value == pytest.approx(best.value, rel=0.011)
+    there, here = joint_d_optimal(mapped, g, offered), joint_d_optimal(z, g, offered)
     difference = np.linalg.slogdet(covariance(z, g, there))[1] - np.linalg.slogdet(covariance(z, g, here))[1]
     assert abs(difference) <= 1.01e-4 * d
 

@@ -1,4 +1,4 @@
-"""The paper's lemmas, each enumerated on random problems, and each with a precondition whose violation breaks it."""
+"""The paper's lemmas by enumeration on random problems, each with a violated precondition that makes it fail."""
 
 import math
 
@@ -10,15 +10,15 @@ from scipy.optimize import brentq
 
 import bothworlds as bw
 from bothworlds import environments as en
-from bothworlds.kernels.arrays import Floats
+from bothworlds.arrays import Floats
 from bothworlds.theory import designs, lemmas
-from worlds import random_problem
+from support.problems import random_problem
 
 SEEDS = st.integers(0, 10**6)
 
 
 def points(rng: np.random.Generator, S: int, K: int) -> Floats:
-    """Random points of the simplex, from even to nearly deterministic."""
+    """Return random points of the simplex, from uniform to nearly deterministic."""
     return np.asarray(rng.dirichlet(np.full(K, 10.0 ** rng.uniform(-1.5, 1.0)), size=S)) * (1 - 1e-9) + 1e-9 / K
 
 
@@ -29,25 +29,25 @@ def test_a3_estimates_are_bounded(seed: int, gamma: float, K: int) -> None:
     explore = bw.design(problem, "uniform")
     z, g, q = problem.span.coordinates, problem.probabilities, points(rng, 4, K)
     pi = (1.0 - gamma) * q + gamma * explore.exploration
-    seen = lemmas.largest_estimates(z, g, pi)
-    assert (seen <= lemmas.estimate_bound(q, g, gamma=gamma, coverage=explore.coverage) * (1 + 1e-9)).all()
+    largest = lemmas.largest_estimates(z, g, pi)
+    assert (largest <= lemmas.estimate_bound(q, g, gamma=gamma, coverage=explore.coverage) * (1 + 1e-9)).all()
 
 
 def test_a3_is_attained() -> None:
-    """One dimension, half of the plays for each of two equal arms: both bounds without slack."""
+    """One dimension, two equal arms with half of the plays each: both bounds are attained."""
     z, g, q = np.ones((1, 2, 1)), np.ones(1), np.array([[1.0, 0.0]])
     explore = np.array([[0.0, 1.0]])
-    seen = lemmas.largest_estimates(z, g, 0.5 * q + 0.5 * explore)
-    assert seen[0, 0] == pytest.approx(lemmas.estimate_bound(q, g, gamma=0.5, coverage=1.0)[0, 0])
+    largest = lemmas.largest_estimates(z, g, 0.5 * q + 0.5 * explore)
+    assert largest[0, 0] == pytest.approx(lemmas.estimate_bound(q, g, gamma=0.5, coverage=1.0)[0, 0])
 
 
 def test_a3_needs_the_coverage_of_the_exploration_policy() -> None:
-    """Assumption 2.4 violated: with twice the true lambda the bound, sharp for unit features, is broken."""
+    """Assumption 2.4 violated: with twice the true lambda the bound, attained for unit features, fails."""
     z, g, q = np.eye(2)[None], np.ones(1), np.array([[1.0, 0.0]])
     pi = 0.99 * q + 0.01 * 0.5
-    seen = lemmas.largest_estimates(z, g, pi)[0, 1]
-    assert seen == pytest.approx(lemmas.estimate_bound(q, g, gamma=0.01, coverage=0.5)[0, 1])
-    assert seen > 1.9 * lemmas.estimate_bound(q, g, gamma=0.01, coverage=1.0)[0, 1]
+    largest = lemmas.largest_estimates(z, g, pi)[0, 1]
+    assert largest == pytest.approx(lemmas.estimate_bound(q, g, gamma=0.01, coverage=0.5)[0, 1])
+    assert largest > 1.9 * lemmas.estimate_bound(q, g, gamma=0.01, coverage=1.0)[0, 1]
 
 
 @given(SEEDS, st.integers(2, 5))
@@ -62,12 +62,12 @@ def test_a4_second_moments_are_at_most_leverages_and_average_to_at_most_d(seed: 
     assert float((g[:, None] * pi * moments).sum()) <= 3.0 + 1e-9
     signs = lemmas.second_moments(z, g, pi, np.ones((4, K)))
     assert float((g[:, None] * pi * signs).sum()) == pytest.approx(3.0, rel=1e-9)
-    loud = lemmas.second_moments(z, g, pi, 1.0 + squares)  # Assumption 2.1 violated
-    assert float((g[:, None] * pi * loud).sum()) > 3.0
+    too_large = lemmas.second_moments(z, g, pi, 1.0 + squares)  # Assumption 2.1 violated
+    assert float((g[:, None] * pi * too_large).sum()) > 3.0
 
 
 def losses_within(rng: np.random.Generator, q: Floats, step: float) -> Floats:
-    """Losses with max |l| sqrt q = step, of random shape and signs, some arms at the limit."""
+    """Return losses with max |l| sqrt q = step, of random shape and signs, some arms at the limit."""
     raw = rng.choice([-1.0, 1.0], size=len(q)) * rng.random(len(q)) ** rng.choice([0.1, 1.0, 5.0])
     return np.asarray(step * raw / np.abs(raw).max() / np.sqrt(q))
 
@@ -98,7 +98,7 @@ def test_c1_one_arm_exactly(seed: int) -> None:
 
 
 def test_stability_needs_the_step_to_be_bounded() -> None:
-    """Lemma B.1's condition violated: a large negative loss on a rare arm breaks both bounds."""
+    """Lemma B.1's condition violated: a large negative loss on a rare arm exceeds both bounds."""
     q = np.array([1.0 - 1e-4, 1e-4])
     losses = np.array([0.0, -0.9 / math.sqrt(1e-4)])
     assert lemmas.stability_step(q, losses, 1.0) == pytest.approx(0.9)
@@ -108,7 +108,7 @@ def test_stability_needs_the_step_to_be_bounded() -> None:
 
 
 def test_the_constant_of_b1_is_at_least_2() -> None:
-    """Opposite losses on two arms reach 2.0005 of 2/(1 - 2c) = 2.667; the paper goes on without any constant."""
+    """Opposite losses on two arms reach 2.0005 of 2/(1 - 2c) = 2.667; the paper omits the constant."""
     q = np.array([1.0 - 1e-6, 1e-6])
     losses = np.array([0.125, -0.125])
     assert lemmas.stability_step(q, losses, 1.0) <= 0.125
@@ -132,13 +132,13 @@ def test_e1_needs_steps_of_at_most_one() -> None:
     q = np.array([0.999, 0.001])
     value = lemmas.shannon_stability_value(q, np.array([0.0, -1.0]), 1.0)
     assert 0.99 < value / lemmas.shannon_stability_bound(q, np.array([0.0, -1.0]), 1.0) <= 1.0
-    wild = np.array([0.0, -3.0])
-    assert lemmas.shannon_stability_value(q, wild, 1.0) > 2.0 * lemmas.shannon_stability_bound(q, wild, 1.0)
+    large = np.array([0.0, -3.0])
+    assert lemmas.shannon_stability_value(q, large, 1.0) > 2.0 * lemmas.shannon_stability_bound(q, large, 1.0)
 
 
 @pytest.mark.parametrize(("c", "printed"), [(1e-9, 1.47), (1 / 8, 1.85), (1 / 4, 2.55), (0.4, 5.47)])
 def test_stability_factor_is_where_its_two_bounds_meet(c: float, printed: float) -> None:
-    """sqrt((1 - omega)/omega)/(1 - c) falls and 1/((1 - 2c)(1 - omega)) grows in omega: the value where they cross."""
+    """sqrt((1 - omega)/omega)/(1 - c) falls, 1/((1 - 2c)(1 - omega)) grows in omega: the factor is where they meet."""
 
     def plain(omega: float) -> float:
         return math.sqrt((1.0 - omega) / omega) / (1.0 - c)
@@ -196,7 +196,7 @@ def test_a5_margin_lemma_for_every_mean(seed: int, margin: float) -> None:
     for u in (rng.random(S), (rng.random(S) < 0.5).astype(float), (v <= np.median(v)).astype(float), np.ones(S)):
         mu = float(g @ u)
         assert float(g @ (u * v)) >= gap * float(lemmas.margin_value(mu, margin)) - 1e-12
-        if math.isfinite(margin):  # the form of Lemma B.4, all the way to 1
+        if math.isfinite(margin):  # the form of Lemma B.4, up to 1
             assert lemmas.margin_value(mu, margin) >= margin / (1 + margin) * mu ** (1 + 1 / margin) - 1e-12
 
 
@@ -211,9 +211,11 @@ def test_a5_needs_the_margin_condition_and_its_printed_formula_stops_at_one_half
 
 
 @given(SEEDS, st.sampled_from([0.3, 1.0, 2.0, math.inf]))
-def test_definition_25_on_instances_made_for_it(seed: int, margin: float) -> None:
-    made = en.margin_instance(contexts=6, arms=3, dimension=3, gap=0.2, margin=margin, rarity=20.0, seed=seed % 1000)
-    world = en.stochastic(made)
+def test_definition_25_on_margin_instances(seed: int, margin: float) -> None:
+    instance = en.margin_instance(
+        contexts=6, arms=3, dimension=3, gap=0.2, margin=margin, rarity=20.0, seed=seed % 1000
+    )
+    world = en.stochastic(instance)
     g = world.problem.probabilities
     assert lemmas.margin_condition(world.context_gaps, g, gap=0.2, margin=margin)
     h = np.linspace(0.0, 0.2, 400)
@@ -226,15 +228,17 @@ def test_definition_25_on_instances_made_for_it(seed: int, margin: float) -> Non
 
 @given(SEEDS, st.sampled_from([0.5, 1.0, 2.0, math.inf]))
 def test_b4_omega_against_regret(seed: int, margin: float) -> None:
-    """Any path of q with gamma <= 1/2 on an instance with a margin: its omegas are paid for by its regret."""
+    """For any path of q with gamma <= 1/2 on an instance with a margin, the regret bounds the omegas."""
     rng = np.random.default_rng(seed)
-    made = en.margin_instance(contexts=5, arms=3, dimension=3, gap=0.3, margin=margin, rarity=8.0, seed=seed % 500)
-    world = en.stochastic(made)
+    instance = en.margin_instance(contexts=5, arms=3, dimension=3, gap=0.3, margin=margin, rarity=8.0, seed=seed % 500)
+    world = en.stochastic(instance)
     g, T = world.problem.probabilities, int(rng.integers(1, 40))
     regret, omegas = 0.0, 0.0
     for _ in range(T):
         q = points(rng, 5, 3)
-        if rng.random() < 0.7:  # the cheapest way to a large omega: certain everywhere but in the context of least gap
+        if (
+            rng.random() < 0.7
+        ):  # least regret for a large omega: deterministic except in the context with the smallest gap
             q = np.eye(3)[world.comparator]
             q[int((world.context_gaps * g).argmin())] = 1.0 / 3.0
         pi = 0.5 * q + 0.5 * np.eye(3)[world.comparator]  # exploration that costs nothing: the worst case

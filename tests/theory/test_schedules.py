@@ -1,4 +1,4 @@
-"""Schedules and forecasts: the paper's numbers by hand, and sums that add up."""
+"""Schedules and forecasts: the paper's numbers by hand, and exact sums."""
 
 import math
 
@@ -7,7 +7,7 @@ import pytest
 
 import bothworlds as bw
 from bothworlds.theory.schedules import learning_gain, schedule, stability_constant
-from worlds import play, random_problem
+from support.problems import play, random_problem
 
 SIZES = {"alpha": 0.5, "n_arms": 5, "dimension": 4, "coverage": 0.2, "constant": 0.125}
 
@@ -35,9 +35,9 @@ def test_gamma_is_one_half_at_the_cap_and_never_more(alpha: float, rarity: float
 
 
 def test_both_branches_of_the_general_rule_meet_at_one_half() -> None:
-    just = [schedule(**{**SIZES, "alpha": a}, rarity=9.0, use_linear=False) for a in (0.5, 0.5 + 1e-9)]  # type: ignore[arg-type]
-    assert just[0].power_scale == pytest.approx(just[1].power_scale, rel=1e-6)
-    assert just[0].cap == pytest.approx(just[1].cap, rel=1e-6)
+    rules = [schedule(**{**SIZES, "alpha": a}, rarity=9.0, use_linear=False) for a in (0.5, 0.5 + 1e-9)]  # type: ignore[arg-type]
+    assert rules[0].power_scale == pytest.approx(rules[1].power_scale, rel=1e-6)
+    assert rules[0].cap == pytest.approx(rules[1].cap, rel=1e-6)
 
 
 def test_the_general_gain_is_the_papers_at_one_half() -> None:
@@ -57,18 +57,18 @@ def test_forecasts_add_up_and_bound_what_happens(tuning: str) -> None:
     problem = random_problem(1, S=3, K=3, d=2, reward_range=(0, 10))
     gammas: list[float] = []
     algorithm = bw.LCTsallisINF(tuning=tuning)  # type: ignore[arg-type]
-    seen = algorithm.forecast(problem, horizon=5000)
+    forecast = algorithm.forecast(problem, horizon=5000)
     rates = algorithm.schedule_for(problem, algorithm.design_for(problem))
     exact = np.cumsum([rates.exploration_rate(t) for t in range(1, 5001)])
-    assert seen.rounds.tolist() == [1, 10, 100, 1000, 5000]
-    assert seen.exploration_rounds == pytest.approx(exact[seen.rounds - 1], rel=2e-3)
-    assert seen.cost == pytest.approx(10.0 * seen.exploration_rounds)
-    assert seen.exact is (tuning == "paper")
+    assert forecast.rounds.tolist() == [1, 10, 100, 1000, 5000]
+    assert forecast.exploration_rounds == pytest.approx(exact[forecast.rounds - 1], rel=2e-3)
+    assert forecast.cost == pytest.approx(10.0 * forecast.exploration_rounds)
+    assert forecast.exact is (tuning == "paper")
     policy = algorithm.start(problem, rng=1)
     bounds = [rates.exploration_rate(t) for t in range(1, 302)]
     play(policy, 300, each=lambda p: gammas.append(float(p.state.rates[1])))
     assert all(gamma <= bound * (1 + 1e-12) for gamma, bound in zip(gammas, bounds, strict=False))
-    assert ("at most)" in str(seen)) is (tuning != "paper")
+    assert ("upper bounds)" in str(forecast)) is (tuning != "paper")
 
 
 def test_a_forecast_needs_a_horizon() -> None:
@@ -80,6 +80,6 @@ def test_a_forecast_needs_a_horizon() -> None:
 
 @pytest.mark.parametrize("horizon", [1, 9, 10, 999, 10**15 - 1, 10**17 - 1, 2**62 - 1, np.int8(100)])
 def test_a_forecast_ends_with_its_horizon(horizon: int) -> None:
-    """The logarithm of 10^15 - 1 is rounded to 15."""
-    seen = bw.LCTsallisINF(tuning="paper").forecast(random_problem(), horizon=horizon)
-    assert seen.rounds.tolist() == sorted({*(10**i for i in range(20) if 10**i <= horizon), int(horizon)})
+    """log10(10^15 - 1) rounds to 15."""
+    forecast = bw.LCTsallisINF(tuning="paper").forecast(random_problem(), horizon=horizon)
+    assert forecast.rounds.tolist() == sorted({*(10**i for i in range(20) if 10**i <= horizon), int(horizon)})

@@ -1,1 +1,1 @@
-"""One algorithm, one file: hyper-parameters and kernel text together."""
+"""Algorithms: hyper-parameters and kernel functions."""

@@ -1,10 +1,10 @@
-"""Independent copies of a bandit algorithm, one per context, as kernel text: FTRL on importance-weighted losses.
+"""Independent copies of a bandit algorithm, one per context: FTRL on importance-weighted losses. Kernel functions.
 
-Copy x has a clock of its own, n_x = 1 + the feedback it got, and the sums of its estimated losses, one number an arm;
-losses of [-1, 1] are mapped to [0, 1] by (1 + loss)/2. Features are not used: nothing learnt in one context helps in
+Copy x has its own clock, n_x = 1 + the number of its updates, and the sums of its estimated losses, one number per arm;
+losses in [-1, 1] are mapped to [0, 1] by (1 + loss)/2. Features are not used: nothing learned in one context helps in
 another. Algorithms differ in the regulariser, the rate and the estimator.
 
-A decision carries what its feedback needs, fixed when it is taken: direction = 1/pi(A) at the arm A played and zero
+A decision carries two arrays for its feedback, fixed when it is taken: direction = 1/pi(A) at the arm A played and zero
 elsewhere, baseline = b. The estimate b + (loss - b(A)) direction is unbiased for any b, however late.
 """
 
@@ -15,13 +15,13 @@ from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 
-from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.contract import Draw, Known, Machine, Play, even_play, kernel_text, known_of
+from bothworlds.algorithms.shared.decision_checks import possible_weight
+from bothworlds.arrays import Floats
+from bothworlds.kernels.contract import Draw, Known, Machine, Play, build_kernel, even_play, known_of
+from bothworlds.kernels.exact_ftrl import all_finite, draw_arm
+from bothworlds.kernels.ftrl_points import shannon_point, tsallis_point
 from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.layout import carries, learnt, recalled, scratch
-from bothworlds.kernels.plan import all_finite, draw_arm
-from bothworlds.kernels.possible import possible_weight
-from bothworlds.kernels.simplex import shannon_point, tsallis_point
 from bothworlds.kernels.status import NOT_FINITE, OK
 from bothworlds.policy import Algorithm
 from bothworlds.problem import Problem
@@ -34,7 +34,7 @@ ESTIMATORS = {"iw": (1.0, 0.0), "rv": (2.0, 4.0)}
 class Options(NamedTuple):
     """Hyper-parameters: the regulariser, eta_n sqrt(n) (1 for Shannon entropy), and c of b = 1/2 where pi >= c eta^2.
 
-    c = 0 stands for no baseline.
+    c = 0 means no baseline.
     """
 
     kind: float
@@ -43,7 +43,7 @@ class Options(NamedTuple):
 
 
 class State(NamedTuple):
-    """What is learnt: updates, own clocks, sums of estimates; then the plan, and the clocks for which it was made."""
+    """Learner state: updates, clocks, sums of estimates; then the plan, and the clocks it was computed for."""
 
     t: Annotated[Floats, learnt()]
     clocks: Annotated[Floats, learnt("S")]
@@ -80,7 +80,7 @@ def rate(options: Options, blocked: Floats, clock: float) -> float:
 
 @kernel
 def refresh(known: Known, options: Options, state: State, work: Work) -> int:
-    """Compute the point of every copy that has learnt since the last plan; a pure function of what is learnt."""
+    """Compute the point of every copy with new feedback since the last plan; a pure function of the learner state."""
     for x in range(state.pi.shape[0]):
         if state.planned[x] == state.clocks[x]:
             continue
@@ -102,7 +102,7 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
 
 @kernel
 def choose(known: Known, options: Options, state: State, work: Work, x: int, draw: Draw, carried: Carried) -> int:
-    """Draw A_t from pi(x), and write the direction and the baseline of the moment."""
+    """Draw A_t from pi(x), and write the direction and the current baseline."""
     arm = draw_arm(state.pi, x, draw.uniforms)
     eta = rate(options, known.blocked[x], state.clocks[x])
     least = options.cutoff * eta * eta
@@ -115,7 +115,7 @@ def choose(known: Known, options: Options, state: State, work: Work, x: int, dra
 
 @kernel
 def learn(known: Known, options: Options, state: State, play: Play, carried: Carried) -> None:
-    """Add the estimate to the sums of copy x, and move its clock."""
+    """Add the estimate to the sums of copy x, and advance its clock."""
     rest = 0.5 * (1.0 + play.loss) - carried.baseline[play.a]
     for b in range(state.losses.shape[1]):
         state.losses[play.x, b] += carried.baseline[b] + rest * carried.direction[b]
@@ -123,13 +123,13 @@ def learn(known: Known, options: Options, state: State, play: Play, carried: Car
     state.t[0] += 1.0
 
 
-TEXT = kernel_text(refresh, choose, learn, possible=possible_weight)
+KERNEL = build_kernel(refresh, choose, learn, possible=possible_weight)
 
 
 def per_context_machine(problem: Problem, options: Options) -> Machine:
     """Return the machine of an algorithm with one copy per context."""
     known = known_of(problem, even_play(problem.available), np.zeros((*problem.available.shape, 0)))
-    return Machine(text=TEXT, known=known, options=options, begin={"clocks": 1.0})  # and no plan yet
+    return Machine(kernel=KERNEL, known=known, options=options, begin={"clocks": 1.0})  # no plan yet
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,7 +138,7 @@ class PerContextTsallisINF(Algorithm):
 
     With losses mapped to [0, 1], context x plays the FTRL point of its estimated losses at rate eta = 1/sqrt(n_x)
     (importance weighting) or 2/sqrt(n_x) (reduced variance: b_a = 1/2 for arms with pi_a >= 4 eta^2, estimate
-    b_a + 1{A = a} (loss - b_a)/pi_a). Nothing is explored beyond that. One round costs O(K), however many contexts.
+    b_a + 1{A = a} (loss - b_a)/pi_a). There is no other exploration. One round costs O(K), however many contexts.
 
     Proved, in units of losses in [0, 1], for each context with T_x visits and immediate feedback: adversarial
     4 sqrt(K T_x) + 1 (iw) and 2 sqrt(K T_x) + O(K log T_x) (rv), stochastic O(sum_a log(T_x)/Delta_a), corrupted in
@@ -162,7 +162,7 @@ class PerContextTsallisINF(Algorithm):
             raise ValueError(f"estimator must be 'iw' or 'rv'; got {self.estimator!r}")
 
     def machine(self, problem: Problem, frame: Mapping[str, Floats] | None = None) -> Machine:
-        """Make the algorithm ready for a problem; it needs no frame."""
+        """Return kernel, options and initial state for a problem; ``frame`` is not used."""
         gain, cutoff = ESTIMATORS[self.estimator]
         return per_context_machine(problem, Options(kind=TSALLIS, gain=gain, cutoff=cutoff))
 
@@ -184,5 +184,5 @@ class PerContextExp3(Algorithm):
     """
 
     def machine(self, problem: Problem, frame: Mapping[str, Floats] | None = None) -> Machine:
-        """Make the algorithm ready for a problem; it needs no frame."""
+        """Return kernel, options and initial state for a problem; ``frame`` is not used."""
         return per_context_machine(problem, Options(kind=SHANNON, gain=1.0, cutoff=0.0))

@@ -1,4 +1,4 @@
-"""`bothworlds completion`: what a shell needs to complete our commands."""
+"""`bothworlds completion`: completion scripts for shells."""
 
 import click
 from click.shell_completion import get_completion_class
@@ -10,7 +10,7 @@ SHELLS = ("bash", "zsh", "fish")
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    r"""Print the completion script of a shell.
+    r"""Print a completion script for your shell.
 
     \b
     Examples:
@@ -18,8 +18,8 @@ def completion(ctx: click.Context, shell: str) -> None:
       bothworlds completion zsh >> ~/.zshrc
       bothworlds completion fish > ~/.config/fish/completions/bothworlds.fish
     """
-    made = get_completion_class(shell)
-    if made is None:
-        raise click.UsageError(f"this version of click does not know {shell}")
+    script = get_completion_class(shell)
+    if script is None:
+        raise click.UsageError(f"this version of click has no completion for {shell}")
     root = ctx.find_root()
-    click.echo(made(root.command, {}, "bothworlds", "_BOTHWORLDS_COMPLETE").source())
+    click.echo(script(root.command, {}, "bothworlds", "_BOTHWORLDS_COMPLETE").source())

@@ -1,10 +1,10 @@
-"""`bothworlds design`: the exploration policy of a problem, and what it costs."""
+"""`bothworlds design`: the exploration policy of a problem."""
 
 from pathlib import Path
 
 import click
 
-from bothworlds.cli.common import Place, answer, json_option, reading, working
+from bothworlds.cli.common import PathType, exit_on_bad_input, exit_on_failure, json_option, print_json
 from bothworlds.problem import Problem
 from bothworlds.report.terminal import aligned
 from bothworlds.theory.design import KINDS, Kind
@@ -14,32 +14,35 @@ MOST_SHOWN = 20
 
 
 @click.command()
-@click.argument("problem", type=Place())
-@click.option("--kind", type=click.Choice(KINDS), default="joint-g", show_default=True, help="How it is made.")
+@click.argument("problem", type=PathType())
+@click.option(
+    "--kind", type=click.Choice(KINDS), default="joint-g", show_default=True, help="Optimality criterion of the design."
+)
 @json_option
 def design(problem: Path, kind: Kind, as_json: bool) -> None:
-    r"""Make the exploration policy e* of PROBLEM (a .json or .npz file written by `Problem.save`).
+    r"""Compute the exploration policy e* of a problem.
 
-    Prints its coverage lambda, how far it is from the best at most, and the table e*(arm | context).
+    PROBLEM is a .json or .npz file written by `Problem.save`. Prints the coverage lambda, a bound on its distance from
+    the optimum, and the table e*(arm | context).
 
     \b
     Examples:
       bothworlds design ads.json
       bothworlds design ads.json --kind per-context --json
     """
-    with reading():
+    with exit_on_bad_input():
         given = Problem.load(problem)
-    with working():
-        made = make_design(given, kind)
+    with exit_on_failure():
+        result = make_design(given, kind)
     if as_json:
-        table = {name: row.tolist() for name, row in zip(given.contexts, made.exploration, strict=True)}
-        found = {"coverage": made.coverage, "coverage_limit": made.coverage_limit, "gap": made.gap}
-        answer({"kind": kind, **found, "arms": given.arms, "exploration": table})
+        table = {name: row.tolist() for name, row in zip(given.contexts, result.exploration, strict=True)}
+        coverage = {"coverage": result.coverage, "coverage_limit": result.coverage_limit, "gap": result.gap}
+        print_json({"kind": kind, **coverage, "arms": given.arms, "exploration": table})
         return
     click.echo(f"{given.describe()}\n")
-    click.echo(f"{kind}: coverage lambda = {made.coverage:.6g}, 1/lambda within {made.gap:.2%} of the best\n")
+    click.echo(f"{kind}: coverage lambda = {result.coverage:.6g}, 1/lambda within {result.gap:.2%} of the best\n")
     rows = [["context", *given.arms]]
-    for name, row in list(zip(given.contexts, made.exploration, strict=True))[:MOST_SHOWN]:
+    for name, row in list(zip(given.contexts, result.exploration, strict=True))[:MOST_SHOWN]:
         rows.append([name, *(f"{share:.3f}" for share in row)])
     click.echo(aligned(rows))
     if given.n_contexts > MOST_SHOWN:

@@ -1,4 +1,4 @@
-"""`bothworlds evaluate`: what policies would have earned on a log."""
+"""`bothworlds evaluate`: estimate what policies would have earned on a log."""
 
 import shlex
 import shutil
@@ -9,76 +9,93 @@ from typing import Any
 import click
 
 from bothworlds.cli.common import (
+    FINITE,
     LEVEL,
-    NUMBER,
-    Number,
-    Place,
-    answer,
-    bar,
+    FiniteFloat,
+    PathType,
+    exit_on_bad_input,
+    exit_on_failure,
     json_option,
+    print_json,
+    print_message,
+    progress_bar,
     quiet_option,
-    reading,
-    talk,
-    working,
 )
-from bothworlds.cli.evaluated_log import STORE, Source
+from bothworlds.cli.log_source import STORE, Source
 from bothworlds.evaluation import INTERVALS
 from bothworlds.evaluation import evaluate as evaluate_log
 from bothworlds.evaluation.targets import check_early
 from bothworlds.loading import load, load_plan
 from bothworlds.policy.plan import FORMAT as PLAN_FORMAT
 from bothworlds.problem import Problem
-from bothworlds.problem.storage import read_arrays
-from bothworlds.report.evaluated import evaluation_data, evaluation_text, write_evaluation
-from bothworlds.simulation import cluster
+from bothworlds.problem.file_format import read_arrays
+from bothworlds.report.evaluation_page import evaluation_data, evaluation_text, write_evaluation
+from bothworlds.studies import executors
 
 
 @click.command()
-@click.argument("log", type=Place())
+@click.argument("log", type=PathType())
 @click.option(
     "--policy",
     "policies",
     multiple=True,
     required=True,
     metavar="NAME[=FILE]",
-    help="uniform, logging, 'always ARM', or a name and the .npz file of a plan or policy; may be given again.",
+    help="Policy to evaluate: uniform, logging, 'always ARM', or a name and the .npz file of a plan or policy; repeat "
+    "for several.",
 )
-@click.option("--against", metavar="NAME", help="Compare all others with this policy.")
-@click.option("--experiment", help="Which one, in the store of a service [the only one].")
-@click.option("--problem", type=Place(), help="Problem file [that of the first plan or policy, or of the store].")
+@click.option("--against", metavar="NAME", help="Compare all other policies with this one.")
+@click.option("--experiment", help="Name of the experiment in the store of a service [the only one].")
+@click.option(
+    "--problem", type=PathType(), help="Problem file [the problem of the first plan or policy, or of the store]."
+)
 @click.option("--promote", metavar="NAME", help="Say whether NAME is better than --against by more than --by.")
-@click.option("--by", type=NUMBER, default=0.0, show_default=True, help="By how much it must be better.")
-@click.option("--interval", type=click.Choice(list(INTERVALS)), default="betting", show_default=True, help="Which.")
+@click.option("--by", type=FINITE, default=0.0, show_default=True, help="Margin for --promote, in reward per decision.")
+@click.option(
+    "--interval", type=click.Choice(list(INTERVALS)), default="betting", show_default=True, help="Kind of interval."
+)
 @click.option("--alpha", type=LEVEL, default=0.05, show_default=True,
-              help="How often an interval may be wrong.")  # fmt: skip
+              help="Probability that an interval is ever wrong.")  # fmt: skip
 @click.option(
     "--column",
     "columns",
     multiple=True,
     metavar="FIELD=NAME",
-    help="Column of a CSV or Parquet file: arm, context (again for several), reward, propensity (or a number), "
-    "probability:ARM, id, time, zone (of times that do not say theirs: zone=UTC), policy, version, holdout; may be "
-    "given again.",
+    help="Which column of a CSV or Parquet file has FIELD; repeat for several. Fields: arm, context (repeat for "
+    "several columns), reward, propensity (or a number), probability:ARM, id, time, zone (for times without one, say "
+    "zone=UTC), policy, version, holdout.",
 )
-@click.option("--missing", metavar="NUMBER|drop", help="What a decision without a reward means [refuse].")
-@click.option("--tolerance", type=Number(0, 1), default=0.0, show_default=True,
-              help="How far from 1 probabilities of a rounded log may sum; they are rescaled.")  # fmt: skip
+@click.option(
+    "--missing",
+    metavar="NUMBER|drop",
+    help="Reward of decisions that have none in the log, or drop them [refuse the log].",
+)
+@click.option("--tolerance", type=FiniteFloat(0, 1), default=0.0, show_default=True,
+              help="Allowed distance from 1 of the sum of rounded probabilities; they are rescaled.")  # fmt: skip
 @click.option("--holdout", type=click.Choice(["all", "only", "none"]), default="all", show_default=True,
-              help="Which rows count: all, only those held out, or none of those.")  # fmt: skip
-@click.option("--checkpoints", type=click.IntRange(min=1), default=200, show_default=True, help="Moments to look at.")
+              help="Rows to use: all, only held-out decisions, or none of those.")  # fmt: skip
+@click.option(
+    "--checkpoints",
+    type=click.IntRange(min=1),
+    default=200,
+    show_default=True,
+    help="Number of points in time on the page.",
+)
 @click.option(
     "--output",
-    type=Place(dir_okay=False),
+    type=PathType(dir_okay=False),
     default=Path("evaluation.html"),
     show_default=True,
-    help="Page to write.",
+    help="Path of the page.",
 )
-@click.option("--threads", type=click.IntRange(min=1), default=2, show_default=True, help="Policies at once.")
+@click.option(
+    "--threads", type=click.IntRange(min=1), default=2, show_default=True, help="Policies to evaluate at the same time."
+)
 @click.option(
     "--engine",
     metavar="ADDRESS",
-    help="dask (processes on this machine) or dask://HOST:PORT, which must see the folder of the page: policies and "
-    "differences are worked on apart [threads of this process].",
+    help="Run on Dask: dask (processes on this machine) or dask://HOST:PORT, whose workers must see the folder of the "
+    "page [threads of this process].",
 )
 @quiet_option
 @json_option
@@ -101,16 +118,17 @@ def evaluate(
     as_json: bool,
     **options: Any,
 ) -> None:
-    r"""Estimate what policies would have earned on LOG, with intervals that hold at any time; end in a table and page.
+    r"""Estimate what policies would have earned on a log.
 
-    LOG is a file of JSON lines (.jsonl) or Parquet as `bothworlds.logs` writes it, dsjson, a table (.csv, .parquet)
-    whose columns --column names, or the store of a service (.sqlite), of which decisions since the
-    problem was last changed, or some were erased, count. A value is an average over the decisions in the log, no
-    forecast.
+    Prints a table with intervals that hold at any time, and writes a page. A value is an average over the decisions in
+    the log, not a forecast.
 
-    Until the page is there, its folder has the log as columns and all that is finished (PAGE.state): the same command,
-    started again after it was stopped, goes on and finds the same figures, bit for bit. What was stopped while it read
-    the log reads it again.
+    LOG is JSON lines (.jsonl) or Parquet as `bothworlds.logs` writes them, dsjson, a table (.csv, .parquet) with
+    columns named by --column, or the store of a service (.sqlite). Of a store, only decisions since the last change of
+    the problem count, except erased ones.
+
+    After an interruption the same command resumes, with the same numbers bit for bit: until the page is written, the
+    folder PAGE.state has the log as columns and all finished parts.
 
     \b
     Examples:
@@ -123,107 +141,107 @@ def evaluate(
           --column context=device --column arm=banner --column reward=click --column propensity=p
     """
     if promote is not None and against is None:
-        raise click.UsageError("--promote needs --against: better than whom?")
-    with reading():
-        targets, own = _targets(policies)
+        raise click.UsageError("--promote needs --against, the policy to compare with")
+    with exit_on_bad_input():
+        targets, first_problem = _targets(policies)
         _check_promoted(promote, against, targets)
         source = Source(
             path=log, columns=columns, missing=missing, holdout=holdout, experiment=experiment, tolerance=tolerance
         )
-        known = _problem(problem, own, source)
-        _check_targets(targets, against, known)
+        resolved = _problem(problem, first_problem, source)
+        _check_targets(targets, against, resolved)
     _check_output(output, [log, problem, *(Path(text.partition("=")[2]) for text in policies if "=" in text)])
     state = output.with_name(f"{output.name}.state").absolute()
-    with working(lambda: _stopped(state)):
-        logged = source.logged(known, state / "columns", quiet=quiet)
-        with cluster.engine(engine) as executor, _bar(targets, against, quiet) as shown:
-            found = evaluate_log(
+    with exit_on_failure(lambda: _stopped(state)):
+        logged = source.logged(resolved, state / "columns", quiet=quiet)
+        with executors.engine(engine) as executor, _bar(targets, against, quiet) as progress:
+            evaluation = evaluate_log(
                 logged,
                 targets,
                 against=against,
                 executor=executor,
                 state=state,
-                told=lambda _: shown.update(1),
+                on_done=lambda _: progress.update(1),
                 **options,
             )
-        write_evaluation(found, output, command=shlex.join(["bothworlds", *sys.argv[1:]]))
+        write_evaluation(evaluation, output, command=shlex.join(["bothworlds", *sys.argv[1:]]))
     shutil.rmtree(state, ignore_errors=True)
-    said = None if promote is None or against is None else found.promotes(promote, over=against, by=by)
+    verdict = None if promote is None or against is None else evaluation.promotes(promote, over=against, by=by)
     if as_json:
-        gate = {} if said is None else {"promotes": said.yes, "reason": said.sentence}
-        answer({**evaluation_data(found), **gate, "page": str(output)})
+        gate = {} if verdict is None else {"promotes": verdict.yes, "reason": verdict.sentence}
+        print_json({**evaluation_data(evaluation), **gate, "page": str(output)})
     else:
-        click.echo("\n\n".join([evaluation_text(found), *([] if said is None else [said.sentence])]))
-    talk(f"page: {output}")
+        click.echo("\n\n".join([evaluation_text(evaluation), *([] if verdict is None else [verdict.sentence])]))
+    print_message(f"page: {output}")
 
 
-def _problem(given: Path | None, own: Problem | None, source: Source) -> Problem:
-    """Return the problem that is given, that of the policies or that of a store; refuse a log that is not there."""
-    known = Problem.load(given) if given is not None else own
-    if known is None and source.path.suffix == STORE:
-        with source.stored() as (known, _):
+def _problem(given: Path | None, of_policies: Problem | None, source: Source) -> Problem:
+    """Return the problem of --problem, of the policies or of the store; refuse a log that does not exist."""
+    problem = Problem.load(given) if given is not None else of_policies
+    if problem is None and source.path.suffix == STORE:
+        with source.stored() as (problem, _):
             pass
-    if known is None:
-        raise click.UsageError("which contexts and arms? --problem FILE, or a policy with a file")
+    if problem is None:
+        raise click.UsageError("contexts and arms are not known: add --problem FILE, or a policy with a file")
     if not source.path.is_file():
-        raise ValueError(f"{source.path}: there is no such file")
-    return known
+        raise ValueError(f"{source.path}: no such file")
+    return problem
 
 
 def _check_targets(targets: dict[str, Any], against: str | None, problem: Problem) -> None:
-    """Refuse words for no policy, and plans for another problem, before the log is read."""
-    given = list(targets.values()) if against is None or against in targets else [*targets.values(), against]
-    for one in given:
-        check_early(one, problem)
+    """Refuse unknown policies and plans for another problem, before the log is read."""
+    every = list(targets.values()) if against is None or against in targets else [*targets.values(), against]
+    for target in every:
+        check_early(target, problem)
 
 
-def _check_output(output: Path, read: list[Path | None]) -> None:
-    """Refuse to write the page over what is read."""
-    if output.exists() and any(path is not None and output.samefile(path) for path in read):
-        raise click.UsageError(f"--output {output} is a file that is read; the page needs another name")
+def _check_output(output: Path, inputs: list[Path | None]) -> None:
+    """Refuse to overwrite an input file with the page."""
+    if output.exists() and any(path is not None and output.samefile(path) for path in inputs):
+        raise click.UsageError(f"--output {output} is also an input file; give the page another name")
 
 
 def _bar(targets: dict[str, Any], against: str | None, quiet: bool) -> Any:
-    """Return a bar with a step for each policy and each difference."""
+    """Return a progress bar with one step per policy and per difference."""
     names = {*targets} if against is None else {*targets, against}
     count = len(names) + (0 if against is None else len(names) - 1)
-    return bar(length=count, label="evaluating", quiet=quiet)
+    return progress_bar(length=count, label="evaluating", quiet=quiet)
 
 
 def _check_promoted(name: str | None, against: str | None, targets: dict[str, Any]) -> None:
-    """Refuse, before any work, to promote who is not compared."""
+    """Refuse, before any work, to promote a policy that is not compared."""
     if name is None:
         return
     if name == against:
         raise click.UsageError(f"--promote {name!r} and --against are the same policy; compare it with another one")
     if name not in targets:
-        raise click.UsageError(f"--promote {name!r} is no --policy; there are {', '.join(map(repr, targets))}")
+        raise click.UsageError(f"--promote {name!r} is not among the policies: {', '.join(map(repr, targets))}")
 
 
 def _stopped(state: Path) -> str:
-    """Say how to go on; where the log was still being read, nothing is kept."""
+    """Return the message of an interruption; nothing is kept of a log that was still being read."""
     if not state.exists():
-        return "interrupted while the log was read; the same command begins again"
-    return f"interrupted; what is done is in {state}, the same command goes on"
+        return "interrupted while reading the log; the same command starts again"
+    return f"interrupted; finished parts are in {state}; the same command resumes"
 
 
 def _targets(given: tuple[str, ...]) -> tuple[dict[str, Any], Problem | None]:
     """Return policies by name, and the problem of the first that has one."""
-    found: dict[str, Any] = {}
+    targets: dict[str, Any] = {}
     problem = None
     for text in given:
         name, equals, file = text.partition("=")
         if not name.strip():
             raise click.UsageError(f"--policy {text!r} has no name; it is NAME or NAME=FILE")
-        if name in found:
+        if name in targets:
             raise click.UsageError(f"two policies are called {name!r}; give the second another name")
-        found[name] = _loaded(file) if equals else name
+        targets[name] = _load(file) if equals else name
         if equals and problem is None:
-            problem = found[name].problem
-    return found, problem
+            problem = targets[name].problem
+    return targets, problem
 
 
-def _loaded(file: str) -> Any:
-    """Return the plan or the policy in a file."""
+def _load(file: str) -> Any:
+    """Load the plan or the policy in a file."""
     header, _ = read_arrays(file)
     return load_plan(file) if header.get("format") == PLAN_FORMAT else load(file)

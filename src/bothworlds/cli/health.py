@@ -1,4 +1,4 @@
-"""`bothworlds health`: how a saved policy is doing, from its counts or from a log."""
+"""`bothworlds health`: the health report of a saved policy, from its counts or from a log."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from bothworlds.cli.common import LEVEL, Place, answer, json_option, reading
+from bothworlds.cli.common import LEVEL, PathType, exit_on_bad_input, json_option, print_json
 from bothworlds.loading import load
 from bothworlds.logs import Log
 from bothworlds.logs import health as health_of_log
@@ -14,39 +14,40 @@ from bothworlds.policy.health import Health
 
 
 @click.command()
-@click.argument("policy", type=Place())
-@click.option("--log", type=Place(), help="Count the decisions of the policy in this log instead.")
+@click.argument("policy", type=PathType())
+@click.option("--log", type=PathType(), help="Count the decisions of the policy in this log [the counts of POLICY].")
 @click.option("--alpha", type=LEVEL, default=0.05, show_default=True,
-              help="The probability that any interval is ever wrong.")  # fmt: skip
+              help="Probability that any interval is ever wrong.")  # fmt: skip
 @json_option
 def health(policy: Path, log: Path | None, alpha: float, as_json: bool) -> None:
-    r"""Tell how POLICY (an .npz file written by `policy.save`) is doing.
+    r"""Print the health report of a saved policy.
 
-    Mean rewards by arm and context with intervals that hold at any time, what the policy earns more than uniform play
-    (where decisions are held out), and sentences about exploration, missing feedback and the traffic; `!` asks for a
-    look. A policy knows of the decisions of plans when they are answered; a log has them all.
+    POLICY is an .npz file written by `policy.save`. The report has mean rewards by arm and context with intervals that
+    hold at any time; the gain over uniform play, where decisions are held out; and sentences about exploration, missing
+    feedback and context frequencies, with `!` before each one that needs attention. A policy counts a decision of a
+    plan when its feedback arrives; a log has all decisions.
 
     \b
     Examples:
       bothworlds health ads.npz
       bothworlds health ads.npz --log decisions.jsonl --json
     """
-    with reading():
-        found = load(policy, interpreted=True)
+    with exit_on_bad_input():
+        saved = load(policy, interpreted=True)
         if log is None:
-            told = found.health(alpha=alpha)
+            report = saved.health(alpha=alpha)
         elif log.exists():
-            told = health_of_log(Log(log), found.problem, policy=found.name, alpha=alpha)
+            report = health_of_log(Log(log), saved.problem, policy=saved.name, alpha=alpha)
         else:
             raise FileNotFoundError(f"no such file: {log}")
     if as_json:
-        answer(_data(told))
+        print_json(_data(report))
     else:
-        click.echo(str(told))
+        click.echo(str(report))
 
 
-def _data(told: Health) -> dict[str, Any]:
-    """Return everything as plain values."""
-    rates = {name: [asdict(rate) for rate in getattr(told, name)] for name in ("who", "arms", "contexts")}
-    readings = {reading.name: asdict(reading) for reading in told.readings}
-    return {"alpha": told.alpha, "since": told.since, **rates, "readings": readings}
+def _data(report: Health) -> dict[str, Any]:
+    """Return a health report as plain values."""
+    rates = {name: [asdict(rate) for rate in getattr(report, name)] for name in ("who", "arms", "contexts")}
+    readings = {reading.name: asdict(reading) for reading in report.readings}
+    return {"alpha": report.alpha, "since": report.since, **rates, "readings": readings}

@@ -6,27 +6,28 @@ from pathlib import Path
 import click
 
 from bothworlds.algorithms.registry import algorithms
-from bothworlds.cli.common import FAILED, Place, leave, talk, working
-from bothworlds.plain import printable
-from bothworlds.problem.storage import write_bytes
-from bothworlds.simulation.study import WORLDS
-from bothworlds.simulation.toml import basic_string
+from bothworlds.cli.common import FAILED, PathType, exit_on_failure, exit_with, print_message
+from bothworlds.environments.registry import WORLDS
+from bothworlds.problem.file_format import write_bytes
+from bothworlds.serialization import printable
+from bothworlds.studies.toml import basic_string
 
 TEMPLATE = """\
-# A study: environments x algorithms x sizes, every one with the same horizon, replications and seed.
-#     bothworlds check {file}       is it right?
-#     bothworlds run {file}         run it; the same command goes on after an interruption
-#     bothworlds report FOLDER      a page of the results
+# A study: environments x algorithms x sizes, all with the same horizon, replications and seed.
+#     bothworlds check {file}       check it
+#     bothworlds run {file}         run it; the same command resumes after an interruption
+#     bothworlds report FOLDER      write a page of the results
 
 format = 1               # of this file: docs/versions.md
 name = {name}
 horizon = 10_000         # rounds T
 replications = 10        # R; intervals need at least 2
-seed = 0                 # decides everything: the instance, the contexts, the noise
+seed = 0                 # of everything: the instance, the contexts, the noise
+instances = 1            # this many seeds from the seed on; the reports pool their instances
 # checkpoints = 200      # how many rounds are recorded, evenly in log t
 # delay = 0              # feedback comes this many rounds late
-# batch = 1              # and is learnt in batches of this size
-references = true        # play LinUCB, RealFTRL, matched and uniform, too: pages then say who is near the best
+# batch = 1              # and is learned in batches of this size
+references = true        # also play LinUCB, RealFTRL, matched and uniform: pages then compare with the best of them
 
 [sizes]                  # a list makes a grid, say contexts = [5, 50]
 contexts = 5
@@ -69,10 +70,10 @@ width = 0.5
 
 
 def template(file: Path) -> str:
-    """Return the commented study, called as its file, with the kinds that this version knows."""
+    """Return the commented study, named after its file, with the kinds of this version."""
     name = basic_string(printable(file.stem))
-    place = printable(shlex.quote(str(file)))
-    return TEMPLATE.format(file=place, name=name, worlds=_wrapped(WORLDS), algorithms=_wrapped(algorithms()))
+    path = printable(shlex.quote(str(file)))
+    return TEMPLATE.format(file=path, name=name, worlds=_wrapped(WORLDS), algorithms=_wrapped(algorithms()))
 
 
 def _wrapped(kinds: object) -> str:
@@ -86,22 +87,24 @@ def _wrapped(kinds: object) -> str:
 
 
 @click.command()
-@click.argument("file", type=Place(dir_okay=False), default=Path("study.toml"))
-@click.option("--force", is_flag=True, help="Write over a file that is there.")
+@click.argument("file", type=PathType(dir_okay=False), default=Path("study.toml"))
+@click.option("--force", is_flag=True, help="Overwrite FILE if it exists.")
 def new(file: Path, force: bool) -> None:
-    r"""Write a commented study to FILE [study.toml]; a folder that is not there is made, and said.
+    r"""Write a commented study to FILE [study.toml].
+
+    Creates the folder of FILE if there is none.
 
     \b
     Examples:
       bothworlds new
       bothworlds new studies/mine.toml && bothworlds run studies/mine.toml
     """
-    with working():
+    with exit_on_failure():
         if file.exists() and not force:
-            leave(f"{file} is there already; --force writes over it", FAILED)
+            exit_with(f"{file} exists already; overwrite it with --force", FAILED)
         if not file.parent.exists():
             file.parent.mkdir(parents=True)
-            talk(f"made the folder {file.parent}")
+            print_message(f"created the folder {file.parent}")
         write_bytes(file, template(file).encode())
     click.echo(file)
-    talk(f"edit it, then: {shlex.join(['bothworlds', 'run', str(file)])}")
+    print_message(f"edit it, then: {shlex.join(['bothworlds', 'run', str(file)])}")

@@ -1,4 +1,4 @@
-"""Real data, read at run time from packages that carry them, with their licence and source; none is copied here."""
+"""Real data sets with their licence and source, read at run time from other packages; no data is stored here."""
 
 from bothworlds.datasets.purchases import Order, Purchases, ketchup, tuna, yogurt
 from bothworlds.datasets.rounds import Rounds

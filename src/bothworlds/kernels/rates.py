@@ -1,4 +1,4 @@
-"""Learning and exploration rates that follow a schedule, equation (4) of the paper; see `theory.schedules`."""
+"""Scheduled learning and exploration rates, equation (4) of the paper; see `theory.schedules`."""
 
 from typing import NamedTuple
 
@@ -6,9 +6,9 @@ from bothworlds.kernels.arithmetic import Number, exponential, logarithm, root, 
 from bothworlds.kernels.jit.compile import kernel
 
 MOST_EXPLORATION = 0.5  # the analysis needs gamma_t <= 1/2
-SAFE = 0.0625  # no play can cost much at this rate: see `bothworlds.kernels.worth`
-STAYS = 1.5  # times less: what covariances may at least become in any direction before plays are looked at again
-FALLS = 4.0  # times less: what they may become at most
+SAFE = 0.0625  # exploration rate at which no play can cost much: `bothworlds.algorithms.lc_tsallis.exploration_search`
+STAYS = 1.5  # least factor by which covariances may shrink in any direction before plays are checked again
+FALLS = 4.0  # greatest such factor
 
 
 class Rates(NamedTuple):
@@ -29,7 +29,7 @@ def scheduled_learning(rates: Rates, t: Number) -> Number:
 
 @kernel
 def scheduled_exploration(rates: Rates, eta: Number) -> Number:
-    """Return the gamma_t that suffices whatever q_t is: rules (A) and (B) of `theory.schedules`, at most 1/2."""
+    """Return a gamma_t that suffices for every q_t: rules (A) and (B) of `theory.schedules`, at most 1/2."""
     curved = eta * eta
     if rates.power != 2.0:
         curved = exponential(rates.power * logarithm(eta))

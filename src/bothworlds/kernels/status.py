@@ -1,4 +1,4 @@
-"""What can go wrong inside a kernel: the number it returns, and the sentence that says so."""
+"""Status codes that kernels return, and their messages."""
 
 OK = 0
 NOT_FINITE = 1
@@ -11,12 +11,12 @@ SENTENCES = {
     NOT_CONVERGED: "Newton's method for the FTRL point reached its iteration cap",
     NOT_POSITIVE: "the covariance matrix is not positive definite",
     TRACE_BROKEN: "the covariance matrix is too ill-conditioned: the leverages no longer average to d",
-    DAMAGED: "no plan has a direction or a baseline with a number that is not finite, or above 1e100 in size",
+    DAMAGED: "a number of the direction or baseline is not finite, or above 1e100 in absolute value",
 }
 
 
 def sentence(status: int) -> str:
-    """Return what a kernel's status means.
+    """Return the message of a status code.
 
     >>> sentence(NOT_POSITIVE)
     'the covariance matrix is not positive definite'

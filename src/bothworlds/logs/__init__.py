@@ -1,38 +1,35 @@
-"""Decisions and rewards as rows: one schema, for files and whatever reads them.
+"""Logs of decisions and rewards in one schema, and readers and writers of other formats.
 
-A log is only ever added to. A `Row` is a decision, with all that later analysis and learning need; its reward comes as
-a line of its own (`Reward`), and a learner notes where its batches end (`Batch`) and when the law of contexts (`Law`)
-or the problem changed (`Change`), for what is learnt depends on that.
+A log is append-only. A `Row` is a decision with everything that learning and analysis need; its reward has its own
+line (`Reward`). A learner records the ends of its batches (`Batch`) and changes of the context distribution
+(`ContextDistribution`) or the problem (`Change`), because what it learns depends on them.
 
-`read` and `write` take files of this schema, JSON lines and Parquet; other readers take those of other libraries. All
-of them go through a file row by row, and refuse what cannot be relied on in a sentence with the row's number
-(`LogError`).
+`read` and `write` handle files of this schema, JSON lines and Parquet; other readers handle the formats of other
+libraries. All of them stream a file row by row and refuse inconsistent rows with the row's number (`LogError`).
 """
 
-from bothworlds.logs.checking import checked
-from bothworlds.logs.coba import from_coba, to_coba
-from bothworlds.logs.counting import health
-from bothworlds.logs.csv_files import read_csv
-from bothworlds.logs.dsjson import read_dsjson, write_dsjson
-from bothworlds.logs.faults import LogError
-from bothworlds.logs.files import Log
+from bothworlds.logs.column_mapping import from_records
+from bothworlds.logs.files import Log, read, write
+from bothworlds.logs.formats.coba import from_coba, to_coba
+from bothworlds.logs.formats.csv_files import read_csv
+from bothworlds.logs.formats.dsjson import read_dsjson, write_dsjson
+from bothworlds.logs.formats.obp import from_obp, to_obp
+from bothworlds.logs.formats.open_bandit import read_open_bandit, write_open_bandit
+from bothworlds.logs.formats.parquet import read_parquet, write_parquet
 from bothworlds.logs.json_lines import read_jsonl, write_jsonl
-from bothworlds.logs.learner import Learner
-from bothworlds.logs.named import from_records
-from bothworlds.logs.obp import from_obp, to_obp
-from bothworlds.logs.open_bandit import read_open_bandit, write_open_bandit
-from bothworlds.logs.parquet import read_parquet, write_parquet
-from bothworlds.logs.schema import SCHEMA, Batch, Change, Law, Record, Reward, Row, joined, row_of
-from bothworlds.logs.suffixes import read, write
+from bothworlds.logs.log_health import health
+from bothworlds.logs.log_learner import LogLearner
+from bothworlds.logs.schema import SCHEMA, Batch, Change, ContextDistribution, Record, Reward, Row, joined, row_of
+from bothworlds.logs.validation import LogError, checked
 
 __all__ = [
     "SCHEMA",
     "Batch",
     "Change",
-    "Law",
-    "Learner",
+    "ContextDistribution",
     "Log",
     "LogError",
+    "LogLearner",
     "Record",
     "Reward",
     "Row",

@@ -1,15 +1,15 @@
-"""Files of lines: read one by one, written as a whole."""
+"""Files of lines: reading line by line, and atomic writing."""
 
 import contextlib
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from bothworlds.logs.faults import LogError
+from bothworlds.logs.validation import LogError
 
 
 def numbered_lines(path: str | Path) -> Iterator[tuple[int, bytes, bool]]:
-    """Yield number, content and end of every line that is not empty: without its line feed, and whether it had one."""
+    """Yield each line that is not empty: its number, its content, and whether it ends with a line feed."""
     try:
         with Path(path).open("rb") as file:
             for number, line in enumerate(file, 1):
@@ -19,10 +19,10 @@ def numbered_lines(path: str | Path) -> Iterator[tuple[int, bytes, bool]]:
         raise LogError(path, None, f"cannot be read: {error.strerror or error}") from None
 
 
-def written_lines(lines: Iterable[bytes], path: str | Path) -> int:
-    """Write lines, each with its line feed, to a file that appears, or is replaced, only when all are there."""
+def write_lines(lines: Iterable[bytes], path: str | Path) -> int:
+    """Write lines, which include their line feeds, and replace the file atomically; return their number."""
     count = 0
-    with appearing(path) as unfinished, unfinished.open("wb") as file:
+    with atomic_file(path) as unfinished, unfinished.open("wb") as file:
         for line in lines:
             file.write(line)
             count += 1
@@ -30,8 +30,8 @@ def written_lines(lines: Iterable[bytes], path: str | Path) -> int:
 
 
 @contextlib.contextmanager
-def appearing(path: str | Path) -> Iterator[Path]:
-    """Give a place to write to; what is there at the end becomes the file, and nothing does where writing failed."""
+def atomic_file(path: str | Path) -> Iterator[Path]:
+    """Yield a temporary path that replaces ``path`` on success, and is deleted on failure."""
     unfinished = Path(f"{path}.unfinished")
     try:
         yield unfinished

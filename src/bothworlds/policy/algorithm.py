@@ -1,37 +1,48 @@
-"""Algorithm: what makes policies."""
+"""Algorithm: the base class of all algorithms."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
-from bothworlds.kernels.arrays import Floats
+from bothworlds._public_names import internal
+from bothworlds.arrays import Floats
 from bothworlds.kernels.contract import Machine
 from bothworlds.kernels.random import Seed, key_from
-from bothworlds.policy.books import Books
-from bothworlds.policy.carrying import begun_with, beliefs_of
-from bothworlds.policy.core import Policy
-from bothworlds.policy.footing import Footing
-from bothworlds.policy.identity import new_name
-from bothworlds.policy.ledger import Ledger
-from bothworlds.policy.mind import Mind
+from bothworlds.policy.bookkeeping import Bookkeeping
+from bothworlds.policy.feedback_registry import FeedbackRegistry
+from bothworlds.policy.ids import new_name
+from bothworlds.policy.learner_state import LearnerState
+from bothworlds.policy.options import check_options
+from bothworlds.policy.policy import Policy
 from bothworlds.policy.prior import Prior
+from bothworlds.policy.spec import PolicySpec
+from bothworlds.policy.transfer import beliefs_of, fields_from_prior
 from bothworlds.problem import Problem, SampledProblem
 
 
-def check_given(problem: Any, prior: Any = None) -> None:
-    """Refuse to begin on what is no problem, or with what is no prior."""
+def check_types(problem: Any, prior: Any = None) -> None:
+    """Refuse a problem or a prior of another type."""
     if not isinstance(problem, Problem | SampledProblem):
-        raise ValueError(f"a policy begins on a Problem; got {problem!r:.80}")
+        raise ValueError(f"a policy starts on a Problem; got {problem!r:.80}")
     if not isinstance(prior, Prior | None):
-        raise ValueError(f"prior= is a Prior, say Prior.from_rows(problem, rows) or policy.prior(); got {prior!r:.80}")
+        raise ValueError(
+            f"prior= must be a Prior, as from Prior.from_rows(problem, rows) or policy.prior(); got {prior!r:.80}"
+        )
 
 
 class Algorithm(ABC):
-    """What makes policies: hyper-parameters, and a method that makes them ready for a problem as kernel text."""
+    """Hyperparameters, with a method that prepares the compiled kernel for a problem and one that starts a policy."""
+
+    @internal
+    def __new__(cls, *args: Any, **options: Any) -> Self:
+        """Refuse unknown options, with a message that names the option that was probably meant."""
+        if args or options:
+            check_options(cls, args, options)
+        return super().__new__(cls)
 
     @abstractmethod
     def machine(self, problem: Problem, frame: Mapping[str, Floats] | None = None) -> Machine:
-        """Make the algorithm ready for a problem; ``frame`` brings back the arrays of a saved policy."""
+        """Prepare the algorithm for a problem; ``frame`` has the arrays of a saved policy, to restore its machine."""
 
     def start(
         self,
@@ -42,16 +53,17 @@ class Algorithm(ABC):
         holdout: float = 0.0,
         prior: Prior | None = None,
     ) -> Policy:
-        """Begin on a problem; the same seed gives the same decisions.
+        """Start a policy on a problem; the same seed gives the same decisions.
 
-        ``interpreted`` runs the same text without compiling it: for the debugger, some hundred times slower.
-        ``holdout`` is the share of decisions that are uniform among the arms offered, and marked: an honest yardstick
-        (`bothworlds.Policy.health`). Their feedback is counted and not learnt. ``prior`` is what is believed already.
+        ``interpreted`` runs the kernel without compiling it: for debuggers, about a hundred times slower. ``holdout``
+        is the share of decisions that are uniform over the offered arms and marked: an unbiased comparison for the
+        policy (`bothworlds.Policy.health`). Their feedback is counted and not learned from. ``prior`` is what the
+        policy believes before its first feedback.
         """
-        check_given(problem, prior)
+        check_types(problem, prior)
         key, machine = key_from(rng), self.machine(problem)
-        footing = Footing(algorithm=self, problem=problem, machine=machine, interpreted=interpreted, holdout=holdout)
-        mind = Mind.begun(footing, key)
+        spec = PolicySpec(algorithm=self, problem=problem, machine=machine, interpreted=interpreted, holdout=holdout)
+        learner_state = LearnerState.initial(spec, key)
         if prior is not None:
-            mind.begin_with(begun_with(machine, beliefs_of(machine, self), problem, prior), updates=0)
-        return Policy(mind, Books(new_name(), footing, Ledger.begin(key)), key=key)
+            learner_state.set_learned(fields_from_prior(machine, beliefs_of(machine, self), problem, prior), updates=0)
+        return Policy(learner_state, Bookkeeping(new_name(), spec, FeedbackRegistry.begin(key)), key=key)

@@ -1,4 +1,4 @@
-"""Decision: one choice, with everything that feedback will need later."""
+"""Decision: one choice of an arm, with all numbers that its feedback needs later."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -6,13 +6,14 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from bothworlds.kernels.arrays import Floats
-from bothworlds.policy.identity import MADE, id_of, source_of
+from bothworlds.arrays import Floats
+from bothworlds.policy.ids import id_of, source_of
+from bothworlds.problem.cards import card
 from bothworlds.problem.checks import whole
 
 
 class Decision(NamedTuple):
-    """One decision; self-sufficient, so that feedback may come late, in any order, or by way of a log.
+    """One choice of an arm. It has all that its feedback needs, which may come late, in any order, or from a log.
 
     Attributes
     ----------
@@ -20,26 +21,26 @@ class Decision(NamedTuple):
         Number of the decision, counted from 1 by the policy, or by the process that decides from plans; 0 where the
         caller gave the id.
     context, context_name, arm, arm_name
-        Index and name of the context seen and of the arm chosen; the index is -1 where contexts are not listed.
+        Index and name of the context and of the chosen arm; the index of a context is -1 if contexts are not listed.
     propensity
         pi_t(arm | context), the probability with which the arm was chosen.
     direction
         Sigma_t^-1 phi(arm, context) in the policy's coordinates: the estimate is loss times direction. Algorithms
-        without such an estimate put here what else their update needs.
+        without this estimate store other numbers for their update here.
     baseline
-        The control variate of the moment (matched tuning, reduced variance), or the entropy of q_t at the context
-        seen (`RealFTRL` on a `SampledProblem`), else None.
+        The control variate at the time of the decision (matched tuning, reduced variance), or the entropy of q_t at
+        the context (`RealFTRL` on a `SampledProblem`), else None.
     policy
         Name of the policy that decided; no other takes its feedback.
     source
-        Who issued the id: a life of a policy or a process with plans ("@" and random letters), or the id given.
+        The issuer of the id: a session of a policy or a process with plans ("@" and random letters), or the given id.
     version
-        Which plan decided: one more with every answer that was learnt, and with every change of the problem.
+        Version of the plan that decided: it rises with every decision learned from and every change of the problem.
     holdout
-        Whether it was taken apart from the policy, uniformly among the arms offered (``start(..., holdout=...)``); its
-        feedback is counted and not learnt, and it carries no direction.
-    footing
-        A mark of the problem, law and algorithm it was taken with: what it carries are numbers in their coordinates.
+        Whether the decision was held out and uniform over the offered arms (``start(..., holdout=...)``). Its feedback
+        is counted and not learned from, and its direction is empty.
+    fingerprint
+        Short fingerprint of the spec: direction and baseline are in the coordinates of that spec.
 
     >>> from bothworlds import FixedPolicy, Problem
     >>> problem = Problem(features=[[[1, 0], [0, 1]]], probabilities=[1], contexts=["always"], arms=["red", "blue"])
@@ -62,12 +63,24 @@ class Decision(NamedTuple):
     source: str
     version: int
     holdout: bool = False
-    footing: str = ""
+    fingerprint: str = ""
 
     @property
     def id(self) -> str:
-        """The decision's own name, never that of another; its feedback is accepted once."""
+        """The unique id of the decision, for which feedback is accepted once."""
         return id_of(self.source, self.round)
+
+    def __repr__(self) -> str:
+        held = ", held out" if self.holdout else ""
+        return (
+            f"Decision(context {self.context_name!r}, arm {self.arm_name!r}, propensity {self.propensity:.4g}, "
+            f"id {self.id!r}{held})"
+        )
+
+    def _repr_html_(self) -> str:
+        """Return HTML for notebooks: context, arm, propensity and id."""
+        facts = {"context": self.context_name, "arm": self.arm_name, "propensity": self.propensity, "id": self.id}
+        return card("Decision", {**facts, "version": self.version, **({"held out": "yes"} if self.holdout else {})})
 
     def __eq__(self, other: object) -> bool:
         return self is other  # arrays have no single truth value
@@ -76,7 +89,7 @@ class Decision(NamedTuple):
         return id(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a dictionary of plain values that survives JSON without losing a bit."""
+        """Return a dictionary of plain values; JSON keeps every bit of it."""
         return {
             "id": self.id,
             "round": self.round,
@@ -90,44 +103,37 @@ class Decision(NamedTuple):
             "policy": self.policy,
             "version": self.version,
             "holdout": self.holdout,
-            "footing": self.footing,
+            "fingerprint": self.fingerprint,
         }
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Rebuild a decision from `to_dict`, for instance from a line of a JSON log.
-
-        A line without an id, as it was written before there were ids, is that of its policy's first life; one without
-        the mark was not held out.
-        """
+        """Rebuild a decision from the dictionary of `to_dict`, for example from a line of a JSON log."""
         if not isinstance(values, Mapping):
-            raise ValueError(f"a decision is made again of its dictionary; got {values!r:.80}")
-        later = ("source", "version", "holdout", "footing")
-        missing = [name for name in cls._fields if name not in values and name not in later]
+            raise ValueError(f"from_dict needs the dictionary of a decision; got {values!r:.80}")
+        missing = [name for name in ("id", *cls._fields) if name not in values and name != "source"]
         if missing:
             raise ValueError(f"not a decision: {', '.join(missing)} missing in {sorted(values)}")
-        given = {"version": 0, "holdout": False, "footing": "", **values}
-        number, policy = _whole(given, "round"), _of(str, given, "policy")
-        name = _of(str, {"id": id_of(MADE + policy, number), **given}, "id")
+        round_number, name = _whole(values, "round"), _typed(str, values, "id")
         return cls(
-            round=number,
-            context=_whole(given, "context"),
-            context_name=_of(str, given, "context_name"),
-            arm=_whole(given, "arm"),
-            arm_name=_of(str, given, "arm_name"),
-            propensity=float(_of((int, float, np.integer, np.floating), given, "propensity")),
-            direction=_numbers(given, "direction"),
-            baseline=None if given["baseline"] is None else _numbers(given, "baseline"),
-            policy=policy,
-            source=source_of(name, number),
-            version=_whole(given, "version"),
-            holdout=_of(bool, given, "holdout"),
-            footing=_of(str, given, "footing"),
+            round=round_number,
+            context=_whole(values, "context"),
+            context_name=_typed(str, values, "context_name"),
+            arm=_whole(values, "arm"),
+            arm_name=_typed(str, values, "arm_name"),
+            propensity=float(_typed((int, float, np.integer, np.floating), values, "propensity")),
+            direction=_numbers(values, "direction"),
+            baseline=None if values["baseline"] is None else _numbers(values, "baseline"),
+            policy=_typed(str, values, "policy"),
+            source=source_of(name, round_number),
+            version=_whole(values, "version"),
+            holdout=_typed(bool, values, "holdout"),
+            fingerprint=_typed(str, values, "fingerprint"),
         )
 
 
-def _of(kind: Any, values: Mapping[str, Any], name: str) -> Any:
-    """Return a value of a decision's dictionary; refuse one of another kind."""
+def _typed(kind: Any, values: Mapping[str, Any], name: str) -> Any:
+    """Return a value of a decision's dictionary; refuse other types."""
     if not isinstance(values[name], kind):
         raise ValueError(f"not a decision: its {name} is {values[name]!r:.60}")
     return values[name]
@@ -135,19 +141,19 @@ def _of(kind: Any, values: Mapping[str, Any], name: str) -> Any:
 
 def _whole(values: Mapping[str, Any], name: str) -> int:
     """Return a whole number of a decision's dictionary."""
-    return whole(values[name], -1, f"{name} of a decision")  # -1 is the context where there is no list
+    return whole(values[name], -1, f"{name} of a decision")  # -1 is the index of an unlisted context
 
 
 def _numbers(values: Mapping[str, Any], name: str) -> Floats:
-    """Return a row of numbers of a decision's dictionary; which ones they may be is for the policy to say."""
+    """Return a vector of a decision's dictionary; the policy checks length and range."""
     try:
-        found = np.array(values[name], dtype=np.float64)
+        vector = np.array(values[name], dtype=np.float64)
     except (TypeError, ValueError):
-        found = np.zeros(())
-    if found.ndim != 1:
-        raise ValueError(f"not a decision: its {name} is {values[name]!r:.60}, and no row of numbers")
-    return found
+        vector = np.zeros(())
+    if vector.ndim != 1:
+        raise ValueError(f"not a decision: its {name} is {values[name]!r:.60}, not a list of numbers")
+    return vector
 
 
-# A decision from a tuple of its fields: a third of the time that calling the class takes.
+# Make a decision from a tuple of its fields, in a third of the time of a call of the class.
 decision_of: Callable[[tuple[Any, ...]], Decision] = partial(tuple.__new__, Decision)

@@ -1,36 +1,50 @@
-"""How a policy is doing, from counts: rates with intervals that hold at any time, drift, and what to look at."""
+"""Health of a policy from its counts: mean rewards with intervals that hold at any time, drift, and alarms."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from bothworlds.kernels.arrays import Floats
-from bothworlds.plain import printable
+from bothworlds.arrays import Floats
 from bothworlds.problem import Problem
-from bothworlds.problem.labelled import table_of
+from bothworlds.problem.lookup import table_of
+from bothworlds.serialization import printable
 from bothworlds.theory.confidence import Drift, average_rate_interval, drift_of
 from bothworlds.theory.confidence.checks import checked_alpha, level_of
 
 MOST_SHOWN = 20
-HEAVY = 100.0  # a decision that weighs more than a hundred others
-SILENT = 0.2
+LARGEST_WEIGHT = 100.0  # alarm if one decision weighs more than a hundred others
+UNANSWERED_LIMIT = 0.2  # alarm if a larger share of decisions has no feedback
 WHO = ("the policy", "uniform play")
 
 
 class Tables(NamedTuple):
-    """Decided, answered, and the sum of rewards or losses: (contexts, arms) each."""
+    """Decisions, decisions with feedback, and sums of rewards or losses: shape (contexts, arms) each."""
 
     decided: Floats
     answered: Floats
     sums: Floats
 
 
+class Totals(NamedTuple):
+    """Decisions, decisions with feedback, and sums of their rewards and of the squares of these."""
+
+    decided: float
+    answered: float
+    total: float
+    squares: float
+
+
 @dataclass(frozen=True)
 class Rate:
-    """The mean reward of an arm or in a context so far, in the user's units, with an interval."""
+    """The mean reward so far of an arm or in a context, in the user's units, with an interval valid at any time.
+
+    ``variance`` is that of the rewards and two more at the ends of the reward range, so that it is never 0; if only the
+    sum of the rewards is known, it is the largest possible one, which is exact for rewards at the ends of the range.
+    """
 
     name: str
     decisions: int
@@ -38,11 +52,12 @@ class Rate:
     mean: float
     low: float
     high: float
+    variance: float = math.nan
 
 
 @dataclass(frozen=True)
 class Reading:
-    """A number, what it says in a sentence, and whether someone should look."""
+    """A measured value, its meaning in a sentence, and whether it calls for attention."""
 
     name: str
     value: float
@@ -55,13 +70,13 @@ class Reading:
 
 @dataclass(frozen=True)
 class Health:
-    """How a policy is doing; made by ``policy.health()`` or `health_of`, printed as tables and a sentence per reading.
+    """The health of a policy, from ``policy.health()`` or `health_of`; printed as tables and a sentence per reading.
 
-    ``arms`` and ``contexts`` have the mean reward of each with an interval; all of them hold together, at all times,
-    with probability 1 - alpha. ``explored``, ``smallest_propensity``, ``unanswered`` and ``traffic`` are readings,
-    ``drift`` is the test behind the last of them, and ``alarms`` has the readings that ask for a look. Where decisions
-    are held out, ``who`` has the mean reward of the policy and of uniform play: ``value`` and ``holdout``, and ``gain``
-    reads what is between them. ``since`` is how many updates went before counting began.
+    ``arms`` and ``contexts`` have the mean reward of each with an interval; all intervals hold together, at all times,
+    with probability 1 - alpha. ``explored``, ``smallest_propensity``, ``unanswered`` and ``traffic`` are readings;
+    ``drift`` is the test behind ``traffic``; ``alarms`` has the readings that call for attention. If decisions are held
+    out, ``who`` has the mean rewards of the policy and of uniform play (``value`` and ``holdout``), and ``gain`` is the
+    reading of their difference. ``since`` is the number of updates before counting began.
     """
 
     arms: tuple[Rate, ...]
@@ -77,18 +92,18 @@ class Health:
 
     @property
     def value(self) -> Rate | None:
-        """The mean reward of the policy's own decisions, where others are held out."""
+        """The mean reward of the policy's own decisions, if others are held out."""
         return self.who[0] if self.who else None
 
     @property
     def holdout(self) -> Rate | None:
-        """The mean reward of uniform play, in decisions that were held out."""
+        """The mean reward of uniform play, from held-out decisions."""
         return self.who[1] if self.who else None
 
     @property
     def gain(self) -> Reading | None:
-        """What a decision of the policy earns more than one of uniform play."""
-        return gain_reading(*self.who) if self.who else None
+        """The reward per decision that the policy earns above uniform play."""
+        return gain_reading(*self.who, alpha=self.alpha) if self.who else None
 
     @property
     def readings(self) -> tuple[Reading, ...]:
@@ -98,7 +113,7 @@ class Health:
 
     @property
     def alarms(self) -> tuple[Reading, ...]:
-        """The readings that ask for a look."""
+        """The readings that call for attention."""
         return tuple(reading for reading in self.readings if reading.alarm)
 
     def __str__(self) -> str:
@@ -108,7 +123,7 @@ class Health:
             tables.insert(0, _table("decided by", self.who, share))
         lines = [str(reading) for reading in self.readings]
         if self.since:
-            lines.append(f"  counted: since update {self.since:,}; nothing is known here of what was before")
+            lines.append(f"  counted: since update {self.since:,}; earlier decisions are not counted")
         return "\n\n".join([*tables, "\n".join(lines)])
 
 
@@ -120,39 +135,46 @@ def health_of(
     rewards: Any,
     probabilities: Any,
     holdout: Sequence[Any] | None = None,
+    who: tuple[Totals, Totals] | None = None,
     drift: Drift | None = None,
+    observed: int | None = None,
     alpha: float = 0.05,
     since: int = 0,
 ) -> Health:
-    """Read the health of a policy from its counts.
+    """Compute the health of a policy from its counts.
 
     Parameters
     ----------
     problem
-        Names, the range of rewards, and the stated law of contexts.
+        Names, reward range and context distribution.
     decided, answered
-        How many decisions were taken, and how many of them have feedback: tables (contexts, arms).
+        Numbers of decisions and of decisions with feedback, shape (contexts, arms).
     rewards
-        The sum of rewards in the user's units, (contexts, arms); without a ``reward_range``, rewards are -loss in
+        Sums of rewards in the user's units, shape (contexts, arms); without a ``reward_range``, rewards are -loss in
         [-1, 1].
     probabilities
-        The policy's plan now, (contexts, arms).
+        The policy's current plan, shape (contexts, arms).
     holdout
-        The same three tables, decided, answered and rewards, of decisions that were held out.
+        The same three tables (decided, answered, rewards) for held-out decisions.
+    who
+        Totals of the policy's own and of held-out decisions, by default those of the tables. They may include decisions
+        of arms that were removed since.
     drift
-        What a `DriftAlarm` found, which sees a change soon; without it, all decisions together are held against the
-        law.
+        The state of a `DriftAlarm`, which detects changes early; without it, all decisions together are tested against
+        the context distribution.
+    observed
+        The number of contexts behind ``drift``; by default that of the decisions.
     alpha
-        The probability that any interval is ever wrong; and a change of traffic is reported at this level.
+        The probability that any interval is ever wrong; drift of the contexts is reported at this level.
     since
-        How many updates went before counting began.
+        Number of updates before counting began.
 
     Notes
     -----
-    Intervals are for the average so far of each arm's, or context's, conditional mean reward, which may change with
-    time and with who is shown what (`theory.confidence.averages`); they need that whether feedback comes does not
-    depend on the outcome. Half of alpha is split evenly among arms, half among contexts; where decisions were held
-    out, a third each, and a third between policy and holdout.
+    Intervals are for the average so far of the conditional mean reward of each arm or context, which may change over
+    time and with the policy (`theory.confidence.averages`). They require that the arrival of feedback does not depend
+    on the outcome. Half of alpha is split evenly among arms, half among contexts; with held-out decisions, a third
+    each, and a third between policy and holdout.
 
     >>> problem = Problem.from_sample(["mobile", "desktop"], arms=["red", "blue"], reward_range=(0, 1))
     >>> print(health_of(problem, decided=[[700, 100], [100, 100]], answered=[[700, 100], [100, 100]],
@@ -170,56 +192,53 @@ def health_of(
       explored: 30.0% of the traffic gets another arm than the likeliest of its context
       smallest propensity: 0.1, for arm 'blue' in context 'mobile': one such decision weighs as much as 10 others
       unanswered: all 1,000 decisions have feedback
-    ! traffic: contexts do not come as stated (p = 6.2e-83, at any time): 'desktop' comes 0.40 times as often. Give the
-      policy a new law, or estimates are biased
+    ! traffic: contexts do not follow the problem's distribution (p = 6.2e-83, at any time): 'desktop' comes 0.40 times
+      as often. Update it with policy.change_probabilities or policy.follow, or estimates are biased
     """
-    checked_alpha(alpha)  # what is split among many intervals would pass for a probability
+    checked_alpha(alpha)  # before it is split: a share of an invalid alpha could be a valid probability
     own = _checked(problem, decided, answered, rewards)
     held = None if holdout is None else _checked(problem, *holdout)
     pi = _table_of(probabilities, problem, "probabilities")
-    return _read(problem, pi, own, held, drift=drift, alpha=alpha, since=since)
-
-
-def _read(
-    problem: Problem, pi: Floats, own: Tables, held: Tables | None, *, drift: Drift | None, alpha: float, since: int
-) -> Health:
-    """Read the health from the plan, the counts of the policy's own decisions, and of those held out."""
-    limits, level = problem.reward_range or (-1.0, 1.0), alpha / (2.0 if held is None else 3.0)
-    decided, answered, _ = own if held is None else (one + other for one, other in zip(own, held, strict=True))
-    drift = drift_of(decided.sum(1), problem.probabilities) if drift is None else drift
+    if who is not None:
+        counted = np.array(who).T
+    else:
+        counted = np.zeros((3, 0)) if held is None else np.array([own, held]).sum(axis=(2, 3)).T
+    limits, level = problem.reward_range or (-1.0, 1.0), alpha / (3.0 if counted.size else 2.0)
+    visits, answers, _ = own if held is None else (mine + other for mine, other in zip(own, held, strict=True))
+    drift = drift_of(visits.sum(1), problem.probabilities) if drift is None else drift
     return Health(
         arms=_rates(problem.arms, [table.sum(0) for table in own], limits, level),
         contexts=_rates(problem.contexts, [table.sum(1) for table in own], limits, level),
         explored=explored_share(pi, problem.probabilities),
         smallest_propensity=smallest_propensity(pi, problem),
-        unanswered=unanswered_share(int(decided.sum()), int(answered.sum())),
-        traffic=traffic_reading(drift, problem.contexts, int(decided.sum()), alpha),
+        unanswered=unanswered_share(int(visits.sum()), int(answers.sum())),
+        traffic=traffic_reading(drift, problem.contexts, int(visits.sum()) if observed is None else observed, alpha),
         drift=drift,
         alpha=alpha,
-        who=() if held is None else _rates(WHO, np.array([own, held]).sum(axis=(2, 3)).T, limits, level),
+        who=_rates(WHO, counted, limits, level) if counted.size else (),
         since=since,
     )
 
 
 def _checked(problem: Problem, decided: Any, answered: Any, rewards: Any) -> Tables:
-    """Return tables of counts; refuse what cannot be."""
+    """Return tables of counts; refuse impossible counts."""
     given = {"decided": decided, "answered": answered, "rewards": rewards}
     n, k, r = (_table_of(values, problem, name) for name, values in given.items())
     if (k > n).any() or (k < 0.0).any():
-        raise ValueError("no pair of context and arm can have more answers than decisions, or less than none")
+        raise ValueError("answered must lie between 0 and decided for every pair of context and arm")
     _check_rewards(k, r, problem.reward_range or (-1.0, 1.0))
     return Tables(n, k, r)
 
 
 def _table_of(values: Any, problem: Problem, name: str) -> Floats:
-    table, shape = table_of(values, problem), problem.available.shape
+    table, shape = table_of(values, problem.contexts, problem.arms), problem.available.shape
     if table.shape != shape or not np.isfinite(table).all():
         raise ValueError(f"{name} must be a table of {shape} finite numbers, contexts by arms; got shape {table.shape}")
     return table
 
 
 def _check_rewards(k: Floats, r: Floats, limits: tuple[float, float]) -> None:
-    """Refuse sums that answers within the range of rewards cannot have."""
+    """Refuse sums of rewards that are impossible within the reward range."""
     low, high = limits
     slack = 1e-9 * (k + 1.0) * max(abs(low), abs(high))
     wrong = (r < low * k - slack) | (r > high * k + slack)
@@ -230,25 +249,31 @@ def _check_rewards(k: Floats, r: Floats, limits: tuple[float, float]) -> None:
 def _rates(
     names: Sequence[str], counts: Sequence[Floats] | Floats, limits: tuple[float, float], alpha: float
 ) -> tuple[Rate, ...]:
-    """Return the mean reward of each name, in the user's units, from decisions, answers and rewards."""
-    n, k, rewards = counts
+    """Return the mean reward of each name, in the user's units, from decisions, feedback and sums of rewards.
+
+    A fourth row of ``counts`` has the sums of the squares of rewards.
+    """
+    n, k, rewards, *squares = counts
     low, high = limits
     shares = np.clip((rewards - low * k) / (high - low), 0.0, k)  # but for rounding they are
     ends = average_rate_interval(k, shares, alpha=alpha / len(names))
     bottom, top = (low + (high - low) * end for end in ends)
     means = [total / count if count else math.nan for total, count in zip(rewards, k, strict=True)]
-    parts = zip(names, n, k, means, bottom, top, strict=True)
-    return tuple(Rate(name, int(a), int(b), float(m), float(lo), float(hi)) for name, a, b, m, lo, hi in parts)
+    centre = (rewards + low + high) / (k + 2.0)
+    largest = (centre - low) * (high - centre)
+    exact = (squares[0] + low * low + high * high) / (k + 2.0) - centre * centre if squares else largest
+    parts = zip(names, n, k, means, bottom, top, np.minimum(exact, largest), strict=True)
+    return tuple(Rate(name, int(n), int(k), *map(float, values)) for name, n, k, *values in parts)
 
 
-def explored_share(pi: Floats, law: Floats) -> Reading:
-    """Read which share of the traffic gets another arm than the one the plan likes best."""
-    share = float(law @ (1.0 - pi.max(axis=1)))
+def explored_share(pi: Floats, probabilities: Floats) -> Reading:
+    """Return the share of decisions that get another arm than the likeliest one of their context."""
+    share = float(probabilities @ (1.0 - pi.max(axis=1)))
     return Reading("explored", share, f"{share:.1%} of the traffic gets another arm than the likeliest of its context")
 
 
 def smallest_propensity(pi: Floats, problem: Problem) -> Reading:
-    """Read the smallest probability with which an arm is played at all."""
+    """Return the smallest positive probability of an arm."""
     offered = np.where(problem.available & (pi > 0.0), pi, math.inf)
     x, a = (int(i) for i in np.unravel_index(offered.argmin(), pi.shape))
     least = float(offered[x, a])
@@ -256,21 +281,37 @@ def smallest_propensity(pi: Floats, problem: Problem) -> Reading:
     where = f"{least:.3g}, for arm {problem.arms[a]!r} in context {problem.contexts[x]!r}"
     sentence = f"{where}: one such decision weighs as much as {_size(1.0 / least)} others"
     if never:
-        sentence += f"; {never} offered pairs of context and arm are never played, nothing can be learnt of them"
-    return Reading("smallest propensity", least, sentence, alarm=never > 0 or 1.0 / least > HEAVY)
+        sentence += f"; {never} offered pairs of context and arm are never played, so nothing is learned about them"
+    return Reading("smallest propensity", least, sentence, alarm=never > 0 or 1.0 / least > LARGEST_WEIGHT)
 
 
-def gain_reading(value: Rate, holdout: Rate) -> Reading:
-    """Read what a decision of the policy earns more than one of uniform play."""
+def gain_reading(value: Rate, holdout: Rate, *, alpha: float) -> Reading:
+    """Return the reward per decision that the policy earns above uniform play.
+
+    The sentence has a fixed-time interval (`fixed_time_gain`) and one that holds at any time; only the latter alarms.
+    """
     gain = value.mean - holdout.mean
     if math.isnan(gain):
-        return Reading("gain", gain, "not known before both have answers")
+        return Reading("gain", gain, "not known before both have feedback")
     low, high = value.low - holdout.high, value.high - holdout.low
-    span = f"between {low:.3g} and {high:.3g} a decision, at any time"
-    if high < 0.0:
-        return Reading("gain", gain, f"the policy earns less than uniform play: {gain:.3g}, {span}", alarm=True)
-    known = "the policy earns more than uniform play" if low > 0.0 else "more than uniform play, not certain yet"
-    return Reading("gain", gain, f"{known}: {gain:.3g}, {span}")
+    once_low, once_high = fixed_time_gain(value, holdout, alpha=alpha)
+    verdict = "no difference between the policy and uniform play shows yet"
+    for sure, likely, direction in ((low > 0.0, once_low > 0.0, "more"), (high < 0.0, once_high < 0.0, "less")):
+        if sure or likely:
+            verdict = f"the policy {'' if sure else 'probably '}earns {direction} than uniform play"
+    lift = f" ({gain / holdout.mean:+.1%})" if holdout.mean > 0.0 else ""
+    sentence = (
+        f"{verdict}: {gain:+.3g} a decision{lift}, between {low:.3g} and {high:.3g} at any time, "
+        f"between {once_low:.3g} and {once_high:.3g} at a fixed time (for a single look)"
+    )
+    return Reading("gain", gain, sentence, alarm=high < 0.0)
+
+
+def fixed_time_gain(value: Rate, holdout: Rate, *, alpha: float) -> tuple[float, float]:
+    """Return a normal interval for the difference of two mean rewards, at a time chosen before looking at them."""
+    spread = sum(rate.variance / max(rate.answers, 1) for rate in (value, holdout))
+    radius = NormalDist().inv_cdf(1.0 - alpha / 2.0) * math.sqrt(spread)
+    return value.mean - holdout.mean - radius, value.mean - holdout.mean + radius
 
 
 def _size(number: float) -> str:
@@ -282,35 +323,38 @@ def _p(value: float) -> str:
 
 
 def unanswered_share(decided: int, answered: int) -> Reading:
-    """Read which share of the decisions has no feedback."""
+    """Return the share of decisions without feedback."""
     open_ = decided - answered
     share = open_ / decided if decided else 0.0
     if not decided:
-        return Reading("unanswered", 0.0, "no decision was taken yet")
+        return Reading("unanswered", 0.0, "there are no decisions yet")
     if not open_:
         return Reading("unanswered", 0.0, f"all {decided:,} decisions have feedback")
     sentence = f"{open_:,} of {decided:,} decisions ({share:.1%}) have no feedback"
-    if share > SILENT:
-        sentence += ": late, lost, or are those without a click never answered? No click is reward=0, not silence"
-    return Reading("unanswered", share, sentence, alarm=share > SILENT)
+    if share > UNANSWERED_LIMIT:
+        sentence += ": is it late or lost, or only sent for clicks? No click must be sent as reward=0"
+    return Reading("unanswered", share, sentence, alarm=share > UNANSWERED_LIMIT)
 
 
 def traffic_reading(drift: Drift, contexts: Sequence[str], observed: int, alpha: float) -> Reading:
-    """Read whether contexts come as the stated law says."""
+    """Return whether contexts follow the problem's context distribution."""
     if drift.p_value > alpha:
-        sentence = f"nothing speaks against the stated law ({_p(drift.p_value)} after {observed:,} contexts)"
+        sentence = (
+            f"contexts are consistent with the problem's distribution ({_p(drift.p_value)} after {observed:,} contexts)"
+        )
         return Reading("traffic", drift.p_value, sentence)
     with np.errstate(divide="ignore"):
         x = int(np.abs(np.log(np.maximum(drift.ratios, 1e-300))).argmax())
     sentence = (
-        f"contexts do not come as stated ({_p(drift.p_value)}, at any time): {contexts[x]!r} comes "
-        f"{drift.ratios[x]:.2f} times as often. Give the policy a new law, or estimates are biased"
+        f"contexts do not follow the problem's distribution ({_p(drift.p_value)}, at any time): {contexts[x]!r} comes "
+        f"{drift.ratios[x]:.2f} times as often. Update it with policy.change_probabilities or policy.follow, or "
+        "estimates are biased"
     )
     return Reading("traffic", drift.p_value, sentence, alarm=True)
 
 
 def _table(word: str, rates: Sequence[Rate], share: str) -> str:
-    """Return rates as text in columns; the busiest where there are many."""
+    """Return rates as text in columns; only those with the most decisions if there are many."""
     shown = rates if len(rates) <= MOST_SHOWN else sorted(rates, key=lambda rate: -rate.decisions)[:MOST_SHOWN]
     rows = [[word, "decisions", "answers", "mean", f"{share} interval at any time"]]
     rows += [
@@ -328,6 +372,6 @@ def _mean(rate: Rate) -> str:
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    """Return cells in columns, words to the left, numbers to the right."""
+    """Return cells in columns, text aligned to the left and numbers to the right."""
     padded = [cell.rjust(width) for cell, width in zip(cells, widths, strict=True)]
     return "  ".join([cells[0].ljust(widths[0]), *padded[1:-1], cells[-1]])

@@ -1,9 +1,9 @@
-"""Decisions held out of a policy, to compare it with: which ones, and with which arm, follows from their ids.
+"""Holdout: a share of decisions with uniform arms, to compare the policy with.
 
-A coin of a decision is a keyed hash of its id, and depends on nothing else: not on the plan, its version, the context
-or what was learnt. So, given that a decision is not held out, its arm is drawn from pi exactly, and what is proved
-for the policy holds for those decisions as it stands; what is held out costs at most its share of the regret of uniform
-play, and its feedback is counted and not learnt.
+Whether a decision is held out, and its arm then, follow from a keyed hash of its id and from nothing else: not from the
+plan, its version, the context or the learner state. So the arm of a decision that is not held out is drawn from pi
+exactly, and everything proved for the policy holds for these decisions unchanged. Held-out decisions cost at most their
+share of the regret of uniform play; their feedback is counted and not learned from.
 """
 
 import hashlib
@@ -13,59 +13,59 @@ from typing import Any
 import numpy as np
 
 from bothworlds.policy.decision import Decision, decision_of
-from bothworlds.policy.identity import MADE
+from bothworlds.policy.ids import ISSUED
 from bothworlds.problem import Problem
 from bothworlds.problem.checks import is_number
 
-NOTHING = np.zeros(0)
-NOTHING.setflags(write=False)
+EMPTY = np.zeros(0)
+EMPTY.setflags(write=False)
 
 
 class Holdout:
-    """Holds out a share of the decisions, each uniform among the arms offered, by a keyed hash (BLAKE2b) of its id.
+    """Holds out a share of decisions, uniform over the offered arms, by a keyed hash (BLAKE2b) of their ids.
 
     >>> problem = Problem(features=[[[1, 0], [0, 1]]], probabilities=[1])
-    >>> held = Holdout(problem, 0.1, "00" * 32)
-    >>> sum(held.decided("p", 0, f"visit {i}", 0, 3) is not None for i in range(1000))
+    >>> holdout = Holdout(problem, 0.1, "00" * 32)
+    >>> sum(holdout.decide("p", 0, f"visit {i}", 0, 3) is not None for i in range(1000))
     97
-    >>> held.decided("p", 0, "visit 2", 0, 3).propensity
+    >>> holdout.decide("p", 0, "visit 2", 0, 3).propensity
     0.5
     """
 
-    def __init__(self, problem: Problem, share: float, secret: str, footing: str = "") -> None:
-        self._keyed = hashlib.blake2b(digest_size=16, key=bytes.fromhex(secret), person=b"bothworlds-hold")
+    def __init__(self, problem: Problem, share: float, secret: str, fingerprint: str = "") -> None:
+        self._keyed_hash = hashlib.blake2b(digest_size=16, key=bytes.fromhex(secret), person=b"bothworlds-hold")
         self._limit = math.ceil(share * 2**64)
-        self._problem, self._footing = problem, footing
+        self._problem, self._fingerprint = problem, fingerprint
         self._offered = [np.flatnonzero(row).tolist() for row in problem.available]
 
-    def decided(self, policy: str, x: int, source: str, number: int, version: int) -> Decision | None:
+    def decide(self, policy: str, x: int, source: str, number: int, version: int) -> Decision | None:
         """Return the decision for a context if its id is held out, else None."""
-        hashed = self._keyed.copy()
-        hashed.update(drawn_as(source, number).encode())
-        made = int.from_bytes(hashed.digest())
-        if made >> 64 >= self._limit:
+        digest = self._keyed_hash.copy()
+        digest.update(hash_input(source, number).encode())
+        bits = int.from_bytes(digest.digest())
+        if bits >> 64 >= self._limit:
             return None
         problem, offered = self._problem, self._offered[x]
-        arm = offered[((made & (2**64 - 1)) * len(offered)) >> 64]
-        seen = number, x, problem.contexts[x], arm, problem.arms[arm], 1.0 / len(offered)
-        return decision_of((*seen, NOTHING, None, policy, source, version, True, self._footing))
+        arm = offered[((bits & (2**64 - 1)) * len(offered)) >> 64]
+        choice = number, x, problem.contexts[x], arm, problem.arms[arm], 1.0 / len(offered)
+        return decision_of((*choice, EMPTY, None, policy, source, version, True, self._fingerprint))
 
 
-def drawn_as(source: str, number: int) -> str:
-    """Return what of an id the coin is a hash of: of a policy's life its stream, as for the draws, else all.
+def hash_input(source: str, number: int) -> str:
+    """Return the part of an id that is hashed: stream and number for a session of a policy, else the whole id.
 
-    So the same seed holds out the same rounds, and a loaded policy goes on with it bit for bit.
+    So the same seed holds out the same rounds, and a loaded policy continues bit for bit.
 
-    >>> drawn_as("@84332610-2-51-9f3c", 60), drawn_as("@9f3c", 7), drawn_as("visit-9", 0)
+    >>> hash_input("@84332610-2-51-9f3c", 60), hash_input("@9f3c", 7), hash_input("visit-9", 0)
     ('@84332610.60', '@9f3c.7', 'visit-9')
     """
-    return f"{source.partition('-')[0]}.{number}" if source[:1] == MADE else source
+    return f"{source.partition('-')[0]}.{number}" if source[:1] == ISSUED else source
 
 
 def checked_share(share: Any) -> float:
-    """Return a share of decisions to hold out; refuse what is none."""
+    """Return the share of decisions to hold out; refuse values outside [0, 1)."""
     if not is_number(share) or not 0.0 <= share < 1.0:
         raise ValueError(
-            f"holdout is the share of decisions to hold out, from 0 to less than 1, say 0.02; got {share!r}"
+            f"holdout is the share of decisions to hold out, from 0 to less than 1, such as 0.02; got {share!r}"
         )
     return float(share)

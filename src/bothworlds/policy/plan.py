@@ -1,4 +1,4 @@
-"""Plan: what a policy would do now, for any number of threads and processes. It decides, and never changes."""
+"""Plan: immutable probabilities of a policy, which decide in any number of threads and processes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,38 +8,40 @@ from typing import Any
 
 import numpy as np
 
-from bothworlds.kernels.arrays import Floats
+from bothworlds._public_names import internal
+from bothworlds.arrays import Floats
 from bothworlds.policy.decision import Decision, decision_of
-from bothworlds.policy.feeding import Columns
-from bothworlds.policy.footing import Footing, as_section, section
+from bothworlds.policy.feedback import DecisionBatch
 from bothworlds.policy.holdout import Holdout
-from bothworlds.policy.identity import Lots, given_id, id_of, parts_of
+from bothworlds.policy.ids import KeyedRandom, given_id, id_of, parts_of
+from bothworlds.policy.spec import PolicySpec, as_section, section
 from bothworlds.problem import Problem
+from bothworlds.problem.cards import card, probability_table
+from bothworlds.problem.file_format import PLAN, check_npz, checked_format, read_arrays, undamaged, write_arrays
 from bothworlds.problem.rows import Context
-from bothworlds.problem.storage import PLAN, check_npz, checked_format, read_arrays, undamaged, write_arrays
 
 FORMAT = PLAN
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Plan:
-    """What a policy would do now; made by ``policy.plan()``, or read by `load_plan`. Immutable, and safe in threads.
+    """The current probabilities of a policy, from ``policy.plan()`` or `load_plan`. Immutable and thread-safe.
 
-    A decision is a function of the plan, the policy's secret and the decision's id: the arm is drawn with a keyed hash
-    (BLAKE2b) of the id, so that it can be computed again, and a repeated request with the same id is answered alike. An
-    id may be given, or is made: then it is one that no other process, thread or plan ever issues. Plans decide and do
-    not learn: feedback goes to the policy, wherever it lives, with ``policy.update(decision, reward=...)``.
+    A decision is a function of the plan, the policy's secret and the decision's id. The arm is drawn with a keyed hash
+    (BLAKE2b) of the id, so that a decision can be computed again, and a repeated request with the same id gets the same
+    arm. The caller gives the id, or the plan issues one that no other process, thread or plan ever issues. Plans decide
+    and do not learn: feedback goes to the policy, in any process, with ``policy.update(decision, reward=...)``.
 
     Attributes
     ----------
-    footing
-        What all plans of a policy share: problem, algorithm, and what is computed from them once.
+    spec
+        Algorithm, problem and machine, shared by all plans of the policy.
     policy
-        Name of the policy whose plan it is.
+        Name of the policy.
     version
-        Which plan it is: one more with every answer that was learnt, and with every change of the problem.
+        Version of the plan: it rises with every decision learned from and every change of the problem.
     secret
-        Key of the hash, in hexadecimal. Who knows it can choose ids that get the arm they want.
+        Key of the hash, in hexadecimal. Anyone who knows it can choose ids that get the arm they want.
 
     >>> from bothworlds import LCTsallisINF
     >>> problem = Problem(features=[[[1, 0], [0, 1]]], probabilities=[1], contexts=["always"])
@@ -51,7 +53,7 @@ class Plan:
     True
     """
 
-    footing: Footing
+    spec: PolicySpec
     policy: str
     version: int
     secret: str
@@ -60,85 +62,86 @@ class Plan:
 
     @property
     def problem(self) -> Problem:
-        """The problem it is a plan for."""
-        return self.footing.problem
+        """The problem of the policy."""
+        return self.spec.problem
 
     @cached_property
     def digest(self) -> str:
-        """A hash of what is learnt, and of what it stands on: two plans with the same one are the same, bit for bit."""
-        return self.footing.digest(self.learnt())
+        """A hash of spec and learned fields: plans with equal digests are equal bit for bit."""
+        return self.spec.digest(self.learnt())
 
     def learnt(self) -> dict[str, Floats]:
-        """Return what the plan was made from, by name, as copies."""
-        return self.footing.learnt(self._core, self._rows)
+        """Return the learned fields by name, as copies."""
+        return self.spec.learnt(self._core, self._rows)
 
     @cached_property
     def _table(self) -> Floats:
         """pi_t, shape (contexts, arms)."""
-        return self.footing.copied("pi", self._core, self._rows)
+        return self.spec.copy_field("pi", self._core, self._rows)
 
     @cached_property
     def _common(self) -> Floats:
-        """Options and core, one after the other."""
-        return np.concatenate([self.footing.options, self._core])
+        """Options and core, concatenated."""
+        return np.concatenate([self.spec.options, self._core])
 
     @cached_property
-    def _lots(self) -> Lots:
-        return Lots(self.secret)
+    def _random(self) -> KeyedRandom:
+        return KeyedRandom(self.secret)
 
     @cached_property
     def _holdout(self) -> Holdout | None:
-        return self.footing.holdout_with(self.secret)
+        return self.spec.holdout_with(self.secret)
 
     def probabilities(self, context: Context | None = None) -> Floats:
         """Return pi(. | context), shape (arms,), or the table of all contexts, shape (contexts, arms).
 
-        Held-out decisions are not drawn from it: they are uniform among the arms offered.
+        Held-out decisions are not drawn from it: they are uniform over the offered arms.
         """
         table = self._table if context is None else self._table[self.problem.context_index(context)]
         return table.copy()
 
-    def chances(self, x: int) -> bytes:
-        """Return pi(. | x) of the context with index x as bytes, for those who keep it. Internal."""
+    @internal
+    def probability_bytes(self, x: int) -> bytes:
+        """Return pi(. | x) of the context with index x as bytes, to store it."""
         return bytes(self._table[x].tobytes())
 
     def act(self, context: Context, *, id: str | None = None) -> Decision:
         """Choose an arm for a context, given by name, by index, or as a row (`Problem.from_sample`).
 
         ``id`` names the event: 1 to 200 characters, not beginning with "@". The same id gets the same random numbers
-        from every plan of the policy. Feedback is accepted once for an id, so that it must not stand for two events.
+        from every plan of the policy. Feedback is accepted once for each id, so that two events need different ids.
         """
         x = self.problem.context_index(context)
         if id is None:
-            return self._decide(x, *self.footing.desk.issue())
+            return self._decide(x, *self.spec.id_issuer.issue())
         return self._decide(x, given_id(id), 0)
 
-    def again(self, context: Context, id: str) -> Decision:
-        """Decide once more for an id that a plan of this policy has decided for, be it given or made.
+    def redecide(self, context: Context, id: str) -> Decision:
+        """Compute a decision again from context and id, given or issued: the same plan returns the same decision.
 
-        For those who kept context and id, and no more: the plan that decided gives the same decision, bit for bit.
-        `act` takes no ids that were made.
+        The result is equal bit for bit. `act` does not accept issued ids.
         """
         return self._decide(self.problem.context_index(context), *parts_of(id))
 
-    def again_all(self, xs: Sequence[int], ids: Sequence[str]) -> Columns:
-        """Decide as `again` does for many ids, none held out, in contexts by their indices; as columns. Internal."""
-        footing, (length, further), places = self.footing, self.footing.carried, np.array(xs)
-        memory = self._common, footing.known, self._rows, *footing.scratch(), footing.sizes
-        directions, baselines = np.empty((len(xs), length)), np.empty((len(xs), further))
-        arms = np.empty_like(places)
-        footing.entries.decide_all(*memory, places, *self._lots.drawn_all(ids), arms, directions, baselines)
-        return Columns(places, arms, self._table[places, arms], directions, baselines)
+    @internal
+    def redecide_batch(self, xs: Sequence[int], ids: Sequence[str]) -> DecisionBatch:
+        """Decide as `redecide` for many ids, none of them held out; contexts are indices. Return columns."""
+        spec, (direction_length, baseline_length), contexts = self.spec, self.spec.carried, np.array(xs)
+        memory = self._common, spec.known, self._rows, *spec.scratch(), spec.sizes
+        directions, baselines = np.empty((len(xs), direction_length)), np.empty((len(xs), baseline_length))
+        arms = np.empty_like(contexts)
+        spec.entries.decide_all(*memory, contexts, *self._random.keys_and_times(ids), arms, directions, baselines)
+        return DecisionBatch(contexts, arms, self._table[contexts, arms], directions, baselines)
 
     def holds_out(self, id: str) -> bool:
-        """Tell before it is taken whether a decision with an id is held out (``start(..., holdout=...)``).
+        """Return whether decisions with an id are held out (``start(..., holdout=...)``).
 
-        That is the same in every context and from every plan of the policy.
+        This is the same in every context and for every plan of the policy.
         """
-        return self._holdout is not None and self._holdout.decided(self.policy, 0, *parts_of(id), 0) is not None
+        return self._holdout is not None and self._holdout.decide(self.policy, 0, *parts_of(id), 0) is not None
 
     def confirms(self, decision: Decision) -> bool:
-        """Tell whether this plan decides just so for that id: arm, propensity, direction and baseline, bit for bit."""
+        """Return whether this plan makes the same decision for the id: arm and all numbers are equal bit for bit."""
         if decision.version != self.version or decision.policy != self.policy:
             raise ValueError(
                 f"the decision is of version {decision.version} of policy {decision.policy!r}; this plan is version "
@@ -148,75 +151,83 @@ class Plan:
         return again.to_dict() == decision.to_dict()
 
     def _decide(self, x: int, source: str, number: int) -> Decision:
-        footing, problem = self.footing, self.footing.problem
+        spec, problem = self.spec, self.spec.problem
         if self._holdout is not None:
-            held = self._holdout.decided(self.policy, x, source, number, self.version)
+            held = self._holdout.decide(self.policy, x, source, number, self.version)
             if held is not None:
                 return held
-        length, further = footing.carried
-        direction, baseline = np.empty(length), np.empty(further)
-        memory = self._common, footing.known, self._rows, *footing.scratch(), footing.sizes
-        arm = footing.entries.decide(*memory, x, *self._lots.drawn(id_of(source, number)), direction, baseline)
-        carried = direction, baseline if footing.has_baseline else None
-        seen = number, x, problem.contexts[x], arm, problem.arms[arm], self._table.item(x, arm)
-        return decision_of((*seen, *carried, self.policy, source, self.version, False, footing.mark))
+        direction_length, baseline_length = spec.carried
+        direction, baseline = np.empty(direction_length), np.empty(baseline_length)
+        memory = self._common, spec.known, self._rows, *spec.scratch(), spec.sizes
+        key_and_time = self._random.key_and_time(id_of(source, number))
+        arm = spec.entries.decide(*memory, x, *key_and_time, direction, baseline)
+        carried = direction, baseline if spec.has_baseline else None
+        choice = number, x, problem.contexts[x], arm, problem.arms[arm], self._table.item(x, arm)
+        return decision_of((*choice, *carried, self.policy, source, self.version, False, spec.short_fingerprint))
 
     def save(self, path: str | Path, *, frame: bool = True) -> None:
         """Write the plan to an .npz file, from which any number of processes can decide (`load_plan`).
 
-        Without ``frame`` the file has what is learnt only, a few kilobytes, and is read where the rest is known:
-        ``plan.renewed(path)``.
+        Without ``frame`` the file has only the learned fields, a few kilobytes; read it with ``plan.renewed(path)``.
         """
         check_npz(path, "a plan")
-        footing = self.footing
+        spec = self.spec
         header = {
             "format": FORMAT,
             "policy": self.policy,
             "version": self.version,
             "secret": self.secret,
-            "footing": footing.fingerprint,
+            "fingerprint": spec.fingerprint,
             "digest": self.digest,
-            **(footing.header() if frame else {}),
+            **(spec.header() if frame else {}),
         }
         arrays = as_section("learnt", self.learnt())
-        write_arrays(path, header, {**arrays, **(footing.arrays() if frame else {})})
+        write_arrays(path, header, {**arrays, **(spec.arrays() if frame else {})})
 
     def renewed(self, path: str | Path) -> "Plan":
-        """Return the plan in a file of the same policy, with or without its frame; this one if it is the same.
+        """Return the plan in a file of the same policy, with or without frame; this plan if the file has the same one.
 
-        After the policy was given another problem or law of contexts, the next file must have its frame.
+        After a change of the policy's problem or context distribution, the next file must have its frame.
         """
         header, arrays = read_arrays(path)
         header = checked_format(header, FORMAT, path)
         with undamaged(path):
             if (header["digest"], header["policy"], header["version"]) == (self.digest, self.policy, self.version):
                 return self
-            plan = plan_from(self.footing.as_in(header, arrays), header, arrays, path)
+            plan = plan_from(self.spec.for_file(header, arrays), header, arrays, path)
         if plan.policy != self.policy:
             raise ValueError(
-                f"{path} is a plan of policy {plan.policy!r}, this is one of {self.policy!r}: read it with "
+                f"{path} is a plan of policy {plan.policy!r}, but this is a plan of {self.policy!r}: read it with "
                 "bothworlds.load_plan"
             )
         return plan
 
     def __reduce__(self) -> Any:
-        raise TypeError("a plan goes to other processes as a file: plan.save(path), there bothworlds.load_plan(path)")
+        raise TypeError(
+            "a plan cannot be pickled: write a file with plan.save(path), read it with bothworlds.load_plan"
+        )
 
     def __repr__(self) -> str:
         return f"Plan(version {self.version} of policy {self.policy}, {self.problem})"
 
+    def _repr_html_(self) -> str:
+        """Return HTML for notebooks: the version, and probabilities of the first contexts and arms."""
+        problem = self.problem
+        facts = {"version": self.version, "policy": self.policy, "problem": repr(problem)}
+        return card("Plan", facts) + probability_table(problem.contexts, problem.arms, self._table)
 
-def plan_from(footing: Footing, header: dict[str, object], arrays: dict[str, Floats], path: str | Path) -> Plan:
-    """Build a plan from what a file says is learnt; refuse one that stands on something else, or is damaged."""
-    if header["footing"] != footing.fingerprint:
+
+def plan_from(spec: PolicySpec, header: dict[str, object], arrays: dict[str, Floats], path: str | Path) -> Plan:
+    """Build a plan from header and arrays of its file; refuse a plan of another spec and a damaged file."""
+    if header["fingerprint"] != spec.fingerprint:
         raise ValueError(
-            f"{path} is a plan for another problem or algorithm, or was made by another version of them. After its "
-            "policy was given another problem or law of contexts, a server needs one plan with its frame: "
+            f"{path} is a plan for another problem or algorithm, or was made by another version of them. After a "
+            "change of the policy's problem or context distribution, a server needs one plan with its frame: "
             "plan.save(path)"
         )
-    core, rows = footing.planned(section(arrays, "learnt"))
+    core, rows = spec.plan_memory(section(arrays, "learnt"))
     plan = Plan(
-        footing=footing,
+        spec=spec,
         policy=str(header["policy"]),
         version=int(str(header["version"])),
         secret=str(header["secret"]),
@@ -224,5 +235,5 @@ def plan_from(footing: Footing, header: dict[str, object], arrays: dict[str, Flo
         _rows=rows,
     )
     if plan.digest != header["digest"]:
-        raise ValueError(f"{path} is damaged: what is learnt has digest {plan.digest}, not {header['digest']}")
+        raise ValueError(f"{path} is damaged: its learned fields have digest {plan.digest}, not {header['digest']}")
     return plan

@@ -1,13 +1,13 @@
-"""The world as the learner knows it: contexts, arms, features, probabilities."""
+"""Problems: contexts, their distribution, arms, features and the reward range, as known to a learner."""
 
-from bothworlds.problem.core import Problem
-from bothworlds.problem.sampled import SampledProblem
-from bothworlds.problem.traffic import TrafficMix
-from bothworlds.problem.transform import (
+from bothworlds.problem.block_features import (
     DegenerateProblemWarning,
     block_parameters,
     stacked_parameters,
 )
+from bothworlds.problem.problem import Problem
+from bothworlds.problem.sampled import SampledProblem
+from bothworlds.problem.traffic import TrafficMix
 
 __all__ = [
     "DegenerateProblemWarning",

@@ -1,19 +1,20 @@
-"""Validation at the border: a sentence that says what is wrong, where, and what to do."""
+"""Validation of arguments; messages say what is wrong, where, and what to do."""
 
+import contextlib
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 
-from bothworlds.kernels.arrays import Bools, Floats
+from bothworlds.arrays import Bools, Floats
 
-RAREST = 1e-100  # leverages are its inverse, and are squared
+RAREST = 1e-100  # leverages reach its inverse, and are squared
 
 
 def is_number(value: Any) -> bool:
-    """Tell whether a value is a real number, numpy's included; truth values are none.
+    """Return whether a value is a real number of Python or NumPy; booleans do not count.
 
     >>> is_number(np.float32(0.5)), is_number(True), is_number(1j)
     (True, False, False)
@@ -22,7 +23,9 @@ def is_number(value: Any) -> bool:
 
 
 def whole(value: Any, least: int, name: str) -> int:
-    """Return a whole number as an int, numpy's included; refuse fractions, truth values and less than ``least``.
+    """Return a whole number of Python or NumPy as an int.
+
+    Raises ValueError for fractions, booleans and numbers below ``least``.
 
     >>> whole(np.int64(3), 1, "horizon")
     3
@@ -37,7 +40,7 @@ def whole(value: Any, least: int, name: str) -> int:
 
 
 def check_known(given: Iterable[str], known: Sequence[str], word: str) -> None:
-    """Refuse unknown names, with the nearest known one.
+    """Raise ValueError for unknown names, with the nearest known one.
 
     >>> check_known(["windw"], ["store", "window"], "setting")
     Traceback (most recent call last):
@@ -50,10 +53,33 @@ def check_known(given: Iterable[str], known: Sequence[str], word: str) -> None:
             raise ValueError(f"unknown {word} {name!r}{hint}")
 
 
+def take_kind(options: dict[str, Any], known: Sequence[str], word: str) -> str:
+    """Remove ``kind`` from a table of options and return it; raise ValueError if it is unknown.
+
+    >>> take_kind({"kind": "LinUTS"}, ["LinUCB", "LinTS"], "algorithm")
+    Traceback (most recent call last):
+    ValueError: unknown kind of algorithm 'LinUTS'; did you mean 'LinTS'?
+    """
+    kind = options.pop("kind", None)
+    if kind is None:
+        raise ValueError(f"an {word} has no kind; known are {', '.join(known)}")
+    check_known({str(kind): None}, known, f"kind of {word}")
+    return str(kind)
+
+
+@contextlib.contextmanager
+def option_errors(word: str) -> Iterator[None]:
+    """Turn the TypeError of a call with wrong options into a ValueError that names ``word``."""
+    try:
+        yield
+    except (TypeError, OverflowError) as error:
+        raise ValueError(f"{word}: {str(error).split(') ', 1)[-1]}") from None
+
+
 def frozen_array(values: Any, name: str) -> Floats:
-    """Return a read-only float64 copy; refuse what is not numeric, not finite, or masked."""
+    """Return a read-only float64 copy; raise ValueError for values that are not numeric, not finite, or masked."""
     if np.ma.is_masked(values):
-        raise ValueError(f"{name} has masked entries, which are no numbers; fill them, or leave them out")
+        raise ValueError(f"{name} has masked entries, which have no value; fill them, or leave them out")
     try:
         array = np.array(values, order="C")
         if array.dtype.kind not in "biuf":
@@ -70,20 +96,20 @@ def frozen_array(values: Any, name: str) -> Floats:
 
 
 def check_features(features: Floats) -> None:
-    """Refuse features that are not (S, K, d) with S, d >= 1 and K >= 2."""
+    """Raise ValueError unless features have shape (S, K, d) with S, d >= 1 and K >= 2."""
     if features.ndim != 3:
         raise ValueError(
             f"features must have shape (contexts, arms, dimension); got {features.ndim} axes, {features.shape}"
         )
     if features.shape[1] < 2:
-        there = "there is one arm only" if features.shape[1] else "there are no arms"
-        raise ValueError(f"{there}: nothing to decide. Give features for at least two arms")
+        count = "there is one arm only" if features.shape[1] else "there are no arms"
+        raise ValueError(f"{count}: nothing to decide. Give features for at least two arms")
     if min(features.shape) == 0:
         raise ValueError(f"features must not be empty; got shape {features.shape}")
 
 
 def check_probabilities(probabilities: Floats, n_contexts: int) -> None:
-    """Refuse probabilities of the wrong length, not positive, or not summing to 1."""
+    """Raise ValueError unless there is one positive probability per context and they sum to 1."""
     if probabilities.shape != (n_contexts,):
         raise ValueError(f"probabilities must have shape ({n_contexts},), one per context; got {probabilities.shape}")
     low = int(probabilities.argmin())
@@ -94,8 +120,8 @@ def check_probabilities(probabilities: Floats, n_contexts: int) -> None:
         )
     if probabilities[low] < RAREST:
         raise ValueError(
-            f"probabilities[{low}] is {probabilities[low]}: a context that comes less than once in 1e100 rounds is too "
-            "rare to compute with. Leave it out"
+            f"probabilities[{low}] is {probabilities[low]}: a context with fewer than one visit in 1e100 rounds "
+            "is too rare to compute with. Leave it out"
         )
     total = float(probabilities.sum())
     if abs(total - 1.0) > 1e-9:
@@ -103,7 +129,7 @@ def check_probabilities(probabilities: Floats, n_contexts: int) -> None:
 
 
 def names_of(given: Sequence[Any] | None, count: int, word: str) -> tuple[str, ...]:
-    """Return names as strings, "0", "1", ... where none are given; refuse duplicates."""
+    """Return names, "0", "1", ... by default; raise ValueError for duplicates and non-strings."""
     if isinstance(given, str):
         raise ValueError(f"{word} names come as a list, one for each {word}; got a single text, {given!r}")
     names = tuple(str(i) for i in range(count)) if given is None else tuple(given)
@@ -119,10 +145,10 @@ def names_of(given: Sequence[Any] | None, count: int, word: str) -> tuple[str, .
 
 
 def check_catch_all(contexts: tuple[str, ...], other: str | None, *, rows: int | None) -> None:
-    """Refuse a catch-all that is no context, and rows that do not belong to the contexts one by one."""
+    """Raise ValueError unless ``other`` is one of the contexts and there is one row per context, `other` excepted."""
     if other is not None and other not in contexts:
         raise ValueError(
-            f"other={other!r} must be one of the contexts. A sample has it as a row, or as its rare rows: raise rare="
+            f"other={other!r} must be one of the contexts. With a sample, name one of its rows, or raise rare="
         )
     last_is_other = other is not None and contexts[-1] == other
     if rows is not None and rows != len(contexts) and not (last_is_other and rows == len(contexts) - 1):
@@ -132,7 +158,7 @@ def check_catch_all(contexts: tuple[str, ...], other: str | None, *, rows: int |
 
 
 def availability(given: Any, shape: tuple[int, int]) -> Bools:
-    """Return the (S, K) table of offered arms, read-only; every context must offer one."""
+    """Return the read-only (S, K) table of offered arms; raise ValueError unless every context offers an arm."""
     table = np.ones(shape, dtype=bool) if given is None else np.array(given)
     if table.shape != shape or not (table.dtype == bool or np.isin(table, (0, 1)).all()):
         raise ValueError(f"available must be a boolean table of shape {shape}; got {table.dtype} {table.shape}")
@@ -147,7 +173,7 @@ def availability(given: Any, shape: tuple[int, int]) -> Bools:
 
 
 def are_distributions(table: Floats, *, within: float = 1e-6) -> bool:
-    """Tell whether each row of a table is a distribution: nothing negative, and a sum of 1 but for rounding.
+    """Return whether each row of a table is a distribution: no negative values, and a sum of 1 up to rounding.
 
     >>> are_distributions(np.array([[0.5, 0.5], [0.0, 1.0]])), are_distributions(np.array([[0.6, 0.6]]))
     (True, False)
@@ -156,7 +182,7 @@ def are_distributions(table: Floats, *, within: float = 1e-6) -> bool:
 
 
 def check_reward_range(reward_range: Any) -> tuple[float, float] | None:
-    """Return (lo, hi) as floats, or None; refuse anything but two finite numbers with lo < hi."""
+    """Return (lo, hi) as floats, or None; raise ValueError unless they are finite numbers with lo < hi."""
     if reward_range is None:
         return None
     ends = list(reward_range) if isinstance(reward_range, tuple | list | np.ndarray) else []

@@ -1,15 +1,15 @@
-"""Rows of logs as pairs of a context and an arm."""
+"""Indices of context and arm for the rows of a log."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from bothworlds.problem.core import Problem
+from bothworlds.problem.problem import Problem
 
 
 def pair_of(row: Any, problem: Problem, arms: Mapping[str, int]) -> tuple[int, int] | None:
-    """Return context and arm of a row as numbers, None where the problem has no such pair or does not offer it.
+    """Return the indices of a row's context and arm; None if the problem does not have or does not offer this pair.
 
-    ``arms`` are the numbers of the problem's arms by their names.
+    ``arms`` maps the names of arms to their indices.
 
     >>> from types import SimpleNamespace as Row
     >>> problem = Problem(features=[[[1, 0], [0, 1]]], probabilities=[1], contexts=["always"], arms=["red", "blue"])

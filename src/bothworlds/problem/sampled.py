@@ -7,20 +7,22 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from bothworlds.kernels.arrays import Floats
+from bothworlds._hooks import provided
+from bothworlds._public_names import internal
+from bothworlds.arrays import Floats
 from bothworlds.kernels.random import Seed, key_from
 from bothworlds.problem import checks
-from bothworlds.problem.feedback import loss_of, reward_per_loss
-from bothworlds.problem.frame import Frame, frame_of_sample
-from bothworlds.problem.span import contains_constant
+from bothworlds.problem.feature_space import contains_constant
+from bothworlds.problem.rewards import loss_of, reward_per_loss
+from bothworlds.problem.sampled_frame import Frame, frame_of_sample
 
 Sampler = Callable[[np.random.Generator], Any]
 FeatureMap = Callable[[Any], Any]
 Exploration = Literal["uniform"] | Callable[[Floats], Any]
 OUTSIDE = 1e-6
-LARGEST = 1e100  # in coordinates of about 1
-TRUSTED = 1.25  # how many times the sample's coverage a given one may be: both halves of a sample err
-LISTED = (
+LARGEST = 1e100  # coordinates are about 1
+TRUSTED = 1.25  # largest ratio of given to sampled coverage without a note: both halves of a sample have errors
+NEEDS_LIST = (
     "features",
     "probabilities",
     "contexts",
@@ -40,33 +42,33 @@ LISTED = (
 
 
 class NotListedError(AttributeError, ValueError):
-    """Something needs the list of contexts, and a sampled problem has none."""
+    """An attribute needs the list of contexts, which a sampled problem does not have."""
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class SampledProblem:
     """A linear contextual bandit problem whose contexts can be drawn, but not listed.
 
-    What a `Problem` computes is estimated here, from ``samples`` draws: the dimension d, the rank of their features;
-    coordinates in which the second moment Sigma(e) of exploration is the identity; and the coverage lambda, one over
-    their largest leverage. A context to come exceeds that leverage with a probability of about 1/(samples + 1), and a
-    policy counts how often it happens. `describe` states all of this.
+    What a `Problem` computes is estimated here from ``samples`` draws: the dimension d, which is the rank of their
+    features; coordinates in which the second moment Sigma(e) of exploration is the identity; and the coverage lambda,
+    one over their largest leverage. A future context exceeds that leverage with probability about 1/(samples + 1); a
+    policy counts how often this happens. `describe` reports these estimates.
 
     Parameters
     ----------
     sampler
-        A function of a numpy Generator that draws a context, any object, from its law: a simulator, or a row of an
-        archive of past contexts. It must use no other source of randomness.
+        A function of a numpy Generator that draws a context, any object, from the context distribution: a
+        simulator, or a random row of past contexts. It must use no other source of randomness.
     feature_map
-        A function of a context that returns phi(., x), shape (arms, dimension), the same shape for all contexts.
+        A function of a context that returns phi(., x), of the same shape (arms, dimension) for all contexts.
     exploration
         "uniform", or a function of the features (arms, dimension) that returns the probabilities e(.|x), (arms,).
     coverage
-        lambda, where it is known: phi^T Sigma(e)^-1 phi <= 1/lambda for all features. Estimated if left out.
+        lambda, if known: phi^T Sigma(e)^-1 phi <= 1/lambda for all features. Estimated by default.
     samples
-        How many contexts are drawn for the estimates.
+        Number of contexts drawn for the estimates.
     arms
-        Names; "0", "1", ... if left out.
+        Names; "0", "1", ... by default.
     reward_range
         (lowest, highest) reward in the user's units, as in `Problem`; the features must then contain a constant.
     rng
@@ -108,14 +110,14 @@ class SampledProblem:
         for name, value in (("sampler", sampler), ("feature_map", feature_map)):
             if not callable(value):
                 raise ValueError(f"{name} must be a function; got {value!r}")
-        explored: Any = exploration
-        if not callable(explored) and not (isinstance(explored, str) and explored == "uniform"):
+        option: Any = exploration
+        if not callable(option) and not (isinstance(option, str) and option == "uniform"):
             raise ValueError(f"exploration must be 'uniform' or a function of the features; got {exploration!r}")
         self._set(sampler=sampler, feature_map=feature_map, exploration=exploration)
         n = checks.whole(samples, 2, "samples")
         generator = np.random.default_rng(key_from(rng))
         phi = _stacked([feature_map(sampler(generator)) for _ in range(n)])
-        e = self._explored(phi)
+        e = self._exploration_of(phi)
         frame = frame_of_sample(phi, e)
         if coverage is not None:
             frame = frame._replace(coverage=_checked_coverage(coverage, frame.basis.shape[1]))
@@ -131,7 +133,7 @@ class SampledProblem:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            if name in LISTED:
+            if name in NEEDS_LIST:
                 raise NotListedError(
                     f"a sampled problem has no {name}: its contexts are not listed. LCTsallisINF, RealFTRL and "
                     "RealLinExp3 can play it; for all others make a Problem, for instance with Problem.from_sample"
@@ -150,40 +152,45 @@ class SampledProblem:
 
     @property
     def n_features(self) -> int:
-        """How many columns the features have."""
+        """Number of columns of the features."""
         return int(self.frame.basis.shape[0])
 
     @property
     def coverage(self) -> float:
-        """The coverage lambda, as given or as estimated."""
+        """The coverage lambda, given or estimated."""
         return self.frame.coverage
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences on what the user should know."""
-        seen = max(self.frame.halves)
-        if not self.coverage_given or self.coverage <= TRUSTED * seen:
+        """Notes on the span of the features, and on a given coverage that the sample contradicts."""
+        sampled = max(self.frame.halves)
+        if not self.coverage_given or self.coverage <= TRUSTED * sampled:
             return self.frame.notes
-        said = f"the coverage given, {self.coverage:.4g}, is more than the sample has, {seen:.4g} at most"
-        return (*self.frame.notes, f"{said}: leverages exceed its inverse, and what is proved with it does not hold")
+        note = (
+            f"the coverage given, {self.coverage:.4g}, is more than the sample has, at most {sampled:.4g}: leverages "
+            "exceed its inverse, and bounds that use it do not hold"
+        )
+        return (*self.frame.notes, note)
 
+    @internal
     def draw(self, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        """Draw contexts; return coordinates (count, arms, d) and exploration probabilities (count, arms). Internal."""
+        """Draw contexts; return coordinates (count, arms, d) and exploration probabilities (count, arms)."""
         phi = _stacked([self.feature_map(self.sampler(rng)) for _ in range(count)])
-        return self.coordinates(phi), self._explored(phi)
+        return self.coordinates(phi), self._exploration_of(phi)
 
-    def one(self, features: Any) -> tuple[Floats, Floats]:
-        """Return coordinates (1, arms, d) and exploration probabilities (1, arms) of one context. Internal."""
+    @internal
+    def single_context(self, features: Any) -> tuple[Floats, Floats]:
+        """Return coordinates (1, arms, d) and exploration probabilities (1, arms) of one context."""
         phi = checks.frozen_array(features, "features")
         expected = (self.n_arms, self.n_features)
         if phi.shape != expected:
             raise ValueError(f"features of a context must have shape {expected}, (arms, dimension); got {phi.shape}")
-        return self.coordinates(phi[None]), self._explored(phi[None])
+        return self.coordinates(phi[None]), self._exploration_of(phi[None])
 
     def coordinates(self, phi: Floats) -> Floats:
         """Return features (contexts, arms, columns) in the coordinates of ``policy.learnt()``, (contexts, arms, d).
 
-        Estimated losses are <z, Theta>. Features outside the span of the sampled ones are refused.
+        Estimated losses are <z, Theta>. Raises ValueError for features outside the span of the sampled features.
         """
         if phi.shape[1:] != (self.n_arms, self.n_features):
             raise ValueError(f"feature_map gave {phi.shape[1:]}, earlier {(self.n_arms, self.n_features)}")
@@ -195,15 +202,15 @@ class SampledProblem:
                 "and too large to compute with"
             )
         if self.dimension < self.n_features:
-            missed = np.abs(z @ self.frame.lift - phi).max()
-            if missed > OUTSIDE * np.abs(phi).max():
+            residual = np.abs(z @ self.frame.lift - phi).max()
+            if residual > OUTSIDE * np.abs(phi).max():
                 raise ValueError(
                     f"these features leave the {self.dimension} dimensions that {self.samples} sampled contexts span "
-                    f"(by {missed:.3g}): nothing is known of that direction. Raise samples, or check the sampler"
+                    f"(by {residual:.3g}): nothing is known of that direction. Raise samples, or check the sampler"
                 )
         return z
 
-    def _explored(self, phi: Floats) -> Floats:
+    def _exploration_of(self, phi: Floats) -> Floats:
         """Return e(.|x) for features (n, arms, columns)."""
         n, K, _ = phi.shape
         if not callable(self.exploration):
@@ -213,33 +220,33 @@ class SampledProblem:
             raise ValueError(f"exploration must return {K} probabilities that sum to 1; got {table[0]!r} first")
         return table
 
+    @internal
     def with_frame(self, frame: Frame) -> Self:
-        """Return the same problem with the estimates of a saved policy; refuse those of another problem. Internal."""
-        mine, other = self.frame.lift, frame.lift
-        fits = mine.shape == other.shape and np.allclose(mine.T @ mine, other.T @ other, rtol=1e-6, atol=1e-9)
+        """Return the same problem with a saved policy's estimates; raise ValueError if they are of another problem."""
+        own, other = self.frame.lift, frame.lift
+        fits = own.shape == other.shape and np.allclose(own.T @ own, other.T @ other, rtol=1e-6, atol=1e-9)
         if not fits or not math.isclose(self.coverage, frame.coverage, rel_tol=1e-6):
             raise ValueError(
                 "the policy was started on another problem: give load() a SampledProblem with the same sampler, "
                 "feature_map, exploration, coverage, samples and rng"
             )
-        made = object.__new__(type(self))
-        made._set(**{**vars(self), "frame": frame})
-        return made
+        copy = object.__new__(type(self))
+        copy._set(**{**vars(self), "frame": frame})
+        return copy
 
     @property
     def reward_per_loss(self) -> float:
-        """How much reward one unit of loss is worth."""
+        """The reward that corresponds to one unit of loss."""
         return reward_per_loss(self.reward_range)
 
     def loss_of(self, reward: float) -> float:
-        """Turn a reward in the user's units into a loss in [-1, 1]."""
+        """Return the loss in [-1, 1] of a reward in the user's units."""
         return loss_of(reward, self.reward_range)
 
     def describe(self) -> str:
-        """Say what was estimated, from how many samples, and what exploration will cost."""
-        from bothworlds.theory.describe import describe_sampled
-
-        return describe_sampled(self)
+        """Return the estimates, the sample size and the cost of exploration as text."""
+        text: str = provided("describe_sampled")(self)
+        return text
 
     def __repr__(self) -> str:
         rank = "" if self.dimension == self.n_features else f" of rank {self.dimension}"
@@ -266,7 +273,7 @@ def _stacked(rows: list[Any]) -> Floats:
 
 
 def _checked_coverage(coverage: Any, dimension: int) -> float:
-    """Return lambda as a float; refuse what no exploration policy can have."""
+    """Return lambda as a float; raise ValueError for values that no exploration policy can have."""
     if not checks.is_number(coverage):
         raise ValueError(f"coverage must be a number; got {coverage!r}")
     value = float(coverage)
@@ -279,7 +286,7 @@ def _checked_coverage(coverage: Any, dimension: int) -> float:
 
 
 def _check_constant(phi: Floats, limits: tuple[float, float] | None) -> None:
-    """Refuse a shift from rewards to losses that the features cannot express."""
+    """Raise ValueError if the features cannot express the shift from rewards to losses."""
     if limits is None or limits[0] + limits[1] == 0.0:
         return
     if not contains_constant(phi, np.ones(phi.shape[:2], dtype=bool)):

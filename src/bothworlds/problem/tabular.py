@@ -1,21 +1,22 @@
-"""From a table of contexts to what a problem is made of: features, options, and sentences on what was chosen."""
+"""Features, options and notes of a problem from a table of contexts."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from bothworlds.kernels.arrays import Floats
-from bothworlds.problem import columns, rest, sample
+from bothworlds.arrays import Floats
+from bothworlds.problem import feature_encoding, sample
 from bothworlds.problem.rows import ContextRows
 
-MOST_DIMENSIONS = 2_000  # a plan takes seconds beyond, and finding their span minutes
+MOST_DIMENSIONS = 2_000  # above it, a plan takes seconds and computing the span takes minutes
 
 
 class Tabular(NamedTuple):
-    """Features (contexts, dimension), or (contexts, arms, dimension) where the user makes them, and the rest."""
+    """The parts of a problem: features (contexts, dimension), or (contexts, arms, dimension) from a feature map."""
 
     features: Floats
     options: dict[str, Any]
     notes: tuple[str, ...]
+    n_rows: int  # of the sample
 
 
 def tabular(
@@ -28,27 +29,27 @@ def tabular(
     other: str | None,
     rare: float,
 ) -> Tabular:
-    """Make a problem's parts of a sample; `Problem.from_sample` says what they mean."""
+    """Return the parts of a problem from a sample; `Problem.from_sample` documents the arguments."""
     support = sample.support_of(rows, weights)
-    few = rest.rare_rows(support, rare, other)
-    kept = rest.without(support, few)
-    joins = bool(few.any())
+    is_rare = sample.rare_rows(support, rare, other)
+    kept = sample.without(support, is_rare)
+    has_rare = bool(is_rare.any())
     options: dict[str, Any] = {
-        "contexts": [*sample.context_names(kept), *([other] if joins else [])],
-        "probabilities": [*kept.probabilities, *([support.probabilities[few].sum()] if joins else [])],
+        "contexts": [*sample.context_names(kept), *([other] if has_rare else [])],
+        "probabilities": [*kept.probabilities, *([support.probabilities[is_rare].sum()] if has_rare else [])],
         "rows": ContextRows(kept.columns, tuple(kept.rows)),
         "other": other,
     }
     if features is not None:
-        made = sample.mapped_features(support, features, arms)
-        return Tabular(rest.joined(made, support.probabilities, few), options, ())
-    is_number = columns.numeric_columns(support, numeric)
-    made = columns.indicator_features(support, is_number, few)
-    if made.shape[1] * len(arms) > MOST_DIMENSIONS:
+        phi = sample.mapped_features(support, features, arms)
+        return Tabular(sample.joined(phi, support.probabilities, is_rare), options, (), support.n_rows)
+    is_number = feature_encoding.numeric_columns(support, numeric)
+    phi = feature_encoding.indicator_features(support, is_number, is_rare)
+    if phi.shape[1] * len(arms) > MOST_DIMENSIONS:
         raise ValueError(
             f"{len(support.rows):,} different rows and {len(arms)} arms, each with its own model, make "
-            f"{made.shape[1] * len(arms):,} dimensions; at most {MOST_DIMENSIONS:,}. Is there a name or a number of "
+            f"{phi.shape[1] * len(arms):,} dimensions; at most {MOST_DIMENSIONS:,}. Is there a name or a number of "
             "visitors among the columns? Leave it out, join rare rows (rare=..., other=...), or give features"
         )
-    notes = columns.category_notes(kept, is_number)
-    return Tabular(rest.joined(made, support.probabilities, few), options, notes)
+    notes = feature_encoding.category_notes(kept, is_number)
+    return Tabular(sample.joined(phi, support.probabilities, is_rare), options, notes, support.n_rows)

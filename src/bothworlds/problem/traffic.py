@@ -1,4 +1,4 @@
-"""The traffic mix: the law of contexts as known, as estimated from prior and counts, or as it drifts."""
+"""Traffic mix: a context distribution that is known, estimated from a prior and counts, or drifting."""
 
 import math
 from dataclasses import dataclass, replace
@@ -6,26 +6,27 @@ from typing import Any, Literal, Self, get_args
 
 import numpy as np
 
-from bothworlds.kernels.arrays import Floats
+from bothworlds.arrays import Floats
 from bothworlds.problem import checks
-from bothworlds.problem.labelled import by_place
+from bothworlds.problem.lookup import by_position
 
 Kind = Literal["known", "estimated", "drifting"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TrafficMix:
-    """The law of contexts g(x), and how it follows what is observed; made by `known`, `estimated` or `drifting`.
+    """A context distribution g(x) that is updated by observations; create it with `known`, `estimated` or `drifting`.
 
     probabilities = (k g_0 + c)/(k + sum c)
 
-    g_0 is the ``prior``, k its ``strength`` in observations, c the ``counts``. Known: c = 0 for good. Estimated: c
-    are all observations, the estimate converges. Drifting: an observation that is n observations old counts (1 -
-    1/window)^n, so that about ``window`` of them are remembered. Every context keeps a positive probability, k g_0/(k
-    + sum c) at least.
+    g_0 is the ``prior``, k its ``strength`` in observations, c the ``counts``. Known: c stays 0. Estimated: c counts
+    all observations, and the estimate converges. Drifting: an observation that is n observations old counts
+    (1 - 1/window)^n, so about ``window`` of them are remembered. Every context keeps a positive probability, at least
+    k g_0/(k + sum c).
 
-    Estimates of losses that are made with a law other than the true one are biased; `bothworlds.theory.traffic` has the
-    bias and its bound. Give a policy a new law from time to time, not with every decision: each is a plan of its own.
+    Loss estimates are biased if the context distribution is wrong; `studies/context_distribution_bias.py` computes the
+    bias and its bound. Update the distribution of a policy from time to time, not with every decision: each update
+    computes a new plan.
 
     >>> mix = TrafficMix.estimated([0.5, 0.5], strength=10)
     >>> mix.observe([60, 30]).probabilities.tolist()
@@ -43,63 +44,65 @@ class TrafficMix:
 
     @classmethod
     def known(cls, probabilities: Any) -> Self:
-        """Take a law for true, whatever is observed."""
-        return cls._begin("known", probabilities, 1.0, math.inf)
+        """Use fixed probabilities, whatever is observed."""
+        return cls._create("known", probabilities, 1.0, math.inf)
 
     @classmethod
     def estimated(cls, prior: Any, *, strength: float | None = None) -> Self:
-        """Estimate a law that does not change; the prior is worth ``strength`` observations, one per context."""
-        return cls._begin("estimated", prior, strength, math.inf)
+        """Estimate a fixed distribution; the prior counts as ``strength`` observations (default: one per context)."""
+        return cls._create("estimated", prior, strength, math.inf)
 
     @classmethod
     def drifting(cls, prior: Any, *, window: float, strength: float | None = None) -> Self:
-        """Follow a law that changes, by the last ``window`` observations or so."""
-        return cls._begin("drifting", prior, strength, window)
+        """Track a changing distribution with about the last ``window`` observations."""
+        return cls._create("drifting", prior, strength, window)
 
     @classmethod
-    def _begin(cls, kind: Kind, prior: Any, strength: float | None, window: float) -> Self:
-        law = checks.frozen_array(by_place(prior, "probabilities"), "probabilities")
-        checks.check_probabilities(law, law.size)
-        k: Any = float(law.size) if strength is None else strength
+    def _create(cls, kind: Kind, prior: Any, strength: float | None, window: float) -> Self:
+        g = checks.frozen_array(by_position(prior, "probabilities"), "probabilities")
+        checks.check_probabilities(g, g.size)
+        k: Any = float(g.size) if strength is None else strength
         if not checks.is_number(k) or not 0.0 < k < math.inf:
-            raise ValueError(f"strength is how many observations the prior is worth, positive; got {strength!r}")
+            raise ValueError(
+                f"strength must be a positive number, the observations that the prior counts as; got {strength!r}"
+            )
         if kind == "drifting" and not (checks.is_number(window) and 1.0 < window < math.inf):
-            raise ValueError(f"window is how many observations are remembered, more than 1; got {window!r}")
-        return cls(kind, law, float(k), float(window), _frozen(np.zeros_like(law)))
+            raise ValueError(f"window must be a number above 1, the observations that are remembered; got {window!r}")
+        return cls(kind, g, float(k), float(window), _frozen(np.zeros_like(g)))
 
     def observe(self, counts: Any) -> Self:
-        """Return the mix after some more contexts, so many of each.
+        """Return the mix after more contexts, given as one count per context.
 
-        Their order does not matter; for a law that drifts, they count as they would in the mean over all orders.
+        Their order does not matter; a drifting mix weights them by the mean over all orders.
 
         >>> TrafficMix.drifting([0.5, 0.5], window=10, strength=1).observe([100, 0]).probabilities.round(3).tolist()
         [0.955, 0.045]
         """
         new = self._counts(counts)
         total = float(new.sum())
-        seen = self.observed + round(total)
+        observed = self.observed + round(total)
         if self.kind == "known" or total == 0.0:
-            return replace(self, observed=seen)
+            return replace(self, observed=observed)
         if self.kind == "estimated":
-            return replace(self, counts=_frozen(self.counts + new), observed=seen)
+            return replace(self, counts=_frozen(self.counts + new), observed=observed)
         rate = total * math.log1p(-1.0 / self.window)
         share = -math.expm1(rate) * self.window / total
-        return replace(self, counts=_frozen(math.exp(rate) * self.counts + share * new), observed=seen)
+        return replace(self, counts=_frozen(math.exp(rate) * self.counts + share * new), observed=observed)
 
     def _counts(self, given: Any) -> Floats:
-        """Return counts of contexts; refuse what cannot be."""
-        counts = checks.frozen_array(by_place(given, "counts"), "counts")
+        """Return counts as an array; raise ValueError unless there is one per context, none negative."""
+        counts = checks.frozen_array(by_position(given, "counts"), "counts")
         if counts.shape != self.prior.shape or (counts < 0.0).any():
             raise ValueError(f"counts must be {self.prior.size} numbers, none negative, one per context; got {given!r}")
         return counts
 
     @property
     def probabilities(self) -> Floats:
-        """The law as it is thought to be now."""
+        """The current estimate of the context distribution."""
         if self.kind == "known":
             return self.prior
-        law = self.strength * self.prior + self.counts
-        return _frozen(law / law.sum())
+        weights = self.strength * self.prior + self.counts
+        return _frozen(weights / weights.sum())
 
     def to_dict(self) -> dict[str, Any]:
         """Return the mix as plain values, for JSON."""
@@ -109,7 +112,7 @@ class TrafficMix:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
-        """Make a mix again of what `to_dict` returned.
+        """Rebuild a mix from `to_dict`.
 
         >>> mix = TrafficMix.drifting([0.5, 0.5], window=10).observe([3, 1])
         >>> TrafficMix.from_dict(mix.to_dict()).probabilities.tolist() == mix.probabilities.tolist()
@@ -119,9 +122,9 @@ class TrafficMix:
             kind, k, window = values["kind"], values["strength"], values["window"]
             if kind not in get_args(Kind):
                 raise ValueError(f"the kind of a traffic mix is one of {', '.join(get_args(Kind))}; got {kind!r}")
-            begun = cls._begin(kind, values["prior"], k, math.inf if window is None else window)
+            mix = cls._create(kind, values["prior"], k, math.inf if window is None else window)
             observed = checks.whole(values["observed"], 0, "observed")
-            return replace(begun, counts=begun._counts(values["counts"]), observed=observed)
+            return replace(mix, counts=mix._counts(values["counts"]), observed=observed)
         except (KeyError, TypeError) as error:
             raise ValueError(f"this is not a complete traffic mix: {error!r}") from None
 
@@ -136,7 +139,7 @@ def _frozen(array: Floats) -> Floats:
 
 
 def require_mix(mix: Any) -> TrafficMix:
-    """Return a traffic mix; refuse what is none, a law above all."""
+    """Return a traffic mix; raise ValueError for other objects, such as plain probabilities."""
     if not isinstance(mix, TrafficMix):
-        raise ValueError(f"a policy follows a TrafficMix; for a law use change_probabilities; got {mix!r:.80}")
+        raise ValueError(f"a policy follows a TrafficMix; for probabilities use change_probabilities; got {mix!r:.80}")
     return mix

@@ -1,4 +1,4 @@
-"""The numbers of a report, for machines: everything as JSON, the curves as CSV."""
+"""The numbers of a report in machine-readable form: everything as JSON, the curves as CSV."""
 
 import csv
 import io
@@ -7,20 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from bothworlds.kernels.arrays import Floats
+from bothworlds.arrays import Floats
 from bothworlds.report.chart import Chart, Line
+from bothworlds.report.csv_cells import as_text
 from bothworlds.report.figures import NO_BOUNDS, Bounds, bound_curve
-from bothworlds.report.panels import Entry, Panel, Summary
 from bothworlds.report.scores import Rating, Score
-from bothworlds.report.spreadsheets import as_text
 from bothworlds.report.statistics import Estimate
-from bothworlds.simulation.references import REFERENCES
-from bothworlds.simulation.study import Study
-from bothworlds.simulation.toml import to_toml
+from bothworlds.report.summary import Entry, Panel, Summary
+from bothworlds.studies.references import REFERENCES
+from bothworlds.studies.study import Study
+from bothworlds.studies.toml import to_toml
 
-DIGITS = 5  # of what charts need; a reader who wants more saves the curves
+DIGITS = 5  # of the numbers for charts; the curves in the CSV file have eight
 COLUMNS = ("regime", "algorithm", "t", "regret", "standard_error", "q10", "median", "q90", "realised_loss", "spent")
-MORE = ("exploration_rate", "bound")  # last columns, where there is such: the mean of gamma_t, and what a theorem says
+MORE = ("exploration_rate", "bound")  # last columns, empty where unknown: the mean of gamma_t, and a theorem's bound
 
 
 def study_as_dict(study: Study) -> dict[str, Any]:
@@ -28,6 +28,7 @@ def study_as_dict(study: Study) -> dict[str, Any]:
     return {
         "name": study.name,
         **study.settings,
+        "seeds": list(study.seeds),
         "sizes": study.sizes,
         "environments": study.environments,
         "algorithms": study.algorithms,
@@ -35,7 +36,7 @@ def study_as_dict(study: Study) -> dict[str, Any]:
 
 
 def headline_data(summary: Summary) -> dict[str, Any]:
-    """Return the headline of a study as plain values: what `--json` prints."""
+    """Return the headline of a study as plain values, as `--json` prints them."""
     return {
         "study": study_as_dict(summary.study),
         "versions": summary.manifest.get("versions", {}),
@@ -70,19 +71,19 @@ def curves_csv(summary: Summary, bounds: Bounds = NO_BOUNDS) -> str:
 
 
 def _curves(panel: Panel, entry: Entry, bounds: Bounds) -> dict[str, list[float | None]]:
-    """Return the curves of an entry by the names of the columns."""
+    """Return the curves of an entry by column."""
     run = entry.run
     low, middle, high = run.quantiles([0.1, 0.5, 0.9])
     arrays = (run.regret, run.standard_error, low, middle, high, run.realised.mean(axis=0), run.spent)
     explored = None if run.exploration_rate is None else run.exploration_rate.mean(axis=0)
     unknown = np.full(len(entry.rounds), np.nan)
     last = [unknown if one is None else one for one in (explored, bound_curve(panel, entry, bounds))]
-    named = zip((*COLUMNS[3:], *MORE), (*arrays, *last), strict=True)
-    return {name: [plain(value) for value in values.tolist()] for name, values in named}
+    columns = zip((*COLUMNS[3:], *MORE), (*arrays, *last), strict=True)
+    return {name: [plain(value) for value in values.tolist()] for name, values in columns}
 
 
 def chart_data(chart: Chart) -> dict[str, Any]:
-    """Return what the page needs to draw a chart anew: ranges follow from what is shown."""
+    """Return what the page's script needs to redraw a chart when curves are hidden or shown."""
     x = chart.lines[0].x if chart.lines else np.zeros(0)
     shared = all(np.array_equal(line.x, x) for line in chart.lines)
     return {
@@ -90,6 +91,7 @@ def chart_data(chart: Chart) -> dict[str, Any]:
         "xlog": chart.x_log,
         "ylog": chart.y_log,
         "fixed": chart.y_limits,
+        "whole": chart.whole,
         "xrange": list(chart.x_range),
         "names": list(chart.x_names),
         "x": _digits(x) if shared else None,
@@ -98,7 +100,7 @@ def chart_data(chart: Chart) -> dict[str, Any]:
 
 
 def _line_data(line: Line, chart: Chart, *, shared: bool) -> dict[str, Any]:
-    """Return one curve, in few digits; its band as it may be drawn, for a chart is no place to look numbers up."""
+    """Return one curve with few digits, and its band as it is drawn."""
     drawn = chart.band(line) is not None
     low, high = (line.low, line.high) if drawn else (None, None)
     return {
@@ -108,18 +110,19 @@ def _line_data(line: Line, chart: Chart, *, shared: bool) -> dict[str, Any]:
         **({} if shared else {"x": _digits(line.x)}),
         "y": _digits(line.y),
         **({} if low is None or high is None else {"low": _digits(low), "high": _digits(high)}),
-        **{word: True for word in ("thin", "yardstick", "dots") if getattr(line, word)},
+        **({} if line.spots is None else {"spots": [_digits(row) for row in line.spots]}),
+        **{flag: True for flag in ("thin", "baseline", "dots") if getattr(line, flag)},
     }
 
 
 def _digits(values: Floats) -> list[float | None]:
-    """Return numbers in few digits, whole ones as such; None for what is not a number."""
-    found = [float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None for value in values.tolist()]
-    return [int(one) if one is not None and one.is_integer() and abs(one) < 1e15 else one for one in found]
+    """Return numbers with few digits, integers as such; None for numbers that are not finite."""
+    rounded = [float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None for value in values.tolist()]
+    return [int(one) if one is not None and one.is_integer() and abs(one) < 1e15 else one for one in rounded]
 
 
 def plain(value: float) -> float | None:
-    """Return a number as JSON knows it: eight digits, and None for what is not a number.
+    """Return a number for JSON: eight digits, and None for a number that is not finite.
 
     >>> plain(1 / 3), plain(math.inf)
     (0.33333333, None)
@@ -159,6 +162,8 @@ def _panel_data(panel: Panel) -> dict[str, Any]:
             row["account"] = _estimate(account)
         if panel.environment.reacts:
             row["total_reward"] = _estimate(panel.reward(entry.run))
+        if entry.label in panel.ratios_by_instance:
+            row["ratios_by_instance"] = [plain(value) for value in panel.ratios_by_instance[entry.label].tolist()]
         if entry.label in explored:
             part = explored[entry.label]
             row["exploration"] = {
@@ -171,6 +176,7 @@ def _panel_data(panel: Panel) -> dict[str, Any]:
     return {
         "regime": panel.name,
         "horizon": panel.horizon,
+        "instances": panel.instances,
         "reacts": panel.environment.reacts,
         "algorithms": algorithms,
         "replayed": {label: _estimate(panel.reward(run)) for label, run in panel.replayed.items()},

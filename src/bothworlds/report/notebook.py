@@ -1,4 +1,4 @@
-"""Results in a notebook: a table and a chart as HTML, and a figure of matplotlib."""
+"""Results in a notebook: a table and a chart as HTML, and a matplotlib figure."""
 
 import base64
 from collections.abc import Mapping, Sequence
@@ -9,12 +9,12 @@ import numpy as np
 
 from bothworlds.errors import MissingPackageError, not_installed
 from bothworlds.report.chart import Chart, Line
+from bothworlds.report.export import has_matplotlib, matplotlib_figure
+from bothworlds.report.figure_style import Look, check_labels
 from bothworlds.report.figures import shown
-from bothworlds.report.files import has_matplotlib, matplotlib_figure
-from bothworlds.report.from_results import options_of
-from bothworlds.report.look import Look, check_labels
 from bothworlds.report.palette import styles
 from bothworlds.report.statistics import interval_of, mean_of
+from bothworlds.report.summary import options_of
 from bothworlds.report.svg import standalone
 from bothworlds.report.tables import number, with_interval
 from bothworlds.simulation.results import Results
@@ -24,21 +24,21 @@ def chart_of(results: Results, *, log: bool = False) -> Chart:
     """Return mean regret with its 95 % interval against log t, on a linear or a logarithmic axis."""
     options = [options_of(results.manifest.get("algorithms", {}).get(label)) for label in results.runs]
     t = results.checkpoints
-    kept, lines = shown(t), []
+    drawn_rounds, lines = shown(t), []
     for place, ((label, run), style) in enumerate(zip(results.runs.items(), styles(options), strict=True)):
         half = interval_of(run.paths)
-        low, high = (run.regret - half)[kept], (run.regret + half)[kept]
-        x, even = t[kept].astype(np.float64), options[place].get("kind") == "uniform"
+        low, high = (run.regret - half)[drawn_rounds], (run.regret + half)[drawn_rounds]
+        x, even = t[drawn_rounds].astype(np.float64), options[place].get("kind") == "uniform"
         lines.append(
             Line(
                 label=label,
                 number=place,
                 style=style,
                 x=x,
-                y=run.regret[kept],
+                y=run.regret[drawn_rounds],
                 low=low,
                 high=high,
-                yardstick=even,
+                baseline=even,
             )
         )
     return Chart(
@@ -61,7 +61,10 @@ def drawn(
     algorithms: Sequence[str] | None = None,
     labels: Mapping[str, str] | None = None,
 ) -> Any:
-    """Return the regret as a figure of matplotlib; ``log`` for a logarithmic vertical axis, else see `Look`."""
+    """Return the regret as a matplotlib figure.
+
+    ``log`` makes the vertical axis logarithmic; the other options are those of `Look`.
+    """
     if not has_matplotlib():
         raise MissingPackageError(not_installed("figures need", "matplotlib", "report"))
     look = Look(width=width, font_size=font_size, grey=grey, algorithms=algorithms, labels=labels or {})
@@ -75,7 +78,7 @@ class _Row(NamedTuple):
 
 
 def html_of(results: Results) -> str:
-    """Return a table, smallest regret first, and a chart; the chart is a picture, so that its style stays in it."""
+    """Return a table, smallest regret first, and a chart as an image, whose style stays inside it."""
     rows = []
     for label, run in results.runs.items():
         low, high = run.quantiles([0.1, 0.9])[:, -1]

@@ -1,7 +1,7 @@
 """One colour and one line style per algorithm, the same in every figure of every report.
 
-The colours are those of Okabe and Ito, told apart with every kind of colour blindness, darkened or lightened until they
-stand out from the paper or from the screen at night. The style of the line tells the same a second time.
+The colours are those of Okabe and Ito, which remain distinct with every kind of colour blindness, darkened or lightened
+for enough contrast on a light or a dark background. The line style encodes the algorithm a second time.
 """
 
 from collections import Counter
@@ -18,6 +18,7 @@ KNOWN = {
     "LCTsallisINF matched": (7, 0),
     "LCTsallisINF paper": (2, 1),
     "RealFTRL": (3, 3),
+    "RealLinExp3": (1, 3),
     "OFUL": (4, 4),
     "LinUCB": (5, 1),
     "uniform": (6, 2),
@@ -39,12 +40,12 @@ class Style(NamedTuple):
 
 
 def bound_style(style: Style) -> Style:
-    """Return the style of what a theorem promises an algorithm: its colour, in fine dots."""
+    """Return the style of a theorem's bound for an algorithm: its colour, in fine dots."""
     return Style(style.colour, "0.1 3.4")
 
 
 def identity(options: dict[str, Any]) -> str:
-    """Return what decides the colour of an algorithm of a study: its kind, and its tuning if it has one.
+    """Return the name that determines the colour of an algorithm of a study: its kind, and its tuning if it has one.
 
     >>> identity({"kind": "LCTsallisINF", "tuning": {"kind": "paper"}})
     'LCTsallisINF paper'
@@ -53,14 +54,14 @@ def identity(options: dict[str, Any]) -> str:
     """
     kind = str(options.get("kind", ""))
     tuning = options.get("tuning", LCTsallisINF.tuning if kind == "LCTsallisINF" else "")
-    word = tuning.get("kind", "") if isinstance(tuning, dict) else tuning
-    return f"{kind} {word}".strip()
+    tuning_kind = tuning.get("kind", "") if isinstance(tuning, dict) else tuning
+    return f"{kind} {tuning_kind}".strip()
 
 
 def styles(algorithms: Iterable[dict[str, Any]]) -> list[Style]:
-    """Return a style for each algorithm: its own if it is a known one, else the next that is free.
+    """Return a style for each algorithm: the fixed one of a known algorithm, otherwise the next free one.
 
-    Colours that fewest others have come first.
+    Among free styles, colours that the fewest other algorithms have come first.
 
     >>> styles([{"kind": "LinUCB"}, {"kind": "mine"}])
     [Style(colour=5, dash='7 4'), Style(colour=4, dash='7 4')]
@@ -68,13 +69,13 @@ def styles(algorithms: Iterable[dict[str, Any]]) -> list[Style]:
     names = [identity(options) for options in algorithms]
     first = {name: names.index(name) for name in names if name in KNOWN}
     shared = Counter(KNOWN[name][0] for name in first)
-    left: list[tuple[int, int]] = []
-    found = []
+    free: list[tuple[int, int]] = []
+    chosen = []
     for place, name in enumerate(names):
-        left = left or list(FREE)
-        style = KNOWN[name] if first.get(name) == place else min(left, key=lambda one: shared[one[0]])
+        free = free or list(FREE)
+        style = KNOWN[name] if first.get(name) == place else min(free, key=lambda one: shared[one[0]])
         if first.get(name) != place:
-            left.remove(style)
+            free.remove(style)
             shared[style[0]] += 1
-        found.append(Style(style[0], DASHES[style[1]]))
-    return found
+        chosen.append(Style(style[0], DASHES[style[1]]))
+    return chosen

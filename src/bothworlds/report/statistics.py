@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bothworlds.kernels.arrays import Floats, Ints
+from bothworlds.arrays import Floats, Ints
 from bothworlds.theory.confidence.student import factor
 
 FEWEST_POINTS = 5
@@ -37,7 +37,7 @@ def interval_of(paths: Floats) -> Floats:
 
 
 def sum_between(rounds: Ints, values: Floats) -> float:
-    """Return the sum over all rounds of what is known at some, on straight lines between them.
+    """Return the sum over all rounds of values known at some rounds, interpolated linearly between them.
 
     >>> sum_between(np.array([1, 2, 5]), np.array([3.0, 4.0, 1.0])), 3 + 4 + 3 + 2 + 1
     (13.0, 13)
@@ -51,7 +51,8 @@ def growth_exponent(rounds: Ints, paths: Floats, *, since: float | None = None) 
     """Return the slope of log R_t against log t over the last decade, with a jackknife interval over replications.
 
     About 0 for logarithmic regret, 1/2 for sqrt(T), 1 for linear. NaN where the regret is not positive throughout the
-    decade, also with any one replication left out, for its logarithm does not exist. ``since`` is another first round.
+    decade, also with any single replication left out, because its logarithm does not exist. ``since`` replaces the
+    first round of the decade.
 
     >>> t = np.arange(1, 1001)
     >>> round(growth_exponent(t, np.sqrt(t)[None, :]).value, 6)
@@ -74,17 +75,17 @@ def means_without_one(paths: Floats) -> Floats:
 
 
 def jackknife(value: float, others: Sequence[float]) -> Estimate:
-    """Return a statistic with its 95 % interval, from what it is with each replication left out."""
+    """Return a statistic with its 95 % interval, from its values with each replication left out."""
     R, apart = len(others), np.asarray(others) - np.mean(others)
     return Estimate(value, factor(R) * math.sqrt((R - 1) / R * float(apart @ apart)))
 
 
 def local_exponents(rounds: Ints, paths: Floats, *, count: int = 40) -> tuple[Floats, Floats]:
-    """Return some rounds, evenly in log t, and the growth exponent up to each with its half width (count, 2)."""
+    """Return rounds, evenly spaced in log t, and the growth exponent up to each with its half width (count, 2)."""
     first = int(np.searchsorted(rounds, min(100, rounds[-1])))
     ends = np.unique(np.linspace(first, len(rounds) - 1, count).astype(np.int64))
-    found = [growth_exponent(rounds[: end + 1], paths[:, : end + 1]) for end in ends]
-    return rounds[ends].astype(np.float64), np.array(found)
+    exponents = [growth_exponent(rounds[: end + 1], paths[:, : end + 1]) for end in ends]
+    return rounds[ends].astype(np.float64), np.array(exponents)
 
 
 def log_slope(x: Floats, y: Floats) -> float:

@@ -1,4 +1,4 @@
-"""Charts as SVG, by hand: no library, no script, colours by class so that the page may change them at night."""
+"""Charts as SVG, without a plotting library and without scripts. Colours are classes, so a page may be dark."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -7,26 +7,39 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bothworlds.kernels.arrays import Floats, Ints
-from bothworlds.plain import printable
-from bothworlds.report.chart import Chart, Line, Mark, short, ticks
-from bothworlds.report.palette import LIGHT
+from bothworlds.arrays import Floats, Ints
+from bothworlds.report.chart import Chart, Line, Mark, Picture, short, ticks
+from bothworlds.report.palette import DARK, LIGHT
+from bothworlds.serialization import printable
 
 Scale = Callable[[Floats], Floats]
-APART = 15.0  # between labels at the ends of lines
-TOLERANCE = 0.3  # how far a drawn curve may be from the true one, in the units of the drawing
+APART = 15.0  # least distance between the labels at the ends of lines
+TOLERANCE = 0.3  # largest distance of a drawn curve from the true one, in the units of the drawing
 
+FONTS = {
+    "sans": "system-ui,sans-serif",
+    "serif": "Georgia,'Times New Roman',serif",
+    "tex": "'Latin Modern Roman','CMU Serif',serif",
+}
 STANDALONE = (
-    "text{font:12px system-ui,sans-serif;fill:#333}.axis{stroke:#888;fill:none}.grid{stroke:#ddd;fill:none}"
+    "text{font-size:12px;fill:#333}.axis{stroke:#888;fill:none}.grid{stroke:#ddd;fill:none}"
     ".line{fill:none;stroke:var(--c);stroke-width:2}.thin{stroke-width:1.5;stroke-linecap:round}"
     ".band{fill:var(--c);opacity:.15}.name,.note{font-size:11px}.note{paint-order:stroke;stroke:#fff;stroke-width:3px}"
     ".mark{fill:#888;opacity:.16}.rule{stroke:var(--c,#888);stroke-dasharray:2 3;fill:none}.dot{fill:var(--c)}"
     ".whisker{stroke:var(--c);opacity:.5;fill:none}text.end{font-size:11px;fill:var(--c)}"
+    ".spot{stroke:var(--c);stroke-width:3.4;stroke-linecap:round;opacity:.38;fill:none}"
+)
+PICTURE = (  # larger letters, since pages show the picture small; and a dark mode
+    "svg{--paper:#fff;--ink:#1c1d1f;--soft:#555;--grid:#ddd}"
+    "@media(prefers-color-scheme:dark){svg{--paper:#15171a;--ink:#e9e9e6;--soft:#a7abb2;--grid:#2c3036}DARK}"
+    "text{font-size:14px;fill:var(--soft)}text.title{font-size:17px;font-weight:600;fill:var(--ink)}"
+    ".axis{stroke:var(--soft)}.grid{stroke:var(--grid)}.line{stroke-width:2.4}"
+    "text.end{font-size:14.5px;font-weight:600}.paper{fill:var(--paper)}"
 )
 
 
 class Frame(NamedTuple):
-    """The size of a drawing and of what is left around the axes."""
+    """Size of a drawing, its margins around the axes, and the least distance of the labels at the ends of lines."""
 
     width: int = 560
     height: int = 330
@@ -34,19 +47,22 @@ class Frame(NamedTuple):
     right: int = 100
     top: int = 26
     bottom: int = 40
+    apart: float = APART
 
     @property
     def x_end(self) -> int:
-        """Where the horizontal axis ends."""
+        """Right end of the horizontal axis."""
         return self.width - self.right
 
     @property
     def floor(self) -> int:
-        """Where the horizontal axis lies."""
+        """Height of the horizontal axis."""
         return self.height - self.bottom
 
 
 ON_PAGE = Frame()
+IN_PICTURE = Frame(width=420, height=350, left=52, right=118, top=64, bottom=46, apart=17.0)
+CAPTION = 26  # height of the line below a picture
 
 
 class Drawing(NamedTuple):
@@ -59,7 +75,7 @@ class Drawing(NamedTuple):
 
 
 def scale(low: float, high: float, start: float, end: float, *, log: bool) -> Scale:
-    """Return the map from values to places on the drawing."""
+    """Return the map from values to coordinates of the drawing."""
     bottom, top = (math.log10(low), math.log10(high)) if log else (low, high)
 
     def place(values: Floats) -> Floats:
@@ -70,14 +86,14 @@ def scale(low: float, high: float, start: float, end: float, *, log: bool) -> Sc
 
 
 def drawing(chart: Chart, frame: Frame = ON_PAGE) -> Drawing:
-    """Lay a chart out in a frame."""
+    """Return a chart with its scales in a frame."""
     x = scale(*chart.x_range, frame.left, frame.x_end, log=chart.x_log)
     y = scale(*chart.y_range, frame.floor, frame.top, log=chart.y_log)
     return Drawing(chart, frame, x, y)
 
 
 def svg(chart: Chart, *, ident: str, frame: Frame = ON_PAGE) -> str:
-    """Return the chart as an element of a page; ``ident`` makes its identifiers unique there."""
+    """Return the chart as an element of a page, where ``ident`` makes its identifiers unique."""
     d = drawing(chart, frame)
     worded = [mark for mark in _visible(chart) if mark.text]
     parts = [
@@ -97,28 +113,52 @@ def svg(chart: Chart, *, ident: str, frame: Frame = ON_PAGE) -> str:
     return "".join(parts)
 
 
-def standalone(chart: Chart) -> str:
-    """Return the chart as a file of its own, on white, with a legend."""
+def standalone(chart: Chart, *, font: str = "sans") -> str:
+    """Return the chart as a file of its own, on white, with a legend; ``font`` is a key of `FONTS`."""
     frame = ON_PAGE
-    palette = "".join(f".c{i}{{--c:{colour}}}" for i, colour in enumerate(LIGHT))
-    in_turn = sorted(chart.lines, key=lambda line: line.thin)  # algorithms first, then their bounds
-    rows = [_legend(line, place, frame) for place, line in enumerate(in_turn)]
+    in_order = sorted(chart.lines, key=lambda line: line.thin)  # algorithms first, then their bounds
+    rows = [_legend(line, place, frame) for place, line in enumerate(in_order)]
     height = frame.height + 16 * math.ceil(len(rows) / 2) + 8
     inner = svg(chart, ident="f").split(">", 1)[1].removesuffix("</svg>")
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {frame.width} {height}" width="{frame.width}" '
-        f'height="{height}" role="img" aria-labelledby="f-t f-d"><style>{STANDALONE}{palette}</style>'
+        f'height="{height}" role="img" aria-labelledby="f-t f-d"><style>{_style(font)}</style>'
         f'<rect width="{frame.width}" height="{height}" fill="#fff"/>{inner}{"".join(rows)}</svg>\n'
     )
 
 
-def _text(words: str) -> str:
-    """Return words as XML has them: letters that it must not hold are spelt."""
-    return escape(printable(words))
+def standalone_picture(picture: Picture, *, font: str = "sans") -> str:
+    """Return the charts of a picture side by side as one file, with a light and a dark mode."""
+    frame = IN_PICTURE
+    width, height = frame.width * len(picture.charts), frame.height + CAPTION
+    panels = []
+    for place, chart in enumerate(picture.charts):
+        inner = svg(chart, ident=f"f{place}", frame=frame).split(">", 1)[1].removesuffix("</svg>")
+        title = f'<text class="title" x="6" y="26">{_text(chart.title)}</text>'
+        panels.append(f'<g transform="translate({place * frame.width} 0)">{title}{inner}</g>')
+    dark = "".join(f".c{i}{{--c:{colour}}}" for i, colour in enumerate(DARK))
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
+        f'role="img" aria-labelledby="f-t f-d"><style>{_style(font)}{PICTURE.replace("DARK", dark)}</style>'
+        f'<title id="f-t">{_text(picture.title)}</title><desc id="f-d">{_text(picture.description)}</desc>'
+        f'<rect class="paper" width="{width}" height="{height}"/>{"".join(panels)}'
+        f'<text x="6" y="{height - 9}">{_text(picture.title)}</text></svg>\n'
+    )
+
+
+def _style(font: str) -> str:
+    """Return the style of a file of its own."""
+    palette = "".join(f".c{i}{{--c:{colour}}}" for i, colour in enumerate(LIGHT))
+    return f"text{{font-family:{FONTS[font]}}}{STANDALONE}{palette}"
+
+
+def _text(text: str) -> str:
+    """Return text for XML; characters that XML forbids are spelt out."""
+    return escape(printable(text))
 
 
 def _legend(line: Line, place: int, frame: Frame) -> str:
-    """Return one entry of the legend, two to a row."""
+    """Return one entry of the legend, which has two in a row."""
     x, y = 12 + (place % 2) * frame.width // 2, frame.height + 8 + 16 * (place // 2)
     kind = "line thin" if line.thin else "line"
     return (
@@ -128,14 +168,14 @@ def _legend(line: Line, place: int, frame: Frame) -> str:
 
 
 def _axes(d: Drawing) -> list[str]:
-    """Return grid, numbers and names of both axes."""
+    """Return grid, numbers and labels of both axes."""
     chart, frame, parts = d.chart, d.frame, []
     for value in ticks(*chart.y_range, log=chart.y_log):
         at = float(d.y(np.array(value)))
         parts.append(f'<path class="grid yaxis" d="M{frame.left} {at:.1f}H{frame.x_end}"/>')
         place = f'x="{frame.left - 6}" y="{at + 4:.1f}" text-anchor="end"'
         parts.append(f'<text class="yaxis" {place}>{short(value)}</text>')
-    parts += _named_places(d) if chart.x_names else _numbered_places(d)
+    parts += _categories(d) if chart.x_names else _numbers(d)
     parts.append(f'<path class="axis" d="M{frame.left} {frame.top}V{frame.floor}H{frame.x_end}"/>')
     middle = (frame.left + frame.x_end) / 2
     parts.append(f'<text x="{middle}" y="{frame.height - 8}" text-anchor="middle">{_text(chart.x_label)}</text>')
@@ -143,7 +183,8 @@ def _axes(d: Drawing) -> list[str]:
     return parts
 
 
-def _numbered_places(d: Drawing) -> list[str]:
+def _numbers(d: Drawing) -> list[str]:
+    """Return grid and numbers of a horizontal axis."""
     parts = []
     for value in ticks(*d.chart.x_range, log=d.chart.x_log):
         at = float(d.x(np.array(value)))
@@ -152,15 +193,15 @@ def _numbered_places(d: Drawing) -> list[str]:
     return parts
 
 
-def _named_places(d: Drawing) -> list[str]:
-    """Return names for places, in two rows where there are several, so that they do not run into each other."""
+def _categories(d: Drawing) -> list[str]:
+    """Return grid and names of a horizontal axis of categories; names alternate between two rows to avoid overlaps."""
     parts = []
     for place, name in enumerate(d.chart.x_names):
         at = float(d.x(np.array(place + 1.0)))
         row = d.frame.floor + 16 + 15 * (place % 2)
-        words = name if len(name) <= 18 else f"{name[:17].rstrip()}…"
+        shortened = name if len(name) <= 18 else f"{name[:17].rstrip()}…"
         parts.append(f'<path class="grid" d="M{at:.1f} {d.frame.top}V{d.frame.floor}"/>')
-        parts.append(f'<text x="{at:.1f}" y="{row}" text-anchor="middle" class="name">{_text(words)}</text>')
+        parts.append(f'<text x="{at:.1f}" y="{row}" text-anchor="middle" class="name">{_text(shortened)}</text>')
     return parts
 
 
@@ -171,7 +212,7 @@ def _visible(chart: Chart) -> list[Mark]:
 
 
 def _span(mark: Mark, d: Drawing) -> tuple[float, float]:
-    """Return where a mark begins and ends on the drawing."""
+    """Return the horizontal coordinates of the two ends of a mark."""
     start, end = (float(d.x(np.array(np.clip(value, *d.chart.x_range)))) for value in (mark.start, mark.end))
     return start, end
 
@@ -187,7 +228,7 @@ def _mark(mark: Mark, d: Drawing) -> str:
 
 
 def _words(mark: Mark, d: Drawing, line: int) -> str:
-    """Return the words of a mark: right of where it begins, or left of it where they would leave the chart."""
+    """Return the text of a mark: right of its start, or left of it where the text would leave the chart."""
     start, _ = _span(mark, d)
     height = d.frame.top + 13 + 14 * line
     late = start > d.frame.left + 0.6 * (d.frame.x_end - d.frame.left)
@@ -196,7 +237,7 @@ def _words(mark: Mark, d: Drawing, line: int) -> str:
 
 
 def _line(line: Line, d: Drawing) -> str:
-    """Return a curve and its band, or its dots and whiskers."""
+    """Return a curve and its band, or its dots, whiskers and spots."""
     number = d.chart.lines.index(line)
     parts = [f'<g class="c{line.style.colour}" data-algorithm="{line.number}" data-line="{number}">']
     parts.append(f"<title>{_text(line.label)}</title>")
@@ -207,8 +248,13 @@ def _line(line: Line, d: Drawing) -> str:
         bars = zip(d.x(line.x), d.y(band[0]), d.y(band[1]), strict=True)
         path = "".join(f"M{x:.1f} {a:.1f}V{b:.1f}" for x, a, b in bars if math.isfinite(a + b))
         parts.append(f'<path class="whisker" d="{path}"/>')
-    kind = "line thin" if line.thin else "line"
-    parts.append(f'<path class="{kind}" d="{_curve(line, d)}"{_dash(line)}/>')
+    if line.joined:
+        kind = "line thin" if line.thin else "line"
+        parts.append(f'<path class="{kind}" d="{_curve(line, d)}"{_dash(line)}/>')
+    if line.spots is not None:
+        columns = zip(d.x(line.x), d.y(line.spots), strict=True)
+        path = "".join(f"M{x:.1f} {y:.1f}h0" for x, column in columns for y in column[np.isfinite(column)])
+        parts.append(f'<path class="spot" d="{path}"/>')
     if line.dots:
         places = zip(d.x(line.x), d.y(line.y), strict=True)
         parts += [f'<circle class="dot" cx="{x:.1f}" cy="{y:.1f}" r="4"/>' for x, y in places if math.isfinite(y)]
@@ -216,13 +262,13 @@ def _line(line: Line, d: Drawing) -> str:
 
 
 def _curve(line: Line, d: Drawing) -> str:
-    """Return the path of a curve, broken where it cannot be drawn."""
+    """Return the path of a curve, interrupted where it cannot be drawn."""
     pieces = _pieces(line.y, log=d.chart.y_log)
     return "".join(f"M{_points(d.x(line.x[piece]), d.y(line.y[piece]))}" for piece in pieces)
 
 
 def _area(x: Floats, low: Floats, high: Floats, d: Drawing) -> str:
-    """Return the path of a band, broken where it cannot be drawn."""
+    """Return the path of a band, interrupted where it cannot be drawn."""
     path = []
     for piece in _pieces(low + high, log=d.chart.y_log):
         forth = _points(d.x(x[piece]), d.y(high[piece]))
@@ -231,10 +277,10 @@ def _area(x: Floats, low: Floats, high: Floats, d: Drawing) -> str:
 
 
 def _ends(d: Drawing) -> list[str]:
-    """Return the names of the curves at their ends, apart from each other; bounds have their algorithm's colour."""
+    """Return the labels at the ends of the curves, without overlaps; bounds have no label, but their colour."""
     lines = [line for line in d.chart.lines if not line.thin]
     places = [_end(line, d) for line in lines]
-    apart = spread([place for _, place in places], d.frame.top + 4.0, d.frame.floor - 2.0)
+    apart = spread([place for _, place in places], d.frame.top + 4.0, d.frame.floor - 2.0, d.frame.apart)
     parts = []
     for line, (arrow, _), at in zip(lines, places, apart, strict=True):
         number = d.chart.lines.index(line)
@@ -246,7 +292,7 @@ def _ends(d: Drawing) -> list[str]:
 
 
 def _end(line: Line, d: Drawing) -> tuple[str, float]:
-    """Return how high a curve ends, within the axes, and an arrow where it ends outside of them."""
+    """Return the height at which a curve ends, within the axes, and an arrow if it ends outside of them."""
     finite = line.y[np.isfinite(line.y)]
     last = float(finite[-1]) if len(finite) else math.nan
     low, high = d.chart.y_range
@@ -255,8 +301,8 @@ def _end(line: Line, d: Drawing) -> tuple[str, float]:
     return ("↑ ", float(d.frame.top)) if last > high else ("", float(d.y(np.array(last))))
 
 
-def spread(places: Sequence[float], top: float, bottom: float) -> list[float]:
-    """Return places moved so that neighbours are apart, in the same order, within a range if it has room for all.
+def spread(places: Sequence[float], top: float, bottom: float, apart: float = APART) -> list[float]:
+    """Return heights moved so that neighbours are ``apart``, in the same order, within a range if all fit.
 
     >>> spread([50.0, 51.0, 10.0], 0.0, 100.0)
     [50.0, 65.0, 10.0]
@@ -264,12 +310,12 @@ def spread(places: Sequence[float], top: float, bottom: float) -> list[float]:
     [100.0, 85.0]
     """
     order = sorted(range(len(places)), key=lambda i: places[i])
-    found = list(places)
+    moved = list(places)
     for before, i in zip([None, *order], order, strict=False):
-        found[i] = max(found[i], top if before is None else found[before] + APART)
+        moved[i] = max(moved[i], top if before is None else moved[before] + apart)
     for after, i in zip([None, *order[::-1]], order[::-1], strict=False):
-        found[i] = min(found[i], bottom if after is None else found[after] - APART)
-    return found
+        moved[i] = min(moved[i], bottom if after is None else moved[after] - apart)
+    return moved
 
 
 def _dash(line: Line) -> str:
@@ -277,26 +323,26 @@ def _dash(line: Line) -> str:
 
 
 def _pieces(values: Floats, *, log: bool) -> list[Ints]:
-    """Return runs of places at which values can be drawn: finite, and positive on a logarithmic axis."""
+    """Return runs of indices whose values can be drawn: finite, and positive on a logarithmic axis."""
     drawn = np.isfinite(values) & ((values > 0.0) | (not log))
     pieces = np.split(np.arange(len(values)), np.flatnonzero(np.diff(drawn.astype(int))) + 1)
     return [piece for piece in pieces if drawn[piece[0]]]
 
 
 def _points(x: Floats, y: Floats) -> str:
-    """Return places as text, with one digit after the point, without those that a straight line passes anyway."""
+    """Return points as text, with one decimal, without those that lie on a straight line between others."""
     return " ".join(f"{x[i]:.1f},{y[i]:.1f}" for i in needed(x, y))
 
 
 def needed(x: Floats, y: Floats) -> list[int]:
-    """Return the places that a line through them needs to stay within a tolerance of all (Douglas and Peucker).
+    """Return the indices of the points that a line needs to stay within the tolerance of all (Douglas and Peucker).
 
     >>> needed(np.arange(5.0), np.array([0.0, 1.0, 2.0, 1.0, 0.0]))
     [0, 2, 4]
     """
-    kept, waiting = {0, len(x) - 1}, [(0, len(x) - 1)]
-    while waiting:
-        first, last = waiting.pop()
+    needed_points, open_ranges = {0, len(x) - 1}, [(0, len(x) - 1)]
+    while open_ranges:
+        first, last = open_ranges.pop()
         if last - first < 2:
             continue
         inner = slice(first + 1, last)
@@ -304,6 +350,6 @@ def needed(x: Floats, y: Floats) -> list[int]:
         off = np.abs(y[inner] - (y[first] + share * (y[last] - y[first])))
         far = int(off.argmax())
         if off[far] > TOLERANCE:
-            kept.add(first + 1 + far)
-            waiting += [(first, first + 1 + far), (first + 1 + far, last)]
-    return sorted(kept)
+            needed_points.add(first + 1 + far)
+            open_ranges += [(first, first + 1 + far), (first + 1 + far, last)]
+    return sorted(needed_points)

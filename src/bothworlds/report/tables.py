@@ -2,14 +2,14 @@
 
 import math
 
-from bothworlds.plain import printable
-from bothworlds.report.panels import Panel, Summary
 from bothworlds.report.scores import Rating
 from bothworlds.report.statistics import Estimate
+from bothworlds.report.summary import Panel, Summary
+from bothworlds.serialization import printable
 
 
 def number(value: float) -> str:
-    """Return a number with thousands apart and no more digits than it deserves; a dash for none.
+    """Return a number with thousands separators and about three significant digits; a dash for NaN.
 
     >>> number(1234.56), number(12.345), number(0.01234), number(float("nan"))
     ('1,235', '12.3', '0.012', '–')
@@ -21,7 +21,7 @@ def number(value: float) -> str:
 
 
 def _rounded(value: float, digits: int) -> str:
-    """Return a number with so many digits; never minus zero."""
+    """Return a number with some decimals; never minus zero."""
     return f"{round(value, digits) + 0.0:,.{digits}f}"
 
 
@@ -52,7 +52,7 @@ def headline_rows(summary: Summary) -> list[list[str]]:
 
 
 def _score_cells(summary: Summary, label: str) -> list[str]:
-    """Return the worst ratio of an algorithm and where it has it; dashes where it was not played everywhere."""
+    """Return the worst ratio of an algorithm and its regime; dashes where it was not played in all regimes."""
     if not summary.scores:
         return []
     score = summary.scores.get(label)
@@ -71,13 +71,13 @@ def ratio_text(rating: Rating) -> str:
 
 
 def _cell(panel: Panel, label: str) -> str:
-    """Return regret or reward of an algorithm in a panel; a dash where it was not run."""
-    found = [entry for entry in panel.entries if entry.label == label]
-    return with_interval(panel.headline(found[0])) if found else "–"
+    """Return regret or reward of an algorithm in a panel; a dash where it was not played."""
+    entry = next((entry for entry in panel.entries if entry.label == label), None)
+    return "–" if entry is None else with_interval(panel.headline(entry))
 
 
 def latex_table(summary: Summary) -> str:
-    """Return the headline table for a paper; needs the package booktabs."""
+    """Return the headline table in LaTeX; it needs the package booktabs."""
     head, *rows = headline_rows(summary)
     lines = [
         f"% {_latex(summary.study.name)}: regret at the horizon, mean and 95 % interval; made by bothworlds",
@@ -98,6 +98,6 @@ def latex_table(summary: Summary) -> str:
 
 
 def _latex(text: str) -> str:
-    """Escape what LaTeX would take as a command."""
+    """Escape the characters that are special in LaTeX."""
     named = {"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}"}
     return "".join(named.get(c, f"\\{c}" if c in "&%$#_{}" else c) for c in printable(text))

@@ -1,4 +1,4 @@
-"""Results in a terminal: the table, and a small plot of dots."""
+"""Results in a terminal: the headline table, and small plots in Braille characters."""
 
 import math
 import textwrap
@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bothworlds.kernels.arrays import Floats
-from bothworlds.plain import printable
-from bothworlds.report.panels import Panel, Summary
+from bothworlds.arrays import Floats
+from bothworlds.report.summary import Panel, Summary
 from bothworlds.report.tables import headline_rows, with_interval
-from bothworlds.simulation.references import REFERENCES
+from bothworlds.serialization import printable
+from bothworlds.studies.references import REFERENCES
 
 # Braille cells are two dots wide and four high; the bit of each dot.
 DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
@@ -22,34 +22,47 @@ LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def table_text(summary: Summary, *, width: int = 100) -> str:
-    """Return the headline table as text: with intervals if they fit, else without, else one line per number."""
+    """Return the headline table as text: one table if it fits the width, otherwise several tables.
+
+    Intervals are always shown, and the two columns of the worst ratio stay in one table.
+    """
     titles, *rows = headline_rows(summary)
     names = [f"{panel.name}*" if panel.environment.reacts else panel.name for panel in summary.panels]
     titles[1 : 1 + len(names)] = names
+    last = [len(names) + 1, len(names) + 2] if summary.scores else []
+    groups = [*([place] for place in range(1, len(names) + 1)), *([last] if last else [])]
+    tables = _packed([titles, *rows], groups, width)
     note = ["* total reward: larger is better"] if any(panel.environment.reacts for panel in summary.panels) else []
-    short = [[cell.partition(" ± ")[0].partition(" [")[0] for cell in row[:-1]] + row[-1:] for row in rows]
-    whole, lean = aligned([titles, *rows]), aligned([titles, *short])
-    if _width(whole) <= width:
-        return "\n".join([whole, *note])
-    if _width(lean) <= width:
-        return "\n".join([lean, *note, f"95 % intervals need {_width(whole)} columns; the report has them"])
-    blocks = []
-    for panel in summary.panels:
-        lines = [[entry.label, with_interval(panel.headline(entry))] for entry in panel.entries]
-        blocks.append(aligned([[panel.name, panel.measure], *lines]))
-    scores = [aligned([[row[0], row[-2], row[-1]] for row in (titles, *rows)])] if summary.scores else []
-    return "\n\n".join([*blocks, *scores])
+    return "\n".join(["\n\n".join(tables), *note])
+
+
+def _packed(rows: Sequence[Sequence[str]], groups: Sequence[list[int]], width: int) -> list[str]:
+    """Return the columns of a table as tables that fit a width, each with the first column; groups stay together."""
+    tables: list[str] = []
+    chosen: list[int] = []
+    for group in groups:
+        wider = _columns(rows, [*chosen, *group])
+        if chosen and _width(wider) > width:
+            tables.append(_columns(rows, chosen))
+            chosen = []
+        chosen = [*chosen, *group]
+    return [*tables, _columns(rows, chosen)]
+
+
+def _columns(rows: Sequence[Sequence[str]], places: Sequence[int]) -> str:
+    return aligned([[row[0], *(row[place] for place in places)] for row in rows])
 
 
 def finding_text(summary: Summary, *, width: int = 100) -> str:
-    """Return what the worst ratios are, and what they say where that is clear; nothing without reference players."""
+    """Return the definition of the ratios and the significant findings; an empty text without reference players."""
     if not summary.scores:
         return ""
-    known = f"ratio: (regret + s)/(that of the best reference player + s), s = sqrt(d T)/10; references are {_named()}"
-    return "\n".join(textwrap.fill(printable(sentence), width) for sentence in [known, *summary.finding])
+    formula = "ratio: (regret + s)/(that of the best reference player + s), s = sqrt(d T)/10"
+    definition = f"{formula}; references are {_reference_names()}"
+    return "\n".join(textwrap.fill(printable(sentence), width) for sentence in [definition, *summary.finding])
 
 
-def _named() -> str:
+def _reference_names() -> str:
     first, *others = REFERENCES
     return f"{', '.join([first, *others[:-1]])} and {others[-1]}, always played"
 
@@ -73,12 +86,12 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
 
 
 def _width(text: str) -> int:
-    """Return how many characters the longest line has."""
+    """Return the length of the longest line."""
     return max(len(line) for line in text.splitlines())
 
 
 def reward_text(panel: Panel) -> str:
-    """Return total reward of learners and of fixed policies replayed, best first."""
+    """Return the total rewards of learners and of fixed policies replayed, best first."""
     lines = [(panel.reward(entry.run), entry.label) for entry in panel.entries]
     lines += [(panel.reward(run), label) for label, run in panel.replayed.items()]
     lines.sort(key=lambda line: -line[0].value)
@@ -87,12 +100,12 @@ def reward_text(panel: Panel) -> str:
 
 
 def reacting_text(panel: Panel) -> str:
-    """Return what counts where nature reacts to the plays."""
+    """Return the note on policy regret and the total rewards, for an environment that reacts to the plays."""
     return f"{printable(panel.name)}: {NOT_POLICY_REGRET}\n\n{reward_text(panel)}"
 
 
 def plot_text(panel: Panel, *, width: int = 72, height: int = 12) -> str:
-    """Return regret against time as dots, both axes logarithmic, with a letter at the end of every curve."""
+    """Return a plot of regret against time, both axes logarithmic, with a letter at the end of every curve."""
     columns, rows, title = max(20, width - 12), max(4, height), printable(panel.name)
     curves = [(entry.rounds, entry.run.regret) for entry in panel.entries]
     top = max(float(regret.max()) for _, regret in curves)
@@ -126,16 +139,16 @@ def plot_text(panel: Panel, *, width: int = 72, height: int = 12) -> str:
 
 
 def _dots(share: Floats, count: int) -> list[int]:
-    """Return the places of shares of a length in dots."""
+    """Return shares of a length of ``count`` dots as dot numbers."""
     places: list[int] = np.clip((share * (count - 1)).round(), 0, count - 1).astype(np.int64).tolist()
     return places
 
 
-def _wrapped(words: list[str], width: int) -> list[str]:
-    """Put words on lines of a width."""
+def _wrapped(parts: list[str], width: int) -> list[str]:
+    """Put parts on lines of a width."""
     lines = [""]
-    for word in words:
-        if lines[-1] and len(lines[-1]) + len(word) + 3 > width:
+    for part in parts:
+        if lines[-1] and len(lines[-1]) + len(part) + 3 > width:
             lines.append("")
-        lines[-1] += ("   " if lines[-1] else "") + word
+        lines[-1] += ("   " if lines[-1] else "") + part
     return lines

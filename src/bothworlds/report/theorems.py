@@ -1,4 +1,4 @@
-"""The theorems' bounds as lines of a report: which of them covers which algorithm in which regime."""
+"""The theorems' bounds as lines of a report: which theorem applies to which algorithm in which regime."""
 
 from collections.abc import Callable, Iterator
 from functools import cache, partial
@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from bothworlds.algorithms.exponential.real_ftrl import RealFTRL
-from bothworlds.algorithms.lc_tsallis.algorithm_1 import Certified, Paper
 from bothworlds.algorithms.lc_tsallis.lc_tsallis_inf import LCTsallisINF
 from bothworlds.algorithms.lc_tsallis.matched import Matched
+from bothworlds.algorithms.lc_tsallis.paper import Certified, Paper
+from bothworlds.arrays import Floats, Ints
 from bothworlds.environments import Environment
-from bothworlds.kernels.arrays import Floats, Ints
 from bothworlds.report.figures import Bound, Bounds
-from bothworlds.report.panels import Summary
-from bothworlds.simulation.study import Cell
+from bothworlds.report.summary import Summary
+from bothworlds.studies.study import Cell
 from bothworlds.theory.bounds import BoundTable, bounds
 from bothworlds.theory.design import Kind, design_for
 from bothworlds.theory.lemmas import margin_condition
@@ -24,25 +24,38 @@ from bothworlds.theory.schedules import Matching, certified_constant
 def theorem_bounds(summary: Summary) -> Bounds:
     """Return, for every label that a theorem covers, a function (environment, rounds) -> bound on the regret.
 
-    It is the smallest of what the theorems that hold there say, and of 2 t, which is always true. Nothing is said of
-    late or batched feedback, nor where nature reacts to the plays: there regret is not what counts.
+    The bound is the minimum of 2 t, which always holds, and of the bounds of the theorems that apply. None applies to
+    late or batched feedback, nor where nature reacts to the plays, because there regret is not policy regret.
     """
     if summary.study.settings["delay"] > 0 or summary.study.settings["batch"] > 1:
         return {}
     cells = {panel.environment: panel.entries[0].cell for panel in summary.panels}
     tables = cache(partial(_tables, cells))  # a design takes seconds where there are many features
-    found: dict[str, Bound] = {}
-    players = {entry.label: entry.algorithm for panel in summary.panels for entry in panel.entries}
-    for label, algorithm in players.items():
+    covered: dict[str, Bound] = {}
+    algorithms = {entry.label: entry.algorithm for panel in summary.panels for entry in panel.entries}
+    for label, algorithm in algorithms.items():
         name = covered_as(algorithm)
         if name is not None:
             tuned_to = algorithm.horizon if isinstance(algorithm, RealFTRL) else summary.study.settings["horizon"]
-            found[label] = partial(_line, partial(tables, design=algorithm.design, horizon=tuned_to), name)
-    return found
+            covered[label] = _cached(partial(_line, partial(tables, design=algorithm.design, horizon=tuned_to), name))
+    return covered
+
+
+def _cached(bound: Bound) -> Bound:
+    """Return a bound that computes its values for the same environment and rounds once."""
+    known: dict[tuple[Environment, bytes], Floats | None] = {}
+
+    def at(environment: Environment, rounds: Ints) -> Floats | None:
+        key = environment, rounds.tobytes()
+        if key not in known:
+            known[key] = bound(environment, rounds)
+        return known[key]
+
+    return at
 
 
 def covered_as(algorithm: Any) -> str | None:
-    """Return the name under which `bounds` lists an algorithm, None if no theorem is about it.
+    """Return the name under which `bounds` lists an algorithm, None if no theorem covers it.
 
     >>> covered_as(LCTsallisINF()), covered_as(LCTsallisINF(tuning=Matched(gain=0.5))), covered_as(RealFTRL(horizon=9))
     ('LC-Tsallis-INF, matched', None, 'BoBW-RealFTRL')
@@ -73,16 +86,16 @@ def _line(
 def _tables(
     cells: dict[Environment, Cell], environment: Environment, *, design: Kind, horizon: int
 ) -> list[BoundTable]:
-    """Return the bounds of an environment, for each way to describe it."""
+    """Return the bounds of an environment, for each of its descriptions."""
     explore = design_for(environment.problem, design)
-    known = known_of(environment, cells[environment])
-    return [bounds(environment.problem, horizon=horizon, design=explore, **given) for given in known]
+    descriptions = known_of(environment, cells[environment])
+    return [bounds(environment.problem, horizon=horizon, design=explore, **given) for given in descriptions]
 
 
 def known_of(environment: Environment, cell: Cell) -> Iterator[dict[str, float]]:
-    """Yield what is known of nature, as arguments of `bounds`: nothing, a smallest gap, a margin condition.
+    """Yield descriptions of nature, as arguments of `bounds`: none, a smallest gap, a margin condition.
 
-    The margin is that of the sizes, where it holds: not every world is drawn to the sizes of a study.
+    The margin is that of the study's sizes, if the environment satisfies it: not every environment uses the sizes.
     """
     if not environment.stochastic:
         yield {}

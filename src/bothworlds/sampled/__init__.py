@@ -1,6 +1,14 @@
-"""Policies for contexts that are not listed."""
+"""Policies on a `SampledProblem`, whose contexts are drawn by a sampler and not listed."""
 
-from bothworlds.sampled.covariance import Covariance, ResampledCovariance, SeenCovariance
-from bothworlds.sampled.policy import FORMAT, Rule, SampledPolicy, refuse_holdout
+from bothworlds.sampled.covariance import Covariance, ResampledCovariance, ReservoirCovariance
+from bothworlds.sampled.policy import FORMAT, SampledPolicy, SampledRule, refuse_holdout
 
-__all__ = ["FORMAT", "Covariance", "ResampledCovariance", "Rule", "SampledPolicy", "SeenCovariance", "refuse_holdout"]
+__all__ = [
+    "FORMAT",
+    "Covariance",
+    "ResampledCovariance",
+    "ReservoirCovariance",
+    "SampledPolicy",
+    "SampledRule",
+    "refuse_holdout",
+]

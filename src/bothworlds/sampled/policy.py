@@ -1,4 +1,4 @@
-"""SampledPolicy: an algorithm in progress on contexts that are not listed. Act on features, update, ask, save."""
+"""SampledPolicy: an algorithm in progress on a `SampledProblem`. It decides on features, learns, and is saved."""
 
 import math
 import threading
@@ -9,69 +9,69 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from bothworlds._public_names import internal
+from bothworlds.arrays import Floats
 from bothworlds.errors import NumericalError
-from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.entries import LARGEST, SURE
+from bothworlds.kernels.entry_points import MAX_CARRIED, MAX_PROPENSITY
 from bothworlds.kernels.random import ARM, draw, two_uniforms
-from bothworlds.kernels.sampled import Pieces, pieces
 from bothworlds.kernels.status import NOT_FINITE, OK, sentence
-from bothworlds.plain import to_plain
 from bothworlds.policy.decision import Decision
-from bothworlds.policy.feeding import batch_of, check_once, check_owner, one_of
-from bothworlds.policy.footing import as_section
-from bothworlds.policy.identity import apart_after_fork, new_name, new_source, stream_of
-from bothworlds.policy.ledger import Ledger
+from bothworlds.policy.feedback import batch_of, check_once, check_owner, reward_or_loss
+from bothworlds.policy.feedback_registry import FeedbackRegistry
+from bothworlds.policy.ids import new_name, new_source, reset_after_fork, stream_of
+from bothworlds.policy.spec import as_section
 from bothworlds.problem import SampledProblem
-from bothworlds.problem.feedback import Feedback, checked_loss
-from bothworlds.problem.storage import SAMPLED_POLICY, check_npz, write_arrays
+from bothworlds.problem.file_format import SAMPLED_POLICY, check_npz, write_arrays
+from bothworlds.problem.rewards import Feedback, checked_loss
 from bothworlds.sampled.covariance import Covariance, Mixture
+from bothworlds.sampled.kernels import BatchKernels, batch_kernels
+from bothworlds.serialization import to_plain
 
 FORMAT = SAMPLED_POLICY
 UNLISTED = -1
 NO_PLAN = (
-    "a policy on a SampledProblem has no plan and takes no ids: its covariance is drawn for a decision or moves with "
-    "every context seen, so that a decision is no function of plan and id. One process decides and learns with it, in "
-    "any number of threads; ids are made, and feedback is taken once for each, also after bothworlds.load"
+    "a policy on a SampledProblem has no plan and takes no ids: its covariance is drawn for each decision or changes "
+    "with every context, so that a decision is not a function of plan and id. One process decides and learns with it, "
+    "in any number of threads; it issues ids, and feedback is taken once for each, also after bothworlds.load"
 )
 NO_HOLDOUT = (
-    "a policy on a SampledProblem holds no decisions out and counts nothing by context, for its contexts are not "
-    "listed: keep some of the traffic away from it yourself, and compare the two"
+    "a policy on a SampledProblem cannot hold out decisions or report health, since its contexts are not listed: send "
+    "some of the traffic to uniform decisions yourself, and compare the rewards"
 )
-
-NO_LAW = (
-    "contexts of a SampledProblem are drawn and not listed, so that there are no probabilities to change; with "
-    "covariance='reservoir' the policy follows the contexts that come by itself"
+NO_DISTRIBUTION = (
+    "the contexts of a SampledProblem are not listed, so that there are no probabilities to change; with "
+    "covariance='reservoir' the policy adapts to the observed contexts by itself"
 )
 
 
 def refuse_holdout(share: float) -> None:
-    """Refuse to hold decisions out where contexts are not listed."""
+    """Refuse a holdout, since contexts are not listed."""
     if share:
         raise ValueError(NO_HOLDOUT)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rule:
-    """What distinguishes the algorithms: entropy, rates, and how the covariance is come by.
+class SampledRule:
+    """The rule of an algorithm: entropy, rates and covariance.
 
-    ``alpha`` is the Tsallis index, 1 for Shannon entropy. ``rates(t, pace)`` returns eta_t and gamma_t. Where
-    ``growth`` is given, pace begins at ``first_pace`` and grows by growth(t, sum of entropies) with every update; each
-    decision then carries, as its baseline, the entropy of q_t at the context seen. ``covariance(problem, pieces)``
-    makes the stand-in for Sigma_t^-1.
+    ``alpha`` is the Tsallis index, 1 for Shannon entropy. ``rates(t, inverse_rate)`` returns eta_t and gamma_t. With
+    ``growth``, the inverse rate starts at ``first_inverse_rate`` and grows by growth(t, sum of entropies) with every
+    update; the baseline of each decision is then the entropy of q_t at its context. ``covariance(problem, kernels)``
+    makes the estimate of Sigma_t^-1.
     """
 
     alpha: float
     rates: Callable[[float, float], tuple[float, float]]
-    covariance: Callable[[SampledProblem, Pieces], Covariance]
-    first_pace: float = 0.0
+    covariance: Callable[[SampledProblem, BatchKernels], Covariance]
+    first_inverse_rate: float = 0.0
     growth: Callable[[float, float], float] | None = None
 
 
 class SampledPolicy:
-    """An algorithm in progress on a `SampledProblem`; made by ``algorithm.start(problem, rng=...)``.
+    """An algorithm in progress on a `SampledProblem`, from ``algorithm.start(problem, rng=...)``.
 
-    What is learnt is t and Theta, as ever. A decision carries its direction, so feedback may be late, out of order, in
-    batches or missing; given the mixture of its moment every estimate has the bias of the covariance, and no other.
+    The learned fields are t and Theta. A decision has its direction, so feedback may be late, out of order, in batches
+    or missing. Given the plan at the decision, the only bias of an estimate is that of the covariance.
     ``beyond_coverage`` counts contexts whose leverage exceeds 1/lambda: the guarantees do not cover these.
 
     >>> from bothworlds import RealFTRL
@@ -83,99 +83,101 @@ class SampledPolicy:
     ('visitor 17', 1, [0.503, 0.497])
     """
 
+    @internal
     def __init__(
-        self, algorithm: object, problem: SampledProblem, rule: Rule, *, key: int, interpreted: bool = False
+        self, algorithm: object, problem: SampledProblem, rule: SampledRule, *, key: int, interpreted: bool = False
     ) -> None:
-        """Begin a policy. Internal."""
+        """Start a policy; ``key`` is that of the random stream."""
         self.algorithm = algorithm
         self.problem = problem
         self.name = new_name()
         self.beyond_coverage = 0
         self._rule = rule
         self._key = key
-        self._pieces = pieces(interpreted=interpreted)
-        self._covariance = rule.covariance(problem, self._pieces)
+        self._kernels = batch_kernels(interpreted=interpreted)
+        self._covariance = rule.covariance(problem, self._kernels)
         self._lock = threading.RLock()
-        self._begin_life(Ledger.begin(key))
+        self._begin_session(FeedbackRegistry.begin(key))
         self._theta: Floats = np.zeros(problem.dimension)
-        self._t, self._pace, self._entropy = 1.0, rule.first_pace, 0.0
-        apart_after_fork(self)
+        self._t, self._inverse_rate, self._entropy = 1.0, rule.first_inverse_rate, 0.0
+        reset_after_fork(self)
 
-    def _begin_life(self, ledger: Ledger) -> None:
-        """Issue ids of another life from now on."""
-        self._ledger, self._rounds = ledger, ledger.rounds
+    def _begin_session(self, registry: FeedbackRegistry) -> None:
+        """Issue ids of another session from now on."""
+        self._registry, self._rounds = registry, registry.rounds
 
-    def set_apart(self) -> None:
-        """Go on with ids and random numbers of its own, in a process that was forked off the owner's. Internal."""
+    @internal
+    def reset_in_fork(self) -> None:
+        """Switch to new ids and random numbers, in a process that was just forked."""
         self._lock = threading.RLock()
         self._key = stream_of(self._key, new_source())
-        self._begin_life(self._ledger.next_life(self._key, same_stream=False))
+        self._begin_session(self._registry.next_session(self._key, same_stream=False))
 
     def plan(self) -> NoReturn:
-        """Refuse: contexts that are not listed leave no plan to hand out."""
+        """Refuse: without listed contexts there is no plan."""
         raise ValueError(NO_PLAN)
 
     def health(self, **_: Any) -> NoReturn:
-        """Refuse: nothing is counted by context where contexts are not listed."""
+        """Refuse: without listed contexts there are no counts by context."""
         raise ValueError(NO_HOLDOUT)
 
     def change_probabilities(self, *_: Any) -> NoReturn:
-        """Refuse: contexts that are not listed have no probabilities."""
-        raise ValueError(NO_LAW)
+        """Refuse: without listed contexts there are no probabilities."""
+        raise ValueError(NO_DISTRIBUTION)
 
     def follow(self, *_: Any) -> NoReturn:
-        """Refuse: contexts that are not listed have no probabilities."""
-        raise ValueError(NO_LAW)
+        """Refuse: without listed contexts there are no probabilities."""
+        raise ValueError(NO_DISTRIBUTION)
 
     def copy(self) -> NoReturn:
-        """Refuse: there is one owner."""
-        raise ValueError(f"{NO_PLAN}; a copy would be a second one that sees half of the contexts")
+        """Refuse: a second policy would observe only some of the contexts."""
+        raise ValueError(f"{NO_PLAN}; a copy would be a second policy that observes only some of the contexts")
 
     def __reduce__(self) -> Any:
-        raise TypeError("a policy is not copied like data; use policy.save and bothworlds.load")
+        raise TypeError("a policy cannot be pickled or copied; use policy.save and bothworlds.load")
 
     @property
     def rounds(self) -> int:
-        """How many decisions were taken."""
+        """Number of decisions."""
         return self._rounds.last
 
     @property
     def updates(self) -> int:
-        """How many decisions were answered."""
+        """Number of decisions with feedback."""
         return int(self._t) - 1
 
     @property
     def open_rounds(self) -> int:
-        """How many decisions still wait for feedback."""
+        """Number of decisions that wait for feedback."""
         with self._lock:
-            return len(self._ledger)
+            return len(self._registry)
 
     @property
     def learning_rate(self) -> float:
         """eta_t."""
-        return self._rule.rates(self._t, self._pace)[0]
+        return self._rule.rates(self._t, self._inverse_rate)[0]
 
     @property
     def exploration_rate(self) -> float:
         """gamma_t."""
-        return self._rule.rates(self._t, self._pace)[1]
+        return self._rule.rates(self._t, self._inverse_rate)[1]
 
     def _points(self, z: Floats) -> Floats:
-        """Return q_t(x) for coordinates (contexts, arms, d)."""
+        """Return q_t, shape (contexts, arms), for coordinates (contexts, arms, d)."""
         q = np.empty(z.shape[:2])
-        status = self._pieces.points(z, self._theta, self.learning_rate, self._rule.alpha, np.empty(z.shape[1]), q)
+        status = self._kernels.points(z, self._theta, self.learning_rate, self._rule.alpha, np.empty(z.shape[1]), q)
         if status != OK:
             raise NumericalError(f"{sentence(status)} at t = {int(self._t)}")
         return q
 
     def _coordinates(self, features: Any, context: Any) -> tuple[Floats, Floats]:
-        """Return z and e of a context given by its features, or by itself."""
+        """Return z and e of a context, given by its features or by itself."""
         if (features is None) == (context is None):
-            raise ValueError("give either features= or context=, one of the two")
-        return self.problem.one(self.problem.feature_map(context) if features is None else features)
+            raise ValueError("give either features= or context=")
+        return self.problem.single_context(self.problem.feature_map(context) if features is None else features)
 
     def probabilities(self, *, features: Any = None, context: Any = None) -> Floats:
-        """Return pi_t(. | x), shape (arms,), for features (arms, dimension) or for a context of the sampler's kind."""
+        """Return pi_t(. | x), shape (arms,), for features (arms, dimension) or for a context from the sampler."""
         z, e = self._coordinates(features, context)
         with self._lock:
             mixed: Floats = self._mixed(self._points(z), e)[0]
@@ -187,10 +189,10 @@ class SampledPolicy:
         return (1.0 - gamma) * q + gamma * e
 
     def act(self, *, features: Any = None, context: Any = None, name: str = "", id: None = None) -> Decision:
-        """Choose an arm for features (arms, dimension), or for a context of the sampler's kind.
+        """Choose an arm for features (arms, dimension), or for a context from the sampler.
 
-        ``name`` is kept as the decision's ``context_name``; its ``context`` is -1, for there is no list. On any error
-        no decision was taken. An ``id`` cannot be given.
+        ``name`` becomes the decision's ``context_name``; its ``context`` is -1, since contexts are not listed. After an
+        error no decision was taken. An ``id`` cannot be given.
         """
         given: Any = id
         if given is not None:
@@ -207,7 +209,7 @@ class SampledPolicy:
         mixture = Mixture(self.exploration_rate, self._points)
         direction = self._covariance.direction(mixture, z[0, arm], key=self._key, time=number)
         baseline = None if self._rule.growth is None else np.array([_entropy(q[0])])
-        self._covariance.see(z[0], key=self._key, time=number)
+        self._covariance.observe(z[0], key=self._key, time=number)
         self.beyond_coverage += int((z[0] ** 2).sum(axis=1).max() * self.problem.coverage > 1.0 + 1e-9)
         self._rounds.add()
         return Decision(
@@ -220,87 +222,87 @@ class SampledPolicy:
             direction,
             baseline,
             self.name,
-            self._ledger.life,
+            self._registry.session,
             self.updates,
         )
 
     def update(
-        self, decision: Decision | Sequence[Decision], *, loss: Feedback = None, reward: Feedback = None
+        self, decision: Decision | Sequence[Decision], reward: Feedback = None, *, loss: Feedback = None
     ) -> None:
-        """Learn from the loss, or the reward, of one decision or of a batch. On any error nothing has changed."""
-        given, is_reward = one_of(loss, reward)
+        """Learn from the rewards or losses of one decision or of a batch. After an error nothing has changed."""
+        given, is_reward = reward_or_loss(loss, reward)
         batch, values = ([decision], [given]) if isinstance(decision, Decision) else (batch_of(decision, given), given)
         limits = self.problem.reward_range
         losses = [checked_loss(value, is_reward=is_reward, reward_range=limits) for value in values]
         with self._lock:
-            for made in batch:
-                self._check(made)
+            for item in batch:
+                self._check(item)
             check_once(batch)
             self._learn(batch, losses)
 
     def _learn(self, batch: list[Decision], losses: list[float]) -> None:
         """Add theta_hat = loss direction to Theta, and advance the clock."""
-        theta = self._theta + sum(loss * made.direction for made, loss in zip(batch, losses, strict=True))
+        theta = self._theta + sum(loss * decision.direction for decision, loss in zip(batch, losses, strict=True))
         if not np.isfinite(theta).all():
             raise NumericalError(f"{sentence(NOT_FINITE)} at t = {int(self._t)}. The update was not applied")
         self._theta = theta
-        for made in batch:
-            if self._rule.growth is not None and made.baseline is not None:
-                self._entropy += float(made.baseline[0])
-                self._pace += self._rule.growth(self._t, self._entropy)
+        for decision in batch:
+            if self._rule.growth is not None and decision.baseline is not None:
+                self._entropy += float(decision.baseline[0])
+                self._inverse_rate += self._rule.growth(self._t, self._entropy)
             self._t += 1.0
-            self._ledger.close(made)
-        self._covariance.renew()
+            self._registry.close(decision)
+        self._covariance.clear_cache()
 
-    def _check(self, made: Decision) -> None:
+    def _check(self, decision: Decision) -> None:
         """Refuse a decision that is not this policy's, not open, or damaged."""
-        check_owner(made, self.name)
-        if refusal := self._ledger.refusal(made):
-            raise ValueError(f"round {made.round} {refusal}; each decision takes feedback once")
+        check_owner(decision, self.name)
+        if refusal := self._registry.refusal(decision):
+            raise ValueError(f"round {decision.round} {refusal}; each decision takes feedback once")
         expected = None if self._rule.growth is None else (1,)
-        shape = None if made.baseline is None else made.baseline.shape
-        if made.direction.shape != self._theta.shape or shape != expected:
-            raise ValueError(f"round {made.round}: direction or baseline damaged, they do not fit this policy")
-        carried = made.direction if made.baseline is None else np.append(made.direction, made.baseline)
-        if not (0.0 < made.propensity <= SURE and (np.abs(carried) <= LARGEST).all()):
+        shape = None if decision.baseline is None else decision.baseline.shape
+        if decision.direction.shape != self._theta.shape or shape != expected:
+            raise ValueError(f"round {decision.round}: direction or baseline damaged, they do not fit this policy")
+        carried = decision.direction if decision.baseline is None else np.append(decision.direction, decision.baseline)
+        if not (0.0 < decision.propensity <= MAX_PROPENSITY and (np.abs(carried) <= MAX_CARRIED).all()):
             raise ValueError(
-                f"round {made.round}: propensity, direction or baseline damaged: no plan has such numbers, not finite, "
-                f"out of range or above {LARGEST:g}"
+                f"round {decision.round}: propensity, direction or baseline damaged: not finite, out of range or above "
+                f"{MAX_CARRIED:g}"
             )
 
     def expire(self, *, before: int) -> int:
-        """Close all decisions of rounds before the given one that were never answered; return how many."""
+        """Close all decisions without feedback from rounds before the given one; return their number."""
         with self._lock:
-            return self._ledger.expire(before=before)
+            return self._registry.expire(before=before)
 
     def learnt(self) -> dict[str, Floats]:
-        """Return what was learnt, by name, as copies; Theta in the coordinates of ``problem.frame``."""
-        return {"theta": self._theta.copy(), "clock": np.array([self._t, self._pace, self._entropy])}
+        """Return the learned fields by name, as copies; Theta is in the coordinates of ``problem.frame``."""
+        return {"theta": self._theta.copy(), "clock": np.array([self._t, self._inverse_rate, self._entropy])}
 
     def save(self, path: str | Path) -> None:
         """Write the policy to an .npz file; ``bothworlds.load(path, problem=...)`` continues it bit for bit.
 
-        Functions are not written: whoever loads the policy gives it the problem again.
+        The file has no functions: `bothworlds.load` needs the problem again.
         """
         check_npz(path, "a policy")
         with self._lock:
-            write_arrays(path, *self._kept())
+            write_arrays(path, *self._file_parts())
 
-    def _kept(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return header and arrays of a file."""
+    def _file_parts(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return header and arrays for a file."""
         frame = self.problem.frame
         header = {
             "format": FORMAT,
             "algorithm": to_plain(self.algorithm),
             "name": self.name,
             "key": self._key,
-            **self._ledger.header(),
+            **self._registry.header(),
             "beyond_coverage": self.beyond_coverage,
             "arms": self.problem.arms,
             "reward_range": self.problem.reward_range,
         }
         arrays = {
-            **self._ledger.arrays(),
+            **self._registry.arrays(),
             "basis": frame.basis,
             "lift": frame.lift,
             "coverage": np.array([frame.coverage, *frame.halves]),
@@ -309,25 +311,26 @@ class SampledPolicy:
         }
         return header, arrays
 
+    @internal
     def restore(
         self,
         *,
         name: str,
-        ledger: Ledger,
+        registry: FeedbackRegistry,
         learnt: dict[str, Floats],
         covariance: dict[str, Floats],
         beyond_coverage: int,
     ) -> None:
-        """Put back what a file kept. Internal."""
+        """Restore the state from the parts of a file."""
         shapes = {"theta": self._theta.shape, "clock": (3,)}
-        if any(learnt[part].shape != shape or not np.isfinite(learnt[part]).all() for part, shape in shapes.items()):
-            raise TypeError("what is learnt does not fit the problem")
+        if any(learnt[name].shape != shape or not np.isfinite(learnt[name]).all() for name, shape in shapes.items()):
+            raise TypeError("the learned fields do not fit the problem")
         self.name, self.beyond_coverage = name, beyond_coverage
-        self._begin_life(ledger)
+        self._begin_session(registry)
         self._theta = learnt["theta"].copy()
-        self._t, self._pace, self._entropy = (float(value) for value in learnt["clock"])
+        self._t, self._inverse_rate, self._entropy = (float(value) for value in learnt["clock"])
         self._covariance.restore(covariance)
-        self._covariance.renew()
+        self._covariance.clear_cache()
 
     def __repr__(self) -> str:
         return f"SampledPolicy({self.algorithm}, {self.rounds} rounds, {self.updates} updates)"

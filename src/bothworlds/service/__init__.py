@@ -1,1 +1,1 @@
-"""The decision service: one command, one file, nothing lost that was acknowledged, every decision provable."""
+"""The decision service: HTTP server, store, writer and trainer threads, client, dashboard and maintenance."""

@@ -1,6 +1,7 @@
-"""The service on the network: paths, bodies and statuses (RSGI, for granian)."""
+"""The HTTP application (RSGI, run by granian): paths, bodies and statuses."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs
@@ -8,53 +9,58 @@ from urllib.parse import parse_qs
 import msgspec
 
 from bothworlds.service import messages, rules
-from bothworlds.service.access import FORBIDDEN, UNKNOWN, Access, strange
-from bothworlds.service.clerk import UNAVAILABLE
+from bothworlds.service.auth import FORBIDDEN, UNAUTHORIZED, Access, cross_site_refusal
+from bothworlds.service.commits import PendingRequest
+from bothworlds.service.dashboard.page import headers, page
+from bothworlds.service.dashboard_data import OverviewCache
 from bothworlds.service.experiment import Experiment
-from bothworlds.service.glance import Watch
-from bothworlds.service.jobs import Asking
 from bothworlds.service.messages import Answered, Refusal, Several, encode
 from bothworlds.service.metrics import metrics_text
 from bothworlds.service.openapi import openapi
-from bothworlds.service.page import headers, page
 from bothworlds.service.service import Service
 from bothworlds.service.settings import Scope
 from bothworlds.service.store import StoreError
+from bothworlds.service.supervision import ThreadError
+from bothworlds.service.writer import UNAVAILABLE
 
 JSON = [("content-type", "application/json")]
 BEARER = [("www-authenticate", "Bearer")]
 BROWSER = [("www-authenticate", 'Basic realm="bothworlds: a token as the password", charset="UTF-8"')]
-BAD_BODY, TOO_LARGE, NOT_ALLOWED, FAILED = 400, 413, 405, 500
+RETRY = [("retry-after", "1")]
+BAD_BODY, TOO_SLOW, TOO_LARGE, NOT_ALLOWED, FAILED = 400, 408, 413, 405, 500
+BODY_SECONDS = 10.0  # to receive a body
 
 
 class Path(NamedTuple):
-    """What is asked under a path: how its body is read, which scope it needs, and what its parts are."""
+    """A path for POST: decoder of the body, required scope, and the list of requests in a batch."""
 
     decoder: Any
     scope: Scope
-    asks_one: bool = False
+    is_single: bool = False
     parts: Callable[[Any], list[Any]] | None = None
 
 
-def _read(kind: Any) -> Any:
+def _decoder(kind: Any) -> Any:
     return msgspec.json.Decoder(kind).decode
 
 
 POSTED = {
-    "/v1/decide": Path(_read(messages.Decide), "decide", asks_one=True),
-    "/v1/reward": Path(_read(messages.Reward), "reward", asks_one=True),
-    "/v1/activate": Path(_read(messages.Activate), "reward", asks_one=True),
-    "/v1/decide/batch": Path(_read(messages.Decides), "decide", parts=lambda body: body.decisions),
-    "/v1/reward/batch": Path(_read(messages.Rewards), "reward", parts=lambda body: body.rewards),
-    "/v1/change": Path(_read(messages.Change), "admin"),
-    "/v1/rollback": Path(_read(messages.Rollback), "admin"),
+    "/v1/decide": Path(_decoder(messages.Decide), "decide", is_single=True),
+    "/v1/reward": Path(_decoder(messages.Reward), "reward", is_single=True),
+    "/v1/activate": Path(_decoder(messages.Activate), "reward", is_single=True),
+    "/v1/decide/batch": Path(_decoder(messages.Decides), "decide", parts=lambda body: body.decisions),
+    "/v1/reward/batch": Path(_decoder(messages.Rewards), "reward", parts=lambda body: body.rewards),
+    "/v1/change": Path(_decoder(messages.Change), "admin"),
+    "/v1/rollback": Path(_decoder(messages.Rollback), "admin"),
 }
 DECISIONS = "/v1/decisions/"
-GOT = ("/", "/metrics", "/openapi.json", "/v1/health", "/v1/plan")
+PROBES = ("/v1/health", "/v1/live", "/v1/ready")
+GOT = ("/", "/metrics", "/openapi.json", "/v1/plan", *PROBES)
+METRICS = [("content-type", "text/plain; version=0.0.4; charset=utf-8")]
 
 
 class RefusedError(Exception):
-    """A request that is refused: a status and a sentence, and further headers."""
+    """A refused request: status, message, and additional headers of the response."""
 
     def __init__(self, status: int, sentence: str, headers: Sequence[tuple[str, str]] = ()) -> None:
         super().__init__(sentence)
@@ -62,212 +68,255 @@ class RefusedError(Exception):
 
 
 class App:
-    """Answers requests; deciding, storing and learning are the service's."""
+    """Answers HTTP requests; the service decides, stores and learns."""
 
     def __init__(self, service: Service) -> None:
         self.service, self.access = service, Access(service.settings.tokens)
-        self.watch, self._open = Watch(service), not service.settings.tokens
-        self._clerk, self._most_waiting = service.clerk, service.settings.most_waiting
+        self.overviews, self._open = OverviewCache(service), not service.settings.tokens
+        self._writer, self._most_waiting = service.writer, service.settings.most_waiting
         self._most_bytes = service.settings.most_bytes
         self._digits = len(str(self._most_bytes))
         self.requests, self.refusals = 0, 0
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._near: str | None = None
+        self._known_host: str | None = None  # has passed the cross-site check
 
     def __rsgi_init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Begin to answer in a loop."""
+        """Deliver answers to this event loop."""
         self._loop = loop
 
-        def deliver(asked: list[Asking]) -> None:
-            loop.call_soon_threadsafe(_deliver, asked)
+        def deliver(pending: list[PendingRequest]) -> None:
+            loop.call_soon_threadsafe(_deliver, pending)
 
         self.service.deliver = deliver
 
     async def __rsgi__(self, scope: Any, protocol: Any) -> None:
         """Answer one request."""
         self.requests += 1
-        told = JSON
+        response_headers, unread = JSON, scope.method == "POST"
         try:
             if scope.method != "POST":
-                status, body, told = await self._got(scope)
+                status, body, response_headers = await self._get(scope)
             else:
                 headers = scope.headers
-                path = self._admitted(scope.path, headers)
-                asked = _decoded(path, await (protocol() if self._is_short(headers) else self._in_pieces(protocol)))
-                if path.asks_one:
-                    one = Asking(self._of(asked.experiment), asked)
-                    await self._done([one])
-                    status, body = one.status, encode(one.answer)
+                path = self._authorized_path(scope.path, headers)
+                is_short, unread = self._is_short(headers), False
+                request = _decode(path, await self._read(protocol, is_short=is_short))
+                if path.is_single:
+                    pending = PendingRequest(self._experiment(request.experiment), request)
+                    await self._submit([pending])
+                    status, body = pending.status, encode(pending.answer)
                 else:
-                    status, answer = await self._further(path, asked, headers)
+                    status, answer = await self._post_other(path, request, headers)
                     body = encode(answer)
         except RefusedError as fault:
-            asks = [] if fault.status != UNKNOWN else BEARER if scope.method == "POST" else BROWSER
-            status, body, told = fault.status, encode(Refusal(str(fault))), [*JSON, *asks, *fault.headers]
+            challenge = [] if fault.status != UNAUTHORIZED else BEARER if scope.method == "POST" else BROWSER
+            status, body = fault.status, encode(Refusal(str(fault)))
+            response_headers = [*JSON, *challenge, *fault.headers]
+            if unread and status != TOO_LARGE:
+                await self._discard(scope.headers, protocol)
+        except ThreadError as error:
+            status, body = UNAVAILABLE, encode(Refusal(str(error)))
         except (StoreError, OSError) as error:
-            status, body = UNAVAILABLE, encode(Refusal(f"the store does not answer: {_told(error)}"))
-        except Exception as error:  # a mistake of ours: told, and not hidden in a broken connection
-            status, body = FAILED, encode(Refusal(f"the service failed: {error!r}"))
+            status, body = UNAVAILABLE, encode(Refusal(f"the store does not answer: {_without_path(error)}"))
+        except Exception as error:  # our mistake: report it rather than break the connection
+            status, body = FAILED, encode(Refusal(f"internal error: {error!r}"))
         if status >= 400:
             self.refusals += 1
-        protocol.response_bytes(status, told, body)
+            if status == UNAVAILABLE:
+                response_headers = [*response_headers, *RETRY]
+        protocol.response_bytes(status, response_headers, body)
 
-    def _admitted(self, name: str, headers: Any) -> Path:
-        """Return what is posted to under a name, if whoever asks may."""
+    def _authorized_path(self, name: str, headers: Any) -> Path:
+        """Return the path for POST of this name; refuse unknown paths and requests without the scope."""
         if self._open:
-            self._check_nearness(headers.get("host"), headers.get("origin"))
+            self._check_same_site(headers.get("host"), headers.get("origin"))
         path = POSTED.get(name)
         if path is None:
-            raise _wrong_way(name, "POST")
+            raise _wrong_method(name, "POST")
         if not self._open:
-            self._admit(headers.get("authorization"), path.scope)
+            self._authorize(headers.get("authorization"), path.scope)
         return path
 
-    async def _further(self, path: Path, asked: Any, headers: Any) -> tuple[int, Any]:
-        """Do all that is posted beside single requests: batches, changes, rollbacks."""
+    async def _post_other(self, path: Path, request: Any, headers: Any) -> tuple[int, Any]:
+        """Answer a batch, a change or a rollback."""
         if path.parts is None:
-            self._of(asked.experiment)
-            return await asyncio.to_thread(self.service.change, asked)
-        parts = path.parts(asked)
-        self._admit(headers.get("authorization"), path.scope, len(parts), paid=1)
-        return await self._several(parts)
+            self._experiment(request.experiment)
+            return await asyncio.to_thread(self.service.change, request)
+        parts = path.parts(request)
+        self._authorize(headers.get("authorization"), path.scope, len(parts), refund=1)
+        return await self._submit_batch(parts)
 
-    def _of(self, name: str | None) -> Experiment:
-        """Return an experiment, or say that there is none of that name."""
+    def _experiment(self, name: str | None) -> Experiment:
+        """Return an experiment by name; refuse unknown names."""
         try:
-            return self.service.of(name)
+            return self.service.experiment(name)
         except KeyError as error:
             raise RefusedError(rules.MISSING, str(error.args[0])) from None
 
-    def _admit(
-        self, header: str | None, scope: Scope | None, count: int = 1, *, paid: int = 0, looks: bool = False
+    def _authorize(
+        self, header: str | None, scope: Scope | None, cost: int = 1, *, refund: int = 0, browser: bool = False
     ) -> None:
-        refusal = None if self._open else self.access.refusal(header, scope, count, paid=paid, browser=looks)
+        refusal = None if self._open else self.access.refusal(header, scope, cost, refund=refund, browser=browser)
         if refusal is not None:
             raise RefusedError(*refusal)
 
-    def _check_nearness(self, host: str | None, origin: str | None) -> None:
-        """Refuse what a page of another site makes a browser ask."""
-        if host != self._near or origin is not None:
-            refusal = strange(host, origin)
+    def _check_same_site(self, host: str | None, origin: str | None) -> None:
+        """Refuse requests that a page of another site makes a browser send."""
+        if host != self._known_host or origin is not None:
+            refusal = cross_site_refusal(host, origin)
             if refusal is not None:
                 raise RefusedError(FORBIDDEN, refusal)
-            self._near = host
+            self._known_host = host
 
     def _is_short(self, headers: Any) -> bool:
-        """Tell whether a body says how long it is, and is not too long."""
-        told = headers.get("content-length")
-        if told is None or not told.isdigit():
+        """Return whether the headers give the length of the body; refuse a body that is too long."""
+        length = headers.get("content-length")
+        if length is None or not length.isdigit():
             return False
-        if len(told) >= self._digits and int(told) > self._most_bytes:
+        if len(length) >= self._digits and int(length) > self._most_bytes:
             raise self._too_long()
         return True
 
-    async def _in_pieces(self, protocol: Any) -> bytes:
-        """Return a body that does not say how long it is, unless it is too long."""
-        pieces, length = [], 0
-        async for piece in protocol:
-            length += len(piece)
+    async def _read(self, protocol: Any, *, is_short: bool) -> bytes:
+        """Return the body; refuse one that is too long or takes too long."""
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                return await (protocol() if is_short else self._read_chunks(protocol))
+        except TimeoutError:
+            raise RefusedError(TOO_SLOW, f"the body did not arrive within {BODY_SECONDS:g} seconds") from None
+
+    async def _discard(self, headers: Any, protocol: Any) -> None:
+        """Read the body of a refused request, as the connection can only be kept if nothing is left on it.
+
+        A client that waits for permission to send the body, and one whose body is too long or slow, is disconnected.
+        """
+        if "expect" not in headers:
+            with contextlib.suppress(Exception):
+                async with asyncio.timeout(BODY_SECONDS):
+                    if self._is_short(headers) or "transfer-encoding" in headers:
+                        length = 0
+                        async for chunk in protocol:
+                            length += len(chunk)
+                            if length > self._most_bytes:
+                                break
+
+    async def _read_chunks(self, protocol: Any) -> bytes:
+        """Return a body of unknown length; refuse one that is too long."""
+        chunks, length = [], 0
+        async for chunk in protocol:
+            length += len(chunk)
             if length > self._most_bytes:
                 raise self._too_long()
-            pieces.append(piece)
-        return b"".join(pieces)
+            chunks.append(chunk)
+        return b"".join(chunks)
 
     def _too_long(self) -> RefusedError:
         return RefusedError(TOO_LARGE, f"a body has at most {self._most_bytes:,} bytes")
 
-    def _done(self, asked: list[Asking]) -> asyncio.Future[None]:
-        """Have requests done in one commit; they have their answers when what is returned is there."""
+    def _submit(self, pending: list[PendingRequest]) -> asyncio.Future[None]:
+        """Submit requests for one commit; they have their answers once the returned future is done."""
         assert self._loop is not None
-        clerk = self._clerk
-        if clerk.waiting >= self._most_waiting:
+        writer = self._writer
+        if writer.waiting >= self._most_waiting:
             raise RefusedError(UNAVAILABLE, "too many requests wait; try again")
         waiter: asyncio.Future[None] = self._loop.create_future()
-        asked[-1].waiter = waiter
-        clerk.submit(asked)
+        pending[-1].waiter = waiter
+        writer.submit(pending)
         return waiter
 
-    async def _several(self, requests: list[Any]) -> tuple[int, Several]:
-        """Have requests of a batch done in one commit; those to no experiment are refused one by one."""
-        known, refused = [], {}
-        for place, one in enumerate(requests):
+    async def _submit_batch(self, requests: list[Any]) -> tuple[int, Several]:
+        """Answer a batch in one commit; requests to unknown experiments are refused one by one."""
+        accepted, refused = [], {}
+        for index, request in enumerate(requests):
             try:
-                known.append(Asking(self._of(one.experiment), one))
+                accepted.append(PendingRequest(self._experiment(request.experiment), request))
             except RefusedError as fault:
-                refused[place] = fault.status, Refusal(str(fault))
-        if known:
-            await self._done(known)
-        each = ((one.status, one.answer) for one in known)
-        found = [refused.get(place) or next(each) for place in range(len(requests))]
-        status = UNAVAILABLE if all(one == UNAVAILABLE for one, _ in found) else rules.OK
-        return status, Several([Answered(one, answer) for one, answer in found])
+                refused[index] = fault.status, Refusal(str(fault))
+        if accepted:
+            await self._submit(accepted)
+        stored = ((pending.status, pending.answer) for pending in accepted)
+        answers = [refused.get(index) or next(stored) for index in range(len(requests))]
+        status = UNAVAILABLE if all(part == UNAVAILABLE for part, _ in answers) else rules.OK
+        return status, Several([Answered(part, answer) for part, answer in answers])
 
-    async def _got(self, scope: Any) -> tuple[int, bytes, Any]:
+    async def _get(self, scope: Any) -> tuple[int, bytes, Any]:
         if scope.method not in ("GET", "HEAD"):
-            raise _wrong_way(scope.path, scope.method)
+            raise _wrong_method(scope.path, scope.method)
         if self._open:
-            self._check_nearness(scope.headers.get("host"), None)
+            self._check_same_site(scope.headers.get("host"), None)
         path, query = scope.path, parse_qs(scope.query_string)
         name = query["experiment"][0] if "experiment" in query else None
-        if path == "/v1/health":
-            failures = self.service.failures
-            versions = {name: one.plan.version for name, one in self.service.experiments.items()}
-            body = {"status": "failing" if failures else "ok", "failures": failures, "versions": versions}
-            return (UNAVAILABLE if failures else rules.OK), encode(body), JSON
+        if path in PROBES:
+            return self._probe(path)
         if path == "/openapi.json":
             return rules.OK, openapi(), JSON
         header = None if self._open else scope.headers.get("authorization")
         try:
             if path == "/":
-                self._admit(header, "admin", looks=True)
-                text = await asyncio.to_thread(page, self.watch, name, query.get("decision", [None])[0])
+                self._authorize(header, "admin", browser=True)
+                text = await asyncio.to_thread(page, self.overviews, name, query.get("decision", [None])[0])
                 return rules.OK, text.encode(), headers()
-            return self._asked(path, name, header)
+            if path == "/metrics":
+                self._authorize(header, None, browser=True)
+                return rules.OK, await asyncio.to_thread(metrics_text, self), METRICS
+            return await self._get_authorized(path, name, header)
         except KeyError as error:
             raise RefusedError(rules.MISSING, str(error.args[0])) from None
 
-    def _asked(self, path: str, name: str | None, header: str | None) -> tuple[int, bytes, Any]:
-        """Answer questions that need a token."""
+    def _probe(self, path: str) -> tuple[int, bytes, Any]:
+        """Say what fails; alone what needs a restart (live), or keeps decisions from being taken (ready)."""
+        service = self.service
+        if path == "/v1/health":
+            failures = service.failures
+        else:
+            failures = service.reasons_to_restart if path == "/v1/live" else service.reasons_not_ready
+        body: dict[str, Any] = {"status": "failing" if failures else "ok", "failures": failures}
+        if path == "/v1/health":
+            body["versions"] = {name: experiment.plan.version for name, experiment in service.experiments.items()}
+        return (UNAVAILABLE if failures else rules.OK), encode(body), JSON
+
+    async def _get_authorized(self, path: str, name: str | None, header: str | None) -> tuple[int, bytes, Any]:
+        """Answer the paths for GET that need a token."""
         if path == "/v1/plan":
-            self._admit(header, "decide", looks=True)
+            self._authorize(header, "decide", browser=True)
             return rules.OK, encode(self.service.plan(name)), JSON
         if path.startswith(DECISIONS):
-            self._admit(header, "admin", looks=True)
+            self._authorize(header, "admin", browser=True)
             identifier = path.removeprefix(DECISIONS)
-            known = self.service.known(identifier, name)
+            known = await asyncio.to_thread(self.service.decision, identifier, name)
             if known is None:
                 raise RefusedError(rules.MISSING, f"there is no decision {identifier[:200]!r}")
             return rules.OK, encode(known), JSON
-        if path == "/metrics":
-            self._admit(header, None, looks=True)
-            return rules.OK, metrics_text(self), [("content-type", "text/plain; version=0.0.4; charset=utf-8")]
-        raise _wrong_way(path, "GET")
+        raise _wrong_method(path, "GET")
 
 
-def _decoded(path: Path, body: bytes) -> Any:
-    """Return what a body asks for, or refuse it."""
+def _decode(path: Path, body: bytes) -> Any:
+    """Return the decoded body; refuse an invalid one."""
     try:
         return path.decoder(body)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        raise RefusedError(BAD_BODY, f"the body is not what is asked for here: {error}") from None
+        raise RefusedError(BAD_BODY, f"invalid request body: {error}") from None
 
 
-def _told(error: StoreError | OSError) -> str:
-    """Return what went wrong, without the places of files on this machine."""
+def _without_path(error: StoreError | OSError) -> str:
+    """Return the text of an error without the paths of files on this machine."""
     return (error.strerror if isinstance(error, OSError) else str(error)) or type(error).__name__
 
 
-def _wrong_way(path: str, method: str) -> RefusedError:
-    """Return why a path is not answered: it is none, or one for other methods."""
+def _wrong_method(path: str, method: str) -> RefusedError:
+    """Return the refusal of an unknown path, or of a path with another method."""
     allowed = "POST" if path in POSTED else "GET, HEAD" if path in GOT or path.startswith(DECISIONS) else None
     if allowed is None:
         return RefusedError(rules.MISSING, f"there is nothing at {path[:100]}")
-    return RefusedError(NOT_ALLOWED, f"{method[:20]} is not answered here, but {allowed}", [("allow", allowed)])
+    return RefusedError(NOT_ALLOWED, f"use {allowed} for this path, not {method[:20]}", [("allow", allowed)])
 
 
-def _deliver(asked: list[Asking]) -> None:
-    """Tell those who wait; some have gone."""
-    for one in asked:
-        waiter = one.waiter
+def _deliver(pending: list[PendingRequest]) -> None:
+    """Wake the clients whose requests are stored, or will never be; cancelled ones are skipped."""
+    for request in pending:
+        waiter = request.waiter
         if waiter is not None and not waiter.done():
-            waiter.set_result(None)
+            if request.error is None:
+                waiter.set_result(None)
+            else:
+                waiter.set_exception(request.error)

@@ -1,4 +1,4 @@
-"""The demonstration: the settings to begin with, and visitors who see banners, click later or never, and change."""
+"""The demo: example settings and simulated visitors."""
 
 import contextlib
 import heapq
@@ -13,15 +13,48 @@ from pathlib import Path
 import msgspec
 
 from bothworlds.service.client import Client, ServiceError
-from bothworlds.service.example import EXAMPLE
 from bothworlds.service.settings import Settings
 
-VISITS = 30.0  # a second
-ANSWERED = 0.95  # the others never answer, and get the default reward
-DELAY = 1.0  # seconds, on average, until a visitor clicks or has gone
-CHANGES_AFTER = 180.0  # seconds until tastes change, and change back
+EXAMPLE = """\
+# Settings of a decision service.
+#     bothworlds serve --check ads.toml    check this file
+#     bothworlds serve ads.toml            serve; the dashboard is at http://127.0.0.1:8080/
+
+store = "ads.sqlite"       # the store; the path is relative to this file
+durability = "full"        # answers wait for the disk; "process" survives a crash of the process, not of the machine
+host = "127.0.0.1"         # any other address requires tokens; use TLS there, too
+port = 8080
+# certificate = "cert.pem" # TLS: certificate and key, two files
+# key = "key.pem"
+# most_bytes = 1_000_000   # largest body of a request
+
+# [[tokens]]: bothworlds service token shop --scope decide --scope reward >> ads.toml
+
+[experiments.banners]      # one table per experiment
+arms = ["summer sale", "free shipping", "new arrivals", "loyalty card"]
+algorithm = "matched"      # a tuning of LCTsallisINF, or a table as in a study: { kind = "LinUCB" }
+reward_range = [0.0, 1.0]
+window = "10 minutes"      # a decision without a reward after this time
+default_reward = 0.0       # gets this reward; default 0; "none": it is not learned from
+holdout = 0.05             # this share of the decisions is uniform, for comparison
+# safe_arm = "loyalty card"  # the answer while nothing can be stored; otherwise 503
+# other = "mobile evening" # the context that stands for unknown ones; otherwise they are refused
+# problem = "ads.json"     # instead of arms and contexts: a problem with your own features
+
+[experiments.banners.contexts]  # shares of the traffic; or names with equal shares: contexts = ["a", "b"]
+"mobile morning" = 0.3
+"mobile evening" = 0.3
+"desktop morning" = 0.2
+"desktop evening" = 0.2
+"""
+
+
+VISITS = 30.0  # per second
+ANSWERED = 0.95  # share of visits with a reward; the others get the default reward
+DELAY = 1.0  # mean seconds from decision to reward
+CHANGES_AFTER = 180.0  # seconds until tastes change, and until they change back
 WINDOW = "10 seconds"
-# How often visitors click: by context, one rate for each arm; first as they are, then as they become.
+# Click rates by context, one per arm: the tastes at first, and after a change.
 TASTES = (
     {
         "mobile morning": (0.10, 0.45, 0.15, 0.05),
@@ -39,51 +72,51 @@ TASTES = (
 
 
 def demo_settings(folder: Path, *, port: int) -> Settings:
-    """Return the settings to begin with, for a folder and a port, with a window that closes while one watches."""
+    """Return the example settings for a folder and a port, with a window of ten seconds."""
     content = tomllib.loads(EXAMPLE)
     content["experiments"]["banners"]["window"] = WINDOW
     return msgspec.convert({**content, "folder": str(folder), "port": port}, Settings)
 
 
 class Visitors:
-    """Visitors of a service, in a thread: they ask over HTTP as any client does."""
+    """Simulated visitors: a thread that requests decisions and reports clicks over HTTP."""
 
     def __init__(self, client: Client, experiment: str, settings: Settings, *, seed: int = 7) -> None:
-        told = settings.experiments[experiment]
-        self.client, self.arms = client, told.arms
-        self.shares = told.contexts if isinstance(told.contexts, dict) else dict.fromkeys(told.contexts, 1.0)
+        options = settings.experiments[experiment]
+        self.client, self.arms = client, options.arms
+        self.shares = options.contexts if isinstance(options.contexts, dict) else dict.fromkeys(options.contexts, 1.0)
         self._rng = random.Random(seed)
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._work, name="visitors", daemon=True)
 
     def start(self) -> None:
-        """Let them come."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Let no more come."""
+        """Stop the thread and wait for its end."""
         self._stopping.set()
         self._thread.join()
 
     def _work(self) -> None:
-        began = time.monotonic()
-        life = secrets.token_hex(3)  # ids of their own in every run
-        waiting: list[tuple[float, str, float]] = []
+        start = time.monotonic()
+        run = secrets.token_hex(3)  # keeps the ids of different runs apart
+        rewards: list[tuple[float, str, float]] = []
         for visit in itertools.count(1):
-            if self._stopping.wait(max(0.0, began + visit / VISITS - time.monotonic())):
+            if self._stopping.wait(max(0.0, start + visit / VISITS - time.monotonic())):
                 return
-            with contextlib.suppress(ServiceError):  # the service is not there yet, or no more
-                self._visit(f"visit {life}-{visit}", time.monotonic() - began, waiting)
-                while waiting and waiting[0][0] <= time.monotonic():
-                    _, name, reward = heapq.heappop(waiting)
+            with contextlib.suppress(ServiceError):  # the service is starting or stopping
+                self._visit(f"visit {run}-{visit}", time.monotonic() - start, rewards)
+                while rewards and rewards[0][0] <= time.monotonic():
+                    _, name, reward = heapq.heappop(rewards)
                     self.client.reward(name, reward)
 
-    def _visit(self, name: str, since: float, waiting: list[tuple[float, str, float]]) -> None:
-        """Have a banner chosen for a visitor, who answers later or never."""
+    def _visit(self, name: str, elapsed: float, rewards: list[tuple[float, str, float]]) -> None:
+        """Request a decision for one visitor; queue its reward, if there is one."""
         rng = self._rng
         context = rng.choices(list(self.shares), list(self.shares.values()))[0]
         decided = self.client.decide(context, id=name)
-        tastes = TASTES[int(since / CHANGES_AFTER) % len(TASTES)]
+        tastes = TASTES[int(elapsed / CHANGES_AFTER) % len(TASTES)]
         clicks = rng.random() < tastes[context][self.arms.index(decided.arm)]
         if rng.random() < ANSWERED:
-            heapq.heappush(waiting, (time.monotonic() + rng.expovariate(1.0 / DELAY), name, float(clicks)))
+            heapq.heappush(rewards, (time.monotonic() + rng.expovariate(1.0 / DELAY), name, float(clicks)))

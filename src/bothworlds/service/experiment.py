@@ -1,4 +1,4 @@
-"""One experiment as it runs: a policy that learns, the plan that decides, and how both come back from a store."""
+"""One running experiment: its policy and plan, its queue of rewards, and how they are restored from a store."""
 
 import tempfile
 import threading
@@ -11,247 +11,268 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from bothworlds.former import GONE, is_former
-from bothworlds.loading import footing_of, load_on
+from bothworlds.loading import load_with_spec, spec_of
 from bothworlds.policy import Policy
 from bothworlds.policy.decision import Decision
-from bothworlds.policy.feeding import Columns
-from bothworlds.policy.footing import Footing, problem_of
-from bothworlds.policy.identity import parts_of
+from bothworlds.policy.feedback import DecisionBatch
+from bothworlds.policy.ids import parts_of
 from bothworlds.policy.plan import Plan
+from bothworlds.policy.spec import PolicySpec, problem_of
+from bothworlds.precompile import exercise
 from bothworlds.problem import Problem
-from bothworlds.problem.storage import read_arrays, undamaged
-from bothworlds.service.drawing import numbers
-from bothworlds.service.pulse import Pulse
-from bothworlds.service.records import MARKS, Drawn, Frame, Kind, Paid, Snapshot, unpacked
-from bothworlds.service.settings import Experiment as Told
+from bothworlds.problem.file_format import read_arrays, undamaged
+from bothworlds.service.batch_decide import numbers
+from bothworlds.service.records import MARKS, DecisionBody, Frame, Kind, RewardBody, Snapshot, unpacked
+from bothworlds.service.settings import ExperimentSettings
 from bothworlds.service.store import Store
-from bothworlds.warming import exercise
 
 
-class Lesson(msgspec.Struct, frozen=True, gc=False):
-    """A reward to be learnt: its place in the log, the decision's id, what was drawn, and the reward."""
+class RewardEvent(msgspec.Struct, frozen=True, gc=False):
+    """A reward to learn: its sequence number in the log, the id and body of its decision, and its value."""
 
     seq: int
     id: str
-    drawn: Drawn
+    decision: DecisionBody
     reward: float
 
 
 @dataclass(eq=False)
 class Experiment:
-    """What is played under one name. ``policy`` belongs to the learner, ``plan`` to whoever decides.
+    """A running experiment.
 
-    A ``failure`` of the learner is told until what had ``failed`` works; until it begins again from the store, the
-    policy is ``astray``: perhaps one that the log does not lead to.
+    Only the trainer thread uses ``policy``; any thread may read ``plan``, which the writer thread replaces.
+
+    ``through``, ``queued_through`` and ``expired_through`` are sequence numbers in the log: up to them, rewards are
+    learned, rewards are in the queue ``waiting``, and reward windows are closed. ``unsaved`` counts the rewards learned
+    since the last snapshot. ``failure`` describes a failure of the trainer thread until ``failed_step`` succeeds again;
+    with ``needs_recovery``, the log may not lead to ``policy``, which must be restored from the store.
     """
 
     name: str
     number: int
-    told: Told
+    settings: ExperimentSettings
     policy: Policy
     plan: Plan
     through: int = 0
-    waiting: list[Lesson] = field(default_factory=list)
-    heard: int = 0
+    waiting: list[RewardEvent] = field(default_factory=list)
+    queued_through: int = 0
     unsaved: int = 0
-    expired: int = 0
+    expired_through: int = 0
     failure: str | None = None
-    failed: str = ""
-    astray: bool = False
-    pulse: Pulse = field(default_factory=Pulse)
+    failed_step: str = ""
+    needs_recovery: bool = False
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def cursor(self) -> str:
-        """The name under which a store has noted up to which record windows are closed."""
+        """Name of the note in the store that holds ``expired_through``."""
         return f"expired {self.number}"
 
-    def take(self, most: int) -> list[Lesson]:
-        """Take the rewards that wait, in the order of the log."""
+    def take(self, most: int) -> list[RewardEvent]:
+        """Remove and return the next rewards of the queue, in log order."""
         with self.lock:
-            taken, self.waiting = self.waiting[:most], self.waiting[most:]
-        return taken
+            batch, self.waiting = self.waiting[:most], self.waiting[most:]
+        return batch
 
-    def hear(self, lessons: Sequence[Lesson]) -> None:
-        """Let rewards wait to be learnt, in their order, unless they were read from the store already."""
+    def enqueue(self, events: Sequence[RewardEvent]) -> None:
+        """Add rewards to the queue, in log order; those already read from the store are skipped."""
         with self.lock:
-            self.waiting += [lesson for lesson in lessons if lesson.seq > self.heard]
-            self.heard = max(self.heard, lessons[-1].seq)
+            self.waiting += [event for event in events if event.seq > self.queued_through]
+            self.queued_through = max(self.queued_through, events[-1].seq)
 
-    def hear_again(self, store: Store) -> None:
-        """Let the rewards in the store that are not learnt wait, and nothing else."""
+    def requeue(self, store: Store) -> None:
+        """Replace the queue by the rewards in the store that are not learned yet."""
         with self.lock:
-            self.waiting = list(lessons_in(store, self.number, after=self.through))
-            self.heard = max(self.through, *(lesson.seq for lesson in self.waiting[-1:]), 0)
+            self.waiting = list(read_reward_events(store, self.number, after=self.through))
+            self.queued_through = max(self.through, *(event.seq for event in self.waiting[-1:]), 0)
 
 
-def decision_in(name: str, drawn: Drawn, policy: Policy) -> Decision:
-    """Return a decision as a policy takes it, from what the store kept."""
-    listing = policy.listing(drawn)
+def to_decision(name: str, body: DecisionBody, policy: Policy) -> Decision:
+    """Return a stored decision as the policy's feedback takes it."""
+    listing = policy.listing(body)
     source, number = parts_of(name)
     return Decision(
         number,
-        listing.context_index(drawn.context),
-        drawn.context,
-        listing.arms.index(drawn.arm),
-        drawn.arm,
-        drawn.propensity,
-        numbers(drawn.direction),
-        None if drawn.baseline is None else numbers(drawn.baseline),
+        listing.context_index(body.context),
+        body.context,
+        listing.arms.index(body.arm),
+        body.arm,
+        body.propensity,
+        numbers(body.direction),
+        None if body.baseline is None else numbers(body.baseline),
         policy.name,
         source,
-        drawn.version,
-        drawn.holdout,
-        drawn.footing,
+        body.version,
+        body.holdout,
+        body.fingerprint,
     )
 
 
-def learn(policy: Policy, lessons: list[Lesson]) -> None:
-    """Learn from rewards, as one batch."""
-    footing = policy.plan().footing
-    if {lesson.drawn.footing for lesson in lessons} != {footing.mark}:
-        batch = [decision_in(lesson.id, lesson.drawn, policy) for lesson in lessons]
-        policy.learn(batch, reward=[lesson.reward for lesson in lessons])
+def learn(policy: Policy, events: list[RewardEvent]) -> None:
+    """Learn rewards as one batch."""
+    spec = policy.plan().spec
+    if {event.decision.fingerprint for event in events} != {spec.short_fingerprint}:
+        batch = [to_decision(event.id, event.decision, policy) for event in events]
+        policy.learn(batch, reward=[event.reward for event in events])
         return
-    taught = [lesson for lesson in lessons if not lesson.drawn.holdout]
-    held = [lesson for lesson in lessons if lesson.drawn.holdout]
-    if held:  # are counted, and nothing else
-        batch = [decision_in(lesson.id, lesson.drawn, policy) for lesson in held]
-        policy.learn(batch, reward=[lesson.reward for lesson in held])
-    if taught:
-        columns = columns_in([lesson.drawn for lesson in taught], footing)
-        policy.learn(columns, reward=[lesson.reward for lesson in taught])
+    learned = [event for event in events if not event.decision.holdout]
+    held_out = [event for event in events if event.decision.holdout]
+    if held_out:  # only counted
+        batch = [to_decision(event.id, event.decision, policy) for event in held_out]
+        policy.learn(batch, reward=[event.reward for event in held_out])
+    if learned:
+        columns = to_batch([event.decision for event in learned], spec)
+        policy.learn(columns, reward=[event.reward for event in learned])
 
 
-def columns_in(drawn: list[Drawn], footing: Footing) -> Columns:
-    """Return decisions of a footing, none of them held out, as columns; what does not fit is a ValueError."""
-    contexts, arms = footing.numbered
-    lengths = *footing.carried[:1], footing.carried[1] * footing.has_baseline
-    carried = [made.direction for made in drawn], [made.baseline or b"" for made in drawn]
-    for parts, length in zip(carried, lengths, strict=True):
+def to_batch(bodies: list[DecisionBody], spec: PolicySpec) -> DecisionBatch:
+    """Return decisions of one spec as columns; none may belong to the holdout.
+
+    Raises
+    ------
+    ValueError
+        If a decision does not fit the spec.
+    """
+    contexts, arms = spec.numbered
+    lengths = *spec.carried[:1], spec.carried[1] * spec.has_baseline
+    vectors = [body.direction for body in bodies], [body.baseline or b"" for body in bodies]
+    for parts, length in zip(vectors, lengths, strict=True):
         if {len(part) for part in parts} != {8 * length}:
-            raise ValueError(f"a decision in the store is damaged: what it carries are not {length} numbers")
-    directions, baselines = (numbers(b"".join(parts)).reshape(len(drawn), -1) for parts in carried)
-    return Columns(
-        np.array(places_in(contexts, [made.context for made in drawn])),
-        np.array(places_in(arms, [made.arm for made in drawn])),
-        np.array([made.propensity for made in drawn]),
+            raise ValueError(f"a decision in the store is damaged: its vectors must have {length} numbers")
+    directions, baselines = (numbers(b"".join(parts)).reshape(len(bodies), -1) for parts in vectors)
+    return DecisionBatch(
+        np.array(indices_of(contexts, [body.context for body in bodies])),
+        np.array(indices_of(arms, [body.arm for body in bodies])),
+        np.array([body.propensity for body in bodies]),
         directions,
-        baselines if footing.has_baseline else np.zeros((len(drawn), footing.carried[1])),
+        baselines if spec.has_baseline else np.zeros((len(bodies), spec.carried[1])),
     )
 
 
-def places_in(known: Mapping[str, int], names: Iterable[str]) -> list[int]:
-    """Return the indices of contexts or arms; a name that is none is damage."""
+def indices_of(index: Mapping[str, int], names: Iterable[str]) -> list[int]:
+    """Return the indices of contexts or arms; an unknown name is a ValueError, as the store is damaged."""
     try:
-        return [known[name] for name in names]
+        return [index[name] for name in names]
     except KeyError as error:
         raise ValueError(f"a decision in the store is damaged: there is no context or arm {error}") from None
 
 
-def lessons_in(store: Store, experiment: int, *, after: int, through: int | None = None) -> Iterator[Lesson]:
-    """Yield the rewards to be learnt that stand in a store, in their order."""
-    for paid, made in store.lessons(experiment, after=after, through=through):
-        yield Lesson(paid.seq, str(made.id), unpacked(Drawn, made.body), unpacked(Paid, paid.body).reward)
+def read_reward_events(
+    store: Store, experiment: int, *, after: int, through: int | None = None
+) -> Iterator[RewardEvent]:
+    """Yield the rewards in a range of the log, in log order."""
+    for record, decision in store.rewards(experiment, after=after, through=through):
+        body = unpacked(DecisionBody, decision.body)
+        yield RewardEvent(record.seq, str(decision.id), body, unpacked(RewardBody, record.body).reward)
 
 
-def begun(name: str, told: Told, store: Store, folder: Path, say: Callable[[str], None]) -> Experiment:
-    """Begin an experiment, or go on with it from what the store has."""
+def open_experiment(
+    name: str, settings: ExperimentSettings, store: Store, folder: Path, say: Callable[[str], None]
+) -> Experiment:
+    """Start an experiment, or restore it if the store has it.
+
+    Raises
+    ------
+    ValueError
+        If the settings have another algorithm, holdout, reward range or problem than the store.
+    """
     number = store.experiment(name)
-    problem, algorithm = told.make_problem(folder), told.make_algorithm()
+    problem, algorithm = settings.make_problem(folder), settings.make_algorithm()
     if not store.snapshots(number):
-        say(f"{name}: beginning")
-        policy = algorithm.start(problem, holdout=told.holdout)
+        say(f"{name}: starting")
+        policy = algorithm.start(problem, holdout=settings.holdout)
         store.append([], snapshots=[snapshot_of(policy, number, 0)], frames=[frame_of(policy)])
         exercise(policy.copy())
-        return Experiment(name, number, told, policy, ready(policy))
-    policy, through, replayed = restored(store, number)
-    say(f"{name}: version {policy.version}, {replayed:,} rewards learnt again since the newest snapshot")
-    _check_same(policy, algorithm, told)
+        return Experiment(name, number, settings, policy, warm_plan(policy))
+    policy, through, replayed = restore(store, number)
+    say(f"{name}: version {policy.version}, {replayed:,} rewards replayed after the newest snapshot")
+    _check_algorithm(policy, algorithm, settings)
     _check_problem(store, number, policy, problem)
-    found = Experiment(name, number, told, policy, ready(policy), through)
-    found.expired = store.noted(found.cursor)
+    experiment = Experiment(name, number, settings, policy, warm_plan(policy), through)
+    experiment.expired_through = store.note(experiment.cursor)
     exercise(policy.copy())
-    found.hear_again(store)
-    return found
+    experiment.requeue(store)
+    return experiment
 
 
-def _check_same(policy: Policy, algorithm: Any, told: Told) -> None:
-    """Refuse another algorithm than the one that the store has begun with."""
-    footing = policy.plan().footing
-    if repr(footing.algorithm) != repr(algorithm) or footing.holdout != told.holdout:
+def _check_algorithm(policy: Policy, algorithm: Any, settings: ExperimentSettings) -> None:
+    """Refuse another algorithm or holdout than the store has."""
+    spec = policy.plan().spec
+    if repr(spec.algorithm) != repr(algorithm) or spec.holdout != settings.holdout:
         raise ValueError(
-            f"the store has {footing.algorithm!r} with holdout {footing.holdout:g}, the settings say {algorithm!r} "
-            f"with {told.holdout:g}: an algorithm cannot be exchanged under way; give the experiment another name"
+            f"the store has {spec.algorithm!r} with holdout {spec.holdout:g}, the settings have {algorithm!r} "
+            f"with {settings.holdout:g}: the algorithm of an experiment cannot change; use another experiment name"
         )
 
 
 def _check_problem(store: Store, number: int, policy: Policy, problem: Problem) -> None:
-    """Refuse settings with a problem that is neither what the store began with nor what is played now."""
-    played = policy.problem
-    if problem.reward_range != played.reward_range:
+    """Refuse a problem that is neither the first one in the store nor the current one."""
+    current = policy.problem
+    if problem.reward_range != current.reward_range:
         raise ValueError(
-            f"the store has rewards in {_ranged(played)}, the settings say {_ranged(problem)}: a range cannot be "
-            "exchanged under way; give the experiment another name"
+            f"the store has rewards in {_range_text(current)}, the settings have {_range_text(problem)}: the reward "
+            "range of an experiment cannot change; use another experiment name"
         )
-    if _is_same(problem, played):
+    if _is_same(problem, current):
         return
-    first = opened(store, store.snapshots(number)[-1]).problem
+    first = load_snapshot(store, store.snapshots(number)[-1]).problem
     if _is_same(problem, first):
         return
-    if _named(problem) in (_named(played), _named(first)):
+    if _names(problem) in (_names(current), _names(first)):
         raise ValueError(
-            "the settings have other features than the store, for the same arms and contexts: they cannot be exchanged "
-            "under way; give the experiment another name, or bring arms with other names by POST /v1/change"
+            "the settings have other features than the store for the same arms and contexts: features cannot change; "
+            "use another experiment name, or add arms with other names by POST /v1/change"
         )
     raise ValueError(
-        f"the store plays arms {', '.join(played.arms[:8])} in {played.n_contexts} contexts, the "
-        "settings say something else, and not what it began with either: arms come and go by POST /v1/change"
+        f"the settings have other arms or contexts than the store ({', '.join(current.arms[:8])} in "
+        f"{current.n_contexts} contexts): add and retire arms by POST /v1/change"
     )
 
 
-def _ranged(problem: Problem) -> str:
+def _range_text(problem: Problem) -> str:
     return "[{:g}, {:g}]".format(*problem.reward_range) if problem.reward_range else "no range"
 
 
-def _named(problem: Problem) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _names(problem: Problem) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(problem.arms), tuple(problem.contexts)
 
 
-def _is_same(one: Problem, other: Problem) -> bool:
-    """Tell whether problems have the same arms, contexts and features; other laws of contexts come by a change."""
-    same_shape = _named(one) == _named(other) and one.features.shape == other.features.shape
-    return same_shape and np.allclose(one.features, other.features, rtol=1e-9, atol=1e-12)
+def _is_same(problem: Problem, other: Problem) -> bool:
+    """Return whether arms, contexts and features are the same; the context distributions may differ."""
+    same_shape = _names(problem) == _names(other) and problem.features.shape == other.features.shape
+    return same_shape and np.allclose(problem.features, other.features, rtol=1e-9, atol=1e-12)
 
 
-def ready(policy: Policy) -> Plan:
-    """Return the plan of now, with all that is computed when it is first asked for."""
+def warm_plan(policy: Policy) -> Plan:
+    """Return the current plan with its lazy values computed."""
     plan = policy.plan()
-    plan.chances(0)
+    plan.probability_bytes(0)
     assert plan.digest
     return plan
 
 
-def restored(store: Store, number: int, *, version: int | None = None) -> tuple[Policy, int, int]:
-    """Return the policy as the log has it, how far it has learnt, and how many rewards were learnt again for it.
+def restore(store: Store, number: int, *, version: int | None = None) -> tuple[Policy, int, int]:
+    """Restore the policy of an experiment from the newest readable snapshot and the log after it.
 
-    ``version`` is the last version to go to. A snapshot that is damaged is passed over.
+    ``version`` is the version to restore, by default the newest. Returns the policy, the sequence number up to which
+    its rewards are learned, and the number of rewards replayed.
     """
-    tried, why = [one for one in store.snapshots(number) if version is None or one.version <= version], ""
-    for snapshot in tried:
+    reason = ""
+    for snapshot in store.snapshots(number):
+        if version is not None and snapshot.version > version:
+            continue
         try:
-            policy = opened(store, snapshot)
-            return replayed(store, number, policy, snapshot, version)
+            policy = load_snapshot(store, snapshot)
+            return replay_log(store, number, policy, snapshot, version)
         except ValueError as error:
-            why = why or f": {error}"
-    raise ValueError(f"no snapshot in the store can be read, or leads to the versions that stand in its log{why}")
+            reason = reason or f": {error}"
+    raise ValueError(f"no snapshot in the store is readable and leads to the versions in its log{reason}")
 
 
-def replayed(
+def replay_log(
     store: Store, number: int, policy: Policy, snapshot: Snapshot, version: int | None = None
 ) -> tuple[Policy, int, int]:
-    """Learn again what stands in the log after a snapshot; every version must be as it was, bit for bit."""
+    """Replay the log after a snapshot, and check the digest of every version; returns what `restore` returns."""
     through, count = snapshot.through, 0
     for mark in store.marks(number, after=through):
         body = unpacked(MARKS[mark.kind], mark.body)
@@ -259,94 +280,94 @@ def replayed(
             continue
         if version is not None and body.version > version:
             break
-        lessons = list(lessons_in(store, number, after=through, through=body.through))
-        policy = followed(
+        events = list(read_reward_events(store, number, after=through, through=body.through))
+        policy = apply_mark(
             policy,
             mark.kind,
             body,
-            taught=partial(learn, lessons=lessons),
-            went_back=lambda to: restored(store, number, version=to)[0],
+            learn_rewards=partial(learn, events=events),
+            restore_version=lambda to: restore(store, number, version=to)[0],
         )
-        through, count = body.through, count + len(lessons)
+        through, count = body.through, count + len(events)
     return policy, through, count
 
 
-def followed(
-    policy: Policy, kind: int, body: Any, *, taught: Callable[[Policy], None], went_back: Callable[[int], Policy]
+def apply_mark(
+    policy: Policy,
+    kind: int,
+    body: Any,
+    *,
+    learn_rewards: Callable[[Policy], None],
+    restore_version: Callable[[int], Policy],
 ) -> Policy:
-    """Do what a mark of the log says was done, and compare what comes of it.
+    """Repeat what a mark of the log records, and check version and digest.
 
-    ``taught`` lets a policy learn from the rewards before the mark, ``went_back`` gives that of an earlier version.
+    ``learn_rewards`` learns the rewards before the mark; ``restore_version`` returns the policy of an earlier version.
     """
     if kind == Kind.ROLLBACK:
-        policy = went_back(body.to)
+        policy = restore_version(body.to)
         policy.renumber(body.version)
     elif kind == Kind.CHANGE:
         policy.change(problem_in(body.problem), trust=body.trust, fresh=body.fresh)
     else:
-        taught(policy)
+        learn_rewards(policy)
     if (policy.version, policy.digest) != (body.version, body.digest):
         raise ValueError(
-            f"the log leads to version {policy.version} with digest {policy.digest}, and says {body.version} with "
-            f"{body.digest}: it was changed, or was written by another version of the library"
+            f"the log leads to version {policy.version} with digest {policy.digest}, but records version "
+            f"{body.version} with {body.digest}: it was changed, or written by another version of the library"
         )
     return policy
 
 
 def snapshot_of(policy: Policy, number: int, through: int) -> Snapshot:
-    """Return a policy that has learnt the rewards up to a record as a snapshot."""
+    """Return a snapshot of a policy that has learned the rewards up to sequence number ``through``."""
     plan = policy.plan()
     content = as_bytes(lambda path: policy.save(path, frame=False))
-    return Snapshot(number, policy.version, through, plan.digest, plan.footing.fingerprint, content)
+    return Snapshot(number, policy.version, through, plan.digest, plan.spec.fingerprint, content)
 
 
 def frame_of(policy: Policy) -> Frame:
-    """Return what all snapshots of a footing share."""
-    return Frame(policy.plan().footing.fingerprint, as_bytes(lambda path: policy.save(path)))
+    """Return what all snapshots of the policy's spec share."""
+    return Frame(policy.plan().spec.fingerprint, as_bytes(lambda path: policy.save(path)))
 
 
 @lru_cache(maxsize=1)
-def _standing(frame: bytes) -> tuple[str, Footing]:
-    """Return what the policies of snapshots with a frame stand on: for several in a row it is built once."""
+def _spec_in(frame: bytes) -> tuple[str, PolicySpec]:
+    """Return fingerprint and spec in a frame; cached, as consecutive snapshots share their frame."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "frame.npz"
         path.write_bytes(frame)
         header, arrays = read_arrays(path)
-        if is_former(header):
-            raise ValueError(
-                f"it was written with {GONE}: begin an experiment under another name, with the matched tuning; the "
-                "old one can be exported as ever"
-            )
         with undamaged(path):
-            return header["footing"], footing_of(header, arrays)
+            return header["fingerprint"], spec_of(header, arrays)
 
 
-def opened(store: Store, snapshot: Snapshot) -> Policy:
-    """Return the policy in a snapshot; damage is a ValueError."""
-    standing = _standing(store.frame(snapshot.footing))
+def load_snapshot(store: Store, snapshot: Snapshot) -> Policy:
+    """Return the policy in a snapshot; a damaged one is a ValueError."""
+    fingerprint, spec = _spec_in(store.frame(snapshot.fingerprint))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "policy.npz"
         path.write_bytes(store.content(snapshot))
-        policy = load_on(path, *standing)
+        policy = load_with_spec(path, fingerprint, spec)
     if (policy.version, policy.digest) != (snapshot.version, snapshot.digest):
         raise ValueError(
-            f"the snapshot of version {snapshot.version} is damaged, or of another version of the library with another "
-            "rule: go on with that version, or export the log (bothworlds export) and begin a new store"
+            f"the snapshot of version {snapshot.version} is damaged, or was written by a version of the library whose "
+            "algorithm differs: use that version, or export the log (bothworlds service export) and start a new store"
         )
     return policy
 
 
-def played(store: Store, snapshot: Snapshot) -> tuple[str, Problem]:
-    """Return the name of the policy in a snapshot, and its problem, whatever the algorithm."""
+def problem_of_snapshot(store: Store, snapshot: Snapshot) -> tuple[str, Problem]:
+    """Return policy name and problem of a snapshot without loading its algorithm."""
     with tempfile.TemporaryDirectory() as folder:
         frame = Path(folder) / "frame.npz"
-        frame.write_bytes(store.frame(snapshot.footing))
+        frame.write_bytes(store.frame(snapshot.fingerprint))
         header, arrays = read_arrays(frame)
     return str(header["name"]), problem_of(header, arrays)
 
 
 def as_bytes(save: Callable[[Path], None]) -> bytes:
-    """Return what would be saved in an .npz file."""
+    """Return the bytes that ``save`` writes to an .npz file."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "content.npz"
         save(path)

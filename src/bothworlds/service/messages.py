@@ -1,4 +1,4 @@
-"""What clients say and hear: the bodies of requests and answers. The OpenAPI document is made of them."""
+"""Bodies of requests and responses; the OpenAPI document is generated from them."""
 
 from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING, Annotated, Any, Literal, final
@@ -6,14 +6,22 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, final
 import msgspec
 from msgspec import NODEFAULT, Meta, Struct
 
-from bothworlds.policy.identity import LONGEST
-from bothworlds.service import answers
+from bothworlds.policy.ids import LONGEST
+from bothworlds.service import client_types
+from bothworlds.service.names import check_name
 
-MOST = 1000  # decisions or rewards in one request
+MAX_BATCH = 1000  # decisions or rewards in one request
 
-Id = Annotated[str, Meta(min_length=1, max_length=LONGEST, description="Name of the event, not beginning with @.")]
-AnyId = Annotated[str, Meta(min_length=1, max_length=LONGEST, description="Id of a decision, given or made.")]
-Name = Annotated[str, Meta(max_length=200, description="Name of the experiment; may be left out if there is one.")]
+Id = Annotated[
+    str,
+    Meta(
+        min_length=1, max_length=LONGEST, description="Id of the decision, chosen by the client; must not start with @."
+    ),
+]
+AnyId = Annotated[
+    str, Meta(min_length=1, max_length=LONGEST, description="Id of a decision, chosen by the client or by the service.")
+]
+Name = Annotated[str, Meta(max_length=200, description="Name of the experiment; optional if there is only one.")]
 Cell = str | int | float | bool | None
 Context = (
     Annotated[str, Meta(max_length=1000)] | int | Annotated[dict[str, Cell], Meta(max_length=100)]
@@ -22,10 +30,10 @@ Context = (
 
 @final
 class Decide(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
-    """Choose an arm for a context (a name, an index, or a row by its columns).
+    """Choose an arm for a context: its name, its index, or a row as an object with columns and values.
 
-    With an id the same request can be sent again, and has the same answer. An inactive decision counts once it is
-    activated: for what is decided now and shown later, or never.
+    A request with an id can be repeated and gets the same answer. An inactive decision counts once it is activated; use
+    it for what is decided now and shown later, if at all.
     """
 
     context: Context
@@ -36,7 +44,7 @@ class Decide(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
 
 @final
 class Activate(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
-    """An inactive decision was shown: its window for rewards begins."""
+    """Activate a decision: it was shown, and its reward window begins."""
 
     id: AnyId
     experiment: Name | None = None
@@ -44,7 +52,7 @@ class Activate(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
 
 @final
 class Reward(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
-    """What a decision brought."""
+    """The reward of a decision."""
 
     id: AnyId
     reward: float
@@ -52,29 +60,32 @@ class Reward(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
 
 
 class Decides(Struct, frozen=True, forbid_unknown_fields=True):
-    """Several decisions; each is answered for itself, and all are stored together."""
+    """Several decisions; each has its own answer, and all are stored in one commit."""
 
-    decisions: Annotated[list[Decide], Meta(min_length=1, max_length=MOST)]
+    decisions: Annotated[list[Decide], Meta(min_length=1, max_length=MAX_BATCH)]
 
 
 class Rewards(Struct, frozen=True, forbid_unknown_fields=True):
-    """Several rewards; each is answered for itself, and all are stored together."""
+    """Several rewards; each has its own answer, and all are stored in one commit."""
 
-    rewards: Annotated[list[Reward], Meta(min_length=1, max_length=MOST)]
+    rewards: Annotated[list[Reward], Meta(min_length=1, max_length=MAX_BATCH)]
 
 
 class Arm(Struct, frozen=True, forbid_unknown_fields=True):
-    """A new arm: its features, one list of numbers for all contexts, or one for each."""
+    """A new arm; its features are one list of numbers for all contexts, or one list per context."""
 
     name: Annotated[str, Meta(min_length=1, max_length=200)]
     features: list[float | list[float]] | None = None
 
+    def __post_init__(self) -> None:
+        check_name("an arm", self.name)
+
 
 class Change(Struct, frozen=True, forbid_unknown_fields=True):
-    """Arms come and go, or the traffic mix is another.
+    """Add and retire arms, or replace the context distribution.
 
-    Arms without features are for experiments that were declared with names of contexts alone. ``trust`` is the share of
-    what was learnt that is still believed.
+    An arm needs no features if the experiment was declared with names of arms and contexts only. ``trust`` is the share
+    of the learned information that is kept.
     """
 
     experiment: Name | None = None
@@ -86,55 +97,59 @@ class Change(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Rollback(Struct, frozen=True, forbid_unknown_fields=True):
-    """Forget what was learnt after a version."""
+    """Return to an earlier version; what was learned after it is forgotten."""
 
     version: Annotated[int, Meta(ge=0)]
     experiment: Name | None = None
 
 
-def _sent(answer: type[Any]) -> type[Struct]:
-    """Return an answer as a structure, quick to make and to write, that leaves out what is as it is mostly."""
-    told = [(one.name, one.type, NODEFAULT if one.default is MISSING else one.default) for one in fields(answer)]
-    about = {"__doc__": answer.__doc__}
+def _as_struct(answer: type[Any]) -> type[Struct]:
+    """Return a response type of the client as a Struct: fast to create and encode, without default values in JSON."""
+    struct_fields = [
+        (field.name, field.type, NODEFAULT if field.default is MISSING else field.default) for field in fields(answer)
+    ]
+    namespace = {"__doc__": answer.__doc__}
     return msgspec.defstruct(
-        answer.__name__, told, namespace=about, module=__name__, frozen=True, omit_defaults=True, gc=False
+        answer.__name__, struct_fields, namespace=namespace, module=__name__, frozen=True, omit_defaults=True, gc=False
     )
 
 
-if TYPE_CHECKING:  # types cannot be made when the program runs; these have the same fields
-    Decided = answers.Decided
-    Rewarded = answers.Rewarded
-    Known = answers.Known
-    Planned = answers.Planned
+if TYPE_CHECKING:  # type checkers cannot follow defstruct; these have the same fields
+    Decided = client_types.Decided
+    Rewarded = client_types.Rewarded
+    Known = client_types.Known
+    Planned = client_types.Planned
+    Changed = client_types.Changed
 else:
-    Decided, Rewarded, Known, Planned = map(_sent, (answers.Decided, answers.Rewarded, answers.Known, answers.Planned))
+    Decided, Rewarded, Known, Planned, Changed = map(
+        _as_struct,
+        (
+            client_types.Decided,
+            client_types.Rewarded,
+            client_types.Known,
+            client_types.Planned,
+            client_types.Changed,
+        ),
+    )
 
 
 class Activated(Struct, frozen=True):
-    """The answer to an activation."""
+    """The response to an activation."""
 
     id: str
     experiment: str
     active: Literal[True] = True
 
 
-class Changed(Struct, frozen=True):
-    """The version after a change or a rollback."""
-
-    experiment: str
-    version: int
-    digest: str
-
-
 @final
 class Refusal(Struct, frozen=True):
-    """Why a request was refused, in a sentence."""
+    """Why a request was refused."""
 
     error: str
 
 
 class Several(Struct, frozen=True):
-    """Answers in the order of what was asked; each with the status that it would have had alone."""
+    """Responses in the order of the requests, each with the status of the request sent alone."""
 
     answers: list["Answered"]
 
@@ -143,7 +158,7 @@ _ONE = [{"$ref": f"#/components/schemas/{kind.__name__}"} for kind in (Decided, 
 
 
 class Answered(Struct, frozen=True):
-    """One answer of several."""
+    """One response of a batch."""
 
     status: int
     body: Annotated[Any, Meta(extra_json_schema={"anyOf": _ONE})]

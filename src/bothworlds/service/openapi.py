@@ -1,4 +1,4 @@
-"""The OpenAPI document, made of the messages themselves."""
+"""The OpenAPI document, generated from the request and response types."""
 
 from functools import cache
 from importlib.metadata import version
@@ -11,71 +11,73 @@ from bothworlds.service import messages
 POSTS: dict[str, tuple[Any, Any, str]] = {
     "/v1/decide": (messages.Decide, messages.Decided, "Choose an arm for a context"),
     "/v1/decide/batch": (messages.Decides, messages.Several, "Choose arms for several contexts, in one commit"),
-    "/v1/reward": (messages.Reward, messages.Rewarded, "Say what a decision brought"),
-    "/v1/reward/batch": (messages.Rewards, messages.Several, "Say what several decisions brought, in one commit"),
-    "/v1/activate": (messages.Activate, messages.Activated, "Say that an inactive decision was shown"),
-    "/v1/change": (messages.Change, messages.Changed, "Let arms come and go, or take another law of contexts"),
-    "/v1/rollback": (messages.Rollback, messages.Changed, "Forget what was learnt after a version"),
+    "/v1/reward": (messages.Reward, messages.Rewarded, "Report the reward of a decision"),
+    "/v1/reward/batch": (messages.Rewards, messages.Several, "Report several rewards, in one commit"),
+    "/v1/activate": (messages.Activate, messages.Activated, "Activate a decision that was shown"),
+    "/v1/change": (messages.Change, messages.Changed, "Add and retire arms, or replace the context distribution"),
+    "/v1/rollback": (messages.Rollback, messages.Changed, "Return to an earlier version"),
 }
 GETS: dict[str, tuple[Any, str]] = {
-    "/v1/plan": (messages.Planned, "The plan of now"),
-    "/v1/decisions/{id}": (messages.Known, "All that is known of a decision"),
+    "/v1/plan": (messages.Planned, "The current plan"),
+    "/v1/decisions/{id}": (messages.Known, "Everything known about a decision"),
+}
+PROBES = {  # summary, and descriptions of 200 and 503
+    "/v1/health": ("Everything that fails at the moment", "Everything works", "Something fails"),
+    "/v1/live": ("Whether a restart is needed", "All threads work", "A thread is dead or stuck: restart the service"),
+    "/v1/ready": ("Whether decisions can be taken and stored", "Send requests", "Send no requests for now"),
 }
 REFUSALS = {
-    "400": "The body is not what is asked for",
-    "401": "No token, or an unknown one",
-    "403": "A token without the scope",
-    "404": "There is no such decision or experiment",
-    "409": "Something else was said before under this id",
-    "413": "The body is too long",
-    "422": "The context, the reward or the change is refused",
-    "429": "Too many requests for this token",
-    "503": "Nothing was stored; try again",
+    "400": "Invalid request body",
+    "401": "Missing or unknown token",
+    "403": "The token lacks the scope",
+    "404": "No such decision or experiment",
+    "408": "The request body did not arrive in time",
+    "409": "Conflicts with an earlier request for this id",
+    "413": "Request body too large",
+    "422": "Invalid context, reward or change",
+    "429": "Rate limit of the token exceeded",
+    "503": "Nothing was stored, or it is not known whether it was; try again with the same id",
 }
 
 
 @cache
 def openapi() -> bytes:
-    """Return the document as JSON."""
-    kinds = [kind for asked, answered, _ in POSTS.values() for kind in (asked, answered)]
-    kinds += [answered for answered, _ in GETS.values()] + [messages.Refusal]
-    named = list(dict.fromkeys(kinds))
-    schemas, components = msgspec.json.schema_components(named, ref_template="#/components/schemas/{name}")
-    schema = dict(zip(named, schemas, strict=True))
+    """Return the OpenAPI document as JSON."""
+    types = [part for request, response, _ in POSTS.values() for part in (request, response)]
+    types += [response for response, _ in GETS.values()] + [messages.Refusal]
+    unique = list(dict.fromkeys(types))
+    schemas, components = msgspec.json.schema_components(unique, ref_template="#/components/schemas/{name}")
+    schema = dict(zip(unique, schemas, strict=True))
     refusals = {
         status: {"description": text, "content": _json(schema[messages.Refusal])} for status, text in REFUSALS.items()
     }
     paths: dict[str, Any] = {}
-    for path, (asked, answered, text) in POSTS.items():
+    for path, (request, response, text) in POSTS.items():
         paths[path] = {
             "post": {
                 "summary": text,
-                "requestBody": {"required": True, "content": _json(schema[asked])},
-                "responses": {"200": {"description": "Done", "content": _json(schema[answered])}, **refusals},
+                "requestBody": {"required": True, "content": _json(schema[request])},
+                "responses": {"200": {"description": "Done", "content": _json(schema[response])}, **refusals},
             }
         }
     experiment = {"name": "experiment", "in": "query", "required": False, "schema": {"type": "string"}}
-    for path, (answered, text) in GETS.items():
-        named_part = [{"name": "id", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}]
+    for path, (response, text) in GETS.items():
+        id_parameter = [{"name": "id", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}]
         paths[path] = {
             "get": {
                 "summary": text,
-                "parameters": [*(named_part if "{id}" in path else []), experiment],
-                "responses": {"200": {"description": "Done", "content": _json(schema[answered])}, **refusals},
+                "parameters": [*(id_parameter if "{id}" in path else []), experiment],
+                "responses": {"200": {"description": "Done", "content": _json(schema[response])}, **refusals},
             }
         }
-    paths["/v1/health"] = {
-        "get": {
-            "summary": "Whether everything works",
-            "responses": {
-                status: {"description": text, "content": _json(_health())}
-                for status, text in {"200": "It does", "503": "It does not"}.items()
-            },
-        }
-    }
+    paths.update((path, _probe(path, *texts)) for path, texts in PROBES.items())
     document = {
         "openapi": "3.1.0",
-        "info": {"title": "bothworlds", "version": version("bothworlds"), "description": "Decisions with a guarantee."},
+        "info": {
+            "title": "bothworlds",
+            "version": version("bothworlds"),
+            "description": "Contextual bandit decisions over HTTP.",
+        },
         "paths": paths,
         "components": {
             "schemas": components,
@@ -90,13 +92,14 @@ def _json(schema: Any) -> dict[str, Any]:
     return {"application/json": {"schema": schema}}
 
 
-def _health() -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": {
-            "status": {"type": "string", "enum": ["ok", "failing"]},
-            "failures": {"type": "array", "items": {"type": "string"}},
-            "versions": {"type": "object", "additionalProperties": {"type": "integer"}},
-        },
-        "required": ["status", "failures", "versions"],
+def _probe(path: str, summary: str, ok: str, failing: str) -> dict[str, Any]:
+    """Return the description of a path that needs no token and says what fails."""
+    properties: dict[str, Any] = {
+        "status": {"type": "string", "enum": ["ok", "failing"]},
+        "failures": {"type": "array", "items": {"type": "string"}},
     }
+    if path == "/v1/health":
+        properties["versions"] = {"type": "object", "additionalProperties": {"type": "integer"}}
+    content = _json({"type": "object", "properties": properties, "required": list(properties)})
+    responses = {status: {"description": text, "content": content} for status, text in (("200", ok), ("503", failing))}
+    return {"get": {"summary": summary, "responses": responses}}

@@ -1,7 +1,7 @@
-"""What stands in a store: one log of records that is only added to, and snapshots that make restarts short.
+"""Contents of a store: an append-only log of records, and snapshots for fast restarts.
 
-Every record has a number in the log, an experiment, a kind and a time; records about a decision have its id. What else
-a record says is packed (MessagePack), numbers bit for bit.
+Every record has a sequence number, an experiment, a kind and a time; records about a decision have its id. The rest is
+in the body (MessagePack; floats are stored bit for bit).
 """
 
 import hashlib
@@ -16,7 +16,12 @@ FORMAT = "bothworlds-store-1"
 
 
 class Kind(IntEnum):
-    """What a record says. A decision has at most one record of each of the first four kinds."""
+    """Kind of a record; the values are stored.
+
+    A decision has at most one record of each kind that is not a mark. VERSION, CHANGE and ROLLBACK are *marks*: they
+    concern an experiment as a whole and have no id. UNANSWERED says that the window of a decision closed without a
+    reward, in an experiment without a default reward.
+    """
 
     DECISION = 1
     ACTIVATION = 2
@@ -25,16 +30,20 @@ class Kind(IntEnum):
     VERSION = 5
     CHANGE = 6
     ROLLBACK = 7
+    UNANSWERED = 8
 
 
-DECISION, ACTIVATION, REWARD, LATE = map(int, list(Kind)[:4])  # as they are stored: numbers that take no time to find
+DECISION, ACTIVATION, REWARD, LATE = map(
+    int, list(Kind)[:4]
+)  # plain integers: faster to look up than members of an enumeration
+UNANSWERED = int(Kind.UNANSWERED)
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
-    """A line of the log. ``seq`` is its place, 0 until it is stored; ``flag`` is that of its kind.
+    """A record of the log; ``seq`` is its sequence number, 0 until it is stored.
 
-    The flag of a decision tells whether it is active from the start, that of a reward whether a client gave it, and did
-    not leave it to the end of the window.
+    ``flag`` of a decision: it is active from the start. ``flag`` of a reward: a client sent it; otherwise it is the
+    default reward. ``time`` is in seconds since 1970.
     """
 
     seq: int
@@ -46,40 +55,52 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     body: bytes
 
 
-class Drawn(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The body of a decision: what was asked, what was answered, and what learning and checking it need.
+class DecisionBody(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Body of a decision: request, response, and what learning and verification need.
 
-    ``asked`` is a hash of the request. Names instead of indices: they mean the same when the problem has changed.
+    Contexts and arms are stored by name, as indices change with the problem. ``probabilities`` (of every arm),
+    ``direction`` and ``baseline`` are float64 arrays as bytes.
     """
 
-    asked: bytes
+    request_hash: bytes
     context: str
     arm: str
     propensity: float
     version: int
     holdout: bool
-    footing: str
+    fingerprint: str
     probabilities: bytes
     direction: bytes
     baseline: bytes | None
 
 
-class Asked(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The beginning of the body of a decision: what was asked."""
+class DecisionHead(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The fields of a decision's body before the fingerprint: what counting needs."""
 
-    asked: bytes
+    request_hash: bytes
+    context: str
+    arm: str
+    propensity: float
+    version: int
+    holdout: bool
+
+
+class RequestHead(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The first two fields of a decision's body: the request."""
+
+    request_hash: bytes
     context: str
 
 
-class Paid(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The body of a reward. ``gone``: who gave it was told that it is not learnt, since nobody plays its arm now."""
+class RewardBody(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Body of a reward; ``arm_retired`` says that it is not learned, because its arm was retired before it came."""
 
     reward: float
-    gone: bool = False
+    arm_retired: bool = False
 
 
 class Versioned(msgspec.Struct, frozen=True, array_like=True):
-    """The body of a version: all rewards up to the record ``through`` are learnt, in their order."""
+    """Body of a version: all rewards up to sequence number ``through`` are learned, in log order."""
 
     version: int
     digest: str
@@ -87,7 +108,7 @@ class Versioned(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Changed(msgspec.Struct, frozen=True, array_like=True):
-    """The body of a change: from here on another problem is played, with a plan of that version and digest."""
+    """Body of a change: from this version on, decisions are made for another problem."""
 
     version: int
     digest: str
@@ -98,7 +119,7 @@ class Changed(msgspec.Struct, frozen=True, array_like=True):
 
 
 class RolledBack(msgspec.Struct, frozen=True, array_like=True):
-    """The body of a rollback: what was learnt after version ``to`` is forgotten, under a version of its own."""
+    """Body of a rollback: a new version that continues from version ``to``."""
 
     version: int
     digest: str
@@ -107,52 +128,52 @@ class RolledBack(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Snapshot(NamedTuple):
-    """A policy at a version; rewards up to the record ``through`` are learnt.
+    """A stored policy that has learned the rewards up to sequence number ``through``.
 
-    ``content`` is a file of the policy without its frame; that is kept once, under its footing.
+    ``content`` is the file of the policy without its frame, which is stored once per fingerprint.
     """
 
     experiment: int
     version: int
     through: int
     digest: str
-    footing: str
+    fingerprint: str
     content: bytes
 
 
 class Frame(NamedTuple):
-    """A file with all that policies and plans of a footing share: problem, algorithm, design."""
+    """A file with what all policies of a spec share: problem, algorithm, exploration design."""
 
-    footing: str
+    fingerprint: str
     content: bytes
 
 
 Body = TypeVar("Body", bound=msgspec.Struct)
 _canonical = msgspec.json.Encoder(order="deterministic").encode
-packed = msgspec.msgpack.Encoder().encode  # a body as bytes
-BODIES = (Drawn, Asked, Paid, Versioned, Changed, RolledBack)
-_readers: dict[Any, Any] = {kind: msgspec.msgpack.Decoder(kind).decode for kind in BODIES}
+packed = msgspec.msgpack.Encoder().encode  # body to bytes
+BODIES = (DecisionBody, DecisionHead, RequestHead, RewardBody, Versioned, Changed, RolledBack)
+_decoders: dict[Any, Any] = {kind: msgspec.msgpack.Decoder(kind).decode for kind in BODIES}
 MARKS: dict[int, Any] = {Kind.VERSION: Versioned, Kind.CHANGE: Changed, Kind.ROLLBACK: RolledBack}
 
 
 def unpacked(kind: type[Body], body: bytes) -> Body:
-    """Return the body of a kind in some bytes; damage is told in a sentence."""
+    """Return a body from its bytes; damaged bytes are a ValueError."""
     return all_unpacked(kind, [body])[0]
 
 
 def all_unpacked(kind: type[Body], bodies: Iterable[bytes]) -> list[Body]:
-    """Return the bodies of a kind in some bytes each; damage is told in a sentence."""
-    read = _readers[kind]
+    """Return several bodies of one kind from their bytes; damaged bytes are a ValueError."""
+    decode = _decoders[kind]
     try:
-        return [read(body) for body in bodies]
+        return [decode(body) for body in bodies]
     except msgspec.MsgspecError as error:
         raise ValueError(f"a record of the store is damaged: {error}") from None
 
 
-def fingerprint(context: Any, active: bool) -> bytes:
-    """Return a hash of what a decision was asked for with, apart from its id.
+def hash_request(context: Any, active: bool) -> bytes:
+    """Return a hash of a request for a decision, without its id.
 
-    >>> fingerprint({"a": 1, "b": 2}, True) == fingerprint({"b": 2, "a": 1}, True) != fingerprint("a", True)
+    >>> hash_request({"a": 1, "b": 2}, True) == hash_request({"b": 2, "a": 1}, True) != hash_request("a", True)
     True
     """
     return _hash_of_name(context, active) if type(context) is str else _hash_of(context, active)
@@ -162,4 +183,4 @@ def _hash_of(context: Any, active: bool) -> bytes:
     return hashlib.blake2b(_canonical((context, active)), digest_size=16).digest()
 
 
-_hash_of_name = lru_cache(maxsize=4096)(_hash_of)  # contexts that have names are few, and come again and again
+_hash_of_name = lru_cache(maxsize=4096)(_hash_of)  # named contexts are few and repeat

@@ -1,16 +1,16 @@
-"""What may happen to a decision, and what is answered: pure functions of what is known of it.
+"""The rules for decisions and rewards: pure functions from request and decision state to response and record.
 
-A decision happens once, a reward counts once. Who asks the same again gets the same answer; who asks something else
-under the same id is told so (409). A reward that comes after the window has closed, or after its arm was retired, is
-kept for evaluation, and is not learnt.
+A decision is made once and rewarded once. Repeating a request gets the same answer; a different request under the same
+id is a conflict (409). A reward that comes after the window has closed, or after its arm was retired, is stored for
+evaluation and not learned.
 """
 
-from typing import NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from bothworlds.policy.footing import Footing
-from bothworlds.service.drawing import Draw
+from bothworlds.policy.spec import PolicySpec
+from bothworlds.service.batch_decide import Draw
 from bothworlds.service.messages import (
     Activate,
     Activated,
@@ -26,133 +26,149 @@ from bothworlds.service.records import (
     DECISION,
     LATE,
     REWARD,
-    Drawn,
+    UNANSWERED,
+    DecisionBody,
     Kind,
-    Paid,
     Record,
-    fingerprint,
+    RewardBody,
+    hash_request,
     packed,
     unpacked,
 )
 
-OK, BAD, MISSING, CONFLICT = 200, 422, 404, 409
-HELD_OUT = "the decision was held out, to compare the policy with"
-CLOSED = "the window for rewards had closed and the default reward was learnt; this one is kept for evaluation"
-GONE = "the arm, or the context, of the decision is played no more; this reward is kept for evaluation"
-Outcome: TypeAlias = tuple[int, Answer, Record | None]  # a status, an answer, and what is stored before it is given
+OK, INVALID, MISSING, CONFLICT = 200, 422, 404, 409
+HELD_OUT = "the decision belongs to the holdout, which is not learned from"
+CLOSED = "the reward window had closed and the default reward was learned; this reward is stored for evaluation"
+UNANSWERED_CLOSED = "the reward window had closed without a reward; this reward is stored for evaluation"
+RETIRED = "the arm or context of the decision was retired; this reward is stored for evaluation"
+Outcome: TypeAlias = tuple[int, Answer, Record | None]  # status, response, and the record to store before responding
 
 
-class State(msgspec.Struct, gc=False):
-    """What is known of a decision: what was drawn, whether it is active, and its rewards."""
+class DecisionState(msgspec.Struct, gc=False):
+    """State of one decision, all defaults for an unknown id.
 
-    drawn: Drawn | None = None
+    With ``reward_sent``, a client sent the reward; otherwise it is the default reward, and ``late_reward`` may follow.
+    With ``unanswered``, the window closed and there is no default reward; only ``late_reward`` may follow.
+    With ``arm_retired``, the reward is not learned because the arm was retired before it came.
+    """
+
+    decision: DecisionBody | None = None
     active: bool = False
     reward: float | None = None
-    given: bool = False
-    late: float | None = None
-    gone: bool = False
+    reward_sent: bool = False
+    late_reward: float | None = None
+    arm_retired: bool = False
+    unanswered: bool = False
 
-    def learn_of(self, record: Record) -> None:
-        """Take note of a record about the decision."""
+    def apply(self, record: Record) -> None:
+        """Update the state by a record about the decision."""
         match record.kind:
             case Kind.DECISION:
-                self.drawn, self.active = unpacked(Drawn, record.body), self.active or bool(record.flag)
+                self.decision, self.active = unpacked(DecisionBody, record.body), self.active or bool(record.flag)
             case Kind.ACTIVATION:
                 self.active = True
             case Kind.REWARD:
-                paid = unpacked(Paid, record.body)
-                self.reward, self.gone, self.given = paid.reward, paid.gone, bool(record.flag)
+                body = unpacked(RewardBody, record.body)
+                self.reward, self.arm_retired, self.reward_sent = body.reward, body.arm_retired, bool(record.flag)
+            case Kind.UNANSWERED:
+                self.unanswered = True
             case Kind.LATE:
-                self.late = unpacked(Paid, record.body).reward
+                self.late_reward = unpacked(RewardBody, record.body).reward
 
 
-class Place(NamedTuple):
-    """Where and when something happens: the experiment's number and name, the time, what is played, what is paid."""
+class DecisionContext(NamedTuple):
+    """What the rules need of an experiment in one commit: number, name, time, current spec, and reward range."""
 
     number: int
     name: str
     time: float
-    footing: Footing
-    mark: str
-    limits: tuple[float, float] | None = None
+    spec: PolicySpec
+    short_fingerprint: str
+    reward_range: tuple[float, float] | None = None
 
 
-def refused(status: int, sentence: str) -> Outcome:
-    """Refuse in a sentence."""
+def refuse(status: int, sentence: str) -> Outcome:
+    """Return a refusal."""
     return status, Refusal(sentence), None
 
 
-def decide(request: Decide, state: State, draw: Draw | None, place: Place) -> Outcome:
-    """Give the answer that was given; a decision that is new is what was drawn for it."""
-    known = state.drawn
+def decide(request: Decide, state: DecisionState, draw: Draw | None, context: DecisionContext) -> Outcome:
+    """Answer a request for a decision; ``draw`` is the decision to take if it is new."""
+    known = state.decision
     if known is not None and request.id is not None:
-        if known.asked != fingerprint(request.context, request.active):
-            return refused(CONFLICT, f"decision {request.id!r} was asked for before with another body")
-        return OK, answered(request.id, known, place.name, active=request.active), None
+        if known.request_hash != hash_request(request.context, request.active):
+            return refuse(CONFLICT, f"decision {request.id!r} was requested before with another body")
+        return OK, decided(request.id, known, context.name, active=request.active), None
     assert draw is not None
     if type(draw) is Refusal:
-        return BAD, draw, None
-    name, drawn = draw
-    state.drawn, state.active = drawn, request.active
-    record = Record(0, place.number, DECISION, name, place.time, request.active, packed(drawn))
-    return OK, answered(name, drawn, place.name, active=request.active), record
+        return INVALID, draw, None
+    name, body = draw
+    state.decision, state.active = body, request.active
+    record = Record(0, context.number, DECISION, name, context.time, request.active, packed(body))
+    return OK, decided(name, body, context.name, active=request.active), record
 
 
-def answered(name: str, drawn: Drawn, experiment: str, *, active: bool) -> Decided:
-    """Return the answer that a decision has, always the same."""
-    return Decided(name, experiment, drawn.context, drawn.arm, drawn.propensity, drawn.version, drawn.holdout, active)
+def decided(name: str, body: DecisionBody, experiment: str, *, active: bool) -> Decided:
+    """Return the response of a decision; it is the same for every repetition of the request."""
+    return Decided(name, experiment, body.context, body.arm, body.propensity, body.version, body.holdout, active)
 
 
-def activate(request: Activate, state: State, place: Place) -> Outcome:
-    """Activate a decision; one that is active stays so."""
-    if state.drawn is None:
-        return refused(MISSING, _unknown(request.id))
-    record = None if state.active else Record(0, place.number, ACTIVATION, request.id, place.time, True, b"")
+def activate(request: Activate, state: DecisionState, context: DecisionContext) -> Outcome:
+    """Activate a decision; an active one stays active."""
+    if state.decision is None:
+        return refuse(MISSING, _unknown(request.id))
+    record = None if state.active else Record(0, context.number, ACTIVATION, request.id, context.time, True, b"")
     state.active = True
-    return OK, Activated(request.id, place.name), record
+    return OK, Activated(request.id, context.name), record
 
 
-def reward(request: Reward, state: State, place: Place) -> Outcome:
-    """Take a reward, the same again, or one that comes after the window; refuse all else."""
-    drawn, known = state.drawn, state.reward
-    if drawn is None:
-        return refused(MISSING, _unknown(request.id))
-    low, high = place.limits or (-1.0, 1.0)
-    if not low <= request.reward <= high:  # nor is what is no number
-        return refused(BAD, f"reward {request.reward!r} is outside [{low:g}, {high:g}]")
+def reward(request: Reward, state: DecisionState, context: DecisionContext) -> Outcome:
+    """Accept the first reward of a decision, a repetition of it, or the first late one; refuse any other."""
+    decision, known = state.decision, state.reward
+    if decision is None:
+        return refuse(MISSING, _unknown(request.id))
+    low, high = context.reward_range or (-1.0, 1.0)
+    if not low <= request.reward <= high:  # also refuses NaN
+        return refuse(INVALID, f"reward {request.reward!r} is outside [{low:g}, {high:g}]")
     if not state.active:
-        return refused(CONFLICT, f"decision {request.id!r} is not active: activate it once it is shown, then reward it")
-    late = known is not None and not state.given
-    told = state.late if late else known
-    if told is not None and told != request.reward:
-        return refused(CONFLICT, f"decision {request.id!r} has reward {told!r} already")
-    if known is None and drawn.footing != place.mark:
-        state.gone = _is_gone(drawn, place.footing)
-    reason = CLOSED if late else HELD_OUT if drawn.holdout else GONE if state.gone else None
-    answer = Rewarded(request.id, place.name, request.reward, reason is None, reason)
-    if told is not None:
+        return refuse(CONFLICT, f"decision {request.id!r} is not active: activate it once it is shown, then reward it")
+    is_late = state.unanswered or (known is not None and not state.reward_sent)
+    previous = state.late_reward if is_late else known
+    if previous is not None and previous != request.reward:
+        return refuse(CONFLICT, f"decision {request.id!r} has reward {previous!r} already")
+    if known is None and not is_late and decision.fingerprint != context.short_fingerprint:
+        state.arm_retired = _is_retired(decision, context.spec)
+    closed = UNANSWERED_CLOSED if state.unanswered else CLOSED
+    reason = closed if is_late else HELD_OUT if decision.holdout else RETIRED if state.arm_retired else None
+    answer = Rewarded(request.id, context.name, request.reward, reason is None, reason)
+    if previous is not None:
         return OK, answer, None
-    if late:
-        state.late = request.reward
+    if is_late:
+        state.late_reward = request.reward
     else:
-        state.reward, state.given = request.reward, True
-    kind, body = LATE if late else REWARD, packed(Paid(request.reward, state.gone))
-    return OK, answer, Record(0, place.number, kind, request.id, place.time, True, body)
+        state.reward, state.reward_sent = request.reward, True
+    kind, body = LATE if is_late else REWARD, packed(RewardBody(request.reward, state.arm_retired))
+    return OK, answer, Record(0, context.number, kind, request.id, context.time, True, body)
 
 
-def expire(name: str, state: State, place: Place, default: float) -> Record | None:
-    """Give a decision the default reward, if it has none."""
-    if state.drawn is None or state.reward is not None:
+def expire(
+    name: str, state: DecisionState, context: DecisionContext, default: float | Literal["none"]
+) -> Record | None:
+    """Give a decision without a reward the default reward; without a default, record that it is unanswered."""
+    if state.decision is None or state.reward is not None or state.unanswered:
         return None
-    state.reward, state.given = default, False
-    return Record(0, place.number, REWARD, name, place.time, False, packed(Paid(default)))
+    if default == "none":
+        state.unanswered = True
+        return Record(0, context.number, UNANSWERED, name, context.time, False, b"")
+    state.reward, state.reward_sent = default, False
+    return Record(0, context.number, REWARD, name, context.time, False, packed(RewardBody(default)))
 
 
-def _is_gone(drawn: Drawn, footing: Footing) -> bool:
-    """Tell whether the arm of a decision is not offered in its context any more, so that nothing is learnt of it."""
-    contexts, arms = footing.numbered
-    x, a = contexts.get(drawn.context), arms.get(drawn.arm)
-    return x is None or a is None or not footing.problem.available[x, a]
+def _is_retired(decision: DecisionBody, spec: PolicySpec) -> bool:
+    """Return whether the decision's arm is no longer offered in its context, so that its reward cannot be learned."""
+    contexts, arms = spec.numbered
+    x, a = contexts.get(decision.context), arms.get(decision.arm)
+    return x is None or a is None or not spec.problem.available[x, a]
 
 
 def _unknown(name: str) -> str:

@@ -1,33 +1,35 @@
-"""A service without its network: store, clerk, learner and experiments, put together and taken apart."""
+"""The service without HTTP: store, writer thread, trainer thread and experiments."""
 
+import contextlib
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
 from pathlib import Path
 from typing import Any
 
 from bothworlds.errors import NumericalError
 from bothworlds.service import messages, rules
-from bothworlds.service.clerk import Clerk
-from bothworlds.service.drawing import numbers
-from bothworlds.service.experiment import Experiment, begun, decision_in
-from bothworlds.service.jobs import Asking, Request
-from bothworlds.service.learner import Learner
+from bothworlds.service.batch_decide import numbers
+from bothworlds.service.commits import PendingRequest, Request
+from bothworlds.service.experiment import Experiment, open_experiment, to_decision
 from bothworlds.service.messages import Answer, Known, Planned, Refusal
-from bothworlds.service.records import Drawn, Kind, Record, Versioned, unpacked
+from bothworlds.service.records import DecisionBody, Kind, Record, Versioned, unpacked
 from bothworlds.service.settings import Settings
 from bothworlds.service.sqlite import SQLiteStore
 from bothworlds.service.store import Store
+from bothworlds.service.supervision import Supervisor, ThreadError
+from bothworlds.service.trainer import TrainerThread
+from bothworlds.service.writer import UNAVAILABLE, WriterThread
 
-Deliver = Callable[[list[Asking]], None]
+Deliver = Callable[[list[PendingRequest]], None]
 
 
 class Service:
-    """Decides, stores and learns. Answers are given once they are stored; all calls are safe in threads.
+    """Decides, stores and learns. A request is answered once its record is stored. Thread-safe.
 
-    >>> from bothworlds.service.settings import Experiment as Told
-    >>> settings = Settings(experiments={"banners": Told(arms=["red", "blue"], contexts=["mobile", "desktop"])})
-    >>> service = Service(settings)
+    >>> from bothworlds.service.settings import ExperimentSettings
+    >>> banners = ExperimentSettings(arms=["red", "blue"], contexts=["mobile", "desktop"])
+    >>> service = Service(Settings(experiments={"banners": banners}))
     >>> status, decided = service.ask(messages.Decide(context="mobile", id="visit 9"))
     >>> status, decided.propensity, decided.version
     (200, 0.5, 0)
@@ -45,130 +47,174 @@ class Service:
         self.store = store or SQLiteStore(folder / settings.store, durability=settings.durability)
         try:
             self.experiments = {
-                name: begun(name, told, self.store, folder, say) for name, told in settings.experiments.items()
+                name: open_experiment(name, options, self.store, folder, say)
+                for name, options in settings.experiments.items()
             }
+            for name in self.store.drop_unused(settings.experiments):
+                say(f"{name}: removed from the store, as it has no decisions and the settings do not name it")
         except BaseException:
             self.store.close()
             raise
-        self.names = {one.number: name for name, one in self.experiments.items()}
-        self.began, self.start = time.time(), self.store.last()
-        self.deliver: Deliver = _answered
-        self.clerk = Clerk(self.store, self._stored)
-        self.learner = Learner(self.experiments, self.clerk, refresh=settings.refresh)
-        self.clerk.start()
-        self.learner.start()
-        if any(one.waiting for one in self.experiments.values()):
-            self.learner.wake()
+        self.start_time, self.last_at_start = time.time(), self.store.last()
+        self.deliver: Deliver = _wake
+        self.writer = WriterThread(self.store, self._stored)
+        self.trainer = TrainerThread(self.experiments, self.writer, refresh=settings.refresh)
+        self.writer.start()
+        self.trainer.start()
+        self.supervisor = Supervisor(
+            {self.writer.thread: self.writer.refuse_all, self.trainer.thread: self.trainer.refuse_all}
+        )
+        self.supervisor.start()
+        if any(experiment.waiting for experiment in self.experiments.values()):
+            self.trainer.wake()
 
-    def _stored(self, asked: list[Asking]) -> None:
-        """Tell those who wait; the learner hears of rewards."""
-        if asked:
-            self.deliver(asked)
-        if any(one.waiting for one in self.experiments.values()):
-            self.learner.wake()
+    def _stored(self, pending: list[PendingRequest]) -> None:
+        """Deliver answers, and wake the trainer thread if there are rewards to learn."""
+        if pending:
+            self.deliver(pending)
+        if any(experiment.waiting for experiment in self.experiments.values()):
+            self.trainer.wake()
 
-    def of(self, name: str | None) -> Experiment:
-        """Return an experiment by its name, or the only one."""
+    def experiment(self, name: str | None) -> Experiment:
+        """Return an experiment by its name; without a name, the only one. An unknown name is a KeyError."""
         if name is None:
             if len(self.experiments) > 1:
                 raise KeyError(f"which experiment? there are {', '.join(self.experiments)}")
             return next(iter(self.experiments.values()))
-        found = self.experiments.get(name)
-        if found is None:
+        experiment = self.experiments.get(name)
+        if experiment is None:
             raise KeyError(f"there is no experiment {name[:60]!r}; there are {', '.join(self.experiments)}")
-        return found
+        return experiment
 
     def ask(self, request: Request) -> tuple[int, Answer]:
-        """Do one request and wait until it is stored."""
+        """Submit one request and wait for its answer."""
         return self.ask_all([request])[0]
 
     def ask_all(self, requests: Sequence[Request]) -> list[tuple[int, Answer]]:
-        """Do requests in one commit and wait until they are stored."""
-        asked = [Asking(self.of(one.experiment), one) for one in requests]
-        if asked:
-            asked[-1].waiter = done = Future[None]()
-            self.clerk.submit(asked)
-            done.result()
-        return [(one.status, one.answer) for one in asked]
+        """Submit requests for one commit and wait for their answers."""
+        pending = [PendingRequest(self.experiment(request.experiment), request) for request in requests]
+        if pending:
+            pending[-1].waiter = done = Future[None]()
+            self.writer.submit(pending)
+            try:
+                done.result()
+            except ThreadError as error:
+                return [(UNAVAILABLE, Refusal(str(error)))] * len(pending)
+        return [(job.status, job.answer) for job in pending]
 
-    def change(self, asked: messages.Change | messages.Rollback) -> tuple[int, Answer]:
-        """Change an experiment and wait until it is stored."""
-        experiment, done = self.of(asked.experiment), Future[Any]()
-        work = self.learner.change if isinstance(asked, messages.Change) else self.learner.roll_back
-        self.learner.errand(lambda: work(experiment, asked), done.set_result)  # type: ignore[arg-type]
-        made = done.result()
-        if isinstance(made, ValueError | NumericalError):
-            return rules.BAD, Refusal(str(made))
-        if isinstance(made, Exception):
-            raise made
-        return rules.OK, made
+    def change(self, request: messages.Change | messages.Rollback) -> tuple[int, Answer]:
+        """Change or roll back an experiment and wait until that is stored.
+
+        Raises
+        ------
+        ThreadError
+            If the trainer thread is dead or stuck.
+        """
+        experiment, done = self.experiment(request.experiment), Future[Any]()
+        work = self.trainer.change if isinstance(request, messages.Change) else self.trainer.roll_back
+
+        def finish(result: Any) -> None:
+            with contextlib.suppress(InvalidStateError):  # it was refused while the trainer thread was stuck
+                done.set_result(result)
+
+        self.trainer.run_between_batches(lambda: work(experiment, request), finish)  # type: ignore[arg-type]
+        result = done.result()
+        if isinstance(result, ValueError | NumericalError):
+            return rules.INVALID, Refusal(str(result))
+        if isinstance(result, Exception):
+            raise result
+        return rules.OK, result
 
     def plan(self, name: str | None) -> Planned:
-        """Return the plan of now."""
-        experiment = self.of(name)
+        """Return the current plan of an experiment."""
+        experiment = self.experiment(name)
         plan = experiment.plan
         table, problem = plan.probabilities().tolist(), plan.problem
         return Planned(experiment.name, plan.version, plan.digest, list(problem.arms), list(problem.contexts), table)
 
-    def known(self, identifier: str, name: str | None) -> Known | None:
-        """Return all that is known of a decision; where its plan is still there, whether it decides the same again."""
-        experiment = self.of(name)
-        found = {Kind(record.kind): record for record in self.store.find(experiment.number, [identifier])}
-        made = found.get(Kind.DECISION)
-        if made is None:
+    def decision(self, identifier: str, name: str | None) -> Known | None:
+        """Return everything known about a decision, or None if there is no such decision."""
+        experiment = self.experiment(name)
+        records = {Kind(record.kind): record for record in self.store.find(experiment.number, [identifier])}
+        if Kind.DECISION not in records:
             return None
-        state = rules.State()
-        for record in found.values():
-            state.learn_of(record)
-        return self._told(experiment, made, state, found)
+        state = rules.DecisionState()
+        for record in records.values():
+            state.apply(record)
+        return self._describe(experiment, state, records)
 
-    def _told(self, experiment: Experiment, made: Record, state: rules.State, found: dict[Kind, Record]) -> Known:
-        drawn, plan = unpacked(Drawn, made.body), experiment.plan
-        arms = experiment.policy.listing(drawn).arms
+    def _describe(self, experiment: Experiment, state: rules.DecisionState, records: dict[Kind, Record]) -> Known:
+        record, reward = records[Kind.DECISION], records.get(Kind.REWARD)
+        body, plan = unpacked(DecisionBody, record.body), experiment.plan
+        arms = experiment.policy.listing(body).arms
         confirmed = None
-        if (plan.version, plan.footing.mark) == (drawn.version, drawn.footing):
-            confirmed = plan.confirms(decision_in(str(made.id), drawn, experiment.policy))
-        rewarded = found.get(Kind.REWARD)
+        if (plan.version, plan.spec.short_fingerprint) == (body.version, body.fingerprint):
+            confirmed = plan.confirms(to_decision(str(record.id), body, experiment.policy))
         return Known(
-            id=str(made.id),
+            id=str(record.id),
             experiment=experiment.name,
-            time=made.time,
-            context=drawn.context,
-            arm=drawn.arm,
-            propensity=drawn.propensity,
-            probabilities=dict(zip(arms, numbers(drawn.probabilities).tolist(), strict=True)),
-            version=drawn.version,
-            holdout=drawn.holdout,
+            time=record.time,
+            context=body.context,
+            arm=body.arm,
+            propensity=body.propensity,
+            probabilities=dict(zip(arms, numbers(body.probabilities).tolist(), strict=True)),
+            version=body.version,
+            holdout=body.holdout,
             active=state.active,
             reward=state.reward,
-            reward_time=None if rewarded is None else rewarded.time,
-            by_default=state.reward is not None and not state.given,
-            learned_in=None if rewarded is None or drawn.holdout else self._learnt_in(experiment, rewarded),
-            late_reward=state.late,
+            reward_time=None if reward is None else reward.time,
+            by_default=state.reward is not None and not state.reward_sent,
+            learned_in=None if reward is None or body.holdout else self._learned_in(experiment, reward),
+            late_reward=state.late_reward,
             confirmed=confirmed,
+            unanswered=state.unanswered,
         )
 
-    def _learnt_in(self, experiment: Experiment, rewarded: Record) -> int | None:
-        """Return the first version that had heard a reward, None as long as there is none."""
-        for mark in self.store.marks(experiment.number, after=rewarded.seq):
-            if mark.kind == Kind.VERSION and (body := unpacked(Versioned, mark.body)).through >= rewarded.seq:
+    def _learned_in(self, experiment: Experiment, reward: Record) -> int | None:
+        """Return the first version that has learned a reward, None if there is none yet."""
+        for mark in self.store.marks(experiment.number, after=reward.seq):
+            if mark.kind == Kind.VERSION and (body := unpacked(Versioned, mark.body)).through >= reward.seq:
                 return body.version
         return None
 
     @property
     def failures(self) -> list[str]:
-        """What does not work at the moment, in sentences."""
-        told = [f"{name}: {one.failure}" for name, one in self.experiments.items() if one.failure]
-        return told + ([f"the store: {self.clerk.failure}"] if self.clerk.failure else [])
+        """Descriptions of what fails at the moment."""
+        running = self.experiments.items()
+        failures = [f"{name}: {experiment.failure}" for name, experiment in running if experiment.failure]
+        return [*self.supervisor.faults, *failures, *self._store_failure]
+
+    @property
+    def reasons_to_restart(self) -> list[str]:
+        """Which threads are dead or stuck; all else recovers without a restart."""
+        return self.supervisor.faults
+
+    @property
+    def reasons_not_ready(self) -> list[str]:
+        """Why no decision can be taken and stored at the moment."""
+        fault = self.writer.thread.fault
+        return [*([fault] if fault else []), *self._store_failure]
+
+    @property
+    def _store_failure(self) -> list[str]:
+        return [f"the store: {self.writer.failure}"] if self.writer.failure else []
 
     def close(self) -> None:
-        """Do what has come in, learn it, save it, and let go of the store."""
-        self.learner.stop()
-        self.clerk.stop()
-        self.store.close()
+        """Finish the submitted requests, learn, save a snapshot, and close the store.
+
+        Stuck threads are left alone, and the store stays open for them until the process ends.
+        """
+        ended = [self.trainer.stop(), self.writer.stop()]
+        self.supervisor.stop()
+        if all(ended):
+            self.store.close()
 
 
-def _answered(asked: list[Asking]) -> None:
-    for one in asked:
-        if one.waiter is not None:
-            one.waiter.set_result(None)
+def _wake(pending: list[PendingRequest]) -> None:
+    for job in pending:
+        if job.waiter is not None:
+            with contextlib.suppress(InvalidStateError):  # it was refused while the writer thread was stuck
+                if job.error is None:
+                    job.waiter.set_result(None)
+                else:
+                    job.waiter.set_exception(job.error)

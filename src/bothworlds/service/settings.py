@@ -1,4 +1,4 @@
-"""What a service is told: a TOML file as frozen objects. Mistakes are named in a sentence."""
+"""Settings of a service: a TOML file as frozen objects."""
 
 import math
 import re
@@ -11,28 +11,32 @@ from msgspec import Meta, Struct
 
 from bothworlds.problem import Problem
 from bothworlds.problem.checks import check_known
+from bothworlds.service.limits import check_size, size_of, tabular_size
+from bothworlds.service.names import check_name
 
 LOCAL = ("127.0.0.1", "::1", "localhost")
+LONGEST_WINDOW = 3650 * 86400.0  # seconds
 UNITS = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}
 Scope = Literal["decide", "reward", "admin"]
 
 
 class Token(Struct, frozen=True, forbid_unknown_fields=True):
-    """Someone who may ask: a name, the SHA-256 hash of a secret, and what for. ``rate``: requests a second, at most."""
+    """An access token: name, SHA-256 hash of the secret, scopes, and the allowed requests per second."""
 
     name: str
-    sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+    sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$", max_length=64)]
     scopes: list[Scope]
     rate: Annotated[float, Meta(gt=0)] | None = None
 
 
-class Experiment(Struct, frozen=True, forbid_unknown_fields=True):
-    """One problem, and who plays it.
+class ExperimentSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """Settings of an experiment: its problem and its algorithm.
 
-    The problem is a file (``problem``), or names of contexts and arms, each arm with a rate of its own in each context,
-    with rewards from 0 to 1 unless ``reward_range`` says otherwise.
-    ``window`` is how long a decision waits for its reward before it gets ``default_reward``; without a default it waits
-    for ever. ``safe_arm`` is what is answered when nothing can be stored.
+    The problem is a file (``problem``), or is built from ``contexts`` and ``arms``: with one parameter per context and
+    arm, and rewards in ``reward_range``, by default [0, 1]. ``contexts`` may map names to their shares of the traffic;
+    ``other`` is the context that stands for unknown ones. After ``window``, a decision without a reward gets
+    ``default_reward``; with "none" it is not learned from and counted as unanswered, and with None it waits forever.
+    ``safe_arm`` is the answer while nothing can be stored.
     """
 
     arms: list[str] = []
@@ -42,32 +46,33 @@ class Experiment(Struct, frozen=True, forbid_unknown_fields=True):
     other: str | None = None
     algorithm: str | dict[str, Any] = "matched"
     window: str = "1 hour"
-    default_reward: float | None = 0.0
+    default_reward: float | Literal["none"] | None = 0.0
     holdout: Annotated[float, Meta(ge=0, lt=1)] = 0.0
     safe_arm: str | None = None
 
     @property
     def seconds(self) -> float:
-        """The window in seconds."""
+        """The reward window in seconds."""
         return seconds_of(self.window)
 
     def make_problem(self, folder: Path) -> Problem:
-        """Make the problem, or read its file."""
+        """Return the problem; the path of its file is relative to ``folder``."""
         if self.problem is not None:
             if self.arms or self.contexts:
-                raise ValueError("give either problem, a file, or contexts and arms")
+                raise ValueError("give either problem (a file) or contexts and arms, not both")
             for name in ("reward_range", "other"):
                 if getattr(self, name) is not None:
-                    raise ValueError(f"{name} belongs to the problem in {self.problem}: say it where that is made")
+                    raise ValueError(f"{name} belongs to the problem in {self.problem}; set it there")
             return Problem.load(folder / self.problem)
         if len(self.arms) < 2 or not self.contexts:
-            raise ValueError("an experiment needs contexts and at least two arms, or a problem, a file")
+            raise ValueError("an experiment needs contexts and at least two arms, or problem (a file)")
         shares = self.contexts if isinstance(self.contexts, dict) else dict.fromkeys(self.contexts, 1.0)
         if len(shares) < len(self.contexts):
-            raise ValueError("a context stands in contexts twice; give each once")
-        odd = next((name for name, share in shares.items() if not 0.0 < share < math.inf), None)
-        if odd is not None:
-            raise ValueError(f"the share of context {odd!r} must be positive; got {shares[odd]:g}")
+            raise ValueError("contexts lists a context twice")
+        invalid = next((name for name, share in shares.items() if not 0.0 < share < math.inf), None)
+        if invalid is not None:
+            raise ValueError(f"the share of context {invalid!r} must be positive; got {shares[invalid]:g}")
+        check_size(tabular_size(contexts=len(shares), arms=len(self.arms)))
         total = sum(shares.values())
         return tabular_problem(
             {name: share / total for name, share in shares.items()},
@@ -78,21 +83,25 @@ class Experiment(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def player(self) -> dict[str, Any]:
-        """The algorithm as studies tell it; a name alone is that of a tuning of LCTsallisINF."""
-        named = {"kind": "LCTsallisINF", "tuning": self.algorithm}
-        return self.algorithm if isinstance(self.algorithm, dict) else named
+        """The algorithm as a table; a text is the name of a tuning of LCTsallisINF."""
+        tuned = {"kind": "LCTsallisINF", "tuning": self.algorithm}
+        return self.algorithm if isinstance(self.algorithm, dict) else tuned
 
     def make_algorithm(self) -> Any:
-        """Make the algorithm."""
-        from bothworlds.simulation.study import make_algorithm  # not for those who only read a store
+        """Return the algorithm."""
+        from bothworlds.algorithms.registry import make_algorithm  # not needed to read a store
 
         return make_algorithm(self.player)
 
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):
-    """All of a service: experiments, store, who may ask, and where it listens."""
+    """Settings of a service: experiments, store, tokens, address and limits.
 
-    experiments: dict[Annotated[str, Meta(min_length=1, max_length=200)], Experiment]
+    ``store``, ``certificate`` and ``key`` are paths relative to ``folder``. ``refresh`` is the shortest time in seconds
+    between two batches of rewards, unless a full batch waits.
+    """
+
+    experiments: dict[Annotated[str, Meta(min_length=1, max_length=200)], ExperimentSettings]
     store: str = "bothworlds.sqlite"
     durability: Literal["full", "process"] = "full"
     host: str = "127.0.0.1"
@@ -106,35 +115,38 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     folder: str = "."
 
     def check(self) -> None:
-        """Refuse what cannot be meant."""
+        """Raise a ValueError if the settings are invalid."""
         if not self.experiments:
-            raise ValueError("there is no experiment: add a table [experiments.NAME]")
+            raise ValueError("there are no experiments; add a table [experiments.NAME]")
         if self.host not in LOCAL and not self.tokens:
             raise ValueError(
-                f"a service that listens on {self.host} can be reached from elsewhere, and needs tokens: make one with "
-                "`bothworlds token NAME`, or listen on 127.0.0.1"
+                f"a service that listens on {self.host} can be reached from other machines and needs tokens: make one "
+                "with `bothworlds service token NAME`, or listen on 127.0.0.1"
             )
+        _check_tokens(self.tokens)
         if (self.certificate is None) != (self.key is None):
-            raise ValueError("give certificate and key, two files, or none of them")
+            raise ValueError("give both certificate and key, or neither")
         for file in (self.certificate, self.key):
             if file is not None and not (Path(self.folder) / file).is_file():
                 raise ValueError(f"there is no file {Path(self.folder) / file}")
-        place = (Path(self.folder) / self.store).parent
-        if not place.is_dir():
-            raise ValueError(f"there is no folder {place} for the store")
+        parent = (Path(self.folder) / self.store).parent
+        if not parent.is_dir():
+            raise ValueError(f"there is no folder {parent} for the store")
         if (Path(self.folder) / self.store).is_dir():
-            raise ValueError(f"store is a file; {Path(self.folder) / self.store} is a folder")
+            raise ValueError(f"store must be a file, but {Path(self.folder) / self.store} is a folder")
         for name, experiment in self.experiments.items():
+            check_name("an experiment", name)
             try:
-                seconds_of(experiment.window)
+                _check_window(experiment)
                 problem = experiment.make_problem(Path(self.folder))
+                check_size(size_of(problem))
                 experiment.make_algorithm()
                 _check_names(experiment, problem)
             except (ValueError, OSError) as error:
                 raise ValueError(f"experiments.{name}: {error}") from None
 
     def rehearse(self) -> None:
-        """Make every algorithm ready for its problem, as a service that begins; refuse those that do not fit."""
+        """Build every algorithm for its problem, as at the start of a service; a ValueError if one does not fit."""
         for name, experiment in self.experiments.items():
             try:
                 experiment.make_algorithm().machine(experiment.make_problem(Path(self.folder)))
@@ -142,18 +154,38 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
                 raise ValueError(f"experiments.{name}: {error}") from None
 
 
-def _check_names(experiment: Experiment, problem: Problem) -> None:
+def _check_tokens(tokens: list[Token]) -> None:
+    known: dict[str, Token] = {}
+    for token in tokens:
+        check_name("a token", token.name)
+        other = known.setdefault(token.sha256, token)
+        if other is not token:
+            raise ValueError(
+                f"the tokens {other.name!r} and {token.name!r} have the same sha256 and cannot be told apart: "
+                "remove one, or make a new one with bothworlds service token NAME"
+            )
+
+
+def _check_window(experiment: ExperimentSettings) -> None:
+    if experiment.seconds > LONGEST_WINDOW:
+        raise ValueError(f"window is at most {LONGEST_WINDOW / UNITS['day']:,.0f} days; got {experiment.window!r}")
+
+
+def _check_names(experiment: ExperimentSettings, problem: Problem) -> None:
+    for arm in problem.arms:
+        check_name("an arm", arm)
     if experiment.safe_arm is not None and experiment.safe_arm not in problem.arms:
-        raise ValueError(f"safe_arm {experiment.safe_arm!r} is no arm; the arms are {', '.join(problem.arms[:8])}")
+        raise ValueError(f"safe_arm {experiment.safe_arm!r} is not an arm; the arms are {', '.join(problem.arms[:8])}")
     low, high = problem.reward_range or (-1.0, 1.0)
-    if experiment.default_reward is not None and not low <= experiment.default_reward <= high:
-        raise ValueError(f"default_reward {experiment.default_reward:g} is outside [{low:g}, {high:g}]")
+    default = experiment.default_reward
+    if isinstance(default, float | int) and not low <= default <= high:
+        raise ValueError(f"default_reward {default:g} is outside [{low:g}, {high:g}]")
 
 
 def tabular_problem(
     shares: dict[str, float], arms: list[str], *, reward_range: tuple[float, float], other: str | None
 ) -> Problem:
-    """Return a problem with one rate for each context and arm.
+    """Return a problem with one parameter per context and arm.
 
     >>> tabular_problem({"mobile": 0.75, "desktop": 0.25}, ["red", "blue"], reward_range=(0, 1), other=None).dimension
     4
@@ -164,7 +196,7 @@ def tabular_problem(
 
 
 def read_settings(path: str | Path) -> Settings:
-    """Read the settings in a TOML file; what is wrong with them is a ValueError with a sentence."""
+    """Read settings from a TOML file; invalid ones are a ValueError with the name of the file."""
     try:
         content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -183,21 +215,22 @@ def read_settings(path: str | Path) -> Settings:
 
 
 def _check_fields(content: dict[str, Any]) -> None:
-    """Refuse settings that there are not, with the one that may be meant."""
+    """Refuse unknown settings, and suggest a similar one."""
     check_known(content, Settings.__struct_fields__, "setting")
-    told = content.get("experiments")
-    for name, experiment in told.items() if isinstance(told, dict) else ():
+    experiments = content.get("experiments")
+    for name, experiment in experiments.items() if isinstance(experiments, dict) else ():
         if isinstance(experiment, dict):
-            check_known(experiment, Experiment.__struct_fields__, f"setting of experiments.{name}")
+            check_known(experiment, ExperimentSettings.__struct_fields__, f"setting of experiments.{name}")
 
 
 def seconds_of(text: str) -> float:
-    """Return a time like "30 minutes" in seconds.
+    """Return a duration such as "30 minutes" in seconds.
 
     >>> seconds_of("90 seconds"), seconds_of("1 hour")
     (90.0, 3600.0)
     """
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+?)s?\s*", text)
-    if not found or found[2] not in UNITS or float(found[1]) == 0:
-        raise ValueError(f"a time is a number and a unit ({', '.join(f'{unit}s' for unit in UNITS)}); got {text!r}")
-    return float(found[1]) * UNITS[found[2]]
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+?)s?\s*", text)
+    if not match or match[2] not in UNITS or float(match[1]) == 0:
+        units = ", ".join(f"{unit}s" for unit in UNITS)
+        raise ValueError(f"a duration is a positive number and a unit ({units}); got {text!r}")
+    return float(match[1]) * UNITS[match[2]]

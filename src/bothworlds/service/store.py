@@ -1,36 +1,44 @@
-"""What a service needs of a store. One writer adds to it; readers, in any thread, see what is committed."""
+"""The interface of a store: one writer appends; readers in any thread see what is committed."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Protocol, TypeAlias
 
 from bothworlds.service.records import Frame, Record, Snapshot
 
-Row: TypeAlias = tuple[int, int, str | None, bytes]  # place, kind, id and body of a record
+Shown: TypeAlias = tuple[float, float, bytes, float | None, bytes | None]
+# when a decision became active, when it was decided, its body, and when it got its reward, and the body of that
+Row: TypeAlias = tuple[int, int, str | None, bytes]  # sequence number, kind, id and body of a record
 
 
 NO_NOTES: Mapping[str, int] = MappingProxyType({})
 
 
 class StoreError(Exception):
-    """Nothing of what was to be added stands in the store: it is full, locked or gone. Trying again is safe."""
+    """Nothing was added to the store, as it is full, locked or missing; trying again is safe."""
 
 
-def sealed_in(experiment: int) -> str:
-    """Return under which name the version of the snapshot is noted that an experiment's log begins with."""
+def erased_version_key(experiment: int) -> str:
+    """Return the name of the note with the version through which rewarded decisions were erased."""
     return f"sealed {experiment}"
 
 
 class Store(Protocol):
-    """One log of records in the order of their commits, snapshots, and frames by their footing."""
+    """One append-only log of records in commit order, snapshots, frames by fingerprint, and notes (named integers)."""
 
     def experiment(self, name: str) -> int:
-        """Return the number of an experiment; a new name gets a new one."""
+        """Return the number of an experiment; a new name gets a new number."""
 
     def experiments(self) -> dict[str, int]:
-        """Return all experiments and their numbers."""
+        """Return the numbers of all experiments by name."""
+
+    def drop_unused(self, used: Collection[str]) -> list[str]:
+        """Drop the experiments without any record whose names are not in ``used``; return their names.
+
+        Their snapshots and frames are dropped, too. Experiments that have learned or erased something stay.
+        """
 
     def append(
         self,
@@ -40,78 +48,92 @@ class Store(Protocol):
         frames: Sequence[Frame] = (),
         notes: Mapping[str, int] = NO_NOTES,
     ) -> int:
-        """Add records, all or none, and return once they are as durable as was asked; the place of the first.
+        """Add all of this in one commit, and return the sequence number of the first record once it is durable.
 
-        Raises StoreError if nothing was added. A second record of one kind about one decision is such a failure.
+        Raises
+        ------
+        StoreError
+            If nothing was added; also if a decision would get a second record of the same kind.
         """
 
     def erase(self, snapshot: Snapshot) -> int:
-        """Erase the records of decisions whose rewards a snapshot has learnt, and older snapshots but the first.
+        """Erase the decisions whose rewards a snapshot has learned, and older snapshots except the first.
 
-        The snapshot is kept for ever, and its version noted under `sealed_in`. Returns how many records are gone; if
-        somebody reads who keeps their bytes in the file, that is a BlockingIOError.
+        Unanswered decisions up to there are erased, too. The snapshot is kept forever, and its version is noted
+        under `erased_version_key`. Returns the number of erased records.
+
+        Raises
+        ------
+        BlockingIOError
+            If a reader keeps the erased bytes in the file.
         """
 
-    def noted(self, name: str) -> int:
-        """Return a number that was noted with some records, 0 if none was."""
+    def note(self, name: str) -> int:
+        """Return the note with this name, 0 if there is none."""
 
     def tidy(self) -> None:
-        """Do what keeps the store in order between two appends, if it is time; nobody waits for it."""
+        """Do maintenance between two commits, if it is due; no request waits for it."""
 
     def probe(self) -> None:
-        """Write something that is no record, to see whether the store takes it again; raises StoreError if not."""
+        """Write something other than a record; raises StoreError if the store cannot be written."""
 
     def find(self, experiment: int, ids: Sequence[str]) -> list[Record]:
-        """Return all records about decisions, by their ids."""
+        """Return all records about the decisions with these ids."""
 
     def newest(self, experiment: int, kind: int, *, most: int) -> list[Record]:
-        """Return the newest records of a kind, the newest first, of those not far from the end of the log."""
+        """Return the newest records of a kind near the end of the log, newest first, at most ``most``."""
 
     def counts(self, experiment: int, *, through: int) -> dict[tuple[int, bool], int]:
-        """Return how many records about decisions there are up to a place, by kind and flag; that takes its time."""
+        """Return the numbers of records about decisions up to a sequence number, by kind and flag; reads the log."""
 
     def read(self, *, after: int = 0, through: int | None = None) -> Iterator[Record]:
-        """Yield committed records in their order."""
+        """Yield committed records in log order."""
 
     def blocks(self, experiment: int, *, after: int, through: int) -> Iterator[list[Row]]:
-        """Yield place, kind, id and body of an experiment's committed records in their order, many at a time."""
+        """Yield an experiment's committed records as rows in log order, many at a time."""
 
     def marks(self, experiment: int, *, after: int = 0) -> Iterator[Record]:
-        """Yield versions, changes and rollbacks of an experiment in their order."""
+        """Yield an experiment's versions, changes and rollbacks in log order."""
 
-    def lessons(self, experiment: int, *, after: int, through: int | None = None) -> Iterator[tuple[Record, Record]]:
-        """Yield rewards that are to be learnt in their order, each with its decision."""
+    def rewards(self, experiment: int, *, after: int, through: int | None = None) -> Iterator[tuple[Record, Record]]:
+        """Yield the rewards to learn in log order, late ones excluded, each with the record of its decision."""
 
     def overdue(
         self, experiment: int, *, after: int, before: float, most: int, now: float = math.inf
     ) -> tuple[list[str], int]:
-        """Return ids of decisions that were active before a time and have no reward, and how far was looked.
+        """Return the ids of decisions without a reward that were active before a time, and the last record examined.
 
-        At most so many records are looked at, up to the first that is younger. One from after ``now`` is of a clock
-        that was wrong, and counts as being as old as the next that is not.
+        Examines at most ``most`` records, up to the first one younger than ``before``. A record with a time after
+        ``now`` comes from a wrong clock and counts as old as the next one with a valid time.
         """
 
     def history(self, experiment: int) -> Iterator[tuple[Record, Record | None, Record | None]]:
-        """Yield decisions that were active in their order, each with its reward and its late reward."""
+        """Yield active decisions in log order, each with its reward and its late reward."""
+
+    def outcomes(self, experiment: int, *, after: int, through: int) -> Iterator[Shown]:
+        """Yield the decisions that became active in a range of the log, in that order, each with its reward if any.
+
+        Late rewards are left out.
+        """
 
     def last(self) -> int:
-        """Return the place of the newest record, 0 if there is none."""
+        """Return the sequence number of the newest record, 0 if there is none."""
 
     def snapshots(self, experiment: int) -> list[Snapshot]:
-        """Return snapshots, newest first, without their contents."""
+        """Return the snapshots, newest first, without their contents."""
 
     def content(self, snapshot: Snapshot) -> bytes:
-        """Return what a snapshot holds; one that is gone is a ValueError."""
+        """Return the content of a snapshot; a missing one is a ValueError."""
 
-    def frame(self, footing: str) -> bytes:
-        """Return the frame of a footing."""
+    def frame(self, fingerprint: str) -> bytes:
+        """Return the frame of a fingerprint; a missing one is a ValueError."""
 
     def close(self) -> None:
-        """Let go of the store."""
+        """Close the store and release its lock."""
 
 
 def number_in(store: Store, name: str | None, path: Path) -> int:
-    """Return the number of an experiment in a store, or of the only one."""
+    """Return the number of an experiment in a store; without a name, of the only one."""
     known = store.experiments()
     if name is None and len(known) == 1:
         return next(iter(known.values()))

@@ -1,25 +1,21 @@
-"""Playing learners against environments: the engine, its results, and studies."""
+"""Simulate algorithms in environments, check both, and keep the results."""
 
-from bothworlds.simulation.conformance import check_algorithm
+from bothworlds.simulation.checks.algorithm import check_algorithm
+from bothworlds.simulation.checks.environment import check_environment
 from bothworlds.simulation.diagnostics import Diagnosis, diagnose
 from bothworlds.simulation.engine import replay, simulate
-from bothworlds.simulation.rehearsal import Rehearsal, rehearse
 from bothworlds.simulation.results import Results, load_results
-from bothworlds.simulation.runner import run_study
-from bothworlds.simulation.study import Study
-from bothworlds.simulation.world_check import check_environment
+from bothworlds.simulation.synthetic_log import Rehearsal, rehearse
 
 __all__ = [
     "Diagnosis",
     "Rehearsal",
     "Results",
-    "Study",
     "check_algorithm",
     "check_environment",
     "diagnose",
     "load_results",
     "rehearse",
     "replay",
-    "run_study",
     "simulate",
 ]

@@ -1,4 +1,4 @@
-"""Diagnostics: what the proofs talk about, measured on one path. In Python, beside the engine, which pays nothing."""
+"""Measure the quantities of the proofs on one path, in Python, at no cost to ordinary simulations."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,26 +9,26 @@ import numpy as np
 from bothworlds.algorithms.exponential.real_ftrl import RealFTRL
 from bothworlds.algorithms.lc_tsallis.lc_tsallis_inf import LCTsallisINF
 from bothworlds.algorithms.lc_tsallis.matched import Matched
+from bothworlds.arrays import Floats, Ints
 from bothworlds.environments import Environment
 from bothworlds.errors import NumericalError
-from bothworlds.kernels.arrays import Floats, Ints
+from bothworlds.kernels.ftrl_points import solved_point
 from bothworlds.kernels.random import Seed
-from bothworlds.kernels.simplex import solved_point
 from bothworlds.policy import Policy
 from bothworlds.problem import Problem
 from bothworlds.problem.checks import whole
-from bothworlds.simulation.in_python import play_in_python
 from bothworlds.simulation.replication import Outcome
+from bothworlds.simulation.round_loop_python import play_in_python
 from bothworlds.simulation.setting import make_setting
 from bothworlds.theory import lemmas
-from bothworlds.theory.path import optimistic_terms, path_terms
+from bothworlds.theory.ftrl_path import optimistic_terms, path_terms
 
-ROUNDING = 1e-9  # of the largest number involved: how much the inequality may fail by rounding
+ROUNDING = 1e-9  # tolerated violation of the inequality, relative to the largest number involved
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Diagnosis:
-    """One path of FTRL, at n checkpoints.
+    """Quantities of the proofs on one path of FTRL, at n checkpoints.
 
     Attributes
     ----------
@@ -39,23 +39,23 @@ class Diagnosis:
     leverage
         The largest leverage phi^T Sigma_t^-1 phi of an offered arm (n,).
     step, largest_step
-        The largest eta_t |l_hat(a, x)| q_t(a|x)^(1-alpha) over all plays and losses in [-1, 1] in round t, and the
-        largest that occurred so far (n,).
+        Largest possible eta_t |l_hat(a, x)| q_t(a|x)^(1-alpha) in round t, over all plays and losses in [-1, 1], and
+        the largest that occurred so far (n,).
     evaluations
-        How often Newton's sums were evaluated to solve equation (4), the most of all contexts (n,); 0 for Shannon
-        entropy, which needs no solving.
+        Evaluations of the Newton sums needed to solve equation (4), the maximum over contexts (n,); 0 for Shannon
+        entropy, whose solution is explicit.
     allowed
-        What Lemma B.1 allows as a step: c of the tuning; 1 with Shannon entropy.
+        The largest step that Lemma B.1 allows: c of the tuning; 1 for Shannon entropy.
     stability, penalty, exploration
         Sums up to round t, contexts weighted by g: both sides of Proposition A.1, and 2 sum gamma (n,).
-    leaning
-        What it can have cost that plans lean on predictions (n,); 0 where they do not.
+    drift_cost
+        Largest possible cost of the regression drift so far (n,); 0 without drift.
     estimated_regret, slack
-        Regret of the estimated losses against the best policy for them, at most stability, penalty and leaning; the
-        least of bound less regret over all contexts and arms for the losses that plans follow, never negative but for
-        rounding (n,).
+        Regret of the estimated losses against the best policy for them (n,), at most stability + penalty + drift_cost;
+        and the smallest difference between bound and regret over all contexts and arms, for the losses that plans
+        follow (n,), never negative except for rounding.
     outcome
-        Losses of the path, as `replay` returns them, recorded at the same checkpoints.
+        Losses of the path, as returned by `replay`, at the same checkpoints.
     """
 
     rounds: Ints
@@ -70,22 +70,22 @@ class Diagnosis:
     stability: Floats
     penalty: Floats
     exploration: Floats
-    leaning: Floats
+    drift_cost: Floats
     estimated_regret: Floats
     slack: Floats
     outcome: Outcome
 
     @property
     def bound(self) -> Floats:
-        """The account of this path: stability + penalty + 2 sum gamma + leaning (n,).
+        """Stability + penalty + 2 sum gamma + drift cost of this path (n,).
 
-        Its mean bounds the expected regret; a single path may exceed its own account.
+        Its mean bounds the expected regret; the regret of a single path may exceed it.
         """
-        return np.asarray(self.stability + self.penalty + self.exploration + self.leaning)
+        return np.asarray(self.stability + self.penalty + self.exploration + self.drift_cost)
 
     @property
     def margin(self) -> Floats:
-        """Stability margin 1 - step/allowed (n,): not negative where Lemma B.1 applies."""
+        """Stability margin 1 - step/allowed (n,); not negative where Lemma B.1 applies."""
         return np.asarray(1.0 - self.step / self.allowed)
 
     def __str__(self) -> str:
@@ -107,11 +107,11 @@ def diagnose(
     checkpoints: int | Iterable[int] = 20,
     interpreted: bool = False,
 ) -> Diagnosis:
-    """Play one replication again, in Python, and record what the proofs talk about.
+    """Play one replication in Python and measure the quantities of the proofs.
 
-    The path is that of `simulate` with the same seed, but for rounding. The FTRL inequality (Proposition A.1) is
-    checked for the estimated losses at every checkpoint, for every context and arm; `NumericalError` if it fails, which
-    no losses can cause. A round takes about a millisecond.
+    The path is that of `simulate` with the same seed, up to rounding. At every checkpoint the FTRL inequality
+    (Proposition A.1) is checked for the estimated losses, every context and every arm. It holds for all losses, so a
+    violation means that the plan is wrong and raises `NumericalError`. A round takes about a millisecond.
 
     >>> from bothworlds import environments as en
     >>> world = en.stochastic(en.random_instance(contexts=2, arms=2, dimension=2, gap=0.5, seed=1))
@@ -120,35 +120,35 @@ def diagnose(
     ([1, 10, 100], True, True)
     """
     if not isinstance(algorithm, LCTsallisINF | RealFTRL):
-        raise ValueError(f"diagnostics are for LCTsallisINF and RealFTRL, which are FTRL; got {algorithm!r}")
+        raise ValueError(f"diagnose needs an FTRL algorithm, LCTsallisINF or RealFTRL; got {algorithm!r}")
     setting = make_setting(environment, horizon=horizon, rng=rng, checkpoints=checkpoints)
-    watched: list[_Watched] = []
+    recorders: list[_RecordingPolicy] = []
 
-    def start(problem: Problem, *, rng: Seed) -> "_Watched":
+    def start(problem: Problem, *, rng: Seed) -> "_RecordingPolicy":
         policy = algorithm.start(problem, rng=rng, interpreted=interpreted)
-        watched.append(_Watched(policy, algorithm, set(setting.checkpoints.tolist())))
-        return watched[0]
+        recorders.append(_RecordingPolicy(policy, algorithm, set(setting.checkpoints.tolist())))
+        return recorders[0]
 
     outcome = play_in_python(start, setting, whole(replication, 0, "replication"), trace=True)
-    rows, allowed = watched[0].rows, watched[0].allowed
+    rows, allowed = recorders[0].rows, recorders[0].allowed
     columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
     return Diagnosis(rounds=setting.checkpoints, allowed=allowed, outcome=outcome, **columns)
 
 
-class _Watched:
-    """A policy that writes down what happens to it."""
+class _RecordingPolicy:
+    """A policy that records the terms of the proofs."""
 
-    def __init__(self, policy: Policy, algorithm: LCTsallisINF | RealFTRL, marks: set[int]) -> None:
-        self.policy, self.marks = policy, marks
+    def __init__(self, policy: Policy, algorithm: LCTsallisINF | RealFTRL, checkpoints: set[int]) -> None:
+        self.policy, self.checkpoints = policy, checkpoints
         self.alpha = algorithm.alpha if isinstance(algorithm, LCTsallisINF) else 1.0
         self.allowed = algorithm.step_limit if isinstance(algorithm, LCTsallisINF) else 1.0
         self.z = algorithm.machine(policy.problem).known.z
         self.rows: list[dict[str, float]] = []
         S, K = policy.problem.available.shape
         self.sums = np.zeros((2, S))  # stability, penalty
-        self.followed = np.zeros((S, K))  # regret of the losses that plans follow
-        self.regret = np.zeros((S, K))  # of the estimates themselves, where plans lean
-        self.explored = self.largest = self.leaning = 0.0
+        self.followed = np.zeros((S, K))  # regret of the losses that plans follow: estimates plus drift
+        self.regret = np.zeros((S, K))  # regret of the estimates
+        self.explored = self.largest = self.drift_cost = 0.0
         self.optimistic = isinstance(getattr(algorithm, "tuning", None), Matched)
 
     def probabilities(self) -> Floats:
@@ -161,18 +161,21 @@ class _Watched:
         return self.policy.learnt()
 
     def update(self, decision: Any, *, loss: float) -> None:
-        """Learn, and add the terms of the round to the sums."""
+        """Update the policy, and add the terms of the round to the sums."""
         state = self.policy.state
         q, theta, (eta, gamma) = state.q.copy(), state.theta.copy(), state.rates.copy()
-        predicted, lean = (state.baseline.copy(), state.lean.copy()) if self.optimistic else (np.zeros_like(theta),) * 2
+        zeros = np.zeros_like(theta)
+        predicted, drift = (state.baseline.copy(), state.drift.copy()) if self.optimistic else (zeros, zeros)
         t = self.policy.updates + 1
-        plan = (*self._plan(q, eta), self._evaluations(theta + lean + predicted, eta)) if t in self.marks else None
+        plan = None
+        if t in self.checkpoints:
+            plan = (*self._plan(q, eta), self._evaluations(theta + drift + predicted, eta))
         self.policy.update(decision, loss=loss)
-        after, now = self.policy.state, self.policy.state.lean if self.optimistic else lean
+        after, next_drift = self.policy.state, self.policy.state.drift if self.optimistic else drift
         rates = np.array([eta, after.rates[0]])
         points = np.stack([q, after.q])
-        own = self.z @ (after.theta - theta)
-        losses = own + self.z @ (now - lean)  # those that plans follow
+        estimates = self.z @ (after.theta - theta)
+        losses = estimates + self.z @ (next_drift - drift)  # the losses that plans follow
         if self.optimistic:
             terms = optimistic_terms(points=points, rates=rates, estimates=losses, predicted=self.z @ predicted)
         else:
@@ -181,30 +184,30 @@ class _Watched:
         self.sums[1] += terms.penalty[0] if t == 1 else 0.0
         self.followed += (losses * q).sum(axis=1)[:, None] - losses
         self.explored += 2.0 * gamma
-        self.regret += (own * q).sum(axis=1)[:, None] - own
+        self.regret += (estimates * q).sum(axis=1)[:, None] - estimates
         if self.optimistic:
-            self.leaning = self._leaning(after)
+            self.drift_cost = self._drift_cost(after)
         self.largest = max(self.largest, float((eta * np.abs(losses) * q ** (1.0 - self.alpha)).max()))
         if plan is not None:
             self.rows.append(self._row(t, plan, eta, gamma))
 
-    def _leaning(self, state: Any) -> float:
-        """Return what leaning can have cost, against whichever policy."""
+    def _drift_cost(self, state: Any) -> float:
+        """Return the largest possible cost of the regression drift, over all comparators."""
         problem = self.policy.problem
-        highest = np.where(problem.available, self.z @ state.lean, -np.inf).max(axis=1)
-        return float(problem.probabilities @ highest + state.owed[0])
+        highest = np.where(problem.available, self.z @ state.drift, -np.inf).max(axis=1)
+        return float(problem.probabilities @ highest + state.drift_cost[0])
 
     def _evaluations(self, theta: Floats, eta: float) -> float:
-        """Solve for the points of the plan again, from where it started, and count."""
+        """Return the largest number of evaluations over contexts, by solving for the plan from the same start."""
         if self.alpha == 1.0:
             return 0.0
         losses = np.where(self.policy.problem.available, self.z @ theta, np.inf)
-        room = np.empty((2, losses.shape[1]))
+        scratch = np.empty((2, losses.shape[1]))
         starts = zip(losses, self.policy.state.start, strict=True)
-        return float(max(solved_point(row, eta, self.alpha, y, room[0], room[1])[2] for row, y in starts))
+        return float(max(solved_point(row, eta, self.alpha, y, scratch[0], scratch[1])[2] for row, y in starts))
 
     def _plan(self, q: Floats, eta: float) -> tuple[float, float, float]:
-        """Return omega_t, the largest leverage and the largest possible step of the plan, by enumeration."""
+        """Return omega_t, the largest leverage, and the largest possible step of the plan by enumeration."""
         problem, pi = self.policy.problem, self.policy.probabilities()
         largest = lemmas.largest_estimates(self.z, problem.probabilities, pi)
         sigma = np.einsum("x,xa,xai,xaj->ij", problem.probabilities, pi, self.z, self.z)
@@ -213,7 +216,7 @@ class _Watched:
         return float(lemmas.omega(q)), float(leverage[problem.available].max()), step
 
     def _row(self, t: int, plan: tuple[float, float, float, float], eta: float, gamma: float) -> dict[str, float]:
-        """Return what `Diagnosis` has of a checkpoint, by name; refuse a path that breaks the FTRL inequality."""
+        """Return the values of `Diagnosis` at a checkpoint by name; raise NumericalError if the inequality fails."""
         problem = self.policy.problem
         g, offered = problem.probabilities, problem.available
         bound, regret = self.sums.sum(axis=0)[:, None], self.followed
@@ -221,7 +224,7 @@ class _Watched:
         scale = float(np.abs(bound).max() + np.abs(regret[offered]).max())
         if not slack >= -ROUNDING * scale:
             raise NumericalError(
-                f"the FTRL inequality fails in round {t} by {-slack:.3g}, of numbers up to {scale:.3g}: "
+                f"the FTRL inequality fails in round {t} by {-slack:.3g}, with terms up to {scale:.3g}: "
                 f"the plan is not that of {self.policy.algorithm!r}"
             )
         best = np.where(offered, self.regret, -np.inf).max(axis=1)
@@ -237,7 +240,7 @@ class _Watched:
             "stability": float(g @ self.sums[0]),
             "penalty": float(g @ self.sums[1]),
             "exploration": self.explored,
-            "leaning": self.leaning,
+            "drift_cost": self.drift_cost,
             "estimated_regret": float(g @ best),
             "slack": slack,
         }

@@ -1,4 +1,4 @@
-"""Results: cumulative losses at checkpoints, and what follows from them. Arrays in npz, the rest in JSON."""
+"""`Results`: cumulative losses at checkpoints, regret and intervals; saved as .npz arrays and a JSON manifest."""
 
 import json
 from dataclasses import dataclass, field, replace
@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from bothworlds._hooks import provided
+from bothworlds._public_names import internal
+from bothworlds.arrays import Floats, Ints
 from bothworlds.environments import Environment
 from bothworlds.errors import MissingPackageError
-from bothworlds.kernels.arrays import Floats, Ints
-from bothworlds.problem.storage import RESULTS, checked_format, read_arrays, read_json, write_arrays, write_bytes
+from bothworlds.problem.file_format import RESULTS, checked_format, read_arrays, read_json, write_arrays, write_bytes
 from bothworlds.simulation.replication import Outcome
 from bothworlds.theory.confidence.student import factor
 
@@ -19,24 +21,24 @@ RATES = ("learning_rate", "exploration_rate")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Run:
-    """One algorithm against one environment, R replications, n checkpoints.
+    """One algorithm in one environment: R replications, n checkpoints.
 
     Attributes
     ----------
     expected, realised
-        Cumulative loss of the learner (R, n): conditional on the past, and as it fell out.
+        Cumulative loss of the learner (R, n): expected given the past, and realised.
     own_best
-        Loss of the policy that was best in hindsight in each replication (R, n).
+        Loss of the best policy in hindsight of each replication (R, n).
     best
-        Loss, in each replication, of the one policy that is best in expectation, rho*_t of the checkpoint (R, n).
+        Loss in each replication of the policy that is best in expectation, rho*_t of the checkpoint (R, n).
     corruption, spent
-        What nature spent (R,), and by each checkpoint, on average (n,).
+        Total corruption of each replication (R,), and mean corruption up to each checkpoint (n,).
     policy
-        pi at the end, averaged over replications (contexts, arms).
+        Final pi, averaged over replications (contexts, arms).
     final
-        What was learnt at the end, by name.
+        Final learned state of all replications, arrays by name.
     learning_rate, exploration_rate
-        eta_t and gamma_t of the plan of round t at the checkpoints (R, n); None where an algorithm has no such rates.
+        eta_t and gamma_t of the plan of round t at the checkpoints (R, n); None for algorithms without such rates.
     """
 
     expected: Floats
@@ -62,7 +64,7 @@ class Run:
 
     @property
     def paths_against_own_best(self) -> Floats:
-        """Regret of every replication against the policy that was best in that replication (R, n)."""
+        """Regret of every replication against its own best policy in hindsight (R, n)."""
         return np.asarray(self.expected - self.own_best)
 
     @property
@@ -72,13 +74,13 @@ class Run:
 
     @property
     def account(self) -> Floats | None:
-        """What the path of every replication has cost by the proof's own sums (R,): stability, price, penalty, leaning.
+        """Sum of the terms of the proof on the path of every replication (R,): stability, price, penalty, drift.
 
         With the matched tuning and feedback after every decision its mean bounds R_T; a single path may exceed it. None
-        where no such account is kept.
+        for algorithms without such an account.
         """
-        found = self.final.get("account")
-        return found[:, 0] if found is not None and found.shape[1:] == (1,) else None
+        account = self.final.get("account")
+        return account[:, 0] if account is not None and account.shape[1:] == (1,) else None
 
     @property
     def standard_error(self) -> Floats:
@@ -89,17 +91,21 @@ class Run:
 
     @property
     def half_width(self) -> Floats:
-        """Half width of the regret's 95 % interval over replications (n,), Student's; NaN for a single one."""
+        """Half width of Student's 95 % interval of the regret over replications (n,); NaN for a single one."""
         return np.asarray(factor(len(self.expected)) * self.standard_error)
 
+    def __repr__(self) -> str:
+        half = "" if len(self.expected) == 1 else f" ± {self.half_width[-1]:.3g}"
+        return f"Run({len(self.expected)} replications, regret {self.regret[-1]:.4g}{half})"
+
     def quantiles(self, levels: Any, *, own_best: bool = False) -> Floats:
-        """Quantiles over replications of the regret, or of that against each one's own best, shape (levels, n)."""
+        """Quantiles over replications (levels, n) of the regret, or of that against each one's own best policy."""
         paths = self.paths_against_own_best if own_best else self.paths
         return np.asarray(np.quantile(paths, levels, axis=0))
 
 
-def stacked(environment: Environment, outcomes: list[Outcome]) -> Run:
-    """Stack replications; the comparator is the best policy for the mean of what nature chose."""
+def make_run(environment: Environment, outcomes: list[Outcome]) -> Run:
+    """Make a run from the outcomes of replications; the comparator is best for the mean of the parameters."""
     sums, spent = (np.stack([getattr(outcome, name) for outcome in outcomes]) for name in ("sums", "spent"))
     names = outcomes[0].final
     rates = [outcome.rates for outcome in outcomes if outcome.rates is not None]
@@ -119,9 +125,9 @@ def stacked(environment: Environment, outcomes: list[Outcome]) -> Run:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Results:
-    """What `simulate` returns: one `Run` per algorithm, the checkpoints, and a manifest.
+    """Results of `simulate`: one `Run` per algorithm, the checkpoints, and a manifest.
 
-    ``world`` and ``players`` are what was played; files do not keep them.
+    ``world`` and ``players`` are the environment and the algorithms; files do not contain them.
 
     >>> from bothworlds import FixedPolicy, environments, simulate
     >>> world = environments.lower_bound(arms=2, horizon=100)
@@ -137,25 +143,31 @@ class Results:
     world: Environment | None = None
     players: dict[str, Any] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        T, R = int(self.checkpoints[-1]), max((len(run.expected) for run in self.runs.values()), default=0)
+        regret = ", ".join(f"{label} {run.regret[-1]:.4g}" for label, run in self.runs.items())
+        return f"Results({self.environment!r}, T = {T:,}, {R} replications; regret: {regret or 'no runs'})"
+
     def __getitem__(self, label: str) -> Run:
         """Return the run of an algorithm by its label."""
         if label not in self.runs:
-            raise KeyError(f"no algorithm {label!r} here; there are {', '.join(self.runs)}")
+            raise KeyError(f"there is no run {label!r}; the runs are {', '.join(self.runs)}")
         return self.runs[label]
 
+    @internal
     def relabelled(self, label: str) -> "Results":
-        """Return results of a single run under another label. Internal."""
+        """Return results of a single run under another label."""
         (run,) = self.runs.values()
         return replace(self, runs={label: run}, players=dict.fromkeys([label], next(iter(self.players.values()), None)))
 
     def summary(self, *, at: int | None = None) -> str:
-        """Return a plain table of the runs at a checkpoint, the last one if left out, smallest regret first.
+        """Return a plain table of the runs at a checkpoint, by default the last one, smallest regret first.
 
-        ± is the half width of the 95 % interval, other columns with a % are quantiles over replications.
+        ± is the half width of the 95 % interval; other columns with a % are quantiles over replications.
         """
         n = len(self.checkpoints) - 1 if at is None else int(np.searchsorted(self.checkpoints, at))
         if n >= len(self.checkpoints) or (at is not None and self.checkpoints[n] != at):
-            raise ValueError(f"round {at!r} is no checkpoint; there are {self.checkpoints.tolist()}")
+            raise ValueError(f"round {at!r} is not a checkpoint; the checkpoints are {self.checkpoints.tolist()}")
         count = len(next(iter(self.runs.values())).expected)
         rows: list[tuple[str, ...]] = [("regret", "± 95 %", "10 %", "median", "90 %", "own best", "loss", "algorithm")]
         for label, run in sorted(self.runs.items(), key=lambda item: float(item[1].regret[n])):
@@ -169,15 +181,12 @@ class Results:
 
     def plot(self, **options: Any) -> Any:
         """Draw the regret with matplotlib and return the figure; options as in `bothworlds.report.drawn`."""
-        from bothworlds.report.notebook import drawn
-
-        return drawn(self, **options)
+        return provided("drawn")(self, **options)
 
     def _repr_html_(self) -> str:
         """Return a table and a chart, for notebooks."""
-        from bothworlds.report.notebook import html_of
-
-        return html_of(self)
+        html: str = provided("html_of")(self)
+        return html
 
     def to_pandas(self) -> Any:
         """Return a long table: algorithm, t, regret, standard error, quantiles, losses, rates (needs pandas)."""
@@ -204,16 +213,16 @@ class Results:
         return pd.concat(parts, ignore_index=True)
 
     def save(self, path: str | Path) -> None:
-        """Write arrays to path (.npz) and the manifest beside it (.json)."""
+        """Write the arrays to path (.npz), and the manifest to a .json file of the same name."""
         target = Path(path)
         if target.suffix != ".npz":
-            raise ValueError(f"{path}: results are saved as .npz, with a manifest .json beside it")
+            raise ValueError(f"{path}: the path of results must end with .npz; the manifest is a .json file beside it")
         arrays: dict[str, Any] = {"checkpoints": self.checkpoints}
         for number, run in enumerate(self.runs.values()):
             for name in ("expected", "realised", "own_best", "best", "corruption", "spent", "policy"):
                 arrays[f"{number}.{name}"] = getattr(run, name)
             arrays |= {f"{number}.final.{name}": values for name, values in run.final.items()}
-            arrays |= {f"{number}.{name}": found for name in RATES if (found := getattr(run, name)) is not None}
+            arrays |= {f"{number}.{name}": rates for name in RATES if (rates := getattr(run, name)) is not None}
         header = {"format": RESULTS, "environment": self.environment, "labels": list(self.runs)}
         manifest = json.dumps(self.manifest, indent=1).encode()
         write_bytes(target.with_suffix(".json"), manifest)
@@ -221,7 +230,7 @@ class Results:
 
 
 def _mean(rates: Floats | None) -> Any:
-    """Return the mean over replications, or NaN where nothing was recorded."""
+    """Return the mean over replications, or NaN without rates."""
     return np.nan if rates is None else rates.mean(axis=0)
 
 
@@ -232,13 +241,13 @@ def load_results(path: str | Path) -> Results:
     runs = {}
     try:
         for number, label in enumerate(header["labels"]):
-            mark = f"{number}."
-            mine = {key[len(mark) :]: value for key, value in arrays.items() if key.startswith(mark)}
-            final = {key[6:]: mine.pop(key) for key in list(mine) if key.startswith("final.")}
-            runs[label] = Run(**mine, final=final)
+            prefix = f"{number}."
+            fields = {key.removeprefix(prefix): value for key, value in arrays.items() if key.startswith(prefix)}
+            final = {key.removeprefix("final."): fields.pop(key) for key in list(fields) if key.startswith("final.")}
+            runs[label] = Run(**fields, final=final)
         manifest = read_json(Path(path).with_suffix(".json"))
         return Results(
             environment=header["environment"], checkpoints=arrays["checkpoints"], runs=runs, manifest=manifest
         )
     except (KeyError, TypeError) as error:
-        raise ValueError(f"{path} is not complete: {error}") from None
+        raise ValueError(f"{path} is incomplete: {error}") from None

@@ -1,24 +1,23 @@
-"""What all replications of a run share: the world, how long it lasts, when it is looked at, and how feedback comes."""
+"""`Setting`: what all replications of a run share, and the checks of its options."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
-from bothworlds.environments.environment import Environment
-from bothworlds.kernels.arrays import Ints
+from bothworlds.arrays import Ints
+from bothworlds.environments.environment import Environment, require_environment
 from bothworlds.kernels.random import Seed, key_from
 from bothworlds.problem.checks import whole
-from bothworlds.simulation.own import require_environment
 
 LARGEST_COUNT = 10**6
-LARGEST_HORIZON = 2**53  # clocks are floats, exact up to here
-LARGEST_QUEUE = 2**31  # bytes of decisions that wait for feedback, in every replication
+LARGEST_HORIZON = 2**53  # round counters are floats, exact up to here
+LARGEST_QUEUE = 2**31  # bytes of decisions that wait for feedback, per replication
 
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """What all replications of a run share."""
+    """What all replications of a run share: environment, horizon, checkpoints, seed, delay and batch size."""
 
     environment: Environment
     horizon: int
@@ -38,16 +37,17 @@ def log_spaced(horizon: int, count: int = 200) -> Ints:
 
 
 def check_feedback(horizon: int, delay: int, batch: int, dimension: int = 1) -> None:
-    """Refuse feedback that never comes, and more open decisions than memory should hold."""
+    """Raise ValueError if no feedback arrives within the horizon, or if open decisions take too much memory."""
     if delay + batch > horizon:
         raise ValueError(
-            f"delay {delay} and batch {batch} leave no feedback within the horizon {horizon}: nothing would be learnt"
+            f"with delay {delay} and batch {batch} no feedback arrives within the horizon {horizon}; "
+            "the learner would learn nothing"
         )
-    waiting = 8 * (delay + batch) * (3 + 2 * dimension)
-    if waiting > LARGEST_QUEUE:
+    size = 8 * (delay + batch) * (3 + 2 * dimension)
+    if size > LARGEST_QUEUE:
         raise ValueError(
-            f"delay {delay} and batch {batch} keep {waiting / 2**30:,.1f} GiB of open decisions for every replication; "
-            f"at most {LARGEST_QUEUE / 2**30:g} GiB"
+            f"delay {delay} and batch {batch} need {size / 2**30:,.1f} GiB for open decisions per replication; "
+            f"at most {LARGEST_QUEUE / 2**30:g} GiB are allowed"
         )
 
 
@@ -60,12 +60,12 @@ def make_setting(
     delay: int = 0,
     batch: int = 1,
 ) -> Setting:
-    """Check the options of a run."""
+    """Check the options of a run and return its setting."""
     require_environment(environment)
     horizon, delay, batch = whole(horizon, 1, "horizon"), whole(delay, 0, "delay"), whole(batch, 1, "batch")
     check_feedback(horizon, delay, batch, environment.problem.features.shape[2])
     if horizon > LARGEST_HORIZON:
-        raise ValueError(f"horizon must be at most 2**53, which no computer plays to the end; got {horizon}")
+        raise ValueError(f"horizon must be at most 2**53; got {horizon}")
     if environment.path.size and horizon > len(environment.path):
         raise ValueError(f"the environment has parameters for {len(environment.path)} rounds, not for {horizon}")
     if isinstance(checkpoints, Iterable):

@@ -1,1 +1,1 @@
-"""The paper's formulas as pure functions: designs, schedules, bounds."""
+"""Formulas of the paper and of our own theorems as pure functions: designs, schedules, bounds, confidence."""

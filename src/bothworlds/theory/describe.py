@@ -1,4 +1,4 @@
-"""A problem in words: sizes, rarity, coverage, and what exploration will cost."""
+"""Describe a problem in words: sizes, rarity, coverage, and the cost of exploration."""
 
 from bothworlds.problem import Problem, SampledProblem
 from bothworlds.theory.design import design
@@ -6,7 +6,10 @@ from bothworlds.theory.schedules import schedule, stability_constant
 
 
 def describe(problem: Problem) -> str:
-    """Say what LC-Tsallis-INF will make of a problem, with the joint design and the paper's constants."""
+    """Return sizes, rarity and coverage of a problem, and t0 of LC-Tsallis-INF, as text.
+
+    Uses the joint design and the paper's constants.
+    """
     explore = design(problem)
     rates = schedule(
         alpha=0.5,
@@ -36,7 +39,7 @@ def describe(problem: Problem) -> str:
 
 
 def describe_sampled(problem: SampledProblem) -> str:
-    """Say what is known of a problem whose contexts are not listed, and from how many samples."""
+    """Return the estimates for a problem whose contexts are not listed, and the sample size, as text."""
     n, d, lam = problem.samples, problem.dimension, problem.coverage
     t0 = schedule(
         alpha=0.5, n_arms=problem.n_arms, dimension=d, coverage=lam, rarity=None, constant=stability_constant(0.5)
@@ -50,8 +53,8 @@ def describe_sampled(problem: SampledProblem) -> str:
     else:
         coverage = [
             f"coverage lambda = {lam:.4g}, estimated: one over the largest of {n * problem.n_arms:,} sampled leverages",
-            f"(its halves give {first:.4g} and {second:.4g}); a context to come has a larger one with a chance of "
-            f"about 1/{n + 1:,}",
+            f"(its halves give {first:.4g} and {second:.4g}); a future context exceeds it with probability about "
+            f"1/{n + 1:,}",
         ]
     lines = [
         f"{problem.n_arms} arms (K), contexts drawn by a sampler; all estimates are from {n:,} samples",
@@ -64,7 +67,7 @@ def describe_sampled(problem: SampledProblem) -> str:
 
 
 def _amount(value: float) -> str:
-    """Return an amount with four digits, or in full where it has more.
+    """Format an amount with four significant digits, or as a whole number from 1,000 on.
 
     >>> _amount(15223.6), _amount(0.012345)
     ('15,224', '0.01235')

@@ -1,4 +1,4 @@
-"""Design: an exploration policy e* with its computed coverage lambda and a certificate of how good it is."""
+"""Exploration designs: a policy e*, its coverage lambda, and a certified bound on the best possible coverage."""
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -6,7 +6,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from bothworlds.kernels.arrays import Floats
+from bothworlds.arrays import Floats
 from bothworlds.problem import Problem
 from bothworlds.problem.checks import are_distributions, is_number
 from bothworlds.theory import designs
@@ -22,11 +22,11 @@ class Design:
     Attributes
     ----------
     kind
-        How it was made.
+        The method that made it: "joint-g", "joint-d", "per-context", "uniform", or "own" for a given policy.
     exploration
         e*(a|x), shape (contexts, arms).
     coverage
-        lambda: z^T Sigma(e*)^-1 z <= 1/lambda for all features z. Computed, unless the bound was asked for.
+        lambda: z^T Sigma(e*)^-1 z <= 1/lambda for all features z. Computed, unless the worst-case bound was requested.
     coverage_limit
         No exploration policy of this problem has a larger lambda than this.
     """
@@ -38,7 +38,7 @@ class Design:
 
     @property
     def gap(self) -> float:
-        """By which fraction 1/lambda is at most above its optimum."""
+        """The certified largest fraction by which 1/lambda exceeds its optimum."""
         return self.coverage_limit / self.coverage - 1.0
 
     @classmethod
@@ -58,31 +58,31 @@ class Design:
 
 
 def design_for(problem: Problem, chosen: Kind | Design) -> Design:
-    """Make the design of a kind, or check that a given one fits the problem."""
+    """Return the design of a kind, or check that a given one fits the problem."""
     if isinstance(chosen, Design):
-        return _fitting(chosen, problem)
-    made = _made(problem, chosen)
-    return replace(made, exploration=made.exploration.copy())
+        return _checked(chosen, problem)
+    cached = _cached_design(problem, chosen)
+    return replace(cached, exploration=cached.exploration.copy())
 
 
-def _fitting(given: Design, problem: Problem) -> Design:
-    """Return a design as it is; refuse it for a problem it does not fit."""
+def _checked(given: Design, problem: Problem) -> Design:
+    """Return a design unchanged; raise ValueError if its coverage is not valid for the problem."""
     true = Design.of(problem, given.exploration).coverage
     if not 0.0 < given.coverage <= true * (1.0 + 1e-3):
         raise ValueError(
             f"this design claims a coverage of {given.coverage:.4g}, but has {true:.4g} on this problem: it was made "
-            "for another one. Make it anew with design(problem)"
+            "for another one. Make a new one with design(problem)"
         )
     return given
 
 
-@lru_cache(maxsize=8)  # several algorithms, and policies that start again, explore the same problem
-def _made(problem: Problem, kind: Kind) -> Design:
+@lru_cache(maxsize=8)  # several algorithms, and restarted policies, explore the same problem
+def _cached_design(problem: Problem, kind: Kind) -> Design:
     return design(problem, kind)
 
 
 def check_design(chosen: object) -> None:
-    """Refuse an option that is neither a design nor the name of a kind."""
+    """Raise ValueError for an option that is neither a design nor the name of a kind."""
     if not isinstance(chosen, Design) and chosen not in KINDS:
         raise ValueError(f"unknown design {chosen!r}; choose one of {', '.join(KINDS)}")
 
@@ -94,17 +94,17 @@ def design(
     coverage: Literal["computed", "bound"] = "computed",
     tolerance: float = 0.001,
 ) -> Design:
-    """Make an exploration policy.
+    """Compute an exploration policy and its coverage.
 
     Parameters
     ----------
     kind
         "joint-g" maximises lambda itself, "joint-d" the determinant of Sigma(e*), "per-context" is the paper's choice
-        (a G-optimal design in each context on its own), "uniform" explores evenly.
+        (a G-optimal design in each context on its own), "uniform" plays all offered arms equally often.
     coverage
         "bound" replaces the computed lambda by the paper's worst case 1/(d L), which only holds for "per-context".
     tolerance
-        "joint-g" stops when 1/lambda is certified to be within this fraction of the optimum.
+        "joint-g" stops when 1/lambda is certified to be within this fraction of its optimum.
 
     >>> p = Problem(features=[[[1, 0], [0, 1], [1, 1]]], probabilities=[1])
     >>> design(p).coverage <= 0.5
@@ -113,22 +113,25 @@ def design(
     z, g, offered = problem.span.coordinates, problem.probabilities, problem.available
     allowed: Any = tolerance
     if not is_number(allowed) or not 0.0 <= allowed < np.inf:
-        raise ValueError(f"tolerance is by which fraction 1/lambda may miss its optimum; got {tolerance!r}")
+        raise ValueError(
+            f"tolerance must be a number of at least 0: how far 1/lambda may exceed its optimum; got {tolerance!r}"
+        )
     if coverage not in ("computed", "bound"):
         raise ValueError(f"coverage must be 'computed' or 'bound'; got {coverage!r}")
     if coverage == "bound" and kind != "per-context":
         raise ValueError(f"the bound lambda = 1/(d L) holds for the design 'per-context' only, not for {kind!r}")
-    if kind == "joint-g":
-        found = designs.joint_g_optimal(z, g, offered, tolerance=tolerance)
-        return Design(kind, found.e, 1.0 / found.value, 1.0 / found.lower_bound)
     if kind not in KINDS:
         raise ValueError(f"unknown design {kind!r}; choose one of {', '.join(KINDS)}")
+    tabular = designs.is_tabular(z, offered)
+    if kind == "joint-g" and not tabular:
+        optimum = designs.joint_g_optimal(z, g, offered, tolerance=tolerance)
+        return Design(kind, optimum.e, 1.0 / optimum.value, 1.0 / optimum.lower_bound)
     makers = {
         "joint-d": designs.joint_d_optimal,
         "per-context": designs.per_context_g_optimal,
         "uniform": designs.uniform,
     }
-    e = makers[kind](z, g, offered)
+    e = (designs.uniform if tabular else makers[kind])(z, g, offered)
     computed, limit = _coverage_and_limit(problem, e)
     if coverage == "bound":
         return Design(kind, e, min(computed, 1.0 / (problem.dimension * problem.rarity)), limit)
@@ -136,6 +139,8 @@ def design(
 
 
 def _coverage_and_limit(problem: Problem, e: Floats) -> tuple[float, float]:
-    """Return lambda of an exploration policy and a bound on the lambda of any other."""
-    z, g = problem.span.coordinates, problem.probabilities
+    """Return lambda of an exploration policy, and an upper bound on the lambda of any other."""
+    z, g, offered = problem.span.coordinates, problem.probabilities, problem.available
+    if designs.is_tabular(z, offered) and e[offered].all():
+        return designs.tabular_coverage(g, e, offered), designs.tabular_limit(g, offered)
     return designs.coverage(z, g, e), 1.0 / designs.lower_bound(z, g, e)

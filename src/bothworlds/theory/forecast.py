@@ -1,22 +1,22 @@
-"""What a schedule will do over a horizon, before anything starts."""
+"""Forecast the learning and exploration rates of a schedule over a horizon."""
 
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from bothworlds.kernels.arrays import Floats, Ints
+from bothworlds.arrays import Floats, Ints
 from bothworlds.theory.schedules import Schedule
 
 
 @dataclass(frozen=True, kw_only=True)
 class Forecast:
-    """eta_t, gamma_t and the exploration so far at some rounds t.
+    """eta_t, gamma_t and the cumulative exploration at selected rounds t.
 
     ``exact`` is False where gamma_t depends on the data: it is then an upper bound (certified). ``cost`` bounds the
-    reward lost to exploration, in the user's units: each exploration round costs at most the whole range of rewards.
-    ``batch`` is how many decisions are answered together; t0 is that many times what it is with feedback after every
-    decision.
+    reward lost to exploration, in the user's units: each exploration round costs at most the full range of rewards.
+    ``batch`` is the number of decisions that get their feedback together; t0 is ``batch`` times the t0 of feedback
+    after every decision.
     """
 
     rounds: Ints
@@ -30,7 +30,7 @@ class Forecast:
     batch: int = 1
 
     def __str__(self) -> str:
-        at_most = "" if self.exact else " (gamma and what follows from it: at most)"
+        at_most = "" if self.exact else " (gamma, explored and cost are upper bounds)"
         lines = [f"lambda = {self.coverage:.4g}, t0 = {self.t0:,.0f}{at_most}"]
         if self.batch > 1:
             single = self.t0 / self.batch
@@ -48,10 +48,10 @@ def forecast(
     schedule: Schedule, *, horizon: int, coverage: float, reward_per_loss: float, exact: bool, batch: int = 1
 ) -> Forecast:
     """Tabulate a schedule at 1, 10, 100, ... and the horizon."""
-    number: Any = horizon
-    if isinstance(number, bool) or not isinstance(number, int | np.integer) or not 1 <= number < 2**62:
+    value: Any = horizon
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value < 2**62:
         raise ValueError(f"horizon must be a whole number of at least 1 (and below 2**62); got {horizon!r}")
-    powers = [10**i for i in range(len(str(int(number))))]
+    powers = [10**i for i in range(len(str(int(value))))]
     rounds = np.unique(np.array([*powers, horizon], dtype=np.int64))
     grid = np.unique(np.concatenate([np.geomspace(1, horizon, 2000).astype(np.int64), rounds]))
     gamma = np.array([schedule.exploration_rate(float(t)) for t in grid])

@@ -1,4 +1,4 @@
-"""Learning rates and exploration rates of LC-Tsallis-INF, equation (4) with its errata resolved.
+"""Learning and exploration rates of LC-Tsallis-INF: equation (4), with its errata corrected.
 
 The analysis needs, for all arms and contexts, the stability condition
 
@@ -11,8 +11,8 @@ gamma are sufficient, each as long as it is at most 1/2:
     (B)  gamma = 2 L eta^2/(c^2 lambda)               alpha <= 1/2; 128 L eta^2/lambda
          gamma = (eta (2 L)^(1-alpha)/c)^(1/alpha)/lambda   alpha >= 1/2
 
-with the figures for alpha = 1/2 last. The paper prints (B) for both branches of eta_t although L does not exist
-in the second; (A) is what its proof gives there.
+with the values for alpha = 1/2 last. The paper prints (B) for both branches of eta_t although L does not exist
+in the second; its proof gives (A) there.
 """
 
 import math
@@ -34,7 +34,7 @@ class Schedule:
 
     @property
     def rates(self) -> Rates:
-        """The constants, as the kernels take them."""
+        """The constants in the form that the kernels take."""
         return Rates(self.gain, self.cap, self.linear, self.power_scale, self.power)
 
     def learning_rate(self, t: float) -> float:
@@ -47,26 +47,26 @@ class Schedule:
 
     @property
     def exploration_rounds(self) -> float:
-        """t0: until then eta_t sits at its cap and half of the rounds are exploration.
+        """t0: up to this round eta_t is at its cap and half of the rounds are exploration.
 
         With the constants of the paper and (B), t0 = 256 sqrt(K) L/(d lambda).
         """
         ratio = self.gain / self.cap
-        return ratio * ratio  # infinite where it is beyond all numbers, which a power refuses
+        return ratio * ratio  # overflows to infinity, where ** raises OverflowError
 
     def in_batches(self, batch: int) -> "Schedule":
-        """Return the rates for sums of ``batch`` estimates, if their mean takes the place of one estimate.
+        """Return the rates for sums of ``batch`` estimates whose mean replaces a single estimate.
 
         The n-th batch, t = n batch, has eta_n for the mean, so eta_n/batch = gain/sqrt(batch t) for the sum, and the
         gamma of eta_n. t0 becomes batch t0 decisions.
 
-        >>> one = Schedule(gain=1.0, cap=0.25, linear=2.0, power_scale=8.0, power=2.0)
-        >>> many = one.in_batches(4)
-        >>> many.learning_rate(4 * 100) == one.learning_rate(100) / 4
+        >>> single = Schedule(gain=1.0, cap=0.25, linear=2.0, power_scale=8.0, power=2.0)
+        >>> batched = single.in_batches(4)
+        >>> batched.learning_rate(4 * 100) == single.learning_rate(100) / 4
         True
-        >>> many.exploration_rate(4 * 100) == one.exploration_rate(100)
+        >>> batched.exploration_rate(4 * 100) == single.exploration_rate(100)
         True
-        >>> one.exploration_rounds, many.exploration_rounds
+        >>> single.exploration_rounds, batched.exploration_rounds
         (16.0, 64.0)
         """
         return replace(
@@ -78,33 +78,32 @@ class Schedule:
         )
 
 
-SURE = 1e-13  # entropy below this is rounding, and counts as this
+SURE = 1e-13  # smallest entropy: anything below is rounding and is replaced by it
 
 
 @dataclass(frozen=True, kw_only=True)
 class Matching:
-    """The hyper-parameters of the matched tuning; any with c < 1/2 have the same orders. Caution may be 0."""
+    """Hyperparameters of the matched tuning; regret has the same orders for any with c < 1/2. ``caution`` may be 0."""
 
     gain: float = 1.0
     least: float = 0.25
     caution: float = 16.0
     price: float = 0.6
     c: float = 0.45
-    leaning: float = 0.1
+    drift_cap: float = 0.1
 
 
-ROOM = 0.5  # of the squares of a step: what leaning may add to them
-AMPLE = 2.0  # times the rate from which on covering has a price of 1: until b plays are paid for as they come
-LARGEST_COST = 4.0 * STAYS / SAFE  # times 1/lambda: what a play may cost early on
+ROOM = 0.5  # largest share that the regression drift may add to the squares of a step
+AMPLE = 2.0  # b in multiples of the beta from which covering has a price of 1; below b, plays are paid for as they come
+LARGEST_COST = 4.0 * STAYS / SAFE  # times 1/lambda: largest cost of a play while beta is below b
 
 
 @dataclass(frozen=True, kw_only=True)
 class Covering:
-    """What exploration has to be to leave no play uncovered: gamma = min(curved/beta^2, linear/beta), if at most 1/2.
+    """The exploration rate that covers every play: gamma = min(curved/beta^2, linear/beta), if at most 1/2.
 
-    As long as beta is below b, a play that is not covered may cost ``largest``: at the rate SAFE none comes to cost
-    more.
-    Proof in docs/theory.md.
+    While beta is below b, a play that is not covered may cost up to ``largest``: at the rate SAFE no play costs more.
+    Proof in research/default-rule.md.
     """
 
     curved: float
@@ -113,15 +112,15 @@ class Covering:
 
     @property
     def sure_from(self) -> float:
-        """Rate b = 2 sqrt(2 u), u = curved: from beta = b on the price 2 u/beta^2 of the covering rate is at most 1/4.
+        """The b = 2 sqrt(2 u), u = curved: from beta = b on the price 2 u/beta^2 of the covering rate is at most 1/4.
 
-        Any from sqrt(2 u) on would do: a price of 1 or less.
+        The proof works with any b of at least sqrt(2 u), where the price is at most 1.
         """
         return AMPLE * math.sqrt(2.0 * self.curved)
 
     @classmethod
     def of(cls, *, rarity: float, coverage: float, c: float) -> "Covering":
-        """Return it for L, lambda and c."""
+        """Compute the constants from L, lambda and c."""
         return cls(
             curved=2.0 * CENTRED**2 * rarity / (c * c * coverage),
             linear=4.0 / (c * coverage),
@@ -139,10 +138,10 @@ def stability_constant(alpha: float) -> float:
 
 
 def certified_constant(alpha: float) -> float:
-    """Return c = (1 - alpha)/2, the constant that `Certified` takes: twice the paper's.
+    """Return c = (1 - alpha)/2, the constant of the `Certified` tuning: twice the paper's.
 
-    The condition then leaves four times the exploration out, and stability costs 2.55 d eta_t in place of 1.85
-    (`stability_factor`). For alpha = 1/2 the bounds are smallest around it (docs/theory.md).
+    Exploration is then four times smaller, and stability costs 2.55 d eta_t instead of 1.85 d eta_t
+    (`stability_factor`). For alpha = 1/2 the bounds are smallest near this value (research/theory.md).
 
     >>> certified_constant(0.5)
     0.25
@@ -178,11 +177,11 @@ def schedule(
     coverage
         lambda of the exploration policy (Assumption 2.4).
     rarity
-        L = 1/min g (Assumption 2.3), which allows (B); None where the support is not finite.
+        L = 1/min g (Assumption 2.3), which rule (B) needs; None where the support is not finite.
     constant
         c of the stability condition.
     use_linear
-        Whether (A) may be used; the paper's branch for finite support knows only (B).
+        Whether (A) may be used; the paper's branch for finite support has only (B).
 
     >>> s = schedule(alpha=0.5, n_arms=4, dimension=2, coverage=0.25, rarity=4, constant=1/8, use_linear=False)
     >>> s.cap == math.sqrt(0.25 / 4) / 16, s.power_scale * s.cap**2
@@ -208,7 +207,7 @@ def _power_rule(alpha: float, coverage: float, rarity: float, constant: float) -
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """What a tuning has to know of the algorithm and the problem: alpha, K, d, lambda and L."""
+    """Inputs of a tuning from the algorithm and the problem: alpha, K, d, lambda and L."""
 
     alpha: float
     n_arms: int
@@ -217,11 +216,11 @@ class Facts:
     rarity: float
 
     def covering(self, *, c: float) -> Covering:
-        """Return the exploration that leaves no play uncovered, for these facts."""
+        """Return the exploration that covers every play, for these facts."""
         return Covering.of(rarity=self.rarity, coverage=self.coverage, c=c)
 
     def schedule(self, *, rarity: float | None, constant: float, use_linear: bool = True) -> Schedule:
-        """Return the schedule for these facts; ``rarity`` of None does without finite support."""
+        """Return the schedule for these facts; ``rarity=None`` does not assume finite support."""
         return schedule(
             alpha=self.alpha,
             n_arms=self.n_arms,

@@ -1,1 +1,1 @@
-"""Linear EXP4 and Logdet-FTRL (Liu, Wei and Zimmert 2023), with contexts whose law is known or counted."""
+"""Linear EXP4 and Logdet-FTRL (Liu, Wei and Zimmert 2023), with a known or an empirical context distribution."""

@@ -1,4 +1,4 @@
-"""Logdet-FTRL (Liu, Wei and Zimmert, NeurIPS 2023): a log-determinant barrier, context law known or not."""
+"""Logdet-FTRL (Liu, Wei and Zimmert, NeurIPS 2023): FTRL with a log-determinant barrier."""
 
 import math
 from collections.abc import Mapping
@@ -7,29 +7,28 @@ from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 
-from bothworlds.algorithms.checks import check_whole
-from bothworlds.algorithms.experts import logdet_ftrl_seen as seen
-from bothworlds.algorithms.experts.logdet_ftrl_seen import Work
-from bothworlds.algorithms.options import check_contexts, description
-from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.contract import Known, Machine, even_play, kernel_text, known_of
+from bothworlds.algorithms.experts import logdet_ftrl_empirical as empirical
+from bothworlds.algorithms.experts.logdet_ftrl_empirical import Work
+from bothworlds.algorithms.experts.logdet_point import logdet_point
+from bothworlds.algorithms.options import check_contexts, check_whole, description
+from bothworlds.algorithms.shared.decision_checks import possible_leverage
+from bothworlds.arrays import Floats
+from bothworlds.kernels.contract import Known, Machine, build_kernel, even_play, known_of
+from bothworlds.kernels.exact_ftrl import add_estimate, all_finite, choose_exactly, estimate, explore_points
 from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.layout import given, learnt, planned
-from bothworlds.kernels.logdet import logdet_point
-from bothworlds.kernels.plan import add_estimate, all_finite, choose_exactly, estimate, explore_points
-from bothworlds.kernels.possible import possible_leverage
 from bothworlds.kernels.status import NOT_FINITE, OK
 from bothworlds.policy import Algorithm
 from bothworlds.problem import Problem
-from bothworlds.problem.span import RELATIVE_RANK
+from bothworlds.problem.feature_space import RELATIVE_RANK
+from bothworlds.theory.coordinates import even_frame, frame_of
 from bothworlds.theory.design import Design, Kind, check_design, design_for
-from bothworlds.theory.frame import even_frame, frame_of
 
 
 class Options(NamedTuple):
     """Hyper-parameters: m log T/r, the cap of eta, Lambda/min g; then the ranks of the contexts and their psi."""
 
-    pace: float
+    squared_gain: float
     cap: float
     weight: float
     ranks: Annotated[Floats, given("S")]
@@ -37,7 +36,7 @@ class Options(NamedTuple):
 
 
 class State(NamedTuple):
-    """What is learnt, the points p of the last plan among it (the next one starts there); then the plan."""
+    """Learner state, including the points p of the last plan, where the next one starts; then the plan."""
 
     t: Annotated[Floats, learnt()]
     theta: Annotated[Floats, learnt("d")]
@@ -53,7 +52,7 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
     """Compute the plan: p_t of every context, pi_t = (1 - gamma_t) p_t + gamma_t e*, the lifted covariance."""
     if not all_finite(state.theta):
         return NOT_FINITE
-    eta = min(math.sqrt(options.pace / state.t[0]), options.cap)
+    eta = min(math.sqrt(options.squared_gain / state.t[0]), options.cap)
     for x in range(state.q.shape[0]):
         estimate(known, state.theta, x, work.losses)
         status = logdet_point(eta, options.psi[x], int(options.ranks[x]), state.q[x], work)
@@ -62,7 +61,7 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
     return explore_points(known, state, work, eta, 4.0 * eta * eta * options.weight)
 
 
-TEXT = kernel_text(refresh, choose_exactly, add_estimate, possible=possible_leverage)
+KERNEL = build_kernel(refresh, choose_exactly, add_estimate, possible=possible_leverage)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -78,35 +77,34 @@ class LogdetFTRL(Algorithm):
     Proved (ours, adversarial regime only): 2 sqrt(m r T log T) + m log T/cap + 2 sum gamma_t + 2, with m <= d + 1 the
     largest rank of the psi of one context, r <= d the rank of all differences of features, eta_t = min{sqrt(m log T/(r
     t)), cap}, gamma_t = 4 eta_t^2 Lambda/min g <= 1/2, so sum gamma_t is logarithmic; Lambda is the largest psi^T
-    Cov(e*)^-1 psi. The stability of a round is at most eta |.|^2 in the local norm, whose mean is r/2, where eta times
-    the norm is at most 1/2, which gamma_t sees to.
+    Cov(e*)^-1 psi. The stability of a round is at most eta |.|^2 in the local norm, whose mean is r/2, if eta times
+    the norm is at most 1/2, which gamma_t ensures.
 
-    What we had to choose: the published algorithm does not know the distribution of contexts, so it has empirical
+    What we had to choose: the published algorithm does not know the context distribution, so it has empirical
     moments, a ridge beta_t and a bonus; with known probabilities none is needed, and its constants are not used.
     Where the psi of a context are linearly dependent the determinant is taken on their span. p_t is computed to a
-    duality gap of 1e-4 (`bothworlds.kernels.logdet`), starting from the last round's; where psi are independent it is
-    exact.
+    duality gap of 1e-4, starting from the previous round's; where psi are independent it is exact.
 
     ``contexts="empirical"`` is the published algorithm, for features of length at most 1: contexts are counted as their
-    feedback comes, mean and covariance are those of the law seen so far, beta_t is added to the covariance, and losses
-    get a bonus alpha_t |phi - mean|^2 in the inverse metric; there is no forced exploration. eta_t = 1/(64 d sqrt(t)),
-    alpha_t = d/sqrt(t), beta_t = 100 (d + 1)^3 log(3 T)/(t - 1), for which O(d^2 sqrt(T) log T) is published; these
-    constants are not verified against the paper's text. They learn nothing at horizons that can be run
-    (docs/algorithms.md). ``scale`` below 1 shrinks 64, alpha_t and beta_t, down to the eta_t of known contexts
-    without its cap, no bonus, and beta_t = 1/(t - 1): a heuristic without a theorem.
+    feedback comes, mean and covariance are those of the empirical distribution so far, beta_t is added to the
+    covariance, and losses get a bonus alpha_t |phi - mean|^2 in the inverse metric; there is no forced exploration.
+    eta_t = 1/(64 d sqrt(t)), alpha_t = d/sqrt(t), beta_t = 100 (d + 1)^3 log(3 T)/(t - 1), for which O(d^2 sqrt(T) log
+    T) is published; these constants are not verified against the paper's text. They learn nothing at horizons that can
+    be run (research/algorithms.md). ``scale`` below 1 shrinks 64, alpha_t and beta_t, down to the eta_t of known
+    contexts without its cap, no bonus, and beta_t = 1/(t - 1): a heuristic without a theorem.
 
     One round costs O(S K d^2 + d^3) where the psi of each context are independent, else up to thousands of times that.
 
     Parameters
     ----------
     horizon
-        T, which enters through log T.
+        T, which affects the rates by log T.
     design
-        The exploration policy e*, made for the features psi: as in `RealFTRL`; with known contexts only.
+        The exploration design e*, computed for the features psi: as in `RealFTRL`; with known contexts only.
     contexts
         "known" or "empirical": whether the problem's probabilities are used.
     scale
-        Factor of the constants with empirical contexts; 1 is the published.
+        Factor of the constants with empirical contexts; 1 gives the published ones.
 
     >>> problem = Problem(features=[[[1, 0], [0, 1]]], probabilities=[1])
     >>> LogdetFTRL(horizon=1000).start(problem, rng=1).probabilities(0).round(9).tolist()
@@ -124,25 +122,25 @@ class LogdetFTRL(Algorithm):
         check_contexts(self)
 
     def machine(self, problem: Problem, frame: Mapping[str, Floats] | None = None) -> Machine:
-        """Make the algorithm ready for a problem; ``frame`` brings back the arrays of a saved policy."""
+        """Return kernel, options and initial state for a problem; ``frame`` holds the arrays of a saved policy."""
         frame = self._frame(problem) if frame is None else frame
         if self.contexts == "empirical":
-            return self._seen_machine(problem, frame)
+            return self._empirical_machine(problem, frame)
         rank = max(frame["coordinates"].shape[2] - 1, 1)
         weight = 1.0 / (float(frame["coverage"][0]) * float(problem.probabilities.min()))
-        pace = float(frame["ranks"].max()) * max(math.log(self.horizon), math.log(2.0)) / rank
-        options = Options(pace, math.sqrt(1.0 / (8.0 * weight)), weight, frame["ranks"], frame["psi"])
+        squared_gain = float(frame["ranks"].max()) * max(math.log(self.horizon), math.log(2.0)) / rank
+        options = Options(squared_gain, math.sqrt(1.0 / (8.0 * weight)), weight, frame["ranks"], frame["psi"])
         known = known_of(problem, frame["exploration"], frame["coordinates"])
         begin = {"q": even_play(problem.available)}
-        return Machine(text=TEXT, known=known, options=options, begin=begin, frame=frame, rates="rates")
+        return Machine(kernel=KERNEL, known=known, options=options, begin=begin, frame=frame, rates="rates")
 
-    def _seen_machine(self, problem: Problem, frame: Mapping[str, Floats]) -> Machine:
-        """Return the machine of the version that counts contexts."""
+    def _empirical_machine(self, problem: Problem, frame: Mapping[str, Floats]) -> Machine:
+        """Return the machine of the version with empirical contexts."""
         d, log_horizon = frame["coordinates"].shape[2] - 1, math.log(3.0 * self.horizon)
-        pace = float(frame["ranks"].max()) * max(math.log(self.horizon), math.log(2.0)) / d
+        squared_gain = float(frame["ranks"].max()) * max(math.log(self.horizon), math.log(2.0)) / d
         limit = 1.0 / (64.0 * d * self.scale) if self.scale > 0.0 else math.inf
-        options = seen.Options(
-            pace=pace,
+        options = empirical.Options(
+            squared_gain=squared_gain,
             limit=limit,
             alpha=self.scale * d,
             ridge=max(self.scale * 100.0 * (d + 1) ** 3 * log_horizon, 1.0),
@@ -150,10 +148,12 @@ class LogdetFTRL(Algorithm):
             psi=frame["psi"],
         )
         known = known_of(problem, frame["exploration"], frame["coordinates"])
-        return Machine(text=seen.TEXT, known=known, options=options, begin={"pi": frame["exploration"]}, frame=frame)
+        return Machine(
+            kernel=empirical.KERNEL, known=known, options=options, begin={"pi": frame["exploration"]}, frame=frame
+        )
 
     def _frame(self, problem: Problem) -> dict[str, Floats]:
-        """Return coordinates of the features with a constant added, exploration, and what the barrier needs."""
+        """Return coordinates of the features with a constant added, exploration, and the barrier's arrays."""
         if self.contexts == "empirical":
             frame = even_frame(problem)
             ones = problem.available[:, :, None].astype(np.float64)
@@ -169,7 +169,7 @@ class LogdetFTRL(Algorithm):
 
 
 def _lifted(problem: Problem) -> Problem:
-    """Return the problem with a constant feature; it does not matter how large, so it is of the size of the others."""
+    """Return the problem with a constant feature, of the size of the others; the size does not change the algorithm."""
     size = float(np.abs(problem.features[problem.available]).max()) or 1.0
     ones = np.full((*problem.available.shape, 1), size)
     return Problem(
@@ -186,5 +186,5 @@ def _per_context(z: Floats, problem: Problem) -> tuple[Floats, Floats]:
         left, values, _ = np.linalg.svd(z[x, offered], full_matrices=False)
         rank = int((values > RELATIVE_RANK * values[0]).sum())
         ranks[x] = rank
-        psi[x, offered, :rank] = left[:, :rank]  # any basis does: the determinant changes by a constant factor
+        psi[x, offered, :rank] = left[:, :rank]  # any basis: it changes the determinant by a constant factor
     return ranks, psi

@@ -7,21 +7,19 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from bothworlds.algorithms.armwise import armwise_machine, per_arm
-from bothworlds.algorithms.checks import check_whole
-from bothworlds.algorithms.options import description
+from bothworlds.algorithms.options import check_whole, description
+from bothworlds.algorithms.shared.armwise import State, Work, armwise_machine, armwise_plan, learn_arm, per_arm
+from bothworlds.arrays import Floats
 from bothworlds.kernels.arithmetic import at, feature
-from bothworlds.kernels.armwise import State, Work, armwise_plan, learn_arm
-from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.contract import Draw, Known, Machine, kernel_text
+from bothworlds.kernels.contract import Draw, Known, Machine, build_kernel
+from bothworlds.kernels.exact_ftrl import Direction, all_finite, draw_arm
 from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.layout import given
-from bothworlds.kernels.plan import Direction, all_finite, draw_arm
 from bothworlds.kernels.status import NOT_FINITE, OK
 from bothworlds.policy import Algorithm
 from bothworlds.problem import Problem
 from bothworlds.theory.armwise import Scales, robust_frame
-from bothworlds.theory.exponential import robust_rates, warn_of
+from bothworlds.theory.exp_weights_rates import robust_rates, warn_of
 
 
 class Options(NamedTuple):
@@ -54,7 +52,7 @@ def choose(known: Known, options: Options, state: State, work: Work, x: int, dra
     return arm
 
 
-TEXT = kernel_text(refresh, choose, learn_arm, wide=True)
+KERNEL = build_kernel(refresh, choose, learn_arm, wide=True)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -65,13 +63,13 @@ class RobustLinExp3(Algorithm):
     depend on the policy. Reference: Neu & Olkhovskaya, *Efficient and robust algorithms for adversarial linear
     contextual bandits*, COLT 2020.
 
-    Setting: one feature vector per context, one parameter per arm, as `RealLinExp3`, arms not offered included; here
-    Sigma then sums over the contexts that offer the arm.
+    Setting: one feature vector per context, one parameter per arm, as in `RealLinExp3`. Where contexts do not offer all
+    arms, Sigma sums over the contexts that offer the arm.
 
-    Proved, adversarial regime only: regret at most 4 T^(2/3) (K d log K)^(1/3) from a horizon on; losses that are
-    linear only up to an error of eps add O(eps T), which is what the importance weights are for.
+    Proved, adversarial regime only: regret at most 4 T^(2/3) (K d log K)^(1/3) for large enough T; losses that are
+    linear only up to an error of eps add O(eps T), which is the purpose of the importance weights.
 
-    Cost per round: O(S K d). In whitened coordinates Sigma is the identity, so that no matrix is left.
+    Cost per round: O(S K d). In whitened coordinates Sigma is the identity, so that no matrix is needed.
 
     What we had to choose: eta <= gamma/max[x^T Sigma^-1 x K], which the paper leaves to a large enough horizon, is
     enforced; gamma above 1 is clipped with a warning.
@@ -92,14 +90,14 @@ class RobustLinExp3(Algorithm):
         check_whole(self, "horizon")
 
     def machine(self, problem: Problem, frame: Mapping[str, Floats] | None = None) -> Machine:
-        """Make the algorithm ready for a problem; ``frame`` brings back the arrays of a saved policy."""
-        kept = robust_frame(problem) if frame is None else frame
-        rates_of = partial(robust_rates, n_arms=problem.n_arms, scales=Scales(*kept["scales"].tolist()))
+        """Return kernel, options and initial state for a problem; ``frame`` holds the arrays of a saved policy."""
+        arrays = robust_frame(problem) if frame is None else frame
+        rates_of = partial(robust_rates, n_arms=problem.n_arms, scales=Scales(*arrays["scales"].tolist()))
         rates = rates_of(self.horizon)
         if frame is None:
             warn_of(rates, rates_of)
-        inverses = per_arm(kept["inverses"], problem.n_arms, np.eye(kept["contexts"].shape[1]))
-        return armwise_machine(TEXT, problem, kept, Options(rates.eta, rates.gamma, inverses), rates="rates")
+        inverses = per_arm(arrays["inverses"], problem.n_arms, np.eye(arrays["contexts"].shape[1]))
+        return armwise_machine(KERNEL, problem, arrays, Options(rates.eta, rates.gamma, inverses), rates="rates")
 
     def __repr__(self) -> str:
         return description(self)

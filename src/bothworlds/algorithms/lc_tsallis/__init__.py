@@ -1,1 +1,1 @@
-"""LC-Tsallis-INF (Kato & Ito, AISTATS 2025): Algorithm 1 with the paper's rates, and two more ways to tune it."""
+"""LC-Tsallis-INF (Kato & Ito, AISTATS 2025): Algorithm 1 with the paper's rates, and two other tunings."""

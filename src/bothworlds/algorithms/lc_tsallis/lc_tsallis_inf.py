@@ -1,4 +1,4 @@
-"""LC-Tsallis-INF (Kato & Ito, AISTATS 2025), Algorithm 1: hyper-parameters, and how they become numbers."""
+"""LC-Tsallis-INF (Kato & Ito, AISTATS 2025), Algorithm 1: hyper-parameters, validation, start on a problem."""
 
 import math
 from collections.abc import Mapping
@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bothworlds.algorithms.lc_tsallis.algorithm_1 import Certified, Paper
+from bothworlds._public_names import internal
 from bothworlds.algorithms.lc_tsallis.matched import Matched
-from bothworlds.algorithms.on_samples import OnSamples
+from bothworlds.algorithms.lc_tsallis.paper import Certified, Paper
 from bothworlds.algorithms.options import (
     DEFAULT_BIAS,
     MGR,
@@ -20,15 +20,16 @@ from bothworlds.algorithms.options import (
     sampled_covariance,
     take_reservoir,
 )
+from bothworlds.algorithms.sampled_algorithm import SampledAlgorithm
+from bothworlds.arrays import Floats
 from bothworlds.ftrl import check_index
-from bothworlds.kernels.arrays import Floats
 from bothworlds.kernels.contract import Known, Machine, known_of
-from bothworlds.kernels.resampling import Resampling
+from bothworlds.kernels.geometric_resampling import Resampling
 from bothworlds.problem import Problem, SampledProblem
-from bothworlds.sampled import Rule
+from bothworlds.sampled import SampledRule
+from bothworlds.theory.coordinates import frame_of
 from bothworlds.theory.design import Design, Kind, check_design, design_for
 from bothworlds.theory.forecast import Forecast, forecast
-from bothworlds.theory.frame import frame_of
 from bothworlds.theory.schedules import Facts, Schedule
 
 TuningName = Literal["paper", "certified", "matched"]
@@ -37,31 +38,32 @@ TUNINGS: dict[str, type[Tuning]] = {"paper": Paper, "certified": Certified, "mat
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class LCTsallisINF(OnSamples):
+class LCTsallisINF(SampledAlgorithm):
     """FTRL with Tsallis entropy for linear contextual bandits: best of both worlds.
 
-    Plays pi_t = (1 - gamma_t) q_t + gamma_t e*, where q_t(x) minimises <sum of estimated losses, q> + psi(q)/eta_t
-    over the simplex, psi the alpha-Tsallis entropy, and the estimate is theta_hat = Sigma_t^-1 phi(A_t, X_t) loss
-    (equations (2)-(4)). One round costs O(S K d^2 + d^3); what is learnt is one integer and d numbers.
+    Plays pi_t = (1 - gamma_t) q_t + gamma_t e*. q_t(x) minimises <sum of estimated losses, q> + psi(q)/eta_t over the
+    simplex, psi the negative alpha-Tsallis entropy. The estimate is theta_hat = Sigma_t^-1 phi(A_t, X_t) loss
+    (equations (2)-(4)). One round costs O(S K d^2 + d^3). "paper" and "certified" learn one integer and d numbers,
+    "matched" also the d x d matrix of a regression.
 
-    What is proved, all for alpha = 1/2 and feedback after every decision: with tuning "paper" and "certified", regret
-    O(log T) in the stochastic regime, O(sqrt T) in the adversarial one, and the intermediate rates under a margin
-    condition or corruption (Theorems 4.1-4.4); the same in order for "matched", which is not the paper's
-    (docs/theory.md). For alpha other than 1/2 there is no theorem.
+    Proved, all for alpha = 1/2 and feedback after every decision: with tuning "paper" and "certified", regret O(log T)
+    in the stochastic regime, O(sqrt T) in the adversarial one, and the intermediate rates under a margin condition or
+    corruption (Theorems 4.1-4.4); the same orders for "matched", which is not the paper's (research/theory.md). There
+    is no theorem for other alpha.
 
     Parameters
     ----------
     alpha
         Tsallis index in (0, 1).
     tuning
-        "matched", with a theorem and the lowest score in docs/scoreboard.md; "certified", with the paper's
-        guarantee; "paper", its constants to the letter; or an object `Matched`, `Certified`, `Paper` with its options.
+        "matched": our own theorem, and the lowest score on the scoreboard; "certified": the paper's guarantee with a
+        smaller gamma_t; "paper": its constants to the letter; or `Matched`, `Certified`, `Paper` with options.
     covariance
-        "exact", or `MGR` (tuning "paper" only: the others need exact leverages). On a `SampledProblem` `MGR`, or
-        "reservoir", that is `Reservoir`, with tuning "paper": eta_t = min{eta~_t, lambda/16} and gamma_t =
+        "exact", or `MGR` (tuning "paper" only: the others need exact leverages). On a `SampledProblem`: `MGR`, or
+        "reservoir", short for `Reservoir()`, with tuning "paper". Then eta_t = min{eta~_t, lambda/16} and gamma_t =
         8 eta_t/lambda, the paper's "otherwise" branch.
     design
-        The exploration policy: "joint-g", "joint-d", "per-context", "uniform", or a `Design`.
+        The exploration design: "joint-g", "joint-d", "per-context", "uniform", or a `Design`.
 
     Examples
     --------
@@ -70,7 +72,7 @@ class LCTsallisINF(OnSamples):
     >>> decision = policy.act("0")
     >>> policy.update(decision, loss=0.5)
     >>> policy.updates, policy.algorithm.tuning
-    (1, Matched(gain=1.0, least=0.25, caution=16.0, price=0.6, c=0.45, forgetting=1.0, leaning=0.1))
+    (1, Matched(gain=1.0, least=0.25, caution=16.0, price=0.6, c=0.45, forgetting=1.0, drift_cap=0.1))
     """
 
     alpha: float = 0.5
@@ -97,8 +99,8 @@ class LCTsallisINF(OnSamples):
             )
         if isinstance(self.tuning, Matched) and self.alpha != 0.5:
             raise ValueError(
-                f"the matched tuning, which is the default, is for alpha = 1/2; got {self.alpha!r}: "
-                "give tuning='certified' or tuning='paper' with it"
+                f"the matched tuning, which is the default, needs alpha = 1/2; got {self.alpha!r}: "
+                "use tuning='certified' or tuning='paper'"
             )
         if self.covariance != "exact" and not isinstance(self.tuning, Paper):
             word = type(self.covariance).__name__
@@ -108,11 +110,11 @@ class LCTsallisINF(OnSamples):
         check_design(self.design)
 
     def design_for(self, problem: Problem) -> Design:
-        """Return the exploration policy that a start on this problem uses."""
+        """Return the exploration design that a start on this problem uses."""
         return design_for(problem, self.design)
 
     def _facts_of(self, problem: Problem, explore: Design) -> Facts:
-        """Return what the tuning has to know."""
+        """Return the quantities that the tuning depends on."""
         return Facts(
             alpha=self.alpha,
             n_arms=problem.n_arms,
@@ -122,27 +124,29 @@ class LCTsallisINF(OnSamples):
         )
 
     def schedule_for(self, problem: Problem, explore: Design) -> Schedule:
-        """Return eta_t and the largest gamma_t, known before the start; ``explore`` is what `design_for` returns.
+        """Return eta_t and the largest gamma_t, known before the start; ``explore`` is the result of `design_for`.
 
-        The matched tuning refuses: its rates follow from what is played.
+        The matched tuning raises ValueError: its rates depend on the plays.
         """
         return self._tuning.schedule(self._facts_of(problem, explore))
 
     @property
     def _tuning(self) -> Tuning:
-        """The tuning, which `__post_init__` has made of its name."""
+        """The tuning object; `__post_init__` replaced a name by it."""
         assert not isinstance(self.tuning, str)
         return self.tuning
 
-    def sampled_rule(self, problem: SampledProblem) -> Rule:
-        """Return the rates for contexts that are not listed. Internal.
+    @internal
+    def sampled_rule(self, problem: SampledProblem) -> SampledRule:
+        """Return the rates for a problem without a list of contexts.
 
-        Rule (A) of schedules.py, whatever ``finite_support``.
+        Rule (A) of `bothworlds.theory.schedules`, whatever ``finite_support``. Raises ValueError unless the tuning is
+        `Paper` and the design is the default.
         """
         if not isinstance(self.tuning, Paper):
             raise ValueError(
-                f"{self.tuning} looks at all contexts in every round, and a sampled problem does not list them: "
-                "tuning='paper' is the one for it"
+                f"{self.tuning} needs the list of all contexts, which a sampled problem does not have: "
+                "use tuning='paper'"
             )
         refuse_design(self, "joint-g")
         facts = Facts(
@@ -153,19 +157,20 @@ class LCTsallisINF(OnSamples):
             rarity=math.inf,
         )
         rates = facts.schedule(rarity=None, constant=self.step_limit)
-        return Rule(
+        return SampledRule(
             alpha=self.alpha,
             rates=lambda t, _: (rates.learning_rate(t), rates.exploration_rate(t)),
             covariance=sampled_covariance(self),
         )
 
     @property
+    @internal
     def step_limit(self) -> float:
-        """How large eta |l_hat| q^(1-alpha) may be: c of Lemma B.1, or that of the tuning. Internal."""
+        """Largest allowed eta |l_hat| q^(1-alpha): c of Lemma B.1, or the constant of the tuning."""
         return self._tuning.step_limit(self.alpha)
 
     def forecast(self, problem: Problem, *, horizon: int) -> Forecast:
-        """Tell before the start how eta_t, gamma_t and the cost of exploration develop over a horizon."""
+        """Forecast eta_t, gamma_t and the cost of exploration over a horizon, before the start."""
         explore = self.design_for(problem)
         return forecast(
             self.schedule_for(problem, explore),
@@ -177,7 +182,7 @@ class LCTsallisINF(OnSamples):
         )
 
     def machine(self, problem: Problem, frame: Mapping[str, Floats] | None = None) -> Machine:
-        """Make the algorithm ready for a problem; ``frame`` brings back the arrays of a saved policy."""
+        """Return the kernel, options and initial state for a problem; ``frame`` holds the arrays of a saved policy."""
         refuse_reservoir(self, problem)
         if frame is None:
             explore = self.design_for(problem)

@@ -1,8 +1,9 @@
-"""The matched tuning of LC-Tsallis-INF, alpha = 1/2, as a learner of its own. Not the paper's; proof in docs/theory.md.
+"""The matched tuning of LC-Tsallis-INF, for alpha = 1/2. Not the paper's; proof in research/theory.md.
 
-Optimistic FTRL: a ridge regression predicts the losses, and stability is paid for what it did not foresee. 1/eta_t
-grows by what makes the penalty of a round a share of what the round before has cost: the matching of Ito, Tsuchiya and
-Honda (COLT 2024), solved for the plan to come. Exploration is chosen by what it is worth (`kernels.worth`).
+Optimistic FTRL with a ridge loss predictor: stability is paid only for the prediction error. 1/eta_t grows so that the
+penalty of a round is a share of the cost of the round before: the penalty matching of Ito, Tsuchiya and Honda (COLT
+2024), solved for the next plan. The exploration rate minimises an estimate of its cost (`exploration_search`). Plans
+make a capped move toward the regression (`regression_drift`).
 """
 
 import math
@@ -10,74 +11,75 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bothworlds.algorithms.checks import check_not_negative, check_positive
-from bothworlds.algorithms.lc_tsallis.algorithm_1 import Learner
-from bothworlds.algorithms.lc_tsallis.matched_text import BELIEFS, TEXT, Options
-from bothworlds.kernels.resampling import Resampling
+from bothworlds._public_names import internal
+from bothworlds.algorithms.lc_tsallis.matched_kernel import BELIEFS, KERNEL, Options
+from bothworlds.algorithms.lc_tsallis.paper import LearnerSetup
+from bothworlds.algorithms.options import check_not_negative, check_positive
+from bothworlds.kernels.geometric_resampling import Resampling
 from bothworlds.theory.schedules import Facts, Matching, Schedule
 
-SETTLED = 400.0  # rounds for each dimension: with gaps that matter plans have settled by then
+SETTLED = 400.0  # rounds per dimension: by then plans have settled if gaps are relevant
 
 
 @dataclass(frozen=True, kw_only=True)
 class Matched:
-    """Learning rates matched to what they cost, exploration by what it is worth. Not the paper's; alpha = 1/2.
+    """Penalty-matched learning rates, loss prediction and exploration chosen by its cost. Not the paper's; alpha = 1/2.
 
-    The default: it has a theorem of our own, and the lowest score in docs/scoreboard.md, rare clicks included.
+    The default: it has a theorem of our own, and the lowest score on the scoreboard, rare clicks included.
 
-    *Predictions.* A ridge regression m_t foresees the losses, q_t is the FTRL point of Theta + mu_t + m_t, and the
-    estimate is m_t + Sigma_t^-1 phi (loss - <phi, m_t>): exactly unbiased. Stability is paid for the residual alone.
+    Predictions. A ridge regression m_t predicts the losses, q_t is the FTRL point of Theta + mu_t + m_t, and the
+    estimate is m_t + Sigma_t^-1 phi (loss - <phi, m_t>): exactly unbiased. Only the residual costs stability.
 
-    *Leaning.* Estimates of an arm that is hardly played vary much, and those of long ago may not hold any more; the
-    regression remembers when the arm was played, and forgets. So plans lean on it: mu_t is on its way from 0 to
-    n m_t - Theta, n the number of rounds, as far as what this can cost stays within a share ``leaning`` of what the
-    path has cost otherwise, and steps do not become much larger (`leaning`): in every eighth round, and in every one
-    as long as mu_t is far behind. That takes a quarter of the regret away where clicks are rare, and lets plans follow
-    a world that changes.
+    Regression drift. Estimates of a rarely played arm have a large variance, and old ones may be out of date; the
+    regression remembers rounds in which the arm was likely, and forgets. So plans drift toward it: mu_t moves from 0 to
+    n m_t - Theta, n the number of rounds, as long as the cost this can have stays within a share ``drift_cap`` of the
+    other costs of the path, and steps do not become much larger (`regression_drift`). It moves in every eighth round,
+    and in every round while mu_t is far behind. This removes a quarter of the regret where clicks are rare, and lets
+    plans follow a world that changes.
 
-    *Rates.* With beta_t = 1/eta_t, z_t the stability of the round, computed after it, and P'_t what is paid for
-    exploration, beta grows until the penalty of the next round is a share of what this one has cost, and caution,
+    Rates. Let beta_t = 1/eta_t, z_t the stability of the round, computed after it, and P'_t the amount paid for
+    exploration. beta grows until the penalty of the next round is a share of the cost of this one, plus caution:
 
         (beta_{t+1} - beta_t) h(q_{t+1}) <= gain_t z_t + caution d s_t/beta_t + price P'_t
 
-    where gain_t = max{gain (h/H)^2, least}, s_t = (h/H)^8 v_t^4 sqrt(min{1, (t + 1)/(400 d)}), h = -psi(q) in the mean
-    over contexts (in s_t that of the plan before, if it is less), H that of uniform plans, and v_t the largest variance
-    that losses of these plays can have with the means that are predicted next. An adversary keeps plans undecided for
-    long, and rates should fall then; noise does not, and rare clicks have little variance. From beta = b on exploration
-    can cover every play, and P'_t is 2 gamma_t with a part of what was charged; before, P'_t is 2 gamma_t beta_t/b, and
-    a play that was not covered multiplies beta by 1 + x, x = price/(b H) times what it has cost.
+    where gain_t = max{gain (h/H)^2, least} and s_t = (h/H)^8 v_t^4 sqrt(min{1, (t + 1)/(400 d)}). h = -psi(q), averaged
+    over contexts (in s_t that of the previous plan, if smaller), H is its value for uniform plans, and v_t bounds the
+    variance of the losses of these plays, given the means predicted next. An adversary keeps plans undecided for long,
+    and rates should fall then; noise does not, and rare clicks have little variance. From beta = b on exploration can
+    cover every play, and P'_t is 2 gamma_t plus a part of the charges; before, P'_t is 2 gamma_t beta_t/b, and an
+    uncovered play multiplies beta by 1 + x, x = price/(b H) times its cost.
 
-    *Exploration.* Any gamma_t is safe as long as it is paid for: plays whose step would break the stability condition
-    |step| sqrt q <= c beta may cost much. Before beta = b they pay when they are made. From there on every plan draws
-    one of them, and charges what this one would cost with the worst losses, over its chance: what all of them cost in
-    the mean. gamma_t is what makes 2 gamma_t plus what they cost smallest, by an estimate from a few plays, at any
-    number of contexts and arms. Rare contexts cost by their probability.
+    Exploration. Any gamma_t is safe as long as it is paid for: plays whose step would break the stability condition
+    |step| sqrt q <= c beta are uncovered and may cost much. Before beta = b they are paid for when they are made.
+    From there on every plan draws one of them, and charges its cost under the worst losses, divided by its probability:
+    the expected cost of all of them. gamma_t minimises 2 gamma_t plus the cost of uncovered plays, estimated from a few
+    plays, for any number of contexts and arms. Rare contexts count by their probability.
 
-    Proved in docs/theory.md, with feedback after every decision, C_t = caution d s_t/beta_t: R_T <= (1 + leaning)
-    (H beta_1 + E sum [(1 + gain_t) z_t + C_t + (1 + price) P_t + J_t]), P_t 2 gamma_t and all that uncovered plays
-    cost, J_t the penalty of their jumps. It is of the order of sqrt(d sqrt(K) T) always, and logarithmic in T where
+    Proved in research/theory.md, with feedback after every decision, C_t = caution d s_t/beta_t: R_T <= (1 + drift_cap)
+    (H beta_1 + E sum [(1 + gain_t) z_t + C_t + (1 + price) P_t + J_t]), where P_t is 2 gamma_t and the cost of
+    uncovered plays, J_t the penalty of their jumps. It is always of order sqrt(d sqrt(K) T), and logarithmic in T where
     there are gaps. The sum also holds for decisions answered in batches.
 
-    Feedback counts as new when it comes, so its order matters, and where batches end.
+    Feedback takes effect when it arrives, so its order and the ends of batches matter.
 
     Parameters
     ----------
     gain, least
-        Which share of its stability a round adds to the penalty, for undecided plans and at least.
+        Share of its stability that a round adds to the penalty: for undecided plans, and at least.
     caution
-        What it adds if plans stay undecided for long, in units of d/beta; 0 leaves that to gain.
+        What a round adds while plans stay undecided for long, in units of d/beta; 0 leaves that to gain.
     price
-        Which share of the price of exploration.
+        Share of the price of exploration that a round adds.
     c
-        The constant of the condition, below 1/2: larger explores less, and lets estimates jump further.
+        The constant of the condition, below 1/2: larger explores less, and allows larger steps.
     forgetting
-        How fast the ridge regression forgets, always: in round t an older round s counts as (s/t)^forgetting.
-    leaning
-        What it may cost that plans lean on the regression, as a share of what they cost otherwise; 0 for plans that
-        follow unbiased estimates alone.
+        How fast the ridge regression forgets: in round t an older round s counts as (s/t)^forgetting.
+    drift_cap
+        Cap on the cost of the regression drift, as a share of all other costs; 0 for plans that follow unbiased
+        estimates alone.
 
     >>> from bothworlds import LCTsallisINF
-    >>> LCTsallisINF(tuning=Matched(leaning=0)).tuning.leaning, LCTsallisINF().tuning == Matched()
+    >>> LCTsallisINF(tuning=Matched(drift_cap=0)).tuning.drift_cap, LCTsallisINF().tuning == Matched()
     (0.0, True)
     """
 
@@ -87,41 +89,45 @@ class Matched:
     price: float = Matching.price
     c: float = Matching.c
     forgetting: float = 1.0
-    leaning: float = Matching.leaning
+    drift_cap: float = Matching.drift_cap
 
     def __post_init__(self) -> None:
         for name in ("gain", "least", "price", "c"):
             check_positive(self, name)
-        for name in ("caution", "forgetting", "leaning"):
+        for name in ("caution", "forgetting", "drift_cap"):
             check_not_negative(self, name)
         if self.c >= 0.5:
-            raise ValueError(f"c must lie below 1/2: from there on nothing is proved; got {self.c!r}")
+            raise ValueError(f"c must be below 1/2, the range of the theorem; got {self.c!r}")
 
     @property
+    @internal
     def matching(self) -> Matching:
-        """What the theorem depends on: predictions may be any. Internal."""
+        """The hyper-parameters that the theorem depends on; it holds for any predictions."""
         return Matching(
             gain=self.gain,
             least=self.least,
             caution=self.caution,
             price=self.price,
             c=self.c,
-            leaning=self.leaning,
+            drift_cap=self.drift_cap,
         )
 
+    @internal
     def step_limit(self, alpha: float) -> float:
-        """Return how large a step is that is paid for when it is made. Internal."""
+        """Return c: the largest step that counts as covered."""
         return self.c
 
+    @internal
     def schedule(self, facts: Facts) -> Schedule:
-        """Refuse: the rates are not known beforehand. Internal."""
+        """Raise ValueError: the rates are not known beforehand."""
         raise ValueError(
-            "the matched tuning has no schedule: its rates follow from what is played; tuning='certified' and "
+            "the matched tuning has no schedule, because its rates depend on the plays; tuning='certified' and "
             "tuning='paper' have one"
         )
 
-    def learner(self, facts: Facts, resampling: Resampling) -> Learner:
-        """Return text, options and the state at the start. Internal."""
+    @internal
+    def learner(self, facts: Facts, resampling: Resampling) -> LearnerSetup:
+        """Return kernel, options, initial state and beliefs."""
         covering = facts.covering(c=self.c)
         first = math.sqrt(facts.dimension) * facts.n_arms**-0.25
         full = 2.0 * (math.sqrt(facts.n_arms) - 1.0)
@@ -133,7 +139,7 @@ class Matched:
             price=self.price,
             c=self.c,
             forgetting=self.forgetting,
-            leaning=self.leaning,
+            drift_cap=self.drift_cap,
             full=full,
             first=first,
             curved=covering.curved,
@@ -142,6 +148,6 @@ class Matched:
             covered=covering.sure_from,
             scale=covering.sure_from * full / self.price,
         )
-        begin = {"start": 1.0, "start_rate": 0.5, "inverse_rate": first, "begun_at": first}
-        begin |= {"enough": np.eye(facts.dimension), "ridge": np.eye(facts.dimension)}
-        return Learner(TEXT, options, begin, BELIEFS)
+        begin = {"start": 1.0, "start_rate": 0.5, "inverse_rate": first, "start_inverse_rate": first}
+        begin |= {"covariance_floor": np.eye(facts.dimension), "ridge": np.eye(facts.dimension)}
+        return LearnerSetup(KERNEL, options, begin, BELIEFS)

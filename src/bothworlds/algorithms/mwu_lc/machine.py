@@ -1,4 +1,4 @@
-"""The machine of MWU-LC, alone or as the base of a reduction: which problems it takes, and its numbers."""
+"""Machine of MWU-LC, alone or as the base of a reduction: limits on the problem, options, initial state."""
 
 import math
 from collections.abc import Mapping
@@ -6,18 +6,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bothworlds.algorithms.armwise import armwise_machine, complements_of
-from bothworlds.algorithms.candidates import first_candidate
-from bothworlds.algorithms.mwu_lc.text import TEXT, Options
-from bothworlds.kernels.arrays import Floats
+from bothworlds.algorithms.mwu_lc.kernel import KERNEL, Options
+from bothworlds.algorithms.mwu_lc.simplex_integrals import MOST_ARMS
+from bothworlds.algorithms.shared.armwise import armwise_machine, complements_of
+from bothworlds.algorithms.shared.reduction_candidates import first_candidate
+from bothworlds.arrays import Floats
 from bothworlds.kernels.contract import Machine
-from bothworlds.kernels.divided import MOST_ARMS
 from bothworlds.problem import Problem
 from bothworlds.theory.armwise import lonely_complements
 
 
 class Reduction(NamedTuple):
-    """What the reduction adds: T, whether candidates are maps, and the factor of c1 and c2."""
+    """Options of the reduction: T, whether candidates are maps, and the factor of c1 and c2."""
 
     horizon: int
     maps: bool
@@ -44,30 +44,30 @@ def constants_of(dimension: float, horizon: int) -> Constants:
 
 
 def check_arms(problem: Problem) -> None:
-    """Refuse more arms in a context than the integrals are computed for."""
+    """Raise ValueError if a context offers more arms than the integrals support."""
     most = int(problem.available.sum(axis=1).max())
     if most > MOST_ARMS:
         raise ValueError(
-            f"MWU-LC integrates over the simplex of the arms of a context, up to {MOST_ARMS} of them; here {most} are "
-            f"offered in one. It could do this problem with at most {MOST_ARMS} arms offered in each context; FTRLLC "
-            "and RealLinExp3 take any number"
+            f"MWU-LC integrates over the simplex of the arms of a context, at most {MOST_ARMS} of them; a context of "
+            f"this problem offers {most}. Offer at most {MOST_ARMS} arms in each context, or use FTRLLC or "
+            "RealLinExp3, which take any number"
         )
 
 
 def with_lonely(problem: Problem, frame: Mapping[str, Floats]) -> Mapping[str, Floats]:
-    """Return a frame of `armwise_frame` with what a base needs that leaves an arm out."""
+    """Return a frame of `armwise_frame` with the complements for arms that are the only ones left to the base."""
     return {**frame, "lonely": lonely_complements(problem, frame["contexts"])}
 
 
 def mwu_machine(problem: Problem, frame: Mapping[str, Floats], *, speed: float, reduction: Reduction | None) -> Machine:
-    """Return the machine; without a reduction the base has all rounds."""
+    """Return the machine; without a reduction the base plays all rounds."""
     x, K = frame["contexts"], problem.n_arms
     dimension = float(K * x.shape[1])
     first, previous, flags = np.full(len(x), -1.0), 0.0, (0.0, 0.0, 1.0, 0.0, 0.0)
     if reduction is not None:
         _, c1, c2 = constants_of(dimension, reduction.horizon)
         first, log_horizon = first_candidate(problem, maps=reduction.maps), math.log(reduction.horizon)
-        previous = reduction.scale * c2 * log_horizon  # T_1 - T_0, as if an epoch of c2 log T went before
+        previous = reduction.scale * c2 * log_horizon  # T_1 - T_0, as if an epoch of c2 log T came before
         flags = (1.0, float(reduction.maps), log_horizon, reduction.scale * c1, reduction.scale * c2)
 
     options = Options(
@@ -78,4 +78,4 @@ def mwu_machine(problem: Problem, frame: Mapping[str, Floats], *, speed: float, 
         lonely=complements_of(frame, K, "lonely"),
     )
     begin = {"epoch": 1.0, "clock": 1.0, "previous": previous, "candidate": first}
-    return armwise_machine(TEXT, problem, frame, options, begin)
+    return armwise_machine(KERNEL, problem, frame, options, begin)

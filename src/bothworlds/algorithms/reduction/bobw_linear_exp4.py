@@ -1,4 +1,4 @@
-"""The black-box reduction to both worlds with policies as actions (Dann, Wei and Zimmert 2023), EXP4 as its base."""
+"""The black-box reduction to both worlds with policies as actions (Dann, Wei and Zimmert 2023); its base is EXP4."""
 
 import math
 from collections.abc import Mapping
@@ -7,15 +7,14 @@ from typing import Literal
 
 import numpy as np
 
-from bothworlds.algorithms.checks import check_not_negative, check_whole
-from bothworlds.algorithms.options import check_choice, description
-from bothworlds.algorithms.reduction.by_policy import TEXT, Options
-from bothworlds.kernels.arrays import Floats
+from bothworlds.algorithms.options import check_choice, check_not_negative, check_whole, description
+from bothworlds.algorithms.reduction.kernel_policies import KERNEL, Options
+from bothworlds.arrays import Floats
 from bothworlds.kernels.contract import Machine, known_of
 from bothworlds.policy import Algorithm
 from bothworlds.problem import Problem
+from bothworlds.theory.coordinates import frame_of
 from bothworlds.theory.design import design
-from bothworlds.theory.frame import frame_of
 from bothworlds.theory.linear_policies import all_policies, linear_policies, policy_points
 
 POLICIES = ("linear", "all")
@@ -27,33 +26,33 @@ INSTEAD = "BoBWRealLinExp3(candidate='per-context') takes maps as candidates at 
 class BoBWLinearEXP4(Algorithm):
     """A master that plays a candidate policy, or lets exponential weights draw another; epochs change the candidate.
 
-    The reduction of `BoBWRealLinExp3` as its theorem has it: the actions are policies, maps of contexts to arms. In an
+    The reduction of `BoBWRealLinExp3` as in its theorem: the actions are policies, maps of contexts to arms. In an
     epoch a two-point master plays the candidate with probability q_1; otherwise the base draws one of the N other
-    policies, P_t(p) proportional to exp(-eta_t estimated loss). Counted are the policies *drawn*: an epoch ends, once
+    policies, P_t(p) proportional to exp(-eta_t estimated loss). The policies *drawn* are counted: an epoch ends, once
     twice as long as the last one, when another policy was drawn in half of its rounds. Reference: Dann, Wei and
     Zimmert, *A blackbox approach to best of both worlds in bandits and beyond*, COLT 2023.
 
     Proved: O(c1 log T/Delta) in the stochastic regime and O(sqrt(c1 T)) in the adversarial one, up to logarithms, with
-    corruption in between, by the theorem of Dann et al.; that the base has the stability it asks for is theirs for
+    corruption in between, by the theorem of Dann et al.; the stability that it requires of the base is theirs for
     importance weights and ours for linear estimates. Delta is the gap between *policies*: with all maps listed it is
-    the smallest g(x) Delta(a|x), a gap of arms times the probability of a context, and so log T shows late.
+    the smallest g(x) Delta(a|x), a gap of arms times the probability of a context, so log T shows late.
 
     ``estimates="linear"``: theta_hat = Sigma^-1 phi loss/q_2 with Sigma of the base's play, a policy by its point z_p =
     sum_x g(x) phi(p(x), x), eta_t = min{sqrt(log N/((r + 2/lambda) sum 1/q)), lambda min q/2}, mixed with gamma_t =
     eta_t/(lambda q_t) of an even draw; c1 = 9 (r + 2/lambda) log N, c2 = 2 log N/lambda, r and lambda of that draw,
-    anew for every candidate. ``"importance-weighted"``: EXP4 as published, on losses shifted to [0, 2]: eta_t =
-    sqrt(log N/(4 K sum 1/q)), no exploration, c1 = 16 K log N, c2 = 0; features matter only for which policies are
+    recomputed for every candidate. ``"importance-weighted"``: EXP4 as published, on losses shifted to [0, 2]: eta_t =
+    sqrt(log N/(4 K sum 1/q)), no exploration, c1 = 16 K log N, c2 = 0; features only determine which policies are
     listed.
 
     What we had to choose: the first candidate is not drawn but the policy listed first; feedback for decisions of an
-    earlier epoch is not learnt from. ``scale`` below 1 shrinks c1 and c2 and is a heuristic without a theorem.
+    earlier epoch is not learned from. ``scale`` below 1 shrinks c1 and c2 and is a heuristic without a theorem.
 
     One round costs O(N (S + d) + S K d^2 + d^3).
 
     Parameters
     ----------
     horizon
-        T, which enters through the length of the first epoch.
+        T, which affects the length of the first epoch.
     policies
         "linear": the distinct linear policies; "all": all maps of contexts to arms. Either up to 2,000: larger problems
         are refused at the start.
@@ -79,7 +78,7 @@ class BoBWLinearEXP4(Algorithm):
         check_not_negative(self, "scale")
 
     def machine(self, problem: Problem, frame: Mapping[str, Floats] | None = None) -> Machine:
-        """Make the algorithm ready for a problem; ``frame`` brings back the arrays of a saved policy."""
+        """Return kernel, options and initial state for a problem; ``frame`` holds the arrays of a saved policy."""
         frame = self._frame(problem) if frame is None else frame
         z, arms = frame["coordinates"], frame["policies"].astype(int)
         options = Options(
@@ -91,10 +90,10 @@ class BoBWLinearEXP4(Algorithm):
         )
         known = known_of(problem, frame["exploration"], z)
         begin = {"epoch": 1.0, "clock": 1.0}  # the candidate is policy 0
-        return Machine(text=TEXT, known=known, options=options, begin=begin, frame=frame, policies=len(arms))
+        return Machine(kernel=KERNEL, known=known, options=options, begin=begin, frame=frame, policies=len(arms))
 
     def _frame(self, problem: Problem) -> dict[str, Floats]:
-        """Return coordinates and the list of policies, which may be refused as too long."""
+        """Return coordinates and the list of policies; raises ValueError if the list is too long."""
         listed = linear_policies if self.policies == "linear" else all_policies
         arms = listed(problem, instead=INSTEAD).astype(np.float64)
         return {**frame_of(problem, design(problem, "uniform")), "policies": arms}

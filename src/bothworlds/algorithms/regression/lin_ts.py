@@ -7,15 +7,15 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 
-from bothworlds.algorithms.checks import check_within
+from bothworlds.algorithms.options import check_within
 from bothworlds.algorithms.regression.ridge import add_play, add_smallest, estimate, ridge_machine
-from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.contract import Draw, Known, Machine, Play, kernel_text
+from bothworlds.algorithms.shared.decision_checks import possible_seed
+from bothworlds.arrays import Floats
+from bothworlds.kernels.contract import Draw, Known, Machine, Play, build_kernel
+from bothworlds.kernels.exact_ftrl import draw_arm
 from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.layout import carries, learnt, planned, scratch
-from bothworlds.kernels.matrix import product
-from bothworlds.kernels.plan import draw_arm
-from bothworlds.kernels.possible import possible_seed
+from bothworlds.kernels.linalg import product
 from bothworlds.kernels.random import POSTERIOR, two_normals, two_uniforms
 from bothworlds.kernels.status import OK
 from bothworlds.policy import Algorithm
@@ -26,7 +26,7 @@ HALF = math.sqrt(0.5)
 
 
 class Options(NamedTuple):
-    """Hyper-parameters: v, or 0 for the theory's; delta; how many posterior draws make a plan."""
+    """Hyper-parameters: v, or 0 for the theoretical value; delta; the number of posterior draws per plan."""
 
     spread: float
     delta: float
@@ -34,7 +34,7 @@ class Options(NamedTuple):
 
 
 class State(NamedTuple):
-    """A ridge regression, and the seed that a plan draws with; then the plan."""
+    """State of a ridge regression, and the seed of the plan's draws; then the plan."""
 
     t: Annotated[Floats, learnt()]
     seed: Annotated[Floats, learnt()]
@@ -46,7 +46,7 @@ class State(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Scratch space: half a solution, a draw with its normals, and the index of every arm of a context."""
+    """Scratch space: a half solution, a draw with its normals, and the index of every arm of a context."""
 
     half: Annotated[Floats, scratch("d")]
     sample: Annotated[Floats, scratch("d")]
@@ -84,8 +84,8 @@ def draw_normals(state: State, number: int, work: Work) -> None:
 def draw_posterior(state: State, v: float, number: int, work: Work) -> None:
     """Write draw ``number`` of the plan, theta_hat + v G^T n with n standard normal: its covariance is v^2 V^-1.
 
-    Every other draw is opposite to the one before it, -n instead of n: random numbers are dear, and such a pair tells
-    more of the posterior than two draws that know nothing of each other.
+    Every second draw is the opposite of the one before it, -n instead of n: random numbers are expensive, and an
+    antithetic pair has less variance than two independent draws.
     """
     d = state.theta.shape[0]
     if number % 2 == 0:
@@ -121,7 +121,7 @@ def compare_two(known: Known, state: State, v: float, x: int, b: int, c: int, di
 
 @kernel
 def offered(blocked: Floats) -> tuple[int, int, int]:
-    """Return how many arms are offered, the first and the last of them."""
+    """Return the number of arms offered, the first and the last of them."""
     count, first, last = 0, -1, -1
     for a in range(blocked.shape[0]):
         if blocked[a] == 0.0:
@@ -134,7 +134,7 @@ def offered(blocked: Floats) -> tuple[int, int, int]:
 
 @kernel
 def count_draws(known: Known, options: Options, state: State, work: Work, v: float) -> None:
-    """Write how often each arm is the best of its context in the draws of this plan."""
+    """Write the share of this plan's draws in which each arm is the best of its context."""
     S, K = state.pi.shape
     draws = int(options.draws)
     for x in range(S):
@@ -183,16 +183,16 @@ def choose(known: Known, options: Options, state: State, work: Work, x: int, dra
 
 @kernel
 def learn(known: Known, options: Options, state: State, play: Play, carried: Carried) -> None:
-    """Add the play to the regression, and let the next plan draw anew."""
+    """Add the play to the regression, and set the seed of the next plan."""
     add_play(known, options, state, play, carried)
     state.seed[0] = carried.seed[0]
 
 
-TEXT = kernel_text(refresh, choose, learn, possible=possible_seed)
+KERNEL = build_kernel(refresh, choose, learn, possible=possible_seed)
 
 
 def first_seed(key: Any) -> dict[str, Any]:
-    """Let the plan before any feedback draw with the stream's own numbers: those of round 0, which decides nothing."""
+    """Seed the plan before any feedback with the stream's numbers of round 0, which has no decision."""
     return {"seed": two_uniforms(key, 0, POSTERIOR, 0)[0]}
 
 
@@ -201,11 +201,11 @@ class LinTS(Algorithm):
     """Play an arm as often as it is the best under theta ~ N(theta_hat, v^2 V^-1), the posterior of the losses.
 
     The plan of a round is pi_t(a|x) = the share of M draws of theta under which arm a has the smallest loss in context
-    x, and the arm is drawn from pi_t(x). So the propensity is exactly the probability of the draw given the plan, not
-    an estimate of it; averaged over the draws of the plan it is the probability of Thompson sampling itself, for every
-    M. Where two arms are offered the plan is that probability, by the normal distribution, and nothing is drawn. An
-    arm that no draw favours has probability zero in that round. Draws come from the seed, the first plan's included,
-    and a plan stays until feedback comes: decisions that wait together share their draws.
+    x, and the arm is drawn from pi_t(x). So the propensity is exactly the probability of the arm given the plan, not an
+    estimate of it; averaged over the draws of the plan it is the probability of Thompson sampling itself, for every M.
+    Where two arms are offered the plan is that probability, by the normal distribution, without draws. An arm that is
+    best in no draw has probability zero in that round. Draws are determined by the seed, including those of the first
+    plan, and a plan stays until feedback comes: decisions that wait together share their draws.
 
     For a stationary world only, like `LinUCB`: against an adversary its regret grows nearly linearly (measured). Proved
     in the stochastic regime for ``spread="theory"``, ridge 1, |phi| <= 1 and |theta_0| <= 1: O(d^(3/2) sqrt(T)) up to
@@ -219,9 +219,9 @@ class LinTS(Algorithm):
     delta
         Probability with which the bound of the theory may fail; not used with a constant.
     draws
-        M, how many posterior draws make a plan where more than two arms are offered: 1 is, with feedback after every
-        decision, the textbook algorithm, with propensities of 0 and 1 given the plan and the least time; more make
-        finer propensities for logs, and play that stays spread while feedback is late. Draws come in opposite pairs.
+        M, the number of posterior draws per plan where more than two arms are offered. 1 is, with feedback after every
+        decision, the textbook algorithm, with propensities of 0 and 1 given the plan and the least time; more give
+        finer propensities for logs, and varied play while feedback is late. Draws come in opposite pairs.
     ridge
         V starts as ridge times the identity.
 
@@ -248,6 +248,6 @@ class LinTS(Algorithm):
         object.__setattr__(self, "draws", int(draws))
 
     def machine(self, problem: Problem, frame: Mapping[str, Floats] | None = None) -> Machine:
-        """Make the algorithm ready for a problem; it needs no frame."""
+        """Return kernel, options and initial state for a problem; ``frame`` is not used."""
         options = Options(0.0 if self.spread == "theory" else self.spread, self.delta, float(self.draws))
-        return ridge_machine(TEXT, problem, options, ridge=self.ridge, seeded=first_seed)
+        return ridge_machine(KERNEL, problem, options, ridge=self.ridge, seeded=first_seed)

@@ -1,7 +1,7 @@
-"""Ridge regression on the plays, the estimate shared by the optimists and by Thompson sampling. Kernel text.
+"""Ridge regression on the plays, the estimate of LinUCB, OFUL and LinTS. Kernel functions.
 
-V = ridge I + sum of phi phi^T grows by one rank-one matrix a play and is factored afresh for every plan, so that the
-stored inverse never drifts from V, however long the run.
+V = ridge I + sum of phi phi^T grows by a rank-one matrix per play and is factored from scratch for every plan, so that
+the stored inverse never drifts from V, however long the run.
 """
 
 import math
@@ -10,23 +10,24 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from bothworlds.kernels.arithmetic import Number, absolute, every, feature, larger, where
-from bothworlds.kernels.arrays import Floats
-from bothworlds.kernels.contract import Beliefs, KernelText, Known, Machine, Play, even_play, known_of, no_seed
+from bothworlds.arrays import Floats
+from bothworlds.kernels.arithmetic import Number, absolute, every, larger, where
+from bothworlds.kernels.contract import Beliefs, Kernel, Known, Machine, Play, even_play, known_of, no_seed
+from bothworlds.kernels.ftrl_points import smallest
 from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.layout import learnt, planned, scratch
-from bothworlds.kernels.matrix import apply_inverse, cholesky, invert_lower, lower_bounds
-from bothworlds.kernels.simplex import smallest
+from bothworlds.kernels.least_squares import add_to_ridge
+from bothworlds.kernels.linalg import apply_inverse, cholesky, invert_lower, lower_bounds
 from bothworlds.kernels.status import NOT_POSITIVE, OK
 from bothworlds.problem import Problem
 
 TIE = 1e-12  # relative to the largest index of the context
-LARGEST = 1e153  # of a feature: its square is a number
+LARGEST = 1e153  # of a feature: its square does not overflow
 BELIEFS = Beliefs(gram="sigma", moment="response", linear=False)
 
 
 class State(NamedTuple):
-    """What is learnt: the clock, V and sum of phi loss; then the plan.
+    """Learner state: the clock, V and sum of phi loss; then the plan.
 
     ``sigma`` is V under its common name, ``inverse`` is G with V^-1 = G^T G.
     """
@@ -40,7 +41,7 @@ class State(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Scratch space: half a solution, and the index of every arm of a context."""
+    """Scratch space: a half solution, and the index of every arm of a context."""
 
     half: Annotated[Floats, scratch("d")]
     scores: Annotated[Floats, scratch("K", packed=True)]
@@ -49,17 +50,13 @@ class Work(NamedTuple):
 @kernel
 def add_play(known: Known, options: Any, state: Any, play: Play, carried: Any) -> None:
     """Add phi phi^T to V and phi loss to the response."""
-    for i in range(state.response.shape[0]):
-        z = feature(known.z, play.x, play.a, i)
-        state.response[i] += play.loss * z
-        for j in range(state.response.shape[0]):
-            state.sigma[i, j] += z * feature(known.z, play.x, play.a, j)
+    add_to_ridge(known, play, state.sigma, state.response)
     state.t[0] += 1.0
 
 
 @kernel
 def estimate(state: Any, half: Floats) -> int:
-    """Factor V afresh and compute theta_hat = V^-1 response; return a status."""
+    """Factor V and compute theta_hat = V^-1 response; return a status."""
     if not every(cholesky(state.sigma, state.inverse)):
         return NOT_POSITIVE
     invert_lower(state.inverse)
@@ -69,9 +66,9 @@ def estimate(state: Any, half: Floats) -> int:
 
 @kernel
 def add_smallest(index: Floats, pi: Floats) -> None:
-    """Add 1 to the probability of the arm of smallest index, in equal parts where several tie.
+    """Add 1 to the probability of the arm with the smallest index, divided equally among ties.
 
-    A tie is a difference of 1e-12 of the largest index in size, rounding: the unit of the features does not matter.
+    A tie is a difference of at most 1e-12 of the largest absolute index: rounding, whatever the unit of the features.
     """
     least = smallest(index)
     size = absolute(least)
@@ -96,25 +93,25 @@ def play_lower_bounds(known: Known, state: State, work: Work, width: Number) -> 
 
 
 def ridge_machine(
-    text: KernelText,
+    functions: Kernel,
     problem: Problem,
     options: Any,
     *,
     ridge: float,
     seeded: Callable[[Any], Mapping[str, Any]] = no_seed,
 ) -> Machine:
-    """Return the machine of an algorithm with a ridge regression, on the features as they are."""
+    """Return the machine of an algorithm with a ridge regression, on the features without a transformation."""
     features = np.where(problem.available[:, :, None], problem.features, 0.0)
     if np.abs(features).max() > LARGEST:
         raise ValueError(
-            f"a feature is {np.abs(features).max():.3g} in size, and its square is beyond all numbers: a regression "
-            "takes features as they are, so give them in a larger unit"
+            f"a feature is {np.abs(features).max():.3g} in size, and its square overflows: a regression does not scale "
+            "features, so give them in a larger unit"
         )
     return Machine(
-        text=text,
+        kernel=functions,
         known=known_of(problem, even_play(problem.available), features),
         options=options,
         begin={"sigma": ridge * np.eye(features.shape[2])},
         seeded=seeded,
-        beliefs=BELIEFS if "seed" not in text.memory.leaves else BELIEFS._replace(kept=("seed",)),
+        beliefs=BELIEFS if "seed" not in functions.memory.leaves else BELIEFS._replace(unchanged=("seed",)),
     )

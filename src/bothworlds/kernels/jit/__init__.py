@@ -1,1 +1,1 @@
-"""How kernel text is compiled: machine code on disk, and packs of numbers for the compiler."""
+"""Compilation of kernels: machine code in a disk cache, and packs of numbers as SIMD types."""

@@ -1,6 +1,6 @@
-"""The fused multiply-add for text that is interpreted: one machine instruction, wrapped when it is first used.
+"""Fused multiply-add for interpreted kernels: one machine instruction, wrapped on first use.
 
-Python has ``math.fma`` from 3.13 on, and NumPy has none.
+Python has ``math.fma`` only from 3.13 on, and NumPy has no such function.
 """
 
 from functools import lru_cache
@@ -13,16 +13,16 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 
-def build_fma(builder: Any, left: Any, right: Any, more: Any) -> Any:
-    """Return left * right + more, rounded once, of numbers or of vectors of numbers."""
+def build_fma(builder: Any, left: Any, right: Any, addend: Any) -> Any:
+    """Emit left * right + addend, rounded once, for floats or vectors of floats."""
     kind = left.type
     name = f"llvm.fma.v{kind.count}f64" if isinstance(kind, ir.VectorType) else "llvm.fma.f64"
-    own = cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind, [kind] * 3), name)
-    return builder.call(own, [left, right, more])
+    function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind, [kind] * 3), name)
+    return builder.call(function, [left, right, addend])
 
 
 @intrinsic
-def _fma(typing_context: Any, left: Any, right: Any, more: Any) -> Any:
+def _fma(typing_context: Any, left: Any, right: Any, addend: Any) -> Any:
     def build(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         return build_fma(builder, *args)
 
@@ -32,8 +32,8 @@ def _fma(typing_context: Any, left: Any, right: Any, more: Any) -> Any:
 fma: Any = _fma
 
 
-def _plain(left: float, right: float, more: float) -> float:
-    return fma(left, right, more)  # type: ignore[no-any-return]
+def _plain(left: float, right: float, addend: float) -> float:
+    return fma(left, right, addend)  # type: ignore[no-any-return]
 
 
 SIGNATURE = ["float64(float64, float64, float64)"]
@@ -41,13 +41,13 @@ SIGNATURE = ["float64(float64, float64, float64)"]
 
 @lru_cache(maxsize=1)
 def fma_of_floats() -> Any:
-    """Return the function of three floats: the machine code itself, for numba's way there takes three times as long."""
-    made = numba.njit(SIGNATURE)(_plain)
-    return made.get_overload(made.signatures[0])
+    """Return the function of three floats as machine code: numba's dispatcher takes three times as long."""
+    dispatcher = numba.njit(SIGNATURE)(_plain)
+    return dispatcher.get_overload(dispatcher.signatures[0])
 
 
 @lru_cache(maxsize=1)
 def fma_of_arrays() -> Any:
-    """Return the function of three floats or arrays: NumPy's own, where numba has it inside one that is slower."""
-    made = numba.vectorize(SIGNATURE)(_plain)
-    return getattr(made, "ufunc", made)
+    """Return the ufunc of three floats or arrays: NumPy's, where numba wraps it in a slower one."""
+    vectorized = numba.vectorize(SIGNATURE)(_plain)
+    return getattr(vectorized, "ufunc", vectorized)

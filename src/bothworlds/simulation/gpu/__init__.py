@@ -1,5 +1,5 @@
-"""Simulations on a GPU (optional: pip install 'bothworlds[gpu]'); slow to import, so only who asks for it pays."""
+"""Simulations on a GPU (optional: pip install '.[gpu]'); imported on demand, because the import is slow."""
 
-from bothworlds.simulation.gpu.replications import WORTH_IT, GpuReplications, is_available, play, require_gpu
+from bothworlds.simulation.gpu.launcher import MIN_ROUNDS, GpuReplications, is_available, play, require_gpu
 
-__all__ = ["WORTH_IT", "GpuReplications", "is_available", "play", "require_gpu"]
+__all__ = ["MIN_ROUNDS", "GpuReplications", "is_available", "play", "require_gpu"]

@@ -1,4 +1,4 @@
-"""Bound: one statement about regret, with its value and its curve; BoundTable: several, as text or plain values."""
+"""`Bound`, one bound on regret as a value and a curve, and `BoundTable`, several of them as text or plain values."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from bothworlds.kernels.arrays import Floats
+from bothworlds.arrays import Floats
 
 Formula = Callable[[Floats], Floats]
-LONGEST = 10**15  # beyond it, whole numbers are too coarse in floating point for sums over rounds
+LONGEST = 10**15  # sums over rounds lose precision in floating point beyond it
 
 
 def checked_horizons(horizons: Any) -> Floats:
-    """Return horizons as a float array (n,); refuse what is not whole, not positive, or too long."""
+    """Return horizons as a float array (n,); raise ValueError unless they are whole numbers from 1 to 10**15."""
     values = np.atleast_1d(np.asarray(horizons, dtype=np.float64))
     if values.ndim != 1 or not len(values) or not ((values >= 1.0) & (values <= LONGEST)).all():
         raise ValueError(f"horizons must be whole numbers from 1 to 10**15, one or a list of them; got {horizons!r}")
@@ -30,17 +30,17 @@ class Bound:
     Attributes
     ----------
     name, source
-        The algorithm it is about; where it is stated.
+        The algorithm, and where the bound is stated.
     regime
         "adversarial", "stochastic", "corrupted", "margin" or "margin, corrupted".
     horizon, value
-        T, and the bound on R_T: infinite where the statement is empty for this problem.
+        T, and the bound on R_T, which is infinite where the statement is empty for this problem.
     statement, assumptions
-        The formula in words and symbols, and what it needs.
+        The formula in words and symbols, and its assumptions.
     constants_known
-        False where only the rate is known: the value is then the rate with constant 1, to compare growth.
+        False where only the rate is known: the value is then the rate with constant 1, for comparing growth.
     lower
-        Whether it bounds the regret of every algorithm from below.
+        Whether it is a lower bound on the regret of every algorithm.
     """
 
     name: str
@@ -55,21 +55,21 @@ class Bound:
     formula: Formula = field(repr=False, compare=False)
 
     def at(self, horizons: Any) -> Floats:
-        """Return the bound at each of several horizons: a curve to draw.
+        """Return the bound at each of several horizons.
 
-        The algorithm is the same along the curve; one that is tuned to a horizon stays tuned to this bound's.
+        The algorithm is the same along the curve: if it is tuned to a horizon, it stays tuned to `horizon`.
         """
         return self.formula(checked_horizons(horizons))
 
     @property
     def informative(self) -> bool:
-        """Whether it says more than R_T <= 2 T, which is always true: mean losses lie in [-1, 1]."""
+        """Whether the bound is below 2 T, which always bounds R_T because mean losses lie in [-1, 1]."""
         return self.value < 2.0 * self.horizon
 
     def informative_from(self) -> float:
-        """Return the smallest horizon, to a factor of 1.001, from which it is below 2 T; infinity if beyond 10^15.
+        """Return the smallest horizon, to a factor of 1.001, from which the bound is below 2 T; infinity above 10^15.
 
-        The algorithm stays tuned to this bound's horizon where it is tuned to one.
+        An algorithm that is tuned to a horizon stays tuned to `horizon`.
         """
         grid = np.unique(np.rint(np.geomspace(1.0, LONGEST, 800)))
         below = self.formula(grid) < 2.0 * grid
@@ -118,15 +118,15 @@ class BoundTable:
         return self.bounds[index]
 
     def select(self, *, name: str = "", regime: str | None = None, constants_known: bool | None = None) -> "BoundTable":
-        """Return the bounds whose name contains ``name``, of a regime, with or without known constants."""
-        kept = [
+        """Return the bounds whose name contains ``name``, filtered by regime and by whether constants are known."""
+        selected = [
             b
             for b in self.bounds
             if name.lower() in b.name.lower()
             and (regime is None or b.regime == regime)
             and (constants_known is None or b.constants_known == constants_known)
         ]
-        return BoundTable(bounds=tuple(kept), facts=self.facts)
+        return BoundTable(bounds=tuple(selected), facts=self.facts)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON."""
@@ -146,14 +146,14 @@ class BoundTable:
 
 
 def _short(value: Any) -> str:
-    """Write a number so that it fits a column."""
+    """Format a number for a column."""
     if not isinstance(value, int | float):
         return str(value)
     return f"{value:,.0f}" if 1e3 <= abs(value) < 1e7 else f"{value:.3g}"
 
 
 def _note(b: Bound) -> str:
-    """Say in a few words how to read a value."""
+    """Return the note of a row: the source, and how to read the value."""
     if not math.isfinite(b.value):
         return f"{b.source}: empty for this problem"
     if not b.constants_known:

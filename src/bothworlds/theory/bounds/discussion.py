@@ -1,21 +1,21 @@
-"""The baselines of the Discussion (Section 4.4), and the lower bound that motivates the margin condition."""
+"""Bounds of the baselines in the Discussion (Section 4.4), and the lower bound that motivates the margin condition."""
 
 import math
 
 import numpy as np
 
-from bothworlds.kernels.arrays import Floats
+from bothworlds.arrays import Floats
 from bothworlds.theory.bounds.bound import Bound
 from bothworlds.theory.bounds.facts import Facts
 
 
 def discussion_bounds(facts: Facts) -> list[Bound]:
-    """Per-context Tsallis-INF, the tabular MDP, and the lower bound."""
+    """Return the bounds for per-context Tsallis-INF and the tabular MDP, and the lower bound."""
     return [*_per_context(facts), *_tabular(facts), *_lower_bounds(facts)]
 
 
 def _per_context(facts: Facts) -> list[Bound]:
-    """S copies of Tsallis-INF, each with its own clock: 4 sqrt(K n) + 1 after n rounds, for losses in [0, 1]."""
+    """Bound S copies of Tsallis-INF, each with its own rounds: 4 sqrt(K n) + 1 after n rounds, for losses in [0, 1]."""
     g, S, K, gap = facts.problem.probabilities, facts.problem.n_contexts, facts.problem.n_arms, facts.gap
     roots = float(np.sqrt(g).sum())
     name, source = "Tsallis-INF in every context", "Section 4.4"
@@ -25,14 +25,14 @@ def _per_context(facts: Facts) -> list[Bound]:
             source,
             lambda T: 8.0 * math.sqrt(K) * roots * np.sqrt(T) + 2.0 * S,
             "sum_x E[2 (4 sqrt(K T_x) + 1)] <= 8 sqrt(K T) sum_x sqrt(g(x)) + 2 S, at most 8 sqrt(S K T) + 2 S",
-            "losses rescaled to [0, 1], which doubles the regret; nothing is shared among contexts",
+            "losses rescaled to [0, 1], which doubles the regret; nothing is shared between contexts",
         )
     ]
     if gap is not None and math.isinf(facts.margin):
 
         def logarithmic(T: Floats) -> Floats:
-            seen = np.maximum(T[:, None] * g[None, :], math.e)
-            main = K * np.log(seen).sum(axis=1) / gap
+            rounds = np.maximum(T[:, None] * g[None, :], math.e)
+            main = K * np.log(rounds).sum(axis=1) / gap
             return np.asarray(main + np.sqrt(facts.corruption * main))
 
         rows.append(
@@ -50,7 +50,7 @@ def _per_context(facts: Facts) -> list[Bound]:
 
 
 def _tabular(facts: Facts) -> list[Bound]:
-    """Treat contexts as the S states of an MDP of one step; the paper's formulas leave the states out."""
+    """Treat contexts as the S states of a one-step MDP; the paper's formulas omit the number of states."""
     S, K, gap = facts.problem.n_contexts, facts.problem.n_arms, facts.gap
     name, source = "tabular MDP", "Section 4.4, corrected"
     note = "printed without S (sqrt(K I T), I = 1 step), which S separate K-armed bandits contradict"

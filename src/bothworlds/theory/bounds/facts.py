@@ -1,4 +1,4 @@
-"""Facts: everything a bound may depend on, checked at the border."""
+"""`Facts`: all inputs of the bounds, validated."""
 
 import math
 from dataclasses import dataclass
@@ -17,9 +17,9 @@ LEAST_MARGIN = 1e-300
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """A problem's sizes, the design's lambda, the horizon, and what is known of nature.
+    """A problem, the coverage lambda of a design, the horizon, and known properties of the environment.
 
-    ``gap`` is None where nothing is known: then only adversarial bounds are stated. ``margin`` is infinite where every
+    ``gap`` is None where no gap is known; only adversarial bounds are stated then. ``margin`` is infinite where every
     gap is at least ``gap``.
     """
 
@@ -49,7 +49,7 @@ class Facts:
         constants_known: bool = True,
         lower: bool = False,
     ) -> Bound:
-        """Make a bound and evaluate it at the horizon."""
+        """Return a `Bound`, evaluated at the horizon."""
         return Bound(
             name=name,
             source=source,
@@ -65,7 +65,7 @@ class Facts:
 
 
 def facts_of(problem: Problem, *, horizon: Any, gap: Any, margin: Any, corruption: Any, design: Kind | Design) -> Facts:
-    """Check the arguments of `bounds` and gather what follows from them."""
+    """Check the arguments of `bounds`, compute coverage and transformation; raise ValueError for invalid arguments."""
     if not isinstance(problem, Problem):
         raise ValueError(f"bounds are for a Problem; got {type(problem).__name__}. For an environment: world.problem")
     if isinstance(horizon, bool) or not isinstance(horizon, int | np.integer) or not 1 <= horizon <= LONGEST:
@@ -93,7 +93,7 @@ def facts_of(problem: Problem, *, horizon: Any, gap: Any, margin: Any, corruptio
 
 
 def _number(value: Any, name: str) -> float:
-    """Return an option as a float; refuse what is no number."""
+    """Return an option as a float; raise ValueError if it is not a number."""
     if not is_number(value) or math.isnan(float(value)):
         raise ValueError(f"{name} must be a number or None; got {value!r}")
     return float(value)

@@ -1,7 +1,7 @@
-"""Table 1, the rows of the other algorithms: rates with constant 1, but for one whose constants follow in two lines.
+"""Bounds of the other algorithms in Table 1: rates with constant 1, except for one with constants that we derive.
 
-d' is the dimension of the arm-independent features: d K after the transformation of Theorem 4.5, which is how Table 1
-prints it, and the given one where the problem was made from arm-independent features.
+d' is the dimension of the arm-independent features: d K after the transformation of Theorem 4.5, as in Table 1, or
+the given dimension where the problem was made from arm-independent features.
 """
 
 import math
@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from bothworlds.kernels.arrays import Floats
+from bothworlds.arrays import Floats
 from bothworlds.theory.bounds.bound import Bound, Formula
 from bothworlds.theory.bounds.facts import Facts
 
@@ -17,7 +17,7 @@ LAMBDA_MIN = "lambda_min > 0 of the arm-independent features: never if S < d K (
 
 
 def rival_bounds(facts: Facts) -> list[Bound]:
-    """Every row of Table 1 that is not the paper's own algorithm, and RealLinExp3 for arm-dependent features."""
+    """Return the rows of Table 1 other than the paper's own algorithm, and RealLinExp3 for arm-dependent features."""
     return [
         *_shannon_transformed(facts),
         *_reduction(facts),
@@ -36,7 +36,7 @@ def _sizes(facts: Facts) -> tuple[float, float, float, float]:
 
 
 def _log(T: Floats) -> Floats:
-    """Return log T, at least 1: a rate is for long horizons."""
+    """Return log T, at least 1."""
     return np.asarray(np.maximum(np.log(T), 1.0))
 
 
@@ -49,7 +49,7 @@ def _pair(
     formulas: tuple[str, str],
     *assumptions: str,
 ) -> list[Bound]:
-    """Make the two columns of a row: the adversarial one always, the other where there is a gap in every context."""
+    """Return the two columns of a row: adversarial always, stochastic where every context has a gap."""
     rows = [facts.bound(name, source, adversarial, f"O({formulas[1]})", *assumptions, constants_known=False)]
     gap, C = facts.gap, facts.corruption
     if gap is not None and math.isinf(facts.margin):
@@ -103,7 +103,7 @@ def _continuous_weights(facts: Facts) -> list[Bound]:
         lambda T: (other * K) ** 2 * np.log(other * K * T) ** 2 * _log(T) ** 3,
         lambda T: other * K * np.sqrt(T) * _log(T),
         ("d'^2 K^2 log^2(d' K T) log^3 T", "d' K sqrt(Lambda*) log T with Lambda* <= T"),
-        "a log-concave law of contexts: a finite support is not covered",
+        "a log-concave context distribution: finite support is not covered",
     )
 
 
@@ -116,7 +116,7 @@ def _linear_adversarial(facts: Facts) -> list[Bound]:
             source,
             lambda T: d**2 * np.sqrt(T) * _log(T),
             "O(d^2 sqrt(T) log T)",
-            "context law unknown",
+            "context distribution unknown",
             constants_known=False,
         ),
         facts.bound(
@@ -124,7 +124,7 @@ def _linear_adversarial(facts: Facts) -> list[Bound]:
             source,
             lambda T: d * np.sqrt(T * _log(T)),
             "O(d sqrt(T log T))",
-            "context law unknown; T^d computations a round",
+            "context distribution unknown; T^d computations a round",
             constants_known=False,
         ),
     ]

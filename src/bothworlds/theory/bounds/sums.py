@@ -1,23 +1,23 @@
-"""Sums over rounds of terms that do not increase, bounded from above block by block, for many horizons at once."""
+"""Upper bounds on sums over rounds of non-increasing terms, block by block, for many horizons at once."""
 
 from typing import NamedTuple
 
 import numpy as np
 
-from bothworlds.kernels.arrays import Floats, Ints
+from bothworlds.arrays import Floats, Ints
 
-RESOLUTION = 200  # blocks are single rounds up to here, then at most 1/RESOLUTION of the rounds before them
+RESOLUTION = 200  # blocks are single rounds up to here; later ones have at most 1/RESOLUTION of the rounds before them
 
 
 class Blocks(NamedTuple):
-    """Blocks of consecutive rounds: the first round of each, its length, and where each horizon ends."""
+    """Blocks of consecutive rounds: first rounds, lengths, and the index of the last block of each horizon."""
 
     first: Floats
     length: Floats
     ends: Ints
 
     def sums(self, terms: Floats) -> Floats:
-        """Bound sum_{t<=T} f(t) for every horizon T, f not increasing; ``terms`` is f at the first rounds (n, ...)."""
+        """Bound sum_{t<=T} f(t) for every horizon T, f non-increasing; ``terms`` is f at the first rounds (n, ...)."""
         lengths = self.length.reshape(-1, *([1] * (terms.ndim - 1)))
         return np.asarray(np.cumsum(terms * lengths, axis=0)[self.ends])
 

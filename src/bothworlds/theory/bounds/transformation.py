@@ -1,11 +1,11 @@
-"""Theorem 4.5: the same losses as two problems, P.Dep(d, K, T) and P.Indep(d', K, T), and when bounds carry over."""
+"""Theorem 4.5: the same losses as P.Dep(d, K, T) and as P.Indep(d', K, T), and which bounds carry over."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from bothworlds.problem import Problem
-from bothworlds.problem.transform import undo_blocks
+from bothworlds.problem.block_features import undo_blocks
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,10 +20,10 @@ class Transformation:
         d of P.Dep and d' of P.Indep. A problem made from arm-independent features has d' as given and d = d' K; any
         other has d as given and d' = d K.
     native
-        Which of the two it was made from: "independent" or "dependent".
+        The setting in which the problem was given: "independent" or "dependent".
     smallest_eigenvalue
-        lambda_min of E[x x^T] of the arm-independent features, scaled to max |x| = 1: what the bounds of RealLinExp3
-        and its relatives divide by. Zero if S < d', always, for its rank is at most S.
+        lambda_min of E[x x^T] of the arm-independent features, scaled to max |x| = 1. Bounds of RealLinExp3 and
+        related algorithms divide by it. Always zero if S < d', because the rank is at most S.
     """
 
     arms: int
@@ -59,9 +59,9 @@ class Transformation:
 def transformation(problem: Problem) -> Transformation:
     """Return a problem's sizes in both settings of Theorem 4.5.
 
-    The theorem prints that a regret f(d', K, T) in P.Indep becomes f(d K, K, T) in P.Dep. That is right for bounds in
-    d', K and T alone. The bounds it is applied to also divide by lambda_min of the stacked features, which the
-    transformation changes, to zero whenever S < d K.
+    The theorem states that a regret f(d', K, T) in P.Indep becomes f(d K, K, T) in P.Dep. This is right for bounds in
+    d', K and T alone. The bounds it is applied to also divide by lambda_min of the stacked features, which is zero
+    whenever S < d K.
 
     >>> transformation(Problem(features=[[[1, 0], [1, 1]]], probabilities=[1])).degenerate
     True
@@ -83,7 +83,7 @@ def transformation(problem: Problem) -> Transformation:
 
 
 def _smallest_eigenvalue(x: np.ndarray, g: np.ndarray) -> float:
-    """lambda_min of sum_x g(x) x x^T for features scaled to max |x| = 1; zero up to rounding is zero."""
+    """Return lambda_min of sum_x g(x) x x^T, features scaled to max |x| = 1; zero if it is zero up to rounding."""
     if len(x) < x.shape[1]:
         return 0.0
     scaled = x / np.sqrt((x**2).sum(axis=1).max())

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bothworlds.kernels.arrays import Floats
+from bothworlds.arrays import Floats
 from bothworlds.theory.bounds.sums import blocks_until
 from bothworlds.theory.lemmas.stability import stability_factor
 from bothworlds.theory.schedules import Schedule
@@ -35,7 +35,7 @@ NU = 1.0 / (1.0 + np.logspace(6.0, -6.0, 241))  # every nu is a valid choice; th
 
 @dataclass(frozen=True, kw_only=True)
 class TsallisRates:
-    """What the theorems need of an algorithm on a problem: its schedule, K, d, L, and c of Lemma B.1."""
+    """Inputs of the theorems: the schedule, K, d, L, and c of Lemma B.1."""
 
     schedule: Schedule
     n_arms: int
@@ -45,41 +45,44 @@ class TsallisRates:
 
     @property
     def t0(self) -> float:
-        """Until t0 half of the rounds are exploration."""
+        """Up to round t0, half of the rounds are exploration."""
         return self.schedule.exploration_rounds
 
     def learning_rate(self, t: Floats) -> Floats:
-        """eta_t at several rounds."""
+        """Return eta_t at several rounds."""
         return np.asarray(np.minimum(self.schedule.gain / np.sqrt(t), self.schedule.cap))
 
     def exploration_rate(self, t: Floats) -> Floats:
-        """gamma_t at several rounds; for the certified tuning what it is at most."""
+        """Return gamma_t at several rounds; an upper bound for the certified tuning."""
         eta = self.learning_rate(t)
         curved = self.schedule.power_scale * eta**self.schedule.power
         return np.asarray(np.minimum(np.minimum(0.5, self.schedule.linear * eta), curved))
 
     def weight(self, t: Floats) -> Floats:
-        """beta(t): what sqrt(omega_t) costs in round t, a function that does not increase."""
+        """Return beta(t), the cost of sqrt(omega_t) in round t; it does not increase."""
         m = np.maximum(np.maximum(t, self.t0), 1.0)
         growth = 1.0 / (self.schedule.gain * (np.sqrt(m) + np.sqrt(m - 1.0)))
         stability = stability_factor(self.c) * self.dimension * self.learning_rate(t) / (1.0 - self.exploration_rate(t))
         return np.asarray(stability + 2.0 * math.sqrt(self.n_arms - 1.0) * growth)
 
     def kappa(self, horizons: Floats) -> Floats:
-        """kappa_T: the first penalty, and twice the exploration."""
+        """Return kappa_T: the first penalty plus twice the exploration."""
         blocks = blocks_until(horizons)
         first = 2.0 * (math.sqrt(self.n_arms) - 1.0) / self.schedule.learning_rate(1.0)
         return np.asarray(first + 2.0 * blocks.sums(self.exploration_rate(blocks.first)))
 
 
 def general(rates: TsallisRates, omegas: Floats) -> float:
-    """Theorem 4.1 for given E sqrt(omega_t), t = 1, ..., T; of one path, it bounds nothing but is an estimate."""
+    """Return the bound of Theorem 4.1 for given E sqrt(omega_t), t = 1, ..., T.
+
+    For omegas of a single path it is an estimate, not a bound.
+    """
     t = np.arange(1.0, len(omegas) + 1.0)
     return float((rates.weight(t) * omegas).sum() + rates.kappa(t[-1:])[0])
 
 
 def adversarial(rates: TsallisRates, horizons: Floats) -> Floats:
-    """Theorem 4.2: omega_t <= 1 - 1/K in every round."""
+    """Return the bound of Theorem 4.2: omega_t <= 1 - 1/K in every round."""
     blocks = blocks_until(horizons)
     most = math.sqrt(1.0 - 1.0 / rates.n_arms)
     return np.asarray(most * blocks.sums(rates.weight(blocks.first)) + rates.kappa(horizons))
@@ -88,7 +91,7 @@ def adversarial(rates: TsallisRates, horizons: Floats) -> Floats:
 def self_bounding(
     rates: TsallisRates, horizons: Floats, *, gap: float, margin: float = math.inf, corruption: float = 0.0
 ) -> Floats:
-    """Theorems 4.3 (corruption = 0) and 4.4 (margin = infinity), the best nu for every horizon."""
+    """Return the bounds of Theorems 4.3 (corruption = 0) and 4.4 (margin = infinity), with the best nu per horizon."""
     blocks = blocks_until(horizons)
     most = 1.0 - 1.0 / rates.n_arms
     weight = rates.weight(blocks.first)[:, None]
@@ -109,5 +112,5 @@ def _lower_bound(rarity: float, gap: float, margin: float) -> tuple[float, float
     """
     inverse = 0.0 if math.isinf(margin) else 1.0 / margin
     power = 1.0 + inverse
-    base = 2.0 / rarity if rarity >= 2.0 else 1.0 / rarity  # one power of the quotient: each alone may overflow
+    base = 2.0 / rarity if rarity >= 2.0 else 1.0 / rarity  # the quotient first: separate powers may overflow
     return power, 0.5 * gap / power * base**inverse / rarity

@@ -1,15 +1,15 @@
-"""What intervals are given, checked at the border."""
+"""Validation of the arguments of intervals and tests."""
 
 from typing import Any
 
 import numpy as np
 
-from bothworlds.kernels.arrays import Floats
+from bothworlds.arrays import Floats
 from bothworlds.problem.checks import is_number
 
 
 def checked_alpha(alpha: Any) -> float:
-    """Return alpha, the probability of ever being wrong; refuse what is not inside (0, 1).
+    """Return alpha, the probability of ever being wrong; raise ValueError unless it lies inside (0, 1).
 
     >>> checked_alpha(95)
     Traceback (most recent call last):
@@ -21,7 +21,7 @@ def checked_alpha(alpha: Any) -> float:
 
 
 def level_of(alpha: float) -> str:
-    """Return how often an interval is right, as a percentage with all the digits that it has.
+    """Return the confidence level 1 - alpha as a percentage with all its digits.
 
     >>> level_of(0.05), level_of(0.025), level_of(0.001)
     ('95%', '97.5%', '99.9%')
@@ -30,7 +30,7 @@ def level_of(alpha: float) -> str:
 
 
 def checked_above(value: Any, least: float, name: str) -> float:
-    """Return a number that must be above another, and finite.
+    """Return a finite number above ``least``; raise ValueError otherwise.
 
     >>> checked_above(0.0, 0.0, "begins_at")
     Traceback (most recent call last):
@@ -42,7 +42,7 @@ def checked_above(value: Any, least: float, name: str) -> float:
 
 
 def checked_variance(variance: Any) -> float:
-    """Return a variance, or a sum of them; refuse what is none.
+    """Return a variance, or a sum of variances; raise ValueError unless it is finite and at least 0.
 
     >>> checked_variance(-1)
     Traceback (most recent call last):
@@ -54,21 +54,21 @@ def checked_variance(variance: Any) -> float:
 
 
 def checked_rates(rates: Any, name: str) -> Floats:
-    """Return one or more numbers in [0, 1] as an array.
+    """Return one or more numbers in [0, 1] as an array; raise ValueError for others.
 
     >>> checked_rates(1.5, "rate")
     Traceback (most recent call last):
     ValueError: rate must lie in [0, 1]; got 1.5
     """
-    found = np.asarray(rates, dtype=np.float64)
-    wrong = ~((found >= 0.0) & (found <= 1.0))
+    values = np.asarray(rates, dtype=np.float64)
+    wrong = ~((values >= 0.0) & (values <= 1.0))
     if wrong.any():
-        raise ValueError(f"{name} must lie in [0, 1]; got {found[wrong][0]:g}")
-    return found
+        raise ValueError(f"{name} must lie in [0, 1]; got {values[wrong][0]:g}")
+    return values
 
 
 def checked_means(means: Any) -> tuple[float, float]:
-    """Return the lowest and the highest mean that is possible; refuse what is not two numbers in this order."""
+    """Return the lowest and the highest possible mean; raise ValueError unless they are two numbers in this order."""
     try:
         low, high = (float(end) for end in means)
     except (TypeError, ValueError):
@@ -79,7 +79,7 @@ def checked_means(means: Any) -> tuple[float, float]:
 
 
 def checked_counts(count: Any, total: Any) -> tuple[Floats, Floats]:
-    """Return how many observations in [0, 1] there were and their sum, as arrays of one shape.
+    """Return the number of observations in [0, 1] and their sum, as arrays of one shape.
 
     >>> checked_counts(3, 4)
     Traceback (most recent call last):
@@ -93,20 +93,20 @@ def checked_counts(count: Any, total: Any) -> tuple[Floats, Floats]:
 
 
 def checked_observations(values: Any, low: Any, high: Any, means: tuple[float, float]) -> tuple[Floats, Floats, Floats]:
-    """Return observations and the ends of their ranges as arrays; ranges that do not fit are refused.
+    """Return observations and the ends of their ranges as arrays; raise ValueError for invalid ranges.
 
-    A range holds for one observation, or for all. It must have been known before the observation, and it must contain
-    every mean that is thought possible.
+    There is one range for all observations, or one for each. It must be known before the observation, and it must
+    contain every possible mean.
     """
     x = np.atleast_1d(np.ascontiguousarray(values, dtype=np.float64))
     ends = [np.atleast_1d(np.ascontiguousarray(end, dtype=np.float64)) for end in (low, high)]
     if x.ndim != 1 or any(end.shape not in ((1,), x.shape) for end in ends):
         shapes = f"{x.shape}, {ends[0].shape} and {ends[1].shape}"
         raise ValueError(
-            f"observations come as one row of numbers, low and high as one number or as many; got {shapes}"
+            f"observations must be one-dimensional, low and high one number or one per observation; got {shapes}"
         )
     if not all(np.isfinite(end).all() for end in ends):
-        raise ValueError("the range of every observation must be finite: without one nothing is known of its mean")
+        raise ValueError("the range of every observation must be finite; an infinite range does not bound the mean")
     narrow = ~((ends[0] <= means[0]) & (ends[1] >= means[1]))
     if narrow.any():
         raise ValueError(
@@ -116,6 +116,6 @@ def checked_observations(values: Any, low: Any, high: Any, means: tuple[float, f
     outside = np.flatnonzero(~((x >= ends[0]) & (x <= ends[1])))
     if len(outside):
         raise ValueError(
-            f"observation {int(outside[0])} is {x[outside[0]]:g}, outside its range; the interval needs a true one"
+            f"observation {int(outside[0])} is {x[outside[0]]:g}, outside its range; give the true low and high"
         )
     return x, ends[0], ends[1]

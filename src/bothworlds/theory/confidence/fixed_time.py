@@ -1,6 +1,7 @@
-"""Intervals for the mean of bounded observations at one moment, chosen before the data are seen.
+"""Intervals for the mean of bounded observations at one time that is chosen before looking at the data.
 
-Looked at again and again, these are wrong far more often than alpha; the other files here have those that may be.
+If they are checked repeatedly, they are wrong far more often than alpha; use the any-time intervals of the other
+modules instead.
 """
 
 import math
@@ -25,16 +26,16 @@ def empirical_bernstein_interval(
 ) -> tuple[float, float]:
     """Return mean +- (sqrt(2 V log(4/alpha)/n) + 7 log(4/alpha)/(3 (n - 1))) within [0, 1].
 
-    Maurer and Pontil 2009, Theorem 4, on both sides. ``variance`` is the sample variance V, over n - 1.
+    Maurer and Pontil 2009, Theorem 4, for both sides. ``variance`` is the sample variance V, with divisor n - 1.
 
     >>> [round(end, 4) for end in empirical_bernstein_interval(1000, 0.02, 0.0196)]
     [0.0, 0.0433]
     """
     checked_counts(count, count * mean)
-    depth = math.log(4.0 / checked_alpha(alpha))
+    log_term = math.log(4.0 / checked_alpha(alpha))
     if count < 2:
         return 0.0, 1.0
-    radius = math.sqrt(2.0 * checked_variance(variance) * depth / count) + 7.0 * depth / (3.0 * (count - 1))
+    radius = math.sqrt(2.0 * checked_variance(variance) * log_term / count) + 7.0 * log_term / (3.0 * (count - 1))
     return max(0.0, mean - radius), min(1.0, mean + radius)
 
 

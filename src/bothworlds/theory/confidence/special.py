@@ -1,4 +1,4 @@
-"""The few special functions that intervals need: the beta distribution, and Riemann's zeta; no package beyond these."""
+"""Special functions for the intervals, without SciPy: log gamma, the beta distribution, Riemann's zeta."""
 
 import math
 from collections.abc import Callable
@@ -6,19 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from bothworlds.kernels.arrays import Floats
+from bothworlds.arrays import Floats
 
 TINY = 1e-300
 CLOSE = 1e-15
 MOST_STEPS = 100_000
 LARGE = 20.0
 HALF_LOG = 0.5 * math.log(2.0 * math.pi)
-HALVINGS = 200  # more than a double can tell apart
+HALVINGS = 200  # more than the bits of a double
 _LOG_GAMMA = np.frompyfunc(math.lgamma, 1, 1)
 
 
 def log_gamma(x: Any) -> Floats:
-    """Return log Gamma(x) of every number of an array.
+    """Return log Gamma(x) elementwise.
 
     >>> log_gamma([1.0, 2.0]).tolist()
     [0.0, 0.0]
@@ -27,16 +27,16 @@ def log_gamma(x: Any) -> Floats:
 
 
 def log_gamma_excess(x: Any) -> Floats:
-    """Return log Gamma(x) - x log x + x of every number of an array: what is large in it has cancelled.
+    """Return log Gamma(x) - x log x + x elementwise, without cancellation for large x.
 
     >>> (log_gamma_excess([1.0, 2.0]) - [1.0, 2.0 - math.log(4.0)]).round(12).tolist()
     [0.0, 0.0]
     """
     given: Floats = np.asarray(x, dtype=np.float64)
-    few, many = np.minimum(given, LARGE), np.maximum(given, LARGE)
-    y = 1.0 / (many * many)
-    series = (1.0 / 12.0 - y * (1.0 / 360.0 - y * (1.0 / 1260.0 - y * (1.0 / 1680.0 - y / 1188.0)))) / many
-    exact, stirling = log_gamma(few) - few * np.log(few) + few, HALF_LOG - 0.5 * np.log(many) + series
+    small, large = np.minimum(given, LARGE), np.maximum(given, LARGE)
+    y = 1.0 / (large * large)
+    series = (1.0 / 12.0 - y * (1.0 / 360.0 - y * (1.0 / 1260.0 - y * (1.0 / 1680.0 - y / 1188.0)))) / large
+    exact, stirling = log_gamma(small) - small * np.log(small) + small, HALF_LOG - 0.5 * np.log(large) + series
     return np.asarray(np.where(given < LARGE, exact, stirling))
 
 
@@ -52,7 +52,7 @@ def log_beta(a: float, b: float) -> float:
 def log_rising_excess(a: float, n: float) -> float:
     """Return log Gamma(a + n)/Gamma(a) - n log a: for whole n, the sum of log(1 + i/a) over i < n.
 
-    For large a by Stirling's series, in which what is large has cancelled.
+    Uses Stirling's series for large a, which avoids cancellation.
 
     >>> round(math.exp(log_rising_excess(1.0, 3.0)), 12), abs(log_rising_excess(100.0, 2.0) - math.log(1.01)) < 1e-14
     (6.0, True)
@@ -64,7 +64,7 @@ def log_rising_excess(a: float, n: float) -> float:
 
 
 def _stirling(x: float) -> float:
-    """Return what Stirling's formula for log Gamma(x) leaves out, for x of at least 20."""
+    """Return the remainder of Stirling's formula for log Gamma(x), for x of at least 20."""
     y = 1.0 / (x * x)
     return (1.0 / 12.0 - y * (1.0 / 360.0 - y * (1.0 / 1260.0 - y * (1.0 / 1680.0 - y / 1188.0)))) / x
 
@@ -77,7 +77,7 @@ def beta_cdf(x: float, a: float, b: float) -> float:
     """
     if x <= 0.0 or x >= 1.0:
         return 0.0 if x <= 0.0 else 1.0
-    if x > (a + 1.0) / (a + b + 2.0):  # the fraction converges fast on the other side only
+    if x > (a + 1.0) / (a + b + 2.0):  # the fraction converges fast only on the other side
         return 1.0 - beta_cdf(1.0 - x, b, a)
     front = math.exp(a * math.log(x) + b * math.log1p(-x) - log_beta(a, b)) / a
     return front / _fraction(x, a, b)
@@ -114,7 +114,7 @@ def beta_quantile(p: float, a: float, b: float) -> float:
 
 
 def crossing(function: Callable[[float], float], low: float, high: float) -> float:
-    """Return where an increasing function changes its sign between low and high, by bisection.
+    """Return the sign change of an increasing function between low and high, by bisection.
 
     >>> crossing(lambda x: x - 0.5, 0.0, 1.0)
     0.5

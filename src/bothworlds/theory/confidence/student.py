@@ -1,4 +1,4 @@
-"""Student's interval for the mean of a few independent values, at one moment."""
+"""Student's t interval for the mean of a few independent values, at one fixed time."""
 
 import math
 from statistics import NormalDist
@@ -27,5 +27,5 @@ def student_quantile(p: float, freedom: int) -> float:
 
 
 def factor(replications: int) -> float:
-    """Return how many standard errors the 95 % interval reaches to either side; NaN for one replication."""
+    """Return the half-width of the 95 % interval in standard errors; NaN for one replication."""
     return student_quantile(0.5 + LEVEL / 2.0, replications - 1) if replications > 1 else math.nan

@@ -1,4 +1,4 @@
-"""The design with the best coverage λ: G-optimal over all contexts together, with a certificate."""
+"""The joint G-optimal design: the best coverage λ over all contexts together, with a certificate."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -7,16 +7,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bothworlds.kernels.arrays import Bools, Floats
-from bothworlds.theory.designs import pairwise, saddle
+from bothworlds.arrays import Bools, Floats
+from bothworlds.theory.designs import interior_point_matrix, interior_point_pairs
 from bothworlds.theory.designs.leverage import SHARPNESS, whitener
 from bothworlds.theory.designs.pairs import Pairs, flatten, unflatten
-from bothworlds.theory.designs.symmetric import basis
+from bothworlds.theory.designs.symmetric_basis import basis
 
 WARM_UP = (2, 2, 4, 4, 4, 8, 8, 8, 8)
 MIXING = 0.1
 SHORTEST_STEP = 1e-6
-# Beyond these sizes a Newton step is not affordable and the multiplicative scheme goes on alone.
+# Beyond these sizes a Newton step costs too much, and only multiplicative steps are used.
 MOST_PAIRS = 2000
 NEWTON_DIMENSION = 60
 NEWTON_WORK = 1e11
@@ -27,7 +27,7 @@ LARGEST_POWER = 4096
 
 @dataclass(frozen=True, slots=True)
 class JointGOptimal:
-    """A design e, its largest leverage value = 1/λ(e), a lower bound on 1/λ of every design, iterations."""
+    """A design e, its largest leverage `value` = 1/λ(e), a lower bound on 1/λ of every design, and iterations."""
 
     e: Floats
     value: float
@@ -36,7 +36,7 @@ class JointGOptimal:
 
     @property
     def gap(self) -> float:
-        """Return how much of 1/λ could at most be saved, relative to the best design."""
+        """The certified largest fraction by which `value` exceeds the optimum."""
         return self.value / self.lower_bound - 1.0
 
 
@@ -46,8 +46,8 @@ def joint_g_optimal(
     """Maximise the coverage: minimise the largest leverage over all pairs.
 
     1/λ* = min_e max_{a,x} z(a,x)ᵀ Σ(e)⁻¹ z(a,x)   (the best e* for the paper's Assumption 2.4)
-    A few multiplicative steps on p-norms of the leverages, then an interior point method.  Stops when value ≤
-    (1 + tolerance) lower_bound, or after max_iterations Newton steps: `gap` says how good the design is.
+    Takes a few multiplicative steps on p-norms of the leverages, then uses an interior point method.  Stops when
+    value ≤ (1 + tolerance) lower_bound, or after max_iterations Newton steps; `gap` bounds the remaining error.
 
     >>> design = joint_g_optimal(np.eye(2)[None], np.ones(1), np.ones((1, 2), dtype=bool))
     >>> design.e, round(design.value, 12), round(design.lower_bound, 12)
@@ -58,14 +58,14 @@ def joint_g_optimal(
     if best.gap > tolerance:
         steps = _newton(pairs, (1.0 - MIXING) * best.e + MIXING * pairs.uniform(), (1.0 - MIXING) * w + MIXING / len(w))
         if steps is None:
-            best = _patient(pairs, best, e, tolerance, max_iterations)
+            best = _multiplicative_steps(pairs, best, e, tolerance, max_iterations)
         else:
-            best = _followed(islice(steps, max_iterations), best, tolerance)
+            best = _best_of_steps(islice(steps, max_iterations), best, tolerance)
     return replace(best, e=unflatten(best.e, offered))
 
 
 class Step(NamedTuple):
-    """Where a step has led: a design, its largest leverage, a lower bound; and the step's length."""
+    """The result of a step: a design, its largest leverage, a lower bound on 1/λ, and the length of the step."""
 
     e: Floats
     value: float
@@ -74,7 +74,7 @@ class Step(NamedTuple):
 
 
 def _newton(pairs: Pairs, e: Floats, w: Floats) -> Iterator[Step] | None:
-    """Return the interior point method with fewer unknowns, from e and w on; None if neither is affordable."""
+    """Return the steps of the interior point method with fewer unknowns, from e and w; None if both are too large."""
     n, d = pairs.z.shape
     entries = d * (d + 1) / 2.0
     if n < entries and n <= MOST_PAIRS:
@@ -83,22 +83,24 @@ def _newton(pairs: Pairs, e: Floats, w: Floats) -> Iterator[Step] | None:
 
 
 def _warm_up(pairs: Pairs, tolerance: float) -> tuple[JointGOptimal, Floats, Floats]:
-    """Take a few multiplicative steps from uniform design; return the best, the last and its weights."""
+    """Take a few multiplicative steps from the uniform design; return the best design, the last one and its weights."""
     e = w = pairs.uniform()
     best = JointGOptimal(e, np.inf, float(pairs.z.shape[1]), 0)
     for power in WARM_UP:
-        best, w, following = _multiplicative(pairs, best, e, power)
+        best, w, improved = _multiplicative(pairs, best, e, power)
         if best.gap <= tolerance:
             return best, e, w
-        e = following
+        e = improved
     lev, white = _leverages(pairs, best.e)
     for k in SHARPNESS:
-        best = _raised(best, _bound(white, (lev / lev.max()) ** k)[0])
+        best = _with_bound(best, _bound(white, (lev / lev.max()) ** k)[0])
     return best, e, w
 
 
-def _patient(pairs: Pairs, best: JointGOptimal, e: Floats, tolerance: float, max_iterations: int) -> JointGOptimal:
-    """Go on with multiplicative steps, doubling the power: for problems too large for Newton's equations."""
+def _multiplicative_steps(
+    pairs: Pairs, best: JointGOptimal, e: Floats, tolerance: float, max_iterations: int
+) -> JointGOptimal:
+    """Continue with multiplicative steps, doubling the power, for problems too large for Newton's equations."""
     for iteration in range(ROUNDS_PER_NEWTON * max_iterations):
         power = min(WARM_UP[-1] * 2 ** (iteration // ROUNDS_PER_POWER), LARGEST_POWER)
         best, _, e = _multiplicative(pairs, best, e, power)
@@ -108,48 +110,48 @@ def _patient(pairs: Pairs, best: JointGOptimal, e: Floats, tolerance: float, max
 
 
 def _multiplicative(pairs: Pairs, best: JointGOptimal, e: Floats, power: int) -> tuple[JointGOptimal, Floats, Floats]:
-    """Judge e, and improve the p-norm of its leverages: e ∝ e·score^(2/(p+1)), w ∝ lev^(p-1).
+    """Evaluate e, then improve the p-norm of its leverages: e ∝ e·score^(2/(p+1)), w ∝ lev^(p-1).
 
     score(a,x) = zᵀΣ⁻¹M(w)Σ⁻¹z is minus the derivative of the p-norm by g(x) e(a|x), up to a constant.
     """
     lev, white = _leverages(pairs, e)
     w = (lev / lev.max()) ** (power - 1)
     bound, score = _bound(white, w)
-    best = replace(_raised(_lowered(best, e, float(lev.max())), bound), iterations=best.iterations + 1)
+    best = replace(_with_bound(_with_value(best, e, float(lev.max())), bound), iterations=best.iterations + 1)
     return best, w / w.sum(), pairs.normalised(e * np.maximum(score, 0.0) ** (2.0 / (power + 1.0)))
 
 
-def _followed(steps: Iterator[Step], best: JointGOptimal, tolerance: float) -> JointGOptimal:
-    """Take steps until the best design is good enough, or they do not lead on."""
+def _best_of_steps(steps: Iterator[Step], best: JointGOptimal, tolerance: float) -> JointGOptimal:
+    """Take steps until the best design is within the tolerance or steps become too short."""
     try:
         for e, value, bound, length in steps:
-            best = replace(_raised(_lowered(best, e, value), bound), iterations=best.iterations + 1)
+            best = replace(_with_bound(_with_value(best, e, value), bound), iterations=best.iterations + 1)
             if best.gap <= tolerance or length < SHORTEST_STEP:
                 break
     except np.linalg.LinAlgError:
-        pass  # the last digits are spent; the gap of the best design says how far it came
+        pass  # the slacks are down to rounding; the gap of the best design is still certified
     return best
 
 
 def _by_pairs(pairs: Pairs, e: Floats, w: Floats) -> Iterator[Step]:
-    """Newton's method with an unknown for each pair."""
-    point = pairwise.first_point(pairs, e, w)
+    """Yield Newton steps with one unknown per pair."""
+    point = interior_point_pairs.first_point(pairs, e, w)
     while True:
-        point, length = pairwise.advance(point)
+        point, length = interior_point_pairs.advance(point)
         yield Step(point.p / pairs.mass, float(point.lev.max()), _bound(point.pairs, point.w)[0], length)
 
 
 def _by_matrices(pairs: Pairs, e: Floats, w: Floats) -> Iterator[Step]:
-    """Newton's method with an unknown for each entry of a symmetric matrix.
+    """Yield Newton steps with one unknown per entry of a symmetric matrix.
 
-    A second bound takes the multiplier B instead of Σ⁻¹MΣ⁻¹:
+    A second bound uses the multiplier B instead of Σ⁻¹MΣ⁻¹:
 
     1/λ* ≥ (tr (B^½ M B^½)^½)² / Σ_x g(x) max_a zᵀBz   for every B ⪰ 0
     """
     base = basis(pairs.z.shape[1])
-    point = saddle.first_point(pairs, e, w)
+    point = interior_point_matrix.first_point(pairs, e, w)
     while True:
-        point, length = saddle.advance(point, base)
+        point, length = interior_point_matrix.advance(point, base)
         white = point.pairs
         factor = np.linalg.cholesky(point.at.B)
         fidelity = np.sqrt(np.maximum(np.linalg.eigvalsh(factor.T @ point.M @ factor), 0.0)).sum()
@@ -164,15 +166,15 @@ def _leverages(pairs: Pairs, e: Floats) -> tuple[Floats, Pairs]:
 
 
 def _bound(white: Pairs, w: Floats) -> tuple[float, Floats]:
-    """(tr M)² / Σ_x g(x) max_a zᵀMz where Σ = I, and the scores zᵀMz."""
+    """Return (tr M)² / Σ_x g(x) max_a zᵀMz where Σ = I, and the scores zᵀMz."""
     moment = white.moment(w / w.sum())
     score = white.forms(moment)
     return float(np.trace(moment) ** 2 / (white.g @ white.maxima(score))), score
 
 
-def _lowered(best: JointGOptimal, e: Floats, value: float) -> JointGOptimal:
+def _with_value(best: JointGOptimal, e: Floats, value: float) -> JointGOptimal:
     return replace(best, e=e, value=value) if value < best.value else best
 
 
-def _raised(best: JointGOptimal, bound: float) -> JointGOptimal:
+def _with_bound(best: JointGOptimal, bound: float) -> JointGOptimal:
     return replace(best, lower_bound=bound) if bound > best.lower_bound else best

@@ -1,4 +1,4 @@
-"""The offered pairs of context and arm as a flat list, and sums over the pairs of a context."""
+"""The offered pairs of context and arm as flat arrays, with sums and maxima per context."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -6,13 +6,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bothworlds.kernels.arrays import Bools, Floats
+from bothworlds.arrays import Bools, Floats
 
 CHUNK = 2048
 
 
 class Pairs(NamedTuple):
-    """The N offered pairs, by context: features, context, g(context); first pair of each context, g."""
+    """The N offered pairs, ordered by context.
+
+    Of each pair: features ``z`` (N, d), ``context`` (N,), ``mass`` = g(context) (N,). Of each context: its first pair
+    ``start`` (S,) and the context distribution ``g`` (S,).
+    """
 
     z: Floats
     context: NDArray[np.intp]
@@ -21,32 +25,32 @@ class Pairs(NamedTuple):
     g: Floats
 
     def sums(self, values: Floats) -> Floats:
-        """Sum over the arms of each context."""
+        """Return the sum over the arms of each context."""
         return np.asarray(np.add.reduceat(values, self.start))
 
     def maxima(self, values: Floats) -> Floats:
-        """Take the largest over the arms of each context."""
+        """Return the maximum over the arms of each context."""
         return np.asarray(np.maximum.reduceat(values, self.start))
 
     def forms(self, matrix: Floats) -> Floats:
-        """zᵀAz of every pair."""
+        """Return zᵀAz of every pair."""
         return np.asarray(np.einsum("ij,ij->i", self.z @ matrix, self.z))
 
     def moment(self, weights: Floats) -> Floats:
-        """Σ w z zᵀ over the pairs."""
+        """Return Σ w z zᵀ over the pairs."""
         return np.asarray((self.z * weights[:, None]).T @ self.z)
 
     def uniform(self) -> Floats:
-        """Return the design that plays the arms of a context alike."""
+        """Return the design that plays the offered arms of a context with equal probability."""
         return 1.0 / self.sums(np.ones(len(self.mass)))[self.context]
 
     def normalised(self, e: Floats) -> Floats:
-        """Scale to sum one in each context; a context without any weight is played uniformly."""
+        """Scale to sum 1 in each context; a context with zero weight is played uniformly."""
         total = self.sums(e)[self.context]
         return np.where(total > 0.0, e / np.where(total > 0.0, total, 1.0), self.uniform())
 
     def chunks(self) -> Iterator[tuple[slice, slice]]:
-        """Cut at borders of contexts into (pairs, contexts) of about CHUNK pairs."""
+        """Yield slices (pairs, contexts) of about CHUNK pairs, cut between contexts."""
         ends = np.append(self.start[1:], len(self.mass))
         first = 0
         while first < len(ends):
@@ -56,7 +60,7 @@ class Pairs(NamedTuple):
 
 
 def flatten(z: Floats, g: Floats, offered: Bools) -> Pairs:
-    """List the offered pairs; every context must offer an arm."""
+    """Return the offered pairs; raise ValueError if a context offers no arm."""
     counts = offered.sum(axis=1)
     if counts.min() == 0:
         raise ValueError(f"Context {int(counts.argmin())} offers no arm: every context must offer at least one.")

@@ -1,9 +1,9 @@
-"""Designs that look at one context at a time: uniform, and G-optimal for the features of the context."""
+"""Designs of each context on its own: uniform, and G-optimal for the features of the context."""
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bothworlds.kernels.arrays import Bools, Floats
+from bothworlds.arrays import Bools, Floats
 from bothworlds.kernels.contract import even_play
 
 RANK_THRESHOLD = 1e-10
@@ -13,9 +13,9 @@ STEP = 0.9
 
 
 def uniform(z: Floats, g: Floats, offered: Bools) -> Floats:
-    """Play the offered arms of each context alike.
+    """Play the offered arms of each context with equal probability.
 
-    e(a|x) = 1 / #offered(x)   (paper, Assumption 2.4 holds for it whenever the features span)
+    e(a|x) = 1 / #offered(x)   (paper, Assumption 2.4; valid whenever the features span all dimensions)
 
     >>> uniform(np.zeros((1, 3, 1)), np.ones(1), np.array([[True, False, True]]))
     array([[0.5, 0. , 0.5]])
@@ -27,11 +27,11 @@ def uniform(z: Floats, g: Floats, offered: Bools) -> Floats:
 def per_context_g_optimal(
     z: Floats, g: Floats, offered: Bools, *, tolerance: float = 1e-4, max_iterations: int = 200
 ) -> Floats:
-    """Play the G-optimal design of each context, as the paper does to prove that λ ≥ 1/(dL) is possible.
+    """Play the G-optimal design of each context, with which the paper proves that λ ≥ 1/(dL) is possible.
 
     e(·|x) = argmin_w max_a z(a,x)ᵀ Σ_x(w)⁺ z(a,x), minimum rank_x   (Kiefer-Wolfowitz; paper, Section 2.2)
-    Reaches max_a ≤ rank_x (1 + tolerance) in every context or raises.  Zero features get weight 0, unless a
-    context has no others: it is then played uniformly.
+    Reaches max_a ≤ rank_x (1 + tolerance) in every context or raises ValueError.  Zero features get weight 0; a
+    context with zero features only is played uniformly.
 
     >>> z = np.array([[[1.0], [0.5], [0.0]]])
     >>> per_context_g_optimal(z, np.ones(1), np.ones((1, 3), dtype=bool)).round(3)
@@ -55,7 +55,7 @@ def _check(z: Floats, g: Floats, offered: Bools) -> None:
 
 
 def _solve(z: Floats, e: Floats, tolerance: float, max_iterations: int) -> Floats:
-    """D-optimal, hence G-optimal, weights of a batch of contexts; finished contexts leave the batch."""
+    """Return D-optimal, hence G-optimal, weights of a batch of contexts; finished contexts leave the batch."""
     y, rank = _coordinates(z)
     todo = np.flatnonzero(rank > 0)
     y, rank = y[todo], rank[todo]
@@ -74,13 +74,13 @@ def _solve(z: Floats, e: Floats, tolerance: float, max_iterations: int) -> Float
         w, slack = _newton(white, lev, w, slack, usable)
     worst = float((lev.max(axis=1) / rank - 1.0).max())
     raise ValueError(
-        f"The G-optimal design of {len(todo)} context(s) is off by {worst:.2g} (asked: {tolerance:.2g}) "
+        f"The G-optimal design of {len(todo)} context(s) is off by {worst:.2g} (tolerance {tolerance:.2g}) "
         f"after {max_iterations} iterations: raise max_iterations or the tolerance."
     )
 
 
 def _newton(white: Floats, lev: Floats, w: Floats, slack: Floats, usable: Bools) -> tuple[Floats, Floats]:
-    """One primal-dual Newton step towards w s = target, s = ν - lev(w), Σ w = 1, in every context.
+    """Take one primal-dual Newton step towards w s = target, s = ν - lev(w), Σ w = 1, in every context.
 
     With D = w/s and H(a,b) = (z_aᵀz_b)², dlev = -H dw and (I + D̃H) dw = c, where ~ projects out ν.
     """
@@ -98,10 +98,10 @@ def _solve_pairs(white: Floats, curvature: Floats, share: Floats, c: Floats) -> 
     """Solve (I + D̃H) dw = c with H = QQᵀ in the smaller of the spaces of arms and of symmetric matrices."""
     i, j = np.triu_indices(white.shape[2])
     if white.shape[1] <= len(i):
-        pull = curvature[:, :, None] * np.square(white @ white.transpose(0, 2, 1))
-        pull -= share[:, :, None] * pull.sum(axis=1, keepdims=True)
-        pull[:, np.arange(c.shape[1]), np.arange(c.shape[1])] += 1.0
-        return np.asarray(np.linalg.solve(pull, c[:, :, None])[:, :, 0])
+        matrix = curvature[:, :, None] * np.square(white @ white.transpose(0, 2, 1))
+        matrix -= share[:, :, None] * matrix.sum(axis=1, keepdims=True)
+        matrix[:, np.arange(c.shape[1]), np.arange(c.shape[1])] += 1.0
+        return np.asarray(np.linalg.solve(matrix, c[:, :, None])[:, :, 0])
     q = white[:, :, i] * white[:, :, j] * np.where(i == j, 1.0, np.sqrt(2.0))
     centred = q - np.einsum("xa,xap->xp", share, q)[:, None, :]
     scatter = (curvature[:, :, None] * centred).transpose(0, 2, 1) @ centred + np.eye(len(i))
@@ -110,22 +110,22 @@ def _solve_pairs(white: Floats, curvature: Floats, share: Floats, c: Floats) -> 
 
 
 def _reach(value: Floats, change: Floats, usable: Bools) -> Floats:
-    """Largest step up to 1 that keeps a tenth of every positive number, per context."""
+    """Return the largest step up to 1 that keeps a tenth of every positive number, per context."""
     fall = np.where(usable, -change / np.where(usable, value, 1.0), 0.0).max(axis=1, keepdims=True)
     return np.asarray(STEP / np.maximum(fall, STEP))
 
 
 def _coordinates(z: Floats) -> tuple[Floats, NDArray[np.intp]]:
-    """Orthonormal coordinates of the features of each context, zero beyond its rank."""
+    """Return orthonormal coordinates of the features of each context, zero beyond its rank, and the ranks."""
     left, size, _ = np.linalg.svd(z, full_matrices=False)
-    kept = size > RANK_THRESHOLD * np.maximum(size[:, :1], np.finfo(float).tiny)
-    y = left * kept[:, None, :]
-    # A zero feature comes out as rounding noise, which must not become an arm worth playing.
-    return y * (z != 0.0).any(axis=2, keepdims=True), kept.sum(axis=1)
+    significant = size > RANK_THRESHOLD * np.maximum(size[:, :1], np.finfo(float).tiny)
+    y = left * significant[:, None, :]
+    # Rounding noise in place of a zero feature must not become an arm worth playing.
+    return y * (z != 0.0).any(axis=2, keepdims=True), significant.sum(axis=1)
 
 
 def _whiten(y: Floats, e: Floats, rank: NDArray[np.intp]) -> tuple[Floats, Floats]:
-    """Coordinates in which the covariance of each context is the identity on its span, and the leverages."""
+    """Return coordinates in which the covariance of each context is the identity on its span, and the leverages."""
     missing = np.arange(y.shape[2]) >= rank[:, None]
     sigma = np.einsum("xai,xa,xaj->xij", y, e, y, optimize=True)
     sigma[:, np.arange(y.shape[2]), np.arange(y.shape[2])] += missing

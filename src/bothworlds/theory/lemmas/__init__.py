@@ -1,4 +1,4 @@
-"""The lemmas of the paper that a computer can check: each a pure function, each with a test that enumerates."""
+"""The paper's lemmas as pure functions, each with a test by enumeration."""
 
 from bothworlds.theory.lemmas.estimates import estimate_bound, largest_estimates, second_moments
 from bothworlds.theory.lemmas.margin import (

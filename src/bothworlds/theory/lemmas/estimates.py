@@ -1,17 +1,17 @@
-"""Lemmas A.3 and A.4: how large an estimated loss l_hat(a, x) = <phi(a, x), Sigma^-1 phi(A, X)> loss can be.
+"""Lemmas A.3 and A.4: bounds on estimated losses l_hat(a, x) = <phi(a, x), Sigma^-1 phi(A, X)> loss.
 
 Arrays: z (S, K, d) features in any coordinates, g (S,) context probabilities, q and pi (S, K) policies.
 """
 
 import numpy as np
 
-from bothworlds.kernels.arrays import Floats
+from bothworlds.arrays import Floats
 from bothworlds.theory.designs import covariance
 from bothworlds.theory.designs.leverage import whitener
 
 
 def largest_estimates(z: Floats, g: Floats, pi: Floats) -> Floats:
-    """Return max |l_hat(a, x)| over all plays of positive probability and all |loss| <= 1, by enumeration (S, K).
+    """Return max |l_hat(a, x)| over all plays of positive probability and all |loss| <= 1, by enumeration, (S, K).
 
     >>> largest_estimates(np.eye(2)[None], np.ones(1), np.array([[0.25, 0.75]])).round(3).tolist()
     [[4.0, 1.333]]
@@ -29,8 +29,8 @@ def estimate_bound(q: Floats, g: Floats, *, gamma: float, coverage: float) -> Fl
 
     The 1/2 is ours. With M = Sigma_t = A + B, A = (1 - gamma) Sigma(q), B = gamma Sigma(e*), the estimate is at most
     |A^(1/2) M^-1 B^(1/2)| sqrt(phi^T A^-1 phi phi'^T B^-1 phi'), and that norm is the largest sqrt(p (1 - p)) over the
-    eigenvalues p of M^(-1/2) A M^(-1/2). The paper bounds each leverage on its own; both cannot
-    be attained at once.
+    eigenvalues p of M^(-1/2) A M^(-1/2). The paper bounds each leverage on its own; both bounds
+    cannot be attained at once.
 
     >>> estimate_bound(np.array([[1.0, 0.0]]), np.ones(1), gamma=0.5, coverage=0.5).tolist()
     [[1.4142135623730951, 4.0]]

@@ -1,16 +1,16 @@
-"""The margin condition (Definition 2.5), the lemma that uses it (A.5), and omega against regret (B.4)."""
+"""The margin condition (Definition 2.5), the lemma that uses it (A.5), and the bound on omega by regret (B.4)."""
 
 import math
 
 import numpy as np
 
-from bothworlds.kernels.arrays import Floats
+from bothworlds.arrays import Floats
 
 
 def margin_condition(context_gaps: Floats, g: Floats, *, gap: float, margin: float) -> bool:
-    """Tell whether P(Delta(X) <= h) <= (1/2)(h/Delta_*)^beta for all h in [0, Delta_*] (Definition 2.5).
+    """Return whether P(Delta(X) <= h) <= (1/2)(h/Delta_*)^beta for all h in [0, Delta_*] (Definition 2.5).
 
-    On finite support the left side is a step function, so its jumps Delta(x) <= Delta_* decide.
+    With finite support the left side is a step function, so it suffices to check its jumps Delta(x) <= Delta_*.
 
     >>> margin_condition(np.array([0.1, 0.3]), np.array([0.1, 0.9]), gap=0.2, margin=1.0)
     True
@@ -27,7 +27,7 @@ def margin_condition(context_gaps: Floats, g: Floats, *, gap: float, margin: flo
 def largest_margin_gap(context_gaps: Floats, g: Floats, *, margin: float) -> float:
     """Return the supremum of the Delta_* for which Definition 2.5 holds with a given beta.
 
-    It is attained, unless it is the gap of a context up to which more than half of the probability lies.
+    It is attained, unless it is the gap Delta(x) of a context with P(Delta(X) <= Delta(x)) > 1/2.
 
     >>> round(largest_margin_gap(np.array([0.1, 0.3]), np.array([0.1, 0.9]), margin=2.0), 4)
     0.2236
@@ -40,9 +40,9 @@ def largest_margin_gap(context_gaps: Floats, g: Floats, *, margin: float) -> flo
 def margin_value(mean: Floats | float, margin: float) -> Floats:
     """Return M(mu) with E[U V] >= Delta_* M(mu) for all U in [0, 1] of mean mu and V of margin beta (Lemma A.5).
 
-    M(mu) = beta/(2 (1 + beta)) (2 mu)^((1 + beta)/beta) up to mu = 1/2, where the paper stops, and its tangent of
-    slope 1 beyond: there the quantiles of V are at least Delta_*. M is convex, and at least beta/(1 + beta)
-    mu^((1 + beta)/beta) on all of [0, 1], which is what Lemma B.4 uses.
+    M(mu) = beta/(2 (1 + beta)) (2 mu)^((1 + beta)/beta) up to mu = 1/2, where the paper stops, and beyond it the
+    tangent of slope 1, because there the quantiles of V are at least Delta_*. M is convex, and at least
+    beta/(1 + beta) mu^((1 + beta)/beta) on all of [0, 1], as Lemma B.4 needs.
 
     >>> margin_value(0.25, 1.0).item(), margin_value(0.75, 1.0).item(), margin_value(0.3, math.inf).item()
     (0.0625, 0.5, 0.3)

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from bothworlds.kernels.arrays import Floats
+from bothworlds.arrays import Floats
 
 
 def omega(q: Floats) -> float:
-    """Return max_x (1 - max_a q(a|x)), as a sum of the small ones: 1 - max would cancel.
+    """Return max_x (1 - max_a q(a|x)), as the sum of all but the largest: 1 - max would lose digits.
 
     >>> omega(np.array([[0.5, 0.5], [1.0, 1e-30]]))
     0.5
@@ -25,19 +25,19 @@ def tsallis_entropy(q: Floats) -> Floats:
     return np.asarray(2.0 * (np.sqrt(q).sum(axis=-1) - 1.0))
 
 
-def penalty_bound(small: float, n_arms: int) -> float:
-    """Bound -psi(q) by 2 sqrt((K - 1) omega) (Lemma B.3; the paper has K for K - 1).
+def penalty_bound(omega_value: float, n_arms: int) -> float:
+    """Bound -psi(q) by 2 sqrt((K - 1) omega) (Lemma B.3; the paper has K instead of K - 1).
 
     >>> penalty_bound(0.75, 4)
     3.0
     """
-    return float(2.0 * np.sqrt((n_arms - 1) * small))
+    return float(2.0 * np.sqrt((n_arms - 1) * omega_value))
 
 
 def entropy_sum_bound(misses: Floats, n_arms: int, horizon: Floats) -> Floats:
-    """Bound sum_t H(q_t) by Q log(e (K-1) T/Q), Q = sum_t (1 - q_t(rho*)) <= T (Proposition E.4, K - 1 for K).
+    """Bound sum_t H(q_t) by Q log(e (K-1) T/Q), Q = sum_t (1 - q_t(rho*)) <= T (Proposition E.4, K - 1 instead of K).
 
-    H <= h(delta) + delta log(K - 1) with the binary entropy h(delta) <= delta log(e/delta); then Jensen.
+    H <= h(delta) + delta log(K - 1) with the binary entropy h(delta) <= delta log(e/delta); then Jensen's inequality.
 
     >>> entropy_sum_bound(np.array([0.0, 10.0]), 2, np.array([100.0, 100.0])).round(2).tolist()
     [0.0, 33.03]

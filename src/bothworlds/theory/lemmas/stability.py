@@ -1,4 +1,4 @@
-"""Stability of FTRL: Lemmas C.1, C.3, B.1, B.2 (1/2-Tsallis) and E.1 (Shannon), with constants derived anew.
+"""Stability of FTRL: Lemmas C.1, C.3, B.1, B.2 (1/2-Tsallis) and E.1 (Shannon), with our own constants.
 
 With psi(q) = 2 (1 - sum sqrt q) the Bregman divergence is D(p, q) = sum (sqrt p - sqrt q)^2/sqrt q, and for one arm
 
@@ -10,20 +10,20 @@ the shift l_+ of the most likely arm a+ it gives sum over the others of q^(3/2) 
 
     max{1, sqrt((1 - omega)/omega)}/(1 - c)   and   1/((1 - 2c)(1 - omega))   times   sqrt(omega) sum q l^2,
 
-the smaller of which is at most `stability_factor(c)`: 1.85 for the proof's c = 1/8. The paper's way gives 8/3 there
-(it prints 8, and 1 one line further down).
+the smaller of which is at most `stability_factor(c)`: 1.85 for the proof's c = 1/8. The paper's proof gives 8/3 there
+(it prints 8, and 1 in the next line).
 """
 
 import math
 
 import numpy as np
 
+from bothworlds.arrays import Floats
 from bothworlds.ftrl import ftrl_point
-from bothworlds.kernels.arrays import Floats
 
 
 def stability_step(q: Floats, losses: Floats, eta: float) -> float:
-    """Return max eta |l(a, x)| sqrt(q(a|x)): Lemma B.1 asks for at most c = 1/8.
+    """Return max eta |l(a, x)| sqrt(q(a|x)), which Lemma B.1 requires to be at most c = 1/8.
 
     >>> stability_step(np.array([0.25, 0.75]), np.array([1.0, 0.0]), 0.25)
     0.125
@@ -59,7 +59,7 @@ def stability_bound_of_paper(q: Floats, losses: Floats, eta: float, *, c: float 
 
 
 def stability_factor(c: float = 0.125) -> float:
-    """Return the largest value over omega of the smaller of the two factors above; Lemma B.2 with it.
+    """Return the constant of Lemma B.2: the maximum over omega of the smaller of the two factors above.
 
     >>> round(stability_factor(0.125), 3), round(stability_factor(1e-9), 3)
     (1.845, 1.466)
@@ -83,8 +83,8 @@ def stability_bound(q: Floats, losses: Floats, eta: float, *, c: float = 0.125) 
     >>> stability_value(q, l, 0.25) <= stability_bound(q, l, 0.25)
     True
     """
-    small = np.delete(q, int(q.argmax())).sum()
-    return float(stability_factor(c) * eta * math.sqrt(small) * (q * losses**2).sum())
+    others = np.delete(q, int(q.argmax())).sum()
+    return float(stability_factor(c) * eta * math.sqrt(others) * (q * losses**2).sum())
 
 
 SHANNON_FACTOR = math.e - 2.0
@@ -102,7 +102,7 @@ def shannon_stability_value(q: Floats, losses: Floats, eta: float) -> float:
 
 
 def shannon_stability_bound(q: Floats, losses: Floats, eta: float) -> float:
-    """Bound it by (e - 2) eta sum_a q l^2 where eta l >= -1 (Proposition E.1; the paper goes on with 1 and 3).
+    """Bound the stability by (e - 2) eta sum_a q l^2 where eta l >= -1 (Proposition E.1; the paper uses 1 and 3).
 
     exp(-x) + x - 1 <= (e - 2) x^2 for x >= -1, with equality at -1.
 

@@ -1,0 +1,1 @@
+"""Formats of logs: those of other libraries, and tables."""

@@ -1,0 +1,1 @@
+"""The dashboard: HTML pages for experiments and decisions."""

@@ -1,0 +1,313 @@
+"""The trainer thread: learns rewards in log order, publishes a version after every batch, and saves snapshots."""
+
+import contextlib
+import queue
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+import numpy as np
+
+from bothworlds.arrays import Floats
+from bothworlds.problem import Problem
+from bothworlds.problem.block_features import undo_blocks
+from bothworlds.service import messages
+from bothworlds.service.commits import Expire, Publish
+from bothworlds.service.experiment import (
+    Experiment,
+    as_bytes,
+    frame_of,
+    learn,
+    restore,
+    snapshot_of,
+    warm_plan,
+)
+from bothworlds.service.limits import ProblemSize, check_size
+from bothworlds.service.maintenance import restore_earlier, rollback_body
+from bothworlds.service.records import Changed, Kind, Record, Versioned, packed
+from bothworlds.service.store import StoreError
+from bothworlds.service.supervision import CHECK_INTERVAL, SupervisedThread, ThreadError
+from bothworlds.service.writer import ENDED, WriterThread
+
+MAX_BATCH = 1000  # rewards
+SNAPSHOT_EVERY = 10_000  # rewards
+SNAPSHOT_AFTER = 60.0  # seconds, if anything was learned
+EXPIRE_RECORDS, EXPIRE_ROUNDS = 500, 20  # records examined per round, and rounds before learning continues
+PAUSE = 1.0  # seconds after a failure
+LEARN_LIMIT = 120.0  # seconds of one step, after which the thread counts as stuck; it may compile
+CHANGE_LIMIT = 600.0  # seconds of a change or a rollback
+RESTORE_LIMIT = 1800.0  # seconds to replay the log after a failure
+PAUSE_RATIO = 15  # while rewards wait, a pause takes this many times as long as the last work, so that batches grow
+LONGEST_PAUSE = 0.15  # seconds
+
+
+class TrainerThread:
+    """Learns in its own thread; the writer thread publishes each version in the commit of its mark."""
+
+    def __init__(self, experiments: Mapping[str, Experiment], writer: WriterThread, *, refresh: float) -> None:
+        self.experiments, self.writer, self.refresh = experiments, writer, refresh
+        self._wake = threading.Event()
+        self._tasks: queue.SimpleQueue[tuple[Callable[[], Any], Callable[[Any], None]]] = queue.SimpleQueue()
+        self._task_done: Callable[[Any], None] | None = None  # of the task in progress
+        self._stopping = self._ended = False
+        self._saved = dict.fromkeys(experiments, time.monotonic())
+        self.thread = SupervisedThread("trainer", self._work)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self.thread.start()
+
+    def wake(self) -> None:
+        """Wake the thread, as there are rewards or tasks."""
+        if not self._wake.is_set():
+            self._wake.set()
+
+    def run_between_batches(self, work: Callable[[], Any], done: Callable[[Any], None]) -> None:
+        """Run ``work`` in the trainer thread between two batches, and call ``done`` with its result or exception.
+
+        If the thread gets stuck, ``done`` may be called a second time.
+        """
+        self._tasks.put((work, done))
+        self.wake()
+        if self._ended:
+            self._refuse_tasks(StoreError(ENDED))
+        elif self.thread.fault is not None:
+            self._refuse_tasks(ThreadError(f"nothing was changed: {self.thread.fault}"))
+
+    def refuse_all(self) -> None:
+        """Refuse all tasks, from another thread, as this one is dead or stuck."""
+        if self._task_done is not None:
+            self._task_done(ThreadError(f"it is not known whether the change was made: {self.thread.fault}"))
+        self._refuse_tasks(ThreadError(f"nothing was changed: {self.thread.fault}"))
+
+    def _refuse_tasks(self, refusal: Exception) -> None:
+        """Refuse all waiting tasks: the thread has ended, or nothing can be stored."""
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._tasks.get_nowait()[1](refusal)
+
+    def stop(self) -> bool:
+        """Learn the waiting rewards, save snapshots, and stop the thread; return False if it is stuck."""
+        self._stopping = True
+        self._wake.set()
+        return self.thread.join()
+
+    def _work(self) -> None:
+        expired = 0.0
+        while not self._stopping:
+            self._wake.wait(timeout=self.refresh * 10)
+            self._wake.clear()
+            start = time.monotonic()
+            while not self._tasks.empty():
+                self._run_task(*self._tasks.get())
+            for experiment in self.experiments.values():
+                self._try(experiment, self.step)
+                if start - expired > self.refresh * 10:
+                    self._try(experiment, self.expire)
+            expired = start if start - expired > self.refresh * 10 else expired
+            self._rest(time.monotonic() - start)
+        for experiment in self.experiments.values():
+            self._try(experiment, self.step)
+            self._try(experiment, self.save)
+        self._ended = True
+        self._refuse_tasks(StoreError(ENDED))
+
+    def _run_task(self, work: Callable[[], Any], done: Callable[[Any], None]) -> None:
+        """Run a task; what it raises is raised where it was submitted."""
+        self._task_done = done
+        with self.thread.doing("changes an experiment", CHANGE_LIMIT):
+            try:
+                result = work()
+            except Exception as error:
+                result = error
+        self._task_done = None
+        done(result)
+
+    def _rest(self, took: float) -> None:
+        """Pause after work that took ``took`` seconds, so that batches grow; not if a full batch waits."""
+        waiting = max((len(experiment.waiting) for experiment in self.experiments.values()), default=0)
+        if waiting < MAX_BATCH:
+            time.sleep(min(LONGEST_PAUSE, max(self.refresh - took, took * PAUSE_RATIO if waiting else 0.0)))
+
+    def _try(self, experiment: Experiment, work: Callable[[Experiment], None]) -> None:
+        """Do a step of work; a failure is reported until the step succeeds, and the policy is restored first."""
+        try:
+            self._recover(experiment)
+            with self.thread.doing("learns", LEARN_LIMIT):
+                work(experiment)
+            if experiment.failed_step == work.__name__:
+                experiment.failure = None
+        except Exception as error:
+            _fail(experiment, work, error)
+            if not self._stopping:
+                time.sleep(PAUSE)
+
+    def _recover(self, experiment: Experiment) -> None:
+        """After a failure, restore policy and queue from the store."""
+        if experiment.needs_recovery:
+            store = self.writer.store
+            with self.thread.doing("restores a policy", RESTORE_LIMIT):
+                experiment.policy, experiment.through, _ = restore(store, experiment.number)
+                experiment.requeue(store)
+            experiment.needs_recovery = False
+
+    def step(self, experiment: Experiment) -> None:
+        """Learn one batch and publish the new version."""
+        events = experiment.take(MAX_BATCH)
+        if not events:
+            return
+        policy, before = experiment.policy, experiment.policy.version
+        learn(policy, events)
+        experiment.unsaved += len(events)
+        experiment.through = events[-1].seq
+        if policy.version > before:  # otherwise all of them belonged to the holdout
+            body = Versioned(policy.version, warm_plan(policy).digest, experiment.through)
+            self._publish(experiment, Kind.VERSION, packed(body), save=self._is_snapshot_due(experiment))
+        if experiment.waiting:
+            self.wake()
+
+    def _is_snapshot_due(self, experiment: Experiment) -> bool:
+        since = time.monotonic() - self._saved[experiment.name]
+        return experiment.unsaved >= SNAPSHOT_EVERY or (experiment.unsaved > 0 and since > SNAPSHOT_AFTER)
+
+    def save(self, experiment: Experiment) -> None:
+        """Save a snapshot, if anything was learned since the last one."""
+        if experiment.unsaved:
+            snapshot = snapshot_of(experiment.policy, experiment.number, experiment.through)
+            if self._store(Publish(experiment, None, experiment.plan, [snapshot])):
+                self._note_saved(experiment)
+
+    def _note_saved(self, experiment: Experiment) -> None:
+        experiment.unsaved, self._saved[experiment.name] = 0, time.monotonic()
+
+    def _publish(self, experiment: Experiment, kind: Kind, body: bytes, *, save: bool, frame: bool = False) -> None:
+        """Store a mark and publish the current plan; a version is retried until it is stored.
+
+        If the mark cannot be stored, the policy is restored from the store: the log does not lead to its state.
+        """
+        try:
+            self._publish_once(experiment, kind, body, save=save, frame=frame)
+        except Exception as error:
+            _fail(experiment, self.step, error)
+            raise
+
+    def _publish_once(self, experiment: Experiment, kind: Kind, body: bytes, *, save: bool, frame: bool) -> None:
+        policy, plan = experiment.policy, warm_plan(experiment.policy)
+        mark = Record(0, experiment.number, kind, None, time.time(), True, body)
+        snapshots = [snapshot_of(policy, experiment.number, experiment.through)] if save else []
+        frames = [frame_of(policy)] if frame else []
+        while not self._store(Publish(experiment, mark, plan, snapshots, frames)):
+            refusal = StoreError(f"nothing was changed, try again: {self.writer.obstacle}")
+            if kind != Kind.VERSION:
+                raise refusal
+            if self._stopping:
+                raise StoreError("the last version could not be stored; its rewards are replayed at the next start")
+            self._refuse_tasks(refusal)
+            time.sleep(PAUSE / 4)
+        if save:
+            self._note_saved(experiment)
+
+    def _store(self, job: Publish | Expire) -> bool:
+        """Submit a job to the writer thread, wait, and return whether it was stored."""
+        self.writer.submit([job])
+        with self.thread.doing("waits for the writer thread"):
+            while not job.done.wait(CHECK_INTERVAL):
+                if self._stopping and self.writer.thread.fault is not None:
+                    return False
+        return job.stored
+
+    def expire(self, experiment: Experiment) -> None:
+        """Close reward windows: give decisions the default reward, or record that they are unanswered."""
+        settings = experiment.settings
+        if settings.default_reward is None:
+            return
+        for _ in range(EXPIRE_ROUNDS):
+            now, after = time.time(), experiment.expired_through
+            ids, through = self.writer.store.overdue(
+                experiment.number, after=after, before=now - settings.seconds, now=now, most=EXPIRE_RECORDS
+            )
+            if through == after or (ids and not self._store(Expire(experiment, ids))):
+                return
+            experiment.expired_through = through
+
+    def change(self, experiment: Experiment, request: messages.Change) -> messages.Changed:
+        """Add and retire arms, or replace the context distribution; call it in the trainer thread."""
+        self._recover(experiment)
+        policy = experiment.policy
+        problem = changed_problem(policy.problem, request)
+        before, content = policy.version, as_bytes(problem.save)
+        policy.change(problem, trust=request.trust, fresh=request.fresh)
+        if policy.version > before:
+            body = Changed(
+                policy.version, warm_plan(policy).digest, experiment.through, content, request.trust, request.fresh
+            )
+            self._publish(experiment, Kind.CHANGE, packed(body), save=True, frame=True)
+        return messages.Changed(experiment.name, policy.version, policy.digest)
+
+    def roll_back(self, experiment: Experiment, request: messages.Rollback) -> messages.Changed:
+        """Return to an earlier version; call it in the trainer thread."""
+        self._recover(experiment)
+        store, now = self.writer.store, experiment.policy.version
+        policy = experiment.policy = restore_earlier(store, experiment.number, now=now, to=request.version)
+        body = rollback_body(policy, through=experiment.through, to=request.version)
+        self._publish(experiment, Kind.ROLLBACK, body, save=True)
+        return messages.Changed(experiment.name, policy.version, policy.digest)
+
+
+def _fail(experiment: Experiment, work: Callable[[Experiment], None], error: Exception) -> None:
+    """Note a failed step; the policy must be restored before the next one."""
+    reason = f"{type(error).__name__}: {error.strerror}" if isinstance(error, OSError) else repr(error)
+    experiment.failure, experiment.failed_step = f"learning has failed and is retried: {reason}", work.__name__
+    experiment.needs_recovery = True
+
+
+def changed_problem(problem: Problem, request: messages.Change) -> Problem:
+    """Return a problem with arms added and retired, and with another context distribution.
+
+    Raise a ValueError before anything large is allocated if the changed problem would exceed the limits of a service.
+    """
+    retired = frozenset(request.retire)
+    known = frozenset(problem.arms)
+    unknown = next((name for name in request.retire if name not in known), None)
+    if unknown is not None:
+        raise ValueError(f"there is no arm {unknown!r} to retire; the arms are {', '.join(problem.arms[:8])}")
+    context_features = undo_blocks(problem.features)
+    plain = [arm.name for arm in request.add if arm.features is None]
+    featured = {arm.name: arm.features for arm in request.add if arm.features is not None}
+    if plain and context_features is None:
+        raise ValueError(f"arm {plain[0]!r} needs features, as the arms of this experiment share feature columns")
+    if plain and featured:
+        raise ValueError(f"arm {plain[0]!r} has no features, but others have: give features for all new arms or none")
+    columns = context_features if (plain or retired) and not featured else None  # of each arm's own
+    if request.add:
+        check_size(_size_after(problem, request, own=0 if columns is None else columns.shape[1]))
+    if columns is not None:
+        problem = _with_arm_blocks(problem, columns, plain, retired)
+    else:
+        problem = problem.with_arms(featured) if featured else problem  # first: retiring must leave arms
+        problem = problem.without_arms(request.retire) if retired else problem
+    return problem if request.probabilities is None else problem.with_probabilities(request.probabilities)
+
+
+def _size_after(problem: Problem, request: messages.Change, *, own: int) -> ProblemSize:
+    """Return the size of a problem after a change; ``own`` is the number of columns of each arm's own, 0 if shared."""
+    contexts, arms, columns = problem.features.shape
+    arms += len(request.add) - len(set(request.retire))
+    return ProblemSize(contexts=contexts, arms=arms, own=own, shared=0 if own else columns)
+
+
+def _with_arm_blocks(problem: Problem, features: Floats, added: list[str], retired: Collection[str]) -> Problem:
+    """Return a problem with other arms, each with its own parameters on the features of the context."""
+    remaining = [a for a, name in enumerate(problem.arms) if name not in retired]
+    offered = np.ones((problem.n_contexts, len(added)), dtype=bool)
+    return Problem.from_arm_independent(
+        features,
+        probabilities=problem.probabilities,
+        arms=[*(problem.arms[a] for a in remaining), *added],
+        contexts=problem.contexts,
+        available=np.concatenate([problem.available[:, remaining], offered], axis=1),
+        reward_range=problem.reward_range,
+        rows=problem.rows,
+        other=problem.other,
+    )

@@ -1,0 +1,1 @@
+"""Checks of algorithms and environments against their contracts."""

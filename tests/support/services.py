@@ -1,0 +1,80 @@
+"""Services for tests: small problems, fast algorithms, and helpers to wait and to interfere."""
+
+import contextlib
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bothworlds.logs import Row
+from bothworlds.service import trainer, writer
+from bothworlds.service.commits import Expire
+from bothworlds.service.export import open_export
+from bothworlds.service.service import Service
+from bothworlds.service.settings import ExperimentSettings, Settings
+from bothworlds.service.verification import verify
+
+QUICK: dict[str, Any] = {"kind": "LinUCB"}
+ARMS, CONTEXTS = ["red", "blue", "green"], ["mobile", "desktop"]
+
+
+def settings(
+    folder: Path, *, experiments: dict[str, ExperimentSettings] | None = None, overrides: Any = None, **options: Any
+) -> Settings:
+    """Return settings with one small experiment, "ads"; ``overrides`` are settings of the experiment."""
+    one = {"arms": ARMS, "contexts": CONTEXTS, "algorithm": QUICK, **(overrides or {})}
+    all_experiments = experiments or {"ads": ExperimentSettings(**one)}
+    return Settings(
+        **{"experiments": all_experiments, "folder": str(folder), "durability": "process", "refresh": 0.001, **options}
+    )
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Lock the store of a service, as another program would."""
+    with contextlib.closing(sqlite3.connect(folder / "bothworlds.sqlite", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        yield
+
+
+def rows_of(path: Path, name: str | None = None, *, current_only: bool = False) -> dict[str, Row]:
+    """Return the log rows of a store by decision id."""
+    with open_export(path, name, current_only=current_only) as (_, rows):
+        return {str(row.id): row for row in rows}
+
+
+def wait_until(holds: Callable[[], Any], *, seconds: float = 20.0) -> None:
+    """Wait until a condition holds."""
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, "timeout"
+        time.sleep(0.002)
+
+
+def wait_until_learned(service: Service) -> None:
+    """Wait until all rewards are learned and published."""
+    for one in service.experiments.values():
+        wait_until(lambda one=one: not list(service.store.rewards(one.number, after=one.through)))  # type: ignore[misc]
+        wait_until(lambda one=one: one.plan.version == one.policy.version)  # type: ignore[misc]
+
+
+def assert_verified(folder: Path) -> None:
+    """Verify a store."""
+    assert verify(folder / "bothworlds.sqlite", processes=1).faults == []
+
+
+def shorten_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make a service retry soon after a failure."""
+    monkeypatch.setattr(writer, "PROBE_INTERVAL", 0.05)
+    monkeypatch.setattr(trainer, "PAUSE", 0.05)
+
+
+def close_windows(service: Service, ids: list[str]) -> bool:
+    """Close the reward windows of decisions now; return whether that could be stored."""
+    closing = Expire(service.experiment(None), ids)
+    service.writer.submit([closing])
+    closing.done.wait()
+    return closing.stored

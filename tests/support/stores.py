@@ -1,0 +1,56 @@
+"""The kinds of stores under test: how to open one and how to alter its format."""
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from bothworlds.service.records import Kind, Record, Snapshot
+from bothworlds.service.sqlite import SQLiteStore
+from bothworlds.service.store import Store
+
+
+class StoreFactory(NamedTuple):
+    """A kind of store: functions that open it for writing, for reading, and that set the name of its format."""
+
+    name: str
+    write: Callable[[Path], Store]
+    read: Callable[[Path], Store]
+    set_format: Callable[[Path, str], None]
+
+
+def _set_format(folder: Path, name: str) -> None:
+    connection = sqlite3.connect(folder / "log.sqlite")
+    with connection:
+        connection.execute("UPDATE about SET value = ? WHERE name = 'format'", (name,))
+    connection.close()
+
+
+MAKERS = [
+    StoreFactory(
+        "sqlite",
+        lambda folder: SQLiteStore(folder / "log.sqlite"),
+        lambda folder: SQLiteStore(folder / "log.sqlite", writes=False),
+        _set_format,
+    )
+]
+
+
+def decision(name: str, *, experiment: int = 1, time: float = 0.0, active: bool = True, body: bytes = b"d") -> Record:
+    """Return the record of a decision, not yet stored."""
+    return Record(0, experiment, Kind.DECISION, name, time, active, body)
+
+
+def about(kind: Kind, name: str, *, experiment: int = 1, time: float = 0.0, flag: bool = True) -> Record:
+    """Return another record about a decision."""
+    return Record(0, experiment, kind, name, time, flag, f"{kind.name} {name}".encode())
+
+
+def mark(kind: Kind = Kind.VERSION, *, experiment: int = 1, body: bytes = b"v") -> Record:
+    """Return the record of a version, a change or a rollback."""
+    return Record(0, experiment, kind, None, 0.0, True, body)
+
+
+def snapshot(version: int, *, through: int = 0, fingerprint: str = "f", experiment: int = 1) -> Snapshot:
+    """Return a snapshot with unique content."""
+    return Snapshot(experiment, version, through, f"digest {version}", fingerprint, f"content {version}".encode())
