@@ -58,7 +58,8 @@ class Kernel(NamedTuple):
     """The kernel of an algorithm: its functions and the layouts of its records. `build_kernel` returns one.
 
     ``wide``: ``refresh`` uses only `arithmetic`, so that it can process eight contexts or sixteen replications at once.
-    ``together``: so do ``choose`` and ``learn``, and each replication has its own context and arm. ``static`` has the
+    ``together``: so do ``choose`` and ``learn``, and each replication has its own context and arm. ``row_by_row``: of
+    observations that arrive together, each is learned with the plan that the one before it led to. ``static`` has the
     positions of options that select a branch; on a GPU their values are compile-time constants.
     """
 
@@ -75,6 +76,7 @@ class Kernel(NamedTuple):
     possible: Callable[..., bool]
     wide: bool
     together: bool
+    row_by_row: bool
     static: tuple[int, ...]
 
     @property
@@ -97,6 +99,7 @@ def build_kernel(
     possible: Callable[..., bool] = any_decision,
     wide: bool = False,
     together: bool = False,
+    row_by_row: bool = False,
     static: tuple[str, ...] = (),
 ) -> Kernel:
     """Build a kernel from the three functions of an algorithm; their annotations name the records that they take.
@@ -111,6 +114,8 @@ def build_kernel(
         Whether ``refresh`` works on eight contexts or sixteen replications at once.
     together
         Whether all three functions do.
+    row_by_row
+        Whether ``refresh`` follows each ``learn``; by default it follows the last of a batch of observations.
     static
         Names of options that select a branch.
     """
@@ -131,6 +136,7 @@ def build_kernel(
         possible=possible,
         wide=wide or together,
         together=together,
+        row_by_row=row_by_row,
         static=tuple(outside.leaves[name].place(Sizes(0, 0, 0))[0] for name in static),
     )
 

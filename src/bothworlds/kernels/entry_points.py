@@ -218,9 +218,11 @@ def build_step(functions: Kernel) -> Callable[..., int]:
 def build_feed(functions: Kernel) -> Callable[..., int]:
     """Build the entry point that copies and adds a batch of observations, each as `build_step` does.
 
-    It returns how many were added before the first invalid one.
+    It returns how many were added before the first invalid one, or minus the status of a plan that failed. The plan
+    after the last observation is left to `build_step`.
     """
     views, copy, observe = build_views(functions), copy_of(functions), build_observe(functions)
+    refresh, row_by_row = functions.refresh, functions.row_by_row
 
     def feed(
         common: Floats, packs: Floats, whole: Ints, side: int, losses: Floats, xs: Ints, arms: Ints,
@@ -228,8 +230,12 @@ def build_feed(functions: Kernel) -> Callable[..., int]:
     ) -> int:  # fmt: skip
         sizes = (whole[0], whole[1], whole[2], whole[3])
         copy(common, packs, sizes, side)
-        known, options, state, _ = views(common, packs, sizes, 1 - side)
+        known, options, state, work = views(common, packs, sizes, 1 - side)
         for i in range(len(xs)):
+            if row_by_row and i > 0:
+                status = refresh(known, options, state, work)
+                if status != OK:
+                    return -status
             play = Play(xs[i], arms[i], losses[i])
             decision = PlayedDecision(play, propensities[i], directions[i], baselines[i])
             if not observe(known, options, state, sizes, decision):

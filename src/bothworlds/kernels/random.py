@@ -64,13 +64,6 @@ def two_uniforms(key: int, time: int, purpose: int, index: int) -> Two:
 
 
 @kernel
-def price_uniform(time: float) -> float:
-    """Return the uniform that draws the charge of a round; without a key: plans depend on learnt fields only."""
-    u, _ = two_uniforms(0, int(time), PRICE, 0)
-    return u
-
-
-@kernel
 def two_normals(key: int, time: int, purpose: int, index: int) -> Two:
     """Return two independent standard normals (Box-Muller) from the two uniforms of the same counter."""
     u, v = two_uniforms(key, time, purpose, index)

@@ -6,9 +6,7 @@ from bothworlds.kernels.arithmetic import Number, exponential, logarithm, root, 
 from bothworlds.kernels.jit.compile import kernel
 
 MOST_EXPLORATION = 0.5  # the analysis needs gamma_t <= 1/2
-SAFE = 0.0625  # exploration rate at which no play can cost much: `bothworlds.algorithms.lc_tsallis.exploration_search`
-STAYS = 1.5  # least factor by which covariances may shrink in any direction before plays are checked again
-FALLS = 4.0  # greatest such factor
+SAFE = 0.0625  # exploration rate at which no play can cost much: `bothworlds.algorithms.lc_tsallis.exploration_rate`
 
 
 class Rates(NamedTuple):

@@ -126,15 +126,15 @@ class LearnerState:
             self._commit(status, decision)
 
     def feed(self, batch: list[Decision], losses: Floats, columns: DecisionBatch | None) -> None:
-        """Learn from a batch, one decision after the other, and compute the plan once."""
+        """Learn from a batch, one decision after the other, and compute the plan: of each row, or once."""
         if columns is not None:
             valid = self.feed_columns(losses, columns)
             if valid < len(batch):
                 self._commit(DAMAGED, batch[valid])
             return
-        last = len(batch) - 1
+        last, row_by_row = len(batch) - 1, self.machine.kernel.row_by_row
         for i, (decision, loss) in enumerate(zip(batch, losses.tolist(), strict=True)):
-            status = self._observe(decision, loss, i == 0, i == last)
+            status = self._observe(decision, loss, i == 0, row_by_row or i == last)
             if status != OK or i == last:
                 self._commit(status, decision)
 
@@ -144,6 +144,8 @@ class LearnerState:
         A number below the length of the batch is the index of a damaged decision; then nothing has changed.
         """
         valid = self._feed(self._common, self._packs, self._sizes, self.side, losses, *columns)
+        if valid < 0:
+            self._commit(-valid)
         if valid == len(losses):
             self._commit(self._compute_plan(begins=False))
         return valid

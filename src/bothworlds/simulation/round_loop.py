@@ -219,11 +219,11 @@ class RoundState(NamedTuple):
 
 
 def build_round(steps: Steps) -> Callable[..., int]:
-    """Build the kernel function that plays a round, except for refreshing the plan."""
-    decide, choose, incur_loss, learn = steps
+    """Build the kernel function that plays a round, up to the learner's feedback."""
+    decide, choose, incur_loss, _ = steps
 
     def play(learner: Any, round_state: RoundState, g: Floats, drawn: Any, t: int, feedback: tuple[int, int]) -> int:
-        """Play round t; return the number of observations that the learner received.
+        """Play round t; return the number of observations that the learner now receives.
 
         ``drawn`` has key and uniforms, ``feedback`` its delay and batch size.
         """
@@ -238,15 +238,21 @@ def build_round(steps: Steps) -> Callable[..., int]:
         queue.ends[0] = next_slot(queue, now.slot)
         queue.ends[2] += 1
         due = queue.ends[2] - delay
-        if due < batch:
-            return 0
-        for _ in range(due):
-            learn(learner, queue, queue.ends[1])
-            queue.ends[1] = next_slot(queue, queue.ends[1])
-            queue.ends[2] -= 1
-        return int(due)
+        return 0 if due < batch else int(due)
 
     return kernel(play)
+
+
+def build_receive(steps: Steps) -> Callable[..., None]:
+    """Build the kernel function that lets the learner learn from the oldest waiting decision."""
+    learn = steps.learn
+
+    def receive(learner: Any, queue: Queue) -> None:
+        learn(learner, queue, queue.ends[1])
+        queue.ends[1] = next_slot(queue, queue.ends[1])
+        queue.ends[2] -= 1
+
+    return kernel(receive)
 
 
 def interpreted_loop(functions: Kernel, nature_kernel: NatureKernel, rates: str) -> Callable[..., int]:
@@ -261,11 +267,8 @@ def interpreted_loop(functions: Kernel, nature_kernel: NatureKernel, rates: str)
         functions.state_of,
         functions.work_of,
     )
-    refresh, play, record_rates = (
-        functions.refresh,
-        build_round(build_steps(functions, nature_kernel)),
-        build_record_rates(functions, rates),
-    )
+    steps, refresh, row_by_row = build_steps(functions, nature_kernel), functions.refresh, functions.row_by_row
+    play, receive, record_rates = build_round(steps), build_receive(steps), build_record_rates(functions, rates)
 
     def run(arrays: LearnerArrays, sizes: Any, nature: Any, queue: Queue, record: Record, key: int, part: Slice) -> int:
         known, options = known_of(arrays.known, sizes), options_of(arrays.options, sizes)
@@ -284,8 +287,11 @@ def interpreted_loop(functions: Kernel, nature_kernel: NatureKernel, rates: str)
                 expected_losses(nature.tables, known.g, state.pi, nature.expected_loss)
                 (u, v), (w, z) = two_uniforms(key, t, CONTEXT, 0), two_uniforms(key, t, ARM, 0)
                 observations = play(learner, round_state, known.g, (key, (u, v, w, z)), t, feedback)
-            if observations > 0 and refresh(known, options, state, work) != OK:
-                return max(t, part.first)
+            for number in range(observations):
+                if is_round:
+                    receive(learner, queue)
+                if (row_by_row or number == observations - 1) and refresh(known, options, state, work) != OK:
+                    return max(t, part.first)
             if at_checkpoint:
                 write_checkpoint(record, position, nature, known.g, known.blocked)
                 position += 1

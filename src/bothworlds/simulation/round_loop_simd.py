@@ -20,6 +20,7 @@ from bothworlds.simulation.round_loop import (
     RoundState,
     Slice,
     Steps,
+    build_receive,
     build_record_rates,
     build_round,
     build_steps,
@@ -134,17 +135,18 @@ def interpreted_lanes_loop(
         functions.state_of,
         functions.work_of,
     )
-    refresh, view, record_rates = (
-        functions.refresh,
-        lanes if width == WIDTH else sixteen_lanes,
-        build_record_rates(functions, rates),
-    )
+    refresh, row_by_row = functions.refresh, functions.row_by_row
+    view, record_rates = lanes if width == WIDTH else sixteen_lanes, build_record_rates(functions, rates)
     lane_of_nature = nature_kernel.lane
     steps = build_steps(functions, nature_kernel)
     turns = lane_by_lane(steps, functions, nature_kernel, width)
     if functions.together:
         turns = turns._replace(choose=steps.choose, learn=steps.learn)
-    play, select = build_round(turns), select_packs if functions.together else select_memory
+    play, receive, select = (
+        build_round(turns),
+        build_receive(turns),
+        select_packs if functions.together else select_memory,
+    )
 
     def run(
         arrays: LearnerArrays, sizes: Any, nature: Any, queue: Queue, record: Record, draws: Draws, part: Slice
@@ -177,8 +179,11 @@ def interpreted_lanes_loop(
                 draw_pairs(draws.keys, t, CONTEXT, draws.pairs[:2])
                 draw_pairs(draws.keys, t, ARM, draws.pairs[2:])
                 observations = play(learner, round_state, known.g, (draws.keys, view(draws.pairs)), t, feedback)
-            if observations > 0 and refresh(known, options, state, work) != OK:
-                return max(t, part.first)
+            for number in range(observations):
+                if is_round:
+                    receive(learner, waiting)
+                if (row_by_row or number == observations - 1) and refresh(known, options, state, work) != OK:
+                    return max(t, part.first)
             if at_checkpoint:
                 for k in range(width):
                     lane_record, lane_nature = lane_of_record(record, k), lane_of_nature(nature, k)

@@ -30,6 +30,7 @@ from bothworlds.simulation.round_loop import (
     Queue,
     RoundState,
     Slice,
+    build_receive,
     build_round,
     build_steps,
     expected_losses,
@@ -230,7 +231,8 @@ def interpreted_log_loop(functions: Kernel, nature_kernel: NatureKernel) -> Call
         functions.state_of,
         functions.work_of,
     )
-    refresh, play = functions.refresh, build_round(build_steps(functions, nature_kernel))
+    steps, refresh, row_by_row = build_steps(functions, nature_kernel), functions.refresh, functions.row_by_row
+    play, receive = build_round(steps), build_receive(steps)
 
     def run(arrays: LearnerArrays, sizes: Any, nature: Any, queue: Queue, log: LogArrays, key: int, part: Slice) -> int:
         known, options = known_of(arrays.known, sizes), options_of(arrays.options, sizes)
@@ -255,8 +257,11 @@ def interpreted_log_loop(functions: Kernel, nature_kernel: NatureKernel) -> Call
                 for j in range(nature.c.shape[0]):
                     log.coefficients[t - 1, j] = nature.c[j]
                 version += observations
-            if observations > 0 and refresh(known, options, state, work) != OK:
-                return max(t, part.first)
+            for number in range(observations):
+                if is_round:
+                    receive(learner, queue)
+                if (row_by_row or number == observations - 1) and refresh(known, options, state, work) != OK:
+                    return max(t, part.first)
         return 0
 
     return run

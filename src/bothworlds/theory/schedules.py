@@ -18,7 +18,7 @@ in the second; its proof gives (A) there.
 import math
 from dataclasses import dataclass, replace
 
-from bothworlds.kernels.rates import SAFE, STAYS, Rates, scheduled_exploration, scheduled_learning
+from bothworlds.kernels.rates import SAFE, Rates, scheduled_exploration, scheduled_learning
 from bothworlds.theory.lemmas.matching import CENTRED
 
 
@@ -95,7 +95,7 @@ class Matching:
 
 ROOM = 0.5  # largest share that the regression drift may add to the squares of a step
 AMPLE = 2.0  # b in multiples of the beta from which covering has a price of 1; below b, plays are paid for as they come
-LARGEST_COST = 4.0 * STAYS / SAFE  # times 1/lambda: largest cost of a play while beta is below b
+LARGEST_COST = 4.0 / SAFE  # times 1/lambda: largest cost of a play while beta is below b
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,18 +1,18 @@
-"""Loss predictions for optimistic FTRL: a ridge regression that forgets. Kernel functions.
+"""Loss predictions for optimistic FTRL: a ridge regression that forgets, and the losses that a plan follows.
 
-``state`` has ridge, response and baseline, ``options`` has forgetting. Coordinates are those where Sigma(e*) is the
-identity.
+Kernel functions. Coordinates are those where Sigma(e*) is the identity.
 """
 
+import math
 from typing import Annotated, Any, NamedTuple
 
 from bothworlds.arrays import Floats
-from bothworlds.kernels.arithmetic import Place, every, feature
+from bothworlds.kernels.arithmetic import Number, Place, absolute, every, feature, smaller
 from bothworlds.kernels.contract import Draw, Known, Play
 from bothworlds.kernels.exact_ftrl import draw_arm, exact_direction
 from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.layout import carries
-from bothworlds.kernels.linalg import cholesky, solve
+from bothworlds.kernels.linalg import cholesky, products_with, solve
 from bothworlds.kernels.status import NOT_POSITIVE, OK
 
 
@@ -55,3 +55,24 @@ def choose_predicting(
         carried.baseline[i] = state.baseline[i]
     exact_direction(known, state, work, x, a, carried.direction)
     return a
+
+
+@kernel
+def write_losses(known: Known, work: Any, scale: Number) -> None:
+    """Write the losses <Theta + mu + m_t, z>, infinite for arms not offered, less the smallest of the context.
+
+    Also write the largest residuals rho = 1 + |<z, m_t>| of all plays, since losses lie in [-1, 1]. ``work.total`` is
+    Theta + mu, ``work.rho`` has <z, m>, and m_t is m times ``scale``.
+    """
+    for x in range(work.table.shape[0]):
+        least = math.inf + 0.0 * scale
+        for a in range(0, work.table.shape[1], 2):
+            b = min(a + 1, work.table.shape[1] - 1)  # the last arm twice if their number is odd
+            left, right = products_with(work.total, known.z[x, a], known.z[x, b])
+            prediction, other = scale * work.rho[x, a], scale * work.rho[x, b]
+            loss, other_loss = left + known.blocked[x, a] + prediction, right + known.blocked[x, b] + other
+            work.table[x, a], work.table[x, b] = loss, other_loss
+            work.rho[x, a], work.rho[x, b] = 1.0 + absolute(prediction), 1.0 + absolute(other)
+            least = smaller(least, smaller(loss, other_loss))
+        for a in range(work.table.shape[1]):
+            work.table[x, a] = work.table[x, a] - least

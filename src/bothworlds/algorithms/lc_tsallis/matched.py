@@ -148,6 +148,5 @@ class Matched:
             covered=covering.sure_from,
             scale=covering.sure_from * full / self.price,
         )
-        begin = {"start": 1.0, "start_rate": 0.5, "inverse_rate": first, "start_inverse_rate": first}
-        begin |= {"covariance_floor": np.eye(facts.dimension), "ridge": np.eye(facts.dimension)}
+        begin = {"start": 1.0, "inverse_rate": first, "start_inverse_rate": first, "ridge": np.eye(facts.dimension)}
         return LearnerSetup(KERNEL, options, begin, BELIEFS)

@@ -1,67 +1,36 @@
 """Kernel functions of the matched tuning: state, plan, growth of the rates, and the update.
 
-`matched.Matched` has the formulas; research/theory.md has the proof.
+`matched.Matched` has the formulas; research/default-rule.md has the proof.
 """
 
 import math
 from typing import Annotated, Any, NamedTuple
 
-from bothworlds.algorithms.lc_tsallis.exploration_search import (
-    Search,
-    advance_search,
-    charged_rate,
-    cheapest_rate,
-    may_skip_check,
+from bothworlds.algorithms.lc_tsallis.exploration_rate import exploration_rate
+from bothworlds.algorithms.lc_tsallis.loss_prediction import (
+    Predicted,
+    add_to_ridge,
+    choose_predicting,
+    regress,
+    write_losses,
 )
-from bothworlds.algorithms.lc_tsallis.leverage_bounds import ExplorationCase
-from bothworlds.algorithms.lc_tsallis.lookahead import (
-    load_partial,
-    predicted_context,
-    step_cost,
-    store_partial,
-    store_point,
-    write_predicted_losses,
-    write_residuals,
-)
-from bothworlds.algorithms.lc_tsallis.loss_prediction import Predicted, add_to_ridge, choose_predicting, regress
-from bothworlds.algorithms.lc_tsallis.paper import advance
 from bothworlds.algorithms.lc_tsallis.regression_drift import (
-    DriftStep,
-    all_paused,
     apply_drift,
-    drift_paused,
     likely_variance,
     plan_drift,
     plan_stats,
     write_play_stats,
 )
+from bothworlds.algorithms.lc_tsallis.step_cost import step_costs
 from bothworlds.algorithms.shared.decision_checks import possible_leverage
 from bothworlds.arrays import Floats
-from bothworlds.kernels.arithmetic import (
-    Number,
-    both,
-    every,
-    feature,
-    larger,
-    over_contexts,
-    root,
-    smaller,
-    value,
-    where,
-)
+from bothworlds.kernels.arithmetic import Number, every, feature, larger, over_contexts, root, smaller, value, where
 from bothworlds.kernels.contract import Beliefs, Earlier, Known, Play, build_kernel
-from bothworlds.kernels.exact_ftrl import (
-    add_context,
-    all_finite,
-    begin_covariance,
-    covariance,
-    explore,
-)
+from bothworlds.kernels.exact_ftrl import add_context, all_finite, begin_covariance, covariance, explore
 from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.layout import learnt, planned, recalled, scratch
-from bothworlds.kernels.linalg import erase
 from bothworlds.kernels.status import NOT_FINITE, OK
-from bothworlds.kernels.tsallis_half import near_point, point_at_rate, sum_of_roots
+from bothworlds.kernels.tsallis_half import Solved, near_point, point_at_rate, sum_of_roots
 from bothworlds.theory.schedules import SURE
 
 
@@ -81,7 +50,7 @@ class Options(NamedTuple):
     curved: float  # gamma = curved/beta^2, or
     linear: float  # gamma = linear/beta
     largest: float  # largest cost of an uncovered play while beta < b
-    covered: float  # b: from beta = b on the price of the covering rate is at most 1
+    covered: float  # b: from beta = b on uncovered plays are paid for beforehand
     scale: float  # b H/price: while beta < b, log beta grows by about the amount paid over this
 
 
@@ -90,58 +59,45 @@ class State(NamedTuple):
 
     t: Annotated[Floats, learnt()]
     theta: Annotated[Floats, learnt("d")]
-    start: Annotated[Floats, learnt("S")]
-    start_rate: Annotated[Floats, learnt()]
+    start: Annotated[Floats, learnt("S")]  # y of the previous plan, where Newton starts
     inverse_rate: Annotated[Floats, learnt()]  # beta_t = 1/eta_t
     start_inverse_rate: Annotated[Floats, learnt()]  # beta at which the search for the points of the plan starts
-    search_direction: Annotated[Floats, learnt()]  # direction that the search for gamma_t tries next
-    search_pause: Annotated[Floats, learnt()]  # rounds until the search continues
-    excess_limit: Annotated[Floats, learnt()]  # the search continues at once beyond this excess
     account: Annotated[Floats, learnt()]  # bound on the cost of the path: stability, prices, penalties, drift
-    covariance_floor: Annotated[Floats, learnt("d", "d")]  # below this covariance plays have to be checked again
     ridge: Annotated[Floats, learnt("d", "d")]
     response: Annotated[Floats, learnt("d")]
     counted: Annotated[Floats, learnt()]  # rounds in Theta; rounds before a change count by the share believed
     drift: Annotated[Floats, learnt("d")]  # mu_t: plans follow Theta + mu_t
-    rounds_since_drift: Annotated[Floats, learnt()]  # plans since the last scheduled drift
-    drift_fraction: Annotated[Floats, learnt()]  # zeta of the last drift: the part of the way that mu moved
     drift_cost: Annotated[Floats, learnt()]  # -sum <mu_{s+1} - mu_s, p_s>
-    debt: Annotated[Floats, learnt()]  # unpaid charges for uncovered plays
-    new_updates: Annotated[Floats, recalled()]  # updates since the plan was made
-    step: Annotated[Floats, recalled("d")]  # sum of their estimates, less the plan's prediction
+    new_update: Annotated[Floats, recalled()]  # 1 after an update, 0 once the plan contains it
+    step: Annotated[Floats, recalled("d")]  # its estimate, less the plan's prediction
     rates: Annotated[Floats, recalled(2)]
-    charge: Annotated[Floats, recalled()]  # charge for the plan's uncovered plays
-    excess: Annotated[Floats, recalled()]  # excess at the last step of the search for gamma
-    share: Annotated[Floats, recalled()]  # covariance_floor/Sigma_t if the plays of this plan were checked, else 0
+    price: Annotated[Floats, recalled()]  # price of the plan's uncovered plays
     entropy: Annotated[Floats, recalled()]  # h_t = -psi(q_t), mean over contexts
     y: Annotated[Floats, recalled("S")]
     q: Annotated[Floats, recalled("S", "K")]
     roots: Annotated[Floats, recalled("S", "K")]  # of q_t
     baseline: Annotated[Floats, recalled("d")]  # m_t, the plan's prediction
-    sigma: Annotated[Floats, recalled("d", "d")]
     pi: Annotated[Floats, planned("S", "K")]
+    sigma: Annotated[Floats, planned("d", "d")]
     inverse: Annotated[Floats, planned("d", "d")]
 
 
 class Work(NamedTuple):
     """Scratch space; some arrays are reused within a plan."""
 
-    vector: Annotated[Floats, scratch("d")]  # step/beta
-    half: Annotated[Floats, scratch("d")]  # m
+    vector: Annotated[Floats, scratch("d")]  # step/beta, then a feature
+    half: Annotated[Floats, scratch("d")]  # m, then half of a solution
     total: Annotated[Floats, scratch("d")]  # Theta - n m, then Theta + mu
     offset: Annotated[Floats, scratch("d")]  # of mu from its goal
+    direction: Annotated[Floats, scratch("d")]  # Sigma_t^-1 phi of a play
     mixed: Annotated[Floats, scratch("d", "d")]
-    play: Annotated[Floats, scratch(5, "d")]  # see `ExplorationCase`
     sums: Annotated[Floats, scratch("d", "d", packed=True)]
-    losses: Annotated[Floats, scratch("K", packed=True)]  # this and the next two: used on a GPU only
-    residuals: Annotated[Floats, scratch("K", packed=True)]
-    near: Annotated[Floats, scratch("K", packed=True)]
-    middle: Annotated[Floats, scratch("d", packed=True)]
     centre: Annotated[Floats, scratch("S", "d")]
-    reach: Annotated[Floats, scratch("S", "K")]  # shifts, then rho^2 lev
-    table: Annotated[Floats, scratch("S", "K")]  # <Theta - n m, z>, then predicted losses, then draw weights
+    shift: Annotated[Floats, scratch("S", "K")]  # <step, z>/beta
+    table: Annotated[Floats, scratch("S", "K")]  # <Theta - n m, z>, then the losses that the plan follows
     rho: Annotated[Floats, scratch("S", "K")]  # <m, z>, then largest residuals
-    drift_table: Annotated[Floats, scratch("S", "K")]  # <mu, z>, then its offset, then lev(psi)
+    drift_table: Annotated[Floats, scratch("S", "K")]  # <mu, z>, then its offset
+    lev: Annotated[Floats, scratch("S", "K")]
     means: Annotated[Floats, scratch("S", 3)]  # of shift, gap (then offset), and <mu, z>
     partial: Annotated[Floats, scratch("S", 5)]  # partial solutions: y and sums of powers
 
@@ -156,52 +112,35 @@ def set_vectors(state: State, work: Work) -> None:
 
 
 @kernel
-def predict_entropy(known: Known, state: State, work: Work, scale: Number) -> int:
+def predict_entropy(known: Known, state: State, work: Work) -> int:
     """Start the points of a plan at the rate of the previous one, and write its entropy h there; return a status."""
-    eta = 1.0 / state.start_inverse_rate[0]
-    total = 0.0
+    eta, total = 1.0 / state.start_inverse_rate[0], 0.0
     for x in range(state.q.shape[0]):
-        here = predicted_context(known, state, work, x, scale)
-        solution = near_point(here.losses, eta, state.start[x], here.r)
-        if solution.status != OK:
-            return solution.status
-        store_partial(work, x, solution)
-        total = total + known.g[x] * (sum_of_roots(solution, here.r) - 1.0)
+        found, partial = near_point(work.table[x], eta, state.start[x], state.roots[x]), work.partial[x]
+        if found.status != OK:
+            return found.status
+        partial[0] = found.y
+        partial[1], partial[2], partial[3], partial[4] = found.sums
+        total = total + known.g[x] * (sum_of_roots(found, state.roots[x]) - 1.0)
     state.entropy[0] = larger(2.0 * over_contexts(total), SURE)
     return OK
 
 
 @kernel
-def optimistic_points(known: Known, state: State, work: Work, scale: Number) -> int:
+def optimistic_points(known: Known, state: State, work: Work) -> int:
     """Compute q_t(x) for every context (equation (4)) and h_t from the partial solutions; return a status."""
     eta = 1.0 / state.inverse_rate[0]
-    k = state.start_inverse_rate[0] * eta
-    total = 0.0
+    k, total = state.start_inverse_rate[0] * eta, 0.0
     for x in range(state.q.shape[0]):
-        here = predicted_context(known, state, work, x, scale)
-        status, y, roots = point_at_rate(here.losses, eta, k, load_partial(work, x), here.q, here.r)
+        partial = work.partial[x]
+        start = Solved(OK, partial[0], 0.0 * partial[0], (partial[1], partial[2], partial[3], partial[4]), 1)
+        status, y, roots = point_at_rate(work.table[x], eta, k, start, state.q[x], state.roots[x])
         if status != OK:
             return status
         state.y[x] = y
         total = total + known.g[x] * (roots - 1.0)
-        store_point(state, here, x)
     state.entropy[0] = larger(2.0 * over_contexts(total), SURE)
     return OK
-
-
-@kernel
-def step_costs(
-    known: Known, options: Options, state: State, work: Work, drift_step: DriftStep
-) -> tuple[Number, Number]:
-    """Return the costs of the step since the plan was made: stability z, and u of a step that was not covered.
-
-    ``state`` still has the plan that the estimates were made with. From beta = b on u is part of the price. Several
-    updates cost the stability of their sum and nothing else.
-    """
-    beta, single = state.inverse_rate[0], state.new_updates[0] <= 1.0
-    cost = step_cost(known, state, work, drift_step, options.c)
-    u = where(both(single, beta < options.covered), beta * cost.uncovered, 0.0)
-    return beta * where(single, cost.covered, cost.of_sum), u
 
 
 @kernel
@@ -220,26 +159,16 @@ def caution_weight(options: Options, t: Number, h: Number, v: Number) -> Number:
 
 
 @kernel
-def covering_rate(options: Options, beta: Number) -> Number:
-    """Return the exploration rate that leaves no play uncovered."""
-    return smaller(options.curved / (beta * beta), options.linear / beta)
+def pay(options: Options, state: State, z: Number, u: Number) -> Number:
+    """Add the costs of the plan and of its step to the account; return the part of the price that beta grows by.
 
-
-@kernel
-def update_account(options: Options, state: State, z: Number, u: Number) -> Number:
-    """Add the costs of the plan and of its step to the account; return the part of the price that is paid now.
-
-    That is 2 gamma_t for every decision, and from beta = b on the largest part of the charges that keeps the price of a
-    round below that of the covering rate. The sum of several decisions is charged nothing.
+    An uncovered step makes beta jump by the factor 1 + u/scale, early. Later u is part of the price of the plan.
     """
-    beta, explored = state.inverse_rate[0], 2.0 * state.rates[1]
-    some, single = state.new_updates[0] > 0.0, both(state.new_updates[0] > 0.0, state.new_updates[0] <= 1.0)
-    new = where(single, state.charge[0], 0.0)
-    room = where(both(some, beta >= options.covered), larger(2.0 * covering_rate(options, beta) - explored, 0.0), 0.0)
-    paid = smaller(state.debt[0] + new, room)
-    state.debt[0] = state.debt[0] + new - paid
-    state.account[0] += (1.0 + options.drift_cap) * (z + u + state.new_updates[0] * explored + new)
-    return state.new_updates[0] * explored + paid
+    beta, explored = state.inverse_rate[0], 2.0 * state.rates[1] + state.price[0]
+    u = where(beta < options.covered, u, 0.0)
+    state.account[0] += (1.0 + options.drift_cap) * (z + u + explored)
+    state.inverse_rate[0] = beta * (1.0 + u / options.scale)
+    return options.price * where(beta < options.covered, state.inverse_rate[0] / options.covered, 1.0) * explored
 
 
 @kernel
@@ -247,39 +176,14 @@ def increase_inverse_rate(options: Options, state: State, z: Number, due: Number
     """Increase beta to the root of (beta - beta_t) (beta/beta_t) h = due, h the entropy of the next plan at beta_t.
 
     At beta that plan has at most beta/beta_t times the entropy, so that its penalty is at most due: a share of the
-    stability of the previous rounds, caution, and the argument ``due``, a share of the price. ``before`` is the entropy
+    stability of the previous round, caution, and the argument ``due``, a share of the price. ``before`` is the entropy
     of the previous plan.
     """
     beta, h = state.inverse_rate[0], state.entropy[0]
     caution = options.caution * caution_weight(options, state.t[0], smaller(h, before), v) / beta
-    due = gain_share(options, h) * z + caution * state.new_updates[0] + due
+    due = gain_share(options, h) * z + caution + due
     state.inverse_rate[0] = 0.5 * beta * (1.0 + root(1.0 + 4.0 * due / (h * beta)))
-    state.new_updates[0] = 0.0
-    erase(state.step)
-
-
-@kernel
-def exploration_case(options: Options, state: State, work: Work) -> ExplorationCase:
-    """Return the inputs and the space from which the price of exploration is computed."""
-    return ExplorationCase(
-        state.sigma,
-        state.q,
-        state.roots,
-        work.rho,
-        state.inverse_rate[0],
-        options.covered,
-        options.c,
-        work.mixed,
-        state.inverse,
-        work.centre,
-        work.reach,
-        work.drift_table,  # no longer needed: reused as space
-        work.table,
-        state.pi,  # not computed yet: reused as space
-        work.middle,
-        work.play,
-        state.covariance_floor,
-    )
+    state.new_update[0] = 0.0
 
 
 @kernel
@@ -290,33 +194,27 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
     status = regress(state, work)
     if status != OK:
         return status
-    updated = not every(state.new_updates[0] <= 0.0)
-    z, entropy = 0.0 * state.t[0], value(state.entropy[0])
-    due = 0.0 * z
+    updated, entropy = not every(state.new_update[0] <= 0.0), value(state.entropy[0])
     previous_beta = where(state.account[0] > 0.0, state.inverse_rate[0], 0.0)
+    z, due = 0.0 * state.t[0], 0.0 * state.t[0]
     set_vectors(state, work)
-    paused = drift_paused(state)
-    drifting = not all_paused(paused)
-    write_play_stats(known, state, work, drifting)
-    stats = plan_stats(known, state, work, drifting)
-    drift_step, scale = plan_drift(known, options, state, work, stats, paused, drifting), 1.0 / stats.highest
+    write_play_stats(known, state, work)
+    stats = plan_stats(known, state, work)
+    drift_step, scale = plan_drift(known, options, state, work, stats), 1.0 / stats.highest
     if updated:
-        z, u = step_costs(known, options, state, work, drift_step)
-        early, paid = state.inverse_rate[0] < options.covered, update_account(options, state, z, u)
-        state.inverse_rate[0] = state.inverse_rate[0] * (1.0 + u / options.scale)
-        due = options.price * where(early, state.inverse_rate[0] / options.covered, 1.0) * paid
-        state.start_inverse_rate[0] = where(
-            state.new_updates[0] > 0.0, state.inverse_rate[0], state.start_inverse_rate[0]
-        )
+        beta = value(state.inverse_rate[0])
+        z, u = step_costs(known, state, work, drift_step, options.c)
+        z, due = beta * z, pay(options, state, beta * z, beta * u)
+        state.start_inverse_rate[0] = state.inverse_rate[0]
     apply_drift(state, work, drift_step)
     for i in range(state.theta.shape[0]):
         state.baseline[i] = work.half[i] * scale
-    write_predicted_losses(known, state, work, scale)
-    status = predict_entropy(known, state, work, scale)
+    write_losses(known, work, scale)
+    status = predict_entropy(known, state, work)
     if status == OK:
         if updated:
             increase_inverse_rate(options, state, z, due, likely_variance(stats), entropy)
-        status = optimistic_points(known, state, work, scale)
+        status = optimistic_points(known, state, work)
     if status != OK:
         return status
     state.account[0] += (1.0 + options.drift_cap) * ((state.inverse_rate[0] - previous_beta) * state.entropy[0])
@@ -324,19 +222,9 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
     for x in range(state.q.shape[0]):
         add_context(known, x, state.q[x], work.sums)
     covariance(known, state.q, work.sums, state.sigma)
-    beta = state.inverse_rate[0]
-    covering, case = covering_rate(options, beta), exploration_case(options, state, work)
-    search = Search(
-        state.start_rate[0], state.search_direction[0], state.search_pause[0], state.excess_limit[0], covering
-    )
-    skip_check, regular = may_skip_check(case, search)
-    if not every(skip_check):
-        write_residuals(known, state, work, scale)
-    result = cheapest_rate(known, case, search, skip_check, regular, options.largest)
-    state.excess[0], state.share[0] = result.last_excess, result.share
-    charged = charged_rate(known, case, result, covering, state.debt[0], state.t[0])
-    state.charge[0] = charged.charge
-    return explore(known, state, 1.0 / beta, charged.rate, charged.inverted)
+    rate = exploration_rate(known, options, state, work)
+    state.price[0] = rate.price
+    return explore(known, state, 1.0 / state.inverse_rate[0], rate.gamma, rate.inverted)
 
 
 @kernel
@@ -345,19 +233,19 @@ def learn(known: Known, options: Options, state: State, play: Play, carried: Pre
     residual = play.loss
     for i in range(state.theta.shape[0]):
         residual = residual - carried.baseline[i] * feature(known.z, play.x, play.a, i)
-    first_update = where(state.new_updates[0] <= 0.0, 1.0, 0.0)  # the plan contains m_t once, for all updates
     for i in range(state.theta.shape[0]):
-        correction = residual * carried.direction[i]
-        state.step[i] += correction + (carried.baseline[i] - first_update * state.baseline[i])
-        state.theta[i] = state.theta[i] + carried.baseline[i] + correction
-    state.counted[0] += 1.0
+        estimate = carried.baseline[i] + residual * carried.direction[i]
+        state.step[i] = estimate - state.baseline[i]
+        state.theta[i] += estimate
     add_to_ridge(known, options, state, play)
-    state.new_updates[0] += 1.0
-    advance_search(state)
-    advance(state)
+    for x in range(state.start.shape[0]):
+        state.start[x] = state.y[x]
+    state.counted[0] += 1.0
+    state.new_update[0] = 1.0
+    state.t[0] += 1.0
 
 
-KERNEL = build_kernel(refresh, choose_predicting, learn, possible=possible_leverage, together=True)
+KERNEL = build_kernel(refresh, choose_predicting, learn, possible=possible_leverage, together=True, row_by_row=True)
 
 
 def paced(options: Options, rounds: float, earlier: Earlier | None) -> dict[str, Any]:
@@ -371,13 +259,11 @@ def paced(options: Options, rounds: float, earlier: Earlier | None) -> dict[str,
     return {"inverse_rate": max(options.first, scale * float(earlier.learnt["inverse_rate"][0]))}
 
 
-KEPT = ("start_rate", "search_direction", "search_pause", "excess_limit")  # the search continues from its state
 BELIEFS = Beliefs(
     total="theta",
     rounds="counted",
     gram="ridge",
     moment="response",
     rate_fields=paced,
-    unchanged=KEPT,
     drift="drift",
 )

@@ -11,7 +11,7 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 
-from bothworlds.algorithms.lc_tsallis.stability_cost import in_two_passes
+from bothworlds.algorithms.lc_tsallis.step_cost import in_two_passes
 from bothworlds.arrays import Floats
 from bothworlds.kernels.arithmetic import Number, absolute, fused, where
 from bothworlds.kernels.jit.compile import kernel, on_gpu

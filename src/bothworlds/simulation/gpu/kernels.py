@@ -17,7 +17,6 @@ from bothworlds.kernels.contract import Kernel
 from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.random import stream_key
 from bothworlds.simulation.gpu import branchless_reciprocal as branchless_reciprocal  # registers functions for GPUs
-from bothworlds.simulation.gpu import matched_recompute as matched_recompute  # registers functions for GPUs
 from bothworlds.simulation.gpu.memory_layout import Extents, Parts
 from bothworlds.simulation.gpu.tuned import small_factors as small_factors  # registers functions for GPUs
 from bothworlds.simulation.gpu.tuned import tiled_cholesky as tiled_cholesky  # registers functions for GPUs

@@ -4,24 +4,14 @@ A function marked with `on_gpu` replaces another one with the same arguments in 
 code and code for CPUs are not affected. Every single sum has the same order as on a CPU.
 """
 
-from collections.abc import Callable
-
 from bothworlds.algorithms.lc_tsallis.certified_exploration import Bounds, Trial, emphasis, largest, largest_in_turn
-from bothworlds.algorithms.lc_tsallis.exploration_cost import squared_lengths
-from bothworlds.algorithms.lc_tsallis.leverage_bounds import (
-    ExplorationCase,
-    Extent,
-    add_play,
-    bound_context,
-    bound_context_in_turn,
-    centred_leverage,
-)
+from bothworlds.algorithms.lc_tsallis.exploration_rate import leverages
 from bothworlds.arrays import Floats
-from bothworlds.kernels.arithmetic import larger, root, value
+from bothworlds.kernels.arithmetic import larger, root
 from bothworlds.kernels.contract import Known
 from bothworlds.kernels.exact_ftrl import add_context, add_pairs_of_arms, clear, collect, covariance
 from bothworlds.kernels.jit.compile import kernel, on_gpu
-from bothworlds.kernels.linalg import leverage, lower_bounds, lower_bounds_one_by_one, product, squared_length
+from bothworlds.kernels.linalg import leverage, lower_bounds, lower_bounds_one_by_one, product
 from bothworlds.simulation.gpu.tuned.register_tiles import (
     LENGTH,
     SIDE,
@@ -29,13 +19,11 @@ from bothworlds.simulation.gpu.tuned.register_tiles import (
     Strip,
     Tile,
     add_outer,
-    add_products,
     add_square,
     add_squares,
     load_corner,
     load_features,
     load_row,
-    load_side,
     load_side_from,
     load_tile,
     write_row,
@@ -137,39 +125,20 @@ def product_strip(inverse: Floats, z: Floats, i: int, a: int) -> Strip:
     return strip
 
 
-@kernel
-def full_product_strip(matrix: Floats, z: Floats, i: int, a: int) -> Strip:
-    """Return M z for a full matrix M, with rows and arms as in `product_strip`."""
-    start = min(i, matrix.shape[0] - SIDE)
-    strip = zero_strip()
-    for k in range(matrix.shape[0]):
-        strip = add_outer(strip, 1.0, load_side_from(matrix[:, k], start, i), load_row(z[:, k], a))
-    return strip
-
-
-def squares_by_strips(strip_of: Callable[..., Strip], in_turn: Callable[..., float]) -> Callable[..., None]:
-    """Build the function that writes |M z|^2 of every arm of a context, reading M once for LENGTH arms.
-
-    ``strip_of`` computes M z for some rows and arms, ``in_turn`` |M z|^2 of one arm, for small matrices or few arms.
-    """
-
-    def write_squares(matrix: Floats, z: Floats, out: Floats) -> None:
-        d, K = matrix.shape[0], z.shape[0]
-        if d < TILED_FROM or K < LENGTH:
-            for a in range(K):
-                out[a] = in_turn(matrix, z[a])
-        else:
-            for arm in range(0, K, LENGTH):
-                a = min(arm, K - LENGTH)
-                totals = zero_row()
-                for i in range(0, d, SIDE):
-                    totals = add_squares(totals, strip_of(matrix, z, i, a))
-                write_row(totals, out, a)
-
-    return write_squares
-
-
-leverages_by_strips = kernel(squares_by_strips(product_strip, leverage))  # (inverse, z, out): |G z|^2
+@on_gpu(leverages)
+def leverages_by_strips(inverse: Floats, z: Floats, out: Floats) -> None:
+    """Write |G z|^2 of every arm of a context, reading G once for LENGTH arms; small matrices in turn."""
+    d, K = inverse.shape[0], z.shape[0]
+    if d < TILED_FROM or K < LENGTH:
+        for a in range(K):
+            out[a] = leverage(inverse, z[a])
+    else:
+        for arm in range(0, K, LENGTH):
+            a = min(arm, K - LENGTH)
+            totals = zero_row()
+            for i in range(0, d, SIDE):
+                totals = add_squares(totals, product_strip(inverse, z, i, a))
+            write_row(totals, out, a)
 
 
 @on_gpu(largest)
@@ -185,31 +154,6 @@ def largest_by_strips(trial: Trial, bounds: Bounds) -> tuple[float, float]:
             highest = larger(highest, trial.lev[x, a])
             highest_weighted = larger(highest_weighted, emphasis(trial.q[x, a], trial.alpha) * trial.lev[x, a])
     return highest, highest_weighted
-
-
-squared_lengths_by_strips = on_gpu(squared_lengths)(squares_by_strips(full_product_strip, squared_length))
-
-
-@on_gpu(bound_context)
-def bound_context_by_strips(known: Known, case: ExplorationCase, x: int, own: float) -> Extent:
-    """Write the reach of every arm in a context, and return its extent; all leverages are computed first."""
-    d, K = case.inverse.shape[0], case.q.shape[1]
-    if d < TILED_FROM or K < LENGTH:
-        return bound_context_in_turn(known, case, x, own)
-    for arm in range(0, K, LENGTH):
-        a = min(arm, K - LENGTH)
-        levs, crosses = zero_row(), zero_row()
-        for i in range(0, d, SIDE):
-            strip = product_strip(case.inverse, known.z[x], i, a)
-            levs = add_squares(levs, strip)
-            crosses = add_products(crosses, strip, load_side(case.middle, min(i, d - SIDE)))
-        write_row(levs, case.reach[x], a)
-        write_row(crosses, case.centred_lev[x], a)
-    extent = Extent(0.0, 0.0, 0.0)
-    for a in range(K):
-        lev = value(case.reach[x, a])
-        extent = add_play(case, x, a, lev, centred_leverage(lev, value(case.centred_lev[x, a]), own), extent)
-    return extent
 
 
 @on_gpu(lower_bounds)
