@@ -47,7 +47,7 @@ from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.linalg import apply_inverse, invert_mixture, leverage, product
 from bothworlds.kernels.rates import SAFE
 
-EARLY = 1.0  # gamma_t = EARLY/t while beta < b
+EARLY = 0.5  # gamma_t = EARLY/t while beta < b
 LATER = 8.0  # gamma_t = LATER/t from there on
 
 
