@@ -44,7 +44,7 @@ from bothworlds.kernels.arithmetic import (
 )
 from bothworlds.kernels.contract import Known
 from bothworlds.kernels.jit.compile import kernel
-from bothworlds.kernels.linalg import apply_inverse, invert_mixture, leverage, product
+from bothworlds.kernels.linalg import apply_inverse, cholesky, invert_mixture, leverage, product
 from bothworlds.kernels.rates import SAFE
 
 EARLY = 0.5  # gamma_t = EARLY/t while beta < b
@@ -96,6 +96,14 @@ def largest_cost(known: Known, state: Any, work: Any) -> Number:
 
 
 @kernel
+def above_floor(work: Any) -> Any:
+    """Return where Sigma_t, in ``work.mixed``, is at least SAFE Sigma(e): there D <= 4/(lambda SAFE)."""
+    for i in range(work.mixed.shape[0]):
+        work.mixed[i, i] = work.mixed[i, i] - SAFE
+    return cholesky(work.mixed, work.mixed)
+
+
+@kernel
 def write_centres(state: Any, z: Floats, work: Any) -> None:
     """Write the mean feature of every context, weighted by q^(3/2)."""
     for x in range(state.q.shape[0]):
@@ -112,7 +120,7 @@ def write_centres(state: Any, z: Floats, work: Any) -> None:
 @kernel
 def widest_spread(known: Known, state: Any, work: Any) -> Number:
     """Return max[q lev(psi)] over all arms and contexts."""
-    spread, psi = 0.0 * state.q[0, 0], work.vector
+    spread, psi = 0.0 * state.q[0, 0], work.centred
     for x in range(state.q.shape[0]):
         for a in range(state.q.shape[1]):
             for i in range(psi.shape[0]):
@@ -191,10 +199,14 @@ def exploration_rate(known: Known, options: Any, state: Any, work: Any) -> Rate:
     ceiling = where(early, SAFE, covering)
     gamma = smaller(where(early, EARLY, LATER) / state.t[0], ceiling)
     regular = invert_mixture(state.sigma, gamma, work.mixed, state.inverse)
-    cheap, room = largest_cost(known, state, work) <= options.largest, where(early, 0.0, 2.0 * (ceiling - gamma))
-    price = 0.0 * gamma
-    if not every(room <= 0.0):
+    room, price, cost = where(early, 0.0, 2.0 * (ceiling - gamma)), 0.0 * gamma, 0.0 * gamma
+    later = not every(early)
+    if later or not every(above_floor(work)):
+        cost = largest_cost(known, state, work)
+    if later:
         price = price_of_plays(known, options, state, work, gamma, where(regular, room, -1.0))
         price = where(room > 0.0, price, 0.0)
-    affordable = both(regular, where(early, where(cheap, 0.0, 1.0), where(price <= room, 0.0, 1.0)) <= 0.0)
+    affordable = both(
+        regular, where(early, where(cost <= options.largest, 0.0, 1.0), where(price <= room, 0.0, 1.0)) <= 0.0
+    )
     return Rate(where(affordable, gamma, ceiling), where(affordable, price, 0.0), affordable)

@@ -93,6 +93,7 @@ class Work(NamedTuple):
     mixed: Annotated[Floats, scratch("d", "d")]
     sums: Annotated[Floats, scratch("d", "d", packed=True)]
     centre: Annotated[Floats, scratch("S", "d")]
+    centred: Annotated[Floats, scratch("d", packed=True)]  # psi: a feature less the centre of its context
     shift: Annotated[Floats, scratch("S", "K")]  # <step, z>/beta
     table: Annotated[Floats, scratch("S", "K")]  # <Theta - n m, z>, then the losses that the plan follows
     rho: Annotated[Floats, scratch("S", "K")]  # <m, z>, then largest residuals

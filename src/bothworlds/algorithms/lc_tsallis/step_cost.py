@@ -79,18 +79,17 @@ def step_costs(known: Known, state: Any, work: Any, drift_step: DriftStep, c: fl
     ``state`` has the plan before the step. Most steps are covered, so that the other cost waits for a second pass.
     """
     zero = 0.0 * state.q[0, 0]
-    covered, uncovered, widest = zero, zero, zero
+    covered, uncovered, widest = zero, zero, over_contexts(zero)
     for number in range(2):
         thorough = number > 0 or not in_two_passes()
-        covered, uncovered, widest = zero, zero, zero
+        covered, uncovered, most = zero, zero, zero
         for x in range(state.q.shape[0]):
             step = step_in_context(state, work, x, drift_step, c, thorough)
-            widest = larger(widest, step.widest)
+            most = larger(most, step.widest)
             covered = fused(known.g[x], covered_cost(step), covered)
             if thorough:
                 uncovered = fused(known.g[x], uncovered_cost(step, c), uncovered)
-        widest = highest_of_contexts(widest)
+        widest = highest_of_contexts(most)
         if thorough or every(widest <= c):
             break
-    z, u = over_contexts(covered), over_contexts(uncovered)
-    return where(widest <= c, z, 0.0), where(widest <= c, 0.0, u)
+    return where(widest <= c, over_contexts(covered), 0.0), where(widest <= c, 0.0, over_contexts(uncovered))
