@@ -206,7 +206,5 @@ def exploration_rate(known: Known, options: Any, state: Any, work: Any) -> Rate:
     if later:
         price = price_of_plays(known, options, state, work, gamma, where(regular, room, -1.0))
         price = where(room > 0.0, price, 0.0)
-    affordable = both(
-        regular, where(early, where(cost <= options.largest, 0.0, 1.0), where(price <= room, 0.0, 1.0)) <= 0.0
-    )
+    affordable = both(regular, where(early, cost - options.largest, price - room) <= 0.0)
     return Rate(where(affordable, gamma, ceiling), where(affordable, price, 0.0), affordable)
