@@ -85,6 +85,11 @@ class Run:
         """Mean dynamic regret at the checkpoints (n,): at least R_t, and equal to it if the best arms never change."""
         return np.asarray(self.dynamic_paths.mean(axis=0))
 
+    @internal
+    def judged(self, *, changing: bool) -> "Run":
+        """Return the run with the regret by which it is judged: in a changing world, dynamic regret as `paths`."""
+        return replace(self, best=self.round_best) if changing else self
+
     @property
     def account(self) -> Floats | None:
         """Sum of the terms of the proof on the path of every replication (R,): stability, price, penalty, drift.
@@ -178,6 +183,16 @@ class Results:
             raise KeyError(f"there is no run {label!r}; the runs are {', '.join(self.runs)}")
         return self.runs[label]
 
+    @property
+    def changing(self) -> bool:
+        """Whether the environment is one that learners should follow, where dynamic regret is what counts."""
+        return bool(self.manifest.get("environment", {}).get("changing"))
+
+    @internal
+    def judged(self) -> dict[str, Run]:
+        """Return the runs with the regret by which they are judged."""
+        return {label: run.judged(changing=self.changing) for label, run in self.runs.items()}
+
     @internal
     def relabelled(self, label: str) -> "Results":
         """Return results of a single run under another label."""
@@ -185,8 +200,9 @@ class Results:
         return replace(self, runs={label: run}, players=dict.fromkeys([label], next(iter(self.players.values()), None)))
 
     def summary(self, *, at: int | None = None) -> str:
-        """Return a plain table of the runs at a checkpoint, by default the last one, smallest regret first.
+        """Return a plain table of the runs at a checkpoint, by default the last one, the smallest regret first.
 
+        In `changing` worlds the smallest dynamic regret comes first.
         ± is the half width of the 95 % interval; other columns with a % are quantiles over replications. "own best" is
         the regret against each replication's own best policy, "dynamic" that against the best arms of every round.
         """
@@ -196,7 +212,8 @@ class Results:
         count = len(next(iter(self.runs.values())).expected)
         head = ("regret", "± 95 %", "10 %", "median", "90 %", "own best", "dynamic", "loss", "algorithm")
         rows: list[tuple[str, ...]] = [head]
-        for label, run in sorted(self.runs.items(), key=lambda item: float(item[1].regret[n])):
+        order = {label: float(run.regret[n]) for label, run in self.judged().items()}
+        for label, run in sorted(self.runs.items(), key=lambda item: order[item[0]]):
             quantiles = run.quantiles([0.1, 0.5, 0.9])[:, n]
             loss = float(run.realised[:, n].mean())
             others = run.regret_against_own_best[n], run.dynamic_regret[n]
