@@ -6,7 +6,6 @@ Six regimes change, and are judged by dynamic regret: `CHANGING`.
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -122,7 +121,11 @@ def followed(world: en.Environment) -> en.Environment:
 
 def makers(horizon: int) -> dict[str, Callable[[Draw], en.Environment]]:
     """Return the regimes by name; the first seven are those of the prototype, the last six are `CHANGING`."""
-    return {**still(horizon), **{name: partial(make, T=horizon) for name, make in CHANGING.items()}}
+    return {**still(horizon), **{name: _of_horizon(make, horizon) for name, make in CHANGING.items()}}
+
+
+def _of_horizon(make: Callable[[Draw, int], en.Environment], horizon: int) -> Callable[[Draw], en.Environment]:
+    return lambda made: make(made, horizon)
 
 
 def still(horizon: int) -> dict[str, Callable[[Draw], en.Environment]]:

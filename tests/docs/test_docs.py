@@ -289,10 +289,10 @@ def test_service_visits(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def test_squarecb(monkeypatch: pytest.MonkeyPatch) -> None:
-    out = example("squarecb", monkeypatch, ROUNDS=2000, REPLICATIONS=2)
+def test_softmax(monkeypatch: pytest.MonkeyPatch) -> None:
+    out = example("softmax", monkeypatch, ROUNDS=2000, REPLICATIONS=2)
     assert out.startswith("the algorithm conforms\n")
-    assert out.count("  SquareCB\n") == 2
+    assert out.count("  softmax\n") == 2
 
 
 def test_the_notebook_is_made_from_its_script_and_runs(tmp_path: Path) -> None:
