@@ -31,7 +31,7 @@ CURVES = (
     "realised_loss",
     "spent",
 )
-COLUMNS = ("regime", "measure", "algorithm", "t", *CURVES)
+COLUMNS = ("regime", "algorithm", "measure", "t", *CURVES)
 MORE = ("exploration_rate", "bound")  # last columns, empty where unknown: the mean of gamma_t, and a theorem's bound
 
 
@@ -84,7 +84,7 @@ def curves_csv(summary: Summary, bounds: Bounds = NO_BOUNDS) -> str:
         for entry in panel.entries:
             for row in zip(entry.rounds.tolist(), *_curves(panel, entry, bounds).values(), strict=True):
                 cells = ["" if value is None else value for value in row]
-                writer.writerow([as_text(panel.name), panel.regret_name, as_text(entry.label), *cells])
+                writer.writerow([as_text(panel.name), as_text(entry.label), panel.regret_name, *cells])
     return text.getvalue()
 
 

@@ -12,7 +12,7 @@ from bothworlds.environments.registry import WORLDS
 from bothworlds.studies.study import Study
 from bothworlds.user_code import is_user_kind, load_object
 
-SETTINGS = {"horizon": 40_000, "seed": 7, "checkpoints": 120}
+SETTINGS = {"horizon": 40_000, "seed": 7, "checkpoints": 80}
 INSTANCES = 20
 FEWEST_PLAYS = 16  # of an algorithm in an environment: replications of all instances
 REGIMES: dict[str, dict[str, Any]] = {
