@@ -14,6 +14,7 @@ import bothworlds as bw
 from bothworlds import environments as en
 from bothworlds.cli import main
 from bothworlds.report import Summary, page, summary_of
+from bothworlds.report.chart import Chart
 from bothworlds.report.data import curves_csv, headline_data
 from bothworlds.report.figures import all_figures, bounds_at_end
 from bothworlds.report.notebook import chart_of, html_of
@@ -128,6 +129,7 @@ def test_no_theorem_is_drawn_where_dynamic_regret_counts(summary: Summary) -> No
 def test_charts_and_page_call_it_by_its_name(summary: Summary) -> None:
     figures = {figure.name: figure for figure in all_figures(summary)}
     chart = figures["jumping-log-x"]
+    assert isinstance(chart, Chart)
     assert (chart.title, chart.y_label) == ("Dynamic regret, jumping: logarithmic time", "dynamic regret")
     line = next(line for line in chart.lines if line.label == "LinUCB")
     assert line.y[-1] == pytest.approx(played(summary, "jumping", "LinUCB").dynamic_regret[-1])
