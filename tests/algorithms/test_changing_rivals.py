@@ -151,16 +151,24 @@ def with_another_arm(problem: bw.Problem) -> bw.Problem:
     )
 
 
+def variances_of(policy: bw.Policy) -> Floats:
+    """Return the variance of the estimate of every mean loss, in units of the noise, as the plan has it."""
+    state, phi = policy.state, policy.problem.features
+    covariance = getattr(state, "covariance", state.inverse.T @ state.inverse)
+    return np.asarray(np.einsum("xai,ij,xaj->xa", phi, covariance, phi))
+
+
 @pytest.mark.parametrize("algorithm", BOTH, ids=["fading", "window"])
 def test_a_change_of_the_problem_keeps_estimates_and_their_covariance(algorithm: bw.Algorithm) -> None:
     problem = random_problem(1, S=4, K=3, d=3)
     policy = algorithm.start(problem, rng=1, interpreted=True)
     play(policy, 80, theta=parameters(problem))
-    before = problem.features @ policy.state.theta
-    pi = policy.probabilities()
+    before, pi = problem.features @ policy.state.theta, policy.probabilities()
+    variances = variances_of(policy)
     policy.change(with_another_arm(problem))
     after = policy.problem.features @ policy.state.theta
     assert after[:, :3] == pytest.approx(before, abs=1e-9)
+    assert variances_of(policy)[:, :3] == pytest.approx(variances, rel=1e-9)
     others = policy.probabilities()[:, 3] == 0.0
     assert policy.probabilities()[others, :3] == pytest.approx(pi[others], abs=1e-12)
     play(policy, 31)
