@@ -39,7 +39,7 @@ def costs(q: Floats, g: Floats, beta: float, delta: Floats) -> tuple[float, floa
 
 
 class ReferenceMatched:
-    """The tuning `matched` on features phi (S, K, d) with context distribution g (S,) and exploration policy e (S, K)."""
+    """The tuning `matched` on features phi (S, K, d), context distribution g (S,) and exploration policy e (S, K)."""
 
     def __init__(self, phi: Floats, g: Floats, e: Floats) -> None:
         self.g, self.e, (_, K, d) = g, e, phi.shape
@@ -66,7 +66,7 @@ class ReferenceMatched:
         if early:
             lev = np.einsum("xai,ij,xaj->xa", self.z, np.linalg.inv(self.Sigma), self.z)
             D = 4 * np.sqrt(lev.max()) * (self.g @ np.sqrt(lev.max(axis=1)))
-            affordable = D <= 4 / (self.lam * SAFE)
+            affordable = 4 / (self.lam * SAFE) >= D
         else:
             self.price = self.price_of_plays()
             affordable = 2 * self.gamma + self.price <= 2 * most
