@@ -1,4 +1,4 @@
-"""Regression drift of plans: the two bounds of research/theory.md, computed by hand in every round."""
+"""Regression drift of plans: the two bounds of research/default-rule.md, computed by hand in every round."""
 
 from typing import Any
 
@@ -7,7 +7,6 @@ import pytest
 
 import bothworlds as bw
 from bothworlds import environments as en
-from bothworlds.algorithms.lc_tsallis.regression_drift import DRIFT_PERIOD, LARGE_DRIFT
 from bothworlds.arrays import Floats
 from bothworlds.theory.schedules import ROOM, Matching
 from support.problems import random_problem
@@ -24,7 +23,6 @@ class Before:
         self.theta, self.drift, self.drift_cost = state.theta.copy(), state.drift.copy(), float(state.drift_cost[0])
         self.z, self.g = policy._machine.known.z, policy.problem.probabilities
         self.account, self.share = float(state.account[0]), policy._machine.options.drift_cap
-        self.paused = bool(state.rounds_since_drift[0] > 0.0 and state.drift_fraction[0] >= LARGE_DRIFT)
 
     def scaled(self, step: Floats) -> Floats:
         """Return y of a step in all plays."""
@@ -70,8 +68,7 @@ def followed(drift_cap: float, rounds: int, **options: Any) -> list[tuple[float,
         )
         assert cost <= before.allowed + 1e-9
         assert before.squares(whole) <= (1.0 + ROOM) * before.squares(bare) + 1e-12
-        assert after.rounds_since_drift[0] == (t + 1) % DRIFT_PERIOD
-        if before.paused or np.abs(bare).max() > Matching.c:
+        if np.abs(bare).max() > Matching.c:
             assert np.array_equal(after.drift, before.drift)
             assert after.drift_cost[0] == before.drift_cost
             continue
@@ -81,7 +78,6 @@ def followed(drift_cap: float, rounds: int, **options: Any) -> list[tuple[float,
         way = share * wanted - before.drift
         gone = after.drift - before.drift
         length = float(gone @ way) / float(way @ way)
-        assert after.drift_fraction[0] == pytest.approx(length, abs=1e-6)
         assert gone == pytest.approx(length * way, abs=1e-7 * (1.0 + np.abs(way).max()))
         assert -1e-9 <= length <= 1.0 + 1e-9
         reach = np.abs(bare).max() + length * np.abs(before.scaled(share * wanted) - before.scaled(before.drift)).max()
@@ -98,7 +94,7 @@ def max_share(before: Before, wanted: Floats) -> float:
 
 def test_plans_drift_as_far_as_both_bounds_allow() -> None:
     found = np.array(followed(0.1, 800))
-    assert 100 < len(found) < 400, "most other rounds are skipped, in some the step alone exceeds c"
+    assert 100 < len(found) < 800, "in some rounds the step alone exceeds c"
     whole = found[:, 1] > 1.0 - 1e-9
     assert 10 < whole.sum() < len(found) - 10, "zeta is 1 in some rounds and less in others"
     # a zeta below 1 reaches a bound, but only nearly, since |y| is bounded by parts

@@ -1,16 +1,30 @@
 """Plans of the matched tuning in NumPy, to check the kernels against."""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 import bothworlds as bw
-from bothworlds.algorithms.lc_tsallis.leverage_bounds import ExplorationCase
 from bothworlds.arrays import Floats
-from bothworlds.kernels.contract import Known
 from bothworlds.theory import lemmas
 from bothworlds.theory.schedules import Matching
 from support.problems import coordinates
+
+EARLY, LATER, SAFE = (
+    0.5,
+    8.0,
+    1.0 / 16.0,
+)  # gamma_t = EARLY/t, or LATER/t from beta = b on; the rate that is always safe
+
+
+class Rate(NamedTuple):
+    """An exploration rate with its price, and what it was compared with."""
+
+    gamma: float
+    price: float
+    trial: float  # EARLY/t or LATER/t, or the rate that is taken instead if that is less
+    ratio: float  # of its cost to what it may cost, affordable up to 1; 0 without a choice
 
 
 class Plan:
@@ -20,111 +34,135 @@ class Plan:
         state, problem = policy.state, policy.problem
         self.z, self.g, self.e = coordinates(policy), problem.probabilities, policy._machine.known.e
         self.q, self.m, self.beta = state.q.copy(), state.baseline.copy(), float(state.inverse_rate[0])
-        self.gamma, self.charge, self.debt = float(state.rates[1]), float(state.charge[0]), float(state.debt[0])
-        self.options, self.known = policy._machine.options, policy._machine.known
-        self.b, self.largest = policy._machine.options.covered, policy._machine.options.largest
+        self.t, self.gamma, self.charged = float(state.t[0]), float(state.rates[1]), float(state.price[0])
+        self.options, self.offered = policy._machine.options, problem.available
+        self.b, self.largest = self.options.covered, self.options.largest
         self.h = float(self.g @ lemmas.tsallis_entropy(self.q))
         weights = self.q**1.5
         self.centre = np.einsum("xa,xai->xi", weights, self.z) / weights.sum(axis=1)[:, None]
+        self.rho = 1.0 + np.abs(self.z @ self.m)
 
-    def paid_for(self, step: Floats) -> tuple[float, float]:
-        """Return z and u of a step: one of them is 0."""
-        pairs = list(zip(self.q, self.z @ step, strict=True))
-        costs = [lemmas.stability_cost(row, losses, beta=self.beta, c=Matching.c) for row, losses in pairs]
-        if max(costs) < math.inf:
-            return float(self.g @ costs), 0.0
-        rest = [lemmas.step_cost(row, losses, beta=self.beta, c=Matching.c) for row, losses in pairs]
-        return 0.0, float(self.g @ rest) if self.beta < self.b else 0.0
+    @property
+    def early(self) -> bool:
+        """Whether uncovered plays are paid for when they are made."""
+        return bool(self.beta < self.b)
 
     @property
     def covering(self) -> float:
         """The rate that leaves no play uncovered."""
         return float(min(self.options.curved / self.beta**2, self.options.linear / self.beta))
 
-    def paid(self, answers: int = 1) -> float:
-        """Return the part of the price paid at the plan's feedback: exploration, and from b on a part of the debt."""
-        explored, owed = 2.0 * self.gamma, self.debt + (self.charge if answers == 1 else 0.0)
-        return answers * explored + (min(owed, 2.0 * self.covering - explored) if self.beta >= self.b else 0.0)
+    @property
+    def explored(self) -> float:
+        """What a round pays for exploration: 2 gamma and the price of uncovered plays."""
+        return 2.0 * self.gamma + self.charged
 
-    def case(self) -> tuple[Known, ExplorationCase]:
-        """Return the kernels' inputs for the plan, on plain arrays."""
-        S, K, d = self.z.shape
-        sigma = np.einsum("x,xa,xai,xaj->ij", self.g, self.q, self.z, self.z)
-        rho, tables = 1.0 + np.abs(self.z @ self.m), np.zeros((4, S, K))
-        case = ExplorationCase(
-            sigma, self.q, np.sqrt(self.q), rho, self.beta, self.b, Matching.c, np.zeros((d, d)), np.zeros((d, d)),
-            self.centre, tables[0], tables[1], tables[2], tables[3], np.zeros(d), np.zeros((5, d)), np.eye(d),
-        )  # fmt: skip
-        return self.known._replace(z=self.z, g=self.g, e=self.e), case
+    def step_costs(self, step: Floats) -> tuple[float, float]:
+        """Return z and u of a step: one of them is 0."""
+        pairs = list(zip(self.q, self.z @ step, strict=True))
+        costs = [lemmas.stability_cost(row, losses, beta=self.beta, c=Matching.c) for row, losses in pairs]
+        if max(costs) < math.inf:
+            return float(self.g @ costs), 0.0
+        return 0.0, float(
+            self.g @ [lemmas.step_cost(row, losses, beta=self.beta, c=Matching.c) for row, losses in pairs]
+        )
 
-    def due(self, policy: bw.Policy, z: float, u: float, *, answers: int = 1) -> tuple[float, float, float]:
-        """Return the rate after a jump, h of the policy's next plan at that rate, and the limit of its penalty."""
-        m, H, d = policy.state.baseline, 2.0 * (math.sqrt(self.q.shape[1]) - 1.0), policy.problem.dimension
+    def paid_for(self, step: Floats) -> tuple[float, float]:
+        """Return z and u of a step, u only while it is paid for when it is made."""
+        z, u = self.step_costs(step)
+        return z, u if self.early else 0.0
+
+    def due(self, policy: bw.Policy, z: float, u: float) -> tuple[float, float, float]:
+        """Return beta after a jump, h of the policy's next plan at that rate, and the limit of its penalty."""
+        state, H, d = policy.state, 2.0 * (math.sqrt(self.q.shape[1]) - 1.0), policy.problem.dimension
         beta = self.beta * (1.0 + Matching.price * u / (self.b * H))
-        losses = self.z @ (policy.state.theta + m)
-        points = np.array([bw.ftrl_point(row / beta) for row in losses])
+        losses = self.z @ (state.theta + state.drift + state.baseline)
+        points = np.zeros_like(losses)
+        for q, row, offered in zip(points, losses, self.offered, strict=True):
+            q[offered] = bw.ftrl_point(row[offered] / beta)
         h = float(self.g @ lemmas.tsallis_entropy(points))
-        variance = float(self.g @ (self.q * (1.0 - (self.z @ m) ** 2)).sum(axis=1))
-        doubt = (min(h, self.h) / H) ** 8 * variance**4 * math.sqrt(min(1.0, policy.state.t[0] / (400.0 * d)))
+        variance = float(self.g @ (self.q * (1.0 - (self.z @ state.baseline) ** 2)).sum(axis=1))
+        doubt = (min(h, self.h) / H) ** 8 * variance**4 * math.sqrt(min(1.0, state.t[0] / (400.0 * d)))
         gain = max(Matching.gain * (h / H) ** 2, Matching.least)
-        share = Matching.price * (beta / self.b if self.beta < self.b else 1.0)
-        return beta, h, gain * z + answers * Matching.caution * d * doubt / beta + share * self.paid(answers)
+        share = Matching.price * (beta / self.b if self.early else 1.0)
+        return beta, h, gain * z + Matching.caution * d * doubt / beta + share * self.explored
 
-    def price(self, gamma: float, *, c: float) -> float:
-        """Return 2 gamma plus the cost of uncovered plays, one pair after the other."""
-        pi, inverse = (1.0 - gamma) * self.q + gamma * self.e, self.inverse(gamma)
-        total = 2.0 * gamma
-        for x, a in np.ndindex(*self.q.shape):
-            direction = inverse @ self.z[x, a]
-            rho = 1.0 + abs(self.z[x, a] @ self.m)
-            costs, covered = [], True
-            for row, features, centre in zip(self.q, self.z, self.centre, strict=True):
-                d = (features - centre) @ direction
-                covered = covered and rho * np.abs(d * np.sqrt(row)).max() <= c * self.beta
-                costs.append(lemmas.largest_cost(row, rho * d, beta=self.beta, c=c))
-            total += 0.0 if covered else self.g[x] * pi[x, a] * float(self.g @ costs)
-        return total
+    def pi(self, gamma: float) -> Floats:
+        """Return pi_t for a rate."""
+        return np.asarray((1.0 - gamma) * self.q + gamma * self.e)
 
     def sigma(self, gamma: float) -> Floats:
         """Return Sigma_t for a rate."""
-        pi = (1.0 - gamma) * self.q + gamma * self.e
-        return np.asarray(np.einsum("x,xa,xai,xaj->ij", self.g, pi, self.z, self.z))
+        return np.asarray(np.einsum("x,xa,xai,xaj->ij", self.g, self.pi(gamma), self.z, self.z))
 
     def inverse(self, gamma: float) -> Floats:
         """Return Sigma_t^-1 for a rate."""
         return np.asarray(np.linalg.inv(self.sigma(gamma)))
 
+    def plays(self) -> list[tuple[int, int]]:
+        """Return all pairs of a context and an arm offered there."""
+        return [(int(x), int(a)) for x, a in np.argwhere(self.offered)]
+
+    def price(self, gamma: float) -> float:
+        """Return the expected cost of uncovered plays under the worst residuals, one play after the other."""
+        pi, inverse, total = self.pi(gamma), self.inverse(gamma), 0.0
+        for x, a in self.plays():
+            d = self.rho[x, a] * (self.z - self.centre[:, None]) @ (inverse @ self.z[x, a])
+            if np.abs(d * np.sqrt(self.q)).max() > Matching.c * self.beta:
+                rows = zip(self.q, d, strict=True)
+                cost = self.g @ [lemmas.largest_cost(*row, beta=self.beta, c=Matching.c) for row in rows]
+                total += float(self.g[x] * pi[x, a] * cost)
+        return total
+
+    def mean_uncovered_cost(self, gamma: float) -> float:
+        """Return the expected cost of steps that are not covered, each for the worse of the losses -1 and 1."""
+        pi, inverse, total = self.pi(gamma), self.inverse(gamma), 0.0
+        for x, a in self.plays():
+            estimate, predicted = inverse @ self.z[x, a], float(self.z[x, a] @ self.m)
+            costs = [self.step_costs(estimate * (loss - predicted))[1] for loss in (-1.0, 1.0)]
+            total += float(self.g[x] * pi[x, a]) * max(costs)
+        return total
+
     def largest_cost(self, gamma: float) -> float:
-        """Return the cost of the most expensive play: <delta, q> - min delta for its largest residual."""
-        costs, inverse = [], self.inverse(gamma)
-        for x, a in np.ndindex(*self.q.shape):
-            rho, d = 1.0 + abs(self.z[x, a] @ self.m), self.z @ (inverse @ self.z[x, a])
-            costs.append(float(rho * (self.g @ [lemmas.linear_cost(*pair) for pair in zip(self.q, d, strict=True)])))
-        return max(costs)
-
-    def leverages(self, gamma: float) -> tuple[Floats, Floats]:
-        """Return rho^2 lev of every play, and lev(psi)."""
-        inverse, rho, apart = self.inverse(gamma), 1.0 + np.abs(self.z @ self.m), self.z - self.centre[:, None]
-        lev, wide = (np.einsum("xai,ij,xaj->xa", v, inverse, v) for v in (self.z, apart))
-        return rho**2 * lev, wide
-
-    def excess(self, gamma: float) -> float:
-        """Return the largest rho^2 lev times the largest q lev(psi), over (c beta)^2."""
-        far, wide = self.leverages(gamma)
-        return float(far.max() * (self.q * wide).max()) / (Matching.c * self.beta) ** 2
+        """Return the largest u of all plays, for both losses."""
+        inverse = self.inverse(gamma)
+        steps = [
+            inverse @ self.z[x, a] * (loss - self.z[x, a] @ self.m) for x, a in self.plays() for loss in (-1.0, 1.0)
+        ]
+        return max(self.step_costs(step)[1] for step in steps)
 
     def cost_bound(self, gamma: float) -> float:
-        """Return 4 max sqrt(lev) sum_x g max_a sqrt(lev)."""
-        lev = np.sqrt(np.einsum("xai,ij,xaj->xa", self.z, self.inverse(gamma), self.z))
-        return float(4.0 * lev.max() * (self.g @ lev.max(axis=1)))
+        """Return D = 4 max sqrt(lev) E_X[max_a sqrt(lev)]; infinite if Sigma_t is singular."""
+        if np.linalg.eigvalsh(self.sigma(gamma))[0] <= 0.0:
+            return math.inf
+        lev = np.einsum("xai,ij,xaj->xa", self.z, self.inverse(gamma), self.z) * self.offered
+        return float(4.0 * np.sqrt(lev.max()) * (self.g @ np.sqrt(lev.max(axis=1))))
 
-    def above_floor(self, gamma: float, floor: Floats) -> bool:
-        """Return whether the covariance is nowhere less than another one, given by its lower half."""
-        whole = np.tril(floor) + np.tril(floor, -1).T
-        return bool(np.linalg.eigvalsh(self.sigma(gamma) - whole).min() > 0.0)
+    def above_floor(self, gamma: float) -> float:
+        """Return the least eigenvalue of Sigma_t - SAFE Sigma(e), where Sigma(e) is the identity."""
+        return float(np.linalg.eigvalsh(self.sigma(gamma))[0]) - SAFE
+
+    def stated_rate(self) -> Rate:
+        """Return gamma_t and its price by the rule."""
+        if self.early:
+            trial = min(EARLY / self.t, SAFE)
+            ratio = self.cost_bound(trial) / self.largest
+            return Rate(trial if ratio <= 1.0 else SAFE, 0.0, trial, ratio)
+        trial = min(LATER / self.t, self.covering)
+        if trial == self.covering:
+            return Rate(trial, 0.0, trial, 0.0)
+        price = self.price(trial)
+        ratio = (2.0 * trial + price) / (2.0 * self.covering)
+        return Rate(trial, price, trial, ratio) if ratio <= 1.0 else Rate(self.covering, 0.0, trial, ratio)
 
 
-def put_rate(policy: bw.Policy, beta: float) -> None:
-    """Set beta and compute the plan again."""
-    policy.state.inverse_rate[0] = beta
+def put_plan(policy: bw.Policy, *, beta: float, theta: Floats | None = None, t: float | None = None) -> Plan:
+    """Set beta, the estimates and the clock, compute the plan again, and return it."""
+    state = policy.state
+    state.inverse_rate[0] = state.start_inverse_rate[0] = beta
+    if theta is not None:
+        state.theta[...] = theta
+    if t is not None:
+        state.t[0] = t
     policy._learner_state.refresh()
+    return Plan(policy)

@@ -56,7 +56,7 @@ def test_an_account_is_what_steps_exploration_and_penalties_cost(seed: int, drif
         )
         price = 2.0 * float(state.rates[1])
         assert 1.0 / eta < b
-        assert (state.charge[0], state.debt[0]) == (0.0, 0.0)
+        assert state.price[0] == 0.0
         policy.update(policy.act(int(rng.integers(3))), loss=float(rng.uniform(-1.0, 1.0)))
         step, within = step_cost_of(policy, theta, q, eta, predicted_theta)
         covered += within

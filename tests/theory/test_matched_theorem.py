@@ -25,14 +25,14 @@ def test_the_constants_of_the_theorem_by_hand() -> None:
     assert rates.variance == pytest.approx(4.0 * 2.0 / 0.75)
     u = 2.0 * 1.01667**2 * 12.0 / (0.0625 * 0.3)
     assert rates.covering.curved == pytest.approx(u)
-    assert rates.covering.largest == pytest.approx(96.0 / 0.3)
+    assert rates.covering.largest == pytest.approx(64.0 / 0.3)
     share = 0.0625 / 0.75 * (1.0 + math.sqrt(0.5))
     f = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * share))
     assert rates.stability_scale == pytest.approx(rates.variance * (2.0 * f + share))
     assert rates.penalty_scale == pytest.approx((2.0 + share) * (rates.variance + 3.0 * 2.0))
     X = rates.prices(T)[0]
     late = 3.0 * (2.0 / 1.5) ** (2 / 3) * (2.0 * u * 1e8) ** (1 / 3)
-    b, most = 2.0 * math.sqrt(2.0 * u), 96.0 / 0.3
+    b, most = 2.0 * math.sqrt(2.0 * u), 64.0 / 0.3
     even = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * 0.5 / (b * 2.0)))  # the factor of 2 gamma_t = 1
     jump = 1.0 + 0.5 * most / (b * 2.0)  # the factor of the most expensive play
     slowest = max(1.0 / math.log(even), most / math.log(jump))
