@@ -1,7 +1,10 @@
-"""The scoreboard: LC-Tsallis-INF and rivals in twelve regimes, ranked by the worst ratio to the best player.
+"""The scoreboard: LC-Tsallis-INF and rivals in eighteen regimes, ranked by the worst ratio to the best player.
+
+In six of them, worlds that change, the ratio is that of dynamic regrets, against the best arm of every round.
 
     python studies/scoreboard.py --instances tuning      # instances for choosing rules
     python studies/scoreboard.py --instances held-out    # instances that are reported; the same command resumes
+    python studies/scoreboard.py --instances held-out --regimes seasons jumps "slow turn" "changes at T/2"
     python studies/scoreboard.py --instances held-out --page research/scoreboard.md
     python studies/scoreboard.py --instances "eighteenth held-out" --played --ratios docs/explanation/scoreboard.md
 

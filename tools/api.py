@@ -45,8 +45,8 @@ def _described(thing: Any) -> bool:
 
 ALGORITHMS = (
     "LCTsallisINF", "RealFTRL", "FTRLLC", "RealLinExp3", "RobustLinExp3", "PerContextTsallisINF", "PerContextExp3",
-    "LinUCB", "OFUL", "LinTS", "LinearEXP4", "BoBWRealLinExp3", "BoBWLinearEXP4", "LogdetFTRL",
-    "MWULC", "BoBWMWULC", "FixedPolicy",
+    "LinUCB", "OFUL", "LinTS", "SquareCB", "DLinUCB", "SWLinUCB", "LinearEXP4", "BoBWRealLinExp3", "BoBWLinearEXP4",
+    "LogdetFTRL", "MWULC", "BoBWMWULC", "FixedPolicy",
 )  # fmt: skip
 PAGES = (
     Page(

@@ -102,9 +102,9 @@ def new_visitors() -> Chart:
     return curves("new-visitors", "Visitors who never come twice", "sales beyond chance", x, gained)
 
 
-def squarecb() -> Chart:
+def softmax() -> Chart:
     """Regret against an adversary that sees the policy."""
-    import squarecb as example
+    import softmax as example
 
     return chart_of(example.compared()["adaptive adversary"], log=True)
 
@@ -120,7 +120,7 @@ def own_world() -> Chart:
 
 
 DRAWN: tuple[Callable[[], Chart], ...] = (
-    first_decisions, new_visitors, ads_with_fatigue, corrupted_experiment, squarecb, own_world,
+    first_decisions, new_visitors, ads_with_fatigue, corrupted_experiment, softmax, own_world,
 )  # fmt: skip
 
 

@@ -5,7 +5,7 @@
 
 A number that more than one page has is a key of docs/numbers.toml, ``score-default = "1.68"``, and on a page stands
 between two comments: ``<!-- n:score-default -->1.68<!-- /n -->``. A file that a page shows stands between two lines,
-``<!-- file: examples/squarecb.py -->`` and ``<!-- /file -->``, as a fenced block; doctests are left out of it,
+``<!-- file: examples/softmax.py -->`` and ``<!-- /file -->``, as a fenced block; doctests are left out of it,
 because they run in their module and lack its names on the page. Marks within code are text. Values that data of the
 repository determine (`computed`) must agree with them.
 """

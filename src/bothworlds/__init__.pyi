@@ -23,9 +23,12 @@ from .algorithms.per_context import PerContextExp3 as PerContextExp3
 from .algorithms.per_context import PerContextTsallisINF as PerContextTsallisINF
 from .algorithms.reduction.bobw_linear_exp4 import BoBWLinearEXP4 as BoBWLinearEXP4
 from .algorithms.reduction.bobw_real_lin_exp3 import BoBWRealLinExp3 as BoBWRealLinExp3
+from .algorithms.regression.discounted import DLinUCB as DLinUCB
 from .algorithms.regression.lin_ts import LinTS as LinTS
 from .algorithms.regression.optimism import OFUL as OFUL
 from .algorithms.regression.optimism import LinUCB as LinUCB
+from .algorithms.regression.sliding_window import SWLinUCB as SWLinUCB
+from .algorithms.regression.squarecb import SquareCB as SquareCB
 from .errors import ManyContextsWarning as ManyContextsWarning
 from .errors import NumericalError as NumericalError
 from .errors import StudyError as StudyError

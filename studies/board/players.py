@@ -21,6 +21,9 @@ def rivals(horizon: int) -> dict[str, Any]:
     return {
         **{f"LinUCB {width:g}": bw.LinUCB(width=width) for width in (0.1, 0.25, 0.5, 1.0)},
         **{f"LinTS {spread:g}": bw.LinTS(spread=spread, draws=1) for spread in (0.1, 0.3, 0.6)},
+        **{f"D-LinUCB {discount:g}": bw.DLinUCB(discount=discount) for discount in (0.999, 0.995, 0.98)},
+        **{f"SW-LinUCB {window:,}": bw.SWLinUCB(window=window) for window in (300, 1_000, 3_000)},
+        "SquareCB": bw.SquareCB(),
         "OFUL": bw.OFUL(delta=1.0 / horizon),
         "RealLinExp3": bw.RealLinExp3(horizon=horizon, features="arm-dependent"),
         "RealFTRL": bw.RealFTRL(horizon=horizon),

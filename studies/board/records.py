@@ -19,7 +19,10 @@ class Conditions(NamedTuple):
 
 
 class Line(NamedTuple):
-    """Regret at T of one player in one cell: mean over replications, and its standard error."""
+    """Regret at T of one player in one cell: mean over replications, and its standard error.
+
+    In the regimes of `board.worlds.CHANGING` it is dynamic regret.
+    """
 
     regime: str
     contexts: int
@@ -84,7 +87,7 @@ def kept(path: Path, conditions: Conditions, cells: Iterable[Cell], labels: Iter
 def play_one(cell: Cell, label: str, player: Any, conditions: Conditions, threads: int, watch: Watch) -> Line:
     """Play one player in one cell; the seed is the number of the instance."""
     made = world(cell, conditions.family, conditions.horizon)
-    run = bw.simulate(
+    results = bw.simulate(
         made,
         {label: player},
         horizon=conditions.horizon,
@@ -93,7 +96,8 @@ def play_one(cell: Cell, label: str, player: Any, conditions: Conditions, thread
         checkpoints=[conditions.horizon],
         threads=threads,
         progress=watch.advance,
-    )[label]
+    )
+    run = results.judged()[label]
     numbers = (made.problem.dimension, float(run.regret[-1]), float(run.standard_error[-1]))
     return Line(cell.regime, *cell.size, cell.number, label, *numbers)
 

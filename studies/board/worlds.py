@@ -1,6 +1,11 @@
-"""The worlds of the scoreboard: twelve regimes, four sizes, families of instances that have no seed in common."""
+"""The worlds of the scoreboard: eighteen regimes, four sizes, families of instances that have no seed in common.
 
+Six regimes change, and are judged by dynamic regret: `CHANGING`.
+"""
+
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -29,6 +34,7 @@ FAMILIES = {  # seeds are family + number
     "sixteenth held-out": 17_000,
     "seventeenth held-out": 18_000,
     "eighteenth held-out": 19_000,
+    "nineteenth held-out": 20_000,
 }
 LARGEST_MEAN = 0.9
 LEVEL = 0.4
@@ -99,8 +105,32 @@ def rare_clicks(made: Draw, *, changes: Sequence[int] = ()) -> en.Environment:
     return en.clicks(attributes=attributes, arms=arms, rates=RARE_RATES, rarity=rarity, changes=changes, seed=made.seed)
 
 
+CHANGING: dict[str, Callable[[Draw, int], en.Environment]] = {  # of an instance and the horizon
+    "changes at T/2": lambda m, T: en.change_point(m.instance, at=T // 2, seed=m.seed),
+    "seasons": lambda m, T: en.seasons(m.instance, horizon=T, seed=m.seed),
+    "jumps": lambda m, T: en.jumps(m.instance, horizon=T, seed=m.seed),
+    "slow turn": lambda m, T: en.slow_turn(m.instance, horizon=T, seed=m.seed),
+    "opposite, T/3 each": lambda m, T: followed(en.alternating(m.instance.problem, _pair(m), every=math.ceil(T / 3))),
+    "first T/20 flipped, followed": lambda m, T: followed(en.flip(m.instance.problem, _pair(m)[::-1], at=T // 20)),
+}
+
+
+def followed(world: en.Environment) -> en.Environment:
+    """Return the world of an adversary as one that learners should follow: judged by dynamic regret."""
+    return replace(world, changing=True)
+
+
 def makers(horizon: int) -> dict[str, Callable[[Draw], en.Environment]]:
-    """Return the regimes by name; the first seven are those of the prototype."""
+    """Return the regimes by name; the first seven are those of the prototype, the last six are `CHANGING`."""
+    return {**still(horizon), **{name: _of_horizon(make, horizon) for name, make in CHANGING.items()}}
+
+
+def _of_horizon(make: Callable[[Draw, int], en.Environment], horizon: int) -> Callable[[Draw], en.Environment]:
+    return lambda made: make(made, horizon)
+
+
+def still(horizon: int) -> dict[str, Callable[[Draw], en.Environment]]:
+    """Return the regimes that are judged by regret against the best fixed policy."""
     return {
         "low noise": lambda m: en.stochastic(m.instance, noise="normal", sigma=0.1),
         "+-1 noise": lambda m: en.stochastic(m.instance),

@@ -13,7 +13,7 @@ import bothworlds as bw
 from bothworlds.algorithms.registry import algorithms
 from bothworlds.simulation import gpu
 from bothworlds.studies import progress
-from bothworlds.studies.comparison import comparison
+from bothworlds.studies.comparison import REGIMES, comparison
 from support.command_line import called
 
 SMALL = ["--horizon", "6", "--instances", "1", "--replications", "2"]
@@ -212,7 +212,7 @@ def test_tables_have_intervals_at_every_width(columns: int, tmp_path: Path) -> N
     table = lines[: next(i for i, line in enumerate(lines) if line.startswith("* total reward"))]
     assert max(map(len, table)) <= columns
     players = [line for line in table if line.startswith("LinUCB ")]
-    assert sum(line.count(" ± ") for line in players) == 6  # one for each regime
+    assert sum(line.count(" ± ") for line in players) == len(REGIMES)
     assert (len(players) == 1) == (columns == 200)
     heads = " ".join(line for line in table if line.startswith("algorithm "))
     for regime in ("stochastic", "adversarial", "corrupted", "margin", "ad fatigue*", "rare clicks", "worst ratio  "):

@@ -104,7 +104,7 @@ def test_a_copy_of_a_rule_gives_the_same_arrays(world: str) -> None:
     if world == "fatigue":
         rule = en.ad_fatigue(click_rates=RATES, probabilities=[0.4, 0.6], wear=0.1, memory=20, noise="normal")
     one, two = (bw.simulate(w, {"a": algorithm}, horizon=2000, replications=3, rng=6)["a"] for w in (rule, copy))
-    for name in ("expected", "realised", "own_best", "best", "corruption", "spent"):
+    for name in ("expected", "realised", "own_best", "round_best", "best", "corruption", "spent"):
         assert getattr(one, name).tobytes() == getattr(two, name).tobytes()
     assert rule.reacts is copy.reacts
 

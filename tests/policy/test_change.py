@@ -19,6 +19,9 @@ ALGORITHMS = (
     bw.LinUCB(),
     bw.OFUL(),
     bw.LinTS(),
+    bw.DLinUCB(),
+    bw.SWLinUCB(),
+    bw.SquareCB(),
     bw.RealFTRL(horizon=500),
     bw.RealLinExp3(horizon=500, features="arm-dependent"),
 )

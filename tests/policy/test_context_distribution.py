@@ -24,6 +24,9 @@ ALGORITHMS: list[Any] = [
     bw.LinUCB(),
     bw.OFUL(),
     bw.LinTS(),
+    bw.DLinUCB(),
+    bw.SWLinUCB(),
+    bw.SquareCB(),
 ]
 REFUSED: list[Any] = [bw.FTRLLC(horizon=1000), bw.PerContextTsallisINF(), bw.BoBWLinearEXP4(horizon=1000)]
 

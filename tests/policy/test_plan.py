@@ -20,6 +20,9 @@ ALGORITHMS: list[Any] = [
     *(bw.LCTsallisINF(tuning=tuning) for tuning in TUNINGS),  # type: ignore[arg-type]
     bw.LCTsallisINF(tuning="paper", covariance=bw.MGR(samples=9)),
     bw.LinTS(),
+    bw.DLinUCB(),
+    bw.SWLinUCB(),
+    bw.SquareCB(),
     bw.PerContextTsallisINF(),
     bw.BoBWLinearEXP4(horizon=1000),
 ]

@@ -84,7 +84,7 @@ def test_boards_average_and_pages_keep_their_words(tmp_path: Path) -> None:
     found = boards["regime"]
     mine = [lines[cell, "LinUCB"].regret for cell in cells if cell.regime == "clicks"]
     assert found.regrets[1, found.cells.index(("clicks",))] == pytest.approx(np.mean(mine))
-    assert found.ratios.min(axis=0) == pytest.approx(np.ones(12))
+    assert found.ratios.min(axis=0) == pytest.approx(np.ones(18))
     assert boards["single instance"].regrets.shape == (2, len(cells))
     assert "LinUCB" in table.plain(found)
     target = tmp_path / "page.md"
@@ -95,6 +95,23 @@ def test_boards_average_and_pages_keep_their_words(tmp_path: Path) -> None:
     assert written.endswith("after\n")
     assert "old" not in written
     assert written.count("| LinUCB |") == 2
+
+
+@pytest.mark.parametrize("regime", list(worlds.CHANGING))
+def test_worlds_that_change_are_judged_by_dynamic_regret(regime: str, tmp_path: Path) -> None:
+    cell = worlds.Cell(regime, (4, 3, 3), 1)
+    made = worlds.world(cell, "tuning", 40)
+    assert made.changing
+    lines = records.play(tmp_path / "x.csv", CONDITIONS, [cell], PLAYERS, threads=1, quiet=True)
+    runs = bw.simulate(made, PLAYERS, horizon=40, replications=2, rng=1, checkpoints=[40]).runs
+    for label, run in runs.items():
+        assert lines[cell, label].regret == pytest.approx(run.dynamic_regret[-1], abs=1e-4)
+        assert lines[cell, label].error == pytest.approx(run.dynamic_standard_error[-1], abs=1e-4)
+
+
+def test_no_other_world_is_judged_by_dynamic_regret() -> None:
+    for regime in worlds.still(40):
+        assert not worlds.world(worlds.Cell(regime, (4, 3, 3), 1), "tuning", 40).changing
 
 
 def test_ours_and_rivals_have_labels_of_their_own() -> None:

@@ -31,6 +31,9 @@ algorithms = {
     "ucb": bw.LinUCB(),
     "oful": bw.OFUL(),
     "thompson": bw.LinTS(draws=2),
+    "fading": bw.DLinUCB(discount=0.9),
+    "window": bw.SWLinUCB(window=4),
+    "inverse gaps": bw.SquareCB(),
     "per context": bw.PerContextTsallisINF(),
     "fixed": bw.FixedPolicy(),
     "policies": bw.BoBWLinearEXP4(horizon=11, scale=0.0),
@@ -51,7 +54,7 @@ for number, (label, algorithm) in enumerate([*algorithms.items()] + [*algorithms
         options = dict(horizon=11, replications=3, rng=5, delay=1, batch=2, checkpoints=4)
         one = bw.simulate(world, {label: algorithm}, **options, device="gpu")[label]
         two = bw.simulate(world, {label: algorithm}, **options)[label]
-        totals = ("expected", "realised", "own_best", "corruption", "spent", "policy")
+        totals = ("expected", "realised", "own_best", "round_best", "corruption", "spent", "policy")
         for name in (*totals, "learning_rate", "exploration_rate"):
             np.testing.assert_array_equal(getattr(one, name), getattr(two, name), err_msg=f"{label} {name}")
         for name in two.final:
@@ -107,7 +110,7 @@ except ValueError as error:
 seen = []
 rest = bw.simulate(world, bw.LCTsallisINF(tuning="certified"), **options, progress=seen.append, resume_file=file)
 [one], [two] = whole.runs.values(), rest.runs.values()
-for name in ("expected", "realised", "own_best", "corruption", "policy", "exploration_rate"):
+for name in ("expected", "realised", "own_best", "round_best", "corruption", "policy", "exploration_rate"):
     np.testing.assert_array_equal(getattr(one, name), getattr(two, name), err_msg=name)
 print(seen[0], sum(seen), list(file.parent.iterdir()))
 """

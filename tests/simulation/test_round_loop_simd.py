@@ -31,7 +31,7 @@ def check_each_alone(machine: Machine, setting: Setting, together: Sequence[Outc
         alone = Replications(machine, setting, [number], trace=True)
         alone.advance(horizon)
         [one] = alone.outcomes()
-        for name in ("expected", "realised", "own_best", "sums", "rates", "policy", "trace"):
+        for name in ("expected", "realised", "own_best", "round_best", "sums", "rates", "policy", "trace"):
             np.testing.assert_array_equal(getattr(found, name), getattr(one, name))
         assert found.spent.tobytes() == one.spent.tobytes()
         for name, values in one.final.items():

@@ -39,7 +39,7 @@ def test_the_engine_is_the_loop_over_a_policy(world: str, tuning: str) -> None:
     setting = Setting(environment=environment, horizon=250, checkpoints=log_spaced(250), seed=3)
     slow = play_in_python(algorithm.start, setting, 2, trace=True)
     assert fast.trace.tolist() == slow.trace.tolist()
-    for name in ("expected", "realised", "own_best"):
+    for name in ("expected", "realised", "own_best", "round_best"):
         assert getattr(fast, name) == pytest.approx(getattr(slow, name), rel=1e-12, abs=1e-12)
 
 
@@ -113,6 +113,7 @@ def test_regret_is_taken_against_the_common_comparator_by_hand() -> None:
         expected=np.array([[5.0, 9.0], [7.0, 12.0]]),
         realised=np.zeros((2, 2)),
         own_best=np.array([[1.0, 2.0], [2.0, 1.0]]),
+        round_best=np.array([[0.0, 1.0], [1.0, 0.5]]),
         best=np.array([[3.0, 4.0], [3.0, 6.0]]),
         corruption=np.zeros(2),
         spent=np.zeros(2),
@@ -125,6 +126,9 @@ def test_regret_is_taken_against_the_common_comparator_by_hand() -> None:
     assert run.paths_against_own_best.tolist() == [[4.0, 7.0], [5.0, 11.0]]
     assert run.regret_against_own_best.tolist() == [4.5, 9.0]
     assert run.quantiles(0.5).tolist() == [3.0, 5.5]
+    assert run.dynamic_paths.tolist() == [[5.0, 8.0], [6.0, 11.5]]
+    assert run.dynamic_regret.tolist() == [5.5, 9.75]
+    assert run.dynamic_standard_error == pytest.approx([0.5, 1.75])
 
 
 def test_the_common_comparator_by_enumeration() -> None:
@@ -253,7 +257,7 @@ def test_a_summary_is_a_table_of_all_runs() -> None:
     run = results[best]
     numbers = [float(word.replace(",", "")) for word in rows[0].split()[:-1]]
     expected = [run.regret[-1], run.half_width[-1], *run.quantiles([0.1, 0.5, 0.9])[:, -1]]
-    expected += [run.regret_against_own_best[-1], run.realised[:, -1].mean()]
+    expected += [run.regret_against_own_best[-1], run.dynamic_regret[-1], run.realised[:, -1].mean()]
     assert numbers == pytest.approx(expected, abs=0.051)
     assert results.summary(at=100).startswith("adaptive adversary, round 100")
     with pytest.raises(ValueError, match="round 99 is not a checkpoint"):

@@ -71,6 +71,9 @@ CASES: dict[str, Any] = {
     "LinTS": bw.LinTS(),
     "LinTS, one draw": bw.LinTS(draws=1),
     "LinTS, theory": bw.LinTS(spread="theory"),
+    "DLinUCB": bw.DLinUCB(discount=0.9),
+    "SWLinUCB": bw.SWLinUCB(window=20),
+    "SquareCB": bw.SquareCB(),
     "uniform": bw.FixedPolicy(),
 }
 

@@ -120,10 +120,11 @@ def _fits(plan: Study, folder: Path) -> bool:
 
 
 def _print_table(summary: Summary) -> None:
-    """Print the regret of each algorithm with its 95 % interval, and the total rewards where nature reacts."""
+    """Print the regret by which each algorithm is judged, with its 95 % interval; total rewards where nature reacts."""
     click.echo(f"{'regret':>10} {'± 95 %':>8}  cell")
     for panel in summary.panels:
-        mark = "  [not policy regret]" if panel.environment.reacts else ""
+        mark = "  [dynamic regret]" if panel.environment.changing else ""
+        mark = "  [not policy regret]" if panel.environment.reacts else mark
         pool = f"  [{panel.instances} instances]" if panel.instances > 1 else ""
         for entry in panel.entries:
             run = entry.run

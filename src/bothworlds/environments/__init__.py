@@ -10,6 +10,7 @@ from bothworlds.environments.adversarial import (
     random_walk,
     sine,
 )
+from bothworlds.environments.changing import change_point, jumps, seasons, slow_turn
 from bothworlds.environments.clicks import clicks
 from bothworlds.environments.common import opposite
 from bothworlds.environments.corrupted import corrupted, moving_level
@@ -27,12 +28,14 @@ __all__ = [
     "adaptive_adversary",
     "alternating",
     "captured_gain",
+    "change_point",
     "clicks",
     "corrupted",
     "flip",
     "from_function",
     "given",
     "growing_phases",
+    "jumps",
     "kernel_environment",
     "lower_bound",
     "margin_instance",
@@ -41,7 +44,9 @@ __all__ = [
     "possible_gain",
     "random_instance",
     "random_walk",
+    "seasons",
     "sine",
+    "slow_turn",
     "stacked",
     "stochastic",
 ]

@@ -91,14 +91,26 @@ def _key_of(seed: int) -> float:
     return float(seed if seed < LARGEST_EXACT else np.random.SeedSequence(seed).generate_state(1, np.uint64)[0] >> 11)
 
 
-def given(problem: Problem, thetas: Any, *, noise: Noise = "bernoulli", sigma: float = 0.25) -> Environment:
-    """Make an adversary from an array of parameters (T, features), one row per round."""
+def given(
+    problem: Problem, thetas: Any, *, changing: bool = False, noise: Noise = "bernoulli", sigma: float = 0.25
+) -> Environment:
+    """Make an adversary from an array of parameters (T, features), one row per round.
+
+    With ``changing`` reports judge learners by dynamic regret, against the best arm of every round.
+    """
     rows = float_array(thetas)
     d = problem.features.shape[2]
     if rows.ndim != 2 or rows.shape[1] != d or not len(rows) or not np.isfinite(rows).all():
         raise ValueError(f"thetas must be finite and have shape (rounds, {d}); got {rows.shape}")
     environment = Environment(
-        name="given", problem=problem, thetas=np.eye(d), kind=dynamics.GIVEN, path=rows, noise=noise, sigma=sigma
+        name="given",
+        problem=problem,
+        thetas=np.eye(d),
+        kind=dynamics.GIVEN,
+        path=rows,
+        noise=noise,
+        sigma=sigma,
+        changing=changing,
     )
     for block in np.array_split(rows, max(1, len(rows) * environment.tables.size // 10**7)):
         environment.require_mean_losses(
@@ -112,16 +124,25 @@ def from_function(
     theta: Callable[[int, Floats], Any],
     *,
     name: str = "from a function",
+    changing: bool = False,
     noise: Noise = "bernoulli",
     sigma: float = 0.25,
 ) -> Environment:
     """Make an adversary from a Python function (t, probabilities) -> theta_t; simulations run in Python, slowly.
 
-    ``probabilities`` is the learner's current table pi_t, shape (contexts, arms).
+    ``probabilities`` is the learner's current table pi_t, shape (contexts, arms). With ``changing`` reports judge
+    learners by dynamic regret, against the best arm of every round.
     """
     thetas = np.eye(problem.features.shape[2])
     return Environment(
-        name=name, problem=problem, thetas=thetas, kind=dynamics.GIVEN, noise=noise, sigma=sigma, function=theta
+        name=name,
+        problem=problem,
+        thetas=thetas,
+        kind=dynamics.GIVEN,
+        noise=noise,
+        sigma=sigma,
+        function=theta,
+        changing=changing,
     )
 
 

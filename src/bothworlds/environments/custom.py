@@ -33,6 +33,7 @@ def kernel_environment(
     sigma: float = 0.25,
     stochastic: bool = False,
     budget: float = 0.0,
+    changing: bool = False,
 ) -> Environment:
     """Make an environment from kernel functions; they run compiled in `simulate` and interpreted in `replay`.
 
@@ -55,6 +56,8 @@ def kernel_environment(
     stochastic, budget
         Whether thetas[0] is the fixed parameter theta_0 of gaps and comparator, and the corruption budget; with a
         budget, ``nature.state[0]`` must be the corruption so far.
+    changing
+        Whether reports judge learners by dynamic regret, against the best arm of every round.
 
     Kernel functions do not allocate or raise, and use ``math`` and written-out products. Mark functions that they call
     with `bothworlds.kernels.kernel`. `check_environment` reports violations.
@@ -81,6 +84,7 @@ def kernel_environment(
         stochastic=stochastic,
         budget=budget,
         reacts=react is not None,
+        changing=changing,
         kernel=_kernel_functions(decide, react, noisy),
         state_size=whole(state_size, 0, "state_size"),
     )

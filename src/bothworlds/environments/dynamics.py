@@ -25,7 +25,8 @@ class Nature(NamedTuple):
 
     ``tables`` (J, S, K) has the mean losses under theta_j, ``path`` (T, J) given coefficients, ``c`` (J,) the
     coefficients of the round, ``sums`` (J,) their sums so far, ``expected_loss`` (J,) the learner's expected loss under
-    each theta_j, and ``state`` the variables of the rule.
+    each theta_j, and ``state`` the variables of the rule. ``best`` (J + 1,) has coefficients, and the loss of the best
+    arms under them: it is computed again only in rounds whose coefficients differ.
     """
 
     kind: int
@@ -37,6 +38,7 @@ class Nature(NamedTuple):
     sums: Floats
     expected_loss: Floats
     state: Floats
+    best: Floats
 
 
 class NatureKernel(NamedTuple):
@@ -62,6 +64,7 @@ def lane_of_nature(nature: Nature, lane: int) -> Nature:
         lane_of(nature.sums, lane),
         lane_of(nature.expected_loss, lane),
         lane_of(nature.state, lane),
+        lane_of(nature.best, lane),
     )
 
 

@@ -58,6 +58,9 @@ class Environment:
     reacts
         Whether losses depend on the arms played before. Then regret against a fixed policy does not compare with the
         losses that this policy itself would have incurred.
+    changing
+        Whether learners should follow the best arm as it changes: reports then judge them by dynamic regret, against
+        the best arm of every round, and not by regret against the best fixed policy. Both are always measured.
     function
         A user's rule in Python, (t, probabilities) -> theta_t; None for rules with kernel functions.
     kernel, state_size
@@ -76,6 +79,7 @@ class Environment:
     stochastic: bool = False
     budget: float = 0.0
     reacts: bool = False
+    changing: bool = False
     function: Callable[[int, Floats], Any] | None = None
     kernel: NatureKernel = KERNEL
     state_size: int | None = None
@@ -103,6 +107,11 @@ class Environment:
         """The tables with zeros where an arm is not offered."""
         offered = self.problem.available
         return self.tables if offered.all() else np.where(offered, self.tables, 0.0)
+
+    @cached_property
+    def blocked(self) -> Floats:
+        """Infinite where an arm is not offered, zero elsewhere, shape (contexts, arms)."""
+        return np.where(self.problem.available, 0.0, np.inf)
 
     @internal
     def require_mean_losses(self, largest: Floats | float, what: str = "theta") -> None:
@@ -132,6 +141,7 @@ class Environment:
             sums=aligned(J, *lanes),
             expected_loss=aligned(J, *lanes),
             state=np.zeros((size + 1, *lanes)),  # the last entry belongs to `note_outside`
+            best=aligned(J + 1, *lanes),
         )
 
     @internal

@@ -128,6 +128,10 @@ def _opposite_pair(instance: Instance) -> tuple[Any, Any]:
     return instance.problem, en.opposite(instance.theta)
 
 
+def _timed(settings: dict[str, Any]) -> dict[str, Any]:
+    return {"horizon": settings["horizon"], "seed": settings["seed"]}
+
+
 def _moving_level(instance: Instance, options: dict[str, Any], _: dict[str, Any]) -> Environment:
     """Add the constant feature that a moving level needs; the default level is what the prescribed gaps allow."""
     problem = instance.problem
@@ -165,6 +169,10 @@ WORLDS: dict[str, Callable[[Instance, dict[str, Any], dict[str, Any]], Environme
     "random-walk": lambda i, o, n: en.random_walk(i.problem, **{"seed": n["seed"], **o}),
     "sine": lambda i, o, n: en.sine(i.problem, np.stack([i.theta, 0.0 * i.theta]), **{"period": n["horizon"] / 4, **o}),
     "adaptive-adversary": lambda i, o, _: en.adaptive_adversary(*_opposite_pair(i), **o),
+    "change-point": lambda i, o, n: en.change_point(i, **{"at": n["horizon"] // 2, "seed": n["seed"], **o}),
+    "seasons": lambda i, o, n: en.seasons(i, **{**_timed(n), **o}),
+    "jumps": lambda i, o, n: en.jumps(i, **{**_timed(n), **o}),
+    "slow-turn": lambda i, o, n: en.slow_turn(i, **{**_timed(n), **o}),
     "corrupted": lambda i, o, n: en.corrupted(i, **{"budget": n["horizon"] / 20, **o}),
     "moving-level": _moving_level,
     "lower-bound": lambda i, o, n: en.lower_bound(

@@ -188,11 +188,12 @@ def flat_known(known: Known, *, wide: bool = False) -> Floats:
 class Beliefs(NamedTuple):
     """Names of the state's fields that prior data can fill before the first round.
 
-    ``total`` is Theta, the sum of estimates: n theta after n rounds with mean theta. ``rounds`` has n, if the sum does
-    not cover all rounds so far. ``drift``: plans follow ``total`` + ``drift``. ``gram`` and ``moment`` are those of a
-    ridge regression. ``rate_fields(options, rounds, earlier)`` returns the fields that determine the rates after that
-    many rounds; ``earlier`` is what the policy had learnt on an earlier problem, or None. ``unchanged``: fields that a
-    change of the problem leaves as they are. ``linear``: decisions carry vectors in the learner's coordinates.
+    ``total`` is Theta, the sum of estimates: n theta after n rounds with mean theta. ``rounds`` has n, if what is
+    learned does not cover all rounds so far. ``drift``: plans follow ``total`` + ``drift``. ``gram`` and ``moment`` are
+    those of a ridge regression; ``squared`` is its Gram matrix with squared weights, if it has weights.
+    ``rate_fields(options, rounds, earlier)`` returns the fields that determine the rates after that many rounds;
+    ``earlier`` is what the policy had learnt on an earlier problem, or None. ``unchanged``: fields that a change of the
+    problem leaves as they are. ``linear``: decisions carry vectors in the learner's coordinates.
     """
 
     total: str = ""
@@ -200,6 +201,7 @@ class Beliefs(NamedTuple):
     drift: str = ""
     gram: str = ""
     moment: str = ""
+    squared: str = ""
     rate_fields: Callable[..., Mapping[str, Any]] | None = None
     unchanged: tuple[str, ...] = ()
     linear: bool = True
@@ -225,9 +227,9 @@ class Machine:
     ``begin`` has the initial values of fields of the state, by name; other fields start at zero, and ``t`` at one.
     ``seeded(key)`` returns initial values that depend on the random stream, for algorithms whose plans use random
     numbers; ``key`` is that of the policy or the replication, or an array with one key per lane. ``frame`` has the
-    arrays from which the same machine can be rebuilt. ``policies`` is the size P, the number of listed policies.
-    ``beliefs`` names the fields of the state that a prior can fill, or is None. ``rates`` names the field of the state
-    with eta_t and gamma_t, where pi_t = (1 - gamma_t) q_t + gamma_t e; simulations record it.
+    arrays from which the same machine can be rebuilt. ``listed`` is the size P, the number of listed policies or of
+    plays kept. ``beliefs`` names the fields of the state that a prior can fill, or is None. ``rates`` names the field
+    of the state with eta_t and gamma_t, where pi_t = (1 - gamma_t) q_t + gamma_t e; simulations record it.
     """
 
     kernel: Kernel
@@ -236,7 +238,7 @@ class Machine:
     begin: Mapping[str, Any] = field(default_factory=dict)
     seeded: Callable[[Any], Mapping[str, Any]] = no_seed
     frame: Mapping[str, Floats] = field(default_factory=dict)
-    policies: int = 0
+    listed: int = 0
     beliefs: Beliefs | None = None
     rates: str = ""
 
@@ -251,7 +253,7 @@ class Machine:
     def sizes(self) -> Sizes:
         """Sizes of the problem."""
         S, K, d = self.known.z.shape
-        return Sizes(S, K, d, self.policies)
+        return Sizes(S, K, d, self.listed)
 
     @cached_property
     def block_sizes(self) -> Sizes:

@@ -9,7 +9,8 @@ A record is a NamedTuple whose fields are annotated with their kind and shape:
 
 The declarations determine the size of a learner's memory, the position of each field, which fields are saved, which are
 copied before an update, and which are recomputed by a plan. Letters are sizes: S contexts, K arms, d dimensions, P
-listed policies; ``"K*d"`` is a product. A field may itself be such a record; the names of all leaf fields are unique.
+listed policies or plays kept; ``"K*d"`` is a product. A field may itself be such a record; the names of all leaf fields
+are unique.
 
 The memory has two arrays. Fields with an axis S and ``packed`` scratch space lie in ``rows``, which a policy reads as
 packs of eight contexts; all other fields lie in ``core``. In each array learnt fields come first, then recalled,
@@ -35,7 +36,7 @@ VIEWS: dict[int, Callable[..., Any]] = {1: row_of, 2: matrix_of, 3: cube_of}
 
 
 class Sizes(NamedTuple):
-    """Sizes of a problem: contexts (or blocks of eight), arms, dimensions, listed policies."""
+    """Sizes of a problem: contexts (or blocks of eight), arms, dimensions, listed policies or plays kept."""
 
     S: int
     K: int

@@ -24,7 +24,8 @@ def beliefs_of(machine: Machine, algorithm: object) -> Beliefs:
     if machine.beliefs is None:
         raise ValueError(
             f"{type(algorithm).__name__} cannot take over earlier learning; LCTsallisINF, RealFTRL, RealLinExp3 with "
-            "arm-dependent features, LinUCB, OFUL and LinTS can. Start a new policy without a prior"
+            "arm-dependent features, LinUCB, OFUL, LinTS, DLinUCB, SWLinUCB and SquareCB can. Start a new policy "
+            "without a prior"
         )
     return machine.beliefs
 
@@ -45,14 +46,16 @@ def fields_from_prior(machine: Machine, beliefs: Beliefs, problem: Problem, prio
         offered = problem.available
         values = problem.features[offered] @ theta
         fields[beliefs.total] = prior.rounds * _least_squares(machine.known.z[offered], values)
-        if beliefs.rounds:
-            fields[beliefs.rounds] = prior.rounds
+    if beliefs.rounds:
+        fields[beliefs.rounds] = prior.rounds
     if beliefs.gram:
         initial = np.asarray(machine.begin[beliefs.gram])
         information, moment = prior.information, prior.moment
         if basis is not None:
             information, moment = basis.T @ information @ basis, basis.T @ moment
         fields[beliefs.gram], fields[beliefs.moment] = initial + information, moment
+        if beliefs.squared:
+            fields[beliefs.squared] = initial + information
     return {**fields, **_rate_fields(machine, beliefs, float(round(prior.rounds)), None)}
 
 
@@ -119,16 +122,35 @@ def transferred_fields(
         total = loss_sum(beliefs, learned)
         total = total if change.is_identity else change.matrix.T @ total
         fields[beliefs.total] = total if share == 1.0 else share * total
-        if beliefs.rounds:
-            fields[beliefs.rounds] = share * learned[beliefs.rounds]
+    if beliefs.rounds:
+        fields[beliefs.rounds] = share * learned[beliefs.rounds]
     if beliefs.gram:
-        gram, moment = learned[beliefs.gram], learned[beliefs.moment]
-        if share < 1.0:
-            gram = share * gram + (1.0 - share) * np.asarray(old.begin[beliefs.gram])
-            moment = share * moment
+        gram = _share_of(learned[beliefs.gram], old.begin[beliefs.gram], share)
+        moment = _share_of(learned[beliefs.moment], 0.0, share)
         fields[beliefs.gram], fields[beliefs.moment] = transform_regression(gram, moment, change)
+        if beliefs.squared:
+            squared = _share_of(learned[beliefs.squared], old.begin[beliefs.squared], share)
+            fields[beliefs.squared] = transform_squared(gram, squared, change, fields[beliefs.gram])
     earlier = Earlier(old.options, learned, share)
     return {**fields, **_rate_fields(new, beliefs, rounds, earlier)}
+
+
+def _share_of(learned: Floats, initial: Any, share: float) -> Floats:
+    """Return a sum of which a share of the terms is kept, and its initial value in place of the others."""
+    return learned if share == 1.0 else share * learned + (1.0 - share) * np.asarray(initial)
+
+
+def transform_squared(gram: Floats, squared: Floats, change: CoordinateChange, new_gram: Floats) -> Floats:
+    """Return V~, the Gram matrix with squared weights, in new coordinates, where V is ``new_gram``.
+
+    The covariance of the estimate, V^-1 V~ V^-1, is carried like that of `transform_regression`.
+    """
+    if change.is_identity:
+        return squared
+    solved = np.linalg.solve(gram, change.matrix)
+    covariance = solved.T @ squared @ solved + change.unknown @ change.unknown.T
+    moved = new_gram @ covariance @ new_gram
+    return np.asarray((moved + moved.T) / 2.0)
 
 
 def transform_regression(gram: Floats, moment: Floats, change: CoordinateChange) -> tuple[Floats, Floats]:

@@ -12,14 +12,26 @@ from bothworlds.report.chart import Chart, Line
 from bothworlds.report.csv_cells import as_text
 from bothworlds.report.figures import NO_BOUNDS, Bounds, bound_curve
 from bothworlds.report.scores import Rating, Score
-from bothworlds.report.statistics import Estimate
+from bothworlds.report.statistics import Estimate, mean_of
 from bothworlds.report.summary import Entry, Panel, Summary
 from bothworlds.studies.references import REFERENCES
 from bothworlds.studies.study import Study
 from bothworlds.studies.toml import to_toml
 
 DIGITS = 5  # of the numbers for charts; the curves in the CSV file have eight
-COLUMNS = ("regime", "algorithm", "t", "regret", "standard_error", "q10", "median", "q90", "realised_loss", "spent")
+# The regret, its error and quantiles are those of the measure of the regime; both regrets follow.
+CURVES = (
+    "regret",
+    "standard_error",
+    "q10",
+    "median",
+    "q90",
+    "fixed_regret",
+    "dynamic_regret",
+    "realised_loss",
+    "spent",
+)
+COLUMNS = ("regime", "algorithm", "measure", "t", *CURVES)
 MORE = ("exploration_rate", "bound")  # last columns, empty where unknown: the mean of gamma_t, and a theorem's bound
 
 
@@ -50,7 +62,13 @@ def headline_data(summary: Summary) -> dict[str, Any]:
 def all_data(summary: Summary, bounds: Bounds = NO_BOUNDS) -> dict[str, Any]:
     """Return the headline and the curves as plain values."""
     curves = [
-        {"regime": panel.name, "algorithm": entry.label, "t": entry.rounds.tolist(), **_curves(panel, entry, bounds)}
+        {
+            "regime": panel.name,
+            "measure": panel.regret_name,
+            "algorithm": entry.label,
+            "t": entry.rounds.tolist(),
+            **_curves(panel, entry, bounds),
+        }
         for panel in summary.panels
         for entry in panel.entries
     ]
@@ -66,7 +84,7 @@ def curves_csv(summary: Summary, bounds: Bounds = NO_BOUNDS) -> str:
         for entry in panel.entries:
             for row in zip(entry.rounds.tolist(), *_curves(panel, entry, bounds).values(), strict=True):
                 cells = ["" if value is None else value for value in row]
-                writer.writerow([as_text(panel.name), as_text(entry.label), *cells])
+                writer.writerow([as_text(panel.name), as_text(entry.label), panel.regret_name, *cells])
     return text.getvalue()
 
 
@@ -74,11 +92,12 @@ def _curves(panel: Panel, entry: Entry, bounds: Bounds) -> dict[str, list[float 
     """Return the curves of an entry by column."""
     run = entry.run
     low, middle, high = run.quantiles([0.1, 0.5, 0.9])
-    arrays = (run.regret, run.standard_error, low, middle, high, run.realised.mean(axis=0), run.spent)
+    both = entry.results[entry.label].regret, run.dynamic_regret
+    arrays = (run.regret, run.standard_error, low, middle, high, *both, run.realised.mean(axis=0), run.spent)
     explored = None if run.exploration_rate is None else run.exploration_rate.mean(axis=0)
     unknown = np.full(len(entry.rounds), np.nan)
     last = [unknown if one is None else one for one in (explored, bound_curve(panel, entry, bounds))]
-    columns = zip((*COLUMNS[3:], *MORE), (*arrays, *last), strict=True)
+    columns = zip((*CURVES, *MORE), (*arrays, *last), strict=True)
     return {name: [plain(value) for value in values.tolist()] for name, values in columns}
 
 
@@ -147,9 +166,11 @@ def _panel_data(panel: Panel) -> dict[str, Any]:
     explored = {part.entry.label: part for part in panel.exploration}
     algorithms = []
     for entry in panel.entries:
+        played = entry.results[entry.label]
         row: dict[str, Any] = {
             "algorithm": entry.label,
-            "regret": _estimate(entry.regret),
+            "regret": _estimate(mean_of(played.paths[:, -1])),
+            "dynamic_regret": _estimate(mean_of(played.dynamic_paths[:, -1])),
             "regret_against_own_best": plain(float(entry.run.regret_against_own_best[-1])),
             "growth_exponent": _estimate(entry.exponent),
             "corruption": plain(float(entry.run.corruption.mean())),
@@ -178,6 +199,7 @@ def _panel_data(panel: Panel) -> dict[str, Any]:
         "horizon": panel.horizon,
         "instances": panel.instances,
         "reacts": panel.environment.reacts,
+        "measure": panel.measure,
         "algorithms": algorithms,
         "replayed": {label: _estimate(panel.reward(run)) for label, run in panel.replayed.items()},
     }

@@ -132,8 +132,10 @@ def _padded(rows: Sequence[Floats | None]) -> Floats | None:
 def linear_chart(panel: Panel) -> Chart:
     """Return mean regret with 95 % intervals against log t: logarithmic regret is a straight line."""
     lines = [_curve(entry, entry.run.regret, entry.half_width, entry.half_width) for entry in panel.entries]
-    about = f"Mean cumulative regret with 95 % intervals against the round. {_ranking(panel)}"
-    return _chart_of(panel, lines, "log-x", "regret", about, axes=": logarithmic time", marks=corruption_marks(panel))
+    about = f"Mean cumulative {panel.regret_name} with 95 % intervals against the round. {_ranking(panel)}"
+    return _chart_of(
+        panel, lines, "log-x", panel.regret_name, about, axes=": logarithmic time", marks=corruption_marks(panel)
+    )
 
 
 def double_log_chart(panel: Panel, bounds: Bounds = NO_BOUNDS) -> Chart:
@@ -145,9 +147,9 @@ def double_log_chart(panel: Panel, bounds: Bounds = NO_BOUNDS) -> Chart:
         lines.append(_curve(entry, mean, mean - low, high - mean))
         proved = bound_curve(panel, entry, bounds)
         lines += [] if proved is None or vacuous(proved, entry.rounds).all() else [_bound_line(entry, proved)]
-    about = f"Mean cumulative regret and the 10 % to 90 % quantiles of {panel.unit}. {_ranking(panel)}"
+    about = f"Mean cumulative {panel.regret_name} and the 10 % to 90 % quantiles of {panel.unit}. {_ranking(panel)}"
     axes, marks = ": both axes logarithmic", corruption_marks(panel)
-    return _chart_of(panel, lines, "log-log", "regret", about, axes=axes, y_log=True, marks=marks)
+    return _chart_of(panel, lines, "log-log", panel.regret_name, about, axes=axes, y_log=True, marks=marks)
 
 
 def _chart_of(
@@ -243,7 +245,7 @@ def exponent_chart(panel: Panel) -> Chart:
         value, half = slopes[:, 0], np.nan_to_num(slopes[:, 1])
         low, high = value - half, value + half
         lines.append(Line(label=entry.label, number=entry.number, style=entry.style, x=t, y=value, low=low, high=high))
-    about = "Slope of log regret against log t over the decade before t, with 95 % intervals."
+    about = f"Slope of log {panel.regret_name} against log t over the decade before t, with 95 % intervals."
     return _chart_of(panel, lines, "exponent", "growth exponent", about, y_limits=(-0.25, 1.5))
 
 

@@ -106,20 +106,24 @@ def _headline_cell(cell: str, *, best: bool) -> str:
 def growth(panel: Panel, bounds: Mapping[str, float]) -> str:
     """Return regret and growth exponents of a panel, and the theorems' bounds at the horizon, if there are any."""
     rows, accounts = [], {entry.label: panel.account(entry) for entry in panel.entries}
+    others = ["against own best", "against the best policy" if panel.environment.changing else "dynamic"]
     has_accounts = any(account is not None for account in accounts.values())
     for entry in panel.entries:
         low, middle, high = entry.run.quantiles([0.1, 0.5, 0.9])[:, -1]
         cells = [with_interval(entry.regret), number(low), number(middle), number(high)]
-        cells += [number(float(entry.run.regret_against_own_best[-1])), with_interval(entry.exponent)]
+        played = entry.results[entry.label]
+        compared = played.regret if panel.environment.changing else played.dynamic_regret
+        cells += [number(float(played.regret_against_own_best[-1])), number(float(compared[-1]))]
+        cells += [with_interval(entry.exponent)]
         account = accounts[entry.label]
         cells += ["–" if account is None else with_interval(account)] if has_accounts else []
         cells += [_bound(entry, bounds)] if bounds else []
         rows.append([f"{key(entry.style)}{escape(entry.label)}", *cells])
-    head = ["algorithm", "regret", "10 %", "median", "90 %", "against own best", "growth exponent"]
+    head = ["algorithm", panel.regret_name, "10 %", "median", "90 %", *others, "growth exponent"]
     head += ["paths’ account"] if has_accounts else []
     head += ["theorem’s bound"] if bounds else []
     void = any(vacuous(np.array(bounds[e.label]), e.rounds[-1]) for e in panel.entries if e.label in bounds)
-    title = f"Regret at T = {panel.horizon:,}"
+    title = f"{panel.regret_name.capitalize()} at T = {panel.horizon:,}"
     caption = f"{title}: mean with 95 % interval, quantiles of {panel.unit}; exponent over the last decade"
     caption += f"; a bound of 2 T = {2 * panel.horizon:,} or more is vacuous: regret is never larger" if void else ""
     return table(head, rows, caption=caption) + (f'<p class="small soft">{ACCOUNT}</p>' if has_accounts else "")

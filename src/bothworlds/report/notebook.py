@@ -21,11 +21,11 @@ from bothworlds.simulation.results import Results
 
 
 def chart_of(results: Results, *, log: bool = False) -> Chart:
-    """Return mean regret with its 95 % interval against log t, on a linear or a logarithmic axis."""
+    """Return mean regret, dynamic in a changing world, with its 95 % interval against log t; ``log``: both axes."""
     options = [options_of(results.manifest.get("algorithms", {}).get(label)) for label in results.runs]
-    t = results.checkpoints
+    t, name = results.checkpoints, regret_name(results)
     drawn_rounds, lines = shown(t), []
-    for place, ((label, run), style) in enumerate(zip(results.runs.items(), styles(options), strict=True)):
+    for place, ((label, run), style) in enumerate(zip(results.judged().items(), styles(options), strict=True)):
         half = interval_of(run.paths)
         low, high = (run.regret - half)[drawn_rounds], (run.regret + half)[drawn_rounds]
         x, even = t[drawn_rounds].astype(np.float64), options[place].get("kind") == "uniform"
@@ -43,12 +43,17 @@ def chart_of(results: Results, *, log: bool = False) -> Chart:
         )
     return Chart(
         name="regret",
-        title=f"Regret, {results.environment}",
-        description="Mean cumulative regret with 95 % intervals against the round.",
-        y_label="regret",
+        title=f"{name.capitalize()}, {results.environment}",
+        description=f"Mean cumulative {name} with 95 % intervals against the round.",
+        y_label=name,
         lines=lines,
         y_log=log,
     )
+
+
+def regret_name(results: Results) -> str:
+    """Return the name of the regret by which algorithms are judged."""
+    return "dynamic regret" if results.changing else "regret"
 
 
 def drawn(
@@ -80,18 +85,19 @@ class _Row(NamedTuple):
 def html_of(results: Results) -> str:
     """Return a table, smallest regret first, and a chart as an image, whose style stays inside it."""
     rows = []
-    for label, run in results.runs.items():
+    for label, run in results.judged().items():
         low, high = run.quantiles([0.1, 0.9])[:, -1]
         last = mean_of(run.paths[:, -1])
         rows.append(_Row(last.value, [escape(label), with_interval(last), number(float(low)), number(float(high))]))
     body = "".join(
         f"<tr>{''.join(f'<td>{cell}</td>' for cell in row.cells)}</tr>" for row in sorted(rows, key=lambda r: r.value)
     )
-    head = "".join(f"<th>{word}</th>" for word in ("algorithm", "regret", "10 %", "90 %"))
+    head = "".join(f"<th>{word}</th>" for word in ("algorithm", regret_name(results), "10 %", "90 %"))
     T = f"{results.checkpoints[-1]:,}"
     picture = base64.b64encode(standalone(chart_of(results)).encode()).decode()
     return (
-        f"<p>{escape(results.environment)}, T = {T}: regret with its 95 % interval, quantiles of replications</p>"
+        f"<p>{escape(results.environment)}, T = {T}: {regret_name(results)} with its 95 % interval, "
+        "quantiles of replications</p>"
         f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
         f'<img alt="Regret against the round" src="data:image/svg+xml;base64,{picture}">'
     )

@@ -21,6 +21,7 @@ KNOWN = {
     "RealLinExp3": (1, 3),
     "OFUL": (4, 4),
     "LinUCB": (5, 1),
+    "DLinUCB": (4, 2),
     "uniform": (6, 2),
 }
 # Neighbours in this list differ in colour and in dashes.

@@ -17,18 +17,24 @@ MOST_LINES = 4
 RANGE = (0.1, 0.9)  # quantiles of the band
 
 
+DEFAULT, CERTIFIED, PAPER = (f"LCTsallisINF {tuning}" for tuning in ("matched", "certified", "paper"))
+USUAL = (DEFAULT, CERTIFIED, "LinUCB", "RealLinExp3", "RealFTRL", PAPER)
+
+
 class World(NamedTuple):
-    """A panel of the picture: its title, and the kind of environment that it shows."""
+    """A panel of the picture: its title, the kind of environment that it shows, and the algorithms shown first."""
 
     title: str
     kind: str
+    first: tuple[str, ...] = USUAL
 
 
 STAYS = World("The world stays as it is", "stochastic")
 REACTS = World("The world reacts to you", "adaptive-adversary")
-WORLDS = (STAYS, REACTS)  # from left to right
-DEFAULT = "LCTsallisINF matched"
-FIRST = (DEFAULT, "LCTsallisINF certified", "LinUCB", "RealLinExp3", "RealFTRL", "LCTsallisINF paper")
+CHANGES = World(
+    "The world changes", "jumps", (DEFAULT, "DLinUCB", "LinUCB", "RealLinExp3", "RealFTRL", CERTIFIED, PAPER)
+)
+WORLDS = (STAYS, REACTS, CHANGES)  # from left to right
 
 
 def picture(summary: Summary) -> Picture | None:
@@ -49,7 +55,9 @@ def conditions(summary: Summary, panel: Panel) -> str:
     else:
         over = f"over {replications} replications of one instance" if replications > 1 else "of one run"
     band = ", bands: the middle 80 % of them" if len(panel.entries[0].run.paths) > 1 else ""
-    return f"Lines: mean regret {over}{band}. Lower is better."
+    dynamic = panel_of(summary, CHANGES) is not None
+    note = " Where the world changes, regret is against the best arm of every round." if dynamic else ""
+    return f"Lines: mean regret {over}{band}. Lower is better.{note}"
 
 
 def panel_of(summary: Summary, world: World) -> Panel | None:
@@ -65,37 +73,37 @@ def _is(panel: Panel, world: World) -> bool:
 
 def panel_chart(summary: Summary, world: World, panel: Panel) -> Chart:
     """Return regret against the round, both axes linear, of the algorithms that the picture shows."""
-    labels = chosen(summary.study.algorithms)
+    labels = chosen(summary.study.algorithms, world.first)
     entries = [entry for entry in panel.entries if entry.label in labels]
     ranked = sorted(entries, key=lambda entry: entry.regret.value)
     values = ", ".join(f"{entry.label} {number(entry.regret.value)}" for entry in ranked)
     return Chart(
         name=f"{panel.ident}-{NAME}",
         title=world.title,
-        description=f"regret after {panel.horizon:,} rounds: {values}",
-        y_label="regret",
+        description=f"{panel.regret_name} after {panel.horizon:,} rounds: {values}",
+        y_label=panel.regret_name,
         x_log=False,
         whole=True,
         lines=[_line(entry) for entry in entries],
     )
 
 
-def chosen(algorithms: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return the labels that the picture shows, at most four: the user's own, then `FIRST`, then others.
+def chosen(algorithms: Mapping[str, Mapping[str, Any]], first: Sequence[str] = USUAL) -> list[str]:
+    """Return the labels that a panel shows, at most four: the user's own, then ``first``, then others.
 
     >>> chosen({label: {"kind": label} for label in ("OFUL", "LinUCB", "uniform", "LCTsallisINF", "RealFTRL")})
     ['OFUL', 'LinUCB', 'LCTsallisINF', 'RealFTRL']
     """
-    best = sorted(algorithms, key=lambda label: _rank(algorithms[label]))[:MOST_LINES]
+    best = sorted(algorithms, key=lambda label: _rank(algorithms[label], first))[:MOST_LINES]
     return [label for label in algorithms if label in best]
 
 
-def _rank(options: Mapping[str, Any]) -> int:
-    """Return the place of an algorithm in the order in which the picture fills up."""
+def _rank(options: Mapping[str, Any], first: Sequence[str]) -> int:
+    """Return the place of an algorithm in the order in which a panel fills up."""
     name = identity(dict(options))
     if is_user_kind(options.get("kind")):
         return -1
-    return FIRST.index(name) if name in FIRST else len(FIRST) + (options.get("kind") == "uniform")
+    return first.index(name) if name in first else len(first) + (options.get("kind") == "uniform")
 
 
 def is_default(options: Mapping[str, Any]) -> bool:
@@ -126,7 +134,7 @@ def _from_zero(values: Floats) -> Floats:
 
 
 def sentences(summary: Summary) -> list[str]:
-    """Return what the default rule costs where the world stays as it is, and what it saves where the world reacts.
+    """Return what the default rule costs in a calm world, what it saves where the world reacts, and how it follows.
 
     There are sentences only for worlds that were played, with the default rule and at least one rival.
     """
@@ -141,6 +149,9 @@ def sentences(summary: Summary) -> list[str]:
     texts = [_cost(calm, ours, rival)]
     if hostile is not None and {ours, rival} <= {entry.label for entry in hostile.entries}:
         texts.append(_worth(hostile, ours, rival))
+    changing = panel_of(summary, CHANGES)
+    if changing is not None and any(entry.label == ours for entry in changing.entries):
+        texts += _followed(changing, ours, rivals(summary))
     return texts
 
 
@@ -172,6 +183,16 @@ def _worth(panel: Panel, ours: str, rival: str) -> str:
         return f"{start}, and {ours} has {number(mine)}."
     lost = _percent((other - mine) / panel.horizon)
     return f"{start}, and {ours} has {number(mine)}: the difference is {lost} of a unit of loss in every round."
+
+
+def _followed(panel: Panel, ours: str, others: Sequence[str]) -> list[str]:
+    """Say how well the default rule and the best of its rivals follow a world that changes."""
+    regrets = {entry.label: entry.regret.value for entry in panel.entries if entry.label in others}
+    if not regrets:
+        return []
+    rival = min(regrets, key=lambda label: regrets[label])
+    mine = f"{ours} has {panel.regret_name} {number(_at_end(panel, ours))}"
+    return [f"Where the world changes, {mine}; the best of its rivals there, {rival}, has {number(regrets[rival])}."]
 
 
 def _at_end(panel: Panel, label: str) -> float:

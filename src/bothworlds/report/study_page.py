@@ -33,6 +33,10 @@ from bothworlds.simulation.results import Results
 from bothworlds.studies.references import REFERENCES
 from bothworlds.studies.toml import to_toml
 
+DYNAMIC = (
+    "Learners are judged by dynamic regret: expected losses less those of the best arm of every round in every "
+    "context. Theorems bound the regret against the best fixed policy, so no bounds are drawn."
+)
 Figure = Callable[..., str]  # (chart, caption, kind) -> HTML; registers the chart for the script
 Player = tuple[str, int, Style]  # label, number on the page, style
 
@@ -79,6 +83,7 @@ def _head(summary: Summary, figure: Figure) -> str:
     settings = summary.study.settings
     links = [f'<a href="#regime-{panel.ident}">{escape(panel.name)}</a>' for panel in summary.panels]
     links += ['<a href="#cost">cost</a>', '<a href="#numbers">numbers</a>', '<a href="#again">run it again</a>']
+    about = f"{_about_changes(summary)}{_about_comparators(summary)}{_about_scores(summary)}"
     missing = ""
     if summary.missing:
         missing = (
@@ -94,7 +99,7 @@ def _head(summary: Summary, figure: Figure) -> str:
 <p class="small soft">Regret is exact: expected losses given the past, summed over contexts and arms, less those of
 the best fixed policy in hindsight. Smaller is better; where nature reacts to the plays the table shows total reward,
 and larger is better. <strong>Negative regret</strong> is possible where the world changes: the learner followed the
-change and did better than any fixed policy.{_about_comparators(summary)}{_about_scores(summary)}</p>"""
+change and did better than any fixed policy.{about}</p>"""
 
 
 def _runs(summary: Summary) -> str:
@@ -156,6 +161,16 @@ def _about_comparators(summary: Summary) -> str:
     )
 
 
+def _about_changes(summary: Summary) -> str:
+    """Explain dynamic regret, if there are worlds that are judged by it."""
+    if not any(panel.environment.changing for panel in summary.panels):
+        return ""
+    return (
+        " <strong>Dynamic</strong> regret, where learners should follow a world that changes, is against the best arm "
+        "of every round in every context, and never negative."
+    )
+
+
 def _about_scores(summary: Summary) -> str:
     """Explain the ratios, if there are any."""
     if not summary.scores:
@@ -183,6 +198,8 @@ def _regime(panel: Panel, bounds: Bounds, figure: Figure, pair: list[Chart], oth
     charts = [figure(first, _linear_caption(first)), figure(second, _double_log_caption(second, panel.unit))]
     blocks = [f'<h2 id="{ident}">{escape(panel.name)}</h2><p class="plainly">{escape(_sentence(panel))}</p>']
     blocks += [f'<p class="soft">{"; ".join(facts)}.</p>']
+    if environment.changing:
+        blocks += [f'<p class="soft">{DYNAMIC}</p>']
     if environment.reacts:
         blocks += [f'<p class="warn c1">{NOT_POLICY_REGRET}</p>', html_parts.rewards(panel)]
     players = [(entry.label, entry.number, entry.style) for entry in panel.entries]
@@ -211,7 +228,7 @@ def _range(values: Sequence[float]) -> str:
 def _linear_caption(chart: Chart) -> str:
     """Explain the first chart, and which curves it cuts off."""
     low, high = chart.y_range
-    text = "Mean regret and its 95 % interval. Logarithmic regret is straight."
+    text = f"Mean {chart.y_label} and its 95 % interval. Logarithmic regret is straight."
     if any(line.y[-1] > high for line in chart.lines):
         text += " ↑: curves far above the others leave the chart; hide the others, and it rescales."
     if low < 0.0:

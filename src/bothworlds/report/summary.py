@@ -55,7 +55,11 @@ class Exploration(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Entry:
-    """One algorithm in one panel; ``number`` is its place in the study."""
+    """One algorithm in one panel; ``number`` is its place in the study.
+
+    In a ``changing`` world ``run``, and so every number and curve, has dynamic regret, against the best arms of every
+    round; ``results`` has the run against the best fixed policy.
+    """
 
     label: str
     number: int
@@ -63,6 +67,7 @@ class Entry:
     cell: Cell
     results: Results
     player: Any = None
+    changing: bool = False
 
     @property
     def algorithm(self) -> Any:
@@ -71,8 +76,8 @@ class Entry:
 
     @property
     def run(self) -> Run:
-        """The run of the algorithm."""
-        return self.results[self.label]
+        """The run of the algorithm, with the regret by which it is judged."""
+        return self.results[self.label].judged(changing=self.changing)
 
     @property
     def rounds(self) -> Ints:
@@ -81,7 +86,7 @@ class Entry:
 
     @property
     def regret(self) -> Estimate:
-        """Regret at the horizon with its interval."""
+        """Regret at the horizon with its interval; dynamic regret in a changing world."""
         return mean_of(self.run.paths[:, -1])
 
     @cached_property
@@ -156,12 +161,18 @@ class Panel:
         settings, accounts = entry.cell.settings, entry.run.account
         late = settings["delay"] > 0 or settings["batch"] > 1
         matched = isinstance(getattr(entry.algorithm, "tuning", None), Matched)
-        return None if late or accounts is None or not matched or self.environment.reacts else mean_of(accounts)
+        other = self.environment.reacts or self.environment.changing
+        return None if late or accounts is None or not matched or other else mean_of(accounts)
 
     @property
     def measure(self) -> str:
         """Name of the quantity of `headline`."""
-        return "total reward" if self.environment.reacts else "regret"
+        return "total reward" if self.environment.reacts else self.regret_name
+
+    @property
+    def regret_name(self) -> str:
+        """Name of the regret by which algorithms are judged, and which curves show."""
+        return "dynamic regret" if self.environment.changing else "regret"
 
     @cached_property
     def ratings(self) -> dict[str, Rating]:
@@ -290,6 +301,8 @@ def summary_of(finished: Finished) -> Summary:
     panels: list[Panel] = []
     for name, group in groups.items():
         players, seeds = common_seeds(group)
+        cells = [group[players[0]][seed][0] for seed in seeds]
+        environments = [cell.make_environment() for cell in cells]
         entries = [
             Entry(
                 label=label,
@@ -297,11 +310,10 @@ def summary_of(finished: Finished) -> Summary:
                 style=style_of[label],
                 cell=group[label][seeds[0]][0],
                 results=pooled([group[label][seed][1] for seed in seeds]),
+                changing=environments[0].changing,
             )
             for label in players
         ]
-        cells = [group[players[0]][seed][0] for seed in seeds]
-        environments = [cell.make_environment() for cell in cells]
         replayed = [finished.replayed(cell) for cell in cells] if environments[0].reacts else []
         panels.append(
             Panel(
@@ -310,7 +322,10 @@ def summary_of(finished: Finished) -> Summary:
                 environments=environments,
                 entries=entries,
                 replayed=_runs_of(replayed),
-                references=_reference_runs([finished.references(cell) for cell in cells]),
+                references={
+                    label: run.judged(changing=environments[0].changing)
+                    for label, run in _reference_runs([finished.references(cell) for cell in cells]).items()
+                },
             )
         )
     return Summary(
@@ -380,6 +395,7 @@ def summary_from(results: Results) -> Summary:
             cell=_cell(study, label),
             results=results,
             player=results.players.get(label),
+            changing=results.changing,
         )
         for number, label in enumerate(options)
     ]

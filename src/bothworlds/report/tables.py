@@ -7,6 +7,8 @@ from bothworlds.report.statistics import Estimate
 from bothworlds.report.summary import Panel, Summary
 from bothworlds.serialization import printable
 
+MARKS = {"total reward": " (reward)", "dynamic regret": " (dynamic)"}  # after the name of a regime, by its measure
+
 
 def number(value: float) -> str:
     """Return a number with thousands separators and about three significant digits; a dash for NaN.
@@ -42,7 +44,7 @@ def with_interval(estimate: Estimate) -> str:
 
 def headline_rows(summary: Summary) -> list[list[str]]:
     """Return the headline table: a row of titles, then one row per algorithm."""
-    titles = [f"{panel.name} (reward)" if panel.environment.reacts else panel.name for panel in summary.panels]
+    titles = [f"{panel.name}{MARKS.get(panel.measure, '')}" for panel in summary.panels]
     rows = [["algorithm", *titles, *(["worst ratio", "in"] if summary.scores else [])]]
     for label in summary.labels:
         cells = [_cell(panel, label) for panel in summary.panels]
@@ -81,6 +83,7 @@ def latex_table(summary: Summary) -> str:
     head, *rows = headline_rows(summary)
     lines = [
         f"% {_latex(summary.study.name)}: regret at the horizon, mean and 95 % interval; made by bothworlds",
+        *(["% (dynamic): against the best arm of every round"] if _any_changing(summary) else []),
         f"\\begin{{tabular}}{{l{'r' * (len(head) - 1)}}}",
         "\\toprule",
         " & ".join(_latex(cell) for cell in head) + " \\\\",
@@ -95,6 +98,10 @@ def latex_table(summary: Summary) -> str:
             cells.append(f"\\boldmath {text}" if strong else text)
         lines.append(" & ".join(cells) + " \\\\")
     return "\n".join([*lines, "\\bottomrule", "\\end{tabular}"]) + "\n"
+
+
+def _any_changing(summary: Summary) -> bool:
+    return any(panel.measure == "dynamic regret" for panel in summary.panels)
 
 
 def _latex(text: str) -> str:

@@ -18,6 +18,10 @@ NOT_POLICY_REGRET = (
     "Nature reacts to the plays here: a fixed policy would have met other losses, so regret is not policy regret. "
     "What counts is the total reward, beside that of fixed policies replayed."
 )
+NOTES = {  # the first character is the mark of a regime with that measure
+    "total reward": "* total reward: larger is better",
+    "dynamic regret": "+ dynamic regret: against the best arm of every round",
+}
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -27,13 +31,13 @@ def table_text(summary: Summary, *, width: int = 100) -> str:
     Intervals are always shown, and the two columns of the worst ratio stay in one table.
     """
     titles, *rows = headline_rows(summary)
-    names = [f"{panel.name}*" if panel.environment.reacts else panel.name for panel in summary.panels]
+    names = [f"{panel.name}{NOTES.get(panel.measure, ' ')[0].strip()}" for panel in summary.panels]
     titles[1 : 1 + len(names)] = names
     last = [len(names) + 1, len(names) + 2] if summary.scores else []
     groups = [*([place] for place in range(1, len(names) + 1)), *([last] if last else [])]
     tables = _packed([titles, *rows], groups, width)
-    note = ["* total reward: larger is better"] if any(panel.environment.reacts for panel in summary.panels) else []
-    return "\n".join(["\n\n".join(tables), *note])
+    measures = {panel.measure for panel in summary.panels}
+    return "\n".join(["\n\n".join(tables), *(note for measure, note in NOTES.items() if measure in measures)])
 
 
 def _packed(rows: Sequence[Sequence[str]], groups: Sequence[list[int]], width: int) -> list[str]:
@@ -110,7 +114,7 @@ def plot_text(panel: Panel, *, width: int = 72, height: int = 12) -> str:
     curves = [(entry.rounds, entry.run.regret) for entry in panel.entries]
     top = max(float(regret.max()) for _, regret in curves)
     if not top > 0.0:
-        return f"{title}: no regret to plot"
+        return f"{title}: no {panel.regret_name} to plot"
     T = panel.horizon
     bottom = max(min(float(r[r > 0.0].min()) for _, r in curves if (r > 0.0).any()), top / 1e4)
     first = max(1.0, min(10.0, T / 1000))
@@ -127,7 +131,7 @@ def plot_text(panel: Panel, *, width: int = 72, height: int = 12) -> str:
         if shown[-1]:
             row = int(y[-1]) // 4
             ends[row] = ends.get(row, "") + LETTERS[place % len(LETTERS)]
-    lines = [f"{title}: regret, both axes logarithmic"]
+    lines = [f"{title}: {panel.regret_name}, both axes logarithmic"]
     for row in range(rows):
         label = f"{top:,.3g}" if row == 0 else f"{bottom:,.3g}" if row == rows - 1 else ""
         dots = "".join(chr(0x2800 + int(cell)) if cell else " " for cell in cells[row])

@@ -25,7 +25,8 @@ def theorem_bounds(summary: Summary) -> Bounds:
     """Return, for every label that a theorem covers, a function (environment, rounds) -> bound on the regret.
 
     The bound is the minimum of 2 t, which always holds, and of the bounds of the theorems that apply. None applies to
-    late or batched feedback, nor where nature reacts to the plays, because there regret is not policy regret.
+    late or batched feedback, nor where nature reacts to the plays, because there regret is not policy regret, nor in
+    changing worlds, which are judged by dynamic regret.
     """
     if summary.study.settings["delay"] > 0 or summary.study.settings["batch"] > 1:
         return {}
@@ -77,7 +78,7 @@ def _line(
     tables: Callable[[Environment], list[BoundTable]], name: str, environment: Environment, rounds: Ints
 ) -> Floats | None:
     """Return the smallest bound of this name that holds in an environment, round by round."""
-    if environment.reacts:
+    if environment.reacts or environment.changing:
         return None
     curves = [bound.at(rounds) for table in tables(environment) for bound in table if bound.name == name]
     return np.asarray(np.min([2.0 * rounds, *curves], axis=0), dtype=np.float64)

@@ -50,6 +50,9 @@ class Diagnosis:
         Sums up to round t, contexts weighted by g: both sides of Proposition A.1, and 2 sum gamma (n,).
     drift_cost
         Largest possible cost of the regression drift so far (n,); 0 without drift.
+    delay_cost
+        Cost of late feedback so far (n,): the sum over learned rows of <l_hat, q' - q>, contexts weighted by g, q' the
+        point of the plan that decided the row and q that of the plan in which it was learned; 0 without delay.
     estimated_regret, slack
         Regret of the estimated losses against the best policy for them (n,), at most stability + penalty + drift_cost;
         and the smallest difference between bound and regret over all contexts and arms, for the losses that plans
@@ -71,17 +74,18 @@ class Diagnosis:
     penalty: Floats
     exploration: Floats
     drift_cost: Floats
+    delay_cost: Floats
     estimated_regret: Floats
     slack: Floats
     outcome: Outcome
 
     @property
     def bound(self) -> Floats:
-        """Stability + penalty + 2 sum gamma + drift cost of this path (n,).
+        """Stability + penalty + 2 sum gamma + drift cost + delay cost of this path (n,).
 
-        Its mean bounds the expected regret; the regret of a single path may exceed it.
+        Its mean bounds the expected regret of the rounds that were learned; that of a single path may exceed it.
         """
-        return np.asarray(self.stability + self.penalty + self.exploration + self.drift_cost)
+        return np.asarray(self.stability + self.penalty + self.exploration + self.drift_cost + self.delay_cost)
 
     @property
     def margin(self) -> Floats:
@@ -105,13 +109,16 @@ def diagnose(
     replication: int = 0,
     rng: Seed = 0,
     checkpoints: int | Iterable[int] = 20,
+    delay: int = 0,
+    batch: int = 1,
     interpreted: bool = False,
 ) -> Diagnosis:
     """Play one replication in Python and measure the quantities of the proofs.
 
     The path is that of `simulate` with the same seed, up to rounding. At every checkpoint the FTRL inequality
     (Proposition A.1) is checked for the estimated losses, every context and every arm. It holds for all losses, so a
-    violation means that the plan is wrong and raises `NumericalError`. A round takes about a millisecond.
+    violation means that the plan is wrong and raises `NumericalError`. A round takes about a millisecond. ``delay`` and
+    ``batch`` are those of `simulate`; only the tuning "matched", which learns batches row by row, takes a batch.
 
     >>> from bothworlds import environments as en
     >>> world = en.stochastic(en.random_instance(contexts=2, arms=2, dimension=2, gap=0.5, seed=1))
@@ -121,7 +128,9 @@ def diagnose(
     """
     if not isinstance(algorithm, LCTsallisINF | RealFTRL):
         raise ValueError(f"diagnose needs an FTRL algorithm, LCTsallisINF or RealFTRL; got {algorithm!r}")
-    setting = make_setting(environment, horizon=horizon, rng=rng, checkpoints=checkpoints)
+    if batch > 1 and not algorithm.machine(environment.problem).kernel.row_by_row:
+        raise ValueError(f"diagnose follows single rows, but {algorithm!r} learns a batch at once; leave out batch=")
+    setting = make_setting(environment, horizon=horizon, rng=rng, checkpoints=checkpoints, delay=delay, batch=batch)
     recorders: list[_RecordingPolicy] = []
 
     def start(problem: Problem, *, rng: Seed) -> "_RecordingPolicy":
@@ -130,6 +139,7 @@ def diagnose(
         return recorders[0]
 
     outcome = play_in_python(start, setting, whole(replication, 0, "replication"), trace=True)
+    recorders[0].finish_round()
     rows, allowed = recorders[0].rows, recorders[0].allowed
     columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
     return Diagnosis(rounds=setting.checkpoints, allowed=allowed, outcome=outcome, **columns)
@@ -148,28 +158,44 @@ class _RecordingPolicy:
         self.sums = np.zeros((2, S))  # stability, penalty
         self.followed = np.zeros((S, K))  # regret of the losses that plans follow: estimates plus drift
         self.regret = np.zeros((S, K))  # regret of the estimates
-        self.explored = self.largest = self.drift_cost = 0.0
+        self.explored = self.largest = self.drift_cost = self.delay_cost = 0.0
+        self.round, self.begun = 0, dict[str, float]()  # values of the plan of a checkpoint, until its round is over
+        self.made: dict[Any, tuple[Floats, float]] = {}  # by decision that waits: q and gamma of its plan
         self.optimistic = isinstance(getattr(algorithm, "tuning", None), Matched)
 
     def probabilities(self) -> Floats:
+        self.finish_round()
         return self.policy.probabilities()
 
     def act(self, x: int) -> Any:
-        return self.policy.act(x)
+        """Decide, and keep what the costs of the decision depend on."""
+        state, decision = self.policy.state, self.policy.act(x)
+        self.round += 1
+        self.made[decision.id] = state.q.copy(), float(state.rates[1])
+        if self.round in self.checkpoints:
+            self.begun = self._begun(state)
+        return decision
+
+    def finish_round(self) -> None:
+        """Add the row of a checkpoint, once the feedback of its round has been learned."""
+        if self.begun:
+            self.rows.append({**self.begun, **self._row()})
+            self.begun = {}
 
     def learnt(self) -> dict[str, Floats]:
         return self.policy.learnt()
 
-    def update(self, decision: Any, *, loss: float) -> None:
-        """Update the policy, and add the terms of the round to the sums."""
+    def update(self, decision: Any, *, loss: Any) -> None:
+        """Update the policy, row by row, and add the terms of each row to the sums."""
+        if isinstance(decision, list):
+            for row, value in zip(decision, loss, strict=True):
+                self.update(row, loss=value)
+            return
         state = self.policy.state
-        q, theta, (eta, gamma) = state.q.copy(), state.theta.copy(), state.rates.copy()
+        q, theta, eta = state.q.copy(), state.theta.copy(), float(state.rates[0])
         zeros = np.zeros_like(theta)
         predicted, drift = (state.baseline.copy(), state.drift.copy()) if self.optimistic else (zeros, zeros)
-        t = self.policy.updates + 1
-        plan = None
-        if t in self.checkpoints:
-            plan = (*self._plan(q, eta), self._evaluations(theta + drift + predicted, eta))
+        first = self.policy.updates == 0
         self.policy.update(decision, loss=loss)
         after, next_drift = self.policy.state, self.policy.state.drift if self.optimistic else drift
         rates = np.array([eta, after.rates[0]])
@@ -181,15 +207,15 @@ class _RecordingPolicy:
         else:
             terms = path_terms(points=points, rates=rates, estimates=losses[None], alpha=self.alpha)
         self.sums += [terms.stability[0], terms.penalty[1]]
-        self.sums[1] += terms.penalty[0] if t == 1 else 0.0
+        self.sums[1] += terms.penalty[0] if first else 0.0
         self.followed += (losses * q).sum(axis=1)[:, None] - losses
+        decided, gamma = self.made.pop(decision.id)
         self.explored += 2.0 * gamma
-        self.regret += (estimates * q).sum(axis=1)[:, None] - estimates
+        self.delay_cost += float(self.policy.problem.probabilities @ (estimates * (decided - q)).sum(axis=1))
+        self.regret += (estimates * decided).sum(axis=1)[:, None] - estimates
         if self.optimistic:
             self.drift_cost = self._drift_cost(after)
         self.largest = max(self.largest, float((eta * np.abs(losses) * q ** (1.0 - self.alpha)).max()))
-        if plan is not None:
-            self.rows.append(self._row(t, plan, eta, gamma))
 
     def _drift_cost(self, state: Any) -> float:
         """Return the largest possible cost of the regression drift, over all comparators."""
@@ -215,8 +241,22 @@ class _RecordingPolicy:
         step = float((eta * largest * q ** (1.0 - self.alpha))[problem.available].max())
         return float(lemmas.omega(q)), float(leverage[problem.available].max()), step
 
-    def _row(self, t: int, plan: tuple[float, float, float, float], eta: float, gamma: float) -> dict[str, float]:
-        """Return the values of `Diagnosis` at a checkpoint by name; raise NumericalError if the inequality fails."""
+    def _begun(self, state: Any) -> dict[str, float]:
+        """Return the values of `Diagnosis` that belong to the plan of a checkpoint, by name."""
+        q, (eta, gamma) = state.q, state.rates
+        theta = state.theta + state.drift + state.baseline if self.optimistic else state.theta
+        omega, leverage, step = self._plan(q, eta)
+        return {
+            "omega": omega,
+            "learning_rate": float(eta),
+            "exploration_rate": float(gamma),
+            "leverage": leverage,
+            "step": step,
+            "evaluations": self._evaluations(theta, eta),
+        }
+
+    def _row(self) -> dict[str, float]:
+        """Return the other values of `Diagnosis` at a checkpoint; raise NumericalError if the inequality fails."""
         problem = self.policy.problem
         g, offered = problem.probabilities, problem.available
         bound, regret = self.sums.sum(axis=0)[:, None], self.followed
@@ -224,23 +264,17 @@ class _RecordingPolicy:
         scale = float(np.abs(bound).max() + np.abs(regret[offered]).max())
         if not slack >= -ROUNDING * scale:
             raise NumericalError(
-                f"the FTRL inequality fails in round {t} by {-slack:.3g}, with terms up to {scale:.3g}: "
+                f"the FTRL inequality fails in round {self.round} by {-slack:.3g}, with terms up to {scale:.3g}: "
                 f"the plan is not that of {self.policy.algorithm!r}"
             )
         best = np.where(offered, self.regret, -np.inf).max(axis=1)
-        omega, leverage, step, evaluations = plan
         return {
-            "omega": omega,
-            "learning_rate": eta,
-            "exploration_rate": gamma,
-            "leverage": leverage,
-            "step": step,
             "largest_step": self.largest,
-            "evaluations": evaluations,
             "stability": float(g @ self.sums[0]),
             "penalty": float(g @ self.sums[1]),
             "exploration": self.explored,
             "drift_cost": self.drift_cost,
+            "delay_cost": self.delay_cost,
             "estimated_regret": float(g @ best),
             "slack": slack,
         }

@@ -364,6 +364,7 @@ def _manifest(labelled: dict[str, Any], setting: Setting, replications: int, sec
             "problem": environment.problem.fingerprint,
             "noise": environment.noise,
             "budget": environment.budget,
+            "changing": environment.changing,
         },
         "algorithms": {label: to_plain(algorithm) for label, algorithm in labelled.items()},
         "horizon": setting.horizon,

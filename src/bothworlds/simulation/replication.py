@@ -14,6 +14,7 @@ from bothworlds.kernels.arithmetic import MAX_LANES, WIDTH
 from bothworlds.kernels.contract import Machine, flat_known
 from bothworlds.kernels.random import stream_key
 from bothworlds.simulation.round_loop import (
+    TOTALS,
     LearnerArrays,
     Queue,
     Record,
@@ -42,6 +43,7 @@ class Outcome:
     expected: Floats
     realised: Floats
     own_best: Floats
+    round_best: Floats
     sums: Floats
     rates: Floats | None
     spent: Floats
@@ -150,6 +152,7 @@ def outcome_of(setting: Setting, record: Record, policy: Floats, final: dict[str
         expected=record.expected,
         realised=record.realised,
         own_best=record.own_best,
+        round_best=record.round_best,
         sums=record.sums,
         rates=record.rates if rates else None,
         spent=record.spent if setting.environment.budget > 0.0 else np.zeros(len(record.spent)),
@@ -180,9 +183,10 @@ def empty_record(setting: Setting, J: int, lanes: tuple[int, ...] = (), *, trace
         expected=np.zeros((*lanes, n)),
         realised=np.zeros((*lanes, n)),
         own_best=np.zeros((*lanes, n)),
+        round_best=np.zeros((*lanes, n)),
         sums=np.zeros((*lanes, n, J)),
         spent=np.zeros((*lanes, n)),
         rates=np.zeros((*lanes, n, 2)),
-        totals=aligned(3, *lanes),
+        totals=aligned(TOTALS, *lanes),
         trace=np.zeros((*lanes, rows, 2), dtype=np.int64),
     )

@@ -29,6 +29,8 @@ class Run:
         Cumulative loss of the learner (R, n): expected given the past, and realised.
     own_best
         Loss of the best policy in hindsight of each replication (R, n).
+    round_best
+        Loss of the best arms of every round, added up: sum over rounds of E_X[min_a <phi(a, X), theta_t>] (R, n).
     best
         Loss in each replication of the policy that is best in expectation, rho*_t of the checkpoint (R, n).
     corruption, spent
@@ -44,6 +46,7 @@ class Run:
     expected: Floats
     realised: Floats
     own_best: Floats
+    round_best: Floats
     best: Floats
     corruption: Floats
     spent: Floats
@@ -73,6 +76,21 @@ class Run:
         return np.asarray(self.paths_against_own_best.mean(axis=0))
 
     @property
+    def dynamic_paths(self) -> Floats:
+        """Dynamic regret of every replication, against the best arms of every round (R, n); it never decreases."""
+        return np.asarray(self.expected - self.round_best)
+
+    @property
+    def dynamic_regret(self) -> Floats:
+        """Mean dynamic regret at the checkpoints (n,): at least R_t, and equal to it if the best arms never change."""
+        return np.asarray(self.dynamic_paths.mean(axis=0))
+
+    @internal
+    def judged(self, *, changing: bool) -> "Run":
+        """Return the run with the regret by which it is judged: in a changing world, dynamic regret as `paths`."""
+        return replace(self, best=self.round_best) if changing else self
+
+    @property
     def account(self) -> Floats | None:
         """Sum of the terms of the proof on the path of every replication (R,): stability, price, penalty, drift.
 
@@ -85,9 +103,12 @@ class Run:
     @property
     def standard_error(self) -> Floats:
         """Standard error of the regret (n,); NaN for a single replication."""
-        R = len(self.expected)
-        deviation = self.paths.std(axis=0, ddof=1) if R > 1 else np.full(self.paths.shape[1], np.nan)
-        return np.asarray(deviation / np.sqrt(R))
+        return _standard_error(self.paths)
+
+    @property
+    def dynamic_standard_error(self) -> Floats:
+        """Standard error of the dynamic regret (n,); NaN for a single replication."""
+        return _standard_error(self.dynamic_paths)
 
     @property
     def half_width(self) -> Floats:
@@ -104,6 +125,13 @@ class Run:
         return np.asarray(np.quantile(paths, levels, axis=0))
 
 
+def _standard_error(paths: Floats) -> Floats:
+    """Return the standard error of the mean of paths (R, n); NaN for a single one."""
+    R, n = paths.shape
+    deviation = paths.std(axis=0, ddof=1) if R > 1 else np.full(n, np.nan)
+    return np.asarray(deviation / np.sqrt(R))
+
+
 def make_run(environment: Environment, outcomes: list[Outcome]) -> Run:
     """Make a run from the outcomes of replications; the comparator is best for the mean of the parameters."""
     sums, spent = (np.stack([getattr(outcome, name) for outcome in outcomes]) for name in ("sums", "spent"))
@@ -113,6 +141,7 @@ def make_run(environment: Environment, outcomes: list[Outcome]) -> Run:
         expected=np.stack([outcome.expected for outcome in outcomes]),
         realised=np.stack([outcome.realised for outcome in outcomes]),
         own_best=np.stack([outcome.own_best for outcome in outcomes]),
+        round_best=np.stack([outcome.round_best for outcome in outcomes]),
         best=environment.losses_of_best(sums),
         corruption=spent[:, -1].copy(),
         spent=spent.mean(axis=0),
@@ -154,6 +183,16 @@ class Results:
             raise KeyError(f"there is no run {label!r}; the runs are {', '.join(self.runs)}")
         return self.runs[label]
 
+    @property
+    def changing(self) -> bool:
+        """Whether the environment is one that learners should follow, where dynamic regret is what counts."""
+        return bool(self.manifest.get("environment", {}).get("changing"))
+
+    @internal
+    def judged(self) -> dict[str, Run]:
+        """Return the runs with the regret by which they are judged."""
+        return {label: run.judged(changing=self.changing) for label, run in self.runs.items()}
+
     @internal
     def relabelled(self, label: str) -> "Results":
         """Return results of a single run under another label."""
@@ -161,19 +200,24 @@ class Results:
         return replace(self, runs={label: run}, players=dict.fromkeys([label], next(iter(self.players.values()), None)))
 
     def summary(self, *, at: int | None = None) -> str:
-        """Return a plain table of the runs at a checkpoint, by default the last one, smallest regret first.
+        """Return a plain table of the runs at a checkpoint, by default the last one, the smallest regret first.
 
-        ± is the half width of the 95 % interval; other columns with a % are quantiles over replications.
+        In `changing` worlds the smallest dynamic regret comes first.
+        ± is the half width of the 95 % interval; other columns with a % are quantiles over replications. "own best" is
+        the regret against each replication's own best policy, "dynamic" that against the best arms of every round.
         """
         n = len(self.checkpoints) - 1 if at is None else int(np.searchsorted(self.checkpoints, at))
         if n >= len(self.checkpoints) or (at is not None and self.checkpoints[n] != at):
             raise ValueError(f"round {at!r} is not a checkpoint; the checkpoints are {self.checkpoints.tolist()}")
         count = len(next(iter(self.runs.values())).expected)
-        rows: list[tuple[str, ...]] = [("regret", "± 95 %", "10 %", "median", "90 %", "own best", "loss", "algorithm")]
-        for label, run in sorted(self.runs.items(), key=lambda item: float(item[1].regret[n])):
+        head = ("regret", "± 95 %", "10 %", "median", "90 %", "own best", "dynamic", "loss", "algorithm")
+        rows: list[tuple[str, ...]] = [head]
+        order = {label: float(run.regret[n]) for label, run in self.judged().items()}
+        for label, run in sorted(self.runs.items(), key=lambda item: order[item[0]]):
             quantiles = run.quantiles([0.1, 0.5, 0.9])[:, n]
             loss = float(run.realised[:, n].mean())
-            values = [run.regret[n], run.half_width[n], *quantiles, run.regret_against_own_best[n], loss]
+            others = run.regret_against_own_best[n], run.dynamic_regret[n]
+            values = [run.regret[n], run.half_width[n], *quantiles, *others, loss]
             rows.append((*(f"{value:,.1f}" for value in values), label))
         lines = [" ".join(f"{word:>10}" for word in row[:-1]) + f"  {row[-1]}" for row in rows]
         title = f"{self.environment}, round {self.checkpoints[n]:,}, {count} replication{'s' if count > 1 else ''}"
@@ -189,7 +233,7 @@ class Results:
         return html
 
     def to_pandas(self) -> Any:
-        """Return a long table: algorithm, t, regret, standard error, quantiles, losses, rates (needs pandas)."""
+        """Return a long table: algorithm, t, regret, quantiles, dynamic regret, losses, rates (needs pandas)."""
         try:
             import pandas as pd
         except ImportError:
@@ -206,6 +250,7 @@ class Results:
                 "median": middle,
                 "q90": high,
                 "regret_against_own_best": run.regret_against_own_best,
+                "dynamic_regret": run.dynamic_regret,
                 "realised_loss": run.realised.mean(axis=0),
                 **{name: _mean(getattr(run, name)) for name in RATES},
             }
@@ -219,7 +264,7 @@ class Results:
             raise ValueError(f"{path}: the path of results must end with .npz; the manifest is a .json file beside it")
         arrays: dict[str, Any] = {"checkpoints": self.checkpoints}
         for number, run in enumerate(self.runs.values()):
-            for name in ("expected", "realised", "own_best", "best", "corruption", "spent", "policy"):
+            for name in ("expected", "realised", "own_best", "round_best", "best", "corruption", "spent", "policy"):
                 arrays[f"{number}.{name}"] = getattr(run, name)
             arrays |= {f"{number}.final.{name}": values for name, values in run.final.items()}
             arrays |= {f"{number}.{name}": rates for name in RATES if (rates := getattr(run, name)) is not None}

@@ -6,11 +6,14 @@ from typing import Any, NamedTuple
 
 from bothworlds.arrays import Floats, Ints
 from bothworlds.environments.dynamics import NatureKernel
+from bothworlds.kernels.arithmetic import Number, absolute, every, smaller
 from bothworlds.kernels.contract import Draw, Kernel, Play
 from bothworlds.kernels.jit.compile import compiled, kernel
 from bothworlds.kernels.random import ARM, CONTEXT, two_uniforms
 from bothworlds.kernels.random import draw as draw_index
 from bothworlds.kernels.status import OK
+
+EXPECTED, ROUND_BEST, REALISED, TOTALS = 0, 2, 4, 5  # places in the totals of a record, and their number
 
 
 class Queue(NamedTuple):
@@ -30,15 +33,17 @@ class Queue(NamedTuple):
 class Record(NamedTuple):
     """Measurements at the checkpoints: cumulative expected, realised and best loss, and sums of coefficients.
 
-    ``spent`` is state[0] of the nature, the corruption so far in environments with a budget; ``rates`` has the
-    learner's eta_t and gamma_t, if any. ``totals`` (3,) are running sums: expected loss, realised loss, and the
-    rounding error of the first. ``trace`` (T, 2), unless empty, records contexts and arms.
+    ``own_best`` is the loss of the best fixed policy, ``round_best`` that of the best arms of every round. ``spent`` is
+    state[0] of the nature, the corruption so far in environments with a budget; ``rates`` has the learner's eta_t and
+    gamma_t, if any. ``totals`` (5,) are running sums: expected loss, loss of the best arms of every round, each
+    followed by its rounding error, and realised loss. ``trace`` (T, 2), unless empty, records contexts and arms.
     """
 
     checkpoints: Ints
     expected: Floats
     realised: Floats
     own_best: Floats
+    round_best: Floats
     sums: Floats
     spent: Floats
     rates: Floats
@@ -72,11 +77,12 @@ class Slice(NamedTuple):
 
 
 class LossTerms(NamedTuple):
-    """Coefficients of the round, the learner's expected loss under each parameter, and sums of coefficients."""
+    """Coefficients of the round, expected losses, sums of coefficients and best loss, each as in `Nature`."""
 
     c: Floats
     expected_loss: Floats
     sums: Floats
+    best: Floats
 
 
 @kernel
@@ -93,35 +99,42 @@ def expected_losses(tables: Floats, g: Floats, pi: Floats, out: Floats) -> None:
 
 
 @kernel
-def best_loss(tables: Floats, g: Floats, blocked: Floats, sums: Floats) -> float:
+def loss_of_arm(tables: Floats, blocked: Floats, sums: Floats, x: int, a: int) -> Number:
+    """Return sum_j sums_j <phi(a, x), theta_j>; infinite where the arm is not offered."""
+    loss = blocked[x, a] + sums[0] * tables[0, x, a]
+    for j in range(1, sums.shape[0]):
+        loss = loss + sums[j] * tables[j, x, a]
+    return loss
+
+
+@kernel
+def best_loss(tables: Floats, g: Floats, blocked: Floats, sums: Floats) -> Number:
     """Return the loss of the best fixed policy: sum_x g(x) min_a sum_j sums_j <phi(a, x), theta_j>."""
-    total = 0.0
+    total = 0.0 * sums[0]
     for x in range(blocked.shape[0]):
-        least = 1e308
-        for a in range(blocked.shape[1]):
-            loss = blocked[x, a]
-            for j in range(sums.shape[0]):
-                loss += sums[j] * tables[j, x, a]
-            least = min(least, loss)
-        total += g[x] * least
+        least = loss_of_arm(tables, blocked, sums, x, 0)
+        for a in range(1, blocked.shape[1]):
+            least = smaller(least, loss_of_arm(tables, blocked, sums, x, a))
+        total = total + g[x] * least
     return total
 
 
 @kernel
-def add_expected(totals: Floats, value: float) -> None:
-    """Add to totals[0] by Kahan summation; totals[2] is the compensation."""
-    corrected = value - totals[2]
-    total = totals[0] + corrected
-    totals[2] = (total - totals[0]) - corrected
-    totals[0] = total
+def add_exactly(totals: Floats, place: int, value: Number) -> None:
+    """Add to totals[place] by Kahan summation; totals[place + 1] is the compensation."""
+    corrected = value - totals[place + 1]
+    total = totals[place] + corrected
+    totals[place + 1] = (total - totals[place]) - corrected
+    totals[place] = total
 
 
 @kernel
 def write_checkpoint(record: Record, position: int, nature: Any, g: Floats, blocked: Floats) -> None:
     """Write the totals so far, the loss of the best policy, sums of coefficients and corruption at a checkpoint."""
     sums = nature.sums
-    record.expected[position] = record.totals[0]
-    record.realised[position] = record.totals[1]
+    record.expected[position] = record.totals[EXPECTED]
+    record.realised[position] = record.totals[REALISED]
+    record.round_best[position] = record.totals[ROUND_BEST]
     record.own_best[position] = best_loss(nature.tables, g, blocked, sums)
     record.spent[position] = nature.state[0]
     for j in range(sums.shape[0]):
@@ -152,10 +165,26 @@ def next_slot(queue: Queue, slot: int) -> int:
 
 
 @kernel
-def add_round(loss_terms: LossTerms, totals: Floats) -> None:
-    """Add the expected loss of the round to the totals, and its coefficients to their sums."""
+def update_best(loss_terms: LossTerms, tables: Floats, g: Floats, blocked: Floats) -> None:
+    """Compute the loss of the best arms of the round, unless its coefficients are those of the last round."""
+    c, best = loss_terms.c, loss_terms.best
+    J = c.shape[0]
+    change = absolute(c[0] - best[0])
+    for j in range(1, J):
+        change = change + absolute(c[j] - best[j])
+    if not every(change <= 0.0):
+        for j in range(J):
+            best[j] = c[j]
+        best[J] = best_loss(tables, g, blocked, c)
+
+
+@kernel
+def add_round(loss_terms: LossTerms, tables: Floats, g: Floats, blocked: Floats, totals: Floats) -> None:
+    """Add the expected and the best loss of the round to the totals, and its coefficients to their sums."""
+    update_best(loss_terms, tables, g, blocked)
+    add_exactly(totals, ROUND_BEST, loss_terms.best[loss_terms.c.shape[0]])
     for j in range(loss_terms.c.shape[0]):
-        add_expected(totals, loss_terms.c[j] * loss_terms.expected_loss[j])
+        add_exactly(totals, EXPECTED, loss_terms.c[j] * loss_terms.expected_loss[j])
         loss_terms.sums[j] = loss_terms.sums[j] + loss_terms.c[j]
 
 
@@ -222,19 +251,20 @@ def build_round(steps: Steps) -> Callable[..., int]:
     """Build the kernel function that plays a round, up to the learner's feedback."""
     decide, choose, incur_loss, _ = steps
 
-    def play(learner: Any, round_state: RoundState, g: Floats, drawn: Any, t: int, feedback: tuple[int, int]) -> int:
+    def play(learner: Any, round_state: RoundState, drawn: Any, t: int, feedback: tuple[int, int]) -> int:
         """Play round t; return the number of observations that the learner now receives.
 
         ``drawn`` has key and uniforms, ``feedback`` its delay and batch size.
         """
         queue, (key, uniforms), (delay, batch) = round_state.queue, drawn, feedback
+        g, blocked = learner[0].g, learner[0].blocked
         now = Round(t, key, uniforms, queue.ends[0])
         decide(round_state.nature, t, key)
-        add_round(round_state.loss_terms, round_state.totals)
+        add_round(round_state.loss_terms, round_state.nature.tables, g, blocked, round_state.totals)
         queue.contexts[now.slot] = draw_index(g, uniforms[0])
         choose(learner, queue, now)
         incur_loss(round_state.nature, queue, round_state.trace, now)
-        round_state.totals[1] = round_state.totals[1] + queue.losses[now.slot]
+        round_state.totals[REALISED] = round_state.totals[REALISED] + queue.losses[now.slot]
         queue.ends[0] = next_slot(queue, now.slot)
         queue.ends[2] += 1
         due = queue.ends[2] - delay
@@ -275,7 +305,11 @@ def interpreted_loop(functions: Kernel, nature_kernel: NatureKernel, rates: str)
         state = state_of(arrays.core, arrays.rows, sizes)
         work = work_of(arrays.scratch_core, arrays.scratch_rows, sizes)
         round_state = RoundState(
-            nature, LossTerms(nature.c, nature.expected_loss, nature.sums), queue, record.totals, record.trace
+            nature,
+            LossTerms(nature.c, nature.expected_loss, nature.sums, nature.best),
+            queue,
+            record.totals,
+            record.trace,
         )
         learner, feedback, position = (known, options, state, work, sizes), (part.delay, part.batch), part.position
         for t in range(part.first - part.fresh, part.last + 1):  # one inlined call of refresh is faster than two
@@ -286,7 +320,7 @@ def interpreted_loop(functions: Kernel, nature_kernel: NatureKernel, rates: str)
             if is_round:
                 expected_losses(nature.tables, known.g, state.pi, nature.expected_loss)
                 (u, v), (w, z) = two_uniforms(key, t, CONTEXT, 0), two_uniforms(key, t, ARM, 0)
-                observations = play(learner, round_state, known.g, (key, (u, v, w, z)), t, feedback)
+                observations = play(learner, round_state, (key, (u, v, w, z)), t, feedback)
             for number in range(observations):
                 if is_round:
                     receive(learner, queue)

@@ -11,7 +11,7 @@ from bothworlds.kernels.contract import field_of
 from bothworlds.kernels.random import CONTEXT, draw, stream_key, two_uniforms
 from bothworlds.problem import Problem
 from bothworlds.simulation.replication import Outcome, empty_record, outcome_of
-from bothworlds.simulation.round_loop import Record, add_expected, expected_losses, write_checkpoint
+from bothworlds.simulation.round_loop import REALISED, LossTerms, Record, add_round, expected_losses, write_checkpoint
 from bothworlds.simulation.setting import Setting
 from bothworlds.user_errors import fault_of, is_users, users_code
 
@@ -38,7 +38,6 @@ def play_in_python(
     record = empty_record(setting, len(nature.c), trace=trace)
     waiting = Waiting(learner, setting.delay, setting.batch)
     position = 0
-    blocked = np.where(problem.available, 0.0, np.inf)
     for t in range(1, setting.horizon + 1):
         with users_code(learner.probabilities if is_users(learner.probabilities) else None):
             pi = checked_policy(learner, problem, t)
@@ -49,7 +48,7 @@ def play_in_python(
             loss, decision = play_round(environment, nature, record, pi, learner, key, t)
             waiting.add(decision, loss=loss)
         if at_checkpoint:
-            write_checkpoint(record, position, nature, problem.probabilities, blocked)
+            write_checkpoint(record, position, nature, problem.probabilities, environment.blocked)
             position += 1
     arrays = learner.learnt() if callable(getattr(learner, "learnt", None)) else {}
     final = {name: np.array(values) for name, values in arrays.items()}
@@ -102,9 +101,8 @@ def play_round(
     kernel, g = environment.kernel, environment.problem.probabilities
     expected_losses(nature.tables, g, pi, nature.expected_loss)
     environment.decide(nature, t, key, pi)
-    nature.sums[...] += nature.c
-    for j in range(len(nature.c)):
-        add_expected(record.totals, nature.c[j] * nature.expected_loss[j])
+    loss_terms = LossTerms(nature.c, nature.expected_loss, nature.sums, nature.best)
+    add_round(loss_terms, nature.tables, g, environment.blocked, record.totals)
     u, v = two_uniforms(key, t, CONTEXT, 0)
     x = draw(g, u)
     decision = learner.act(x)
@@ -112,7 +110,7 @@ def play_round(
     loss = float(kernel.noisy(nature, kernel.mean_loss(nature, x, decision.arm), v, key, t))
     kernel.react(nature, decision.arm)
     environment.require_kernel_in_range(nature.state, t)
-    record.totals[1] += loss
+    record.totals[REALISED] += loss
     if len(record.trace):
         record.trace[t - 1] = (x, decision.arm)
     return loss, decision

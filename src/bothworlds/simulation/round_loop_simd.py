@@ -50,6 +50,7 @@ def lane_of_record(record: Record, lane: int) -> Record:
         record.expected[lane],
         record.realised[lane],
         record.own_best[lane],
+        record.round_best[lane],
         record.sums[lane],
         record.spent[lane],
         record.rates[lane],
@@ -155,7 +156,7 @@ def interpreted_lanes_loop(
         state = state_of(view(arrays.core), view(arrays.rows), sizes)
         work = work_of(view(arrays.core), view(arrays.rows), sizes)
         parts = arrays.core, arrays.rows
-        loss_terms = LossTerms(view(nature.c), view(nature.expected_loss), view(nature.sums))
+        loss_terms = LossTerms(view(nature.c), view(nature.expected_loss), view(nature.sums), view(nature.best))
         waiting = Queue(
             view(queue.contexts),
             view(queue.arms),
@@ -178,7 +179,7 @@ def interpreted_lanes_loop(
                 expected_losses(nature.tables, known.g, state.pi, view(nature.expected_loss))
                 draw_pairs(draws.keys, t, CONTEXT, draws.pairs[:2])
                 draw_pairs(draws.keys, t, ARM, draws.pairs[2:])
-                observations = play(learner, round_state, known.g, (draws.keys, view(draws.pairs)), t, feedback)
+                observations = play(learner, round_state, (draws.keys, view(draws.pairs)), t, feedback)
             for number in range(observations):
                 if is_round:
                     receive(learner, waiting)

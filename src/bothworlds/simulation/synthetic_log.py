@@ -25,6 +25,7 @@ from bothworlds.problem.rewards import total_reward
 from bothworlds.simulation.engine import compilable
 from bothworlds.simulation.replication import empty_queue, empty_record
 from bothworlds.simulation.round_loop import (
+    TOTALS,
     LearnerArrays,
     LossTerms,
     Queue,
@@ -177,7 +178,7 @@ def rehearse(
         np.zeros(setting.horizon),
         np.zeros((setting.horizon, world.problem.n_arms)),
         np.zeros((setting.horizon, len(world.thetas))),
-        totals=np.zeros(3),
+        totals=np.zeros(TOTALS),
         trace=np.zeros((0, 2), dtype=np.int64),
     )
     play = _play_compiled if compilable(algorithm, world) else _play_in_python
@@ -238,7 +239,7 @@ def interpreted_log_loop(functions: Kernel, nature_kernel: NatureKernel) -> Call
         known, options = known_of(arrays.known, sizes), options_of(arrays.options, sizes)
         state = state_of(arrays.core, arrays.rows, sizes)
         work = work_of(arrays.scratch_core, arrays.scratch_rows, sizes)
-        loss_terms = LossTerms(nature.c, nature.expected_loss, nature.sums)
+        loss_terms = LossTerms(nature.c, nature.expected_loss, nature.sums, nature.best)
         round_state = RoundState(nature, loss_terms, queue, log.totals, log.trace)
         learner, feedback, version = (known, options, state, work, sizes), (part.delay, part.batch), 0
         for t in range(part.first - part.fresh, part.last + 1):
@@ -249,7 +250,7 @@ def interpreted_log_loop(functions: Kernel, nature_kernel: NatureKernel) -> Call
                 x, slot = draw(known.g, u), queue.ends[0]
                 for a in range(state.pi.shape[1]):
                     log.probabilities[t - 1, a] = state.pi[x, a]
-                observations = play(learner, round_state, known.g, (key, (u, v, w, z)), t, feedback)
+                observations = play(learner, round_state, (key, (u, v, w, z)), t, feedback)
                 log.choices[t - 1, 0] = x
                 log.choices[t - 1, 1] = queue.arms[slot]
                 log.choices[t - 1, 2] = version

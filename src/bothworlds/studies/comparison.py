@@ -12,13 +12,17 @@ from bothworlds.environments.registry import WORLDS
 from bothworlds.studies.study import Study
 from bothworlds.user_code import is_user_kind, load_object
 
-SETTINGS = {"horizon": 40_000, "seed": 7, "checkpoints": 120}
+SETTINGS = {"horizon": 40_000, "seed": 7, "checkpoints": 80}
 INSTANCES = 20
 FEWEST_PLAYS = 16  # of an algorithm in an environment: replications of all instances
 REGIMES: dict[str, dict[str, Any]] = {
     "stochastic": {"kind": "stochastic"},
     "adversarial": {"kind": "adaptive-adversary"},
     "corrupted": {"kind": "corrupted"},
+    "changes at T/2": {"kind": "change-point"},
+    "seasons": {"kind": "seasons"},
+    "jumps": {"kind": "jumps"},
+    "slow turn": {"kind": "slow-turn"},
     "margin": {"kind": "stochastic", "margin": 1.0},
     "ad fatigue": {"kind": "ad-fatigue"},
     "rare clicks": {"kind": "clicks", "attributes": [3, 4], "arms": 3},
@@ -34,6 +38,7 @@ RIVALS: dict[str, dict[str, Any]] = {
     "RealLinExp3": {"kind": "RealLinExp3", "features": "arm-dependent"},
     "OFUL": {"kind": "OFUL"},
     "LinUCB": {"kind": "LinUCB", "width": 0.5},
+    "D-LinUCB": {"kind": "DLinUCB", "width": 0.5},
     "uniform": {"kind": "uniform"},
 }
 SIZES = {"contexts": 5, "arms": 4, "dimension": 4, "gap": 0.2}

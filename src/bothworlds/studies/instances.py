@@ -71,6 +71,7 @@ def _pooled_run(runs: Sequence[Run]) -> Run:
         expected=rows("expected"),
         realised=rows("realised"),
         own_best=rows("own_best"),
+        round_best=rows("round_best"),
         best=rows("best"),
         corruption=np.array([run.corruption.mean() for run in runs]),
         spent=np.mean([run.spent for run in runs], axis=0),

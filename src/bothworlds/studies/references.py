@@ -11,6 +11,7 @@ from bothworlds.studies.study import Cell, Study
 
 REFERENCES: dict[str, dict[str, Any]] = {
     "LinUCB (width 0.5)": {"kind": "LinUCB", "width": 0.5},  # for stochastic environments
+    "D-LinUCB (width 0.5)": {"kind": "DLinUCB", "width": 0.5},  # for environments that change
     "RealFTRL": {"kind": "RealFTRL"},  # for adversaries; receives the horizon
     "LC-Tsallis-INF matched": {"kind": "LCTsallisINF", "tuning": "matched"},  # for intermediate regimes
     "uniform": {"kind": "uniform"},  # learns nothing

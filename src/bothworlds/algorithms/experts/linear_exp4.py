@@ -139,7 +139,7 @@ class LinearEXP4(Algorithm):
             warn_of(rates, rates_of)
         options = Options(rates.eta, rates.gamma, arms, policy_points(z, problem.probabilities, arms))
         known = known_of(problem, arrays["exploration"], z)
-        return Machine(kernel=KERNEL, known=known, options=options, frame=arrays, policies=len(arms), rates="rates")
+        return Machine(kernel=KERNEL, known=known, options=options, frame=arrays, listed=len(arms), rates="rates")
 
     def _empirical_machine(self, problem: Problem, frame: Mapping[str, Floats]) -> Machine:
         """Return the machine of the version with empirical contexts."""
@@ -154,7 +154,7 @@ class LinearEXP4(Algorithm):
             arms=arms,
         )
         known = known_of(problem, frame["exploration"], z)
-        return Machine(kernel=empirical.KERNEL, known=known, options=options, frame=frame, policies=len(arms))
+        return Machine(kernel=empirical.KERNEL, known=known, options=options, frame=frame, listed=len(arms))
 
     def _frame(self, problem: Problem) -> dict[str, Floats]:
         """Return coordinates, exploration and the list of policies; raises ValueError if the list is too long."""

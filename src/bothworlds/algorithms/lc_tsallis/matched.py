@@ -1,9 +1,9 @@
-"""The matched tuning of LC-Tsallis-INF, for alpha = 1/2. Not the paper's; proof in research/theory.md.
+"""The matched tuning of LC-Tsallis-INF, for alpha = 1/2. Not the paper's; proof in research/default-rule.md.
 
 Optimistic FTRL with a ridge loss predictor: stability is paid only for the prediction error. 1/eta_t grows so that the
 penalty of a round is a share of the cost of the round before: the penalty matching of Ito, Tsuchiya and Honda (COLT
-2024), solved for the next plan. The exploration rate minimises an estimate of its cost (`exploration_search`). Plans
-make a capped move toward the regression (`regression_drift`).
+2024), solved for the next plan. Exploration falls like 1/t where that is affordable (`exploration_rate`). Plans make a
+capped move toward the regression (`regression_drift`). `reference_matched` is the same rule in NumPy.
 """
 
 import math
@@ -33,34 +33,32 @@ class Matched:
     Regression drift. Estimates of a rarely played arm have a large variance, and old ones may be out of date; the
     regression remembers rounds in which the arm was likely, and forgets. So plans drift toward it: mu_t moves from 0 to
     n m_t - Theta, n the number of rounds, as long as the cost this can have stays within a share ``drift_cap`` of the
-    other costs of the path, and steps do not become much larger (`regression_drift`). It moves in every eighth round,
-    and in every round while mu_t is far behind. This removes a quarter of the regret where clicks are rare, and lets
-    plans follow a world that changes.
+    other costs of the path, and steps do not become much larger (`regression_drift`). This removes a quarter of the
+    regret where clicks are rare, and lets plans follow a world that changes.
 
-    Rates. Let beta_t = 1/eta_t, z_t the stability of the round, computed after it, and P'_t the amount paid for
-    exploration. beta grows until the penalty of the next round is a share of the cost of this one, plus caution:
+    Rates. Let beta_t = 1/eta_t, z_t the stability of the round, computed after it, and P'_t the price of exploration.
+    beta grows until the penalty of the next round is a share of the cost of this one, plus caution:
 
         (beta_{t+1} - beta_t) h(q_{t+1}) <= gain_t z_t + caution d s_t/beta_t + price P'_t
 
     where gain_t = max{gain (h/H)^2, least} and s_t = (h/H)^8 v_t^4 sqrt(min{1, (t + 1)/(400 d)}). h = -psi(q), averaged
     over contexts (in s_t that of the previous plan, if smaller), H is its value for uniform plans, and v_t bounds the
     variance of the losses of these plays, given the means predicted next. An adversary keeps plans undecided for long,
-    and rates should fall then; noise does not, and rare clicks have little variance. From beta = b on exploration can
-    cover every play, and P'_t is 2 gamma_t plus a part of the charges; before, P'_t is 2 gamma_t beta_t/b, and an
-    uncovered play multiplies beta by 1 + x, x = price/(b H) times its cost.
+    and rates should fall then; noise does not, and rare clicks have little variance.
 
-    Exploration. Any gamma_t is safe as long as it is paid for: plays whose step would break the stability condition
-    |step| sqrt q <= c beta are uncovered and may cost much. Before beta = b they are paid for when they are made.
-    From there on every plan draws one of them, and charges its cost under the worst losses, divided by its probability:
-    the expected cost of all of them. gamma_t minimises 2 gamma_t plus the cost of uncovered plays, estimated from a few
-    plays, for any number of contexts and arms. Rare contexts count by their probability.
+    Exploration. Plays whose step would break the stability condition |step| sqrt q <= c beta are uncovered and may cost
+    much. Before beta = b they are paid for when they are made: such a step multiplies beta by 1 + x, x = price/(b H)
+    times its cost, P'_t is 2 gamma_t beta_t/b, and gamma_t = 1/(2t) unless a play could cost too much; then 1/16. From
+    beta = b on they are paid for beforehand: P'_t is 2 gamma_t plus the expected cost of all of them under the worst
+    losses, and gamma_t = 8/t wherever that costs no more than covering every play, else the rate that covers them.
 
-    Proved in research/theory.md, with feedback after every decision, C_t = caution d s_t/beta_t: R_T <= (1 + drift_cap)
-    (H beta_1 + E sum [(1 + gain_t) z_t + C_t + (1 + price) P_t + J_t]), where P_t is 2 gamma_t and the cost of
-    uncovered plays, J_t the penalty of their jumps. It is always of order sqrt(d sqrt(K) T), and logarithmic in T where
-    there are gaps. The sum also holds for decisions answered in batches.
+    Proved in research/default-rule.md, with feedback after every decision, C_t = caution d s_t/beta_t: R_T <= (1 +
+    drift_cap) (H beta_1 + E sum [(1 + gain_t) z_t + C_t + (1 + price) P_t + J_t]), where P_t is 2 gamma_t and the cost
+    of uncovered plays, J_t the penalty of their jumps. It is always of order sqrt(d sqrt(K) T), and logarithmic in T
+    where there are gaps; with its constants the logarithm is below the adversarial bound from about T = 10^11 on.
 
-    Feedback takes effect when it arrives, so its order and the ends of batches matter.
+    Feedback is learned row by row in the order in which it comes, also that of a batch: rates and plan follow each
+    row. So its order matters, and where a batch ends does not.
 
     Parameters
     ----------

@@ -90,7 +90,7 @@ class BoBWLinearEXP4(Algorithm):
         )
         known = known_of(problem, frame["exploration"], z)
         begin = {"epoch": 1.0, "clock": 1.0}  # the candidate is policy 0
-        return Machine(kernel=KERNEL, known=known, options=options, begin=begin, frame=frame, policies=len(arms))
+        return Machine(kernel=KERNEL, known=known, options=options, begin=begin, frame=frame, listed=len(arms))
 
     def _frame(self, problem: Problem) -> dict[str, Floats]:
         """Return coordinates and the list of policies; raises ValueError if the list is too long."""

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 
 from bothworlds.algorithms.options import check_within
-from bothworlds.algorithms.regression.ridge import add_play, add_smallest, estimate, ridge_machine
+from bothworlds.algorithms.regression.ridge import BELIEFS, add_play, add_smallest, estimate, ridge_machine
 from bothworlds.algorithms.shared.decision_checks import possible_seed
 from bothworlds.arrays import Floats
 from bothworlds.kernels.contract import Draw, Known, Machine, Play, build_kernel
@@ -250,4 +250,5 @@ class LinTS(Algorithm):
     def machine(self, problem: Problem, frame: Mapping[str, Floats] | None = None) -> Machine:
         """Return kernel, options and initial state for a problem; ``frame`` is not used."""
         options = Options(0.0 if self.spread == "theory" else self.spread, self.delta, float(self.draws))
-        return ridge_machine(KERNEL, problem, options, ridge=self.ridge, seeded=first_seed)
+        beliefs = BELIEFS._replace(unchanged=("seed",))
+        return ridge_machine(KERNEL, problem, options, ridge=self.ridge, seeded=first_seed, beliefs=beliefs)

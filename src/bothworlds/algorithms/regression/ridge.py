@@ -1,4 +1,4 @@
-"""Ridge regression on the plays, the estimate of LinUCB, OFUL and LinTS. Kernel functions.
+"""Ridge regression on the plays, the estimate of LinUCB, OFUL, LinTS, SW-LinUCB and SquareCB. Kernel functions.
 
 V = ridge I + sum of phi phi^T grows by a rank-one matrix per play and is factored from scratch for every plan, so that
 the stored inverse never drifts from V, however long the run.
@@ -83,7 +83,7 @@ def add_smallest(index: Floats, pi: Floats) -> None:
 
 
 @kernel
-def play_lower_bounds(known: Known, state: State, work: Work, width: Number) -> None:
+def play_lower_bounds(known: Known, state: Any, work: Any, width: Number) -> None:
     """Put all probability on argmin_a <phi(a, x), theta_hat> - width |phi(a, x)|_{V^-1} in each context."""
     for x in range(state.pi.shape[0]):
         lower_bounds(state.theta, state.inverse, width, known.z[x], known.blocked[x], work.scores)
@@ -99,8 +99,13 @@ def ridge_machine(
     *,
     ridge: float,
     seeded: Callable[[Any], Mapping[str, Any]] = no_seed,
+    beliefs: Beliefs = BELIEFS,
+    rows: int = 0,
 ) -> Machine:
-    """Return the machine of an algorithm with a ridge regression, on the features without a transformation."""
+    """Return the machine of an algorithm with a ridge regression, on the features without a transformation.
+
+    ``rows`` is the number of plays that it keeps.
+    """
     features = np.where(problem.available[:, :, None], problem.features, 0.0)
     if np.abs(features).max() > LARGEST:
         raise ValueError(
@@ -111,7 +116,8 @@ def ridge_machine(
         kernel=functions,
         known=known_of(problem, even_play(problem.available), features),
         options=options,
-        begin={"sigma": ridge * np.eye(features.shape[2])},
+        begin={name: ridge * np.eye(features.shape[2]) for name in (beliefs.gram, beliefs.squared) if name},
         seeded=seeded,
-        beliefs=BELIEFS if "seed" not in functions.memory.leaves else BELIEFS._replace(unchanged=("seed",)),
+        listed=rows,
+        beliefs=beliefs,
     )

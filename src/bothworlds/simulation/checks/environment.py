@@ -210,7 +210,7 @@ def _check_threads(environment: Environment, rounds: int) -> list[str]:
     runs = [simulate(environment, algorithms, replications=3, threads=n, **options)["uniform"] for n in (1, 2)]
     alone = replay(environment, algorithms["uniform"], replication=2, interpreted=False, **options)
     found = []
-    for name in ("expected", "realised", "own_best"):
+    for name in ("expected", "realised", "own_best", "round_best"):
         values = [getattr(run, name).tobytes() for run in runs]
         if values[0] != values[1]:
             found.append(f"{name} losses depend on the number of threads")

@@ -53,6 +53,7 @@ class Measurements(NamedTuple):
     expected: Floats
     realised: Floats
     own_best: Floats
+    round_best: Floats
     sums: Floats
     spent: Floats
     rates: Floats
@@ -68,7 +69,7 @@ class Stream(NamedTuple):
 
 def build_view(extents: Extents) -> Callable[..., Parts]:
     """Build the kernel function that returns the parts of a replication as views of its columns."""
-    CORE, ROWS, SUMS, STATE, TOTALS, LOSSES, DIRECTIONS, BASELINES, C, EXPECTED_LOSS, CONTEXTS, ARMS, ENDS = zip(
+    CORE, ROWS, SUMS, STATE, TOTALS, LOSSES, DIRECTIONS, BASELINES, BEST, C, EXPECTED_LOSS, CONTEXTS, ARMS, ENDS = zip(
         extents.starts, extents.counts, strict=True
     )
 
@@ -83,6 +84,7 @@ def build_view(extents: Extents) -> Callable[..., Parts]:
             row_of(reals, LOSSES[0], LOSSES[1]),
             row_of(reals, DIRECTIONS[0], DIRECTIONS[1]),
             row_of(reals, BASELINES[0], BASELINES[1]),
+            row_of(reals, BEST[0], BEST[1]),
             row_of(reals, C[0], C[1]),
             row_of(reals, EXPECTED_LOSS[0], EXPECTED_LOSS[1]),
             row_of(places, CONTEXTS[0], CONTEXTS[1]),
@@ -117,6 +119,7 @@ def copy_parts(parts: Parts, core: int, rows: int, out: Parts) -> None:
     copy(parts.losses, out.losses)
     copy(parts.directions, out.directions)
     copy(parts.baselines, out.baselines)
+    copy(parts.best, out.best)
     copy(parts.contexts, out.contexts)
     copy(parts.arms, out.arms)
     copy(parts.ends, out.ends)
@@ -148,6 +151,7 @@ def record_of(shared: Shared, columns: Columns, measurements: Measurements, r: i
         measurements.expected[:, r],
         measurements.realised[:, r],
         measurements.own_best[:, r],
+        measurements.round_best[:, r],
         measurements.sums[:, :, r],
         measurements.spent[:, r],
         measurements.rates[:, :, r],
@@ -164,7 +168,8 @@ def build_play(functions: Kernel, nature_kernel: NatureKernel, extents: Extents)
 
     def play(learner: LearnerArrays, parts: Parts, shared: Shared, record: Record, key: int, part: Slice) -> int:
         rule = shared.constants, shared.tables, shared.path
-        nature = Nature(KIND, NOISE, rule[0], rule[1], rule[2], parts.c, parts.sums, parts.expected_loss, parts.state)
+        varying = parts.c, parts.sums, parts.expected_loss, parts.state, parts.best
+        nature = Nature(KIND, NOISE, rule[0], rule[1], rule[2], *varying)
         directions = matrix_of(parts.directions, 0, CAPACITY, DIRECTION)
         baselines = matrix_of(parts.baselines, 0, CAPACITY, BASELINE)
         queue = Queue(parts.contexts, parts.arms, parts.losses, directions, baselines, parts.ends)
@@ -182,7 +187,7 @@ def thread_memory_kernel(
         build_play(functions, nature_kernel, extents),
     )
     OPTIONS, view = max(1, extents.options), build_view(extents)
-    CORE, ROWS, SUMS, STATE, TOTALS, LOSSES, DIRECTIONS, BASELINES, C, EXPECTED_LOSS, CONTEXTS, ARMS, ENDS = (
+    CORE, ROWS, SUMS, STATE, TOTALS, LOSSES, DIRECTIONS, BASELINES, BEST, C, EXPECTED_LOSS, CONTEXTS, ARMS, ENDS = (
         extents.counts
     )
     (CORE_LOADED, ROWS_LOADED), ROWS_SAVED = extents.loaded, extents.saved_rows
@@ -201,6 +206,7 @@ def thread_memory_kernel(
             cuda.local.array(LOSSES, number),
             cuda.local.array(DIRECTIONS, number),
             cuda.local.array(BASELINES, number),
+            cuda.local.array(BEST, number),
             cuda.local.array(C, number),
             cuda.local.array(EXPECTED_LOSS, number),
             cuda.local.array(CONTEXTS, whole),

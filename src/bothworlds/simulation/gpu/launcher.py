@@ -107,7 +107,7 @@ def memory_in(columns: Floats, extents: Extents) -> tuple[Floats, Floats]:
 
 def empty_measurements(checkpoints: int, extents: Extents, replications: int) -> Measurements:
     """Allocate the measurements of all replications on the GPU."""
-    totals = [np.zeros((checkpoints, replications)) for _ in range(3)]
+    totals = [np.zeros((checkpoints, replications)) for _ in range(4)]
     sums = np.zeros((checkpoints, extents.counts.c, replications))
     spent = np.zeros((checkpoints, replications))
     rates = np.zeros((checkpoints if extents.rates else 1, 2, replications))
@@ -179,6 +179,7 @@ class GpuReplications:
                 expected=measured.expected[:, r],
                 realised=measured.realised[:, r],
                 own_best=measured.own_best[:, r],
+                round_best=measured.round_best[:, r],
                 sums=measured.sums[:, :, r],
                 rates=measured.rates[:, :, r] if machine.rates else None,
                 spent=measured.spent[:, r],
@@ -262,7 +263,7 @@ def split_by_memory(machine: Machine, setting: Setting, replications: range) -> 
     """Split replications into groups that fit into the free memory of the GPU."""
     extents = extents_of(machine, setting)
     S, K, d, _ = extents.sizes
-    per_checkpoint = 4 + extents.counts.c + (2 if extents.rates else 0)
+    per_checkpoint = 5 + extents.counts.c + (2 if extents.rates else 0)
     size = 8 * (extents.saved + extents.places + len(setting.checkpoints) * per_checkpoint + 3)
     most = int(SHARE * free_memory() / size)
     if most < 1:

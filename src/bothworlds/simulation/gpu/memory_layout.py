@@ -5,9 +5,10 @@ from typing import Any, NamedTuple
 
 from bothworlds.kernels.contract import Machine
 from bothworlds.kernels.layout import Sizes
+from bothworlds.simulation.round_loop import TOTALS
 from bothworlds.simulation.setting import Setting
 
-TOTALS = ENDS = 3
+ENDS = 3
 WHOLE = 3  # the last parts are whole numbers
 
 
@@ -15,8 +16,8 @@ class Parts(NamedTuple):
     """The parts of a replication: as arrays, as lengths, or as first positions in a column.
 
     The learner's core and rows; the environment's sums and state; the totals; losses, directions and baselines of
-    waiting decisions; the environment's c and expected_loss. Then, in a column of whole numbers, contexts and arms of
-    waiting decisions, and the ends of the queue.
+    waiting decisions; the environment's best, c and expected_loss. Then, in a column of whole numbers, contexts and
+    arms of waiting decisions, and the ends of the queue.
     """
 
     core: Any
@@ -27,6 +28,7 @@ class Parts(NamedTuple):
     losses: Any
     directions: Any
     baselines: Any
+    best: Any
     c: Any
     expected_loss: Any
     contexts: Any
@@ -84,6 +86,7 @@ def extents_of(machine: Machine, setting: Setting) -> Extents:
         losses=capacity,
         directions=capacity * direction,
         baselines=capacity * baseline,
+        best=J + 1,
         c=J,
         expected_loss=J,
         contexts=capacity,

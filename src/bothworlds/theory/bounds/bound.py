@@ -62,6 +62,11 @@ class Bound:
         return self.formula(checked_horizons(horizons))
 
     @property
+    def proved(self) -> float:
+        """min{value, 2 T}, the smallest bound that is proved: mean losses lie in [-1, 1]. A lower bound as it is."""
+        return self.value if self.lower else min(self.value, 2.0 * self.horizon)
+
+    @property
     def informative(self) -> bool:
         """Whether the bound is below 2 T, which always bounds R_T because mean losses lie in [-1, 1]."""
         return self.value < 2.0 * self.horizon
@@ -93,6 +98,7 @@ class Bound:
             "regime": self.regime,
             "horizon": self.horizon,
             "value": self.value if math.isfinite(self.value) else None,
+            "proved": self.proved,
             "informative": self.informative,
             "statement": self.statement,
             "assumptions": list(self.assumptions),
@@ -138,9 +144,9 @@ class BoundTable:
         regimes = max([len(b.regime) for b in self.bounds], default=6)
         lines = [facts, f"{'bound on R_T':<{width}}  {'regime':<{regimes}}  {'value':>10}  {'of 2 T':>8}  note"]
         for b in self.bounds:
-            share = b.value / (2.0 * b.horizon)
+            share = b.proved / (2.0 * b.horizon)
             lines.append(
-                f"{b.name:<{width}}  {b.regime:<{regimes}}  {_short(b.value):>10}  {_short(share):>8}  {_note(b)}"
+                f"{b.name:<{width}}  {b.regime:<{regimes}}  {_short(b.proved):>10}  {_short(share):>8}  {_note(b)}"
             )
         return "\n".join(lines)
 
@@ -158,4 +164,4 @@ def _note(b: Bound) -> str:
         return f"{b.source}: empty for this problem"
     if not b.constants_known:
         return f"{b.source}: rate, constant 1" + (", lower bound" if b.lower else "")
-    return b.source + ("" if b.informative else ": vacuous here")
+    return b.source + ("" if b.informative else ": vacuous here, R_T <= 2 T says as much")

@@ -9,10 +9,10 @@ Whatever the plans are,
 
     E sum z_t                <=   sqrt(V (2 f/kappa + M) (T + X) H),   V = 4 d/(1 - c)
     penalties but for prices <=   sqrt((max{2 gain, 2 least + least^2 M} V + (2 + least M) caution d) (T + X) H)
-    X = E sum P_t            <=   early + 3 l^(2/3) (H/(3 price))^(2/3) (2 u T)^(1/3) + b
+    X = E sum P_t            <=   early + 3 l^(2/3) (H/(3 price))^(2/3) (2 u T)^(1/3)
 
 with l = 1 + 3 price/(H b). With regression drift (drift_cap > 0), V is 1 + ROOM times as large. ``early`` are the
-prices while beta < b, and the final b is a debt: prices charged from beta = b on and not yet paid.
+prices while beta < b.
 
 With gaps, rounds are sorted into J <= ceil(log2 T) classes by the entropy of their plans, and sums are bounded by
 Q = E sum_t sum_x g (1 - max q_t); on the other side R_T + C >= (Delta_*/2) T M(Q/T). Together they turn an upper bound
@@ -73,7 +73,7 @@ class MatchedRates:
 
     @property
     def covered_from(self) -> float:
-        """b: from beta_t = b on, payments per round are at most 2 u/beta_t^2 <= 1/4, u = curved."""
+        """b: from beta_t = b on, prices are at most 2 u/beta_t^2 <= 1/4, u = curved."""
         return self.covering.sure_from
 
     def growth(self, c: float) -> float:
@@ -122,13 +122,8 @@ class MatchedRates:
             return 0.0
         return self.most_entropy * self.covered_from * self._jump * self._step**2
 
-    @property
-    def debt(self) -> float:
-        """The largest amount that is charged from beta = b on and not yet paid: b."""
-        return self.covered_from if self.most_entropy > 0.0 else 0.0
-
     def late_prices(self, horizons: Floats) -> Floats:
-        """Bound the payments from beta = b on, for any plans: each payment raises beta^3."""
+        """Bound the prices from beta = b on, for any plans: each of them raises beta^3."""
         H, price = self.most_entropy, self.matching.price
         if H == 0.0:
             return np.zeros_like(horizons)
@@ -138,7 +133,7 @@ class MatchedRates:
 
     def prices(self, horizons: Floats) -> Floats:
         """Bound X = E sum P_t, for any plans."""
-        return self.early_prices + self.late_prices(horizons) + self.debt
+        return self.early_prices + self.late_prices(horizons)
 
     @property
     def _reach(self) -> float:
@@ -163,7 +158,7 @@ class MatchedRates:
         """Bound the sum of stability, penalties and later prices, for any plans."""
         scale = math.sqrt(self.stability_scale) + math.sqrt(self.penalty_scale)
         costs = scale * np.sqrt((horizons + self.prices(horizons)) * self.most_entropy)
-        return np.asarray(costs + (1.0 + self.matching.price) * self.late_prices(horizons) + self.debt)
+        return np.asarray(costs + (1.0 + self.matching.price) * self.late_prices(horizons))
 
     def costs_given_misses(self, horizons: Floats, misses: Floats) -> Floats:
         """Bound the same costs plus early prices, for a given Q = ``misses``."""
@@ -209,7 +204,7 @@ class MatchedRates:
         H, u, price = self.most_entropy, self.covering.curved, self.matching.price
         bound = self.prices(horizons)
         scale = IN_CLASS * np.cbrt(2.0 * u / price**2)
-        fixed = self.early_prices + DOUBLING + self.debt
+        fixed = self.early_prices + DOUBLING
         calm = 2.0 * self.matching.c
         for _ in range(INNER):
             after = 8.0 * self.growth(calm) ** 2 * (self.n_arms - 1.0) * misses

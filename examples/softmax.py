@@ -1,7 +1,7 @@
-"""A linear algorithm of your own at full speed: SquareCB (Foster and Rakhlin 2020) with online ridge regression.
+"""A linear algorithm of your own at full speed: softmax (Boltzmann) exploration on an online ridge regression.
 
-    python examples/squarecb.py
-    bothworlds check examples/squarecb.py:SquareCB
+    python examples/softmax.py
+    bothworlds check examples/softmax.py:Softmax
 
 It runs compiled, many replications at a time in `simulate`, on a GPU, and interpreted in a debugger.
 """
@@ -23,7 +23,7 @@ ROUNDS, REPLICATIONS = 20_000, 20
 class Options(NamedTuple):
     """Hyper-parameters."""
 
-    scale: float  # gamma_t = scale sqrt(K t/d)
+    scale: float  # gamma_t = scale sqrt(t)
 
 
 class State(NamedTuple):
@@ -44,31 +44,29 @@ class Work(NamedTuple):
 
 
 @k.kernel
-def inverse_gap_weights(losses: k.Floats, gamma: k.Number, pi: k.Floats) -> None:
-    """Write p_a = 1/(K + gamma (f_a - f_best)); the best arm, or each of several equal ones, gets what is left."""
+def softmax(losses: k.Floats, gamma: k.Number, pi: k.Floats) -> None:
+    """Write p_a = exp(-gamma f_a)/sum_b exp(-gamma f_b); the smallest loss is subtracted, so nothing overflows."""
     K = losses.shape[0]
     best = losses[0]
     for a in range(1, K):
         best = k.smaller(best, losses[a])
-    left, ties = 1.0 + 0.0 * best, 0.0 * best
+    total = 0.0 * best
     for a in range(K):
-        pi[a] = 1.0 / (K + gamma * (losses[a] - best))
-        left = left - pi[a]
-        ties = ties + k.where(losses[a] <= best, 1.0, 0.0)
+        pi[a] = k.exponential(0.0 - gamma * (losses[a] - best))
+        total = total + pi[a]
     for a in range(K):
-        pi[a] = pi[a] + k.where(losses[a] <= best, k.larger(left, 0.0) / ties, 0.0)
+        pi[a] = pi[a] / total
 
 
 @k.kernel
 def refresh(known: k.Known, options: Options, state: State, work: Work) -> int:
-    """Compute the plan: estimate theta, predict the losses of every context, weight the arms by their gaps."""
+    """Compute the plan: estimate theta, predict the losses of every context, weight the arms by their predictions."""
     status = k.ridge_estimate(state.gram, state.moment, state.factor, state.theta)
-    K, d = state.pi.shape[1], state.theta.shape[0]
-    gamma = options.scale * k.root(state.t[0] * (K / d))
+    gamma = options.scale * k.root(state.t[0])
     for x in range(state.pi.shape[0]):
-        for a in range(K):
+        for a in range(state.pi.shape[1]):
             work.losses[a] = k.product(state.theta, known.z[x, a]) + known.blocked[x, a]
-        inverse_gap_weights(work.losses, gamma, state.pi[x])
+        softmax(work.losses, gamma, state.pi[x])
     return status
 
 
@@ -83,10 +81,10 @@ KERNEL = k.build_kernel(refresh, k.choose_only, learn, together=True)
 
 
 @dataclass(frozen=True, kw_only=True)
-class SquareCB(bw.Algorithm):
-    """Play arm a with probability 1/(K + gamma_t gap_a), where gap_a is its predicted loss above the smallest one."""
+class Softmax(bw.Algorithm):
+    """Play arm a with a probability proportional to exp(-gamma_t f_a), where f_a is its predicted loss."""
 
-    scale: float = 4.0
+    scale: float = 1.0
     ridge: float = 1.0
 
     def __post_init__(self) -> None:
@@ -112,7 +110,12 @@ def compared() -> dict[str, bw.Results]:
         "stochastic": en.stochastic(instance),
         "adaptive adversary": en.adaptive_adversary(instance.problem, en.opposite(instance.theta)),
     }
-    algorithms = {"SquareCB": SquareCB(), "LinUCB": bw.LinUCB(), "LC-Tsallis-INF": bw.LCTsallisINF()}
+    algorithms = {
+        "softmax": Softmax(),
+        "SquareCB": bw.SquareCB(),
+        "LinUCB": bw.LinUCB(),
+        "LC-Tsallis-INF": bw.LCTsallisINF(),
+    }
     return {
         name: bw.simulate(world, algorithms, horizon=ROUNDS, replications=REPLICATIONS, rng=7)
         for name, world in worlds.items()
@@ -121,7 +124,7 @@ def compared() -> dict[str, bw.Results]:
 
 def main() -> None:
     """Check the algorithm, then compare it."""
-    for finding in bw.check_algorithm(SquareCB()) or ["the algorithm conforms"]:
+    for finding in bw.check_algorithm(Softmax()) or ["the algorithm conforms"]:
         print(finding)
     for name, results in compared().items():
         print(f"\n{name}\n{results.summary()}")
