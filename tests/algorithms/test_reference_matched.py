@@ -7,6 +7,7 @@ import bothworlds as bw
 from bothworlds import environments as en
 from bothworlds.algorithms.lc_tsallis import exploration_rate, reference_matched
 from bothworlds.algorithms.lc_tsallis.reference_matched import ReferenceMatched
+from bothworlds.kernels.rates import SAFE
 from bothworlds.theory.schedules import ROOM, Matching
 
 CASES = [  # S, K, d, rarity; the second has few plays for each dimension, the third comes to beta >= b
@@ -65,5 +66,5 @@ def test_the_constants_are_those_of_the_library() -> None:
     assert (theirs.EARLY, theirs.LATER, theirs.SAFE) == (
         exploration_rate.EARLY,
         exploration_rate.LATER,
-        exploration_rate.SAFE,
+        SAFE,
     )
