@@ -7,6 +7,8 @@ import pytest
 
 import bothworlds as bw
 from bothworlds.algorithms.lc_tsallis import exploration_rate
+from bothworlds.kernels.linalg import invert_mixture
+from bothworlds.theory.lemmas import largest_cost
 from bothworlds.theory.schedules import Covering, Matching
 from support.matched_plans import LATER, SAFE, Plan, put_plan
 from support.problems import bits, coordinates, directions, masked, random_problem, records
@@ -182,3 +184,44 @@ def test_saved_policies_continue_with_the_same_bits() -> None:
             each.update(each.act(1), loss=0.5)
         assert bits(again) == bits(policy)
     assert priced > 2
+
+
+def late_records(problem: bw.Problem, q: Any, *, gamma: float) -> tuple[Any, ...]:
+    """Return machine, state and scratch space of a plan with q, and without predictions."""
+    machine = MATCHED.machine(problem)
+    state, work, _ = records(machine)
+    state.q[...], state.roots[...] = q, np.sqrt(q)
+    state.sigma[...] = np.einsum("x,xa,xai,xaj->ij", machine.known.g, q, machine.known.z, machine.known.z)
+    assert invert_mixture(state.sigma, gamma, work.mixed, state.inverse)
+    return machine, state, work
+
+
+@pytest.mark.parametrize("predicted", [0.0, 1.0])
+def test_prices_use_the_largest_residual_of_a_play(predicted: float) -> None:
+    """Two arms of one context, by hand: a play is covered for residuals of 1 and not for those of 2."""
+    problem = bw.Problem(features=np.eye(2)[None], probabilities=[1.0])
+    machine, state, work = late_records(problem, np.array([[0.9, 0.1]]), gamma=0.1)
+    z, pi = machine.known.z, 0.9 * state.q + 0.1 * machine.known.e
+    work.rho[...] = 1.0 + predicted
+    inverse, w = np.linalg.inv(np.einsum("xa,xai,xaj->ij", pi, z, z)), state.q[0] ** 1.5 / (state.q[0] ** 1.5).sum()
+    steps = [(z[0] - w @ z[0]) @ (inverse @ z[0, a]) for a in range(2)]
+    reach = [float(np.abs(step * state.roots[0]).max()) for step in steps]
+    state.inverse_rate[0] = beta = 1.5 * max(reach) / Matching.c
+    exploration_rate.largest_cost(machine.known, state, work)
+    found = exploration_rate.price_of_plays(machine.known, machine.options, state, work, 0.1, 1e9)
+    expected = [
+        pi[0, a] * largest_cost(state.q[0], (1.0 + predicted) * steps[a], beta=beta, c=Matching.c)
+        for a in range(2)
+        if (1.0 + predicted) * reach[a] > Matching.c * beta
+    ]
+    assert len(expected) == (predicted > 0.0)
+    assert found == pytest.approx(sum(expected))
+
+
+def test_arms_that_are_not_offered_do_not_count() -> None:
+    """The range of what a play moves is that of the arms with q > 0."""
+    move = exploration_rate.PlayMove(0.0, 0.0, 0.0, 0.0, 0.0)
+    for shift, q in ((0.5, 0.64), (-0.25, 0.36), (-90.0, 0.0)):
+        move = exploration_rate.add_arm(move, shift, q, q**0.5)
+    squares = 0.64**1.5 * 0.25 + 0.36**1.5 * 0.0625
+    assert tuple(move) == pytest.approx((squares, 0.64 * 0.5 - 0.36 * 0.25, 0.5, -0.25, 0.4))

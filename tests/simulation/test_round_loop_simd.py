@@ -11,6 +11,7 @@ from bothworlds import environments as en
 from bothworlds.kernels.contract import Machine
 from bothworlds.simulation.replication import Outcome, Replications
 from bothworlds.simulation.setting import Setting, make_setting
+from support.matched_plans import EARLY, LATER, SAFE
 
 ALGORITHMS = [
     *(bw.LCTsallisINF(tuning=name) for name in ("paper", "certified", "matched")),
@@ -48,7 +49,7 @@ def test_many_at_once_are_the_same_as_one_by_one(algorithm: Any, count: int) -> 
     check_each_alone(machine, setting, some.outcomes(), 300)
 
 
-def test_lanes_that_search_that_rest_and_that_are_late() -> None:
+def test_lanes_that_are_early_and_that_are_late() -> None:
     """The matched tuning where beta passes b in some lanes before others, and plans drift differently in each."""
     instance = en.random_instance(contexts=3, arms=3, dimension=2, gap=0.3, seed=2)
     world = en.alternating(instance.problem, en.opposite(instance.theta), every=50)
@@ -64,14 +65,24 @@ def test_lanes_that_search_that_rest_and_that_are_late() -> None:
     check_each_alone(machine, setting, outcomes, 900)
 
 
-def test_lanes_that_are_charged_for_plays() -> None:
-    """The matched tuning past b, with few plays for each dimension: in some lanes more is charged than a round pays."""
-    world = en.stochastic(en.random_instance(contexts=1, arms=20, dimension=10, gap=0.2, seed=1))
+def test_lanes_that_can_afford_uncovered_plays_and_that_cannot() -> None:
+    """The matched tuning with few plays for each dimension: in the same round, some lanes take EARLY/t and others SAFE.
+
+    From b on, some take LATER/t and others the covering rate.
+    """
+    world = en.stochastic(en.random_instance(contexts=1, arms=20, dimension=20, gap=0.1, seed=1))
     machine = bw.LCTsallisINF().machine(world.problem)
-    setting = make_setting(world, horizon=3000, rng=4, checkpoints=20)
-    some, owing = Replications(machine, setting, range(3, 11), trace=True), set()
-    for t in range(1000, 3001, 100):
-        some.advance(t)
-        owing |= {number for number, one in enumerate(some.outcomes()) if one.final["debt"][0] > 0.0}
-    assert 0 < len(owing) < 8
-    check_each_alone(machine, setting, some.outcomes(), 3000)
+    options, times = machine.options, np.arange(20, 1201, 20)
+    setting = make_setting(world, horizon=1200, rng=4, checkpoints=times)
+    some = Replications(machine, setting, range(3, 11), trace=True)
+    some.advance(1200)
+    outcomes = some.outcomes()
+    eta, gamma = np.moveaxis(np.array([one.rates for one in outcomes]), -1, 0)
+    late, covering = eta <= 1.0 / options.covered, np.minimum(options.curved * eta**2, options.linear * eta)
+    least, safe = np.where(late, LATER, EARLY) / times, np.where(late, covering, SAFE)
+    affordable = np.isclose(gamma, np.minimum(least, safe), rtol=1e-9)
+    assert (affordable | np.isclose(gamma, safe, rtol=1e-9)).all()
+    for which in (late, ~late):
+        assert ((which & affordable).any(axis=0) & (which & ~affordable).any(axis=0)).sum() > 5
+    assert (late.any(axis=0) & ~late.all(axis=0)).any()
+    check_each_alone(machine, setting, outcomes, 1200)
