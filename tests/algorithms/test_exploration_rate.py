@@ -56,7 +56,7 @@ def branch(plan: Plan) -> tuple[str, str]:
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_the_rate_is_the_stated_one(name: str) -> None:
     """EARLY/t or SAFE while beta < b, LATER/t or the covering rate from there on; with its price and its inverse."""
-    policy, rng, seen = MATCHED.start(PROBLEMS[name], rng=3), np.random.default_rng(0), set()
+    policy, rng, seen = MATCHED.start(PROBLEMS[name], rng=3, interpreted=True), np.random.default_rng(0), set()
     for _ in range(250):
         plan = drawn(policy, rng)
         expected = plan.stated_rate()
@@ -75,7 +75,7 @@ def test_the_rate_is_the_stated_one(name: str) -> None:
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_no_early_play_costs_more_than_64_over_lambda(name: str) -> None:
     """By enumeration of all plays and losses: u <= D <= 64/lambda; at the rate SAFE that holds for every plan."""
-    policy, rng, seen = MATCHED.start(PROBLEMS[name], rng=3), np.random.default_rng(1), []
+    policy, rng, seen = MATCHED.start(PROBLEMS[name], rng=3, interpreted=True), np.random.default_rng(1), []
     largest = 64.0 / MATCHED.design_for(PROBLEMS[name]).coverage
     for _ in range(60):
         plan = drawn(policy, rng, late=False)
@@ -92,7 +92,7 @@ def test_no_early_play_costs_more_than_64_over_lambda(name: str) -> None:
 def test_from_b_on_the_price_bounds_what_uncovered_plays_cost(name: str) -> None:
     """By enumeration, each play under the worse loss; a round pays no more than at the rate that covers all plays."""
     problem = PROBLEMS[name]
-    policy, rng, priced = MATCHED.start(problem, rng=3), np.random.default_rng(2), []
+    policy, rng, priced = MATCHED.start(problem, rng=3, interpreted=True), np.random.default_rng(2), []
     covering = Covering.of(rarity=problem.rarity, coverage=MATCHED.design_for(problem).coverage, c=Matching.c)
     for _ in range(80):
         plan = drawn(policy, rng, late=True)

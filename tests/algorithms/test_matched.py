@@ -64,7 +64,7 @@ def test_the_rule_by_hand(name: str, algorithm: bw.LCTsallisINF) -> None:
 
 def test_the_rule_by_hand_where_predictions_are_scaled() -> None:
     """Predictions are scaled to at most 1: caution uses the variance of the scaled ones."""
-    policy, rng, scaled = PLAIN.start(PROBLEM, rng=3), np.random.default_rng(0), 0
+    policy, rng, scaled = PLAIN.start(PROBLEM, rng=3, interpreted=True), np.random.default_rng(0), 0
     for _ in range(30):
         policy.state.response[...] = rng.normal(size=3) * (1.0 + policy.state.t[0])
         plan, decision = Plan(policy), policy.act(int(rng.choice(4, p=PROBLEM.probabilities)))
@@ -80,7 +80,7 @@ def test_the_rule_by_hand_around_b() -> None:
 
     Caution and the early share of the price have beta as it is after the jump. Some propensities are reduced.
     """
-    policy, rng = PLAIN.start(PROBLEM, rng=3), np.random.default_rng(0)
+    policy, rng = PLAIN.start(PROBLEM, rng=3, interpreted=True), np.random.default_rng(0)
     seen = {"early": 0, "jump": 0, "late": 0, "beyond b": 0}
     for n in range(160):
         b = policy._machine.options.covered
@@ -116,7 +116,7 @@ def priced_plan(policy: bw.Policy, rng: np.random.Generator) -> Plan:
 @pytest.mark.parametrize("drift_cap", [0.0, 0.3])
 def test_from_b_on_the_plan_is_charged_and_not_the_play(drift_cap: float) -> None:
     """Uncovered plays do not change beta; price and account have those of the plan, whatever the play costs."""
-    policy = bw.LCTsallisINF(tuning=bw.Matched(drift_cap=drift_cap)).start(SPARSE, rng=3)
+    policy = bw.LCTsallisINF(tuning=bw.Matched(drift_cap=drift_cap)).start(SPARSE, rng=3, interpreted=True)
     rng, uncovered = np.random.default_rng(0), 0
     for _ in range(40):
         plan, pi = priced_plan(policy, rng), policy.probabilities()
@@ -136,7 +136,7 @@ def test_from_b_on_the_plan_is_charged_and_not_the_play(drift_cap: float) -> Non
 
 def test_below_b_a_play_that_is_not_covered_is_paid_for_when_it_is_made() -> None:
     """By a jump of beta, and in the account with the penalty of the jump. Some propensities are reduced."""
-    policy, rng, jumps = PLAIN.start(SPARSE, rng=3), np.random.default_rng(1), 0
+    policy, rng, jumps = PLAIN.start(SPARSE, rng=3, interpreted=True), np.random.default_rng(1), 0
     for _ in range(60):
         beta = float(rng.uniform(1.0, 30.0))
         plan = put_plan(policy, beta=beta, theta=beta * rng.normal(size=9), t=float(rng.integers(1, 200)))
@@ -167,7 +167,7 @@ def test_late_answers_bring_the_prediction_of_their_moment() -> None:
 
 def test_a_plan_without_new_feedback_changes_nothing() -> None:
     """Computed again, it has the same bits, and neither beta, account nor drift has moved."""
-    policy = MATCHED.start(PROBLEM, rng=3)
+    policy = MATCHED.start(PROBLEM, rng=3, interpreted=True)
     play(policy, 40)
     before, table = policy.learnt(), policy.probabilities()
     for _ in range(2):
@@ -194,6 +194,7 @@ def test_a_step_is_the_last_observation_less_the_plans_prediction() -> None:
     state, work, sizes = records(machine)
     assert machine.kernel.row_by_row
     assert machine.kernel.refresh(machine.known, machine.options, state, work) == 0
+    state.baseline[...] = 0.5, -0.25, 0.125
     for loss in (0.5, -1.0):
         carried = machine.kernel.carried_of(np.array([0.3, 0.0, -0.2]), np.array([0.1, 0.2, 0.3]), sizes)
         machine.kernel.learn(machine.known, machine.options, state, Play(1, 2, loss), carried)

@@ -10,9 +10,9 @@ import pytest
 
 import bothworlds as bw
 from bothworlds.service import trainer
-from bothworlds.service.experiment import learn
+from bothworlds.service.experiment import RewardEvent, learn
 from bothworlds.service.messages import Arm, Change, Decide, Refusal, Reward, Rollback
-from bothworlds.service.records import Kind
+from bothworlds.service.records import DecisionBody, Kind
 from bothworlds.service.service import Service
 from bothworlds.service.store import StoreError
 from support.services import assert_verified, settings, shorten_pauses, wait_until, wait_until_learned
@@ -193,3 +193,25 @@ def test_new_arms_must_all_have_features_or_none(tmp_path: Path) -> None:
     )
     assert service.plan(None).version == 0
     service.close()
+
+
+def test_rewards_that_wait_together_are_learned_row_by_row() -> None:
+    """The default rule has the same bits for one batch, for batches of five, and for rewards one by one."""
+    problem = bw.Problem.from_sample(["mobile", "desktop"], arms=["red", "blue"], reward_range=(0, 1))
+    start = bw.LCTsallisINF().start(problem, rng=1)
+    plan, events = start.plan(), []
+    start.save("start.npz")
+    for i in range(16):
+        made = plan.act(i % 2, id=f"visit {i}")
+        assert made.baseline is not None
+        vectors = made.direction.tobytes(), made.baseline.tobytes()
+        names = str(made.context_name), str(made.arm_name)
+        body = DecisionBody(b"", *names, made.propensity, 0, False, made.fingerprint, b"", *vectors)
+        events.append(RewardEvent(i, f"visit {i}", body, float(i % 3 == 0)))
+    found = set()
+    for size in (1, 5, 16):
+        policy: Any = bw.load("start.npz")
+        for first in range(0, 16, size):
+            learn(policy, events[first : first + size])
+        found.add((policy.digest, policy.probabilities().tobytes()))
+    assert len(found) == 1
