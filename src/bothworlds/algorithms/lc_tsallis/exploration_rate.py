@@ -48,7 +48,7 @@ from bothworlds.kernels.linalg import apply_inverse, cholesky, invert_mixture, l
 from bothworlds.kernels.rates import SAFE
 
 EARLY = 0.5  # gamma_t = EARLY/t while beta < b
-LATER = 8.0  # gamma_t = LATER/t from there on
+LATER = 2.0  # gamma_t = LATER/t from there on
 
 
 class Rate(NamedTuple):

@@ -50,7 +50,7 @@ class Matched:
     much. Before beta = b they are paid for when they are made: such a step multiplies beta by 1 + x, x = price/(b H)
     times its cost, P'_t is 2 gamma_t beta_t/b, and gamma_t = 1/(2t) unless a play could cost too much; then 1/16. From
     beta = b on they are paid for beforehand: P'_t is 2 gamma_t plus the expected cost of all of them under the worst
-    losses, and gamma_t = 8/t wherever that costs no more than covering every play, else the rate that covers them.
+    losses, and gamma_t = 2/t wherever that costs no more than covering every play, else the rate that covers them.
 
     Proved in research/default-rule.md, with feedback after every decision, C_t = caution d s_t/beta_t: R_T <= (1 +
     drift_cap) (H beta_1 + E sum [(1 + gain_t) z_t + C_t + (1 + price) P_t + J_t]), where P_t is 2 gamma_t and the cost

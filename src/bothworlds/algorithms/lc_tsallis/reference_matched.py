@@ -12,7 +12,7 @@ from bothworlds.arrays import Floats
 
 GAIN, LEAST, CAUTION, PRICE, C, DRIFT_CAP = 1.0, 0.25, 16.0, 0.6, 0.45, 0.1  # as in `Matched`
 ROOM, STEP_LIMIT = 0.5, 0.999 * C  # bounds on a step with drift
-EARLY, LATER, SAFE = 0.5, 8.0, 1 / 16  # exploration rates, in units of 1/t, 1/t and 1
+EARLY, LATER, SAFE = 0.5, 2.0, 1 / 16  # exploration rates, in units of 1/t, 1/t and 1
 SETTLED = 400.0  # rounds per dimension until caution counts in full
 
 
