@@ -105,10 +105,11 @@ class Work(NamedTuple):
 
 @kernel
 def set_vectors(state: State, work: Work) -> None:
-    """Write two vectors: the step since the plan was made, over beta, and Theta - n m."""
+    """Write two vectors: the step since the plan was made, over beta, and Theta - n m; the step becomes zero."""
     eta, rounds = 1.0 / state.inverse_rate[0], state.counted[0]
     for i in range(state.step.shape[0]):
         work.vector[i] = eta * state.step[i]
+        state.step[i] = 0.0  # the plan contains it
         work.total[i] = state.theta[i] - rounds * work.half[i]
 
 
