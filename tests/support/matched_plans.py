@@ -11,11 +11,8 @@ from bothworlds.theory import lemmas
 from bothworlds.theory.schedules import Matching
 from support.problems import coordinates
 
-EARLY, LATER, SAFE = (
-    0.5,
-    8.0,
-    1.0 / 16.0,
-)  # gamma_t = EARLY/t, or LATER/t from beta = b on; the rate that is always safe
+EARLY, LATER = 0.5, 2.0  # gamma_t = EARLY/t while beta < b, LATER/t from there on
+SAFE = 1.0 / 16.0  # the rate at which no play can cost much
 
 
 class Rate(NamedTuple):
@@ -149,7 +146,7 @@ class Plan:
             ratio = self.cost_bound(trial) / self.largest
             return Rate(trial if ratio <= 1.0 else SAFE, 0.0, trial, ratio)
         trial = min(LATER / self.t, self.covering)
-        if trial == self.covering:
+        if trial >= self.covering * (1.0 - 1e-12):
             return Rate(trial, 0.0, trial, 0.0)
         price = self.price(trial)
         ratio = (2.0 * trial + price) / (2.0 * self.covering)
