@@ -118,20 +118,6 @@ def test_cholesky_solves_trace_and_leverages_against_numpy(d: int) -> None:
     assert linalg.product(b, out) == pytest.approx(b @ out)
 
 
-@pytest.mark.parametrize("d", [1, 3, 4, 5, 21])
-def test_two_features_have_the_leverages_of_each_alone(d: int) -> None:
-    """Bit for bit, also if both features are the same."""
-    factor, rng = np.zeros((d, d)), np.random.default_rng(d)
-    assert linalg.cholesky(positive_matrix(d, d), factor)
-    linalg.invert_lower(factor)
-    one, other, half = rng.normal(size=(3, d))
-    alone = [linalg.leverage_and_cross(factor, z, half) for z in (one, other)]
-    assert linalg.leverages_and_crosses(factor, one, other, half) == (*alone[0], *alone[1])
-    assert linalg.leverages_and_crosses(factor, one, one, half) == (*alone[0], *alone[0])
-    assert alone[1][0] == pytest.approx(np.sum((np.tril(factor) @ other) ** 2), rel=1e-12)
-    assert alone[1][1] == pytest.approx(half @ np.tril(factor) @ other, rel=1e-9, abs=1e-12)
-
-
 def test_cholesky_refuses_what_is_not_positive_definite() -> None:
     for sigma in (
         np.diag([1.0, 0.0]),

@@ -68,7 +68,7 @@ def cholesky(sigma: Floats, factor: Floats) -> Any:
     sigma
         A symmetric matrix (d, d); its lower triangle is read.
     factor
-        Array (d, d) for the factor; must not share memory with ``sigma``.
+        Array (d, d) for the factor; may be ``sigma`` itself, whose diagonal and upper triangle it then replaces.
 
     >>> import numpy as np
     >>> factor = np.zeros((2, 2))
@@ -207,43 +207,6 @@ def leverage_and_cross(inverse: Floats, z: Floats, half: Floats) -> tuple[Number
 
 
 @kernel
-def leverages_and_crosses(inverse: Floats, z: Floats, other: Floats, half: Floats) -> Four:
-    """Return `leverage_and_cross` of z, then of other, bit for bit; G is read once."""
-    d = inverse.shape[0]
-    fours = d - d % 4
-    zero = 0.0 * z[0]
-    lev, cross, other_lev, other_cross = zero, zero, zero, zero
-    for i in range(0, fours, 4):
-        g0, g1, g2, g3 = inverse[i], inverse[i + 1], inverse[i + 2], inverse[i + 3]
-        t0, t1, t2, t3 = zero, zero, zero, zero
-        s0, s1, s2, s3 = zero, zero, zero, zero
-        for k in range(i + 1):
-            t0, t1 = fused(g0[k], z[k], t0), fused(g1[k], z[k], t1)
-            t2, t3 = fused(g2[k], z[k], t2), fused(g3[k], z[k], t3)
-            s0, s1 = fused(g0[k], other[k], s0), fused(g1[k], other[k], s1)
-            s2, s3 = fused(g2[k], other[k], s2), fused(g3[k], other[k], s3)
-        t1 = fused(g1[i + 1], z[i + 1], t1)
-        t2 = fused(g2[i + 2], z[i + 2], fused(g2[i + 1], z[i + 1], t2))
-        t3 = fused(g3[i + 3], z[i + 3], fused(g3[i + 2], z[i + 2], fused(g3[i + 1], z[i + 1], t3)))
-        s1 = fused(g1[i + 1], other[i + 1], s1)
-        s2 = fused(g2[i + 2], other[i + 2], fused(g2[i + 1], other[i + 1], s2))
-        s3 = fused(g3[i + 3], other[i + 3], fused(g3[i + 2], other[i + 2], fused(g3[i + 1], other[i + 1], s3)))
-        lev = fused(t3, t3, fused(t2, t2, fused(t1, t1, fused(t0, t0, lev))))
-        cross = fused(t3, half[i + 3], fused(t2, half[i + 2], fused(t1, half[i + 1], fused(t0, half[i], cross))))
-        other_lev = fused(s3, s3, fused(s2, s2, fused(s1, s1, fused(s0, s0, other_lev))))
-        other_cross = fused(s0, half[i], other_cross)
-        other_cross = fused(s3, half[i + 3], fused(s2, half[i + 2], fused(s1, half[i + 1], other_cross)))
-    for i in range(fours, d):
-        row = inverse[i]
-        t0, s0 = row[0] * z[0], row[0] * other[0]
-        for k in range(1, i + 1):
-            t0, s0 = fused(row[k], z[k], t0), fused(row[k], other[k], s0)
-        lev, cross = fused(t0, t0, lev), fused(t0, half[i], cross)
-        other_lev, other_cross = fused(s0, s0, other_lev), fused(s0, half[i], other_cross)
-    return lev, cross, other_lev, other_cross
-
-
-@kernel
 def leverage(inverse: Floats, z: Floats) -> Number:
     """Return z^T Sigma^-1 z = |G z|^2."""
     return leverage_and_cross(inverse, z, z)[0]
@@ -272,26 +235,6 @@ def write_inverse(inverse: Floats, out: Floats) -> None:
     for i in range(d):
         for j in range(i):
             out[j, i] = out[i, j]
-
-
-@kernel
-def squared_length(matrix: Floats, z: Floats) -> Number:
-    """Return |M z|^2 of a square matrix M, four rows at a time, reading z once for four rows."""
-    d = matrix.shape[0]
-    fours = d - d % 4
-    zero = 0.0 * z[0]
-    result = zero
-    for i in range(0, fours, 4):
-        m0, m1, m2, m3 = matrix[i], matrix[i + 1], matrix[i + 2], matrix[i + 3]
-        t0, t1, t2, t3 = zero, zero, zero, zero
-        for k in range(d):
-            t0, t1 = fused(m0[k], z[k], t0), fused(m1[k], z[k], t1)
-            t2, t3 = fused(m2[k], z[k], t2), fused(m3[k], z[k], t3)
-        result = fused(t3, t3, fused(t2, t2, fused(t1, t1, fused(t0, t0, result))))
-    for i in range(fours, d):
-        total = product_of_row(matrix[i], d - 1, z)
-        result = fused(total, total, result)
-    return result
 
 
 @kernel

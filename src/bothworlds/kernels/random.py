@@ -28,7 +28,6 @@ NATURE = 4
 STREAM = 5
 POSTERIOR = 6
 SIMPLEX = 7
-PRICE = 8  # the charge for an exploration rate
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""Learning from a batch: check all feedback, learn from all of it, then compute the plan once."""
+"""Learning from a batch: check all feedback, learn from all of it, and compute the plan, once or after each row."""
 
 import numpy as np
 

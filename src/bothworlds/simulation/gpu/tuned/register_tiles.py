@@ -78,13 +78,6 @@ def add_squares(row: Row, strip: Strip) -> Row:
     return row
 
 
-def add_products(row: Row, strip: Strip, weights: Side) -> Row:
-    """Return the row plus each row of the strip times its weight, one row after the other."""
-    for n, weight in enumerate(weights):
-        row = tuple(fused(strip[LENGTH * n + k], weight, total) for k, total in enumerate(row))
-    return row
-
-
 def write_row(row: Row, out: Floats, start: int) -> None:
     """Write a row into an array from ``start``."""
     for k, entry in enumerate(row):
@@ -240,7 +233,6 @@ lower_function(load_features, SIDE_TYPE, _build_cached_reading)
 lower_function(load_row, ROW_TYPE, _build_reading)
 lower_function(add_outer, first, _build_outer)
 lower_function(add_squares, first, _build_squares)
-lower_function(add_products, first, _build_products)
 lower_function(write_row, types.none, _build_row_writing)
 lower_function(add_square, first, _build_square)
 lower_function(load_tile, TILE_TYPE, _build_tile_reading)
