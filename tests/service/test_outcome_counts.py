@@ -11,6 +11,7 @@ import pytest
 
 from bothworlds.arrays import Floats
 from bothworlds.policy.health import Health, Rate
+from bothworlds.service.app import App
 from bothworlds.service.dashboard import panels
 from bothworlds.service.dashboard_data import Overview, OverviewCache
 from bothworlds.service.maintenance import erase_decisions
@@ -272,22 +273,17 @@ def test_a_long_log_is_read_in_parts_and_says_so(tmp_path: Path, clock: Clock, m
 
 def test_metrics_are_of_closed_windows(tmp_path: Path, clock: Clock) -> None:
     service, start = Service(settings(tmp_path, overrides={"holdout": 0.5})), clock.now
-
-    class App:
-        requests = refusals = 0
-        overviews = OverviewCache(service)
-
-    App.service = service  # type: ignore[attr-defined]
+    app = App(service)
     try:
         for i in range(50):
             service.ask(Decide(context="mobile", id=f"{i}"))
             service.ask(Reward(f"{i}", 1.0))
         clock.now = start + HOUR / 2
         service.ask(Decide(context="mobile", id="later"))
-        assert 'bothworlds_in_window{experiment="ads"} 51.0' in metrics_text(App()).decode()
+        assert 'bothworlds_in_window{experiment="ads"} 51.0' in metrics_text(app).decode()
         clock.now = start + HOUR + 1.0
         close_overdue_windows(service)
-        text = metrics_text(App()).decode()
+        text = metrics_text(app).decode()
         assert 'bothworlds_in_window{experiment="ads"} 1.0' in text
         totals = [
             float(line.rsplit(" ", 1)[1])

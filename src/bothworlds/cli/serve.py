@@ -2,7 +2,7 @@
 
 import contextlib
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -76,17 +76,37 @@ def _folder(given: Path | None) -> Iterator[Path]:
 def _serve(settings: Any, port: int | None) -> None:
     """Serve until a signal arrives."""
     with require_service_packages(), exit_on_failure():
+        from bothworlds.kernels.jit.compile_notice import on_compile, silence_notices
         from bothworlds.precompile import warm_up_in_subprocess
         from bothworlds.service.server import placed
         from bothworlds.service.server import serve as listen
         from bothworlds.service.service import Service
+        from bothworlds.service.service_log import ServiceLog
 
         settings = placed(settings, port)
-    with exit_on_bad_input():
-        warm_up_in_subprocess(experiment.player for experiment in settings.experiments.values())
-        service = Service(settings, say=print_message)
-    with exit_on_failure():
-        listen(service, say=print_message)
+        log = ServiceLog(log_format=settings.log_format, level=settings.log_level)
+    compiling = Once(lambda: log.say("compiling, once for this machine; `bothworlds warm` does it beforehand"))
+    try:
+        with exit_on_bad_input(), silence_notices(), on_compile(compiling):
+            players = [experiment.player for experiment in settings.experiments.values()]
+            warm_up_in_subprocess(players, on_start=compiling)
+            service = Service(settings, say=log.say)
+        with exit_on_failure():
+            listen(service, log=log)
+    finally:
+        log.close()
+
+
+class Once:
+    """Calls a function the first time it is called."""
+
+    def __init__(self, function: Callable[[], None]) -> None:
+        self._left = [function]
+
+    def __call__(self) -> None:
+        """Call the function, unless it was called before."""
+        with contextlib.suppress(IndexError):
+            self._left.pop()()
 
 
 def _demonstrate(folder: Path, port: int) -> None:

@@ -22,7 +22,7 @@ class PendingRequest(msgspec.Struct, eq=False, gc=False):
     """A client's request; status and answer are set when the waiter is woken, or ``error`` if they never will be.
 
     Of requests submitted together, the last one has the waiter. The writer thread fills in the state of the decision,
-    and the draw of a new one.
+    and the draw of a new one. ``traceparent`` is stored with a new decision.
     """
 
     experiment: Experiment
@@ -33,6 +33,7 @@ class PendingRequest(msgspec.Struct, eq=False, gc=False):
     status: int = 0
     answer: Answer = UNANSWERED
     error: Exception | None = None
+    traceparent: str | None = None
 
 
 class Publish(msgspec.Struct, eq=False):

@@ -7,17 +7,20 @@ of the log. Whether it counts does not depend on its reward, at any time. A cont
 
 import time
 from collections import Counter, defaultdict
+from collections.abc import Mapping
+from typing import TypeAlias
 
 import numpy as np
 
 from bothworlds.policy.health import Health, Tables, Totals, health_of
 from bothworlds.policy.plan import Plan
 from bothworlds.service.experiment import Experiment
-from bothworlds.service.records import ACTIVATION, DECISION, DecisionHead, Kind, RewardBody, unpacked
-from bothworlds.service.reward_series import RewardSeries
+from bothworlds.service.outcome_history import OutcomeHistory
+from bothworlds.service.records import ACTIVATION, DECISION, DecisionDraw, DecisionHead, Kind, RewardBody, unpacked
 from bothworlds.service.store import Store, erased_version_key
 from bothworlds.theory.confidence import drift_of
 
+PairTotals: TypeAlias = Mapping[tuple[str, str], Totals]  # by context and arm
 CHUNK = 2000  # records of the log that are read at a time
 
 
@@ -35,7 +38,7 @@ class OutcomeCounts:
         self.through = self.closed_through = _erased_through(store, experiment.number)
         self.decisions = self.active = 0
         self.contexts: Counter[str] = Counter()  # since the context distribution was set
-        self.reward_series = RewardSeries()
+        self.history = OutcomeHistory(experiment)
         self._sums: defaultdict[tuple[str, str, bool], list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0, 0.0])
 
     @property
@@ -46,6 +49,18 @@ class OutcomeCounts:
             sums[int(holdout)] += values
         own, held = (Totals(*map(float, row)) for row in sums)
         return own, held
+
+    def pairs(self) -> PairTotals:
+        """Return the totals of the policy's own decisions by context and arm, whose reward window has closed."""
+        return {(context, arm): Totals(*values) for (context, arm, held), values in self._sums.items() if not held}
+
+    def arms(self) -> list[tuple[str, float, float]]:
+        """Return number and sum of rewards of the policy's own decisions by arm, whose reward window has closed."""
+        arms: defaultdict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
+        for (_, arm), totals in self.pairs().items():
+            arms[arm][0] += totals.decided
+            arms[arm][1] += totals.total
+        return [(arm, decided, total) for arm, (decided, total) in arms.items()]
 
     @property
     def in_window(self) -> int:
@@ -66,17 +81,23 @@ class OutcomeCounts:
     def _read_decisions(self, last: int) -> bool:
         """Count the next decisions; return whether there are more."""
         through = max(self.through, min(self.through + CHUNK, last))
+        draws: list[tuple[float, DecisionDraw]] = []
         for record in self.store.read(after=self.through, through=through):
             if record.experiment != self.experiment.number:
                 continue
             if record.kind == DECISION:
                 self.decisions += 1
                 self.active += bool(record.flag)
-                self.contexts[unpacked(DecisionHead, record.body).context] += 1
+                draw = unpacked(DecisionDraw, record.body)
+                self.contexts[draw.context] += 1
+                draws.append((record.time, draw))
             elif record.kind == ACTIVATION:
                 self.active += 1
-            elif record.kind == Kind.CHANGE:
-                self.contexts.clear()
+            elif record.kind in (Kind.CHANGE, Kind.ROLLBACK):
+                self.history.note(record)
+                if record.kind == Kind.CHANGE:
+                    self.contexts.clear()
+        self.history.add_draws(draws)
         self.through = through
         return through < last
 
@@ -98,7 +119,7 @@ class OutcomeCounts:
                 sums[1] += 1.0
                 sums[2] += value
                 sums[3] += value * value
-                self.reward_series.add(decided, value, holdout=head.holdout)
+                self.history.add_reward(decided, value, holdout=head.holdout)
         self.closed_through = through
         return True
 

@@ -58,12 +58,14 @@ class Record(msgspec.Struct, frozen=True, gc=False):
 class DecisionBody(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Body of a decision: request, response, and what learning and verification need.
 
-    Contexts and arms are stored by name, as indices change with the problem. ``probabilities`` (of every arm),
-    ``direction`` and ``baseline`` are float64 arrays as bytes.
+    Contexts and arms are stored by name, as indices change with the problem. ``traceparent`` is the header of the
+    request with this name (W3C Trace Context), if it had one. ``probabilities`` (of every arm), ``direction`` and
+    ``baseline`` are float64 arrays as bytes.
     """
 
     request_hash: bytes
     context: str
+    traceparent: str | None
     arm: str
     propensity: float
     version: int
@@ -79,17 +81,33 @@ class DecisionHead(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     request_hash: bytes
     context: str
+    traceparent: str | None
     arm: str
     propensity: float
     version: int
     holdout: bool
 
 
-class RequestHead(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The first two fields of a decision's body: the request."""
+class DecisionDraw(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The fields of a decision's body before the direction: how it was drawn."""
 
     request_hash: bytes
     context: str
+    traceparent: str | None
+    arm: str
+    propensity: float
+    version: int
+    holdout: bool
+    fingerprint: str
+    probabilities: bytes
+
+
+class RequestHead(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The first three fields of a decision's body: the request."""
+
+    request_hash: bytes
+    context: str
+    traceparent: str | None
 
 
 class RewardBody(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -151,7 +169,7 @@ class Frame(NamedTuple):
 Body = TypeVar("Body", bound=msgspec.Struct)
 _canonical = msgspec.json.Encoder(order="deterministic").encode
 packed = msgspec.msgpack.Encoder().encode  # body to bytes
-BODIES = (DecisionBody, DecisionHead, RequestHead, RewardBody, Versioned, Changed, RolledBack)
+BODIES = (DecisionBody, DecisionDraw, DecisionHead, RequestHead, RewardBody, Versioned, Changed, RolledBack)
 _decoders: dict[Any, Any] = {kind: msgspec.msgpack.Decoder(kind).decode for kind in BODIES}
 MARKS: dict[int, Any] = {Kind.VERSION: Versioned, Kind.CHANGE: Changed, Kind.ROLLBACK: RolledBack}
 

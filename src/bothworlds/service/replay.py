@@ -220,7 +220,8 @@ class SegmentReplay:
     def _check_holdout(self, bodies: dict[str, bytes]) -> None:
         for name, body in bodies.items():
             head = unpacked(RequestHead, body)
-            if packed(decision_body(self.plan.redecide(head.context, name), self.plan, head.request_hash)) != body:
+            decision = self.plan.redecide(head.context, name)
+            if packed(decision_body(decision, self.plan, head.request_hash, head.traceparent)) != body:
                 self._report_decision(name)
         self.pending.put_holdout(list(bodies))
 
@@ -228,7 +229,8 @@ class SegmentReplay:
         heads = all_unpacked(RequestHead, bodies)
         contexts = indices_of(self.plan.spec.numbered[0], [head.context for head in heads])
         batch = self.plan.redecide_batch(contexts, names)
-        repeated = [packed(body) for body in decision_bodies(self.plan, batch, [head.request_hash for head in heads])]
+        requests = [(head.request_hash, head.traceparent) for head in heads]
+        repeated = [packed(body) for body in decision_bodies(self.plan, batch, requests)]
         if repeated != bodies:
             for name, body, stored in zip(names, repeated, bodies, strict=True):
                 if body != stored:

@@ -16,6 +16,7 @@ from bothworlds.service.messages import Answer, Known, Planned, Refusal
 from bothworlds.service.records import DecisionBody, Kind, Record, Versioned, unpacked
 from bothworlds.service.settings import Settings
 from bothworlds.service.sqlite import SQLiteStore
+from bothworlds.service.starts import note_start, note_stop
 from bothworlds.service.store import Store
 from bothworlds.service.supervision import Supervisor, ThreadError
 from bothworlds.service.trainer import TrainerThread
@@ -56,6 +57,7 @@ class Service:
             self.store.close()
             raise
         self.start_time, self.last_at_start = time.time(), self.store.last()
+        note_start(self.store, self.start_time)
         self.deliver: Deliver = _wake
         self.writer = WriterThread(self.store, self._stored)
         self.trainer = TrainerThread(self.experiments, self.writer, refresh=settings.refresh)
@@ -168,6 +170,7 @@ class Service:
             late_reward=state.late_reward,
             confirmed=confirmed,
             unanswered=state.unanswered,
+            traceparent=body.traceparent,
         )
 
     def _learned_in(self, experiment: Experiment, reward: Record) -> int | None:
@@ -207,6 +210,7 @@ class Service:
         ended = [self.trainer.stop(), self.writer.stop()]
         self.supervisor.stop()
         if all(ended):
+            note_stop(self.store, time.time())
             self.store.close()
 
 

@@ -95,10 +95,10 @@ class ExperimentSettings(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):
-    """Settings of a service: experiments, store, tokens, address and limits.
+    """Settings of a service: experiments, store, tokens, address, limits and log lines.
 
     ``store``, ``certificate`` and ``key`` are paths relative to ``folder``. ``refresh`` is the shortest time in seconds
-    between two batches of rewards, unless a full batch waits.
+    between two batches of rewards, unless a full batch waits. With ``access_log``, every request has a log line.
     """
 
     experiments: dict[Annotated[str, Meta(min_length=1, max_length=200)], ExperimentSettings]
@@ -112,6 +112,9 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     most_bytes: Annotated[int, Meta(ge=100)] = 1_000_000
     most_waiting: Annotated[int, Meta(ge=1)] = 10_000
     refresh: Annotated[float, Meta(gt=0)] = 0.02
+    log_format: Literal["text", "json"] = "text"
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    access_log: bool = False
     folder: str = "."
 
     def check(self) -> None:

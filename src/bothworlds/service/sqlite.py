@@ -2,6 +2,7 @@
 
 import fcntl
 import math
+import shutil
 import sqlite3
 import threading
 import time
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 from bothworlds.service.records import FORMAT, Frame, Kind, Record, Snapshot
-from bothworlds.service.store import NO_NOTES, Row, Shown, StoreError, erased_version_key
+from bothworlds.service.store import NO_NOTES, Row, Shown, Space, StoreError, erased_version_key
 
 Durability = Literal["full", "process"]
 LOCK_TIMEOUT = 0.25  # seconds
@@ -369,6 +370,12 @@ class SQLiteStore:
         if not rows:
             raise ValueError(f"there is no frame of fingerprint {fingerprint} in the store")
         return bytes(rows[0][0])
+
+    def space(self) -> Space:
+        """Return the sizes of the store's files, and the free space of their disk."""
+        files = {"store": self.path, "wal": self.path.with_name(f"{self.path.name}-wal")}
+        used = {name: path.stat().st_size for name, path in files.items() if path.exists()}
+        return Space(used, shutil.disk_usage(self.path.absolute().parent).free)
 
     def close(self) -> None:
         """Close the store and release its lock."""

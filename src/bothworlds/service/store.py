@@ -4,7 +4,7 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from bothworlds.service.records import Frame, Record, Snapshot
 
@@ -14,6 +14,13 @@ Row: TypeAlias = tuple[int, int, str | None, bytes]  # sequence number, kind, id
 
 
 NO_NOTES: Mapping[str, int] = MappingProxyType({})
+
+
+class Space(NamedTuple):
+    """Bytes that a store takes, by part, and bytes that are free for it, None if that is not known."""
+
+    used: dict[str, int]
+    free: int | None
 
 
 class StoreError(Exception):
@@ -127,6 +134,9 @@ class Store(Protocol):
 
     def frame(self, fingerprint: str) -> bytes:
         """Return the frame of a fingerprint; a missing one is a ValueError."""
+
+    def space(self) -> Space:
+        """Return how much space the store takes, and how much is free."""
 
     def close(self) -> None:
         """Close the store and release its lock."""

@@ -225,7 +225,8 @@ class WriterThread:
                 if state.decision is None and type(job.request) is Decide:
                     new.append((job, job.request))
             if new:
-                draws = decide_batch(experiment.plan, [request for _, request in new])
+                traceparents = [job.traceparent for job, _ in new]
+                draws = decide_batch(experiment.plan, [request for _, request in new], traceparents)
                 for (job, _), draw in zip(new, draws, strict=True):
                     job.draw = draw
 

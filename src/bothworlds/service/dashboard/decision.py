@@ -29,6 +29,7 @@ def decision_html(known: Known, experiment: Experiment) -> str:
         "the draw": _draw_text(known, uniform, names, probabilities),
         "recomputed": _confirmed(known),
         "reward": _reward(known),
+        **({} if known.traceparent is None else {"trace": f"<code>{escape(known.traceparent)}</code>"}),
     }
     rows = "".join(f"<div><dt>{word}</dt><dd>{text}</dd></div>" for word, text in facts.items())
     return (

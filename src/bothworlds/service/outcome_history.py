@@ -1,0 +1,65 @@
+"""What happened over time in one experiment: rewards and plans by range, and the newest changes and rollbacks."""
+
+from collections import deque
+from itertools import groupby
+from typing import NamedTuple
+
+import numpy as np
+
+from bothworlds.service.experiment import Experiment
+from bothworlds.service.plan_series import ArmNumbers, PlanSeries
+from bothworlds.service.records import MARKS, DecisionDraw, Kind, Record, unpacked
+from bothworlds.service.reward_series import RewardSeries
+from bothworlds.service.time_buckets import RANGES
+
+MOST_EVENTS = 100
+
+
+class Event(NamedTuple):
+    """Something that happened to an experiment or to the service: time in seconds since 1970, a word and a sentence."""
+
+    time: float
+    word: str
+    sentence: str
+
+
+class OutcomeHistory:
+    """Rewards and plans over time, for each range that the dashboard offers. One thread adds; any thread may read."""
+
+    def __init__(self, experiment: Experiment) -> None:
+        self.experiment = experiment
+        self.rewards = {name: RewardSeries(span=span) for name, span in RANGES.items()}
+        self.plans = {name: PlanSeries(span=span) for name, span in RANGES.items()}
+        self.arms = ArmNumbers()
+        self.events: deque[Event] = deque(maxlen=MOST_EVENTS)
+
+    def add_reward(self, time: float, reward: float, *, holdout: bool) -> None:
+        """Add the reward of a decision of some time."""
+        for series in self.rewards.values():
+            series.add(time, reward, holdout=holdout)
+
+    def add_draws(self, draws: list[tuple[float, DecisionDraw]]) -> None:
+        """Add how decisions were drawn, each with its time; held-out ones are left out."""
+        drawn = [(time, draw) for time, draw in draws if not draw.holdout]
+        for _, group in groupby(drawn, key=lambda pair: pair[1].fingerprint):
+            self._add_group(list(group))
+
+    def _add_group(self, group: list[tuple[float, DecisionDraw]]) -> None:
+        """Add decisions of one spec; those of a problem that is not known any more are left out."""
+        try:
+            arms = self.experiment.policy.listing(group[0][1]).arms
+            table = np.frombuffer(b"".join(draw.probabilities for _, draw in group)).reshape(len(group), len(arms))
+        except ValueError:
+            return
+        times, columns = np.array([time for time, _ in group]), self.arms.of(arms)
+        for series in self.plans.values():
+            series.add(times, columns, table)
+
+    def note(self, mark: Record) -> None:
+        """Note a change or a rollback."""
+        body = unpacked(MARKS[mark.kind], mark.body)
+        if mark.kind == Kind.ROLLBACK:
+            sentence = f"to version {body.to:,}; it continues as version {body.version:,}"
+            self.events.append(Event(mark.time, "rollback", sentence))
+        else:
+            self.events.append(Event(mark.time, "change", f"of arms or contexts, in version {body.version:,}"))
