@@ -12,7 +12,7 @@ import pytest
 from bothworlds.arrays import Floats
 from bothworlds.policy.health import Health, Rate
 from bothworlds.service.app import App
-from bothworlds.service.dashboard import panels
+from bothworlds.service.dashboard import panels, plan_panel
 from bothworlds.service.dashboard_data import Overview, OverviewCache
 from bothworlds.service.maintenance import erase_decisions
 from bothworlds.service.messages import Activate, Arm, Change, Decide, Decided, Reward
@@ -303,6 +303,6 @@ def test_a_healthy_experiment_has_no_warning(tmp_path: Path, clock: Clock) -> No
         overview = overview_at(service, clock, start + 3 * HOUR)
         assert overview.health.smallest_propensity.alarm
         assert panels.alarms(overview.health) == []
-        assert "smallest propensity" in panels.rates(overview.health)
+        assert "smallest propensity" in plan_panel.rates(overview.health)
     finally:
         service.close()

@@ -10,9 +10,11 @@ import pytest
 
 from bothworlds.service import rules
 from bothworlds.service.dashboard.page import page
+from bothworlds.service.dashboard.view import View
 from bothworlds.service.dashboard_data import OverviewCache
 from bothworlds.service.messages import Activate, Arm, Change, Decide, Decides, Reward
 from bothworlds.service.records import DecisionBody, Kind, RewardBody, unpacked
+from bothworlds.service.request_stats import RequestStats
 from bothworlds.service.service import Service
 from support.services import assert_verified, close_windows, rows_of, settings, wait_until, wait_until_learned
 
@@ -294,9 +296,9 @@ def test_unanswered_decisions_are_counted_and_not_learned_from(tmp_path: Path) -
     known = service.decision("a", None)
     assert known is not None
     assert (known.reward, known.by_default, known.late_reward, known.unanswered) == (None, False, 1.0, True)
-    shown = page(OverviewCache(service), None, "a")
+    shown = page(OverviewCache(service), RequestStats(), View(decision="a"))
     assert "none came within the window; nothing is learned; 1 came late" in shown
-    assert "it has closed; 1 unanswered" in page(OverviewCache(service), None, None)
+    assert "it has closed; 1 unanswered" in page(OverviewCache(service), RequestStats(), View())
     service.ask(Activate("hidden"))
     assert fields(service.ask(Reward("hidden", 1.0))[1])["learned"]
     wait_until_learned(service)

@@ -3,6 +3,7 @@
 import contextlib
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -73,8 +74,10 @@ def _folder(given: Path | None) -> Iterator[Path]:
         yield Path(temporary)
 
 
-def _serve(settings: Any, port: int | None) -> None:
-    """Serve until a signal arrives."""
+def _serve(
+    settings: Any, port: int | None, *, meanwhile: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext
+) -> None:
+    """Serve until a signal arrives; ``meanwhile`` is entered until the service can listen."""
     with require_service_packages(), exit_on_failure():
         from bothworlds.kernels.jit.compile_notice import on_compile, silence_notices
         from bothworlds.precompile import warm_up_in_subprocess
@@ -87,7 +90,7 @@ def _serve(settings: Any, port: int | None) -> None:
         log = ServiceLog(log_format=settings.log_format, level=settings.log_level)
     compiling = Once(lambda: log.say("compiling, once for this machine; `bothworlds warm` does it beforehand"))
     try:
-        with exit_on_bad_input(), silence_notices(), on_compile(compiling):
+        with exit_on_bad_input(), meanwhile(), silence_notices(), on_compile(compiling):
             players = [experiment.player for experiment in settings.experiments.values()]
             warm_up_in_subprocess(players, on_start=compiling)
             service = Service(settings, say=log.say)
@@ -115,12 +118,13 @@ def _demonstrate(folder: Path, port: int) -> None:
         from bothworlds.service.client import Client
         from bothworlds.service.demo import Visitors, demo_settings
         from bothworlds.service.server import address, placed
+        from bothworlds.service.starting_page import starting_page
 
         settings = placed(demo_settings(folder, port=port), None)
     visitors = Visitors(Client(address(settings), retry_for=0.0), "banners", settings)
     print_message(f"the store is in {folder}; open {address(settings)}/ in a browser; Ctrl-C stops the service")
     visitors.start()
     try:
-        _serve(settings, None)
+        _serve(settings, None, meanwhile=lambda: starting_page(settings.host, settings.port))
     finally:
         visitors.stop()

@@ -13,6 +13,7 @@ from bothworlds.service import messages, rules
 from bothworlds.service.auth import FORBIDDEN, UNAUTHORIZED, Access, cross_site_refusal
 from bothworlds.service.commits import PendingRequest
 from bothworlds.service.dashboard.page import headers, page
+from bothworlds.service.dashboard.view import view_of
 from bothworlds.service.dashboard_data import OverviewCache
 from bothworlds.service.experiment import Experiment
 from bothworlds.service.messages import Answered, Refusal, Several, encode
@@ -293,7 +294,7 @@ class App:
         try:
             if path == "/":
                 self._authorize(header, "admin", browser=True)
-                text = await asyncio.to_thread(page, self.overviews, name, query.get("decision", [None])[0])
+                text = await asyncio.to_thread(page, self.overviews, self.stats, view_of(query))
                 return rules.OK, text.encode(), headers()
             if path == "/metrics":
                 self._authorize(header, None, browser=True)

@@ -1,7 +1,7 @@
 """What happened over time in one experiment: rewards and plans by range, and the newest changes and rollbacks."""
 
 from collections import deque
-from itertools import groupby
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +13,8 @@ from bothworlds.service.reward_series import RewardSeries
 from bothworlds.service.time_buckets import RANGES
 
 MOST_EVENTS = 100
+MOST_CONTEXTS = 12  # with a plan over time
+CONTEXT_AND_SPEC = attrgetter("context", "fingerprint")
 
 
 class Event(NamedTuple):
@@ -24,12 +26,15 @@ class Event(NamedTuple):
 
 
 class OutcomeHistory:
-    """Rewards and plans over time, for each range that the dashboard offers. One thread adds; any thread may read."""
+    """Rewards and plans over time, for each range that the dashboard offers. One thread adds; any thread may read.
+
+    ``plans`` are by context, of the most probable ones only, and by range.
+    """
 
     def __init__(self, experiment: Experiment) -> None:
         self.experiment = experiment
         self.rewards = {name: RewardSeries(span=span) for name, span in RANGES.items()}
-        self.plans = {name: PlanSeries(span=span) for name, span in RANGES.items()}
+        self.plans: dict[str, dict[str, PlanSeries]] = {}
         self.arms = ArmNumbers()
         self.events: deque[Event] = deque(maxlen=MOST_EVENTS)
 
@@ -40,19 +45,30 @@ class OutcomeHistory:
 
     def add_draws(self, draws: list[tuple[float, DecisionDraw]]) -> None:
         """Add how decisions were drawn, each with its time; held-out ones are left out."""
-        drawn = [(time, draw) for time, draw in draws if not draw.holdout]
-        for _, group in groupby(drawn, key=lambda pair: pair[1].fingerprint):
-            self._add_group(list(group))
+        shown, groups = set(self.contexts()), dict[tuple[str, str], list[tuple[float, DecisionDraw]]]()
+        for time, draw in draws:
+            if not draw.holdout and draw.context in shown:
+                groups.setdefault(CONTEXT_AND_SPEC(draw), []).append((time, draw))
+        for (context, _), group in groups.items():
+            self._add_group(context, group)
 
-    def _add_group(self, group: list[tuple[float, DecisionDraw]]) -> None:
-        """Add decisions of one spec; those of a problem that is not known any more are left out."""
+    def contexts(self) -> list[str]:
+        """Return the contexts with a plan over time, the most probable ones first."""
+        problem = self.experiment.plan.problem
+        ranked = np.argsort(-problem.probabilities, kind="stable")[:MOST_CONTEXTS]
+        return [problem.contexts[x] for x in ranked.tolist()]
+
+    def _add_group(self, context: str, group: list[tuple[float, DecisionDraw]]) -> None:
+        """Add decisions of one context and spec; those of a problem that is not known any more are left out."""
         try:
             arms = self.experiment.policy.listing(group[0][1]).arms
             table = np.frombuffer(b"".join(draw.probabilities for _, draw in group)).reshape(len(group), len(arms))
         except ValueError:
             return
         times, columns = np.array([time for time, _ in group]), self.arms.of(arms)
-        for series in self.plans.values():
+        if context not in self.plans:
+            self.plans[context] = {name: PlanSeries(span=span) for name, span in RANGES.items()}
+        for series in self.plans[context].values():
             series.add(times, columns, table)
 
     def note(self, mark: Record) -> None:
