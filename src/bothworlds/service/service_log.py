@@ -5,12 +5,13 @@ do not fit in the queue are dropped and counted.
 """
 
 import datetime
-import queue
 import sys
 import threading
 import time
 import traceback
+from collections import deque
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -19,6 +20,7 @@ Level = Literal["debug", "info", "warning", "error"]
 LogFormat = Literal["text", "json"]
 LEVELS: tuple[Level, ...] = ("debug", "info", "warning", "error")
 MOST_WAITING = 10_000  # lines
+TICK = 0.005  # seconds that a line may wait for others
 FLUSH_SECONDS = 2.0  # to write the last lines when the service ends
 
 
@@ -48,15 +50,20 @@ def json_line(line: LogLine) -> str:
     >>> json_line(LogLine(0.25, "info", "change", "version 9", {"experiment": "ads"}))
     '{"time":"1970-01-01T00:00:00.250Z","level":"info","event":"change","message":"version 9","experiment":"ads"}'
     """
-    known = {"time": timestamp(line.time), "level": line.level, "event": line.event, "message": line.message}
-    fields = {name: value for name, value in line.fields.items() if value is not None}
-    return msgspec.json.encode({**known, **fields}).decode()
+    content = {"time": timestamp(line.time), "level": line.level, "event": line.event, "message": line.message}
+    content |= {name: value for name, value in line.fields.items() if value is not None}
+    return encode(content).decode()
 
 
 def timestamp(seconds: float) -> str:
     """Return a time as text, in UTC with milliseconds."""
-    moment = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}Z"
+    whole, milliseconds = divmod(int(1e3 * seconds), 1000)
+    return f"{_second(whole)}.{milliseconds:03d}Z"
+
+
+@lru_cache(maxsize=4)
+def _second(whole: int) -> str:
+    return f"{datetime.datetime.fromtimestamp(whole, datetime.UTC):%Y-%m-%dT%H:%M:%S}"
 
 
 def _one_line(text: str) -> str:
@@ -67,9 +74,10 @@ def _value_text(value: Any) -> str:
     """Return the value of a field as text; one with spaces or quotes is quoted as in JSON."""
     text = f"{value:.6g}" if isinstance(value, float) else str(value)
     plain = text.isprintable() and not any(c in text for c in ' "=') and text
-    return plain or _one_line(msgspec.json.encode(text).decode())
+    return plain or _one_line(encode(text).decode())
 
 
+encode = msgspec.json.Encoder().encode
 FORMATS: Mapping[str, Callable[[LogLine], str]] = {"text": text_line, "json": json_line}
 
 
@@ -93,19 +101,22 @@ class ServiceLog:
     ) -> None:
         self._format, self._least = FORMATS[log_format], LEVELS.index(level)
         self._write = write or _write_to_stderr
-        self._lines: queue.SimpleQueue[LogLine | None] = queue.SimpleQueue()
-        self.dropped = 0
+        self._lines: deque[LogLine] = deque()
+        self._wake, self._starting = threading.Event(), threading.Lock()
+        self._stopping = False
         self._thread: threading.Thread | None = None
-        self._starting = threading.Lock()
+        self.dropped = 0
 
     def add(self, level: Level, event: str, message: str, **fields: Any) -> None:
         """Add a line; fields that are None are left out."""
         if LEVELS.index(level) < self._least:
             return
-        if self._lines.qsize() >= MOST_WAITING:
+        if len(self._lines) >= MOST_WAITING:
             self.dropped += 1
             return
-        self._lines.put(LogLine(time.time(), level, event, message, fields))
+        self._lines.append(LogLine(time.time(), level, event, message, fields))
+        if not self._wake.is_set():
+            self._wake.set()
         if self._thread is None:
             self._start()
 
@@ -113,6 +124,7 @@ class ServiceLog:
         """Start the thread with the first line."""
         with self._starting:
             if self._thread is None:
+                self._stopping = False
                 self._thread = threading.Thread(target=self._work, name="service log", daemon=True)
                 self._thread.start()
 
@@ -127,16 +139,31 @@ class ServiceLog:
     def close(self) -> None:
         """Write the waiting lines, and stop; a reader that is stuck is given up after two seconds."""
         if self._thread is not None:
-            self._lines.put(None)
+            self._stopping = True
+            self._wake.set()
             self._thread.join(FLUSH_SECONDS)
             self._thread = None
 
     def _work(self) -> None:
-        while (line := self._lines.get()) is not None:
+        while not self._stopping or self._lines:
+            self._wake.wait()
+            if not self._stopping:
+                time.sleep(TICK)  # for more lines: each time that a thread is woken costs more than a line
+            self._wake.clear()
+            lines = [self._lines.popleft() for _ in range(len(self._lines))]
+            content = b"".join(map(self._as_bytes, lines))
             try:
-                self._write(f"{self._format(line)}\n".encode("utf-8", "backslashreplace"))
-            except Exception:  # stderr is closed, or a field cannot be encoded: later lines are still written
-                self.dropped += 1
+                self._write(content)
+            except Exception:  # stderr is closed; later lines are tried again
+                self.dropped += len(lines)
+
+    def _as_bytes(self, line: LogLine) -> bytes:
+        """Return a line as bytes; nothing if a field cannot be encoded."""
+        try:
+            return f"{self._format(line)}\n".encode("utf-8", "backslashreplace")
+        except Exception:
+            self.dropped += 1
+            return b""
 
 
 def _write_to_stderr(content: bytes) -> None:

@@ -24,6 +24,7 @@ STYLES = tuple(Style(colour, dash) for colour, dash in ((0, ""), (1, ""), (3, ""
 LEAST_REWARDS = 40  # per point of the curve
 POINTS = 32  # of the curve, about
 MOST_MARKS = 6
+LEAST_SHARE = 0.002  # of an arm with a curve of its own
 LEAST_SECONDS = 5.0  # of a rate
 SPANS = ((172_800.0, 86_400.0, "days"), (7200.0, 3600.0, "hours"), (120.0, 60.0, "minutes"), (0.0, 1.0, "seconds"))
 WIDE, SMALL = Frame(height=300, right=80, bottom=46), Frame(width=346, height=300, right=20, bottom=52)
@@ -86,7 +87,7 @@ def over_time(reward_series: RewardSeries, limits: tuple[float, float], events: 
 
 def _marks(events: Sequence[Event], start: float, end: float, unit: float) -> list[Mark]:
     """Return the newest events as marks in a chart."""
-    shown = [event for event in events if start < event.time < end][:MOST_MARKS]
+    shown = [event for event in events if start < event.time < end and event.word != "start"][:MOST_MARKS]
     places = [(event.word, (event.time - start) / unit) for event in reversed(shown)]
     return [Mark(start=place, end=place, text=word) for word, place in places]
 
@@ -119,9 +120,9 @@ def plan_over_time(series: PlanSeries, arms: Sequence[str], context: str, events
     unit, word = time_unit(starts[-1] + series.width - starts[0])
     ranked = np.argsort(-table[-max(1, len(table) // 4) :].mean(axis=0), kind="stable").tolist()
     count = len(STYLES) if len(arms) <= len(STYLES) else len(STYLES) - 1
-    curves = [(arms[a], table[:, a]) for a in ranked[:count]]
+    curves = [(arms[a], table[:, a]) for a in ranked[:count] if table[:, a].max() >= LEAST_SHARE]
     if len(arms) > count:
-        curves.append((f"{len(arms) - count} others", table[:, ranked[count:]].sum(axis=1)))
+        curves.append((f"{len(arms) - count} others", table[:, ranked[count:]].sum(axis=1)))  # they may sum to much
     x = (starts + series.width / 2 - starts[0]) / unit
     lines = [
         Line(label=name, number=number, style=STYLES[number], x=x, y=100.0 * y)

@@ -164,9 +164,10 @@ def context_html(overview: Overview, context: str) -> str:
         raise KeyError(f"there is no context {context[:60]!r} in {overview.experiment.name}")
     x = problem.contexts.index(context)
     limits, pi = problem.reward_range or (-1.0, 1.0), plan.probabilities()[x]
+    known = [overview.pairs.get((context, arm), Totals(0.0, 0.0, 0.0, 0.0)) for arm in problem.arms]
     rows = []
-    for a in np.argsort(-pi, kind="stable").tolist():
-        totals = overview.pairs.get((context, problem.arms[a]), Totals(0.0, 0.0, 0.0, 0.0))
+    for a in sorted(range(problem.n_arms), key=lambda a: (-pi[a], -known[a].decided)):
+        totals = known[a]
         p = _percent(float(pi[a])) if problem.available[x, a] else "–"
         cells = [f"{totals.decided:,.0f}", f"{totals.answered:,.0f}", *_interval_cells(totals, limits)]
         rows.append([clipped(problem.arms[a]), p, *cells])
