@@ -27,6 +27,7 @@ port = 8080
 # certificate = "cert.pem" # TLS: certificate and key, two files
 # key = "key.pem"
 # most_bytes = 1_000_000   # largest body of a request
+# log_format = "json"      # log lines for machines; access_log = true adds a line per request
 
 # [[tokens]]: bothworlds service token shop --scope decide --scope reward >> ads.toml
 
