@@ -57,4 +57,5 @@ def test_changes_rollbacks_and_restarts_are_told_newest_first(tmp_path: Path) ->
         again.close()
     assert [event.word for event in events] == ["restart", "change", "rollback", "start"]
     assert events[2].sentence == "to version 1; it continues as version 4"
+    assert events[1].sentence == "violet added, in version 5"
     assert "after the service was stopped" in events[0].sentence

@@ -16,7 +16,16 @@ from bothworlds.policy.health import Health, Tables, Totals, health_of
 from bothworlds.policy.plan import Plan
 from bothworlds.service.experiment import Experiment
 from bothworlds.service.outcome_history import OutcomeHistory
-from bothworlds.service.records import ACTIVATION, DECISION, DecisionDraw, DecisionHead, Kind, RewardBody, unpacked
+from bothworlds.service.records import (
+    ACTIVATION,
+    DECISION,
+    MARKS,
+    DecisionDraw,
+    DecisionHead,
+    Kind,
+    RewardBody,
+    unpacked,
+)
 from bothworlds.service.store import Store, erased_version_key
 from bothworlds.theory.confidence import drift_of
 
@@ -93,8 +102,10 @@ class OutcomeCounts:
                 draws.append((record.time, draw))
             elif record.kind == ACTIVATION:
                 self.active += 1
-            elif record.kind in (Kind.CHANGE, Kind.ROLLBACK):
+            elif record.kind in MARKS and record.kind != Kind.VERSION:
+                self.history.add_draws(draws)
                 self.history.note(record)
+                draws = []
                 if record.kind == Kind.CHANGE:
                     self.contexts.clear()
         self.history.add_draws(draws)

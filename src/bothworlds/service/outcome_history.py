@@ -1,18 +1,20 @@
 """What happened over time in one experiment: rewards and plans by range, and the newest changes and rollbacks."""
 
 from collections import deque
+from collections.abc import Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
 
-from bothworlds.service.experiment import Experiment
+from bothworlds.service.experiment import Experiment, problem_in
 from bothworlds.service.plan_series import ArmNumbers, PlanSeries
 from bothworlds.service.records import MARKS, DecisionDraw, Kind, Record, unpacked
 from bothworlds.service.reward_series import RewardSeries
 from bothworlds.service.time_buckets import RANGES
 
 MOST_EVENTS = 100
+MOST_NAMES = 5  # of arms in one event
 MOST_CONTEXTS = 12  # with a plan over time
 CONTEXT_AND_SPEC = attrgetter("context", "fingerprint")
 
@@ -37,6 +39,7 @@ class OutcomeHistory:
         self.plans: dict[str, dict[str, PlanSeries]] = {}
         self.arms = ArmNumbers()
         self.events: deque[Event] = deque(maxlen=MOST_EVENTS)
+        self._arms: Sequence[str] | None = None  # at the place in the log that is read
 
     def add_reward(self, time: float, reward: float, *, holdout: bool) -> None:
         """Add the reward of a decision of some time."""
@@ -65,6 +68,7 @@ class OutcomeHistory:
             table = np.frombuffer(b"".join(draw.probabilities for _, draw in group)).reshape(len(group), len(arms))
         except ValueError:
             return
+        self._arms = arms
         times, columns = np.array([time for time, _ in group]), self.arms.of(arms)
         if context not in self.plans:
             self.plans[context] = {name: PlanSeries(span=span) for name, span in RANGES.items()}
@@ -72,10 +76,31 @@ class OutcomeHistory:
             series.add(times, columns, table)
 
     def note(self, mark: Record) -> None:
-        """Note a change or a rollback."""
-        body = unpacked(MARKS[mark.kind], mark.body)
-        if mark.kind == Kind.ROLLBACK:
+        """Note a change, a rollback, or another mark that is not a version."""
+        body, kind = unpacked(MARKS[mark.kind], mark.body), Kind(mark.kind)
+        sentence = f"in version {body.version:,}"
+        if kind == Kind.ROLLBACK:
             sentence = f"to version {body.to:,}; it continues as version {body.version:,}"
-            self.events.append(Event(mark.time, "rollback", sentence))
-        else:
-            self.events.append(Event(mark.time, "change", f"of arms or contexts, in version {body.version:,}"))
+        elif kind == Kind.CHANGE:
+            before, self._arms = self._arms, problem_in(body.problem).arms
+            sentence = f"{change_text(before, self._arms)}, in version {body.version:,}"
+        self.events.append(Event(mark.time, kind.name.lower(), sentence))
+
+
+def change_text(before: Sequence[str] | None, after: Sequence[str]) -> str:
+    """Return what a change has done to the arms, as far as the arms before it are known.
+
+    >>> change_text(("red", "blue"), ("red", "green")), change_text(("red",), ("red",))
+    ('green added, blue retired', 'contexts or their shares')
+    """
+    if before is None:
+        return "of arms or contexts"
+    added, retired = ([arm for arm in one if arm not in other] for one, other in ((after, before), (before, after)))
+    parts = [f"{_some(arms)} {word}" for arms, word in ((added, "added"), (retired, "retired")) if arms]
+    return ", ".join(parts) or "contexts or their shares"
+
+
+def _some(names: Sequence[str]) -> str:
+    """Return the first names, and how many more there are."""
+    shown = ", ".join(names[:MOST_NAMES])
+    return shown if len(names) <= MOST_NAMES else f"{shown} and {len(names) - MOST_NAMES:,} more"
