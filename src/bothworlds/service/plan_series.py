@@ -7,7 +7,7 @@ import numpy as np
 from bothworlds.arrays import Floats, Ints
 from bothworlds.service.time_buckets import TimeBuckets
 
-BUCKETS = 120
+BUCKETS = 60
 Sums = tuple[float, Floats]  # number of decisions, and the sums of their probabilities by arm
 
 
