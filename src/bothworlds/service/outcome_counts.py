@@ -117,6 +117,7 @@ class OutcomeCounts:
         through, settings = self._next_closed(now), self.experiment.settings
         if through <= self.closed_through:
             return False
+        rewards: list[tuple[float, float, bool]] = []
         for active, decided, body, rewarded, reward in self.store.outcomes(
             self.experiment.number, after=self.closed_through, through=through
         ):
@@ -130,7 +131,8 @@ class OutcomeCounts:
                 sums[1] += 1.0
                 sums[2] += value
                 sums[3] += value * value
-                self.history.add_reward(decided, value, holdout=head.holdout)
+                rewards.append((decided, value, head.holdout))
+        self.history.add_rewards(rewards)
         self.closed_through = through
         return True
 

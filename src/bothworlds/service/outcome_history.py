@@ -1,7 +1,7 @@
 """What happened over time in one experiment: rewards and plans by range, and the newest changes and rollbacks."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ import numpy as np
 from bothworlds.service.experiment import Experiment, problem_in
 from bothworlds.service.plan_series import ArmNumbers, PlanSeries
 from bothworlds.service.records import MARKS, DecisionDraw, Kind, Record, unpacked
-from bothworlds.service.reward_series import RewardSeries
+from bothworlds.service.reward_series import NONE, RewardSeries, Sums
 from bothworlds.service.time_buckets import RANGES
 
 MOST_EVENTS = 100
@@ -41,10 +41,19 @@ class OutcomeHistory:
         self.events: deque[Event] = deque(maxlen=MOST_EVENTS)
         self._arms: Sequence[str] | None = None  # at the place in the log that is read
 
-    def add_reward(self, time: float, reward: float, *, holdout: bool) -> None:
-        """Add the reward of a decision of some time."""
+    def add_rewards(self, rewards: Iterable[tuple[float, float, bool]]) -> None:
+        """Add rewards: time of the decision, reward, and whether it was held out.
+
+        They are summed by second first, as there are several series.
+        """
+        by_second: dict[tuple[int, bool], Sums] = {}
+        for time, reward, holdout in rewards:
+            key = int(time), holdout
+            count, total, squares = by_second.get(key, NONE)
+            by_second[key] = count + 1, total + reward, squares + reward * reward
         for series in self.rewards.values():
-            series.add(time, reward, holdout=holdout)
+            for (second, holdout), sums in by_second.items():
+                series.add_sums(second, sums, holdout=holdout)
 
     def add_draws(self, draws: list[tuple[float, DecisionDraw]]) -> None:
         """Add how decisions were drawn, each with its time; held-out ones are left out."""

@@ -63,7 +63,10 @@ class RewardSeries:
 
     def add(self, time: float, reward: float, *, holdout: bool) -> None:
         """Add the reward of a decision of some time (seconds since 1970)."""
-        sums = 1, reward, reward * reward
+        self.add_sums(time, (1, reward, reward * reward), holdout=holdout)
+
+    def add_sums(self, time: float, sums: Sums, *, holdout: bool) -> None:
+        """Add several rewards of decisions of about the same time."""
         self._buckets.add(time, (NONE, sums) if holdout else (sums, NONE))
 
     def buckets(self, *, holdout: bool) -> list[Bucket]:
