@@ -20,7 +20,7 @@ class FailureLog:
         for failure in sorted(self._known - failures):
             self._log.add("info", "recovered", f"no longer: {failure}")
         self._known = failures
-        for thread in (self._service.writer.thread, self._service.trainer.thread):
+        for thread in self._service.supervisor.threads:
             if thread.error is not None and thread.name not in self._dead:
                 self._dead.add(thread.name)
                 self._log.add_error("thread died", f"the {thread.name} thread died", thread.error)

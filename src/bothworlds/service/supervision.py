@@ -106,6 +106,11 @@ class Supervisor:
         self._thread = threading.Thread(target=self._watch, name="supervisor", daemon=True)
 
     @property
+    def threads(self) -> tuple[SupervisedThread, ...]:
+        """The threads under supervision."""
+        return tuple(self._threads)
+
+    @property
     def faults(self) -> list[str]:
         """Why threads are dead or stuck; empty if none is."""
         faults = [thread.fault for thread in self._threads if thread.fault is not None]

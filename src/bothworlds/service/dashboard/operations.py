@@ -66,10 +66,9 @@ def state(service: Service) -> str:
         "rewards waiting to be learned": ", ".join(
             f"{clipped(name)}: {len(experiment.waiting):,}" for name, experiment in service.experiments.items()
         ),
-        "writer thread": _activity(writer.thread.fault, writer.thread.activity.name),
-        "trainer thread": _activity(service.trainer.thread.fault, service.trainer.thread.activity.name),
     }
-    return facts_html(facts)
+    threads = {f"{one.name} thread": _activity(one.fault, one.activity.name) for one in service.supervisor.threads}
+    return facts_html({**facts, **threads})
 
 
 def _activity(fault: str | None, activity: str) -> str:
