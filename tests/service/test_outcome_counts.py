@@ -1,10 +1,7 @@
 """What the service says while rewards are outstanding: it counts decisions whose window has closed, and holds then."""
 
 import time
-from concurrent.futures import Future
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +14,7 @@ from bothworlds.service.maintenance import erase_decisions
 from bothworlds.service.messages import Activate, Arm, Change, Decide, Decided, Reward
 from bothworlds.service.metrics import metrics_text
 from bothworlds.service.service import Service
-from support.services import ARMS, CONTEXTS, settings
+from support.services import ARMS, CONTEXTS, Clock, close_overdue_windows, settings
 from support.soak import size
 
 HOUR = 3600.0
@@ -26,31 +23,11 @@ MOMENTS = 10  # of the first two windows
 VISITS, GROUPS = 120, 6  # between two moments: visitors, and the groups in which they come
 
 
-class Clock:
-    """A clock that is set by hand."""
-
-    def __init__(self) -> None:
-        self.now = 1_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(time, "time", clock)
     return clock
-
-
-def close_overdue_windows(service: Service) -> None:
-    """Let the trainer close all windows that are over by the clock."""
-    for experiment in service.experiments.values():
-        before = -1
-        while before != experiment.expired_through:
-            before, done = experiment.expired_through, Future[Any]()
-            service.trainer.run_between_batches(partial(service.trainer.expire, experiment), done.set_result)
-            assert done.result() is None
 
 
 def overview_at(service: Service, clock: Clock, moment: float) -> Overview:
@@ -234,7 +211,7 @@ def test_counts_are_the_same_after_a_restart_and_a_change_of_arms(tmp_path: Path
 
 def test_what_an_erasure_left_of_a_window_does_not_count(tmp_path: Path, clock: Clock) -> None:
     for part in ("early", "late"):
-        service = Service(settings(tmp_path))
+        service = Service(settings(tmp_path, overrides={"learn": "at once"}))
         for i in range(20):
             service.ask(Decide(context="mobile", id=f"{part} {i}"))
             if i % 2:

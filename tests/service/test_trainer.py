@@ -176,7 +176,7 @@ def test_the_trainer_does_not_pause_while_full_batches_wait(tmp_path: Path, monk
 def test_pauses_grow_with_the_work_while_rewards_wait(
     monkeypatch: pytest.MonkeyPatch, waiting: int, took: float, pauses: list[float]
 ) -> None:
-    experiments: Any = {name: SimpleNamespace(waiting=[None] * count) for name, count in (("few", 0), ("ads", waiting))}
+    experiments: Any = {name: SimpleNamespace(unlearned=count) for name, count in (("few", 0), ("ads", waiting))}
     slept: list[float] = []
     monkeypatch.setattr(trainer, "time", SimpleNamespace(monotonic=lambda: 0.0, sleep=slept.append))
     writer: Any = None

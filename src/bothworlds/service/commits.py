@@ -9,9 +9,10 @@ import msgspec
 
 from bothworlds.policy.plan import Plan
 from bothworlds.service.batch_decide import Draw
-from bothworlds.service.experiment import Experiment, RewardEvent
+from bothworlds.service.experiment import Experiment
 from bothworlds.service.messages import Activate, Answer, Decide, Refusal, Reward
 from bothworlds.service.records import REWARD, Frame, Record, Snapshot
+from bothworlds.service.reward_events import RewardEvent
 from bothworlds.service.rules import DecisionContext, DecisionState
 
 Request: TypeAlias = Decide | Activate | Reward

@@ -8,6 +8,7 @@ from bothworlds.policy import Policy
 from bothworlds.service.experiment import load_snapshot, restore, snapshot_of, warm_plan
 from bothworlds.service.messages import Changed
 from bothworlds.service.records import MARKS, Kind, Record, RolledBack, Snapshot, packed, unpacked
+from bothworlds.service.reward_events import Learned
 from bothworlds.service.sqlite import SQLiteStore
 from bothworlds.service.store import Store, number_in
 
@@ -28,14 +29,14 @@ def restore_earlier(store: Store, number: int, *, now: int, to: int) -> Policy:
     if to and to not in [version for _, version in marks]:
         previous = max((version for _, version in marks if version < to), default=0)
         raise ValueError(f"no plan had version {to}; the one before it is {previous}")
-    policy = restore(store, number, version=to)[0]
+    policy = restore(store, number, version=to).policy
     policy.renumber(now + 1)
     return policy
 
 
-def rollback_body(policy: Policy, *, through: int, to: int) -> bytes:
+def rollback_body(policy: Policy, learned: Learned, *, to: int) -> bytes:
     """Return the body of a rollback's log record; ``policy`` is the one after the rollback."""
-    return packed(RolledBack(policy.version, warm_plan(policy).digest, through, to))
+    return packed(RolledBack(policy.version, warm_plan(policy).digest, learned.through, learned.ordered_through, to))
 
 
 def roll_back(path: str | Path, name: str | None, to: int) -> Changed:
@@ -45,11 +46,11 @@ def roll_back(path: str | Path, name: str | None, to: int) -> Changed:
     store = SQLiteStore(path)
     try:
         number = number_in(store, name, Path(path))
-        current, through, _ = restore(store, number)
-        policy = restore_earlier(store, number, now=current.version, to=to)
-        body = rollback_body(policy, through=through, to=to)
+        restored = restore(store, number)
+        policy = restore_earlier(store, number, now=restored.policy.version, to=to)
+        body = rollback_body(policy, restored, to=to)
         mark = Record(0, number, Kind.ROLLBACK, None, time.time(), True, body)
-        store.append([mark], snapshots=[snapshot_of(policy, number, through)])
+        store.append([mark], snapshots=[snapshot_of(policy, number, restored)])
         names = {value: key for key, value in store.experiments().items()}
         return Changed(names[number], policy.version, policy.digest)
     finally:

@@ -145,4 +145,4 @@ class OutcomeCounts:
 def _erased_through(store: Store, experiment: int) -> int:
     """Return the sequence number up to which decisions may have been erased, 0 if none."""
     version = store.note(erased_version_key(experiment))
-    return max((snapshot.through for snapshot in store.snapshots(experiment) if snapshot.version == version), default=0)
+    return max((snapshot.end for snapshot in store.snapshots(experiment) if snapshot.version == version), default=0)

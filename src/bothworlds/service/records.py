@@ -100,11 +100,16 @@ class RewardBody(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Versioned(msgspec.Struct, frozen=True, array_like=True):
-    """Body of a version: all rewards up to sequence number ``through`` are learned, in log order."""
+    """Body of a version.
+
+    Learned are the rewards up to sequence number ``through``, in log order, and the rewards of all decisions that
+    became active up to sequence number ``ordered_through``, in the order of these decisions.
+    """
 
     version: int
     digest: str
     through: int
+    ordered_through: int
 
 
 class Changed(msgspec.Struct, frozen=True, array_like=True):
@@ -113,6 +118,7 @@ class Changed(msgspec.Struct, frozen=True, array_like=True):
     version: int
     digest: str
     through: int
+    ordered_through: int
     problem: bytes
     trust: float
     fresh: float | None
@@ -124,11 +130,12 @@ class RolledBack(msgspec.Struct, frozen=True, array_like=True):
     version: int
     digest: str
     through: int
+    ordered_through: int
     to: int
 
 
 class Snapshot(NamedTuple):
-    """A stored policy that has learned the rewards up to sequence number ``through``.
+    """A stored policy; ``through`` and ``ordered_through`` say what it has learned, as in `Versioned`.
 
     ``content`` is the file of the policy without its frame, which is stored once per fingerprint.
     """
@@ -139,6 +146,12 @@ class Snapshot(NamedTuple):
     digest: str
     fingerprint: str
     content: bytes
+    ordered_through: int = 0
+
+    @property
+    def end(self) -> int:
+        """The sequence number up to which something is learned."""
+        return max(self.through, self.ordered_through)
 
 
 class Frame(NamedTuple):

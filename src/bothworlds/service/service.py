@@ -65,14 +65,14 @@ class Service:
             {self.writer.thread: self.writer.refuse_all, self.trainer.thread: self.trainer.refuse_all}
         )
         self.supervisor.start()
-        if any(experiment.waiting for experiment in self.experiments.values()):
+        if any(experiment.unlearned for experiment in self.experiments.values()):
             self.trainer.wake()
 
     def _stored(self, pending: list[PendingRequest]) -> None:
         """Deliver answers, and wake the trainer thread if there are rewards to learn."""
         if pending:
             self.deliver(pending)
-        if any(experiment.waiting for experiment in self.experiments.values()):
+        if any(experiment.unlearned for experiment in self.experiments.values()):
             self.trainer.wake()
 
     def experiment(self, name: str | None) -> Experiment:
@@ -164,17 +164,20 @@ class Service:
             reward=state.reward,
             reward_time=None if reward is None else reward.time,
             by_default=state.reward is not None and not state.reward_sent,
-            learned_in=None if reward is None or body.holdout else self._learned_in(experiment, reward),
+            learned_in=None if reward is None or body.holdout else self._learned_in(experiment, records),
             late_reward=state.late_reward,
             confirmed=confirmed,
             unanswered=state.unanswered,
         )
 
-    def _learned_in(self, experiment: Experiment, reward: Record) -> int | None:
-        """Return the first version that has learned a reward, None if there is none yet."""
-        for mark in self.store.marks(experiment.number, after=reward.seq):
-            if mark.kind == Kind.VERSION and (body := unpacked(Versioned, mark.body)).through >= reward.seq:
-                return body.version
+    def _learned_in(self, experiment: Experiment, records: dict[Kind, Record]) -> int | None:
+        """Return the first version that has learned the reward of a decision, None if there is none yet."""
+        reward, active = records[Kind.REWARD].seq, records.get(Kind.ACTIVATION, records[Kind.DECISION]).seq
+        for mark in self.store.marks(experiment.number, after=reward):
+            if mark.kind == Kind.VERSION:
+                body = unpacked(Versioned, mark.body)
+                if body.through >= reward or body.ordered_through >= active:
+                    return body.version
         return None
 
     @property

@@ -126,7 +126,7 @@ class TrainerThread:
 
     def _rest(self, took: float) -> None:
         """Pause after work that took ``took`` seconds, so that batches grow; not if a full batch waits."""
-        waiting = max((len(experiment.waiting) for experiment in self.experiments.values()), default=0)
+        waiting = max((experiment.unlearned for experiment in self.experiments.values()), default=0)
         if waiting < MAX_BATCH:
             time.sleep(min(LONGEST_PAUSE, max(self.refresh - took, took * PAUSE_RATIO if waiting else 0.0)))
 
@@ -148,23 +148,25 @@ class TrainerThread:
         if experiment.needs_recovery:
             store = self.writer.store
             with self.thread.doing("restores a policy", RESTORE_LIMIT):
-                experiment.policy, experiment.through, _ = restore(store, experiment.number)
+                restored = restore(store, experiment.number)
+                experiment.policy, experiment.through = restored.policy, restored.through
+                experiment.ordered_through = restored.ordered_through
                 experiment.requeue(store)
             experiment.needs_recovery = False
 
     def step(self, experiment: Experiment) -> None:
         """Learn one batch and publish the new version."""
-        events = experiment.take(MAX_BATCH)
+        events = experiment.take(self.writer.store, MAX_BATCH)
         if not events:
             return
         policy, before = experiment.policy, experiment.policy.version
         learn(policy, events)
         experiment.unsaved += len(events)
-        experiment.through = events[-1].seq
         if policy.version > before:  # otherwise all of them belonged to the holdout
-            body = Versioned(policy.version, warm_plan(policy).digest, experiment.through)
+            digest = warm_plan(policy).digest
+            body = Versioned(policy.version, digest, experiment.through, experiment.ordered_through)
             self._publish(experiment, Kind.VERSION, packed(body), save=self._is_snapshot_due(experiment))
-        if experiment.waiting:
+        if experiment.unlearned:
             self.wake()
 
     def _is_snapshot_due(self, experiment: Experiment) -> bool:
@@ -174,7 +176,7 @@ class TrainerThread:
     def save(self, experiment: Experiment) -> None:
         """Save a snapshot, if anything was learned since the last one."""
         if experiment.unsaved:
-            snapshot = snapshot_of(experiment.policy, experiment.number, experiment.through)
+            snapshot = snapshot_of(experiment.policy, experiment.number, experiment)
             if self._store(Publish(experiment, None, experiment.plan, [snapshot])):
                 self._note_saved(experiment)
 
@@ -195,7 +197,7 @@ class TrainerThread:
     def _publish_once(self, experiment: Experiment, kind: Kind, body: bytes, *, save: bool, frame: bool) -> None:
         policy, plan = experiment.policy, warm_plan(experiment.policy)
         mark = Record(0, experiment.number, kind, None, time.time(), True, body)
-        snapshots = [snapshot_of(policy, experiment.number, experiment.through)] if save else []
+        snapshots = [snapshot_of(policy, experiment.number, experiment)] if save else []
         frames = [frame_of(policy)] if frame else []
         while not self._store(Publish(experiment, mark, plan, snapshots, frames)):
             refusal = StoreError(f"nothing was changed, try again: {self.writer.obstacle}")
@@ -230,6 +232,9 @@ class TrainerThread:
             if through == after or (ids and not self._store(Expire(experiment, ids))):
                 return
             experiment.expired_through = through
+            if ids and experiment.settings.in_order:
+                experiment.unread += 1  # an unanswered decision is no reward, but later ones waited for it
+                self.wake()
 
     def change(self, experiment: Experiment, request: messages.Change) -> messages.Changed:
         """Add and retire arms, or replace the context distribution; call it in the trainer thread."""
@@ -239,9 +244,8 @@ class TrainerThread:
         before, content = policy.version, as_bytes(problem.save)
         policy.change(problem, trust=request.trust, fresh=request.fresh)
         if policy.version > before:
-            body = Changed(
-                policy.version, warm_plan(policy).digest, experiment.through, content, request.trust, request.fresh
-            )
+            digest, learned = warm_plan(policy).digest, (experiment.through, experiment.ordered_through)
+            body = Changed(policy.version, digest, *learned, content, request.trust, request.fresh)
             self._publish(experiment, Kind.CHANGE, packed(body), save=True, frame=True)
         return messages.Changed(experiment.name, policy.version, policy.digest)
 
@@ -250,7 +254,7 @@ class TrainerThread:
         self._recover(experiment)
         store, now = self.writer.store, experiment.policy.version
         policy = experiment.policy = restore_earlier(store, experiment.number, now=now, to=request.version)
-        body = rollback_body(policy, through=experiment.through, to=request.version)
+        body = rollback_body(policy, experiment, to=request.version)
         self._publish(experiment, Kind.ROLLBACK, body, save=True)
         return messages.Changed(experiment.name, policy.version, policy.digest)
 
