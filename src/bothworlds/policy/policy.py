@@ -22,7 +22,15 @@ from bothworlds.policy.plan import Plan
 from bothworlds.policy.prior import Prior
 from bothworlds.policy.problem_history import Epoch, History
 from bothworlds.policy.spec import PolicySpec, as_section
-from bothworlds.policy.transfer import beliefs_of, check_change, check_move, prior_from, transfer_state
+from bothworlds.policy.transfer import (
+    PreparedChange,
+    beliefs_of,
+    check_change,
+    check_move,
+    prepare_change,
+    prior_from,
+    transfer_state,
+)
 from bothworlds.problem import Problem, TrafficMix
 from bothworlds.problem.cards import card, probability_table
 from bothworlds.problem.file_format import POLICY, check_npz, write_arrays
@@ -190,19 +198,33 @@ class Policy:
         >>> policy.problem.arms, policy.probabilities("mobile").tolist()
         (('blue', 'green'), [0.5, 0.5])
         """
-        check_change(problem, trust=trust, fresh=fresh)
-        old = self._spec
-        new = old.for_problem(problem)  # without the lock: a design may take long, and other threads decide meanwhile
-        with self._lock:
-            self._move(old, new, trust=trust, fresh=fresh)
+        self.change_as_prepared(self.prepare_change(problem, trust=trust, fresh=fresh))
 
-    def _move(self, old: PolicySpec, new: PolicySpec, *, trust: float = 1.0, fresh: float | None = None) -> None:
-        """Continue with the spec ``new``, which was made from ``old``."""
-        check_move(self._spec, old, new)
+    @internal
+    def prepare_change(self, problem: Problem, *, trust: float = 1.0, fresh: float | None = None) -> PreparedChange:
+        """Compute what `change` needs and what may take long; other threads decide and learn meanwhile."""
+        check_change(problem, trust=trust, fresh=fresh)
+        return prepare_change(self._spec, problem, trust=trust, fresh=fresh)
+
+    @internal
+    def fits(self, prepared: PreparedChange) -> bool:
+        """Return whether a change was prepared from the current problem."""
+        return self._spec is prepared.old
+
+    @internal
+    def change_as_prepared(self, prepared: PreparedChange) -> None:
+        """Make a prepared change; a ValueError if the problem has changed meanwhile."""
+        with self._lock:
+            self._move(prepared)
+
+    def _move(self, prepared: PreparedChange) -> None:
+        """Continue with another spec."""
+        old, new = prepared.old, prepared.new
+        check_move(self._spec, old)
         learner_state, bookkeeping, began = self._learner_state, self._bookkeeping, self._version + 1
-        if new.machine is not old.machine or trust != 1.0:
+        if prepared.coordinates is not None:
             learner_state, history = transfer_state(
-                learner_state, bookkeeping.history, new, key=self._key, began=began, trust=trust, fresh=fresh
+                learner_state, bookkeeping.history, prepared, prepared.coordinates, key=self._key, began=began
             )
             bookkeeping.move(new, history)
             self._version = began
@@ -223,9 +245,9 @@ class Policy:
 
     def _set_distribution(self, old: PolicySpec, probabilities: Any, before: Floats | None = None) -> None:
         """Replace the context distribution of a spec and restart its test for drift (`PolicyCounts`)."""
-        new = old.for_problem(old.problem.with_probabilities(probabilities))
+        prepared = prepare_change(old, old.problem.with_probabilities(probabilities))
         with self._lock:
-            self._move(old, new)
+            self._move(prepared)
             self._bookkeeping.counts.restart_drift_test(before)
 
     def follow(self, mix: TrafficMix) -> TrafficMix:

@@ -10,6 +10,7 @@ from typing import Any
 from bothworlds.errors import NumericalError
 from bothworlds.service import messages, rules
 from bothworlds.service.batch_decide import numbers
+from bothworlds.service.changes import ChangeThread, Finish, ProblemChange
 from bothworlds.service.commits import PendingRequest, Request
 from bothworlds.service.experiment import Experiment, open_experiment, to_decision
 from bothworlds.service.messages import Answer, Known, Planned, Refusal
@@ -59,10 +60,16 @@ class Service:
         self.deliver: Deliver = _wake
         self.writer = WriterThread(self.store, self._stored)
         self.trainer = TrainerThread(self.experiments, self.writer, refresh=settings.refresh)
+        self.changes = ChangeThread(self._make_change)
         self.writer.start()
         self.trainer.start()
+        self.changes.start()
         self.supervisor = Supervisor(
-            {self.writer.thread: self.writer.refuse_all, self.trainer.thread: self.trainer.refuse_all}
+            {
+                self.writer.thread: self.writer.refuse_all,
+                self.trainer.thread: self.trainer.refuse_all,
+                self.changes.thread: self.changes.refuse_all,
+            }
         )
         self.supervisor.start()
         if any(experiment.unlearned for experiment in self.experiments.values()):
@@ -108,22 +115,29 @@ class Service:
         Raises
         ------
         ThreadError
-            If the trainer thread is dead or stuck.
+            If a thread is dead or stuck.
+        StoreError
+            If nothing could be stored, or the service ends.
         """
         experiment, done = self.experiment(request.experiment), Future[Any]()
-        work = self.trainer.change if isinstance(request, messages.Change) else self.trainer.roll_back
 
         def finish(result: Any) -> None:
             with contextlib.suppress(InvalidStateError):  # it was refused while the trainer thread was stuck
                 done.set_result(result)
 
-        self.trainer.run_between_batches(lambda: work(experiment, request), finish)  # type: ignore[arg-type]
+        if isinstance(request, messages.Change):
+            self.changes.submit(experiment, request, finish)
+        else:
+            self.trainer.run_between_batches(lambda: self.trainer.roll_back(experiment, request), finish)
         result = done.result()
         if isinstance(result, ValueError | NumericalError):
             return rules.INVALID, Refusal(str(result))
         if isinstance(result, Exception):
             raise result
         return rules.OK, result
+
+    def _make_change(self, experiment: Experiment, prepared: ProblemChange, finish: Finish) -> None:
+        self.trainer.run_between_batches(lambda: self.trainer.change(experiment, prepared), finish)
 
     def plan(self, name: str | None) -> Planned:
         """Return the current plan of an experiment."""
@@ -207,6 +221,7 @@ class Service:
 
         Stuck threads are left alone, and the store stays open for them until the process ends.
         """
+        self.changes.stop()
         ended = [self.trainer.stop(), self.writer.stop()]
         self.supervisor.stop()
         if all(ended):

@@ -4,26 +4,20 @@ import contextlib
 import queue
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
-
-from bothworlds.arrays import Floats
-from bothworlds.problem import Problem
-from bothworlds.problem.block_features import undo_blocks
 from bothworlds.service import messages
+from bothworlds.service.changes import ProblemChange, prepared_change
 from bothworlds.service.commits import Expire, Publish
 from bothworlds.service.experiment import (
     Experiment,
-    as_bytes,
     frame_of,
     learn,
     restore,
     snapshot_of,
     warm_plan,
 )
-from bothworlds.service.limits import ProblemSize, check_size
 from bothworlds.service.maintenance import restore_earlier, rollback_body
 from bothworlds.service.records import Changed, Kind, Record, Versioned, packed
 from bothworlds.service.store import StoreError
@@ -236,16 +230,17 @@ class TrainerThread:
                 experiment.unread += 1  # an unanswered decision is no reward, but later ones waited for it
                 self.wake()
 
-    def change(self, experiment: Experiment, request: messages.Change) -> messages.Changed:
+    def change(self, experiment: Experiment, prepared: ProblemChange) -> messages.Changed:
         """Add and retire arms, or replace the context distribution; call it in the trainer thread."""
         self._recover(experiment)
-        policy = experiment.policy
-        problem = changed_problem(policy.problem, request)
-        before, content = policy.version, as_bytes(problem.save)
-        policy.change(problem, trust=request.trust, fresh=request.fresh)
+        policy, request = experiment.policy, prepared.request
+        before = policy.version
+        if not policy.fits(prepared.change):  # it was restored or rolled back since
+            prepared = prepared_change(policy, request)
+        policy.change_as_prepared(prepared.change)
         if policy.version > before:
             digest, learned = warm_plan(policy).digest, (experiment.through, experiment.ordered_through)
-            body = Changed(policy.version, digest, *learned, content, request.trust, request.fresh)
+            body = Changed(policy.version, digest, *learned, prepared.problem, request.trust, request.fresh)
             self._publish(experiment, Kind.CHANGE, packed(body), save=True, frame=True)
         return messages.Changed(experiment.name, policy.version, policy.digest)
 
@@ -264,54 +259,3 @@ def _fail(experiment: Experiment, work: Callable[[Experiment], None], error: Exc
     reason = f"{type(error).__name__}: {error.strerror}" if isinstance(error, OSError) else repr(error)
     experiment.failure, experiment.failed_step = f"learning has failed and is retried: {reason}", work.__name__
     experiment.needs_recovery = True
-
-
-def changed_problem(problem: Problem, request: messages.Change) -> Problem:
-    """Return a problem with arms added and retired, and with another context distribution.
-
-    Raise a ValueError before anything large is allocated if the changed problem would exceed the limits of a service.
-    """
-    retired = frozenset(request.retire)
-    known = frozenset(problem.arms)
-    unknown = next((name for name in request.retire if name not in known), None)
-    if unknown is not None:
-        raise ValueError(f"there is no arm {unknown!r} to retire; the arms are {', '.join(problem.arms[:8])}")
-    context_features = undo_blocks(problem.features)
-    plain = [arm.name for arm in request.add if arm.features is None]
-    featured = {arm.name: arm.features for arm in request.add if arm.features is not None}
-    if plain and context_features is None:
-        raise ValueError(f"arm {plain[0]!r} needs features, as the arms of this experiment share feature columns")
-    if plain and featured:
-        raise ValueError(f"arm {plain[0]!r} has no features, but others have: give features for all new arms or none")
-    columns = context_features if (plain or retired) and not featured else None  # of each arm's own
-    if request.add:
-        check_size(_size_after(problem, request, own=0 if columns is None else columns.shape[1]))
-    if columns is not None:
-        problem = _with_arm_blocks(problem, columns, plain, retired)
-    else:
-        problem = problem.with_arms(featured) if featured else problem  # first: retiring must leave arms
-        problem = problem.without_arms(request.retire) if retired else problem
-    return problem if request.probabilities is None else problem.with_probabilities(request.probabilities)
-
-
-def _size_after(problem: Problem, request: messages.Change, *, own: int) -> ProblemSize:
-    """Return the size of a problem after a change; ``own`` is the number of columns of each arm's own, 0 if shared."""
-    contexts, arms, columns = problem.features.shape
-    arms += len(request.add) - len(set(request.retire))
-    return ProblemSize(contexts=contexts, arms=arms, own=own, shared=0 if own else columns)
-
-
-def _with_arm_blocks(problem: Problem, features: Floats, added: list[str], retired: Collection[str]) -> Problem:
-    """Return a problem with other arms, each with its own parameters on the features of the context."""
-    remaining = [a for a, name in enumerate(problem.arms) if name not in retired]
-    offered = np.ones((problem.n_contexts, len(added)), dtype=bool)
-    return Problem.from_arm_independent(
-        features,
-        probabilities=problem.probabilities,
-        arms=[*(problem.arms[a] for a in remaining), *added],
-        contexts=problem.contexts,
-        available=np.concatenate([problem.available[:, remaining], offered], axis=1),
-        reward_range=problem.reward_range,
-        rows=problem.rows,
-        other=problem.other,
-    )
