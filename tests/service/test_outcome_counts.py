@@ -1,6 +1,7 @@
 """What the service says while rewards are outstanding: it counts decisions whose window has closed, and holds then."""
 
 import time
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -8,13 +9,24 @@ import pytest
 
 from bothworlds.arrays import Floats
 from bothworlds.policy.health import Health, Rate
+from bothworlds.policy.paired_gain import GainSums
 from bothworlds.service.dashboard import panels
 from bothworlds.service.dashboard_data import Overview, OverviewCache
 from bothworlds.service.maintenance import erase_decisions
 from bothworlds.service.messages import Activate, Arm, Change, Decide, Decided, Reward
 from bothworlds.service.metrics import metrics_text
+from bothworlds.service.records import DecisionBody, Kind, unpacked
 from bothworlds.service.service import Service
-from support.services import ARMS, CONTEXTS, Clock, close_overdue_windows, settings
+from bothworlds.service.sqlite import SQLiteStore
+from support.services import (
+    ARMS,
+    CONTEXTS,
+    Clock,
+    assert_verified,
+    close_overdue_windows,
+    settings,
+    wait_until_learned,
+)
 from support.soak import size
 
 HOUR = 3600.0
@@ -274,6 +286,36 @@ def test_metrics_are_of_closed_windows(tmp_path: Path, clock: Clock) -> None:
         assert sum(totals) == 100.0
     finally:
         service.close()
+
+
+def test_the_gain_is_estimated_from_all_decisions(tmp_path: Path, clock: Clock) -> None:
+    service, start = Service(settings(tmp_path, overrides={"holdout": 0.2})), clock.now
+    visitors = Visitors(service, clock, 5, np.array([0.5, 0.5]))
+    for hour in range(1, 7):
+        visitors.come(start + HOUR * hour)
+        overview_at(service, clock, clock.now)
+        wait_until_learned(service)
+    health = overview_at(service, clock, clock.now + HOUR + 1.0).health
+    known = [service.decision(f"visit {i}", None) for i in range(len(visitors.decided))]
+    service.close()
+    assert health.paired is not None
+    sums = GainSums(0.2)
+    with closing(SQLiteStore(tmp_path / "bothworlds.sqlite", writes=False)) as store:
+        for i, told in enumerate(known):
+            assert told is not None
+            assert told.reward is not None
+            (record,) = [one for one in store.find(1, [f"visit {i}"]) if one.kind == Kind.DECISION]
+            body = unpacked(DecisionBody, record.body)
+            assert body.other_propensity is not None
+            plan, uniform = body.propensity, body.other_propensity
+            plan, uniform = (uniform, plan) if told.holdout else (plan, uniform)
+            assert uniform == pytest.approx(1 / 3)
+            sums.add(told.reward, plan=plan, uniform=uniform)
+    assert health.paired.value == pytest.approx(sums.total / sums.count)
+    assert health.gain is not None
+    assert health.gain.value == health.paired.value
+    assert_verified(tmp_path)
+    assert sum(told.holdout for told in known if told is not None) > 20
 
 
 def test_a_healthy_experiment_has_no_warning(tmp_path: Path, clock: Clock) -> None:

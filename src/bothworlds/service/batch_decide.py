@@ -47,11 +47,15 @@ def decide_batch(plan: Plan, requests: Sequence[Decide]) -> list[Draw]:
 
 def decision_body(decision: Decision, plan: Plan, request_hash: bytes) -> DecisionBody:
     """Return the log body of one decision."""
+    other = None
     if decision.holdout:
         offered = plan.problem.available[decision.context]
         probabilities = (offered * decision.propensity).tobytes()
+        other = float(plan.probabilities()[decision.context, decision.arm])
     else:
         probabilities = plan.probability_bytes(decision.context)
+        if plan.spec.holdout:
+            other = 1.0 / int(plan.problem.available[decision.context].sum())
     return DecisionBody(
         request_hash,
         decision.context_name,
@@ -59,6 +63,7 @@ def decision_body(decision: Decision, plan: Plan, request_hash: bytes) -> Decisi
         decision.propensity,
         decision.version,
         decision.holdout,
+        other,
         decision.fingerprint,
         probabilities,
         decision.direction.tobytes(),
@@ -70,19 +75,26 @@ def decision_bodies(plan: Plan, batch: DecisionBatch, request_hashes: list[bytes
     """Return the log bodies of a batch of decisions; none of them may belong to the holdout."""
     spec, problem = plan.spec, plan.problem
     contexts, arms, mark, version = problem.contexts, problem.arms, spec.short_fingerprint, plan.version
+    if spec.holdout:
+        others: list[float | None] = (1.0 / problem.available[batch.contexts].sum(axis=1)).tolist()
+    else:
+        others = [None] * len(request_hashes)
     rows = zip(
         request_hashes,
         batch.contexts.tolist(),
         batch.arms.tolist(),
         batch.propensities.tolist(),
+        others,
         row_bytes(plan.probabilities()[batch.contexts]),
         row_bytes(batch.directions),
         row_bytes(batch.baselines) if spec.has_baseline else [None] * len(request_hashes),
         strict=True,
     )
     return [
-        DecisionBody(hashed, contexts[x], arms[a], propensity, version, False, mark, probabilities, direction, baseline)
-        for hashed, x, a, propensity, probabilities, direction, baseline in rows
+        DecisionBody(
+            hashed, contexts[x], arms[a], propensity, version, False, other, mark, chances, direction, baseline
+        )
+        for hashed, x, a, propensity, other, chances, direction, baseline in rows
     ]
 
 

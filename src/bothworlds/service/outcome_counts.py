@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 import numpy as np
 
 from bothworlds.policy.health import Health, Tables, Totals, health_of
+from bothworlds.policy.paired_gain import GainSums
 from bothworlds.policy.plan import Plan
 from bothworlds.service.experiment import Experiment
 from bothworlds.service.records import ACTIVATION, DECISION, DecisionHead, Kind, RewardBody, unpacked
@@ -36,6 +37,7 @@ class OutcomeCounts:
         self.decisions = self.active = 0
         self.contexts: Counter[str] = Counter()  # since the context distribution was set
         self.reward_series = RewardSeries()
+        self.gain = _gain_sums(experiment)
         self._sums: defaultdict[tuple[str, str, bool], list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0, 0.0])
 
     @property
@@ -99,8 +101,17 @@ class OutcomeCounts:
                 sums[2] += value
                 sums[3] += value * value
                 self.reward_series.add(decided, value, holdout=head.holdout)
+                self._add_gain(head, value)
         self.closed_through = through
         return True
+
+    def _add_gain(self, head: DecisionHead, value: float) -> None:
+        """Count a reward towards the gain over uniform play."""
+        other = head.other_propensity
+        if self.gain is not None and other is not None:
+            low, high = self.experiment.plan.problem.reward_range or (-1.0, 1.0)
+            plan, uniform = (other, head.propensity) if head.holdout else (head.propensity, other)
+            self.gain.add((value - low) / (high - low), plan=plan, uniform=uniform)
 
     def _next_closed(self, now: float) -> int:
         """Return a sequence number up to which all reward windows have closed, at most ``CHUNK`` records further.
@@ -127,6 +138,7 @@ class OutcomeCounts:
             probabilities=plan.probabilities(),
             holdout=held if holds_out else None,
             who=closed if holds_out else None,
+            gain=self.gain,
             drift=drift_of(visits, plan.problem.probabilities),
             observed=int(visits.sum()),
             alpha=alpha,
@@ -140,6 +152,11 @@ class OutcomeCounts:
             if held == holdout and context in contexts and arm in arms:
                 tables[:, contexts[context], arms[arm]] += sums[:3]
         return Tables(*tables)
+
+
+def _gain_sums(experiment: Experiment) -> GainSums | None:
+    share = experiment.plan.spec.holdout
+    return GainSums(share) if share else None
 
 
 def _erased_through(store: Store, experiment: int) -> int:

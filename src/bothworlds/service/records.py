@@ -58,8 +58,9 @@ class Record(msgspec.Struct, frozen=True, gc=False):
 class DecisionBody(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Body of a decision: request, response, and what learning and verification need.
 
-    Contexts and arms are stored by name, as indices change with the problem. ``probabilities`` (of every arm),
-    ``direction`` and ``baseline`` are float64 arrays as bytes.
+    Contexts and arms are stored by name, as indices change with the problem. With a holdout, ``other_propensity`` is
+    the probability that the arm would have had otherwise: that of the plan for a held-out decision, that of uniform
+    play for the others. ``probabilities`` (of every arm), ``direction`` and ``baseline`` are float64 arrays as bytes.
     """
 
     request_hash: bytes
@@ -68,6 +69,7 @@ class DecisionBody(msgspec.Struct, frozen=True, array_like=True, gc=False):
     propensity: float
     version: int
     holdout: bool
+    other_propensity: float | None
     fingerprint: str
     probabilities: bytes
     direction: bytes
@@ -83,6 +85,7 @@ class DecisionHead(msgspec.Struct, frozen=True, array_like=True, gc=False):
     propensity: float
     version: int
     holdout: bool
+    other_propensity: float | None
 
 
 class RequestHead(msgspec.Struct, frozen=True, array_like=True, gc=False):
