@@ -48,7 +48,7 @@ def rate(name: str, count: float, total: float) -> Rate:
 
 @pytest.mark.parametrize("runs", [40, pytest.param(size(60, 600), marks=pytest.mark.soak)], ids=["few", "many"])
 def test_intervals_hold_and_are_shorter(runs: int) -> None:
-    """At 95 %, at most .05 + three standard errors may be wrong; in 600 runs 5.7 % and 0 were."""
+    """At 95 %, at most .05 + three standard errors may be wrong; in 600 runs 2.2 % and 0 were; 0.38 times as long."""
     once, ever, lengths = 0, 0, list[float]()
     for seed in range(runs):
         sums, truth, who, moments = played(seed, 3000)

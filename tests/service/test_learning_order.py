@@ -1,6 +1,5 @@
 """Rewards are learned in the order of their decisions: clicks, which are heard first, do not come before silence."""
 
-import time
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +19,7 @@ from support.services import (
     Clock,
     assert_verified,
     close_overdue_windows,
+    set_clock,
     settings,
     wait_until,
     wait_until_learned,
@@ -32,9 +32,7 @@ TRUTH = np.array([[0.02, 0.04, 0.13], [0.03, 0.12, 0.05]])  # of clicks, by cont
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    monkeypatch.setattr(time, "time", clock)
-    return clock
+    return set_clock(monkeypatch)
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """What the service says while rewards are outstanding: it counts decisions whose window has closed, and holds then."""
 
-import time
 from contextlib import closing
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from support.services import (
     Clock,
     assert_verified,
     close_overdue_windows,
+    set_clock,
     settings,
     wait_until_learned,
 )
@@ -37,9 +37,7 @@ VISITS, GROUPS = 120, 6  # between two moments: visitors, and the groups in whic
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    monkeypatch.setattr(time, "time", clock)
-    return clock
+    return set_clock(monkeypatch)
 
 
 def overview_at(service: Service, clock: Clock, moment: float) -> Overview:

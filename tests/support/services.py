@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from bothworlds.logs import Row
-from bothworlds.service import trainer, writer
+from bothworlds.service import trainer, window_clock, writer
 from bothworlds.service.commits import Expire
 from bothworlds.service.experiment import Experiment
 from bothworlds.service.export import open_export
@@ -88,10 +88,27 @@ class Clock:
     """A clock that is set by hand."""
 
     def __init__(self) -> None:
-        self.now = 1_000_000.0
+        self.now, self.set_by = 1_000_000.0, 0.0
 
     def __call__(self) -> float:
         return self.now
+
+    def jump(self, seconds: float) -> None:
+        """Set the clock, while time passes as before."""
+        self.now += seconds
+        self.set_by += seconds
+
+    def steady(self) -> float:
+        """Return the time that has passed."""
+        return self.now - self.set_by
+
+
+def set_clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """Set the clocks of the service by hand."""
+    clock = Clock()
+    monkeypatch.setattr(time, "time", clock)
+    monkeypatch.setattr(window_clock, "steady", clock.steady)
+    return clock
 
 
 def close_overdue_windows(service: Service) -> None:

@@ -31,6 +31,7 @@ from bothworlds.service.reward_events import (
 )
 from bothworlds.service.settings import ExperimentSettings
 from bothworlds.service.store import Store
+from bothworlds.service.window_clock import WindowClock
 
 
 @dataclass(eq=False)
@@ -63,6 +64,7 @@ class Experiment:
     failed_step: str = ""
     needs_recovery: bool = False
     lock: threading.Lock = field(default_factory=threading.Lock)
+    clock: WindowClock = field(default_factory=WindowClock)
 
     @property
     def cursor(self) -> str:

@@ -97,7 +97,7 @@ def decide(request: Decide, state: DecisionState, draw: Draw | None, context: De
     known = state.decision
     if known is not None and request.id is not None:
         if known.request_hash != hash_request(request.context, request.active):
-            return refuse(CONFLICT, f"decision {request.id!r} was requested before with another body")
+            return refuse(CONFLICT, other_body(request.id))
         return OK, decided(request.id, known, context.name, active=request.active), None
     assert draw is not None
     if type(draw) is Refusal:
@@ -169,6 +169,11 @@ def _is_retired(decision: DecisionBody, spec: PolicySpec) -> bool:
     contexts, arms = spec.numbered
     x, a = contexts.get(decision.context), arms.get(decision.arm)
     return x is None or a is None or not spec.problem.available[x, a]
+
+
+def other_body(name: str | None) -> str:
+    """Return why another request under the same id is refused."""
+    return f"decision {name!r} was requested before with another body"
 
 
 def _unknown(name: str) -> str:

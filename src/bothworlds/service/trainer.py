@@ -219,9 +219,9 @@ class TrainerThread:
         if settings.default_reward is None:
             return
         for _ in range(EXPIRE_ROUNDS):
-            now, after = time.time(), experiment.expired_through
+            now, after = experiment.clock.now(settings.seconds), experiment.expired_through
             ids, through = self.writer.store.overdue(
-                experiment.number, after=after, before=now - settings.seconds, now=now, most=EXPIRE_RECORDS
+                experiment.number, after=after, before=now - settings.seconds, now=time.time(), most=EXPIRE_RECORDS
             )
             if through == after or (ids and not self._store(Expire(experiment, ids))):
                 return

@@ -11,12 +11,13 @@ from bothworlds.service.batch_decide import decide_batch
 from bothworlds.service.commits import CommitContext, CommitGroup, Expire, Job, PendingRequest, Publish
 from bothworlds.service.experiment import Experiment
 from bothworlds.service.messages import Answer, Decide, Decided, Refusal, Reward
-from bothworlds.service.records import ACTIVATION, DECISION, LATE, UNANSWERED, Record
+from bothworlds.service.records import ACTIVATION, DECISION, LATE, UNANSWERED, Record, hash_request
 from bothworlds.service.rules import DecisionState
 from bothworlds.service.store import Store
 from bothworlds.service.supervision import SupervisedThread, ThreadError
 
 CACHED_DECISIONS = 20_000  # per experiment
+CACHED_SAFE = 50_000  # newest answers with the safe arm, of all experiments together
 
 
 class DecisionCache:
@@ -94,6 +95,7 @@ class WriterThread:
         self._in_progress: list[Job] = []
         self._wake, self._taking = threading.Event(), threading.Lock()
         self.cache = DecisionCache(store)
+        self._safe: OrderedDict[tuple[int, str], tuple[bytes, Decided]] = OrderedDict()
         self._stopping = self._ended = False
         self.thread = SupervisedThread("writer", self._work)
 
@@ -222,7 +224,7 @@ class WriterThread:
                 states = self.cache.get(experiment.number, [job.request.id for job in pending])
             for job, state in zip(pending, states, strict=True):
                 job.state = state
-                if state.decision is None and type(job.request) is Decide:
+                if state.decision is None and type(job.request) is Decide and not self._is_safe(job):
                     new.append((job, job.request))
             if new:
                 draws = decide_batch(experiment.plan, [request for _, request in new])
@@ -242,6 +244,10 @@ class WriterThread:
         """Apply the rules to a request."""
         request, state, context = job.request, job.state, group.context[job.experiment]
         assert state is not None
+        if state.decision is None and self._is_safe(job):
+            job.status, job.answer = self._safe_answer(job)
+            self.cache.forget(context.number, request.id)
+            return
         if type(request) is Reward:
             job.status, job.answer, record = rules.reward(request, state, context)
         elif type(request) is Decide:
@@ -302,10 +308,12 @@ class WriterThread:
         if isinstance(request, Decide):
             if job.draw is None and job.state is not None and job.state.decision is not None:  # stored before
                 return rules.decide(request, job.state, None, CommitContext()[experiment])[:2]
+            if self._is_safe(job):
+                return self._safe_answer(job)
             safe, plan = experiment.settings.safe_arm, experiment.plan
             if safe is not None and safe in plan.problem.arms:
                 name = str(request.context) if isinstance(request.context, str) else ""
-                return rules.OK, Decided(
+                answer = Decided(
                     request.id or "",
                     experiment.name,
                     name,
@@ -315,7 +323,30 @@ class WriterThread:
                     active=request.active,
                     stored=False,
                 )
+                self._keep_safe(experiment.number, request, answer)
+                return rules.OK, answer
         return UNAVAILABLE, Refusal(f"nothing was stored, try again: {self.obstacle}")
+
+    def _keep_safe(self, experiment: int, request: Decide, answer: Decided) -> None:
+        """Keep an answer with the safe arm, so that a repetition of the request gets the same one."""
+        if request.id is not None:
+            self._safe[experiment, request.id] = hash_request(request.context, request.active), answer
+            if len(self._safe) > CACHED_SAFE:
+                self._safe.popitem(last=False)
+
+    def _is_safe(self, job: PendingRequest) -> bool:
+        """Return whether a request repeats one that was answered with the safe arm."""
+        is_decide = bool(self._safe) and type(job.request) is Decide
+        return is_decide and (job.experiment.number, job.request.id) in self._safe
+
+    def _safe_answer(self, job: PendingRequest) -> tuple[int, Answer]:
+        """Return the answer given before; a conflict if the request is another one."""
+        request = job.request
+        assert type(request) is Decide
+        hashed, answer = self._safe[job.experiment.number, str(request.id)]
+        if hashed != hash_request(request.context, request.active):
+            return rules.CONFLICT, Refusal(rules.other_body(request.id))
+        return rules.OK, answer
 
 
 def counter_of(kind: int, *, flag: bool) -> str:
