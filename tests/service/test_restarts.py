@@ -6,10 +6,19 @@ from pathlib import Path
 import pytest
 
 from bothworlds.problem import Problem
-from bothworlds.service.messages import Arm, Change, Decide, Reward
+from bothworlds.service.dashboard_data import OverviewCache
+from bothworlds.service.messages import Arm, Change, Decide, Reward, Rollback
+from bothworlds.service.outcome_counts import OutcomeCounts
+from bothworlds.service.records import Kind
 from bothworlds.service.service import Service
 from bothworlds.service.settings import ExperimentSettings
-from support.services import settings, wait_until_learned
+from support.services import (
+    assert_verified,
+    close_overdue_windows,
+    set_clock,
+    settings,
+    wait_until_learned,
+)
 
 
 def test_a_restart_after_a_change_accepts_old_and_new_settings(tmp_path: Path) -> None:
@@ -25,7 +34,67 @@ def test_a_restart_after_a_change_accepts_old_and_new_settings(tmp_path: Path) -
     with pytest.raises(ValueError, match="add and retire arms by POST /v1/change"):
         Service(settings(tmp_path, overrides={"arms": ["red", "yellow"]}))
     with pytest.raises(ValueError, match="the algorithm of an experiment cannot change"):
-        Service(settings(tmp_path, overrides={"holdout": 0.5}))
+        Service(settings(tmp_path, overrides={"algorithm": {"kind": "LinTS"}}))
+
+
+def test_the_holdout_may_change_at_a_restart(tmp_path: Path) -> None:
+    said, held, digests = list[str](), list[set[str]](), list[str]()
+    for part, holdout in enumerate((0.0, 0.25, 0.25, 0.5, 0.0)):
+        service = Service(settings(tmp_path, overrides={"holdout": holdout}), say=said.append)
+        digests.append(service.plan(None).digest)
+        names = [f"{part} {i}" for i in range(100)]
+        made = dict(zip(names, service.ask_all([Decide("mobile", name) for name in names]), strict=True))
+        held.append({name for name, (_, answer) in made.items() if answer.holdout})  # type: ignore[union-attr]
+        before = service.experiment(None).policy.updates
+        service.ask_all([Reward(name, 1.0) for name in names])
+        wait_until_learned(service)
+        assert service.experiment(None).policy.updates == before + 100 - len(held[-1]), "what was learned stays"
+        if part == 1:
+            status, answer = service.change(Rollback(50))
+            assert status == 422
+            assert "the holdout has changed since version 50" in answer.error  # type: ignore[union-attr]
+        overview = OverviewCache(service).overview(service.experiment(None))
+        assert (overview.health.gain is None) == (holdout == 0.0)
+        service.close()
+        assert_verified(tmp_path)
+    assert [len(one) > 0 for one in held] == [False, True, True, True, False]
+    assert len(held[1]) < 40 < len(held[3])
+    assert len(set(digests)) == 5
+    assert [one for one in said if "the holdout is" in one] == [
+        "ads: the holdout is 0.25 from version 101 on",
+        *(one for one in said if "the holdout is 0.5 from" in one),
+        *(one for one in said if "the holdout is 0 from" in one),
+    ]
+    assert len(said) == 1 + 4 + 3
+
+
+def test_the_gain_is_that_of_the_present_holdout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = set_clock(monkeypatch)
+    for part, holdout in enumerate((0.5, 0.25)):
+        service = Service(settings(tmp_path, overrides={"holdout": holdout}))
+        service.ask_all([Decide("mobile", f"{part} {i}") for i in range(40)])
+        service.ask_all([Reward(f"{part} {i}", 1.0) for i in range(0, 40, 2)])
+        clock.now += 3601.0
+        close_overdue_windows(service)
+        counts = OutcomeCounts(service.experiment(None), service.store)
+        counts.advance(now=clock.now, seconds=10.0)
+        assert counts.gain is not None
+        assert (counts.gain.share, counts.gain.count) == (holdout, 40)
+        assert sum(some.decided for some in counts.closed) == 40 * (part + 1)
+        service.close()
+    assert_verified(tmp_path)
+
+
+def test_the_window_may_change_at_a_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = set_clock(monkeypatch)
+    for window, expected in (("1 hour", 0), ("1 minute", 5), ("2 hours", 5)):
+        service = Service(settings(tmp_path, overrides={"window": window}))
+        service.ask_all([Decide("mobile", f"{window} {i}") for i in range(5)])
+        clock.now += 61.0 if expected == 0 else 30.0
+        close_overdue_windows(service)
+        assert service.store.counts(1, through=service.store.last())[Kind.REWARD, False] == expected
+        service.close()
+    assert_verified(tmp_path)
 
 
 def test_a_mistyped_experiment_leaves_the_store_with_the_next_start(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, overload
 
@@ -233,6 +234,15 @@ class Policy:
         else:
             return
         self._use(learner_state)
+
+    @internal
+    def change_holdout(self, share: float) -> None:
+        """Hold out another share of the decisions from now on; what was learned stays, and the version rises."""
+        with self._lock:
+            spec = replace(self._spec, holdout=share)
+            self._learner_state.spec = spec
+            self._version += 1
+            self._use(self._learner_state)
 
     def change_probabilities(self, probabilities: Any) -> None:
         """Replace the context distribution: `change` to ``problem.with_probabilities(probabilities)``.

@@ -2,6 +2,7 @@
 
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
@@ -21,7 +22,17 @@ from bothworlds.precompile import exercise
 from bothworlds.problem import Problem
 from bothworlds.problem.file_format import read_arrays, undamaged
 from bothworlds.service.batch_decide import numbers
-from bothworlds.service.records import MARKS, DecisionBody, Frame, Kind, Snapshot, unpacked
+from bothworlds.service.records import (
+    MARKS,
+    DecisionBody,
+    Frame,
+    HoldoutChanged,
+    Kind,
+    Record,
+    Snapshot,
+    packed,
+    unpacked,
+)
 from bothworlds.service.reward_events import (
     Learned,
     RewardEvent,
@@ -188,7 +199,7 @@ def open_experiment(
     Raises
     ------
     ValueError
-        If the settings have another algorithm, holdout, reward range or problem than the store.
+        If the settings have another algorithm, reward range or problem than the store.
     """
     number = store.experiment(name)
     problem, algorithm = settings.make_problem(folder), settings.make_algorithm()
@@ -201,24 +212,39 @@ def open_experiment(
     restored = restore(store, number)
     policy = restored.policy
     say(f"{name}: version {policy.version}, {restored.replayed:,} rewards replayed after the newest snapshot")
-    _check_algorithm(policy, algorithm, settings)
+    _check_algorithm(policy, algorithm)
     _check_problem(store, number, policy, problem)
     experiment = Experiment(name, number, settings, policy, warm_plan(policy))
     experiment.through, experiment.ordered_through = restored.through, restored.ordered_through
     experiment.expired_through = store.note(experiment.cursor)
     exercise(policy.copy())
     experiment.requeue(store)
+    if policy.plan().spec.holdout != settings.holdout:
+        say(f"{name}: the holdout is {settings.holdout:g} from version {policy.version + 1} on")
+        _change_holdout(experiment, store)
     return experiment
 
 
-def _check_algorithm(policy: Policy, algorithm: Any, settings: ExperimentSettings) -> None:
-    """Refuse another algorithm or holdout than the store has."""
-    spec = policy.plan().spec
-    if repr(spec.algorithm) != repr(algorithm) or spec.holdout != settings.holdout:
+def _check_algorithm(policy: Policy, algorithm: Any) -> None:
+    """Refuse another algorithm than the store has."""
+    current = policy.plan().spec.algorithm
+    if repr(current) != repr(algorithm):
         raise ValueError(
-            f"the store has {spec.algorithm!r} with holdout {spec.holdout:g}, the settings have {algorithm!r} "
-            f"with {settings.holdout:g}: the algorithm of an experiment cannot change; use another experiment name"
+            f"the store has {current!r}, the settings have {algorithm!r}: the algorithm of an experiment cannot "
+            "change, as decisions that wait for rewards carry what only their own algorithm can learn from; use "
+            "another experiment name"
         )
+
+
+def _change_holdout(experiment: Experiment, store: Store) -> None:
+    """Hold out the share of the settings, from a new version on."""
+    policy, number, holdout = experiment.policy, experiment.number, experiment.settings.holdout
+    policy.change_holdout(holdout)
+    experiment.plan = warm_plan(policy)
+    learned = experiment.through, experiment.ordered_through
+    body = HoldoutChanged(policy.version, experiment.plan.digest, *learned, holdout)
+    mark = Record(0, number, Kind.HOLDOUT, None, time.time(), True, packed(body))
+    store.append([mark], snapshots=[snapshot_of(policy, number, experiment)], frames=[frame_of(policy)])
 
 
 def _check_problem(store: Store, number: int, policy: Policy, problem: Problem) -> None:
@@ -332,6 +358,8 @@ def apply_mark(
         policy.renumber(body.version)
     elif kind == Kind.CHANGE:
         policy.change(problem_in(body.problem), trust=body.trust, fresh=body.fresh)
+    elif kind == Kind.HOLDOUT:
+        policy.change_holdout(body.holdout)
     else:
         learn_rewards(policy)
     if (policy.version, policy.digest) != (body.version, body.digest):

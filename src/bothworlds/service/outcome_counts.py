@@ -14,7 +14,7 @@ from bothworlds.policy.health import Health, Tables, Totals, health_of
 from bothworlds.policy.paired_gain import GainSums
 from bothworlds.policy.plan import Plan
 from bothworlds.service.experiment import Experiment
-from bothworlds.service.records import ACTIVATION, DECISION, DecisionHead, Kind, RewardBody, unpacked
+from bothworlds.service.records import ACTIVATION, DECISION, DecisionHead, HoldoutChanged, Kind, RewardBody, unpacked
 from bothworlds.service.reward_series import RewardSeries
 from bothworlds.service.store import Store, erased_version_key
 from bothworlds.theory.confidence import drift_of
@@ -37,7 +37,9 @@ class OutcomeCounts:
         self.decisions = self.active = 0
         self.contexts: Counter[str] = Counter()  # since the context distribution was set
         self.reward_series = RewardSeries()
-        self.gain = _gain_sums(experiment)
+        share = experiment.plan.spec.holdout
+        self.gain = GainSums(share) if share else None
+        self._gain_since = _last_holdout_change(store, experiment.number)  # a version
         self._sums: defaultdict[tuple[str, str, bool], list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0, 0.0])
 
     @property
@@ -108,7 +110,7 @@ class OutcomeCounts:
     def _add_gain(self, head: DecisionHead, value: float) -> None:
         """Count a reward towards the gain over uniform play."""
         other = head.other_propensity
-        if self.gain is not None and other is not None:
+        if self.gain is not None and other is not None and head.version >= self._gain_since:
             low, high = self.experiment.plan.problem.reward_range or (-1.0, 1.0)
             plan, uniform = (other, head.propensity) if head.holdout else (head.propensity, other)
             self.gain.add((value - low) / (high - low), plan=plan, uniform=uniform)
@@ -154,9 +156,10 @@ class OutcomeCounts:
         return Tables(*tables)
 
 
-def _gain_sums(experiment: Experiment) -> GainSums | None:
-    share = experiment.plan.spec.holdout
-    return GainSums(share) if share else None
+def _last_holdout_change(store: Store, experiment: int) -> int:
+    """Return the version since which the share of held-out decisions is what it is now; it changes at a start only."""
+    changes = (mark for mark in store.marks(experiment) if mark.kind == Kind.HOLDOUT)
+    return max((unpacked(HoldoutChanged, mark.body).version for mark in changes), default=0)
 
 
 def _erased_through(store: Store, experiment: int) -> int:

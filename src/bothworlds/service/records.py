@@ -18,9 +18,9 @@ FORMAT = "bothworlds-store-1"
 class Kind(IntEnum):
     """Kind of a record; the values are stored.
 
-    A decision has at most one record of each kind that is not a mark. VERSION, CHANGE and ROLLBACK are *marks*: they
-    concern an experiment as a whole and have no id. UNANSWERED says that the window of a decision closed without a
-    reward, in an experiment without a default reward.
+    A decision has at most one record of each kind that is not a mark. VERSION, CHANGE, ROLLBACK and HOLDOUT are
+    *marks*: they concern an experiment as a whole and have no id. UNANSWERED says that the window of a decision closed
+    without a reward, in an experiment without a default reward.
     """
 
     DECISION = 1
@@ -31,6 +31,7 @@ class Kind(IntEnum):
     CHANGE = 6
     ROLLBACK = 7
     UNANSWERED = 8
+    HOLDOUT = 9
 
 
 DECISION, ACTIVATION, REWARD, LATE = map(
@@ -137,6 +138,16 @@ class RolledBack(msgspec.Struct, frozen=True, array_like=True):
     to: int
 
 
+class HoldoutChanged(msgspec.Struct, frozen=True, array_like=True):
+    """Body of a change of the holdout: from this version on, another share of the decisions is held out."""
+
+    version: int
+    digest: str
+    through: int
+    ordered_through: int
+    holdout: float
+
+
 class Snapshot(NamedTuple):
     """A stored policy; ``through`` and ``ordered_through`` say what it has learned, as in `Versioned`.
 
@@ -167,9 +178,14 @@ class Frame(NamedTuple):
 Body = TypeVar("Body", bound=msgspec.Struct)
 _canonical = msgspec.json.Encoder(order="deterministic").encode
 packed = msgspec.msgpack.Encoder().encode  # body to bytes
-BODIES = (DecisionBody, DecisionHead, RequestHead, RewardBody, Versioned, Changed, RolledBack)
+BODIES = (DecisionBody, DecisionHead, RequestHead, RewardBody, Versioned, Changed, RolledBack, HoldoutChanged)
 _decoders: dict[Any, Any] = {kind: msgspec.msgpack.Decoder(kind).decode for kind in BODIES}
-MARKS: dict[int, Any] = {Kind.VERSION: Versioned, Kind.CHANGE: Changed, Kind.ROLLBACK: RolledBack}
+MARKS: dict[int, Any] = {
+    Kind.VERSION: Versioned,
+    Kind.CHANGE: Changed,
+    Kind.ROLLBACK: RolledBack,
+    Kind.HOLDOUT: HoldoutChanged,
+}
 
 
 def unpacked(kind: type[Body], body: bytes) -> Body:
