@@ -60,7 +60,17 @@ class Expire(msgspec.Struct, eq=False):
     stored: bool = False
 
 
-Job: TypeAlias = PendingRequest | Publish | Expire
+class Erase(msgspec.Struct, eq=False):
+    """A part of the log in which a snapshot's decisions are erased, on its own and not in a commit with others."""
+
+    snapshot: Snapshot
+    after: int
+    through: int
+    done: threading.Event = msgspec.field(default_factory=threading.Event)
+    stored: bool = False
+
+
+Job: TypeAlias = PendingRequest | Publish | Expire | Erase
 
 
 class CommitContext(dict[Experiment, DecisionContext]):

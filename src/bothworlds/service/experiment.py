@@ -375,7 +375,7 @@ def snapshot_of(policy: Policy, number: int, learned: Learned | None = None) -> 
     plan = policy.plan()
     content = as_bytes(lambda path: policy.save(path, frame=False))
     through, ordered = (0, 0) if learned is None else (learned.through, learned.ordered_through)
-    return Snapshot(number, policy.version, through, plan.digest, plan.spec.fingerprint, content, ordered)
+    return Snapshot(number, policy.version, through, plan.digest, plan.spec.fingerprint, content, ordered, time.time())
 
 
 def frame_of(policy: Policy) -> Frame:

@@ -7,8 +7,9 @@ from typing import NamedTuple
 from bothworlds.policy import Policy
 from bothworlds.service.experiment import load_snapshot, restore, snapshot_of, warm_plan
 from bothworlds.service.messages import Changed
-from bothworlds.service.records import MARKS, Kind, Record, RolledBack, Snapshot, packed, unpacked
+from bothworlds.service.records import MARKS, Kind, Record, RolledBack, packed, unpacked
 from bothworlds.service.reward_events import Learned
+from bothworlds.service.rollbacks import check_rollbacks
 from bothworlds.service.sqlite import SQLiteStore
 from bothworlds.service.store import Store, number_in
 
@@ -88,20 +89,8 @@ def erase_decisions(path: str | Path, name: str | None = None, *, through: int |
             available = "there is none yet" if oldest is None else f"the oldest has version {oldest}"
             raise ValueError(f"{path}: only decisions that a snapshot has learned can be erased; {available}")
         snapshot = candidates[0]
-        _check_rollbacks(store, snapshot)
+        check_rollbacks(store, snapshot)
         load_snapshot(store, snapshot)  # a damaged snapshot must not replace the records
         return Erased(store.erase(snapshot), snapshot.version)
     finally:
         store.close()
-
-
-def _check_rollbacks(store: Store, snapshot: Snapshot) -> None:
-    """Refuse a snapshot if a later rollback returns to a version before it."""
-    marks = [mark for mark in store.marks(snapshot.experiment) if mark.kind == Kind.ROLLBACK]
-    for rollback in [unpacked(RolledBack, mark.body) for mark in marks]:
-        if rollback.to < snapshot.version < rollback.version:
-            raise ValueError(
-                f"version {rollback.version} is a rollback to version {rollback.to}, which cannot be verified without "
-                f"what version {snapshot.version} has learned; erase through {rollback.version} or later, or through "
-                f"{rollback.to}"
-            )

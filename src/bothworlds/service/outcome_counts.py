@@ -62,6 +62,8 @@ class OutcomeCounts:
         While it is below 1, all counts are those of an earlier time.
         """
         end, last = time.monotonic() + seconds, self.store.last()
+        erased = _erased_through(self.store, self.experiment.number)
+        self.through, self.closed_through = max(self.through, erased), max(self.closed_through, erased)
         while self._read_decisions(last) | self._read_outcomes(now):  # both, by turns
             if time.monotonic() > end:
                 return min(self.through / last, 0.99)

@@ -151,7 +151,8 @@ class HoldoutChanged(msgspec.Struct, frozen=True, array_like=True):
 class Snapshot(NamedTuple):
     """A stored policy; ``through`` and ``ordered_through`` say what it has learned, as in `Versioned`.
 
-    ``content`` is the file of the policy without its frame, which is stored once per fingerprint.
+    ``content`` is the file of the policy without its frame, which is stored once per fingerprint. ``time`` is when it
+    was made, in seconds since 1970.
     """
 
     experiment: int
@@ -161,6 +162,7 @@ class Snapshot(NamedTuple):
     fingerprint: str
     content: bytes
     ordered_through: int = 0
+    time: float = 0.0
 
     @property
     def end(self) -> int:

@@ -15,6 +15,7 @@ from bothworlds.service.commits import PendingRequest, Request
 from bothworlds.service.experiment import Experiment, open_experiment, to_decision
 from bothworlds.service.messages import Answer, Known, Planned, Refusal
 from bothworlds.service.records import DecisionBody, Kind, Record, Versioned, unpacked
+from bothworlds.service.retention import SNAPSHOTS
 from bothworlds.service.settings import Settings
 from bothworlds.service.sqlite import SQLiteStore
 from bothworlds.service.store import Store
@@ -56,6 +57,9 @@ class Service:
         except BaseException:
             self.store.close()
             raise
+        for experiment in self.experiments.values():
+            if (keep := experiment.settings.keep_seconds) is not None:
+                self.store.keep_snapshots(experiment.number, keep / SNAPSHOTS)
         self.start_time, self.last_at_start = time.time(), self.store.last()
         self.deliver: Deliver = _wake
         self.writer = WriterThread(self.store, self._stored)

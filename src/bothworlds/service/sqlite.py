@@ -11,7 +11,15 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 from bothworlds.service.records import FORMAT, Frame, Kind, Record, Snapshot
-from bothworlds.service.store import NO_NOTES, Row, Shown, StoreError, Turn, erased_version_key
+from bothworlds.service.store import (
+    NO_NOTES,
+    Row,
+    Shown,
+    StoreError,
+    Turn,
+    erased_position_key,
+    erased_version_key,
+)
 
 Durability = Literal["full", "process"]
 LOCK_TIMEOUT = 0.25  # seconds
@@ -33,7 +41,7 @@ CREATE INDEX marks ON log (experiment, seq) WHERE id IS NULL;
 CREATE TABLE snapshots (
     experiment INTEGER NOT NULL, version INTEGER NOT NULL, through INTEGER NOT NULL,
     digest TEXT NOT NULL, fingerprint TEXT NOT NULL, content BLOB NOT NULL, ordered_through INTEGER NOT NULL,
-    PRIMARY KEY (experiment, version)
+    time REAL NOT NULL, PRIMARY KEY (experiment, version)
 );
 CREATE TABLE frames (fingerprint TEXT PRIMARY KEY, content BLOB NOT NULL);
 """
@@ -75,6 +83,7 @@ class SQLiteStore:
         self.path, self.writes = Path(path), writes
         self._local = threading.local()
         self._handles: list[IO[bytes] | sqlite3.Connection] = []
+        self._snapshot_seconds: dict[int, float] = {}
         if not writes:
             if not self.path.is_file():
                 raise FileNotFoundError(f"no such store: {path}")
@@ -183,7 +192,7 @@ class SQLiteStore:
             for frame in frames:
                 write("INSERT OR IGNORE INTO frames VALUES (?, ?)", frame)
             for snapshot in snapshots:
-                write("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?)", snapshot)
+                write("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?, ?)", snapshot)
                 self._drop_snapshots(snapshot.experiment)
             write("COMMIT")
         except Exception as error:
@@ -196,39 +205,57 @@ class SQLiteStore:
     def _drop_snapshots(self, experiment: int) -> None:
         """Drop old snapshots.
 
-        Kept are the newest, the first of each fingerprint, one per ``KEEP_EVERY`` records, and that of `erase`.
+        Kept are the newest, the first of each fingerprint, one per ``KEEP_EVERY`` records, those of `keep_snapshots`,
+        and that of `erase`.
         """
+        seconds = self._snapshot_seconds.get(experiment, 0.0)
         first = "SELECT min(version) FROM snapshots WHERE experiment = ? GROUP BY fingerprint"
         newest = "SELECT version FROM snapshots WHERE experiment = ? ORDER BY version DESC LIMIT ?"
         self._writer.execute(
             f"DELETE FROM snapshots WHERE experiment = ? AND version NOT IN ({first}) "
             f"AND version != {ERASED_VERSION} AND version NOT IN (SELECT version FROM ({newest})) "
             f"AND {END} / {KEEP_EVERY} IN (SELECT max(s.through, s.ordered_through) / {KEEP_EVERY} FROM snapshots s "
-            "WHERE s.experiment = snapshots.experiment AND s.version < snapshots.version)",
-            (experiment, experiment, experiment, NEWEST_KEPT),
+            "WHERE s.experiment = snapshots.experiment AND s.version < snapshots.version) "
+            "AND (? = 0 OR CAST(time / ? AS INTEGER) IN (SELECT CAST(s.time / ? AS INTEGER) FROM snapshots s "
+            "WHERE s.experiment = snapshots.experiment AND s.version < snapshots.version))",
+            (experiment, experiment, experiment, NEWEST_KEPT, seconds, seconds, seconds),
         )
+
+    def keep_snapshots(self, experiment: int, seconds: float) -> None:
+        """Keep one snapshot of an experiment for every so many seconds, besides those that are kept anyway."""
+        self._snapshot_seconds[experiment] = seconds
+
+    def erase_part(self, snapshot: Snapshot, *, after: int, through: int) -> int:
+        """Erase as `erase` does, those decisions that were learned from or closed in a part of the log."""
+        number, version, write = snapshot.experiment, snapshot.version, self._writer.execute
+        learned = (
+            "SELECT id FROM log WHERE seq > ? AND seq <= ? AND experiment = ? AND "
+            f"(kind IN ({Kind.REWARD:d}, {Kind.UNANSWERED:d}) AND seq <= ? OR {BECAME_ACTIVE} AND seq <= ?)"
+        )
+        try:
+            write("PRAGMA secure_delete = ON")
+            write("BEGIN IMMEDIATE")
+            count = write(
+                f"DELETE FROM log WHERE id IN ({learned}) AND experiment = ?",
+                (after, through, number, snapshot.through, snapshot.ordered_through, number),
+            ).rowcount
+            first = "SELECT min(version) FROM snapshots WHERE experiment = ?"
+            write(
+                f"DELETE FROM snapshots WHERE experiment = ? AND version < ? AND version != ({first})",
+                (number, version, number),
+            )
+            for note in ((erased_version_key(number), version), (erased_position_key(number), through)):
+                write("INSERT OR REPLACE INTO about VALUES (?, ?)", note)
+            write("COMMIT")
+        except sqlite3.Error as error:
+            if self._writer.in_transaction:
+                self._writer.rollback()
+            raise StoreError(str(error)) from error
+        return count
 
     def erase(self, snapshot: Snapshot) -> int:
         """Erase the decisions whose rewards a snapshot has learned, and older snapshots except the first."""
-        number, version = snapshot.experiment, snapshot.version
-        learned = (
-            f"SELECT id FROM log WHERE experiment = ? AND (kind IN ({Kind.REWARD:d}, {Kind.UNANSWERED:d}) AND seq <= ? "
-            f"OR {BECAME_ACTIVE} AND seq <= ?)"
-        )
-        write = self._writer.execute
-        write("PRAGMA secure_delete = ON")
-        write("BEGIN IMMEDIATE")
-        count = write(
-            f"DELETE FROM log WHERE id IN ({learned}) AND experiment = ?",
-            (number, snapshot.through, snapshot.ordered_through, number),
-        ).rowcount
-        first = "SELECT min(version) FROM snapshots WHERE experiment = ?"
-        write(
-            f"DELETE FROM snapshots WHERE experiment = ? AND version < ? AND version != ({first})",
-            (number, version, number),
-        )
-        write("INSERT OR REPLACE INTO about VALUES (?, ?)", (erased_version_key(number), version))
-        write("COMMIT")
+        count, write = self.erase_part(snapshot, after=0, through=snapshot.end), self._writer.execute
         write("VACUUM")
         if _query(self._writer, "PRAGMA wal_checkpoint(TRUNCATE)")[0][0]:
             raise BlockingIOError(
@@ -374,7 +401,7 @@ class SQLiteStore:
     def snapshots(self, experiment: int) -> list[Snapshot]:
         """Return the snapshots, newest first, without their contents."""
         query = (
-            "SELECT experiment, version, through, digest, fingerprint, x'', ordered_through FROM snapshots "
+            "SELECT experiment, version, through, digest, fingerprint, x'', ordered_through, time FROM snapshots "
             "WHERE experiment = ? ORDER BY version DESC"
         )
         return [Snapshot(*row) for row in _query(self._reader, query, (experiment,))]

@@ -27,6 +27,11 @@ def erased_version_key(experiment: int) -> str:
     return f"sealed {experiment}"
 
 
+def erased_position_key(experiment: int) -> str:
+    """Return the name of the note with the sequence number up to which that is done."""
+    return f"erased {experiment}"
+
+
 class Store(Protocol):
     """One append-only log of records in commit order, snapshots, frames by fingerprint, and notes (named integers)."""
 
@@ -56,6 +61,16 @@ class Store(Protocol):
         ------
         StoreError
             If nothing was added; also if a decision would get a second record of the same kind.
+        """
+
+    def keep_snapshots(self, experiment: int, seconds: float) -> None:
+        """Keep one snapshot of an experiment for every so many seconds, besides those that are kept anyway."""
+
+    def erase_part(self, snapshot: Snapshot, *, after: int, through: int) -> int:
+        """Erase as `erase` does, those decisions that were learned from or closed in a part of the log.
+
+        Snapshots are dropped and the version is noted with the first part, and how far it is with each. The space is
+        used again, but not given back.
         """
 
     def erase(self, snapshot: Snapshot) -> int:

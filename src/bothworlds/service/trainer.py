@@ -9,7 +9,7 @@ from typing import Any
 
 from bothworlds.service import messages
 from bothworlds.service.changes import ProblemChange, prepared_change
-from bothworlds.service.commits import Expire, Publish
+from bothworlds.service.commits import Erase, Expire, Publish
 from bothworlds.service.experiment import (
     Experiment,
     frame_of,
@@ -20,6 +20,7 @@ from bothworlds.service.experiment import (
 )
 from bothworlds.service.maintenance import restore_earlier, rollback_body
 from bothworlds.service.records import Changed, Kind, Record, Versioned, packed
+from bothworlds.service.retention import Erasure, next_erasure
 from bothworlds.service.store import StoreError
 from bothworlds.service.supervision import CHECK_INTERVAL, SupervisedThread, ThreadError
 from bothworlds.service.writer import ENDED, WriterThread
@@ -27,6 +28,8 @@ from bothworlds.service.writer import ENDED, WriterThread
 MAX_BATCH = 1000  # rewards
 SNAPSHOT_EVERY = 10_000  # rewards
 SNAPSHOT_AFTER = 60.0  # seconds, if anything was learned
+ERASE_INTERVAL = 60.0  # seconds between two searches for decisions that need not be kept any longer
+ERASE_RECORDS, ERASE_ROUNDS = 2000, 5  # records of the log per part, and parts before learning continues
 EXPIRE_RECORDS, EXPIRE_ROUNDS = 500, 20  # records examined per round, and rounds before learning continues
 PAUSE = 1.0  # seconds after a failure
 LEARN_LIMIT = 120.0  # seconds of one step, after which the thread counts as stuck; it may compile
@@ -46,6 +49,8 @@ class TrainerThread:
         self._task_done: Callable[[Any], None] | None = None  # of the task in progress
         self._stopping = self._ended = False
         self._saved = dict.fromkeys(experiments, time.monotonic())
+        self._erasures: dict[str, Erasure | None] = {}
+        self._erased = dict.fromkeys(experiments, -ERASE_INTERVAL)
         self.thread = SupervisedThread("trainer", self._work)
 
     def start(self) -> None:
@@ -99,6 +104,7 @@ class TrainerThread:
                 self._try(experiment, self.step)
                 if start - expired > self.refresh * 10:
                     self._try(experiment, self.expire)
+                    self._try(experiment, self.erase)
             expired = start if start - expired > self.refresh * 10 else expired
             self._rest(time.monotonic() - start)
         for experiment in self.experiments.values():
@@ -204,7 +210,7 @@ class TrainerThread:
         if save:
             self._note_saved(experiment)
 
-    def _store(self, job: Publish | Expire) -> bool:
+    def _store(self, job: Publish | Expire | Erase) -> bool:
         """Submit a job to the writer thread, wait, and return whether it was stored."""
         self.writer.submit([job])
         with self.thread.doing("waits for the writer thread"):
@@ -229,6 +235,26 @@ class TrainerThread:
             if ids and experiment.settings.in_order:
                 experiment.unread += 1  # an unanswered decision is no reward, but later ones waited for it
                 self.wake()
+
+    def erase(self, experiment: Experiment) -> None:
+        """Erase decisions that need not be kept any longer, some at a time."""
+        keep, name, store = experiment.settings.keep_seconds, experiment.name, self.writer.store
+        if keep is None:
+            return
+        if self._erasures.get(name) is None:
+            if time.monotonic() - self._erased[name] < ERASE_INTERVAL:
+                return
+            self._erased[name] = time.monotonic()
+            self._erasures[name] = next_erasure(store, experiment.number, before=time.time() - keep)
+        for _ in range(ERASE_ROUNDS):
+            erasure = self._erasures[name]
+            if erasure is None:
+                return
+            snapshot, position = erasure
+            end = min(position + ERASE_RECORDS, snapshot.end)
+            if not self._store(Erase(snapshot, position, end)):
+                return
+            self._erasures[name] = Erasure(snapshot, end) if end < snapshot.end else None
 
     def change(self, experiment: Experiment, prepared: ProblemChange) -> messages.Changed:
         """Add and retire arms, or replace the context distribution; call it in the trainer thread."""

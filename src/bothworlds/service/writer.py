@@ -8,7 +8,7 @@ from operator import attrgetter
 
 from bothworlds.service import rules
 from bothworlds.service.batch_decide import decide_batch
-from bothworlds.service.commits import CommitContext, CommitGroup, Expire, Job, PendingRequest, Publish
+from bothworlds.service.commits import CommitContext, CommitGroup, Erase, Expire, Job, PendingRequest, Publish
 from bothworlds.service.experiment import Experiment
 from bothworlds.service.messages import Answer, Decide, Decided, Refusal, Reward
 from bothworlds.service.records import ACTIVATION, DECISION, LATE, UNANSWERED, Record, hash_request
@@ -136,8 +136,11 @@ class WriterThread:
             with self._taking:
                 jobs = self._in_progress = self._take()
             if jobs:
+                erasures = [job for job in jobs if type(job) is Erase]
                 with self.thread.doing("decides", DECIDE_LIMIT):
-                    self._process(jobs)
+                    self._process([job for job in jobs if type(job) is not Erase] if erasures else jobs)
+                    for erasure in erasures:
+                        self._erase(erasure)
                 self._in_progress = []
             elif self.failure:
                 self._try_store(self.store.probe)
@@ -179,6 +182,17 @@ class WriterThread:
             self.failure = None
         except Exception as error:
             self.failure = str(error) or repr(error)
+
+    def _erase(self, job: Erase) -> None:
+        """Erase a part of the log."""
+        limit = STORE_LIMIT + (job.through - job.after) / SLOWEST_RECORDS
+        try:
+            with self.thread.doing("erases old decisions", limit):
+                self.store.erase_part(job.snapshot, after=job.after, through=job.through)
+            job.stored = True
+        except Exception as error:
+            self.failure = str(error) or repr(error)
+        job.done.set()
 
     def _process(self, jobs: list[Job]) -> None:
         """Process jobs in one commit, and answer them, also if nothing can be stored."""
@@ -237,7 +251,7 @@ class WriterThread:
             self._answer(job, group)
         elif isinstance(job, Publish):
             group.published.append(job)
-        else:
+        elif isinstance(job, Expire):
             self._expire(job, group)
 
     def _answer(self, job: PendingRequest, group: CommitGroup) -> None:
