@@ -57,6 +57,7 @@ class Experiment:
     ``unread`` is the number of rewards since the log was last searched for the next ones. ``unsaved`` counts the
     rewards learned since the last snapshot. ``failure`` describes a failure of the trainer thread until ``failed_step``
     succeeds again; with ``needs_recovery``, the log may not lead to ``policy``, which must be restored from the store.
+    ``slowest_step`` is in seconds, of those that learned since the last change, None before the first.
     """
 
     name: str
@@ -74,6 +75,7 @@ class Experiment:
     failure: str | None = None
     failed_step: str = ""
     needs_recovery: bool = False
+    slowest_step: float | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
     clock: WindowClock = field(default_factory=WindowClock)
 

@@ -32,7 +32,9 @@ ERASE_INTERVAL = 60.0  # seconds between two searches for decisions that need no
 ERASE_RECORDS, ERASE_ROUNDS = 2000, 5  # records of the log per part, and parts before learning continues
 EXPIRE_RECORDS, EXPIRE_ROUNDS = 500, 20  # records examined per round, and rounds before learning continues
 PAUSE = 1.0  # seconds after a failure
-LEARN_LIMIT = 120.0  # seconds of one step, after which the thread counts as stuck; it may compile
+FIRST_LIMIT = 120.0  # seconds of one step, after which the thread counts as stuck; it may compile
+LEARN_LIMIT = 10.0  # seconds of a later step, unless earlier ones took long
+SLOWER = 30  # times as long as any before, a step may take
 CHANGE_LIMIT = 600.0  # seconds of a change or a rollback
 RESTORE_LIMIT = 1800.0  # seconds to replay the log after a failure
 PAUSE_RATIO = 15  # while rewards wait, a pause takes this many times as long as the last work, so that batches grow
@@ -134,14 +136,22 @@ class TrainerThread:
         """Do a step of work; a failure is reported until the step succeeds, and the policy is restored first."""
         try:
             self._recover(experiment)
-            with self.thread.doing("learns", LEARN_LIMIT):
+            version, begin = experiment.policy.version, time.monotonic()
+            with self.thread.doing("learns", self._limit(experiment)):
                 work(experiment)
+            if experiment.policy.version > version:
+                experiment.slowest_step = max(experiment.slowest_step or 0.0, time.monotonic() - begin)
             if experiment.failed_step == work.__name__:
                 experiment.failure = None
         except Exception as error:
             _fail(experiment, work, error)
             if not self._stopping:
                 time.sleep(PAUSE)
+
+    def _limit(self, experiment: Experiment) -> float:
+        """Return the seconds that a step may take."""
+        slowest = experiment.slowest_step
+        return FIRST_LIMIT if slowest is None else min(FIRST_LIMIT, max(LEARN_LIMIT, SLOWER * slowest))
 
     def _recover(self, experiment: Experiment) -> None:
         """After a failure, restore policy and queue from the store."""
@@ -152,7 +162,7 @@ class TrainerThread:
                 experiment.policy, experiment.through = restored.policy, restored.through
                 experiment.ordered_through = restored.ordered_through
                 experiment.requeue(store)
-            experiment.needs_recovery = False
+            experiment.needs_recovery, experiment.slowest_step = False, None
 
     def step(self, experiment: Experiment) -> None:
         """Learn one batch and publish the new version."""
@@ -264,6 +274,7 @@ class TrainerThread:
         if not policy.fits(prepared.change):  # it was restored or rolled back since
             prepared = prepared_change(policy, request)
         policy.change_as_prepared(prepared.change)
+        experiment.slowest_step = None  # the next step may compile
         if policy.version > before:
             digest, learned = warm_plan(policy).digest, (experiment.through, experiment.ordered_through)
             body = Changed(policy.version, digest, *learned, prepared.problem, request.trust, request.fresh)
