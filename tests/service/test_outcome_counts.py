@@ -124,7 +124,7 @@ def run(folder: Path, clock: Clock, seed: int) -> set[str]:
         service.close()
 
 
-@pytest.mark.parametrize("runs", [3, pytest.param(size(6, 100), marks=pytest.mark.soak)], ids=["few", "many"])
+@pytest.mark.parametrize("runs", [3, pytest.param(size(6, 300), marks=pytest.mark.soak)], ids=["few", "many"])
 def test_what_is_said_in_the_first_windows_is_true(tmp_path: Path, clock: Clock, runs: int) -> None:
     wrong = [faults for seed in range(runs) if (faults := run(tmp_path / str(seed), clock, seed))]
     assert len(wrong) <= 0.05 * runs, wrong

@@ -114,3 +114,21 @@ def test_a_preparation_beyond_its_limit_is_refused_and_does_not_come_later(
     assert set(service.plan(None).arms) == {"red", "blue", "green", "gold"}
     service.close()
     assert_verified(tmp_path)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_dead_change_thread_is_reported_and_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def dies(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    service = Service(settings(tmp_path))
+    with monkeypatch.context() as patched:
+        patched.setattr(changes, "prepared_change", dies)
+        with pytest.raises(ThreadError, match="nothing was changed: the change thread is dead, restart the service"):
+            service.change(Change(add=[Arm("violet")]))
+    assert service.reasons_to_restart == service.failures != []
+    with pytest.raises(ThreadError, match="the change thread is dead"):
+        service.change(Change(add=[Arm("gold")]))
+    visit(service, "ab")
+    service.close()
+    assert_verified(tmp_path)
