@@ -2,10 +2,12 @@
 
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bothworlds.problem import Problem
+from bothworlds.service import rules
 from bothworlds.service.dashboard_data import OverviewCache
 from bothworlds.service.messages import Arm, Change, Decide, Reward, Rollback
 from bothworlds.service.outcome_counts import OutcomeCounts
@@ -15,6 +17,7 @@ from bothworlds.service.settings import ExperimentSettings
 from support.services import (
     assert_verified,
     close_overdue_windows,
+    rows_of,
     set_clock,
     settings,
     wait_until_learned,
@@ -33,8 +36,49 @@ def test_a_restart_after_a_change_accepts_old_and_new_settings(tmp_path: Path) -
         again.close()
     with pytest.raises(ValueError, match="add and retire arms by POST /v1/change"):
         Service(settings(tmp_path, overrides={"arms": ["red", "yellow"]}))
-    with pytest.raises(ValueError, match="the algorithm of an experiment cannot change"):
-        Service(settings(tmp_path, overrides={"algorithm": {"kind": "LinTS"}}))
+    overrides = {"algorithm": {"kind": "PerContextExp3"}, "arms": list(plan.arms)}
+    with pytest.raises(ValueError, match=r"cannot change from LinUCB.*cannot take over earlier learning.*name"):
+        Service(settings(tmp_path, overrides=overrides))
+    again = Service(settings(tmp_path))
+    assert again.plan(None) == plan
+    again.close()
+
+
+def test_the_algorithm_may_change_at_a_restart(tmp_path: Path) -> None:
+    said, waiting, worth = list[str](), list[str](), list[float]()
+    kinds = {"kind": "LinUCB"}, {"kind": "LinTS"}, {"kind": "LinTS"}, {"kind": "LCTsallisINF", "tuning": "certified"}
+    for part, algorithm in enumerate(kinds):
+        overrides = {"algorithm": algorithm, "learn": "at once", "holdout": 0.2}
+        service = Service(settings(tmp_path, overrides=overrides), say=said.append)
+        before = service.plan(None)
+        worth.append(before.probabilities[0][0])
+        answers = [service.ask(Reward(name, 1.0))[1] for name in waiting]
+        reasons = {answer.reason for answer in answers}  # type: ignore[union-attr]
+        assert reasons <= {rules.REPLACED, rules.HELD_OUT} if part in (1, 3) else reasons <= {None, rules.HELD_OUT}
+        assert service.plan(None).version == before.version or part == 2
+        names = [f"{part} {i}" for i in range(300)]
+        made: list[Any] = [answer for _, answer in service.ask_all([Decide("mobile", name) for name in names])]
+        pairs = [(one.id, float(one.arm == "red")) for one in made]
+        service.ask_all([Reward(name, reward) for name, reward in pairs[:280]])
+        waiting = names[280:290]
+        wait_until_learned(service)
+        if part == 1:
+            status, answer = service.change(Rollback(50))
+            assert (status, "the algorithm has changed since version 50" in answer.error) == (422, True)  # type: ignore[union-attr]
+            assert service.change(Change(add=[Arm("violet")]))[0] == 200
+        known = service.decision("0 280", None)
+        assert known is not None
+        service.writer.cache.clear()
+        assert service.ask(Decide("mobile", "0 5"))[1].arm == service.decision("0 5", None).arm  # type: ignore[union-attr]
+        service.close()
+        assert_verified(tmp_path)
+    assert worth[0] == pytest.approx(1 / 3)
+    assert min(worth[1:]) > 0.5, "what was learned is carried over"
+    assert [one.partition("(")[0] for one in said if "the algorithm is" in one] == [
+        "ads: the algorithm is LinTS",
+        "ads: the algorithm is LCTsallisINF",
+    ]
+    assert len(rows_of(tmp_path / "bothworlds.sqlite")) == 1200
 
 
 def test_the_holdout_may_change_at_a_restart(tmp_path: Path) -> None:

@@ -22,12 +22,13 @@ from bothworlds.policy.learner_state import LearnerState
 from bothworlds.policy.plan import Plan
 from bothworlds.policy.prior import Prior
 from bothworlds.policy.problem_history import Epoch, History
-from bothworlds.policy.spec import PolicySpec, as_section
+from bothworlds.policy.spec import MachineFactory, PolicySpec, as_section
 from bothworlds.policy.transfer import (
     PreparedChange,
     beliefs_of,
     check_change,
     check_move,
+    fields_from_prior,
     prepare_change,
     prior_from,
     transfer_state,
@@ -243,6 +244,32 @@ class Policy:
             self._learner_state.spec = spec
             self._version += 1
             self._use(self._learner_state)
+
+    @internal
+    def change_algorithm(self, algorithm: MachineFactory) -> None:
+        """Continue with another algorithm, which takes what was learned as its prior; the version rises.
+
+        Feedback of earlier decisions is not learned from any more: their vectors are those of their algorithm.
+        """
+        with self._lock:
+            old, problem, prior = self._spec, self.problem, self.prior()
+            machine = algorithm.machine(problem)
+            fields = fields_from_prior(machine, beliefs_of(machine, algorithm), problem, prior)
+            spec = replace(old, algorithm=algorithm, machine=machine)
+            learner_state, began = LearnerState(spec, self._key), self._version + 1
+            learner_state.set_learned(fields, updates=self._learner_state.updates)
+            history = self._bookkeeping.history.after_new_algorithm(
+                problem, carried=old.carried, began=began, fingerprint=old.short_fingerprint
+            )
+            self._bookkeeping.move(spec, history)
+            self._version = began
+            self._use(learner_state)
+
+    @property
+    @internal
+    def closed_fingerprints(self) -> frozenset[str]:
+        """Fingerprints of earlier decisions that are not learned from, as another algorithm made them."""
+        return frozenset(epoch.fingerprint for epoch in self._bookkeeping.history.epochs if epoch.closed)
 
     def change_probabilities(self, probabilities: Any) -> None:
         """Replace the context distribution: `change` to ``problem.with_probabilities(probabilities)``.

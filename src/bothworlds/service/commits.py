@@ -83,7 +83,13 @@ class CommitContext(dict[Experiment, DecisionContext]):
         spec = experiment.plan.spec
         reward_range = spec.problem.reward_range
         context = DecisionContext(
-            experiment.number, experiment.name, self.time, spec, spec.short_fingerprint, reward_range
+            experiment.number,
+            experiment.name,
+            self.time,
+            spec,
+            spec.short_fingerprint,
+            reward_range,
+            experiment.closed_fingerprints,
         )
         self[experiment] = context
         return context

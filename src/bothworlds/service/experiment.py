@@ -9,6 +9,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from bothworlds.loading import load_with_spec, spec_of
@@ -24,6 +25,7 @@ from bothworlds.problem.file_format import read_arrays, undamaged
 from bothworlds.service.batch_decide import numbers
 from bothworlds.service.records import (
     MARKS,
+    AlgorithmChanged,
     DecisionBody,
     Frame,
     HoldoutChanged,
@@ -76,6 +78,7 @@ class Experiment:
     failed_step: str = ""
     needs_recovery: bool = False
     slowest_step: float | None = None
+    closed_fingerprints: frozenset[str] = frozenset()
     lock: threading.Lock = field(default_factory=threading.Lock)
     clock: WindowClock = field(default_factory=WindowClock)
 
@@ -201,7 +204,7 @@ def open_experiment(
     Raises
     ------
     ValueError
-        If the settings have another algorithm, reward range or problem than the store.
+        If the settings have another reward range or problem than the store, or an algorithm that cannot take over.
     """
     number = store.experiment(name)
     problem, algorithm = settings.make_problem(folder), settings.make_algorithm()
@@ -214,38 +217,49 @@ def open_experiment(
     restored = restore(store, number)
     policy = restored.policy
     say(f"{name}: version {policy.version}, {restored.replayed:,} rewards replayed after the newest snapshot")
-    _check_algorithm(policy, algorithm)
     _check_problem(store, number, policy, problem)
     experiment = Experiment(name, number, settings, policy, warm_plan(policy))
     experiment.through, experiment.ordered_through = restored.through, restored.ordered_through
     experiment.expired_through = store.note(experiment.cursor)
-    exercise(policy.copy())
-    experiment.requeue(store)
+    if repr(policy.algorithm) != repr(algorithm):
+        _change_algorithm(experiment, store, algorithm)
+        say(f"{name}: the algorithm is {algorithm!r} from version {policy.version} on; what was learned is its prior")
     if policy.plan().spec.holdout != settings.holdout:
-        say(f"{name}: the holdout is {settings.holdout:g} from version {policy.version + 1} on")
         _change_holdout(experiment, store)
+        say(f"{name}: the holdout is {settings.holdout:g} from version {policy.version} on")
+    exercise(policy.copy())
+    experiment.closed_fingerprints = policy.closed_fingerprints
+    experiment.requeue(store)
     return experiment
 
 
-def _check_algorithm(policy: Policy, algorithm: Any) -> None:
-    """Refuse another algorithm than the store has."""
-    current = policy.plan().spec.algorithm
-    if repr(current) != repr(algorithm):
+def _change_algorithm(experiment: Experiment, store: Store, algorithm: Any) -> None:
+    """Decide by the algorithm of the settings, from a new version on."""
+    policy = experiment.policy
+    try:
+        policy.change_algorithm(algorithm)
+    except ValueError as error:
         raise ValueError(
-            f"the store has {current!r}, the settings have {algorithm!r}: the algorithm of an experiment cannot "
-            "change, as decisions that wait for rewards carry what only their own algorithm can learn from; use "
-            "another experiment name"
-        )
+            f"the algorithm cannot change from {policy.algorithm!r}, which the store has, to {algorithm!r}: {error}; "
+            "or use another experiment name"
+        ) from None
+    content = msgspec.json.encode(experiment.settings.player)
+    _publish_at_start(experiment, store, Kind.ALGORITHM, AlgorithmChanged, content)
 
 
 def _change_holdout(experiment: Experiment, store: Store) -> None:
     """Hold out the share of the settings, from a new version on."""
-    policy, number, holdout = experiment.policy, experiment.number, experiment.settings.holdout
-    policy.change_holdout(holdout)
+    holdout = experiment.settings.holdout
+    experiment.policy.change_holdout(holdout)
+    _publish_at_start(experiment, store, Kind.HOLDOUT, HoldoutChanged, holdout)
+
+
+def _publish_at_start(experiment: Experiment, store: Store, kind: Kind, body: Any, value: Any) -> None:
+    """Store a mark with the policy's new version, and use its plan."""
+    policy, number = experiment.policy, experiment.number
     experiment.plan = warm_plan(policy)
-    learned = experiment.through, experiment.ordered_through
-    body = HoldoutChanged(policy.version, experiment.plan.digest, *learned, holdout)
-    mark = Record(0, number, Kind.HOLDOUT, None, time.time(), True, packed(body))
+    content = body(policy.version, experiment.plan.digest, experiment.through, experiment.ordered_through, value)
+    mark = Record(0, number, kind, None, time.time(), True, packed(content))
     store.append([mark], snapshots=[snapshot_of(policy, number, experiment)], frames=[frame_of(policy)])
 
 
@@ -362,6 +376,8 @@ def apply_mark(
         policy.change(problem_in(body.problem), trust=body.trust, fresh=body.fresh)
     elif kind == Kind.HOLDOUT:
         policy.change_holdout(body.holdout)
+    elif kind == Kind.ALGORITHM:
+        policy.change_algorithm(algorithm_in(body.algorithm))
     else:
         learn_rewards(policy)
     if (policy.version, policy.digest) != (body.version, body.digest):
@@ -434,3 +450,10 @@ def problem_in(content: bytes) -> Problem:
         path = Path(folder) / "problem.npz"
         path.write_bytes(content)
         return Problem.load(path)
+
+
+def algorithm_in(content: bytes) -> Any:
+    """Return the algorithm of a table in JSON."""
+    from bothworlds.algorithms.registry import make_algorithm  # not needed to read a store
+
+    return make_algorithm(msgspec.json.decode(content))

@@ -29,6 +29,8 @@ def restore_earlier(store: Store, number: int, *, now: int, to: int) -> Policy:
         raise ValueError(f"the problem has changed since version {to}; change it again instead")
     if any(kind == Kind.HOLDOUT and version > to for kind, version in marks):
         raise ValueError(f"the holdout has changed since version {to}; a rollback cannot go back beyond that")
+    if any(kind == Kind.ALGORITHM and version > to for kind, version in marks):
+        raise ValueError(f"the algorithm has changed since version {to}; a rollback cannot go back beyond that")
     if to and to not in [version for _, version in marks]:
         previous = max((version for _, version in marks if version < to), default=0)
         raise ValueError(f"no plan had version {to}; the one before it is {previous}")

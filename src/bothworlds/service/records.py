@@ -18,9 +18,9 @@ FORMAT = "bothworlds-store-1"
 class Kind(IntEnum):
     """Kind of a record; the values are stored.
 
-    A decision has at most one record of each kind that is not a mark. VERSION, CHANGE, ROLLBACK and HOLDOUT are
-    *marks*: they concern an experiment as a whole and have no id. UNANSWERED says that the window of a decision closed
-    without a reward, in an experiment without a default reward.
+    A decision has at most one record of each kind that is not a mark. VERSION, CHANGE, ROLLBACK, HOLDOUT and ALGORITHM
+    are *marks*: they concern an experiment as a whole and have no id. UNANSWERED says that the window of a decision
+    closed without a reward, in an experiment without a default reward.
     """
 
     DECISION = 1
@@ -32,6 +32,7 @@ class Kind(IntEnum):
     ROLLBACK = 7
     UNANSWERED = 8
     HOLDOUT = 9
+    ALGORITHM = 10
 
 
 DECISION, ACTIVATION, REWARD, LATE = map(
@@ -97,10 +98,11 @@ class RequestHead(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class RewardBody(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Body of a reward; ``arm_retired`` says that it is not learned, because its arm was retired before it came."""
+    """Body of a reward; it is not learned if its arm was retired, or the algorithm changed, before it came."""
 
     reward: float
     arm_retired: bool = False
+    algorithm_changed: bool = False
 
 
 class Versioned(msgspec.Struct, frozen=True, array_like=True):
@@ -148,6 +150,19 @@ class HoldoutChanged(msgspec.Struct, frozen=True, array_like=True):
     holdout: float
 
 
+class AlgorithmChanged(msgspec.Struct, frozen=True, array_like=True):
+    """Body of a change of the algorithm: from this version on, another one decides, with what was learned as a prior.
+
+    ``algorithm`` is a table as in the settings, as JSON.
+    """
+
+    version: int
+    digest: str
+    through: int
+    ordered_through: int
+    algorithm: bytes
+
+
 class Snapshot(NamedTuple):
     """A stored policy; ``through`` and ``ordered_through`` say what it has learned, as in `Versioned`.
 
@@ -180,13 +195,24 @@ class Frame(NamedTuple):
 Body = TypeVar("Body", bound=msgspec.Struct)
 _canonical = msgspec.json.Encoder(order="deterministic").encode
 packed = msgspec.msgpack.Encoder().encode  # body to bytes
-BODIES = (DecisionBody, DecisionHead, RequestHead, RewardBody, Versioned, Changed, RolledBack, HoldoutChanged)
+BODIES = (
+    DecisionBody,
+    DecisionHead,
+    RequestHead,
+    RewardBody,
+    Versioned,
+    Changed,
+    RolledBack,
+    HoldoutChanged,
+    AlgorithmChanged,
+)
 _decoders: dict[Any, Any] = {kind: msgspec.msgpack.Decoder(kind).decode for kind in BODIES}
 MARKS: dict[int, Any] = {
     Kind.VERSION: Versioned,
     Kind.CHANGE: Changed,
     Kind.ROLLBACK: RolledBack,
     Kind.HOLDOUT: HoldoutChanged,
+    Kind.ALGORITHM: AlgorithmChanged,
 }
 
 
