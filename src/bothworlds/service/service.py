@@ -12,8 +12,9 @@ from bothworlds.service import messages, rules
 from bothworlds.service.batch_decide import numbers
 from bothworlds.service.changes import ChangeThread, Finish, ProblemChange
 from bothworlds.service.commits import PendingRequest, Request
-from bothworlds.service.experiment import Experiment, open_experiment, to_decision
+from bothworlds.service.experiment import Experiment, to_decision
 from bothworlds.service.messages import Answer, Known, Planned, Refusal
+from bothworlds.service.opening import open_experiment
 from bothworlds.service.records import DecisionBody, Kind, Record, Versioned, unpacked
 from bothworlds.service.retention import SNAPSHOTS
 from bothworlds.service.settings import Settings
