@@ -69,6 +69,7 @@ class Machine(RuleBasedStateMachine):
     def begin(self) -> None:
         self.folder = Path(tempfile.mkdtemp())
         self.model: dict[str, ModelDecision] = {}
+        self.safe_answers: dict[str, tuple[Any, bool]] = {}
         self.arms, self.added = list(ARMS), 0
         self.failing = False
         self.service = self.opened(self.folder)
@@ -77,6 +78,7 @@ class Machine(RuleBasedStateMachine):
     def opened(self, folder: Path) -> Service:
         overrides = {"algorithm": self.algorithm, "holdout": 0.2, "safe_arm": self.safe}
         service = Service(settings(folder, overrides=overrides))
+        self.safe_answers.clear()
         append = service.store.append
 
         def sometimes(*records: Any, **more: Any) -> int:
@@ -101,7 +103,10 @@ class Machine(RuleBasedStateMachine):
     def decide(self, name: str, context: str | int, active: bool) -> None:
         status, answer = self.service.ask(Decide(context, name, active=active))
         known = self.model.get(name)
-        if known is None:
+        if name in self.safe_answers:
+            assert status == (200 if self.safe_answers[name] == (context, active) else 409)
+            assert status == 409 or not answer.stored  # type: ignore[union-attr]
+        elif known is None:
             assert status == 200
             made: Any = answer
             assert made.arm in self.arms
@@ -180,7 +185,7 @@ class Machine(RuleBasedStateMachine):
         """A failed commit is not acknowledged and has no effect."""
         self.rest()
         before = self.service.store.last()
-        new, known = name not in self.model, self.model.get(name)
+        new, known = name not in {**self.model, **self.safe_answers}, self.model.get(name)
         self.failing = True
         if new:
             status, answer = self.service.ask(Decide(context, name))
@@ -188,6 +193,8 @@ class Machine(RuleBasedStateMachine):
             safe = self.safe if self.safe in self.arms else None
             assert status == (503 if safe is None else 200)
             assert safe is None or (made.arm, made.propensity, made.stored) == (safe, None, False)
+            if safe is not None:
+                self.safe_answers[name] = context, True
             assert self.service.failures
         elif known is not None and known.active and known.reward is None:
             assert self.service.ask(Reward(name, reward))[0] == 503

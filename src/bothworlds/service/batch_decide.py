@@ -47,11 +47,15 @@ def decide_batch(plan: Plan, requests: Sequence[Decide], traceparents: Sequence[
 
 def decision_body(decision: Decision, plan: Plan, request_hash: bytes, traceparent: str | None) -> DecisionBody:
     """Return the log body of one decision."""
+    other = None
     if decision.holdout:
         offered = plan.problem.available[decision.context]
         probabilities = (offered * decision.propensity).tobytes()
+        other = float(plan.probabilities()[decision.context, decision.arm])
     else:
         probabilities = plan.probability_bytes(decision.context)
+        if plan.spec.holdout:
+            other = 1.0 / int(plan.problem.available[decision.context].sum())
     return DecisionBody(
         request_hash,
         decision.context_name,
@@ -60,6 +64,7 @@ def decision_body(decision: Decision, plan: Plan, request_hash: bytes, tracepare
         decision.propensity,
         decision.version,
         decision.holdout,
+        other,
         decision.fingerprint,
         probabilities,
         decision.direction.tobytes(),
@@ -74,11 +79,16 @@ def decision_bodies(plan: Plan, batch: DecisionBatch, heads: Sequence[tuple[byte
     """
     spec, problem = plan.spec, plan.problem
     contexts, arms, mark, version = problem.contexts, problem.arms, spec.short_fingerprint, plan.version
+    if spec.holdout:
+        others: list[float | None] = (1.0 / problem.available[batch.contexts].sum(axis=1)).tolist()
+    else:
+        others = [None] * len(heads)
     rows = zip(
         heads,
         batch.contexts.tolist(),
         batch.arms.tolist(),
         batch.propensities.tolist(),
+        others,
         row_bytes(plan.probabilities()[batch.contexts]),
         row_bytes(batch.directions),
         row_bytes(batch.baselines) if spec.has_baseline else [None] * len(heads),
@@ -86,9 +96,9 @@ def decision_bodies(plan: Plan, batch: DecisionBatch, heads: Sequence[tuple[byte
     )
     return [
         DecisionBody(
-            hashed, contexts[x], trace, arms[a], propensity, version, False, mark, probabilities, direction, baseline
+            hashed, contexts[x], trace, arms[a], propensity, version, False, other, mark, chances, direction, baseline
         )
-        for (hashed, trace), x, a, propensity, probabilities, direction, baseline in rows
+        for (hashed, trace), x, a, propensity, other, chances, direction, baseline in rows
     ]
 
 

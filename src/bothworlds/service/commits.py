@@ -9,9 +9,10 @@ import msgspec
 
 from bothworlds.policy.plan import Plan
 from bothworlds.service.batch_decide import Draw
-from bothworlds.service.experiment import Experiment, RewardEvent
+from bothworlds.service.experiment import Experiment
 from bothworlds.service.messages import Activate, Answer, Decide, Refusal, Reward
 from bothworlds.service.records import REWARD, Frame, Record, Snapshot
+from bothworlds.service.reward_events import RewardEvent
 from bothworlds.service.rules import DecisionContext, DecisionState
 
 Request: TypeAlias = Decide | Activate | Reward
@@ -60,7 +61,17 @@ class Expire(msgspec.Struct, eq=False):
     stored: bool = False
 
 
-Job: TypeAlias = PendingRequest | Publish | Expire
+class Erase(msgspec.Struct, eq=False):
+    """A part of the log in which a snapshot's decisions are erased, on its own and not in a commit with others."""
+
+    snapshot: Snapshot
+    after: int
+    through: int
+    done: threading.Event = msgspec.field(default_factory=threading.Event)
+    stored: bool = False
+
+
+Job: TypeAlias = PendingRequest | Publish | Expire | Erase
 
 
 class CommitContext(dict[Experiment, DecisionContext]):
@@ -73,7 +84,13 @@ class CommitContext(dict[Experiment, DecisionContext]):
         spec = experiment.plan.spec
         reward_range = spec.problem.reward_range
         context = DecisionContext(
-            experiment.number, experiment.name, self.time, spec, spec.short_fingerprint, reward_range
+            experiment.number,
+            experiment.name,
+            self.time,
+            spec,
+            spec.short_fingerprint,
+            reward_range,
+            experiment.closed_fingerprints,
         )
         self[experiment] = context
         return context

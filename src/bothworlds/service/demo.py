@@ -37,6 +37,7 @@ algorithm = "matched"      # a tuning of LCTsallisINF, or a table as in a study:
 reward_range = [0.0, 1.0]
 window = "10 minutes"      # a decision without a reward after this time
 default_reward = 0.0       # gets this reward; default 0; "none": it is not learned from
+# learn = "at once"        # do not wait until earlier decisions are answered or closed
 holdout = 0.05             # this share of the decisions is uniform, for comparison
 # safe_arm = "loyalty card"  # the answer while nothing can be stored; otherwise 503
 # other = "mobile evening" # the context that stands for unknown ones; otherwise they are refused

@@ -13,6 +13,7 @@ from typing import TypeAlias
 import numpy as np
 
 from bothworlds.policy.health import Health, Tables, Totals, health_of
+from bothworlds.policy.paired_gain import GainSums
 from bothworlds.policy.plan import Plan
 from bothworlds.service.experiment import Experiment
 from bothworlds.service.outcome_history import OutcomeHistory
@@ -22,6 +23,7 @@ from bothworlds.service.records import (
     MARKS,
     DecisionDraw,
     DecisionHead,
+    HoldoutChanged,
     Kind,
     RewardBody,
     unpacked,
@@ -48,6 +50,9 @@ class OutcomeCounts:
         self.decisions = self.active = 0
         self.contexts: Counter[str] = Counter()  # since the context distribution was set
         self.history = OutcomeHistory(experiment)
+        share = experiment.plan.spec.holdout
+        self.gain = GainSums(share) if share else None
+        self._gain_since = _last_holdout_change(store, experiment.number)  # a version
         self._sums: defaultdict[tuple[str, str, bool], list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0, 0.0])
 
     @property
@@ -82,6 +87,8 @@ class OutcomeCounts:
         While it is below 1, all counts are those of an earlier time.
         """
         end, last = time.monotonic() + seconds, self.store.last()
+        erased = _erased_through(self.store, self.experiment.number)
+        self.through, self.closed_through = max(self.through, erased), max(self.closed_through, erased)
         while self._read_decisions(last) | self._read_outcomes(now):  # both, by turns
             if time.monotonic() > end:
                 return min(self.through / last, 0.99)
@@ -132,9 +139,18 @@ class OutcomeCounts:
                 sums[2] += value
                 sums[3] += value * value
                 rewards.append((decided, value, head.holdout))
+                self._add_gain(head, value)
         self.history.add_rewards(rewards)
         self.closed_through = through
         return True
+
+    def _add_gain(self, head: DecisionHead, value: float) -> None:
+        """Count a reward towards the gain over uniform play."""
+        other = head.other_propensity
+        if self.gain is not None and other is not None and head.version >= self._gain_since:
+            low, high = self.experiment.plan.problem.reward_range or (-1.0, 1.0)
+            plan, uniform = (other, head.propensity) if head.holdout else (head.propensity, other)
+            self.gain.add((value - low) / (high - low), plan=plan, uniform=uniform)
 
     def _next_closed(self, now: float) -> int:
         """Return a sequence number up to which all reward windows have closed, at most ``CHUNK`` records further.
@@ -161,6 +177,7 @@ class OutcomeCounts:
             probabilities=plan.probabilities(),
             holdout=held if holds_out else None,
             who=closed if holds_out else None,
+            gain=self.gain,
             drift=drift_of(visits, plan.problem.probabilities),
             observed=int(visits.sum()),
             alpha=alpha,
@@ -176,7 +193,13 @@ class OutcomeCounts:
         return Tables(*tables)
 
 
+def _last_holdout_change(store: Store, experiment: int) -> int:
+    """Return the version since which the share of held-out decisions is what it is now; it changes at a start only."""
+    changes = (mark for mark in store.marks(experiment) if mark.kind == Kind.HOLDOUT)
+    return max((unpacked(HoldoutChanged, mark.body).version for mark in changes), default=0)
+
+
 def _erased_through(store: Store, experiment: int) -> int:
     """Return the sequence number up to which decisions may have been erased, 0 if none."""
     version = store.note(erased_version_key(experiment))
-    return max((snapshot.through for snapshot in store.snapshots(experiment) if snapshot.version == version), default=0)
+    return max((snapshot.end for snapshot in store.snapshots(experiment) if snapshot.version == version), default=0)

@@ -14,7 +14,6 @@ from bothworlds.policy.feedback import DecisionBatch
 from bothworlds.policy.plan import Plan
 from bothworlds.service.batch_decide import decision_bodies, decision_body
 from bothworlds.service.experiment import (
-    RewardEvent,
     apply_mark,
     indices_of,
     learn,
@@ -35,6 +34,7 @@ from bothworlds.service.records import (
     packed,
     unpacked,
 )
+from bothworlds.service.reward_events import Learned, RewardEvent, events_between
 from bothworlds.service.store import Row, Store
 
 HOLDOUT, ABSENT = -1, -2  # in place of the number of a decision
@@ -144,11 +144,12 @@ class PendingDecisions:
 
 
 class SegmentReplay:
-    """Replays one segment: the current policy and plan, and the rewards that are not learned yet."""
+    """Replays one segment: the current policy and plan, what is learned, and the rewards that are not learned yet."""
 
     def __init__(self, store: Store, segment: LogSegment) -> None:
         self.store, self.segment, self.report = store, segment, VerifyReport(segments=1)
-        self.rewards: list[Row] = []
+        self.learned: Learned = segment.begin
+        self.rewards: list[Row] = []  # unless rewards are learned in the order of their decisions
 
     def run(self) -> VerifyReport:
         """Replay the segment up to its end, or to the first version that differs from the log."""
@@ -157,7 +158,7 @@ class SegmentReplay:
             self.policy = self._initial_policy()
             self._use_plan(warm_plan(self.policy), is_new_spec=True)
             for rows in self.store.blocks(segment.experiment, after=segment.begin.through, through=segment.first):
-                self.rewards += [row for row in rows if row[1] == REWARD]
+                self._keep(rows)
             for rows in self.store.blocks(segment.experiment, after=segment.first, through=segment.last):
                 self._replay_rows(rows)
             end = segment.end
@@ -204,9 +205,14 @@ class SegmentReplay:
             twice = next(name for name in names if name is None or names.count(name) > 1)
             raise ValueError(f"decision {twice!r} has no id, or is in the log twice")
         self._check_decisions(bodies)  # type: ignore[arg-type]
+        self.report.rewards += self._keep(rows)
+
+    def _keep(self, rows: list[Row]) -> int:
+        """Keep the rewards among records until they are learned; return their number."""
         rewards = [row for row in rows if row[1] == REWARD]
-        self.rewards += rewards
-        self.report.rewards += len(rewards)
+        if not self.learned.ordered_through:
+            self.rewards += rewards
+        return len(rewards)
 
     def _check_decisions(self, bodies: dict[str, bytes]) -> None:
         """Repeat decisions, compare their bodies, and keep them for learning."""
@@ -241,17 +247,27 @@ class SegmentReplay:
         self.report.faults.append(f"decision {name!r} differs from what plan {self.plan.version} decides")
 
     def _replay_mark(self, kind: int, body: Any) -> None:
-        count = bisect_right(self.rewards, body.through, key=itemgetter(0))
-        batch, self.rewards = self.rewards[:count], self.rewards[count:]
+        names, rewards = self._next_rewards(body)
 
         def learn_rewards(policy: Policy) -> None:
-            bodies = all_unpacked(RewardBody, [row[3] for row in batch])
-            self._learn(policy, [str(row[2]) for row in batch], [reward.reward for reward in bodies])
+            self._learn(policy, names, rewards)
 
         self.policy = apply_mark(self.policy, kind, body, learn_rewards=learn_rewards, restore_version=self._restore)
         plan = warm_plan(self.policy)
         self._use_plan(plan, is_new_spec=plan.spec.short_fingerprint != self.plan.spec.short_fingerprint)
         self.report.versions += 1
+
+    def _next_rewards(self, body: Learned) -> tuple[list[str], list[float]]:
+        """Return the decisions whose rewards are learned in a version, and the rewards."""
+        start, self.learned = self.learned, body
+        if body.ordered_through:
+            self.rewards = []
+            events = events_between(self.store, self.segment.experiment, start, body)
+            return [event.id for event in events], [event.reward for event in events]
+        count = bisect_right(self.rewards, body.through, key=itemgetter(0))
+        batch, self.rewards = self.rewards[:count], self.rewards[count:]
+        bodies = all_unpacked(RewardBody, [row[3] for row in batch])
+        return [str(row[2]) for row in batch], [reward.reward for reward in bodies]
 
     def _learn(self, policy: Policy, names: list[str], rewards: list[float]) -> None:
         """Learn a batch; decisions that are not in the buffer are read from the store."""
@@ -289,4 +305,4 @@ class SegmentReplay:
         return True
 
     def _restore(self, version: int) -> Policy:
-        return restore(self.store, self.segment.experiment, version=version)[0]
+        return restore(self.store, self.segment.experiment, version=version).policy

@@ -10,10 +10,13 @@ from typing import Any
 from bothworlds.errors import NumericalError
 from bothworlds.service import messages, rules
 from bothworlds.service.batch_decide import numbers
+from bothworlds.service.changes import ChangeThread, Finish, ProblemChange
 from bothworlds.service.commits import PendingRequest, Request
-from bothworlds.service.experiment import Experiment, open_experiment, to_decision
+from bothworlds.service.experiment import Experiment, to_decision
 from bothworlds.service.messages import Answer, Known, Planned, Refusal
+from bothworlds.service.opening import open_experiment
 from bothworlds.service.records import DecisionBody, Kind, Record, Versioned, unpacked
+from bothworlds.service.retention import SNAPSHOTS
 from bothworlds.service.settings import Settings
 from bothworlds.service.sqlite import SQLiteStore
 from bothworlds.service.starts import note_start, note_stop
@@ -56,25 +59,34 @@ class Service:
         except BaseException:
             self.store.close()
             raise
+        for experiment in self.experiments.values():
+            if (keep := experiment.settings.keep_seconds) is not None:
+                self.store.keep_snapshots(experiment.number, keep / SNAPSHOTS)
         self.start_time, self.last_at_start = time.time(), self.store.last()
         note_start(self.store, self.start_time)
         self.deliver: Deliver = _wake
         self.writer = WriterThread(self.store, self._stored)
         self.trainer = TrainerThread(self.experiments, self.writer, refresh=settings.refresh)
+        self.changes = ChangeThread(self._make_change)
         self.writer.start()
         self.trainer.start()
+        self.changes.start()
         self.supervisor = Supervisor(
-            {self.writer.thread: self.writer.refuse_all, self.trainer.thread: self.trainer.refuse_all}
+            {
+                self.writer.thread: self.writer.refuse_all,
+                self.trainer.thread: self.trainer.refuse_all,
+                self.changes.thread: self.changes.refuse_all,
+            }
         )
         self.supervisor.start()
-        if any(experiment.waiting for experiment in self.experiments.values()):
+        if any(experiment.unlearned for experiment in self.experiments.values()):
             self.trainer.wake()
 
     def _stored(self, pending: list[PendingRequest]) -> None:
         """Deliver answers, and wake the trainer thread if there are rewards to learn."""
         if pending:
             self.deliver(pending)
-        if any(experiment.waiting for experiment in self.experiments.values()):
+        if any(experiment.unlearned for experiment in self.experiments.values()):
             self.trainer.wake()
 
     def experiment(self, name: str | None) -> Experiment:
@@ -110,22 +122,29 @@ class Service:
         Raises
         ------
         ThreadError
-            If the trainer thread is dead or stuck.
+            If a thread is dead or stuck.
+        StoreError
+            If nothing could be stored, or the service ends.
         """
         experiment, done = self.experiment(request.experiment), Future[Any]()
-        work = self.trainer.change if isinstance(request, messages.Change) else self.trainer.roll_back
 
         def finish(result: Any) -> None:
             with contextlib.suppress(InvalidStateError):  # it was refused while the trainer thread was stuck
                 done.set_result(result)
 
-        self.trainer.run_between_batches(lambda: work(experiment, request), finish)  # type: ignore[arg-type]
+        if isinstance(request, messages.Change):
+            self.changes.submit(experiment, request, finish)
+        else:
+            self.trainer.run_between_batches(lambda: self.trainer.roll_back(experiment, request), finish)
         result = done.result()
         if isinstance(result, ValueError | NumericalError):
             return rules.INVALID, Refusal(str(result))
         if isinstance(result, Exception):
             raise result
         return rules.OK, result
+
+    def _make_change(self, experiment: Experiment, prepared: ProblemChange, finish: Finish) -> None:
+        self.trainer.run_between_batches(lambda: self.trainer.change(experiment, prepared), finish)
 
     def plan(self, name: str | None) -> Planned:
         """Return the current plan of an experiment."""
@@ -166,18 +185,21 @@ class Service:
             reward=state.reward,
             reward_time=None if reward is None else reward.time,
             by_default=state.reward is not None and not state.reward_sent,
-            learned_in=None if reward is None or body.holdout else self._learned_in(experiment, reward),
+            learned_in=None if reward is None or body.holdout else self._learned_in(experiment, records),
             late_reward=state.late_reward,
             confirmed=confirmed,
             unanswered=state.unanswered,
             traceparent=body.traceparent,
         )
 
-    def _learned_in(self, experiment: Experiment, reward: Record) -> int | None:
-        """Return the first version that has learned a reward, None if there is none yet."""
-        for mark in self.store.marks(experiment.number, after=reward.seq):
-            if mark.kind == Kind.VERSION and (body := unpacked(Versioned, mark.body)).through >= reward.seq:
-                return body.version
+    def _learned_in(self, experiment: Experiment, records: dict[Kind, Record]) -> int | None:
+        """Return the first version that has learned the reward of a decision, None if there is none yet."""
+        reward, active = records[Kind.REWARD].seq, records.get(Kind.ACTIVATION, records[Kind.DECISION]).seq
+        for mark in self.store.marks(experiment.number, after=reward):
+            if mark.kind == Kind.VERSION:
+                body = unpacked(Versioned, mark.body)
+                if body.through >= reward or body.ordered_through >= active:
+                    return body.version
         return None
 
     @property
@@ -207,6 +229,7 @@ class Service:
 
         Stuck threads are left alone, and the store stays open for them until the process ends.
         """
+        self.changes.stop()
         ended = [self.trainer.stop(), self.writer.stop()]
         self.supervisor.stop()
         if all(ended):

@@ -36,6 +36,8 @@ class ExperimentSettings(Struct, frozen=True, forbid_unknown_fields=True):
     arm, and rewards in ``reward_range``, by default [0, 1]. ``contexts`` may map names to their shares of the traffic;
     ``other`` is the context that stands for unknown ones. After ``window``, a decision without a reward gets
     ``default_reward``; with "none" it is not learned from and counted as unanswered, and with None it waits forever.
+    ``learn`` is "in order" (a reward is learned once all earlier decisions are answered or closed) or "at once"; None
+    is "in order" if windows close. Decisions older than ``keep`` are erased once a snapshot has learned from them.
     ``safe_arm`` is the answer while nothing can be stored.
     """
 
@@ -47,13 +49,25 @@ class ExperimentSettings(Struct, frozen=True, forbid_unknown_fields=True):
     algorithm: str | dict[str, Any] = "matched"
     window: str = "1 hour"
     default_reward: float | Literal["none"] | None = 0.0
+    learn: Literal["in order", "at once"] | None = None
     holdout: Annotated[float, Meta(ge=0, lt=1)] = 0.0
+    keep: str | None = None
     safe_arm: str | None = None
 
     @property
     def seconds(self) -> float:
         """The reward window in seconds."""
         return seconds_of(self.window)
+
+    @property
+    def keep_seconds(self) -> float | None:
+        """The seconds after which decisions are erased; None keeps them."""
+        return None if self.keep is None else seconds_of(self.keep)
+
+    @property
+    def in_order(self) -> bool:
+        """Whether a reward is learned once all earlier decisions are answered or closed, and not at once."""
+        return self.default_reward is not None if self.learn is None else self.learn == "in order"
 
     def make_problem(self, folder: Path) -> Problem:
         """Return the problem; the path of its file is relative to ``folder``."""
@@ -172,6 +186,13 @@ def _check_tokens(tokens: list[Token]) -> None:
 def _check_window(experiment: ExperimentSettings) -> None:
     if experiment.seconds > LONGEST_WINDOW:
         raise ValueError(f"window is at most {LONGEST_WINDOW / UNITS['day']:,.0f} days; got {experiment.window!r}")
+    if experiment.keep_seconds is not None and experiment.keep_seconds <= experiment.seconds:
+        raise ValueError(f"keep must be longer than the window of {experiment.window}; got {experiment.keep!r}")
+    if experiment.in_order and experiment.default_reward is None:
+        raise ValueError(
+            'learn = "in order" needs a default_reward: without one a window never closes, and all later rewards would '
+            'wait for a decision that nobody answers; give default_reward, or learn = "at once"'
+        )
 
 
 def _check_names(experiment: ExperimentSettings, problem: Problem) -> None:

@@ -6,13 +6,22 @@ import shutil
 import sqlite3
 import threading
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import IO, Any, Literal
 
 from bothworlds.service.records import FORMAT, Frame, Kind, Record, Snapshot
-from bothworlds.service.store import NO_NOTES, Row, Shown, Space, StoreError, erased_version_key
+from bothworlds.service.store import (
+    NO_NOTES,
+    Row,
+    Shown,
+    Space,
+    StoreError,
+    Turn,
+    erased_position_key,
+    erased_version_key,
+)
 
 Durability = Literal["full", "process"]
 LOCK_TIMEOUT = 0.25  # seconds
@@ -33,19 +42,22 @@ CREATE UNIQUE INDEX by_id ON log (id, experiment, kind) WHERE id IS NOT NULL;
 CREATE INDEX marks ON log (experiment, seq) WHERE id IS NULL;
 CREATE TABLE snapshots (
     experiment INTEGER NOT NULL, version INTEGER NOT NULL, through INTEGER NOT NULL,
-    digest TEXT NOT NULL, fingerprint TEXT NOT NULL, content BLOB NOT NULL, PRIMARY KEY (experiment, version)
+    digest TEXT NOT NULL, fingerprint TEXT NOT NULL, content BLOB NOT NULL, ordered_through INTEGER NOT NULL,
+    time REAL NOT NULL, PRIMARY KEY (experiment, version)
 );
 CREATE TABLE frames (fingerprint TEXT PRIMARY KEY, content BLOB NOT NULL);
 """
 
 
+END = "max(through, ordered_through)"  # of a snapshot: the sequence number up to which something is learned
+BECAME_ACTIVE = f"(kind = {Kind.ACTIVATION:d} OR kind = {Kind.DECISION:d} AND flag)"
 NEWEST_USED = (  # newest sequence number ever used, as far as known; its record may have been erased
-    "SELECT max(coalesce((SELECT max(seq) FROM log), 0), coalesce((SELECT max(through) FROM snapshots), 0), "
+    f"SELECT max(coalesce((SELECT max(seq) FROM log), 0), coalesce((SELECT max({END}) FROM snapshots), 0), "
     "coalesce((SELECT max(value + 0) FROM about WHERE name LIKE 'expired %'), 0))"
 )
 UNRECORDED = (  # experiments without a record, that have not erased any
     "SELECT name, number FROM experiments WHERE NOT EXISTS (SELECT 1 FROM log WHERE experiment = number) "
-    "AND NOT EXISTS (SELECT 1 FROM snapshots WHERE experiment = number AND through > 0)"
+    f"AND NOT EXISTS (SELECT 1 FROM snapshots WHERE experiment = number AND {END} > 0)"
 )
 DROP_FRAMES = (  # of one experiment only
     "DELETE FROM frames WHERE fingerprint IN (SELECT fingerprint FROM snapshots WHERE experiment = ?) "
@@ -73,6 +85,7 @@ class SQLiteStore:
         self.path, self.writes = Path(path), writes
         self._local = threading.local()
         self._handles: list[IO[bytes] | sqlite3.Connection] = []
+        self._snapshot_seconds: dict[int, float] = {}
         if not writes:
             if not self.path.is_file():
                 raise FileNotFoundError(f"no such store: {path}")
@@ -181,7 +194,7 @@ class SQLiteStore:
             for frame in frames:
                 write("INSERT OR IGNORE INTO frames VALUES (?, ?)", frame)
             for snapshot in snapshots:
-                write("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?, ?)", snapshot)
+                write("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?, ?)", snapshot)
                 self._drop_snapshots(snapshot.experiment)
             write("COMMIT")
         except Exception as error:
@@ -194,36 +207,57 @@ class SQLiteStore:
     def _drop_snapshots(self, experiment: int) -> None:
         """Drop old snapshots.
 
-        Kept are the newest, the first of each fingerprint, one per ``KEEP_EVERY`` records, and that of `erase`.
+        Kept are the newest, the first of each fingerprint, one per ``KEEP_EVERY`` records, those of `keep_snapshots`,
+        and that of `erase`.
         """
+        seconds = self._snapshot_seconds.get(experiment, 0.0)
         first = "SELECT min(version) FROM snapshots WHERE experiment = ? GROUP BY fingerprint"
         newest = "SELECT version FROM snapshots WHERE experiment = ? ORDER BY version DESC LIMIT ?"
         self._writer.execute(
             f"DELETE FROM snapshots WHERE experiment = ? AND version NOT IN ({first}) "
             f"AND version != {ERASED_VERSION} AND version NOT IN (SELECT version FROM ({newest})) "
-            f"AND through / {KEEP_EVERY} IN (SELECT s.through / {KEEP_EVERY} FROM snapshots s "
-            "WHERE s.experiment = snapshots.experiment AND s.version < snapshots.version)",
-            (experiment, experiment, experiment, NEWEST_KEPT),
+            f"AND {END} / {KEEP_EVERY} IN (SELECT max(s.through, s.ordered_through) / {KEEP_EVERY} FROM snapshots s "
+            "WHERE s.experiment = snapshots.experiment AND s.version < snapshots.version) "
+            "AND (? = 0 OR CAST(time / ? AS INTEGER) IN (SELECT CAST(s.time / ? AS INTEGER) FROM snapshots s "
+            "WHERE s.experiment = snapshots.experiment AND s.version < snapshots.version))",
+            (experiment, experiment, experiment, NEWEST_KEPT, seconds, seconds, seconds),
         )
+
+    def keep_snapshots(self, experiment: int, seconds: float) -> None:
+        """Keep one snapshot of an experiment for every so many seconds, besides those that are kept anyway."""
+        self._snapshot_seconds[experiment] = seconds
+
+    def erase_part(self, snapshot: Snapshot, *, after: int, through: int) -> int:
+        """Erase as `erase` does, those decisions that were learned from or closed in a part of the log."""
+        number, version, write = snapshot.experiment, snapshot.version, self._writer.execute
+        learned = (
+            "SELECT id FROM log WHERE seq > ? AND seq <= ? AND experiment = ? AND "
+            f"(kind IN ({Kind.REWARD:d}, {Kind.UNANSWERED:d}) AND seq <= ? OR {BECAME_ACTIVE} AND seq <= ?)"
+        )
+        try:
+            write("PRAGMA secure_delete = ON")
+            write("BEGIN IMMEDIATE")
+            count = write(
+                f"DELETE FROM log WHERE id IN ({learned}) AND experiment = ?",
+                (after, through, number, snapshot.through, snapshot.ordered_through, number),
+            ).rowcount
+            first = "SELECT min(version) FROM snapshots WHERE experiment = ?"
+            write(
+                f"DELETE FROM snapshots WHERE experiment = ? AND version < ? AND version != ({first})",
+                (number, version, number),
+            )
+            for note in ((erased_version_key(number), version), (erased_position_key(number), through)):
+                write("INSERT OR REPLACE INTO about VALUES (?, ?)", note)
+            write("COMMIT")
+        except sqlite3.Error as error:
+            if self._writer.in_transaction:
+                self._writer.rollback()
+            raise StoreError(str(error)) from error
+        return count
 
     def erase(self, snapshot: Snapshot) -> int:
         """Erase the decisions whose rewards a snapshot has learned, and older snapshots except the first."""
-        number, version = snapshot.experiment, snapshot.version
-        learned = "SELECT id FROM log WHERE experiment = ? AND kind IN (?, ?) AND seq <= ?"
-        write = self._writer.execute
-        write("PRAGMA secure_delete = ON")
-        write("BEGIN IMMEDIATE")
-        count = write(
-            f"DELETE FROM log WHERE id IN ({learned}) AND experiment = ?",
-            (number, Kind.REWARD, Kind.UNANSWERED, snapshot.through, number),
-        ).rowcount
-        first = "SELECT min(version) FROM snapshots WHERE experiment = ?"
-        write(
-            f"DELETE FROM snapshots WHERE experiment = ? AND version < ? AND version != ({first})",
-            (number, version, number),
-        )
-        write("INSERT OR REPLACE INTO about VALUES (?, ?)", (erased_version_key(number), version))
-        write("COMMIT")
+        count, write = self.erase_part(snapshot, after=0, through=snapshot.end), self._writer.execute
         write("VACUUM")
         if _query(self._writer, "PRAGMA wal_checkpoint(TRUNCATE)")[0][0]:
             raise BlockingIOError(
@@ -287,16 +321,34 @@ class SQLiteStore:
         for row in _rows(self._reader, query, (experiment, after)):
             yield Record(*row)
 
-    def rewards(self, experiment: int, *, after: int, through: int | None = None) -> Iterator[tuple[Record, Record]]:
+    def rewards(
+        self, experiment: int, *, after: int, through: int | None = None, active_after: int = 0
+    ) -> Iterator[tuple[Record, Record]]:
         """Yield the rewards to learn in log order, late ones excluded, each with the record of its decision."""
+        before = "SELECT 1 FROM log a WHERE a.id = r.id AND a.experiment = r.experiment"
         query = (
             "SELECT r.*, d.* FROM log r CROSS JOIN log d ON d.id = r.id AND d.experiment = r.experiment AND d.kind = ? "
-            "WHERE r.seq > ? AND r.seq <= ? AND r.kind = ? AND r.experiment = ? ORDER BY r.seq"
+            "WHERE r.seq > ? AND r.seq <= ? AND r.kind = ? AND r.experiment = ? "
+            f"AND (? = 0 OR NOT EXISTS ({before} AND {BECAME_ACTIVE} AND a.seq <= ?)) ORDER BY r.seq"
         )
         end = self.last() if through is None else through
         width = len(Record.__struct_fields__)
-        for row in _rows(self._reader, query, (Kind.DECISION, after, end, Kind.REWARD, experiment)):
+        values = Kind.DECISION, after, end, Kind.REWARD, experiment, active_after, active_after
+        for row in _rows(self._reader, query, values):
             yield Record(*row[:width]), Record(*row[width:])
+
+    def turns(self, experiment: int, *, after: int, through: int) -> Generator[Turn, None, None]:
+        """Yield the decisions that became active in a range of the log, in that order, each with its reward if any."""
+        of_it = "id = a.id AND experiment = a.experiment AND kind ="
+        query = (
+            f"SELECT a.seq, a.id, CASE a.kind WHEN {Kind.DECISION:d} THEN a.body ELSE (SELECT body FROM log WHERE "
+            f"{of_it} {Kind.DECISION:d}) END, r.seq, r.body, r.seq IS NULL AND EXISTS (SELECT 1 FROM log WHERE {of_it} "
+            f"{Kind.UNANSWERED:d}) FROM log a LEFT JOIN log r ON r.id = a.id AND r.experiment = a.experiment "
+            f"AND r.kind = {Kind.REWARD:d} WHERE a.seq > ? AND a.seq <= ? AND a.experiment = ? "
+            f"AND (a.kind = {Kind.ACTIVATION:d} OR a.kind = {Kind.DECISION:d} AND a.flag) ORDER BY a.seq"
+        )
+        for rows in _blocks(self._reader, query, (after, through, experiment), size=1):
+            yield from rows
 
     def overdue(
         self, experiment: int, *, after: int, before: float, most: int, now: float = math.inf
@@ -351,8 +403,8 @@ class SQLiteStore:
     def snapshots(self, experiment: int) -> list[Snapshot]:
         """Return the snapshots, newest first, without their contents."""
         query = (
-            "SELECT experiment, version, through, digest, fingerprint, x'' FROM snapshots WHERE experiment = ? "
-            "ORDER BY version DESC"
+            "SELECT experiment, version, through, digest, fingerprint, x'', ordered_through, time FROM snapshots "
+            "WHERE experiment = ? ORDER BY version DESC"
         )
         return [Snapshot(*row) for row in _query(self._reader, query, (experiment,))]
 
@@ -442,11 +494,13 @@ def _rows(connection: sqlite3.Connection, statement: str, values: Sequence[Any])
         yield from rows
 
 
-def _blocks(connection: sqlite3.Connection, statement: str, values: Sequence[Any]) -> Iterator[list[Any]]:
+def _blocks(
+    connection: sqlite3.Connection, statement: str, values: Sequence[Any], *, size: int = 1000
+) -> Iterator[list[Any]]:
     """Yield the rows of a query in blocks."""
     try:
         cursor = connection.execute(statement, values)
-        while rows := cursor.fetchmany(1000):
+        while rows := cursor.fetchmany(size):
             yield rows
     except sqlite3.Error as error:
         raise StoreError(str(error)) from None

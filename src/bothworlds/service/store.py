@@ -1,7 +1,7 @@
 """The interface of a store: one writer appends; readers in any thread see what is committed."""
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple, Protocol, TypeAlias
@@ -10,6 +10,8 @@ from bothworlds.service.records import Frame, Record, Snapshot
 
 Shown: TypeAlias = tuple[float, float, bytes, float | None, bytes | None]
 # when a decision became active, when it was decided, its body, and when it got its reward, and the body of that
+Turn: TypeAlias = tuple[int, str, bytes, int | None, bytes | None, bool]
+# where a decision became active, its id and body, where its reward is, the body of that, and whether it is unanswered
 Row: TypeAlias = tuple[int, int, str | None, bytes]  # sequence number, kind, id and body of a record
 
 
@@ -30,6 +32,11 @@ class StoreError(Exception):
 def erased_version_key(experiment: int) -> str:
     """Return the name of the note with the version through which rewarded decisions were erased."""
     return f"sealed {experiment}"
+
+
+def erased_position_key(experiment: int) -> str:
+    """Return the name of the note with the sequence number up to which that is done."""
+    return f"erased {experiment}"
 
 
 class Store(Protocol):
@@ -61,6 +68,16 @@ class Store(Protocol):
         ------
         StoreError
             If nothing was added; also if a decision would get a second record of the same kind.
+        """
+
+    def keep_snapshots(self, experiment: int, seconds: float) -> None:
+        """Keep one snapshot of an experiment for every so many seconds, besides those that are kept anyway."""
+
+    def erase_part(self, snapshot: Snapshot, *, after: int, through: int) -> int:
+        """Erase as `erase` does, those decisions that were learned from or closed in a part of the log.
+
+        Snapshots are dropped and the version is noted with the first part, and how far it is with each. The space is
+        used again, but not given back.
         """
 
     def erase(self, snapshot: Snapshot) -> int:
@@ -102,8 +119,19 @@ class Store(Protocol):
     def marks(self, experiment: int, *, after: int = 0) -> Iterator[Record]:
         """Yield an experiment's versions, changes and rollbacks in log order."""
 
-    def rewards(self, experiment: int, *, after: int, through: int | None = None) -> Iterator[tuple[Record, Record]]:
-        """Yield the rewards to learn in log order, late ones excluded, each with the record of its decision."""
+    def rewards(
+        self, experiment: int, *, after: int, through: int | None = None, active_after: int = 0
+    ) -> Iterator[tuple[Record, Record]]:
+        """Yield the rewards to learn in log order, late ones excluded, each with the record of its decision.
+
+        Decisions that became active up to sequence number ``active_after`` are left out.
+        """
+
+    def turns(self, experiment: int, *, after: int, through: int) -> Generator[Turn, None, None]:
+        """Yield the decisions that became active in a range of the log, in that order, each with its reward if any.
+
+        Late rewards are left out. Rows are read one at a time.
+        """
 
     def overdue(
         self, experiment: int, *, after: int, before: float, most: int, now: float = math.inf

@@ -8,15 +8,16 @@ from operator import attrgetter
 
 from bothworlds.service import rules
 from bothworlds.service.batch_decide import decide_batch
-from bothworlds.service.commits import CommitContext, CommitGroup, Expire, Job, PendingRequest, Publish
+from bothworlds.service.commits import CommitContext, CommitGroup, Erase, Expire, Job, PendingRequest, Publish
 from bothworlds.service.experiment import Experiment
 from bothworlds.service.messages import Answer, Decide, Decided, Refusal, Reward
-from bothworlds.service.records import ACTIVATION, DECISION, LATE, UNANSWERED, Record
+from bothworlds.service.records import ACTIVATION, DECISION, LATE, UNANSWERED, Record, hash_request
 from bothworlds.service.rules import DecisionState
 from bothworlds.service.store import Store
 from bothworlds.service.supervision import SupervisedThread, ThreadError
 
 CACHED_DECISIONS = 20_000  # per experiment
+CACHED_SAFE = 50_000  # newest answers with the safe arm, of all experiments together
 
 
 class DecisionCache:
@@ -94,6 +95,7 @@ class WriterThread:
         self._in_progress: list[Job] = []
         self._wake, self._taking = threading.Event(), threading.Lock()
         self.cache = DecisionCache(store)
+        self._safe: OrderedDict[tuple[int, str], tuple[bytes, Decided]] = OrderedDict()
         self._stopping = self._ended = False
         self.thread = SupervisedThread("writer", self._work)
 
@@ -134,8 +136,11 @@ class WriterThread:
             with self._taking:
                 jobs = self._in_progress = self._take()
             if jobs:
+                erasures = [job for job in jobs if type(job) is Erase]
                 with self.thread.doing("decides", DECIDE_LIMIT):
-                    self._process(jobs)
+                    self._process([job for job in jobs if type(job) is not Erase] if erasures else jobs)
+                    for erasure in erasures:
+                        self._erase(erasure)
                 self._in_progress = []
             elif self.failure:
                 self._try_store(self.store.probe)
@@ -177,6 +182,17 @@ class WriterThread:
             self.failure = None
         except Exception as error:
             self.failure = str(error) or repr(error)
+
+    def _erase(self, job: Erase) -> None:
+        """Erase a part of the log."""
+        limit = STORE_LIMIT + (job.through - job.after) / SLOWEST_RECORDS
+        try:
+            with self.thread.doing("erases old decisions", limit):
+                self.store.erase_part(job.snapshot, after=job.after, through=job.through)
+            job.stored = True
+        except Exception as error:
+            self.failure = str(error) or repr(error)
+        job.done.set()
 
     def _process(self, jobs: list[Job]) -> None:
         """Process jobs in one commit, and answer them, also if nothing can be stored."""
@@ -222,7 +238,7 @@ class WriterThread:
                 states = self.cache.get(experiment.number, [job.request.id for job in pending])
             for job, state in zip(pending, states, strict=True):
                 job.state = state
-                if state.decision is None and type(job.request) is Decide:
+                if state.decision is None and type(job.request) is Decide and not self._is_safe(job):
                     new.append((job, job.request))
             if new:
                 traceparents = [job.traceparent for job, _ in new]
@@ -236,13 +252,17 @@ class WriterThread:
             self._answer(job, group)
         elif isinstance(job, Publish):
             group.published.append(job)
-        else:
+        elif isinstance(job, Expire):
             self._expire(job, group)
 
     def _answer(self, job: PendingRequest, group: CommitGroup) -> None:
         """Apply the rules to a request."""
         request, state, context = job.request, job.state, group.context[job.experiment]
         assert state is not None
+        if state.decision is None and self._is_safe(job):
+            job.status, job.answer = self._safe_answer(job)
+            self.cache.forget(context.number, request.id)
+            return
         if type(request) is Reward:
             job.status, job.answer, record = rules.reward(request, state, context)
         elif type(request) is Decide:
@@ -303,10 +323,12 @@ class WriterThread:
         if isinstance(request, Decide):
             if job.draw is None and job.state is not None and job.state.decision is not None:  # stored before
                 return rules.decide(request, job.state, None, CommitContext()[experiment])[:2]
+            if self._is_safe(job):
+                return self._safe_answer(job)
             safe, plan = experiment.settings.safe_arm, experiment.plan
             if safe is not None and safe in plan.problem.arms:
                 name = str(request.context) if isinstance(request.context, str) else ""
-                return rules.OK, Decided(
+                answer = Decided(
                     request.id or "",
                     experiment.name,
                     name,
@@ -316,7 +338,30 @@ class WriterThread:
                     active=request.active,
                     stored=False,
                 )
+                self._keep_safe(experiment.number, request, answer)
+                return rules.OK, answer
         return UNAVAILABLE, Refusal(f"nothing was stored, try again: {self.obstacle}")
+
+    def _keep_safe(self, experiment: int, request: Decide, answer: Decided) -> None:
+        """Keep an answer with the safe arm, so that a repetition of the request gets the same one."""
+        if request.id is not None:
+            self._safe[experiment, request.id] = hash_request(request.context, request.active), answer
+            if len(self._safe) > CACHED_SAFE:
+                self._safe.popitem(last=False)
+
+    def _is_safe(self, job: PendingRequest) -> bool:
+        """Return whether a request repeats one that was answered with the safe arm."""
+        is_decide = bool(self._safe) and type(job.request) is Decide
+        return is_decide and (job.experiment.number, job.request.id) in self._safe
+
+    def _safe_answer(self, job: PendingRequest) -> tuple[int, Answer]:
+        """Return the answer given before; a conflict if the request is another one."""
+        request = job.request
+        assert type(request) is Decide
+        hashed, answer = self._safe[job.experiment.number, str(request.id)]
+        if hashed != hash_request(request.context, request.active):
+            return rules.CONFLICT, Refusal(rules.other_body(request.id))
+        return rules.OK, answer
 
 
 def counter_of(kind: int, *, flag: bool) -> str:

@@ -108,6 +108,8 @@ def experiment_settings(overview: Overview) -> str:
         "reward range": "{:g} to {:g}".format(*(problem.reward_range or (-1.0, 1.0))),
         "window": escape(settings.window),
         "default reward": escape(default),
+        "learns": escape(settings.learn),
+        "keeps decisions": escape(settings.keep or "forever"),
         "holdout": f"{100 * spec.holdout:g} %",
         "safe arm": _optional(settings.safe_arm),
         "other context": _optional(settings.other),
