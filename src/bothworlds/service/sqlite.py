@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 from bothworlds.service.records import FORMAT, Frame, Kind, Record, Snapshot
-from bothworlds.service.store import NO_NOTES, Row, Shown, StoreError, erased_version_key
+from bothworlds.service.store import NO_NOTES, NumberedPlan, Row, Shown, StoreError, erased_version_key
 
 Durability = Literal["full", "process"]
 LOCK_TIMEOUT = 0.25  # seconds
@@ -164,6 +164,7 @@ class SQLiteStore:
         snapshots: Sequence[Snapshot] = (),
         frames: Sequence[Frame] = (),
         notes: Mapping[str, int] = NO_NOTES,
+        plans: Sequence[NumberedPlan] = (),  # noqa: ARG002
     ) -> int:
         """Add all of this in one commit, and return the sequence number of the first record once it is durable."""
         write, first = self._writer.execute, self._last + 1

@@ -6,18 +6,26 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Protocol, TypeAlias
 
+from bothworlds.policy.plan import Plan
 from bothworlds.service.records import Frame, Record, Snapshot
 
 Shown: TypeAlias = tuple[float, float, bytes, float | None, bytes | None]
 # when a decision became active, when it was decided, its body, and when it got its reward, and the body of that
 Row: TypeAlias = tuple[int, int, str | None, bytes]  # sequence number, kind, id and body of a record
-
-
+NumberedPlan: TypeAlias = tuple[int, Plan]  # the number of an experiment, and its current plan
 NO_NOTES: Mapping[str, int] = MappingProxyType({})
 
 
 class StoreError(Exception):
     """Nothing was added to the store, as it is full, locked or missing; trying again is safe."""
+
+
+class ConflictError(StoreError):
+    """Another host has stored a record of the same kind about the same decision; read its state again."""
+
+
+class TermOverError(StoreError):
+    """Nothing was added, as another host has begun to learn."""
 
 
 def erased_version_key(experiment: int) -> str:
@@ -47,8 +55,11 @@ class Store(Protocol):
         snapshots: Sequence[Snapshot] = (),
         frames: Sequence[Frame] = (),
         notes: Mapping[str, int] = NO_NOTES,
+        plans: Sequence[NumberedPlan] = (),
     ) -> int:
         """Add all of this in one commit, and return the sequence number of the first record once it is durable.
+
+        ``plans`` are for other hosts; a store of one host ignores them.
 
         Raises
         ------
