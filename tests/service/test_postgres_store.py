@@ -10,7 +10,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from bothworlds.service.locations import location_text, open_store
+from bothworlds.service.dsn import location_text
+from bothworlds.service.locations import open_store
 from bothworlds.service.postgres.postgres_store import PostgresStore
 from bothworlds.service.records import Kind
 from bothworlds.service.store import ConflictError, StoreError, TermOverError
@@ -137,7 +138,7 @@ def test_connections_are_found_again_after_a_restart_of_the_server() -> None:
 
 def test_a_server_that_does_not_answer_is_named_without_the_password() -> None:
     dsn = "postgresql://ann:secret@127.0.0.1:9/ads"
-    with pytest.raises(StoreError) as refused:
+    with pytest.raises(ConnectionError, match=r"cannot use postgresql://127.0.0.1:9/ads: ") as refused:
         open_store(dsn)
     assert "secret" not in str(refused.value) + location_text(dsn)
 

@@ -4,11 +4,14 @@ import contextlib
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from bothworlds.cli.common import PathType, exit_on_bad_input, exit_on_failure, print_message, require_service_packages
+
+if TYPE_CHECKING:
+    from bothworlds.service.turns import Role
 
 
 @click.command()
@@ -19,10 +22,21 @@ from bothworlds.cli.common import PathType, exit_on_bad_input, exit_on_failure, 
 @click.option("--folder", type=PathType(file_okay=False),
               help="Keep the store of --demo here, to continue later [a temporary folder].")  # fmt: skip
 @click.option(
+    "--role", type=click.Choice(["decide", "learn", "both"]), default="both", show_default=True,
+    help="What this host does; of several hosts with one store in PostgreSQL, one learns at a time.",
+)  # fmt: skip
+@click.option(
     "--port", type=click.IntRange(0, 65535), help="Port to listen on [from SETTINGS, else 8080]; 0 picks a free one."
 )
 def serve(
-    *, settings: Path | None, check: bool, example: bool, demo: bool, folder: Path | None, port: int | None
+    *,
+    settings: Path | None,
+    check: bool,
+    example: bool,
+    demo: bool,
+    folder: Path | None,
+    port: int | None,
+    role: "Role",
 ) -> None:
     r"""Serve decisions over HTTP.
 
@@ -37,6 +51,7 @@ def serve(
       bothworlds serve --example > ads.toml   a settings file to start from
       bothworlds serve --check ads.toml
       bothworlds serve ads.toml
+      bothworlds serve ads.toml --role decide
     """
     if sum([settings is not None and not check, check, example, demo]) != 1 or (check and settings is None):
         raise click.UsageError("give exactly one of SETTINGS, --check SETTINGS, --demo and --example")
@@ -59,7 +74,7 @@ def serve(
         if check:
             click.echo(f"{settings}: ok, with {', '.join(checked.experiments)}")
         else:
-            _serve(checked, port)
+            _serve(checked, port, role)
 
 
 @contextlib.contextmanager
@@ -73,7 +88,7 @@ def _folder(given: Path | None) -> Iterator[Path]:
         yield Path(temporary)
 
 
-def _serve(settings: Any, port: int | None) -> None:
+def _serve(settings: Any, port: int | None, role: "Role" = "both") -> None:
     """Serve until a signal arrives."""
     with require_service_packages(), exit_on_failure():
         from bothworlds.precompile import warm_up_in_subprocess
@@ -84,7 +99,7 @@ def _serve(settings: Any, port: int | None) -> None:
         settings = placed(settings, port)
     with exit_on_bad_input():
         warm_up_in_subprocess(experiment.player for experiment in settings.experiments.values())
-        service = Service(settings, say=print_message)
+        service = Service(settings, role=role, say=print_message)
     with exit_on_failure():
         listen(service, say=print_message)
 

@@ -135,6 +135,8 @@ class App:
             raise _wrong_method(name, "POST")
         if not self._open:
             self._authorize(headers.get("authorization"), path.scope)
+        if self.service.role == "learn" and path.scope != "admin":
+            raise RefusedError(UNAVAILABLE, "this host only learns; send requests to those that decide")
         return path
 
     async def _post_other(self, path: Path, request: Any, headers: Any) -> tuple[int, Any]:

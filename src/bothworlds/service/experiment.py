@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,9 @@ class Experiment:
     ``through``, ``queued_through`` and ``expired_through`` are sequence numbers in the log: up to them, rewards are
     learned, rewards are in the queue ``waiting``, and reward windows are closed. ``unsaved`` counts the rewards learned
     since the last snapshot. ``failure`` describes a failure of the trainer thread until ``failed_step`` succeeds again;
-    with ``needs_recovery``, the log may not lead to ``policy``, which must be restored from the store.
+    with ``needs_recovery``, the log may not lead to ``policy``, which must be restored from the store. ``shared``:
+    other hosts decide, too, so that rewards are fetched from the store. ``trained``: a trainer thread of this process
+    uses ``policy``.
     """
 
     name: str
@@ -61,6 +64,8 @@ class Experiment:
     failure: str | None = None
     failed_step: str = ""
     needs_recovery: bool = False
+    shared: bool = False
+    trained: bool = True
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -76,12 +81,37 @@ class Experiment:
 
     def enqueue(self, events: Sequence[RewardEvent]) -> None:
         """Add rewards to the queue, in log order; those already read from the store are skipped."""
+        if self.shared:
+            return
         with self.lock:
             self.waiting += [event for event in events if event.seq > self.queued_through]
             self.queued_through = max(self.queued_through, events[-1].seq)
 
+    def fetch(self, store: Store, *, most: int, last: int) -> None:
+        """Add the next rewards of all hosts, so that at most ``most`` wait; ``last`` is the end of the log."""
+        after, room = self.queued_through, most - len(self.waiting)
+        events = list(islice(read_reward_events(store, self.number, after=after, through=last), max(room, 0)))
+        with self.lock:
+            self.waiting += events
+            self.queued_through = last if len(events) < room else max(after, *(event.seq for event in events[-1:]))
+
+    def advance(self, plan: Plan) -> None:
+        """Decide with a plan from now on, unless the current one is newer."""
+        with self.lock:
+            if plan.version >= self.plan.version:
+                self.plan = plan
+
+    def show(self, policy: Policy) -> None:
+        """Take a policy whose problem is newer, on a host where no trainer thread uses it."""
+        if not self.trained:
+            self.policy = policy
+
     def requeue(self, store: Store) -> None:
         """Replace the queue by the rewards in the store that are not learned yet."""
+        if self.shared:  # they are fetched
+            with self.lock:
+                self.waiting, self.queued_through = [], self.through
+            return
         with self.lock:
             self.waiting = list(read_reward_events(store, self.number, after=self.through))
             self.queued_through = max(self.through, *(event.seq for event in self.waiting[-1:]), 0)
@@ -167,7 +197,14 @@ def read_reward_events(
 
 
 def open_experiment(
-    name: str, settings: ExperimentSettings, store: Store, folder: Path, say: Callable[[str], None]
+    name: str,
+    settings: ExperimentSettings,
+    store: Store,
+    folder: Path,
+    say: Callable[[str], None],
+    *,
+    shared: bool = False,
+    trained: bool = True,
 ) -> Experiment:
     """Start an experiment, or restore it if the store has it.
 
@@ -183,12 +220,12 @@ def open_experiment(
         policy = algorithm.start(problem, holdout=settings.holdout)
         store.append([], snapshots=[snapshot_of(policy, number, 0)], frames=[frame_of(policy)])
         exercise(policy.copy())
-        return Experiment(name, number, settings, policy, warm_plan(policy))
+        return Experiment(name, number, settings, policy, warm_plan(policy), shared=shared, trained=trained)
     policy, through, replayed = restore(store, number)
     say(f"{name}: version {policy.version}, {replayed:,} rewards replayed after the newest snapshot")
     _check_algorithm(policy, algorithm, settings)
     _check_problem(store, number, policy, problem)
-    experiment = Experiment(name, number, settings, policy, warm_plan(policy), through)
+    experiment = Experiment(name, number, settings, policy, warm_plan(policy), through, shared=shared, trained=trained)
     experiment.expired_through = store.note(experiment.cursor)
     exercise(policy.copy())
     experiment.requeue(store)

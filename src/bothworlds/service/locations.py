@@ -1,35 +1,16 @@
-"""Where a store is: the path of a file, or the DSN of a PostgreSQL database."""
+"""Open the store at a location: the path of a file, or the DSN of a PostgreSQL database."""
 
+import contextlib
+import time
+from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from bothworlds.errors import MissingPackageError, not_installed
+from bothworlds.service.dsn import is_dsn, location_text
 from bothworlds.service.sqlite import Durability, SQLiteStore
-from bothworlds.service.store import Store
+from bothworlds.service.store import Store, StoreError
 
-SCHEMES = ("postgresql://", "postgres://")
-IN_USE = "is in use: another service learns from it; stop its learner first"
-
-
-def is_dsn(location: str | Path) -> bool:
-    """Return whether a location is the DSN of a database.
-
-    >>> is_dsn("postgresql://db.example/ads"), is_dsn("ads.sqlite"), is_dsn(Path("ads.sqlite"))
-    (True, False, False)
-    """
-    return str(location).startswith(SCHEMES)
-
-
-def location_text(location: str | Path) -> str:
-    """Return a location for messages, without the password and the options of a DSN.
-
-    >>> location_text("postgresql://ann:secret@db.example:5432/ads?sslmode=require")
-    'postgresql://db.example:5432/ads'
-    """
-    if not is_dsn(location):
-        return str(location)
-    parts = urlsplit(str(location))
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+IN_USE = "is in use: a service learns from it; stop all hosts that learn"
 
 
 def open_store(location: str | Path, *, durability: Durability = "full", writes: bool = True) -> Store:
@@ -39,6 +20,8 @@ def open_store(location: str | Path, *, durability: Durability = "full", writes:
     ------
     MissingPackageError
         If it is in a database and psycopg is not installed.
+    ConnectionError
+        If the server does not answer, or refuses.
     ValueError
         If it is not a store, cannot be used, or is a file that another service writes to.
     """
@@ -48,4 +31,45 @@ def open_store(location: str | Path, *, durability: Durability = "full", writes:
         from bothworlds.service.postgres.postgres_store import PostgresStore
     except ImportError:
         raise MissingPackageError(not_installed("a store in PostgreSQL needs", "psycopg", "postgres")) from None
-    return PostgresStore(str(location), durability=durability, writes=writes)
+    try:
+        return PostgresStore(str(location), durability=durability, writes=writes)
+    except StoreError as error:
+        raise ConnectionError(f"cannot use {location_text(location)}: {error.__cause__ or error}") from None
+    except (ValueError, FileNotFoundError) as error:
+        raise type(error)(f"{location_text(location)}: {error}") from None
+
+
+@contextlib.contextmanager
+def open_alone(location: str | Path) -> Iterator[Store]:
+    """Open a store that exists to change it while no service learns from it.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no store.
+    ValueError
+        If a service uses it.
+    """
+    if not is_dsn(location):
+        if not Path(location).is_file():
+            raise FileNotFoundError(f"no such store: {location}")
+        with contextlib.closing(SQLiteStore(location)) as store:
+            yield store
+        return
+    open_store(location, writes=False).close()
+    from bothworlds.service.postgres.postgres_store import PostgresStore
+    from bothworlds.service.postgres.term import LEASE, Term
+
+    term, shared = Term(str(location)), PostgresStore(str(location))
+    term.start()
+    try:
+        end = time.monotonic() + 3 * LEASE
+        while term.epoch is None and time.monotonic() < end:
+            time.sleep(LEASE / 100)
+        if term.epoch is None:
+            raise ValueError(f"{location_text(location)} {IN_USE}")
+        shared.term = term.epoch
+        yield shared
+    finally:
+        term.stop()
+        shared.close()

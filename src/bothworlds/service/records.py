@@ -85,13 +85,6 @@ class DecisionHead(msgspec.Struct, frozen=True, array_like=True, gc=False):
     holdout: bool
 
 
-class RequestHead(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The first two fields of a decision's body: the request."""
-
-    request_hash: bytes
-    context: str
-
-
 class RewardBody(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Body of a reward; ``arm_retired`` says that it is not learned, because its arm was retired before it came."""
 
@@ -151,7 +144,7 @@ class Frame(NamedTuple):
 Body = TypeVar("Body", bound=msgspec.Struct)
 _canonical = msgspec.json.Encoder(order="deterministic").encode
 packed = msgspec.msgpack.Encoder().encode  # body to bytes
-BODIES = (DecisionBody, DecisionHead, RequestHead, RewardBody, Versioned, Changed, RolledBack)
+BODIES = (DecisionBody, DecisionHead, RewardBody, Versioned, Changed, RolledBack)
 _decoders: dict[Any, Any] = {kind: msgspec.msgpack.Decoder(kind).decode for kind in BODIES}
 MARKS: dict[int, Any] = {Kind.VERSION: Versioned, Kind.CHANGE: Changed, Kind.ROLLBACK: RolledBack}
 

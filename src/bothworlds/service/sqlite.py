@@ -1,17 +1,18 @@
 """The store as an SQLite file in WAL mode: one connection writes and checkpoints, the others only read."""
 
+import contextlib
 import fcntl
 import math
 import sqlite3
 import threading
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import IO, Any, Literal
 
 from bothworlds.service.records import FORMAT, Frame, Kind, Record, Snapshot
-from bothworlds.service.store import NO_NOTES, NumberedPlan, Row, Shown, StoreError, erased_version_key
+from bothworlds.service.store import NO_NOTES, Insert, NumberedPlan, Row, Shown, StoreError, erased_version_key
 
 Durability = Literal["full", "process"]
 LOCK_TIMEOUT = 0.25  # seconds
@@ -126,6 +127,10 @@ class SQLiteStore:
             self._handles.append(connection)
         return connection
 
+    def starting(self) -> contextlib.AbstractContextManager[None]:
+        """Return a context in which no other host starts experiments: it has the store for itself."""
+        return contextlib.nullcontext()
+
     def experiment(self, name: str) -> int:
         """Return the number of an experiment; a new name gets a new number."""
         known = self.experiments()
@@ -231,6 +236,30 @@ class SQLiteStore:
                 "is reading it; stop that program and erase again"
             )
         return count
+
+    def notes(self) -> dict[str, int]:
+        """Return all notes."""
+        query = "SELECT name, value + 0 FROM about WHERE name NOT IN ('format', 'probed')"
+        return dict(_query(self._reader, query))
+
+    @contextlib.contextmanager
+    def filling(self) -> Iterator[Insert]:
+        """Return a context whose function adds rows to a table of this empty store, all in one commit."""
+        write = self._writer
+
+        def insert(table: str, rows: Iterable[Sequence[Any]]) -> None:
+            for row in rows:
+                marks = ", ".join(["?"] * len(row))
+                write.execute(f"INSERT INTO {'about' if table == 'notes' else table} VALUES ({marks})", row)
+
+        write.execute("BEGIN IMMEDIATE")
+        try:
+            yield insert
+            write.execute("COMMIT")
+        except BaseException:
+            write.rollback()
+            raise
+        self._last = int(_query(write, NEWEST_USED)[0][0])
 
     def tidy(self) -> None:
         """Checkpoint the WAL file into the store file every ``CHECKPOINT`` records."""

@@ -1,18 +1,23 @@
 """The interface of a store: one writer appends; readers in any thread see what is committed."""
 
+import contextlib
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from bothworlds.policy.plan import Plan
+from bothworlds.service.dsn import location_text
 from bothworlds.service.records import Frame, Record, Snapshot
+
+if TYPE_CHECKING:
+    from bothworlds.policy.plan import Plan
 
 Shown: TypeAlias = tuple[float, float, bytes, float | None, bytes | None]
 # when a decision became active, when it was decided, its body, and when it got its reward, and the body of that
 Row: TypeAlias = tuple[int, int, str | None, bytes]  # sequence number, kind, id and body of a record
-NumberedPlan: TypeAlias = tuple[int, Plan]  # the number of an experiment, and its current plan
+NumberedPlan: TypeAlias = "tuple[int, Plan]"  # the number of an experiment, and its current plan
+Insert: TypeAlias = Callable[[str, Iterable[Sequence[Any]]], None]
 NO_NOTES: Mapping[str, int] = MappingProxyType({})
 
 
@@ -35,6 +40,9 @@ def erased_version_key(experiment: int) -> str:
 
 class Store(Protocol):
     """One append-only log of records in commit order, snapshots, frames by fingerprint, and notes (named integers)."""
+
+    def starting(self) -> contextlib.AbstractContextManager[None]:
+        """Return a context in which no other host starts experiments."""
 
     def experiment(self, name: str) -> int:
         """Return the number of an experiment; a new name gets a new number."""
@@ -81,6 +89,12 @@ class Store(Protocol):
 
     def note(self, name: str) -> int:
         """Return the note with this name, 0 if there is none."""
+
+    def notes(self) -> dict[str, int]:
+        """Return all notes."""
+
+    def filling(self) -> contextlib.AbstractContextManager[Insert]:
+        """Return a context whose function adds rows to a table of this empty store, all in one commit."""
 
     def tidy(self) -> None:
         """Do maintenance between two commits, if it is due; no request waits for it."""
@@ -143,9 +157,9 @@ class Store(Protocol):
         """Close the store and release its lock."""
 
 
-def number_in(store: Store, name: str | None, path: Path) -> int:
+def number_in(store: Store, name: str | None, path: str | Path) -> int:
     """Return the number of an experiment in a store; without a name, of the only one."""
-    known = store.experiments()
+    known, path = store.experiments(), location_text(path)
     if name is None and len(known) == 1:
         return next(iter(known.values()))
     if name not in known:

@@ -130,6 +130,14 @@ class KeptConnection:
                 self.close()
             raise store_error(error) from error
 
+    def release(self) -> None:
+        """Release what the session holds, such as an advisory lock, and keep the connection if it is good."""
+        if self._connection is not None:
+            try:
+                self._connection.execute("SELECT pg_advisory_unlock_all()")
+            except psycopg.Error:
+                self.close()
+
     def close(self) -> None:
         """Close the connection."""
         if self._connection is not None:

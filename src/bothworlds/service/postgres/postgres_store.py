@@ -1,17 +1,19 @@
 """The store in a PostgreSQL database: the same log as in a file, with any number of hosts that append to it."""
 
+import contextlib
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from bothworlds.service.experiment import as_bytes
 from bothworlds.service.postgres import queries
 from bothworlds.service.postgres.connections import ConnectionPool, KeptConnection, store_error
-from bothworlds.service.postgres.schema import check_format, is_store, migrate
+from bothworlds.service.postgres.schema import START_LOCK, check_format, is_store, migrate
 from bothworlds.service.records import Frame, Record, Snapshot
 from bothworlds.service.sqlite import DECISION_KINDS, KEEP_EVERY, NEWEST_KEPT, RECENT, Durability
 from bothworlds.service.store import (
     NO_NOTES,
+    Insert,
     NumberedPlan,
     Row,
     Shown,
@@ -60,6 +62,17 @@ class PostgresStore:
                 check_format(connection)
         finally:
             opening.close()
+
+    @contextlib.contextmanager
+    def starting(self) -> Iterator[None]:
+        """Let one host at a time start experiments: the first one makes the policies of all."""
+        connection = KeptConnection(self.dsn)
+        try:
+            with connection.use() as locked:
+                locked.execute(START_LOCK)
+            yield
+        finally:
+            connection.close()
 
     def experiment(self, name: str) -> int:
         """Return the number of an experiment; a new name gets a new number."""
@@ -125,6 +138,24 @@ class PostgresStore:
                 connection.execute(queries.SET_NOTE, (erased_version_key(snapshot.experiment), snapshot.version))
             connection.execute("VACUUM (FULL) log")  # a plain one leaves the bytes in the files
         return count
+
+    def notes(self) -> dict[str, int]:
+        """Return all notes."""
+        return dict(self._pool.rows("SELECT name, value FROM notes WHERE name <> 'probed'"))
+
+    @contextlib.contextmanager
+    def filling(self) -> Iterator[Insert]:
+        """Return a context whose function adds rows to a table of this empty store, all in one commit."""
+        with self._writer.use() as connection, connection.transaction():
+
+            def insert(table: str, rows: Iterable[Sequence[Any]]) -> None:
+                with connection.cursor() as cursor, cursor.copy(f"COPY {table} FROM STDIN".encode()) as copy:
+                    for row in rows:
+                        copy.write_row([_id_bytes(part) if table == "log" and n == 3 else part
+                                        for n, part in enumerate(row)])  # fmt: skip
+
+            yield insert
+            connection.execute(queries.SET_POSITION)
 
     def tidy(self) -> None:
         """Do nothing: the server does maintenance itself."""
@@ -226,6 +257,10 @@ class PostgresStore:
         if not rows:
             raise ValueError(f"there is no frame of fingerprint {fingerprint} in the store")
         return bytes(rows[0][0])
+
+    def newer_plans(self, experiments: Sequence[int], versions: Sequence[int]) -> list[tuple[int, str, bytes]]:
+        """Return experiment, fingerprint and content of the published plans with later versions than the given ones."""
+        return [tuple(row) for row in self._pool.rows(queries.NEWER_PLANS, (list(experiments), list(versions)))]
 
     def close(self) -> None:
         """Close all connections."""

@@ -107,3 +107,11 @@ SNAPSHOTS = (
 CONTENT = "SELECT content FROM snapshots WHERE experiment = %s AND version = %s"
 FRAME = "SELECT content FROM frames WHERE fingerprint = %s"
 NOTE = "SELECT value FROM notes WHERE name = %s"
+NEWER_PLANS = (
+    "SELECT p.experiment, p.fingerprint, p.content FROM plans p JOIN unnest(%b::int[], %b::bigint[]) AS known (n, v) "
+    "ON p.experiment = known.n AND p.version > known.v"
+)
+SET_POSITION = (  # newest sequence number ever used, as far as known; its record may have been erased
+    "UPDATE position SET last = greatest((SELECT max(seq) FROM log), (SELECT max(through) FROM snapshots), "
+    "(SELECT max(value) FROM notes WHERE name LIKE 'expired %'), 0)"
+)

@@ -33,8 +33,8 @@ CREATE TABLE snapshots (
 CREATE TABLE plans (
     experiment integer PRIMARY KEY, version bigint NOT NULL, fingerprint text NOT NULL, content bytea NOT NULL
 );
-CREATE TABLE learner (epoch bigint NOT NULL, process integer NOT NULL, beat timestamptz NOT NULL);
-INSERT INTO learner VALUES (0, 0, '-infinity');
+CREATE TABLE learner (epoch bigint NOT NULL, beat timestamptz NOT NULL);
+INSERT INTO learner VALUES (0, '-infinity');
 
 CREATE FUNCTION check_term(term bigint) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
@@ -99,6 +99,7 @@ CREATE FUNCTION plan_channel() RETURNS text LANGUAGE sql AS $$
 $$;
 """
 MIGRATIONS = (FIRST,)  # from schema version i to i + 1
+START_LOCK = "SELECT pg_advisory_lock(1651995513, hashtext(current_schema()))"
 SETUP_LOCK = "SELECT pg_advisory_xact_lock(1651995511, hashtext(current_schema()))"
 
 
