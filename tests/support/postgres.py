@@ -44,7 +44,7 @@ class PostgresServer:
         self._as_user: list[str] = []
         if os.getuid() == 0:
             shutil.chown(self.folder, USER)
-            self._as_user = ["setpriv", f"--reuid={USER}", "--regid=nogroup", "--clear-groups", "--pdeathsig=KILL"]
+            self._as_user = ["setpriv", f"--reuid={USER}", "--regid=nogroup", "--clear-groups"]
         initdb: list[str | Path] = [
             programs / "initdb",
             "-D",

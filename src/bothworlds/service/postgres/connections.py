@@ -1,6 +1,8 @@
 """Connections to a PostgreSQL database: a small pool for queries, and errors as those of a store."""
 
 import contextlib
+import os
+import socket
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -18,7 +20,6 @@ OPTIONS: Mapping[str, Any] = {  # of a connection, unless the DSN has them: a lo
     "keepalives_idle": 1,
     "keepalives_interval": 1,
     "keepalives_count": 2,
-    "application_name": "bothworlds",
 }
 LOST = "the connection to the database was lost"
 
@@ -26,7 +27,8 @@ LOST = "the connection to the database was lost"
 def connect(dsn: str, *settings: str) -> Connection:
     """Open a connection in which every statement is a transaction, and execute ``SET`` for each of ``settings``."""
     known = psycopg.conninfo.conninfo_to_dict(dsn)
-    connection = psycopg.connect(dsn, autocommit=True, **{k: v for k, v in OPTIONS.items() if k not in known})
+    defaults = {**OPTIONS, "application_name": f"bothworlds {socket.gethostname()[:30]} {os.getpid()}"}
+    connection = psycopg.connect(dsn, autocommit=True, **{k: v for k, v in defaults.items() if k not in known})
     try:
         for setting in settings:
             connection.execute(f"SET {setting}".encode())

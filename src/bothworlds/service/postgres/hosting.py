@@ -1,57 +1,82 @@
 """What a service runs in addition when several hosts share its store: the learner's term and commits, newer plans."""
 
+import time
 from collections.abc import Callable, Iterable
 
-from bothworlds.service.experiment import Experiment, restore
+from bothworlds.errors import NumericalError
+from bothworlds.service.experiment import Experiment, replay_log, restore
 from bothworlds.service.postgres.plan_follower import PlanFollower
 from bothworlds.service.postgres.postgres_store import PostgresStore
 from bothworlds.service.postgres.term import Term
+from bothworlds.service.records import Snapshot
 from bothworlds.service.sqlite import Durability
 from bothworlds.service.supervision import SupervisedThread
 from bothworlds.service.turns import Role
 from bothworlds.service.writer import WriterThread
 
+FOLLOW_EVERY = 1.0  # seconds between two looks of a host that stands by
 MOST_FETCHED = 5000  # rewards that wait for the trainer thread
 
 
 class SharedTurn:
     """The turn of a host that learns during its terms, and otherwise stands by.
 
-    A new term begins with policies restored from the store: the log is the truth, whatever this host knew before.
+    Who stands by follows the log: a term begins with policies that have learned all that is published. What was learned
+    in a term that was lost is thrown away, as the log may lead elsewhere.
     """
 
     def __init__(self, term: Term, store: PostgresStore, *, poll: float) -> None:
         self.term, self.store = term, store
         self.poll: float | None = poll
+        self._followed = 0.0
 
     def holds(self) -> bool:
         """Return whether the term that the experiments were prepared for goes on, as far as is known here."""
         return self.term.epoch is not None and self.term.epoch == self.store.term
 
     def begin(self, experiments: Iterable[Experiment]) -> bool:
-        """Return whether this host learns: after the begin of a term, once its policies are to be restored."""
+        """Return whether this host learns; bring policies and queues up to date."""
         epoch = self.term.epoch
-        if epoch is None:
+        if epoch != self.store.term and self.store.term is not None:
+            self.store.term = None
             for experiment in experiments:
-                self._stand_by(experiment)
-            return False
-        if epoch != self.store.term:  # only here: commits of an earlier term must not pass for those of this one
-            for experiment in experiments:
-                experiment.expired_through = self.store.note(experiment.cursor)
                 experiment.needs_recovery = True
-            self.store.term = epoch
-            return True
+        if epoch is None:
+            self._stand_by(experiments)
+            return False
+        if epoch != self.store.term:
+            for experiment in experiments:
+                self._follow(experiment)
+                experiment.expired_through = self.store.note(experiment.cursor)
+            self.store.term = epoch  # only here: commits of an earlier term must not pass for those of this one
         last = self.store.last()
         for experiment in experiments:
             if experiment.queued_through < last and not experiment.needs_recovery:
                 experiment.fetch(self.store, most=MOST_FETCHED, last=last)
         return True
 
-    def _stand_by(self, experiment: Experiment) -> None:
-        """Keep the policy of an experiment at the current problem, which tells the arms of stored decisions."""
-        experiment.failure = None
-        if experiment.policy.plan().spec.fingerprint != experiment.plan.spec.fingerprint:
-            experiment.policy = restore(self.store, experiment.number)[0]
+    def _stand_by(self, experiments: Iterable[Experiment]) -> None:
+        """Follow the log from time to time."""
+        is_due = time.monotonic() > self._followed + FOLLOW_EVERY
+        for experiment in experiments:
+            experiment.failure = None
+            if is_due:
+                self._follow(experiment)
+        self._followed = time.monotonic() if is_due else self._followed
+
+    def _follow(self, experiment: Experiment) -> None:
+        """Learn what is published after the policy's version; if that fails, it is to be restored from a snapshot."""
+        store, number, policy = self.store, experiment.number, experiment.policy
+        known = Snapshot(number, policy.version, experiment.through, "", "", b"")
+        restored, experiment.needs_recovery = experiment.needs_recovery, True
+        try:
+            experiment.policy, experiment.through, _ = (
+                restore(store, number) if restored else replay_log(store, number, policy, known)
+            )
+        except (ValueError, NumericalError):
+            return  # the trainer thread restores it, and reports what fails
+        experiment.requeue(store)
+        experiment.needs_recovery = False
 
 
 class Hosting:
