@@ -4,24 +4,30 @@ import asyncio
 import os
 import random
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from bothworlds.service.client import Client
 from bothworlds.service.locations import open_store
 from bothworlds.service.records import MARKS, unpacked
 from bothworlds.service.verification import verify
 from support.killed_hosts import Hosts, Visitors
+from support.load_balancer import LoadBalancer
 from support.postgres import QUICK, PostgresServer, needs_postgres
 from support.service_clients import Notes
+from support.services import wait_until
 from support.soak import size
 from support.stored_answers import faults_in, versions_from_the_first
 
 pytestmark = [pytest.mark.soak, needs_postgres]
 VISITORS = 4
 LOAD_SECONDS = 1.0  # between two incidents
+SHOPPERS, PACE = 8, 0.025  # threads, and seconds that each one waits between two pairs of requests
 PAUSE_SECONDS = 2.5  # of a learner: longer than its lease
 
 
@@ -93,6 +99,54 @@ class Incidents:
         """End the database in order, and start it again."""
         self.server.stop(signal.SIGINT)
         self.server.start()
+
+
+class Shoppers:
+    """Threads with the default client that decide and reward at a fixed pace; any error ends them."""
+
+    def __init__(self, port: int) -> None:
+        self.url, self.ending = f"http://127.0.0.1:{port}", threading.Event()
+        self.requests, self.slowest = 0, 0.0
+
+    def shop(self, number: int) -> None:
+        """Decide and reward until the end."""
+        with Client(self.url) as client:
+            while not self.ending.wait(PACE):
+                began = time.monotonic()
+                decided = client.decide("mobile")
+                client.reward(decided.id, float(decided.arm == "blue"))
+                self.slowest = max(self.slowest, time.monotonic() - began)
+                self.requests += 2
+
+
+def test_a_rolling_upgrade_fails_no_request(hosts: Hosts) -> None:
+    for role in ("learn", "decide", "decide"):
+        hosts.add(role)
+    with LoadBalancer(hosts.ports) as balancer, ThreadPoolExecutor(SHOPPERS) as pool:
+        shoppers = Shoppers(balancer.port)
+        wait_until(lambda: len(balancer.ready) == 2)
+        running = [pool.submit(shoppers.shop, number) for number in range(SHOPPERS)]
+        began = time.monotonic()
+        try:
+            for host in hosts.hosts * size(1, 3):
+                time.sleep(LOAD_SECONDS)
+                hosts.upgrade(host)
+                wait_until(lambda: len(balancer.ready) == 2, seconds=60)
+        finally:
+            shoppers.ending.set()
+        for one in running:
+            one.result()
+        seconds = time.monotonic() - began
+    versions = hosts.versions()
+    hosts.close()
+    found = verify(hosts.dsn, processes=1)
+    assert found.faults == []
+    assert found.decisions >= shoppers.requests // 2, "more if an answer was lost"
+    assert versions > 0
+    print(
+        f"\n{shoppers.requests:,} requests in {seconds:.0f} s ({shoppers.requests / seconds:.0f}/s) while every host "
+        f"was ended and started: none failed, the slowest pair took {shoppers.slowest:.2f} s"
+    )
 
 
 async def under_load(visitors: Visitors, incidents: list[Callable[[], None]]) -> None:

@@ -26,6 +26,7 @@ SETTINGS = """
 port = {port}
 store = "{dsn}"
 refresh = 0.005
+drain = 0.5
 [experiments.ads]
 arms = ["red", "blue", "green"]
 contexts = ["mobile", "desktop"]
@@ -91,6 +92,15 @@ class Hosts:
                     return
                 time.sleep(0.01)
         raise AssertionError("the host does not start")
+
+    def upgrade(self, host: Host) -> None:
+        """Ask a host to end, wait until it has, and start it again."""
+        os.kill(host.process, signal.SIGTERM)
+        end = time.monotonic() + 120
+        while _runs(host.process):
+            assert time.monotonic() < end, "the host does not end"
+            time.sleep(0.01)
+        self.start(host)
 
     @property
     def ports(self) -> list[int]:

@@ -26,6 +26,7 @@ from bothworlds.service.writer import UNAVAILABLE
 JSON = [("content-type", "application/json")]
 BEARER = [("www-authenticate", "Bearer")]
 BROWSER = [("www-authenticate", 'Basic realm="bothworlds: a token as the password", charset="UTF-8"')]
+CLOSE = [("connection", "close")]
 RETRY = [("retry-after", "1")]
 BAD_BODY, TOO_SLOW, TOO_LARGE, NOT_ALLOWED, FAILED = 400, 408, 413, 405, 500
 BODY_SECONDS = 10.0  # to receive a body
@@ -124,6 +125,8 @@ class App:
             self.refusals += 1
             if status == UNAVAILABLE:
                 response_headers = [*response_headers, *RETRY]
+        if self.service.draining:
+            response_headers = [*response_headers, *CLOSE]
         protocol.response_bytes(status, response_headers, body)
 
     def _authorized_path(self, name: str, headers: Any) -> Path:

@@ -54,7 +54,7 @@ def placed(settings: Settings, port: int | None) -> Settings:
 
 
 def serve(service: Service, *, say: Callable[[str], None]) -> None:
-    """Serve until SIGINT or SIGTERM, then close the service."""
+    """Serve until SIGINT, or until the service is drained after SIGTERM; then close it."""
     before = gc.get_threshold()
     try:
         placed(service.settings, None)
@@ -110,8 +110,14 @@ async def _serve(service: Service, say: Callable[[str], None]) -> None:
         ssl_key=None if settings.key is None else folder / settings.key,
     )
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, server.stop)
+
+    def drain() -> None:
+        """Stop later, or at the second signal now."""
+        delay, service.draining = (0.0 if service.draining else settings.drain), True
+        loop.call_later(delay, server.stop)
+
+    loop.add_signal_handler(signal.SIGINT, server.stop)
+    loop.add_signal_handler(signal.SIGTERM, drain)
     announcement = loop.create_task(_announce(settings, say))
     try:
         await server.serve()

@@ -26,6 +26,7 @@ from bothworlds.service.writer import CACHED_DECISIONS, UNAVAILABLE, WriterThrea
 if TYPE_CHECKING:
     from bothworlds.service.postgres.hosting import Hosting
 
+DRAINING = "the service is about to end"
 Deliver = Callable[[list[PendingRequest]], None]
 
 
@@ -74,6 +75,7 @@ class Service:
         except BaseException:
             self.store.close()
             raise
+        self.draining = False
         self.start_time, self.last_at_start = time.time(), self.store.last()
         self.deliver: Deliver = _wake
         self.writer = WriterThread(self.store, self._stored, cached=0 if self.shared else CACHED_DECISIONS)
@@ -232,9 +234,9 @@ class Service:
 
     @property
     def reasons_not_ready(self) -> list[str]:
-        """Why no decision can be taken and stored at the moment."""
+        """Why no decision can be taken and stored at the moment, or soon."""
         fault = self.writer.thread.fault
-        return [*([fault] if fault else []), *self._store_failure]
+        return [*([fault] if fault else []), *([DRAINING] if self.draining else []), *self._store_failure]
 
     @property
     def _store_failure(self) -> list[str]:

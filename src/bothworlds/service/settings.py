@@ -100,7 +100,8 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
 
     ``store``, ``certificate`` and ``key`` are paths relative to ``folder``; ``store`` may be the DSN of a PostgreSQL
     database, ``postgresql://...``, which any number of hosts share. ``refresh`` is the shortest time in seconds
-    between two batches of rewards, unless a full batch waits.
+    between two batches of rewards, unless a full batch waits. ``drain`` is the time in seconds between SIGTERM and the
+    end: the service answers, but says that it is not ready, so that a load balancer sends requests elsewhere.
     """
 
     experiments: dict[Annotated[str, Meta(min_length=1, max_length=200)], ExperimentSettings]
@@ -114,6 +115,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     most_bytes: Annotated[int, Meta(ge=100)] = 1_000_000
     most_waiting: Annotated[int, Meta(ge=1)] = 10_000
     refresh: Annotated[float, Meta(gt=0)] = 0.02
+    drain: Annotated[float, Meta(ge=0, le=3600)] = 0.0
     folder: str = "."
 
     def check(self) -> None:
