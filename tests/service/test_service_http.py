@@ -85,7 +85,7 @@ def test_changes_and_rollbacks(web: Web) -> None:
 def test_the_openapi_document_is_complete(web: Web) -> None:
     document = web.ask("GET", "/openapi.json").said
     assert document["openapi"] == "3.1.0"
-    assert set(POSTED) | {"/v1/plan", "/v1/decisions/{id}", *PROBES} == set(document["paths"])
+    assert set(POSTED) | {"/v1/plan", "/v1/plan/file", "/v1/decisions/{id}", *PROBES} == set(document["paths"])
     text = json.dumps(document)
     for part in text.split('"$ref": "')[1:]:
         place: Any = document

@@ -27,7 +27,7 @@ from bothworlds.cli.root import Suggesting
 if TYPE_CHECKING:
     from bothworlds.service.replay import VerifyReport
 
-SCOPES = ("decide", "reward", "admin")
+SCOPES = ("decide", "reward", "local", "admin")
 store_argument = click.argument("store", type=StoreType())
 experiment_option = click.option("--experiment", help="Name of the experiment [the only one in STORE].")
 
@@ -58,7 +58,8 @@ def token(*, name: str, scopes: tuple[str, ...], rate: float | None, as_json: bo
 
     Prints the secret once, on stderr, and a [[tokens]] table with its hash for the settings file, on stdout.
 
-    Scopes: decide allows decisions and the plan; reward allows rewards and activations; admin allows the dashboard,
+    Scopes: decide allows decisions and the plan; reward allows rewards and activations; local allows the plan with its
+    key, and decisions that were taken from it elsewhere; admin allows the dashboard,
     decisions by id, and changes.
 
     \b

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs
 
 import msgspec
 
-from bothworlds.service import messages, rules
+from bothworlds.service import local_rows, messages, rules
 from bothworlds.service.auth import FORBIDDEN, UNAUTHORIZED, Access, cross_site_refusal
 from bothworlds.service.commits import PendingRequest
 from bothworlds.service.dashboard.page import headers, page
@@ -51,12 +51,13 @@ POSTED = {
     "/v1/activate": Path(_decoder(messages.Activate), "reward", is_single=True),
     "/v1/decide/batch": Path(_decoder(messages.Decides), "decide", parts=lambda body: body.decisions),
     "/v1/reward/batch": Path(_decoder(messages.Rewards), "reward", parts=lambda body: body.rewards),
+    "/v1/local/batch": Path(_decoder(messages.Locals), "local", parts=lambda body: body.decisions),
     "/v1/change": Path(_decoder(messages.Change), "admin"),
     "/v1/rollback": Path(_decoder(messages.Rollback), "admin"),
 }
 DECISIONS = "/v1/decisions/"
 PROBES = ("/v1/health", "/v1/live", "/v1/ready")
-GOT = ("/", "/metrics", "/openapi.json", "/v1/plan", *PROBES)
+GOT = ("/", "/metrics", "/openapi.json", "/v1/plan", "/v1/plan/file", *PROBES)
 METRICS = [("content-type", "text/plain; version=0.0.4; charset=utf-8")]
 
 
@@ -149,7 +150,7 @@ class App:
             return await asyncio.to_thread(self.service.change, request)
         parts = path.parts(request)
         self._authorize(headers.get("authorization"), path.scope, len(parts), refund=1)
-        return await self._submit_batch(parts)
+        return await (self._store_local(parts) if path.scope == "local" else self._submit_batch(parts))
 
     def _experiment(self, name: str | None) -> Experiment:
         """Return an experiment by name; refuse unknown names."""
@@ -244,6 +245,19 @@ class App:
         status = UNAVAILABLE if all(part == UNAVAILABLE for part, _ in answers) else rules.OK
         return status, Several([Answered(part, answer) for part, answer in answers])
 
+    async def _store_local(self, rows: list[messages.Local]) -> tuple[int, Several]:
+        """Answer a batch of decisions that a client has taken; all are of one experiment."""
+        if len({row.experiment for row in rows}) > 1:
+            raise RefusedError(rules.INVALID, "the rows of a batch must be of one experiment")
+        experiment = self._experiment(rows[0].experiment)
+        prepared = await asyncio.to_thread(local_rows.prepare, experiment, rows, self.service.store)
+        accepted = [one for one in prepared if isinstance(one, PendingRequest)]
+        if accepted:
+            await self._submit(accepted)
+        answers = [local_rows.answer_of(one) if isinstance(one, PendingRequest) else one for one in prepared]
+        status = UNAVAILABLE if all(part == UNAVAILABLE for part, _ in answers) else rules.OK
+        return status, Several([Answered(part, answer) for part, answer in answers])
+
     async def _get(self, scope: Any) -> tuple[int, bytes, Any]:
         if scope.method not in ("GET", "HEAD"):
             raise _wrong_method(scope.path, scope.method)
@@ -264,6 +278,13 @@ class App:
             if path == "/metrics":
                 self._authorize(header, None, browser=True)
                 return rules.OK, await asyncio.to_thread(metrics_text, self), METRICS
+            if path == "/v1/plan/file":
+                self._authorize(header, "local")
+                known, version = query.get("fingerprint", [None])[0], query.get("version", ["-1"])[0]
+                plan = self.service.experiment(name).plan
+                number = int(version) if version.isascii() and version.isdigit() else None
+                body = await asyncio.to_thread(local_rows.plan_file, plan, fingerprint=known, version=number)
+                return rules.OK, encode(body), JSON
             return await self._get_authorized(path, name, header)
         except KeyError as error:
             raise RefusedError(rules.MISSING, str(error.args[0])) from None

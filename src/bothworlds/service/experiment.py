@@ -27,6 +27,8 @@ from bothworlds.service.records import MARKS, DecisionBody, Frame, Kind, RewardB
 from bothworlds.service.settings import ExperimentSettings
 from bothworlds.service.store import Store
 
+KEPT_PLANS, KEPT_NUMBERS = 256, 1_000_000  # earlier plans, and the probabilities in them, of an experiment
+
 
 class RewardEvent(msgspec.Struct, frozen=True, gc=False):
     """A reward to learn: its sequence number in the log, the id and body of its decision, and its value."""
@@ -48,7 +50,7 @@ class Experiment:
     since the last snapshot. ``failure`` describes a failure of the trainer thread until ``failed_step`` succeeds again;
     with ``needs_recovery``, the log may not lead to ``policy``, which must be restored from the store. ``shared``:
     other hosts decide, too, so that rewards are fetched from the store. ``trained``: a trainer thread of this process
-    uses ``policy``.
+    uses ``policy``. ``plans`` has some earlier plans by version.
     """
 
     name: str
@@ -66,6 +68,7 @@ class Experiment:
     needs_recovery: bool = False
     shared: bool = False
     trained: bool = True
+    plans: dict[int, Plan] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -99,7 +102,25 @@ class Experiment:
         """Decide with a plan from now on, unless the current one is newer."""
         with self.lock:
             if plan.version >= self.plan.version:
+                self._keep(self.plan)
                 self.plan = plan
+
+    def earlier_plan(self, version: int) -> Plan | None:
+        """Return the current plan or an earlier one, if it is kept."""
+        with self.lock:
+            return self.plan if self.plan.version == version else self.plans.get(version)
+
+    def keep_plan(self, plan: Plan) -> None:
+        """Keep an earlier plan for a while."""
+        with self.lock:
+            self._keep(plan)
+
+    def _keep(self, plan: Plan) -> None:
+        self.plans.pop(plan.version, None)
+        self.plans[plan.version] = plan
+        table = plan.problem.n_contexts * plan.problem.n_arms
+        while len(self.plans) > max(1, min(KEPT_PLANS, KEPT_NUMBERS // table)):
+            del self.plans[next(iter(self.plans))]
 
     def show(self, policy: Policy) -> None:
         """Take a policy whose problem is newer, on a host where no trainer thread uses it."""

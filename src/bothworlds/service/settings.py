@@ -18,7 +18,7 @@ from bothworlds.service.names import check_name
 LOCAL = ("127.0.0.1", "::1", "localhost")
 LONGEST_WINDOW = 3650 * 86400.0  # seconds
 UNITS = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}
-Scope = Literal["decide", "reward", "admin"]
+Scope = Literal["decide", "reward", "local", "admin"]
 
 
 class Token(Struct, frozen=True, forbid_unknown_fields=True):

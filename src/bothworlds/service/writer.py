@@ -241,8 +241,8 @@ class WriterThread:
             with self.thread.doing("reads the store", STORE_LIMIT):
                 states = self.cache.get(experiment.number, [job.request.id for job in pending])
             for job, state in zip(pending, states, strict=True):
-                job.state, job.draw = state, None
-                if state.decision is None and type(job.request) is Decide:
+                job.state, job.draw = state, job.given
+                if state.decision is None and type(job.request) is Decide and job.given is None:
                     new.append((job, job.request))
             if new:
                 draws = decide_batch(experiment.plan, [request for _, request in new])
@@ -320,7 +320,7 @@ class WriterThread:
     def _unavailable(self, job: PendingRequest) -> tuple[int, Answer]:
         """Return the answer while nothing can be stored: that of a stored decision, the safe arm, or a refusal."""
         experiment, request = job.experiment, job.request
-        if isinstance(request, Decide):
+        if isinstance(request, Decide) and job.given is None:
             if job.draw is None and job.state is not None and job.state.decision is not None:  # stored before
                 return rules.decide(request, job.state, None, CommitContext()[experiment])[:2]
             safe, plan = experiment.settings.safe_arm, experiment.plan

@@ -21,6 +21,7 @@ from bothworlds.service.store import (
     erased_version_key,
 )
 
+PLANS = "enable_hashjoin = off", "enable_mergejoin = off"  # a table that grows by the second has no good statistics
 WIDTH = len(Record.__struct_fields__)
 
 
@@ -47,7 +48,7 @@ class PostgresStore:
         self.term: int | None = None
         commit = f"synchronous_commit = {'on' if durability == 'full' else 'off'}"
         self._writer = KeptConnection(dsn, commit)
-        self._pool = ConnectionPool(dsn, "default_transaction_read_only = on")
+        self._pool = ConnectionPool(dsn, "default_transaction_read_only = on", *PLANS)
         self._check()
 
     def _check(self) -> None:

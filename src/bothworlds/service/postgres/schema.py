@@ -20,7 +20,7 @@ CREATE TABLE log (
     seq bigint PRIMARY KEY, experiment integer NOT NULL, kind smallint NOT NULL, id bytea,
     time double precision NOT NULL, flag boolean NOT NULL, body bytea NOT NULL
 );
-CREATE UNIQUE INDEX log_by_id ON log (experiment, id, kind) WHERE id IS NOT NULL;
+CREATE UNIQUE INDEX log_by_id ON log (id, experiment, kind) WHERE id IS NOT NULL;
 CREATE INDEX log_marks ON log (experiment, seq) WHERE id IS NULL;
 CREATE TABLE position (last bigint NOT NULL);
 INSERT INTO position VALUES (0);
