@@ -16,6 +16,7 @@ from bothworlds.service.client import Client
 from bothworlds.service.locations import open_store
 from bothworlds.service.records import MARKS, unpacked
 from bothworlds.service.verification import verify
+from support.cut_network import Link
 from support.killed_hosts import Hosts, Visitors
 from support.load_balancer import LoadBalancer
 from support.postgres import QUICK, PostgresServer, needs_postgres
@@ -29,6 +30,7 @@ VISITORS = 4
 LOAD_SECONDS = 1.0  # between two incidents
 SHOPPERS, PACE = 8, 0.025  # threads, and seconds that each one waits between two pairs of requests
 PAUSE_SECONDS = 2.5  # of a learner: longer than its lease
+CUT_SECONDS = size(3, 5)  # longer than a commit may take
 
 
 @pytest.fixture
@@ -45,11 +47,17 @@ def hosts(server: PostgresServer, tmp_path: Path) -> Iterator[Hosts]:
     made.close()
 
 
+@pytest.fixture
+def link(server: PostgresServer) -> Iterator[Link]:
+    with Link(server.socket) as made:
+        yield made
+
+
 class Incidents:
     """What happens to the hosts, and how long it took until another one learned."""
 
-    def __init__(self, hosts: Hosts, server: PostgresServer, chance: random.Random) -> None:
-        self.hosts, self.server, self.chance = hosts, server, chance
+    def __init__(self, hosts: Hosts, server: PostgresServer, link: Link, chance: random.Random) -> None:
+        self.hosts, self.server, self.link, self.chance = hosts, server, link, chance
         self.terms: list[float] = []  # seconds until another host has begun a term
         self.takeovers: list[float] = []  # seconds until it has published a version
 
@@ -88,6 +96,12 @@ class Incidents:
         os.kill(decider.process, signal.SIGKILL)
         time.sleep(0.2)
         self.hosts.start(decider)
+
+    def cut_decider(self) -> None:
+        """Cut the network between one decider and the database: what it has sent is committed late."""
+        self.link.cut()
+        time.sleep(CUT_SECONDS)
+        self.link.mend()
 
     def crash_database(self) -> None:
         """End the database at once, and start it again."""
@@ -163,14 +177,15 @@ async def under_load(visitors: Visitors, incidents: list[Callable[[], None]]) ->
         await asyncio.gather(*running)
 
 
-def test_incidents_lose_nothing(hosts: Hosts, server: PostgresServer) -> None:
-    for role in ("learn", "learn", "decide", "decide"):
+def test_incidents_lose_nothing(hosts: Hosts, server: PostgresServer, link: Link) -> None:
+    for role in ("learn", "learn", "decide"):
         hosts.add(role)
+    hosts.add("decide", dsn=f"postgresql://service@127.0.0.1:{link.port}/postgres?{hosts.dsn.partition('&')[2]}")
     chance = random.Random(11)
-    notes, incidents = Notes(chance), Incidents(hosts, server, chance)
+    notes, incidents = Notes(chance), Incidents(hosts, server, link, chance)
     visitors = Visitors(notes, hosts.ports)
     every = [incidents.kill_learner, incidents.kill_decider, incidents.pause_learner] * size(1, 20)
-    every += [incidents.crash_database, incidents.stop_database] * size(1, 10)
+    every += [incidents.crash_database, incidents.stop_database, incidents.cut_decider] * size(1, 10)
     chance.shuffle(every)
     began = time.monotonic()
     asyncio.run(under_load(visitors, every))

@@ -67,13 +67,13 @@ class Hosts:
         assert self.forks.stdout is not None
         return self.forks.stdout.readline().strip()
 
-    def add(self, role: str) -> Host:
-        """Start a host on a free port, and wait until it listens."""
+    def add(self, role: str, *, dsn: str | None = None) -> Host:
+        """Start a host on a free port, and wait until it listens; ``dsn`` is another way to the same store."""
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         file = self.folder / f"{port}.toml"
-        file.write_text(SETTINGS.format(port=port, dsn=self.dsn))
+        file.write_text(SETTINGS.format(port=port, dsn=dsn or self.dsn))
         host = Host(role, port, file)
         self.hosts.append(host)
         self.start(host)

@@ -65,6 +65,11 @@ class PostgresServer:
         """The address of the database."""
         return f"postgresql://service@/postgres?host={self.folder}"
 
+    @property
+    def socket(self) -> Path:
+        """The socket on which the server listens."""
+        return self.folder / ".s.PGSQL.5432"
+
     def _run(self, *command: str | Path) -> None:
         subprocess.run([*self._as_user, *command], check=True, stdout=subprocess.DEVNULL, cwd="/")
 
