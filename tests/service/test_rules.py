@@ -13,7 +13,7 @@ from bothworlds.service.dashboard.page import page
 from bothworlds.service.dashboard.view import View
 from bothworlds.service.dashboard_data import OverviewCache
 from bothworlds.service.messages import Activate, Arm, Change, Decide, Decides, Reward
-from bothworlds.service.records import DecisionBody, DecisionDraw, DecisionHead, Kind, RequestHead, RewardBody, unpacked
+from bothworlds.service.records import DecisionBody, DecisionDraw, DecisionHead, Kind, RewardBody, unpacked
 from bothworlds.service.request_stats import RequestStats
 from bothworlds.service.service import Service
 from support.services import assert_verified, close_windows, rows_of, settings, wait_until, wait_until_learned
@@ -342,7 +342,7 @@ def test_invalid_bodies_are_refused() -> None:
 
 
 def test_heads_are_the_first_fields_of_a_body() -> None:
-    heads: tuple[type[msgspec.Struct], ...] = DecisionDraw, DecisionHead, RequestHead
+    heads: tuple[type[msgspec.Struct], ...] = DecisionDraw, DecisionHead
     for head in heads:
         names = head.__struct_fields__
         assert DecisionBody.__struct_fields__[: len(names)] == names

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from bothworlds.service.records import Frame, Kind, Record
 from bothworlds.service.store import Store, StoreError
-from support.stores import MAKERS, StoreFactory, about, decision, mark, snapshot
+from support.stores import MAKERS, POSTGRES, StoreFactory, about, decision, mark, snapshot
 
 ODD_IDS = [
     "a",
@@ -28,7 +28,7 @@ ODD_IDS = [
 ]
 
 
-@pytest.fixture(params=MAKERS, ids=lambda maker: maker.name)
+@pytest.fixture(params=MAKERS)
 def maker(request: pytest.FixtureRequest) -> StoreFactory:
     made: StoreFactory = request.param
     return made
@@ -291,6 +291,8 @@ def test_old_snapshots_are_dropped(store: Store) -> None:
 
 
 def test_one_writer_at_a_time(maker: StoreFactory, store: Store, tmp_path: Path) -> None:
+    if maker is POSTGRES:
+        pytest.skip("several hosts write")
     with pytest.raises(ValueError, match="is in use: another service writes to it"):
         maker.write(tmp_path)
     store.append([decision("a")])

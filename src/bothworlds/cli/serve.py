@@ -5,11 +5,14 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from bothworlds.cli.common import PathType, exit_on_bad_input, exit_on_failure, print_message, require_service_packages
+
+if TYPE_CHECKING:
+    from bothworlds.service.turns import Role
 
 
 @click.command()
@@ -20,10 +23,21 @@ from bothworlds.cli.common import PathType, exit_on_bad_input, exit_on_failure, 
 @click.option("--folder", type=PathType(file_okay=False),
               help="Keep the store of --demo here, to continue later [a temporary folder].")  # fmt: skip
 @click.option(
+    "--role", type=click.Choice(["decide", "learn", "both"]), default="both", show_default=True,
+    help="What this host does; of several hosts with one store in PostgreSQL, one learns at a time.",
+)  # fmt: skip
+@click.option(
     "--port", type=click.IntRange(0, 65535), help="Port to listen on [from SETTINGS, else 8080]; 0 picks a free one."
 )
 def serve(
-    *, settings: Path | None, check: bool, example: bool, demo: bool, folder: Path | None, port: int | None
+    *,
+    settings: Path | None,
+    check: bool,
+    example: bool,
+    demo: bool,
+    folder: Path | None,
+    port: int | None,
+    role: "Role",
 ) -> None:
     r"""Serve decisions over HTTP.
 
@@ -38,6 +52,7 @@ def serve(
       bothworlds serve --example > ads.toml   a settings file to start from
       bothworlds serve --check ads.toml
       bothworlds serve ads.toml
+      bothworlds serve ads.toml --role decide
     """
     if sum([settings is not None and not check, check, example, demo]) != 1 or (check and settings is None):
         raise click.UsageError("give exactly one of SETTINGS, --check SETTINGS, --demo and --example")
@@ -60,7 +75,7 @@ def serve(
         if check:
             click.echo(f"{settings}: ok, with {', '.join(checked.experiments)}")
         else:
-            _serve(checked, port)
+            _serve(checked, port, role)
 
 
 @contextlib.contextmanager
@@ -75,7 +90,11 @@ def _folder(given: Path | None) -> Iterator[Path]:
 
 
 def _serve(
-    settings: Any, port: int | None, *, meanwhile: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext
+    settings: Any,
+    port: int | None,
+    role: "Role" = "both",
+    *,
+    meanwhile: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext,
 ) -> None:
     """Serve until a signal arrives; ``meanwhile`` is entered until the service can listen."""
     with require_service_packages(), exit_on_failure():
@@ -93,7 +112,7 @@ def _serve(
         with exit_on_bad_input(), meanwhile(), silence_notices(), on_compile(compiling):
             players = [experiment.player for experiment in settings.experiments.values()]
             warm_up_in_subprocess(players, on_start=compiling)
-            service = Service(settings, say=log.say)
+            service = Service(settings, role=role, say=log.say)
         with exit_on_failure():
             listen(service, log=log)
     finally:

@@ -4,12 +4,13 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs
 
 import msgspec
 
-from bothworlds.service import messages, rules
+from bothworlds.service import local_rows, messages, rules
 from bothworlds.service.auth import FORBIDDEN, UNAUTHORIZED, Access, cross_site_refusal
 from bothworlds.service.commits import PendingRequest
 from bothworlds.service.dashboard.page import headers, page
@@ -31,6 +32,7 @@ from bothworlds.service.writer import UNAVAILABLE
 JSON = [("content-type", "application/json")]
 BEARER = [("www-authenticate", "Bearer")]
 BROWSER = [("www-authenticate", 'Basic realm="bothworlds: a token as the password", charset="UTF-8"')]
+CLOSE = [("connection", "close")]
 RETRY = [("retry-after", "1")]
 BAD_BODY, TOO_SLOW, TOO_LARGE, NOT_ALLOWED, FAILED = 400, 408, 413, 405, 500
 BODY_SECONDS = 10.0  # to receive a body
@@ -55,12 +57,13 @@ POSTED = {
     "/v1/activate": Path(_decoder(messages.Activate), "reward", is_single=True),
     "/v1/decide/batch": Path(_decoder(messages.Decides), "decide", parts=lambda body: body.decisions),
     "/v1/reward/batch": Path(_decoder(messages.Rewards), "reward", parts=lambda body: body.rewards),
+    "/v1/local/batch": Path(_decoder(messages.Locals), "local", parts=lambda body: body.decisions),
     "/v1/change": Path(_decoder(messages.Change), "admin"),
     "/v1/rollback": Path(_decoder(messages.Rollback), "admin"),
 }
 DECISIONS = "/v1/decisions/"
 PROBES = ("/v1/health", "/v1/live", "/v1/ready")
-GOT = ("/", "/metrics", "/openapi.json", "/v1/plan", *PROBES)
+GOT = ("/", "/metrics", "/openapi.json", "/v1/plan", "/v1/plan/file", *PROBES)
 ROUTES = frozenset([*POSTED, *GOT])
 METRICS = [("content-type", "text/plain; version=0.0.4; charset=utf-8")]
 
@@ -154,6 +157,8 @@ class App:
             status, body = FAILED, encode(Refusal(f"internal error: {error!r}"))
         if status == UNAVAILABLE:
             response_headers = [*response_headers, *RETRY]
+        if self.service.draining:
+            response_headers = [*response_headers, *CLOSE]
         return status, body, response_headers
 
     def _authorized_path(self, name: str, headers: Any) -> Path:
@@ -165,6 +170,8 @@ class App:
             raise _wrong_method(name, "POST")
         if not self._open:
             self._authorize(headers.get("authorization"), path.scope)
+        if self.service.role == "learn" and path.scope != "admin":
+            raise RefusedError(UNAVAILABLE, "this host only learns; send requests to those that decide")
         return path
 
     async def _post_other(self, path: Path, request: Any, headers: Any, request_id: str) -> tuple[int, Any]:
@@ -173,7 +180,8 @@ class App:
             return await self._change(request, request_id)
         parts = path.parts(request)
         self._authorize(headers.get("authorization"), path.scope, len(parts), refund=1)
-        return await self._submit_batch(parts, valid_traceparent(headers.get("traceparent")))
+        traceparent = valid_traceparent(headers.get("traceparent"))
+        return await (self._store_local if path.scope == "local" else self._submit_batch)(parts, traceparent)
 
     async def _change(self, request: Any, request_id: str) -> tuple[int, Any]:
         """Answer and log a change or a rollback."""
@@ -279,6 +287,20 @@ class App:
         status = UNAVAILABLE if all(part == UNAVAILABLE for part, _ in answers) else rules.OK
         return status, Several([Answered(part, answer) for part, answer in answers])
 
+    async def _store_local(self, rows: list[messages.Local], traceparent: str | None) -> tuple[int, Several]:
+        """Answer a batch of decisions that a client has taken; all are of one experiment."""
+        if len({row.experiment for row in rows}) > 1:
+            raise RefusedError(rules.INVALID, "the rows of a batch must be of one experiment")
+        experiment = self._experiment(rows[0].experiment)
+        work = partial(local_rows.prepare, experiment, rows, self.service.store, traceparent=traceparent)
+        prepared = await asyncio.to_thread(work)
+        accepted = [one for one in prepared if isinstance(one, PendingRequest)]
+        if accepted:
+            await self._submit(accepted)
+        answers = [local_rows.answer_of(one) if isinstance(one, PendingRequest) else one for one in prepared]
+        status = UNAVAILABLE if all(part == UNAVAILABLE for part, _ in answers) else rules.OK
+        return status, Several([Answered(part, answer) for part, answer in answers])
+
     async def _get(self, scope: Any) -> tuple[int, bytes, Any]:
         if scope.method not in ("GET", "HEAD"):
             raise _wrong_method(scope.path, scope.method)
@@ -299,6 +321,13 @@ class App:
             if path == "/metrics":
                 self._authorize(header, None, browser=True)
                 return rules.OK, await asyncio.to_thread(metrics_text, self), METRICS
+            if path == "/v1/plan/file":
+                self._authorize(header, "local")
+                known, version = query.get("fingerprint", [None])[0], query.get("version", ["-1"])[0]
+                plan = self.service.experiment(name).plan
+                number = int(version) if version.isascii() and version.isdigit() else None
+                body = await asyncio.to_thread(local_rows.plan_file, plan, fingerprint=known, version=number)
+                return rules.OK, encode(body), JSON
             return await self._get_authorized(path, name, header)
         except KeyError as error:
             raise RefusedError(rules.MISSING, str(error.args[0])) from None

@@ -243,6 +243,21 @@ class Client:
         """Return the current plan."""
         return _response(Planned, self._get("/v1/plan"))
 
+    def plan_file(self, known: tuple[str, int] | None = None) -> str | None:
+        """Return the current plan as a file in base64, None if it has the ``known`` fingerprint and version.
+
+        The token needs the scope ``local``. Without ``known`` the file has its frame.
+        """
+        query = {**self._name(), **({} if known is None else {"fingerprint": known[0], "version": known[1]})}
+        content: str | None = self._request("GET", f"/v1/plan/file?{urlencode(query)}", None)["content"]
+        return content
+
+    def store_local(self, rows: Iterable[Sequence[Any]]) -> list[Decided | ServiceError]:
+        """Store decisions that were taken from a plan: rows of id, context, version, arm, propensity and active."""
+        names = ("id", "context", "version", "arm", "propensity", "active")
+        bodies = [{**self._name(), **dict(zip(names, row, strict=True))} for row in rows]
+        return self._batch(Decided, "/v1/local/batch", {"decisions": bodies})
+
     def decision(self, id: str) -> Known:
         """Return everything the service knows about a decision."""
         return _response(Known, self._get(f"/v1/decisions/{quote(id, safe='')}"))

@@ -23,7 +23,7 @@ class PendingRequest(msgspec.Struct, eq=False, gc=False):
     """A client's request; status and answer are set when the waiter is woken, or ``error`` if they never will be.
 
     Of requests submitted together, the last one has the waiter. The writer thread fills in the state of the decision,
-    and the draw of a new one. ``traceparent`` is stored with a new decision.
+    and the draw of a new one, unless it is ``given``. ``traceparent`` is stored with a new decision.
     """
 
     experiment: Experiment
@@ -31,6 +31,7 @@ class PendingRequest(msgspec.Struct, eq=False, gc=False):
     waiter: Any = None
     state: DecisionState | None = None
     draw: Draw | None = None
+    given: Draw | None = None
     status: int = 0
     answer: Answer = UNANSWERED
     error: Exception | None = None

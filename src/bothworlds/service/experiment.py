@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,6 +42,8 @@ from bothworlds.service.settings import ExperimentSettings
 from bothworlds.service.store import Store
 from bothworlds.service.window_clock import WindowClock
 
+KEPT_PLANS, KEPT_NUMBERS = 256, 1_000_000  # earlier plans, and the probabilities in them, of an experiment
+
 
 @dataclass(eq=False)
 class Experiment:
@@ -54,7 +57,9 @@ class Experiment:
     ``unread`` is the number of rewards since the log was last searched for the next ones. ``unsaved`` counts the
     rewards learned since the last snapshot. ``failure`` describes a failure of the trainer thread until ``failed_step``
     succeeds again; with ``needs_recovery``, the log may not lead to ``policy``, which must be restored from the store.
-    ``slowest_step`` is in seconds, of those that learned since the last change, None before the first.
+    ``slowest_step`` is in seconds, of those that learned since the last change, None before the first. ``shared``:
+    other hosts decide, too, so that rewards are fetched from the store. ``trained``: a trainer thread of this process
+    uses ``policy``. ``plans`` has some earlier plans by version.
     """
 
     name: str
@@ -74,6 +79,9 @@ class Experiment:
     needs_recovery: bool = False
     slowest_step: float | None = None
     closed_fingerprints: frozenset[str] = frozenset()
+    shared: bool = False
+    trained: bool = True
+    plans: dict[int, Plan] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
     clock: WindowClock = field(default_factory=WindowClock)
 
@@ -103,6 +111,8 @@ class Experiment:
 
     def enqueue(self, events: Sequence[RewardEvent]) -> None:
         """Add stored rewards, in log order; those already read from the store are skipped."""
+        if self.shared:
+            return
         if self.settings.in_order:
             self.unread += len(events)
             return
@@ -110,10 +120,55 @@ class Experiment:
             self.waiting += [event for event in events if event.seq > self.queued_through]
             self.queued_through = max(self.queued_through, events[-1].seq)
 
+    def fetch(self, store: Store, *, most: int, last: int) -> None:
+        """Add the next rewards of all hosts, so that at most ``most`` wait; ``last`` is the end of the log."""
+        if self.settings.in_order:
+            self.unread, self.queued_through = max(self.unread, 1), last
+            return
+        after, room, active = self.queued_through, most - len(self.waiting), self.ordered_through
+        rewards = read_reward_events(store, self.number, after=after, through=last, active_after=active)
+        events = list(islice(rewards, max(room, 0)))
+        with self.lock:
+            self.waiting += events
+            self.queued_through = last if len(events) < room else max(after, *(event.seq for event in events[-1:]))
+
+    def advance(self, plan: Plan) -> None:
+        """Decide with a plan from now on, unless the current one is newer."""
+        with self.lock:
+            if plan.version >= self.plan.version:
+                self._keep(self.plan)
+                self.plan = plan
+
+    def earlier_plan(self, version: int) -> Plan | None:
+        """Return the current plan or an earlier one, if it is kept."""
+        with self.lock:
+            return self.plan if self.plan.version == version else self.plans.get(version)
+
+    def keep_plan(self, plan: Plan) -> None:
+        """Keep an earlier plan for a while."""
+        with self.lock:
+            self._keep(plan)
+
+    def _keep(self, plan: Plan) -> None:
+        self.plans.pop(plan.version, None)
+        self.plans[plan.version] = plan
+        table = plan.problem.n_contexts * plan.problem.n_arms
+        while len(self.plans) > max(1, min(KEPT_PLANS, KEPT_NUMBERS // table)):
+            del self.plans[next(iter(self.plans))]
+
+    def show(self, policy: Policy) -> None:
+        """Take a policy whose problem is newer, on a host where no trainer thread uses it."""
+        if not self.trained:
+            self.policy = policy
+
     def requeue(self, store: Store) -> None:
         """Replace the queue by the rewards in the store that are not learned yet."""
         if self.settings.in_order:
             self.unread = 1
+            return
+        if self.shared:  # they are fetched
+            with self.lock:
+                self.waiting, self.queued_through = [], self.through
             return
         with self.lock:
             unlearned = read_reward_events(store, self.number, after=self.through, active_after=self.ordered_through)

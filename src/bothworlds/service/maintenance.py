@@ -5,12 +5,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bothworlds.policy import Policy
+from bothworlds.service.dsn import location_text
 from bothworlds.service.experiment import load_snapshot, restore, snapshot_of, warm_plan
+from bothworlds.service.locations import open_alone
 from bothworlds.service.messages import Changed
 from bothworlds.service.records import MARKS, Kind, Record, RolledBack, packed, unpacked
 from bothworlds.service.reward_events import Learned
 from bothworlds.service.rollbacks import check_rollbacks
-from bothworlds.service.sqlite import SQLiteStore
 from bothworlds.service.store import Store, number_in
 
 
@@ -46,20 +47,15 @@ def rollback_body(policy: Policy, learned: Learned, *, to: int) -> bytes:
 
 def roll_back(path: str | Path, name: str | None, to: int) -> Changed:
     """Roll a store back to a version; its service must not run."""
-    if not Path(path).is_file():
-        raise FileNotFoundError(f"no such store: {path}")
-    store = SQLiteStore(path)
-    try:
-        number = number_in(store, name, Path(path))
+    with open_alone(path) as store:
+        number = number_in(store, name, path)
         restored = restore(store, number)
         policy = restore_earlier(store, number, now=restored.policy.version, to=to)
         body = rollback_body(policy, restored, to=to)
         mark = Record(0, number, Kind.ROLLBACK, None, time.time(), True, body)
-        store.append([mark], snapshots=[snapshot_of(policy, number, restored)])
+        store.append([mark], snapshots=[snapshot_of(policy, number, restored)], plans=[(number, policy.plan())])
         names = {value: key for key, value in store.experiments().items()}
         return Changed(names[number], policy.version, policy.digest)
-    finally:
-        store.close()
 
 
 class Erased(NamedTuple):
@@ -79,20 +75,17 @@ def erase_decisions(path: str | Path, name: str | None = None, *, through: int |
     ValueError
         If there is no such snapshot, it is damaged, or a later rollback needs what would be erased.
     """
-    if not Path(path).is_file():
-        raise FileNotFoundError(f"no such store: {path}")
-    store = SQLiteStore(path)
-    try:
-        snapshots = store.snapshots(number_in(store, name, Path(path)))
+    with open_alone(path) as store:
+        snapshots = store.snapshots(number_in(store, name, path))
         learned = [snapshot for snapshot in snapshots if snapshot.version > 0]
         candidates = [snapshot for snapshot in learned if through is None or snapshot.version <= through]
         if not candidates:
             oldest = min((snapshot.version for snapshot in learned), default=None)
             available = "there is none yet" if oldest is None else f"the oldest has version {oldest}"
-            raise ValueError(f"{path}: only decisions that a snapshot has learned can be erased; {available}")
+            raise ValueError(
+                f"{location_text(path)}: only decisions that a snapshot has learned can be erased; {available}"
+            )
         snapshot = candidates[0]
         check_rollbacks(store, snapshot)
         load_snapshot(store, snapshot)  # a damaged snapshot must not replace the records
         return Erased(store.erase(snapshot), snapshot.version)
-    finally:
-        store.close()

@@ -86,7 +86,7 @@ class _Collector:
         for kind, count in self.app.service.writer.counts.get(experiment.number, {}).items():
             to.records.add_metric([name, kind], count)
         to.version.add_metric([name], experiment.plan.version)
-        to.unlearnt.add_metric([name], len(experiment.waiting))
+        to.unlearnt.add_metric([name], experiment.unlearned)
         to.window.add_metric([name], experiment.settings.seconds)
         outcomes = overviews.outcomes(experiment)
         to.in_window.add_metric([name], outcomes.in_window)

@@ -25,14 +25,22 @@ from bothworlds.service.store import Store
 
 
 def open_experiment(
-    name: str, settings: ExperimentSettings, store: Store, folder: Path, say: Callable[[str], None]
+    name: str,
+    settings: ExperimentSettings,
+    store: Store,
+    folder: Path,
+    say: Callable[[str], None],
+    *,
+    shared: bool = False,
+    trained: bool = True,
 ) -> Experiment:
-    """Start an experiment, or restore it if the store has it.
+    """Start an experiment, or restore it if the store has it. ``shared`` and ``trained`` are as in `Experiment`.
 
     Raises
     ------
     ValueError
-        If the settings have another reward range or problem than the store, or an algorithm that cannot take over.
+        If the settings have another reward range or problem than the store, an algorithm that cannot take over, or
+        another algorithm or holdout while another host learns.
     """
     number = store.experiment(name)
     problem, algorithm = settings.make_problem(folder), settings.make_algorithm()
@@ -41,24 +49,46 @@ def open_experiment(
         policy = algorithm.start(problem, holdout=settings.holdout)
         store.append([], snapshots=[snapshot_of(policy, number)], frames=[frame_of(policy)])
         exercise(policy.copy())
-        return Experiment(name, number, settings, policy, warm_plan(policy))
+        return Experiment(name, number, settings, policy, warm_plan(policy), shared=shared, trained=trained)
     restored = restore(store, number)
     policy = restored.policy
     say(f"{name}: version {policy.version}, {restored.replayed:,} rewards replayed after the newest snapshot")
     _check_problem(store, number, policy, problem)
-    experiment = Experiment(name, number, settings, policy, warm_plan(policy))
+    experiment = Experiment(name, number, settings, policy, warm_plan(policy), shared=shared, trained=trained)
     experiment.through, experiment.ordered_through = restored.through, restored.ordered_through
     experiment.expired_through = store.note(experiment.cursor)
-    if repr(policy.algorithm) != repr(algorithm):
-        _change_algorithm(experiment, store, algorithm)
-        say(f"{name}: the algorithm is {algorithm!r} from version {policy.version} on; what was learned is its prior")
-    if policy.plan().spec.holdout != settings.holdout:
-        _change_holdout(experiment, store)
-        say(f"{name}: the holdout is {settings.holdout:g} from version {policy.version} on")
-    exercise(policy.copy())
-    experiment.closed_fingerprints = policy.closed_fingerprints
+    if _is_other(policy, algorithm, settings):
+        _take_over(experiment, store, algorithm, say)
+    exercise(experiment.policy.copy())
+    experiment.closed_fingerprints = experiment.policy.closed_fingerprints
     experiment.requeue(store)
     return experiment
+
+
+def _is_other(policy: Policy, algorithm: Any, settings: ExperimentSettings) -> bool:
+    """Return whether the settings have another algorithm or holdout than a policy."""
+    return repr(policy.algorithm) != repr(algorithm) or policy.plan().spec.holdout != settings.holdout
+
+
+def _take_over(experiment: Experiment, store: Store, algorithm: Any, say: Callable[[str], None]) -> None:
+    """Decide by the algorithm and the holdout of the settings from now on; no other host may learn meanwhile."""
+    name, settings = experiment.name, experiment.settings
+    if not experiment.trained:
+        raise ValueError(
+            "the store has another algorithm or holdout than the settings: first start a host that learns with these "
+            "settings"
+        )
+    with store.alone():
+        restored = restore(store, experiment.number)  # again, as another host may have learned until now
+        policy = experiment.policy = restored.policy
+        experiment.through, experiment.ordered_through = restored.through, restored.ordered_through
+        if repr(policy.algorithm) != repr(algorithm):
+            _change_algorithm(experiment, store, algorithm)
+            since = f"from version {policy.version} on; what was learned is its prior"
+            say(f"{name}: the algorithm is {algorithm!r} {since}")
+        if policy.plan().spec.holdout != settings.holdout:
+            _change_holdout(experiment, store)
+            say(f"{name}: the holdout is {settings.holdout:g} from version {policy.version} on")
 
 
 def _change_algorithm(experiment: Experiment, store: Store, algorithm: Any) -> None:
@@ -88,7 +118,8 @@ def _publish_at_start(experiment: Experiment, store: Store, kind: Kind, body: An
     experiment.plan = warm_plan(policy)
     content = body(policy.version, experiment.plan.digest, experiment.through, experiment.ordered_through, value)
     mark = Record(0, number, kind, None, time.time(), True, packed(content))
-    store.append([mark], snapshots=[snapshot_of(policy, number, experiment)], frames=[frame_of(policy)])
+    snapshot, frame = snapshot_of(policy, number, experiment), frame_of(policy)
+    store.append([mark], snapshots=[snapshot], frames=[frame], plans=[(number, experiment.plan)])
 
 
 def _check_problem(store: Store, number: int, policy: Policy, problem: Problem) -> None:

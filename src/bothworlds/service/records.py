@@ -108,14 +108,6 @@ class DecisionDraw(msgspec.Struct, frozen=True, array_like=True, gc=False):
     probabilities: bytes
 
 
-class RequestHead(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The first three fields of a decision's body: the request."""
-
-    request_hash: bytes
-    context: str
-    traceparent: str | None
-
-
 class RewardBody(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Body of a reward; it is not learned if its arm was retired, or the algorithm changed, before it came."""
 
@@ -218,7 +210,6 @@ BODIES = (
     DecisionBody,
     DecisionDraw,
     DecisionHead,
-    RequestHead,
     RewardBody,
     Versioned,
     Changed,

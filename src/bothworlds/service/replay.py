@@ -1,5 +1,6 @@
 """Replay a segment of the log and check that it leads to the same decisions and plans."""
 
+import contextlib
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -27,7 +28,7 @@ from bothworlds.service.records import (
     MARKS,
     REWARD,
     DecisionBody,
-    RequestHead,
+    DecisionHead,
     RewardBody,
     Snapshot,
     all_unpacked,
@@ -35,10 +36,11 @@ from bothworlds.service.records import (
     unpacked,
 )
 from bothworlds.service.reward_events import Learned, RewardEvent, events_between
-from bothworlds.service.store import Row, Store
+from bothworlds.service.store import Row, Store, erased_version_key
 
 HOLDOUT, ABSENT = -1, -2  # in place of the number of a decision
 MOST_FAULTS = 20  # printed
+EARLIER_PLANS = 64  # kept: hosts decide with an earlier plan until they have the newest one
 
 
 class LogSegment(NamedTuple):
@@ -150,6 +152,8 @@ class SegmentReplay:
         self.store, self.segment, self.report = store, segment, VerifyReport(segments=1)
         self.learned: Learned = segment.begin
         self.rewards: list[Row] = []  # unless rewards are learned in the order of their decisions
+        self.earlier: dict[int, Plan] = {}
+        self.erased = store.note(erased_version_key(segment.experiment))
 
     def run(self) -> VerifyReport:
         """Replay the segment up to its end, or to the first version that differs from the log."""
@@ -183,7 +187,9 @@ class SegmentReplay:
 
     def _use_plan(self, plan: Plan, *, is_new_spec: bool) -> None:
         """Decide with another plan; a new spec empties the buffer of pending decisions."""
-        self.plan = plan
+        self.plan = self.earlier[plan.version] = plan
+        if len(self.earlier) > EARLIER_PLANS:
+            del self.earlier[min(self.earlier)]
         if is_new_spec:
             self.pending = PendingDecisions(plan.spec.carried)
 
@@ -215,36 +221,56 @@ class SegmentReplay:
         return len(rewards)
 
     def _check_decisions(self, bodies: dict[str, bytes]) -> None:
-        """Repeat decisions, compare their bodies, and keep them for learning."""
-        self.report.decisions += len(bodies)
-        if self.plan.spec.holdout:
-            held_out = [name for name in bodies if self.plan.holds_out(name)]
-            self._check_holdout({name: bodies.pop(name) for name in held_out})
-        if bodies:
-            self._check_drawn(list(bodies), list(bodies.values()))
+        """Repeat decisions with their plans, compare their bodies, and keep those of the current plan for learning."""
+        groups: dict[int, list[tuple[str, bytes, DecisionHead]]] = {}
+        heads = all_unpacked(DecisionHead, bodies.values())
+        for (name, body), head in zip(bodies.items(), heads, strict=True):
+            groups.setdefault(head.version, []).append((name, body, head))
+        for version, group in groups.items():
+            if version < self.erased:  # what its plan had learned from is erased
+                continue
+            self.report.decisions += len(group)
+            plan = self._plan_of(version)
+            held_out = [plan.spec.holdout > 0.0 and plan.holds_out(name) for name, _, _ in group]
+            self._check_holdout(plan, [one for one, held in zip(group, held_out, strict=True) if held])
+            self._check_drawn(plan, [one for one, held in zip(group, held_out, strict=True) if not held])
 
-    def _check_holdout(self, bodies: dict[str, bytes]) -> None:
-        for name, body in bodies.items():
-            head = unpacked(RequestHead, body)
-            decision = self.plan.redecide(head.context, name)
-            if packed(decision_body(decision, self.plan, head.request_hash, head.traceparent)) != body:
-                self._report_decision(name)
-        self.pending.put_holdout(list(bodies))
+    def _plan_of(self, version: int) -> Plan:
+        """Return the plan of a version up to the current one, from the store if need be.
 
-    def _check_drawn(self, names: list[str], bodies: list[bytes]) -> None:
-        heads = all_unpacked(RequestHead, bodies)
-        contexts = indices_of(self.plan.spec.numbered[0], [head.context for head in heads])
-        batch = self.plan.redecide_batch(contexts, names)
+        For a version that no plan had by then, return the current plan: its decisions differ.
+        """
+        if version not in self.earlier and version < self.plan.version:
+            with contextlib.suppress(ValueError):
+                policy = self._restore(version)
+                if policy.version == version:
+                    self.earlier[version] = warm_plan(policy)
+        return self.earlier.get(version, self.plan)
+
+    def _check_holdout(self, plan: Plan, group: list[tuple[str, bytes, DecisionHead]]) -> None:
+        for name, body, head in group:
+            decision = plan.redecide(head.context, name)
+            if packed(decision_body(decision, plan, head.request_hash, head.traceparent)) != body:
+                self._report_decision(name, plan)
+        self.pending.put_holdout([name for name, _, _ in group])
+
+    def _check_drawn(self, plan: Plan, group: list[tuple[str, bytes, DecisionHead]]) -> None:
+        if not group:
+            return
+        names, bodies, heads = (list(column) for column in zip(*group, strict=True))
+        contexts = indices_of(plan.spec.numbered[0], [head.context for head in heads])
+        batch = plan.redecide_batch(contexts, names)
         requests = [(head.request_hash, head.traceparent) for head in heads]
-        repeated = [packed(body) for body in decision_bodies(self.plan, batch, requests)]
+        repeated = [packed(body) for body in decision_bodies(plan, batch, requests)]
         if repeated != bodies:
             for name, body, stored in zip(names, repeated, bodies, strict=True):
                 if body != stored:
-                    self._report_decision(name)
-        self.pending.put(names, batch)
+                    self._report_decision(name, plan)
+        if plan.spec.short_fingerprint == self.plan.spec.short_fingerprint:
+            self.pending.put(names, batch)
 
-    def _report_decision(self, name: str) -> None:
-        self.report.faults.append(f"decision {name!r} differs from what plan {self.plan.version} decides")
+    def _report_decision(self, name: str, plan: Plan) -> None:
+        self.report.faults.append(f"decision {name!r} differs from what plan {plan.version} decides")
 
     def _replay_mark(self, kind: int, body: Any) -> None:
         names, rewards = self._next_rewards(body)

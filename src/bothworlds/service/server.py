@@ -58,7 +58,7 @@ def placed(settings: Settings, port: int | None) -> Settings:
 
 
 def serve(service: Service, *, log: ServiceLog) -> None:
-    """Serve until SIGINT or SIGTERM, then close the service."""
+    """Serve until SIGINT, or until the service is drained after SIGTERM; then close it."""
     before = gc.get_threshold()
     try:
         placed(service.settings, None)
@@ -115,8 +115,16 @@ async def _serve(service: Service, log: ServiceLog) -> None:
         ssl_key=None if settings.key is None else folder / settings.key,
     )
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, server.stop)
+
+    def drain() -> None:
+        """Stop later, or at the second signal now."""
+        delay, service.draining = (0.0 if service.draining else settings.drain), True
+        if delay:
+            log.add("info", "draining", f"not ready any more; stops in {delay:g} s")
+        loop.call_later(delay, server.stop)
+
+    loop.add_signal_handler(signal.SIGINT, server.stop)
+    loop.add_signal_handler(signal.SIGTERM, drain)
     tasks = [loop.create_task(_announce(settings, log)), loop.create_task(_watch(app))]
     try:
         await server.serve()

@@ -11,13 +11,14 @@ from msgspec import Meta, Struct
 
 from bothworlds.problem import Problem
 from bothworlds.problem.checks import check_known
+from bothworlds.service.dsn import is_dsn
 from bothworlds.service.limits import check_size, size_of, tabular_size
 from bothworlds.service.names import check_name
 
 LOCAL = ("127.0.0.1", "::1", "localhost")
 LONGEST_WINDOW = 3650 * 86400.0  # seconds
 UNITS = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}
-Scope = Literal["decide", "reward", "admin"]
+Scope = Literal["decide", "reward", "local", "admin"]
 
 
 class Token(Struct, frozen=True, forbid_unknown_fields=True):
@@ -111,8 +112,11 @@ class ExperimentSettings(Struct, frozen=True, forbid_unknown_fields=True):
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """Settings of a service: experiments, store, tokens, address, limits and log lines.
 
-    ``store``, ``certificate`` and ``key`` are paths relative to ``folder``. ``refresh`` is the shortest time in seconds
-    between two batches of rewards, unless a full batch waits. With ``access_log``, every request has a log line.
+    ``store``, ``certificate`` and ``key`` are paths relative to ``folder``; ``store`` may be the DSN of a PostgreSQL
+    database, ``postgresql://...``, which any number of hosts share. ``refresh`` is the shortest time in seconds
+    between two batches of rewards, unless a full batch waits. ``drain`` is the time in seconds between SIGTERM and the
+    end: the service answers, but says that it is not ready, so that a load balancer sends requests elsewhere. With
+    ``access_log``, every request has a log line.
     """
 
     experiments: dict[Annotated[str, Meta(min_length=1, max_length=200)], ExperimentSettings]
@@ -126,6 +130,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     most_bytes: Annotated[int, Meta(ge=100)] = 1_000_000
     most_waiting: Annotated[int, Meta(ge=1)] = 10_000
     refresh: Annotated[float, Meta(gt=0)] = 0.02
+    drain: Annotated[float, Meta(ge=0, le=3600)] = 0.0
     log_format: Literal["text", "json"] = "text"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     access_log: bool = False
@@ -146,11 +151,8 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
         for file in (self.certificate, self.key):
             if file is not None and not (Path(self.folder) / file).is_file():
                 raise ValueError(f"there is no file {Path(self.folder) / file}")
-        parent = (Path(self.folder) / self.store).parent
-        if not parent.is_dir():
-            raise ValueError(f"there is no folder {parent} for the store")
-        if (Path(self.folder) / self.store).is_dir():
-            raise ValueError(f"store must be a file, but {Path(self.folder) / self.store} is a folder")
+        if isinstance(self.location, Path):
+            _check_file(self.location)
         for name, experiment in self.experiments.items():
             check_name("an experiment", name)
             try:
@@ -162,6 +164,11 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
             except (ValueError, OSError) as error:
                 raise ValueError(f"experiments.{name}: {error}") from None
 
+    @property
+    def location(self) -> Path | str:
+        """The path of the store, or the DSN of its database."""
+        return self.store if is_dsn(self.store) else Path(self.folder) / self.store
+
     def rehearse(self) -> None:
         """Build every algorithm for its problem, as at the start of a service; a ValueError if one does not fit."""
         for name, experiment in self.experiments.items():
@@ -169,6 +176,13 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
                 experiment.make_algorithm().machine(experiment.make_problem(Path(self.folder)))
             except ValueError as error:
                 raise ValueError(f"experiments.{name}: {error}") from None
+
+
+def _check_file(store: Path) -> None:
+    if not store.parent.is_dir():
+        raise ValueError(f"there is no folder {store.parent} for the store")
+    if store.is_dir():
+        raise ValueError(f"store must be a file, but {store} is a folder")
 
 
 def _check_tokens(tokens: list[Token]) -> None:

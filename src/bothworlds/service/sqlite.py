@@ -1,12 +1,13 @@
 """The store as an SQLite file in WAL mode: one connection writes and checkpoints, the others only read."""
 
+import contextlib
 import fcntl
 import math
 import shutil
 import sqlite3
 import threading
 import time
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -14,6 +15,8 @@ from typing import IO, Any, Literal
 from bothworlds.service.records import FORMAT, Frame, Kind, Record, Snapshot
 from bothworlds.service.store import (
     NO_NOTES,
+    Insert,
+    NumberedPlan,
     Row,
     Shown,
     Space,
@@ -140,6 +143,14 @@ class SQLiteStore:
             self._handles.append(connection)
         return connection
 
+    def starting(self) -> contextlib.AbstractContextManager[None]:
+        """Return a context in which no other host starts experiments: it has the store for itself."""
+        return contextlib.nullcontext()
+
+    def alone(self) -> contextlib.AbstractContextManager[None]:
+        """Return a context in which no other host learns: it has the store for itself."""
+        return contextlib.nullcontext()
+
     def experiment(self, name: str) -> int:
         """Return the number of an experiment; a new name gets a new number."""
         known = self.experiments()
@@ -178,6 +189,7 @@ class SQLiteStore:
         snapshots: Sequence[Snapshot] = (),
         frames: Sequence[Frame] = (),
         notes: Mapping[str, int] = NO_NOTES,
+        plans: Sequence[NumberedPlan] = (),  # noqa: ARG002
     ) -> int:
         """Add all of this in one commit, and return the sequence number of the first record once it is durable."""
         write, first = self._writer.execute, self._last + 1
@@ -266,6 +278,30 @@ class SQLiteStore:
             )
         return count
 
+    def notes(self) -> dict[str, int]:
+        """Return all notes."""
+        query = "SELECT name, value + 0 FROM about WHERE name NOT IN ('format', 'probed')"
+        return dict(_query(self._reader, query))
+
+    @contextlib.contextmanager
+    def filling(self) -> Iterator[Insert]:
+        """Return a context whose function adds rows to a table of this empty store, all in one commit."""
+        write = self._writer
+
+        def insert(table: str, rows: Iterable[Sequence[Any]]) -> None:
+            for row in rows:
+                marks = ", ".join(["?"] * len(row))
+                write.execute(f"INSERT INTO {'about' if table == 'notes' else table} VALUES ({marks})", row)
+
+        write.execute("BEGIN IMMEDIATE")
+        try:
+            yield insert
+            write.execute("COMMIT")
+        except BaseException:
+            write.rollback()
+            raise
+        self._last = int(_query(write, NEWEST_USED)[0][0])
+
     def tidy(self) -> None:
         """Checkpoint the WAL file into the store file every ``CHECKPOINT`` records."""
         if self._last - self._checkpointed >= CHECKPOINT:
@@ -296,12 +332,12 @@ class SQLiteStore:
         query = "SELECT * FROM log WHERE seq > ? AND experiment = ? AND kind = ? ORDER BY seq DESC LIMIT ?"
         return [Record(*row) for row in _query(self._reader, query, (self.last() - RECENT, experiment, kind, most))]
 
-    def counts(self, experiment: int, *, through: int) -> dict[tuple[int, bool], int]:
-        """Return the numbers of records about decisions up to a sequence number, by kind and flag; reads the log."""
+    def counts(self, experiment: int, *, after: int = 0, through: int) -> dict[tuple[int, bool], int]:
+        """Return the numbers of records about decisions in a range of the log, by kind and flag; reads it."""
         groups = [(kind, flag) for kind in DECISION_KINDS for flag in (0, 1)]
         terms = ", ".join(f"count(*) FILTER (WHERE kind = {kind:d} AND flag = {flag})" for kind, flag in groups)
-        query = f"SELECT {terms} FROM log WHERE experiment = ? AND seq <= ?"
-        (counts,) = _query(self._reader, query, (experiment, through))
+        query = f"SELECT {terms} FROM log WHERE experiment = ? AND seq > ? AND seq <= ?"
+        (counts,) = _query(self._reader, query, (experiment, after, through))
         return {(kind, bool(flag)): count for (kind, flag), count in zip(groups, counts, strict=True)}
 
     def read(self, *, after: int = 0, through: int | None = None) -> Iterator[Record]:

@@ -21,8 +21,9 @@ from bothworlds.service.experiment import (
 from bothworlds.service.maintenance import restore_earlier, rollback_body
 from bothworlds.service.records import Changed, Kind, Record, Versioned, packed
 from bothworlds.service.retention import Erasure, next_erasure
-from bothworlds.service.store import StoreError
+from bothworlds.service.store import StoreError, TermOverError
 from bothworlds.service.supervision import CHECK_INTERVAL, SupervisedThread, ThreadError
+from bothworlds.service.turns import NOT_LEARNING, AlwaysTurn, Turn
 from bothworlds.service.writer import ENDED, WriterThread
 
 MAX_BATCH = 1000  # rewards
@@ -44,8 +45,11 @@ LONGEST_PAUSE = 0.15  # seconds
 class TrainerThread:
     """Learns in its own thread; the writer thread publishes each version in the commit of its mark."""
 
-    def __init__(self, experiments: Mapping[str, Experiment], writer: WriterThread, *, refresh: float) -> None:
+    def __init__(
+        self, experiments: Mapping[str, Experiment], writer: WriterThread, *, refresh: float, turn: Turn | None = None
+    ) -> None:
         self.experiments, self.writer, self.refresh = experiments, writer, refresh
+        self.turn = turn or AlwaysTurn()
         self._wake = threading.Event()
         self._tasks: queue.SimpleQueue[tuple[Callable[[], Any], Callable[[Any], None]]] = queue.SimpleQueue()
         self._task_done: Callable[[Any], None] | None = None  # of the task in progress
@@ -97,9 +101,11 @@ class TrainerThread:
     def _work(self) -> None:
         expired = 0.0
         while not self._stopping:
-            self._wake.wait(timeout=self.refresh * 10)
+            self._wake.wait(timeout=self.turn.poll or self.refresh * 10)
             self._wake.clear()
             start = time.monotonic()
+            if not self._may_learn():
+                continue
             while not self._tasks.empty():
                 self._run_task(*self._tasks.get())
             for experiment in self.experiments.values():
@@ -109,11 +115,23 @@ class TrainerThread:
                     self._try(experiment, self.erase)
             expired = start if start - expired > self.refresh * 10 else expired
             self._rest(time.monotonic() - start)
-        for experiment in self.experiments.values():
+        for experiment in self.experiments.values() if self._may_learn() else ():
             self._try(experiment, self.step)
             self._try(experiment, self.save)
         self._ended = True
         self._refuse_tasks(StoreError(ENDED))
+
+    def _may_learn(self) -> bool:
+        """Return whether this host may learn now; refuse tasks if it may not."""
+        try:
+            with self.thread.doing("looks for rewards", LEARN_LIMIT):
+                if self.turn.begin(self.experiments.values()):
+                    return True
+        except StoreError:
+            if not self._stopping:
+                time.sleep(PAUSE / 4)
+        self._refuse_tasks(ThreadError(f"nothing was changed: {NOT_LEARNING}"))
+        return False
 
     def _run_task(self, work: Callable[[], Any], done: Callable[[Any], None]) -> None:
         """Run a task; what it raises is raised where it was submitted."""
@@ -211,6 +229,8 @@ class TrainerThread:
         frames = [frame_of(policy)] if frame else []
         while not self._store(Publish(experiment, mark, plan, snapshots, frames)):
             refusal = StoreError(f"nothing was changed, try again: {self.writer.obstacle}")
+            if not self.turn.holds():
+                raise TermOverError(NOT_LEARNING)
             if kind != Kind.VERSION:
                 raise refusal
             if self._stopping:

@@ -64,7 +64,7 @@ def state(service: Service) -> str:
         "commits since the start": f"{writer.commits:,}",
         "jobs waiting for a commit": f"{writer.waiting:,}",
         "rewards waiting to be learned": ", ".join(
-            f"{clipped(name)}: {len(experiment.waiting):,}" for name, experiment in service.experiments.items()
+            f"{clipped(name)}: {experiment.unlearned:,}" for name, experiment in service.experiments.items()
         ),
     }
     threads = {f"{one.name} thread": _activity(one.fault, one.activity.name) for one in service.supervisor.threads}
@@ -108,7 +108,7 @@ def experiment_settings(overview: Overview) -> str:
         "reward range": "{:g} to {:g}".format(*(problem.reward_range or (-1.0, 1.0))),
         "window": escape(settings.window),
         "default reward": escape(default),
-        "learns": escape(settings.learn),
+        "learns": "in order" if settings.in_order else "at once",
         "keeps decisions": escape(settings.keep or "forever"),
         "holdout": f"{100 * spec.holdout:g} %",
         "safe arm": _optional(settings.safe_arm),
