@@ -16,11 +16,11 @@ from bothworlds.service.experiment import Experiment, open_experiment, to_decisi
 from bothworlds.service.locations import open_store
 from bothworlds.service.messages import Answer, Known, Planned, Refusal
 from bothworlds.service.records import DecisionBody, Kind, Record, Versioned, unpacked
+from bothworlds.service.roles import NOT_LEARNING, Role
 from bothworlds.service.settings import Settings
 from bothworlds.service.store import Store
 from bothworlds.service.supervision import Supervisor, ThreadError
 from bothworlds.service.trainer import TrainerThread
-from bothworlds.service.turns import NOT_LEARNING, Role
 from bothworlds.service.writer import CACHED_DECISIONS, UNAVAILABLE, WriterThread
 
 if TYPE_CHECKING:
@@ -79,8 +79,8 @@ class Service:
         self.start_time, self.last_at_start = time.time(), self.store.last()
         self.deliver: Deliver = _wake
         self.writer = WriterThread(self.store, self._stored, cached=0 if self.shared else CACHED_DECISIONS)
-        publisher, turn = (self.hosting.publisher, self.hosting.turn) if self.hosting else (self.writer, None)
-        self.trainer = TrainerThread(self.experiments, publisher, refresh=settings.refresh, turn=turn)
+        publisher, permit = (self.hosting.publisher, self.hosting.permit) if self.hosting else (self.writer, None)
+        self.trainer = TrainerThread(self.experiments, publisher, refresh=settings.refresh, permit=permit)
         threads = {self.writer.thread: self.writer.refuse_all}
         self.writer.start()
         if self.hosting is not None:
@@ -225,7 +225,7 @@ class Service:
     @property
     def learns(self) -> bool:
         """Whether this host learns at the moment, as far as it knows."""
-        return self.role != "decide" and self.trainer.turn.holds()
+        return self.role != "decide" and self.trainer.permit.holds()
 
     @property
     def reasons_to_restart(self) -> list[str]:
