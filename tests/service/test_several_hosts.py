@@ -14,10 +14,10 @@ import pytest
 from bothworlds.service.messages import Activate, Arm, Change, Decide, Reward, Rollback
 from bothworlds.service.postgres import term
 from bothworlds.service.records import MARKS, unpacked
+from bothworlds.service.roles import Role
 from bothworlds.service.service import Service
 from bothworlds.service.store import StoreError
 from bothworlds.service.supervision import ThreadError
-from bothworlds.service.turns import Role
 from bothworlds.service.verification import verify
 from support.postgres import QUICK, PostgresServer, needs_postgres, schema_for
 from support.services import settings, shorten_pauses, wait_until

@@ -12,7 +12,7 @@ import click
 from bothworlds.cli.common import PathType, exit_on_bad_input, exit_on_failure, print_message, require_service_packages
 
 if TYPE_CHECKING:
-    from bothworlds.service.turns import Role
+    from bothworlds.service.roles import Role
 
 
 @click.command()

@@ -19,12 +19,12 @@ from bothworlds.service.messages import Answer, Known, Planned, Refusal
 from bothworlds.service.opening import open_experiment
 from bothworlds.service.records import DecisionBody, Kind, Record, Versioned, unpacked
 from bothworlds.service.retention import SNAPSHOTS
+from bothworlds.service.roles import NOT_LEARNING, Role
 from bothworlds.service.settings import Settings
 from bothworlds.service.starts import note_start, note_stop
 from bothworlds.service.store import Store
 from bothworlds.service.supervision import Supervisor, ThreadError
 from bothworlds.service.trainer import TrainerThread
-from bothworlds.service.turns import NOT_LEARNING, Role
 from bothworlds.service.writer import CACHED_DECISIONS, UNAVAILABLE, WriterThread
 
 if TYPE_CHECKING:
@@ -84,11 +84,11 @@ class Service:
         note_start(self.store, self.start_time)
         self.deliver: Deliver = _wake
         self.writer = WriterThread(self.store, self._stored, cached=0 if self.shared else CACHED_DECISIONS)
-        publisher, turn = (self.hosting.publisher, self.hosting.turn) if self.hosting else (self.writer, None)
+        publisher, permit = (self.hosting.publisher, self.hosting.permit) if self.hosting else (self.writer, None)
         for experiment in self.experiments.values():
             if (keep := experiment.settings.keep_seconds) is not None:
                 publisher.store.keep_snapshots(experiment.number, keep / SNAPSHOTS)
-        self.trainer = TrainerThread(self.experiments, publisher, refresh=settings.refresh, turn=turn)
+        self.trainer = TrainerThread(self.experiments, publisher, refresh=settings.refresh, permit=permit)
         self.changes = ChangeThread(self._make_change)
         threads = {self.writer.thread: self.writer.refuse_all, self.changes.thread: self.changes.refuse_all}
         self.writer.start()
@@ -246,7 +246,7 @@ class Service:
     @property
     def learns(self) -> bool:
         """Whether this host learns at the moment, as far as it knows."""
-        return self.role != "decide" and self.trainer.turn.holds()
+        return self.role != "decide" and self.trainer.permit.holds()
 
     @property
     def reasons_to_restart(self) -> list[str]:

@@ -21,9 +21,9 @@ from bothworlds.service.experiment import (
 from bothworlds.service.maintenance import restore_earlier, rollback_body
 from bothworlds.service.records import Changed, Kind, Record, Versioned, packed
 from bothworlds.service.retention import Erasure, next_erasure
+from bothworlds.service.roles import NOT_LEARNING, AlwaysPermit, LearningPermit
 from bothworlds.service.store import StoreError, TermOverError
 from bothworlds.service.supervision import CHECK_INTERVAL, SupervisedThread, ThreadError
-from bothworlds.service.turns import NOT_LEARNING, AlwaysTurn, Turn
 from bothworlds.service.writer import ENDED, WriterThread
 
 MAX_BATCH = 1000  # rewards
@@ -46,10 +46,15 @@ class TrainerThread:
     """Learns in its own thread; the writer thread publishes each version in the commit of its mark."""
 
     def __init__(
-        self, experiments: Mapping[str, Experiment], writer: WriterThread, *, refresh: float, turn: Turn | None = None
+        self,
+        experiments: Mapping[str, Experiment],
+        writer: WriterThread,
+        *,
+        refresh: float,
+        permit: LearningPermit | None = None,
     ) -> None:
         self.experiments, self.writer, self.refresh = experiments, writer, refresh
-        self.turn = turn or AlwaysTurn()
+        self.permit = permit or AlwaysPermit()
         self._wake = threading.Event()
         self._tasks: queue.SimpleQueue[tuple[Callable[[], Any], Callable[[Any], None]]] = queue.SimpleQueue()
         self._task_done: Callable[[Any], None] | None = None  # of the task in progress
@@ -101,7 +106,7 @@ class TrainerThread:
     def _work(self) -> None:
         expired = 0.0
         while not self._stopping:
-            self._wake.wait(timeout=self.turn.poll or self.refresh * 10)
+            self._wake.wait(timeout=self.permit.poll or self.refresh * 10)
             self._wake.clear()
             start = time.monotonic()
             if not self._may_learn():
@@ -125,7 +130,7 @@ class TrainerThread:
         """Return whether this host may learn now; refuse tasks if it may not."""
         try:
             with self.thread.doing("looks for rewards", LEARN_LIMIT):
-                if self.turn.begin(self.experiments.values()):
+                if self.permit.begin(self.experiments.values()):
                     return True
         except StoreError:
             if not self._stopping:
@@ -229,7 +234,7 @@ class TrainerThread:
         frames = [frame_of(policy)] if frame else []
         while not self._store(Publish(experiment, mark, plan, snapshots, frames)):
             refusal = StoreError(f"nothing was changed, try again: {self.writer.obstacle}")
-            if not self.turn.holds():
+            if not self.permit.holds():
                 raise TermOverError(NOT_LEARNING)
             if kind != Kind.VERSION:
                 raise refusal

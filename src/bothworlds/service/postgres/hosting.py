@@ -9,17 +9,17 @@ from bothworlds.service.postgres.plan_follower import PlanFollower
 from bothworlds.service.postgres.postgres_store import PostgresStore
 from bothworlds.service.postgres.term import Term
 from bothworlds.service.records import Snapshot
+from bothworlds.service.roles import Role
 from bothworlds.service.sqlite import Durability
 from bothworlds.service.supervision import SupervisedThread
-from bothworlds.service.turns import Role
 from bothworlds.service.writer import WriterThread
 
 FOLLOW_EVERY = 1.0  # seconds between two looks of a host that stands by
 MOST_FETCHED = 5000  # rewards that wait for the trainer thread
 
 
-class SharedTurn:
-    """The turn of a host that learns during its terms, and otherwise stands by.
+class TermPermit:
+    """The permit of a host that learns during its terms, and otherwise stands by.
 
     Who stands by follows the log: a term begins with policies that have learned all that is published. What was learned
     in a term that was lost is thrown away, as the log may lead elsewhere.
@@ -97,7 +97,7 @@ class Hosting:
         self.term = Term(store.dsn)
         self.learner_store = PostgresStore(store.dsn, durability=durability)
         self.publisher = WriterThread(self.learner_store, lambda _: None, tick=0.0, cached=0)
-        self.turn = SharedTurn(self.term, self.learner_store, poll=poll)
+        self.permit = TermPermit(self.term, self.learner_store, poll=poll)
 
     @property
     def threads(self) -> dict[SupervisedThread, Callable[[], None]]:

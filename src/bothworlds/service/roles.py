@@ -1,4 +1,4 @@
-"""When a trainer thread may learn: always, or while this host has the term of a shared store."""
+"""Roles of hosts, and when a trainer thread may learn: always, or while its host has the term of a shared store."""
 
 from collections.abc import Iterable
 from typing import Literal, Protocol
@@ -9,7 +9,7 @@ Role = Literal["decide", "learn", "both"]
 NOT_LEARNING = "this host does not learn at the moment; send changes to the one that does, or try again"
 
 
-class Turn(Protocol):
+class LearningPermit(Protocol):
     """Tells the trainer thread whether it may learn."""
 
     poll: float | None  # seconds between two looks for rewards of other hosts
@@ -21,8 +21,8 @@ class Turn(Protocol):
         """Return whether this host may still learn, as far as is known here."""
 
 
-class AlwaysTurn:
-    """The turn of a service with a store of its own."""
+class AlwaysPermit:
+    """The permit of a service with a store of its own."""
 
     poll: float | None = None
 
