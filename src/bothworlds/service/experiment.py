@@ -45,6 +45,14 @@ from bothworlds.service.window_clock import WindowClock
 KEPT_PLANS, KEPT_NUMBERS = 256, 1_000_000  # earlier plans, and the probabilities in them, of an experiment
 
 
+class Batch(NamedTuple):
+    """Rewards to learn together, and what is learned after them (see `Versioned`)."""
+
+    events: list[RewardEvent]
+    through: int
+    ordered_through: int
+
+
 @dataclass(eq=False)
 class Experiment:
     """A running experiment.
@@ -95,19 +103,18 @@ class Experiment:
         """Number of rewards that may be learned now."""
         return len(self.waiting) + self.unread
 
-    def take(self, store: Store, most: int) -> list[RewardEvent]:
-        """Return the next rewards to learn; they count as learned."""
+    def take(self, store: Store, most: int) -> Batch:
+        """Return the next rewards to learn, and what is learned after them."""
         if not self.settings.in_order:
             with self.lock:
                 batch, self.waiting = self.waiting[:most], self.waiting[most:]
-            self.through = max(self.through, *(event.seq for event in batch[-1:]), 0)
-            return batch
+            return Batch(batch, max(self.through, *(event.seq for event in batch[-1:]), 0), self.ordered_through)
         if not self.unread:
-            return []
+            return Batch([], self.through, self.ordered_through)
         self.unread = 0
-        events, self.ordered_through, more = read_ordered_events(store, self.number, self, most=most)
+        events, through, more = read_ordered_events(store, self.number, self, most=most)
         self.unread += most if more else 0
-        return events
+        return Batch(events, self.through, through)
 
     def enqueue(self, events: Sequence[RewardEvent]) -> None:
         """Add stored rewards, in log order; those already read from the store are skipped."""

@@ -189,11 +189,11 @@ class TrainerThread:
 
     def step(self, experiment: Experiment) -> None:
         """Learn one batch and publish the new version."""
-        events = experiment.take(self.writer.store, MAX_BATCH)
-        if not events:
-            return
+        events, *learned = experiment.take(self.writer.store, MAX_BATCH)
         policy, before = experiment.policy, experiment.policy.version
-        learn(policy, events)
+        if events:
+            learn(policy, events)
+        experiment.through, experiment.ordered_through = learned
         experiment.unsaved += len(events)
         if policy.version > before:  # otherwise all of them belonged to the holdout
             digest = warm_plan(policy).digest
