@@ -23,14 +23,16 @@ def store(tmp_path: Path) -> Iterator[SQLiteStore]:
 def test_the_newest_starts_are_kept(store: SQLiteStore) -> None:
     assert read_starts(store) == []
     for number in range(MOST_STARTS + 5):
-        note_start(store, 10.0 * number)
+        assert note_start(store, 10.0 * number) == number
         if number % 2:
-            note_stop(store, 10.0 * number + 5.0)
+            note_stop(store, number, 10.0 * number + 5.0)
     starts = read_starts(store)
     assert len(starts) == MOST_STARTS
     assert starts[0] == Start(50, 55)
     assert starts[-1] == Start(10 * (MOST_STARTS + 4), None)
     assert starts[-2] == Start(10 * (MOST_STARTS + 3), 10 * (MOST_STARTS + 3) + 5)
+    note_stop(store, MOST_STARTS + 2, 7.0)
+    assert read_starts(store)[-3:] == [Start(10 * (MOST_STARTS + 2), 7.0), *starts[-2:]], "of several hosts one stops"
 
 
 def test_a_store_that_cannot_be_written_is_no_reason_not_to_start(tmp_path: Path) -> None:

@@ -72,6 +72,15 @@ def mark(kind: Kind = Kind.VERSION, *, experiment: int = 1, body: bytes = b"v") 
     return Record(0, experiment, kind, None, 0.0, True, body)
 
 
-def snapshot(version: int, *, through: int = 0, fingerprint: str = "f", experiment: int = 1) -> Snapshot:
+def snapshot(
+    version: int,
+    *,
+    through: int = 0,
+    fingerprint: str = "f",
+    experiment: int = 1,
+    ordered_through: int = 0,
+    time: float = 0.0,
+) -> Snapshot:
     """Return a snapshot with unique content."""
-    return Snapshot(experiment, version, through, f"digest {version}", fingerprint, f"content {version}".encode())
+    digest, content = f"digest {version}", f"content {version}".encode()
+    return Snapshot(experiment, version, through, digest, fingerprint, content, ordered_through, time)

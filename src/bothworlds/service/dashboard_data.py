@@ -88,7 +88,7 @@ class OverviewCache:
     def __init__(self, service: Service) -> None:
         self.service = service
         self._lock = threading.Lock()
-        self._counts_at_start: dict[str, dict[str, int]] = {}
+        self._counted: dict[str, tuple[int, dict[str, int]]] = {}  # up to a sequence number, by experiment
         self._outcomes: dict[str, OutcomeCounts] = {}
         self._healths: dict[str, tuple[float, Health]] = {}
         self._oldest: dict[str, OldestOutstanding] = {}
@@ -96,12 +96,10 @@ class OverviewCache:
     def overview(self, experiment: Experiment) -> Overview:
         """Return the overview of an experiment."""
         with self._lock:  # one at a time, so that many browsers do not slow the service down
-            at_start = self._counts_at_start.get(experiment.name) or self._count_at_start(experiment)
+            counts = self._count(experiment)
             outcomes, read = self._advance(experiment)
             health, in_window = self._health(experiment, outcomes), outcomes.in_window
             pairs, events = outcomes.pairs(), self._events(outcomes)
-        since = self.service.writer.counts.get(experiment.number, {})
-        counts = {counter: at_start[counter] + since.get(counter, 0) for counter in COUNTERS}
         now = time.time()
         records = self.service.store.newest(experiment.number, Kind.DECISION, most=RATE_SAMPLE)
         times = [record.time for record in records if record.time >= now - MINUTE]
@@ -132,7 +130,12 @@ class OverviewCache:
         starts = read_starts(self.service.store)
         events = list(outcomes.history.events)
         for before, start in zip([None, *starts], starts, strict=False):
-            events.append(Event(start.time, *restart_text(before, start)))
+            if not self.service.shared:
+                events.append(Event(start.time, *restart_text(before, start)))
+                continue
+            events.append(Event(start.time, "start", "of a host"))
+            if start.stopped is not None:
+                events.append(Event(start.stopped, "stop", "of a host"))
         return sorted(events, reverse=True)
 
     def _advance(self, experiment: Experiment) -> tuple[OutcomeCounts, float]:
@@ -141,14 +144,20 @@ class OverviewCache:
             outcomes = self._outcomes[experiment.name] = OutcomeCounts(experiment, self.service.store)
         return outcomes, outcomes.advance(now=time.time(), seconds=READING)
 
-    def _count_at_start(self, experiment: Experiment) -> dict[str, int]:
-        """Count the records stored before the start of the service."""
-        store, through = self.service.store, self.service.last_at_start
-        counts = dict.fromkeys(COUNTERS, 0)
-        for (kind, flag), count in store.counts(experiment.number, through=through).items():
-            counts[counter_of(kind, flag=flag)] += count
-        self._counts_at_start[experiment.name] = counts
-        return counts
+    def _count(self, experiment: Experiment) -> dict[str, int]:
+        """Return the numbers of records: those before the start from the log, the others from memory.
+
+        If other hosts store records, too, all are from the log, which is read on.
+        """
+        service, number = self.service, experiment.number
+        after, counts = self._counted.get(experiment.name, (0, dict.fromkeys(COUNTERS, 0)))
+        through = service.store.last() if service.shared else service.last_at_start
+        if through > after:
+            for (kind, flag), count in service.store.counts(number, after=after, through=through).items():
+                counts[counter_of(kind, flag=flag)] += count
+            self._counted[experiment.name] = through, counts
+        since = {} if service.shared else service.writer.counts.get(number, {})
+        return {counter: counts[counter] + since.get(counter, 0) for counter in COUNTERS}
 
     def _health(self, experiment: Experiment, outcomes: OutcomeCounts) -> Health:
         """Return the health of the experiment, at most ``HEALTH_AGE`` seconds old."""

@@ -155,11 +155,13 @@ class OutcomeCounts:
     def _next_closed(self, now: float) -> int:
         """Return a sequence number up to which all reward windows have closed, at most ``CHUNK`` records further.
 
-        With a default reward it comes with the end of the window, so that the trainer knows; without one, time decides.
+        With a default reward it comes with the end of the window, so that the trainer knows, and perhaps on another
+        host, which notes it with each snapshot; without one, time decides.
         """
         after, settings = self.closed_through, self.experiment.settings
         if settings.default_reward is not None:
-            return min(self.experiment.expired_through, after + CHUNK)
+            noted = self.store.note(self.experiment.cursor) if self.experiment.shared else 0
+            return min(max(self.experiment.expired_through, noted), after + CHUNK)
         return self.store.overdue(
             self.experiment.number, after=after, before=now - settings.seconds, now=now, most=CHUNK
         )[1]

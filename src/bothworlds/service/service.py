@@ -71,6 +71,8 @@ class Service:
                     )
                     for name, options in settings.experiments.items()
                 }
+                self.start_time, self.last_at_start = time.time(), self.store.last()
+                self._start_number = note_start(self.store, self.start_time)
             if self.shared:
                 self.hosting = self._join_hosts()
             else:
@@ -80,8 +82,6 @@ class Service:
             self.store.close()
             raise
         self.draining = False
-        self.start_time, self.last_at_start = time.time(), self.store.last()
-        note_start(self.store, self.start_time)
         self.deliver: Deliver = _wake
         self.writer = WriterThread(self.store, self._stored, cached=0 if self.shared else CACHED_DECISIONS)
         publisher, permit = (self.hosting.publisher, self.hosting.permit) if self.hosting else (self.writer, None)
@@ -274,7 +274,7 @@ class Service:
         ended += [self.writer.stop()]
         self.supervisor.stop()
         if all(ended):
-            note_stop(self.store, time.time())
+            note_stop(self.store, self._start_number, time.time())
             self.store.close()
 
 

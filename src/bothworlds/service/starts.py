@@ -10,21 +10,22 @@ COUNT = "starts"
 
 
 class Start(NamedTuple):
-    """A start of the service, and its stop in seconds since 1970; None if it runs, was killed, or could not note it."""
+    """A start of a host, and its stop in seconds since 1970; None if it runs, was killed, or could not note it."""
 
     time: float
     stopped: float | None
 
 
-def note_start(store: Store, now: float) -> None:
-    """Note a start; a store that cannot be written now is no reason not to start."""
-    count = store.note(COUNT)
-    _append(store, {COUNT: count + 1, _key("start", count): int(1e3 * now), _key("stop", count): 0})
+def note_start(store: Store, now: float) -> int:
+    """Note a start, and return its number; a store that cannot be written now is no reason not to start."""
+    number = store.note(COUNT)
+    _append(store, {COUNT: number + 1, _key("start", number): int(1e3 * now), _key("stop", number): 0})
+    return number
 
 
-def note_stop(store: Store, now: float) -> None:
-    """Note the stop of the newest start."""
-    _append(store, {_key("stop", store.note(COUNT) - 1): int(1e3 * now)})
+def note_stop(store: Store, number: int, now: float) -> None:
+    """Note the stop after a start."""
+    _append(store, {_key("stop", number): int(1e3 * now)})
 
 
 def read_starts(store: Store) -> list[Start]:
