@@ -7,11 +7,13 @@ import pytest
 
 from bothworlds.service import trainer
 from bothworlds.service.dashboard_data import OverviewCache
+from bothworlds.service.locations import open_store
 from bothworlds.service.messages import Decide, Reward, Rollback
 from bothworlds.service.records import Snapshot
 from bothworlds.service.service import Service
 from bothworlds.service.sqlite import SQLiteStore
 from bothworlds.service.verification import verify
+from support.postgres import needs_postgres, schema_for
 from support.services import (
     CONTEXTS,
     Clock,
@@ -46,12 +48,18 @@ def visit(service: Service, clock: Clock, hours: range) -> None:
         wait_until_learned(service)
 
 
-def hours_in(path: Path) -> set[int]:
+def hours_in(location: Path | str) -> set[int]:
     """Return the hours of which decisions are in a store."""
-    store = SQLiteStore(path, writes=False)
+    store = open_store(location, writes=False)
     hours = {int(str(record.id).partition("-")[0]) for record in store.read() if record.id is not None}
     store.close()
     return hours
+
+
+@pytest.fixture(params=["file", pytest.param("database", marks=needs_postgres)])
+def location(request: pytest.FixtureRequest, tmp_path: Path) -> Path | str:
+    """Where the store is: in a file, or in a database."""
+    return tmp_path / "bothworlds.sqlite" if request.param == "file" else schema_for(tmp_path)
 
 
 def finish_erasure(service: Service) -> None:
@@ -62,32 +70,36 @@ def finish_erasure(service: Service) -> None:
 
 
 @pytest.mark.parametrize("learn", ["in order", "at once"])
-def test_old_decisions_are_erased_and_what_they_taught_stays(tmp_path: Path, clock: Clock, learn: str) -> None:
+def test_old_decisions_are_erased_and_what_they_taught_stays(
+    tmp_path: Path, clock: Clock, location: Path | str, learn: str
+) -> None:
     overrides = {"keep": "20 hours", "learn": learn, "window": "30 minutes", "holdout": 0.2}
-    path = tmp_path / "bothworlds.sqlite"
-    service = Service(settings(tmp_path, overrides=overrides))
+    chosen = settings(tmp_path, overrides=overrides, store=str(location))
+    service = Service(chosen)
+    wait_until(lambda: service.learns)
     visit(service, clock, range(60))
     finish_erasure(service)
     assert not service.failures
-    assert hours_in(path) >= set(range(40, 60))
-    assert min(hours_in(path)) >= 36, "at most a tenth longer, and an hour until the next snapshot"
+    assert hours_in(location) >= set(range(40, 60))
+    assert min(hours_in(location)) >= 36, "at most a tenth longer, and an hour until the next snapshot"
     digest, version = service.plan(None).digest, service.plan(None).version
     assert service.ask(Reward("3-1", 1.0))[0] == 404 or "3-1" in service.writer.cache._states[1]
     assert service.change(Rollback(1))[0] == 422
     service.close()
-    report = verify(path, processes=1)
+    report = verify(location, processes=1)
     assert report.faults == []
     assert report.erased_through > 200
     assert f"after version {report.erased_through}, through which rewarded decisions were erased" in str(report)
-    service = Service(settings(tmp_path, overrides=overrides))
+    service = Service(chosen)
+    wait_until(lambda: service.learns)
     assert (service.plan(None).digest, service.plan(None).version) == (digest, version)
     visit(service, clock, range(60, 70))
     overview = OverviewCache(service).overview(service.experiment(None))
     assert overview.in_window == 0
     closed = sum(rate.decisions for rate in overview.health.who)
-    assert 200 <= closed <= 10 * len(hours_in(path)), "those that are left"
+    assert 200 <= closed <= 10 * len(hours_in(location)), "those that are left"
     service.close()
-    assert_verified(tmp_path)
+    assert verify(location, processes=1).faults == []
 
 
 def test_an_erasure_goes_on_after_a_restart(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:

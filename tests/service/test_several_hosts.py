@@ -2,7 +2,7 @@
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -13,55 +13,21 @@ import pytest
 
 from bothworlds.service.messages import Activate, Arm, Change, Decide, Reward, Rollback
 from bothworlds.service.postgres import term
-from bothworlds.service.records import MARKS, unpacked
-from bothworlds.service.roles import Role
 from bothworlds.service.service import Service
 from bothworlds.service.store import StoreError
 from bothworlds.service.supervision import ThreadError
 from bothworlds.service.verification import verify
+from support.hosts import Host, open_hosts, verified, versions_in, visit, wait_for_version
 from support.postgres import QUICK, PostgresServer, needs_postgres, schema_for
 from support.services import settings, shorten_pauses, wait_until
 
 pytestmark = needs_postgres
-Host = Callable[..., Service]
 
 
 @pytest.fixture
 def host(tmp_path: Path) -> Iterator[Host]:
-    """Start a host with a role on the store of the test."""
-    opened: list[Service] = []
-
-    def start(role: Role = "both", *, dsn: str | None = None, **overrides: Any) -> Service:
-        chosen = settings(tmp_path, overrides=overrides, store=dsn or schema_for(tmp_path), durability="full")
-        opened.append(Service(chosen, role=role))
-        return opened[-1]
-
-    yield start
-    for service in reversed(opened):
-        service.close()
-
-
-def visit(decider: Service, rewarder: Service, visits: range, *, best: str = "blue") -> None:
-    """Decide on one host, and reward on another."""
-    for name in map(str, visits):
-        status, made = decider.ask(Decide("mobile", name))
-        assert status == 200, made
-        assert rewarder.ask(Reward(name, float(made.arm == best)))[0] == 200  # type: ignore[union-attr]
-
-
-def wait_for_version(service: Service, version: int) -> None:
-    wait_until(lambda: service.plan(None).version == version, seconds=60)
-
-
-def versions_in(service: Service) -> list[int]:
-    return [unpacked(MARKS[mark.kind], mark.body).version for mark in service.store.marks(1)]
-
-
-def verified(tmp_path: Path) -> int:
-    """Verify the store; return the number of decisions."""
-    found = verify(schema_for(tmp_path), processes=1)
-    assert found.faults == []
-    return found.decisions
+    with open_hosts(tmp_path) as start:
+        yield start
 
 
 def test_deciders_answer_with_what_another_host_learns(host: Host, tmp_path: Path) -> None:
