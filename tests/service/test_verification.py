@@ -56,11 +56,7 @@ def played(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequ
     assert status == 200
     assert made.version > version  # type: ignore[union-attr]
     assert digest != made.digest  # type: ignore[union-attr]
-    for _ in range(400):
-        if service.writer.counts[1]["defaults"] > 20:
-            break
-        service.trainer.wake()
-        service.trainer._wake.wait(0.01)
+    wait_until(lambda: len(service.store.find(1, ["404"])) == 2)  # its window has closed
     assert service.ask(messages.Reward(id="404", reward=1.0))[1].learned is False  # type: ignore[union-attr]
     service.close()
     return folder / "bothworlds.sqlite"
