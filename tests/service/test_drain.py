@@ -21,7 +21,7 @@ def started(folder: Path, drain: float) -> Iterator[tuple[subprocess.Popen[str],
     command = [sys.executable, "-m", "bothworlds", "serve", "ads.toml", "--port", "0"]
     with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
-        line = next(line for line in process.stderr if line.startswith("listening on "))
+        line = next(line for line in process.stderr if "listening on " in line)
         try:
             yield process, int(line.rpartition(":")[2])
         finally:
