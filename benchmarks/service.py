@@ -216,7 +216,7 @@ def long_log(decisions: int) -> None:
             service.ask_all(requests)
             clicks = (rng.random(size) < 0.1).astype(float).tolist()
             service.ask_all([messages.Reward(id=f"{first + i}", reward=click) for i, click in enumerate(clicks)])
-            while len(service.experiments["ads"].waiting) > 0:
+            while service.experiments["ads"].unlearned > 0:
                 time.sleep(0.0002)
         service.close()
         size_mb = (folder / "ads.sqlite").stat().st_size / 1e6

@@ -33,8 +33,8 @@ def started(folder: Path) -> tuple["subprocess.Popen[str]", str]:
     service = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     assert service.stderr is not None
     for line in service.stderr:
-        if line.startswith("listening on "):
-            return service, line.split()[-1]
+        if " listening on " in line:
+            return service, line.split("listening on ")[1].split()[0]
     raise RuntimeError("the service did not start")
 
 

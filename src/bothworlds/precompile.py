@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -57,15 +57,20 @@ def exercise(policy: Policy) -> None:
         policy.update(played[1:], loss=[0.0] * len(played[1:]))
 
 
-def warm_up_in_subprocess(algorithms: Iterable[Mapping[str, Any]]) -> None:
+def warm_up_in_subprocess(
+    algorithms: Iterable[Mapping[str, Any]], *, on_start: Callable[[], None] | None = None
+) -> None:
     """Compile for algorithms, given by options as in a study, in a subprocess; skip those in the disk cache.
 
     The compiler would leave 130 MB in this process. Functions that cannot be compiled there or cannot be cached are
-    compiled, or refused, where they are needed.
+    compiled, or refused, where they are needed. ``on_start`` is called before compilation, in place of the notices on
+    stderr.
     """
     missing = [dict(options) for options in algorithms if not _is_warm(options)]
     if missing and cache_folder() is not None:
-        start_compile_process(__name__, missing, silent=False).wait()
+        if on_start is not None:
+            on_start()
+        start_compile_process(__name__, missing, silent=on_start is not None).wait()
 
 
 def _is_warm(options: Mapping[str, Any]) -> bool:

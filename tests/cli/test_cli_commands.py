@@ -138,7 +138,9 @@ def test_health(tmp_path: Path) -> None:
     policy.update(policy.act([0, 1] * 20), reward=[0, 1] * 20)
     policy.save(tmp_path / "ads.npz")
     text = called("health", str(tmp_path / "ads.npz")).stdout
-    assert text.strip() == str(policy.health())
+    report, note = text.rsplit("  rewards: ", 1)
+    assert report.strip() == str(policy.health())
+    assert "if good ones come first, they are too high" in note
     log, plan = bw.logs.Log(tmp_path / "log.jsonl"), policy.plan()
     log.append(*(bw.logs.row_of(plan.act(i % 2, id=f"visit {i}"), plan) for i in range(50)))
     done = called("health", str(tmp_path / "ads.npz"), "--log", str(log.path), "--json", "--alpha", "0.1")

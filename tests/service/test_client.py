@@ -48,6 +48,15 @@ def test_a_decision_and_its_reward(client: Client) -> None:
     assert client.decide(0).id != client.decide(0).id
 
 
+def test_more_headers_are_sent_with_every_request(address: str) -> None:
+    made = iter(f"00-4bf92f3577b34da6a3ce929d0e0e4736-{number:016x}-01" for number in range(1, 99))
+    with Client(address, experiment="banners", headers=lambda: {"traceparent": next(made)}) as client:
+        client.decide("mobile", id="traced 1")
+        client.decide("mobile", id="traced 2")
+        found = [client.decision(f"traced {number}").traceparent for number in (1, 2)]
+    assert found == [f"00-4bf92f3577b34da6a3ce929d0e0e4736-{number:016x}-01" for number in (1, 2)]
+
+
 def test_refusals_have_a_message_and_a_status(client: Client, address: str) -> None:
     client.decide("mobile", id="visit 2")
     nameless, third = Client(address), Client(address, experiment="third")

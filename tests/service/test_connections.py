@@ -12,6 +12,7 @@ import pytest
 
 from bothworlds.service.auth import hash_of
 from support.service_http import Web, served
+from support.soak import size
 
 SETTINGS = f"""
 durability = "process"
@@ -102,17 +103,44 @@ def test_a_refusal_keeps_the_connection(web: Web, path: str) -> None:
     connection.close()
 
 
-def test_idle_connections_shut_nobody_out(web: Web) -> None:
+@contextlib.contextmanager
+def many_files(count: int) -> Iterator[None]:
+    """Allow this process so many open files, or skip the test."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard != resource.RLIM_INFINITY and hard < 2 * IDLE:
+    if hard != resource.RLIM_INFINITY and hard < count:
         pytest.skip("not enough open files are allowed here")
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2 * IDLE), hard))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, count), hard))
     try:
-        with contextlib.ExitStack() as idle:
-            for _ in range(IDLE):
-                idle.enter_context(connected(web))
-            start = time.monotonic()
-            assert web.ask("GET", "/v1/ready").status == 200
-            assert time.monotonic() - start < 1.0
+        yield
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_idle_connections_shut_nobody_out(web: Web) -> None:
+    with many_files(2 * IDLE), contextlib.ExitStack() as idle:
+        for _ in range(IDLE):
+            idle.enter_context(connected(web))
+        start = time.monotonic()
+        assert web.ask("GET", "/v1/ready").status == 200
+        assert time.monotonic() - start < 1.0
+
+
+@pytest.mark.soak
+def test_slow_connections_shut_nobody_out_and_are_closed(web: Web) -> None:
+    """Half of them send a header line now and then, the others a byte of a body."""
+    slow = size(200, 1000)
+    body = HEAD + b"content-length: 30000\r\n\r\n{"
+    with many_files(2 * slow), contextlib.ExitStack() as stack:
+        opened = [stack.enter_context(connected(web, HEAD if i % 2 else body)) for i in range(slow)]
+        waiting = set(opened)
+        end = time.monotonic() + 60.0
+        while waiting and time.monotonic() < end:
+            assert web.ask("GET", "/v1/ready").status == 200
+            for index, connection in enumerate(opened):
+                if connection in waiting:
+                    try:
+                        connection.sendall(b"x: y\r\n" if index % 2 else b" ")
+                    except OSError:
+                        waiting.discard(connection)
+            time.sleep(0.2)
+        assert not waiting, "each is closed in the end"

@@ -13,10 +13,12 @@ from bothworlds.service.sqlite import NEWEST_KEPT, SQLiteStore
 from bothworlds.service.verification import verify
 from support.services import rows_of, settings, wait_until, wait_until_learned
 
+AT_ONCE = {"learn": "at once"}
+
 
 def visited(folder: Path, visits: range) -> str:
     """Decide, reward all but every tenth visit, and learn; return the digest of the last plan."""
-    service = Service(settings(folder, overrides={"window": "1 hour"}))
+    service = Service(settings(folder, overrides=AT_ONCE))
     for first in visits[::20]:
         ids = [f"{i}" for i in range(first, first + 20)]
         service.ask_all([Decide("mobile", name) for name in ids])
@@ -54,7 +56,7 @@ def test_erasing_keeps_what_was_learned_and_decisions_without_a_reward(path: Pat
     assert verify(path, processes=1).faults == []
     second = erase_decisions(path)
     assert second.version == 540
-    service = Service(settings(tmp_path))
+    service = Service(settings(tmp_path, overrides=AT_ONCE))
     assert service.plan(None).digest == digest
     assert service.ask(Reward("200", 1.0))[0] == 200, "it waited for that"
     assert service.ask(Reward("201", 1.0))[0] == 404
@@ -70,7 +72,7 @@ def test_unrewarded_decisions_from_before_the_erasure_are_not_evaluated(path: Pa
 
 
 def test_erased_bytes_are_not_in_the_file(path: Path) -> None:
-    service = Service(settings(path.parent))
+    service = Service(settings(path.parent, overrides=AT_ONCE))
     service.ask(Decide("mobile", "someone@example.org"))
     service.ask(Reward("someone@example.org", 1.0))
     wait_until_learned(service)
@@ -154,7 +156,7 @@ def split_by_holdout(service: Service, count: int) -> tuple[list[str], list[str]
 
 
 def test_rewards_after_an_erased_end_of_the_log_are_learned(tmp_path: Path) -> None:
-    overrides = {"holdout": 0.5, "window": "0.1 seconds"}
+    overrides = {"holdout": 0.5, "window": "0.1 seconds", **AT_ONCE}
     service = Service(settings(tmp_path, overrides=overrides))
     own, held = split_by_holdout(service, 4)
     for name in [own[0], *held]:  # the log ends with records from which no version comes
@@ -197,7 +199,7 @@ def test_versions_that_a_rollback_needs_are_not_erased(tmp_path: Path) -> None:
 
 
 def test_erasing_reports_a_reader_that_keeps_the_bytes(path: Path) -> None:
-    service = Service(settings(path.parent))
+    service = Service(settings(path.parent, overrides=AT_ONCE))
     service.ask(Decide("mobile", "someone@example.org"))
     service.ask(Reward("someone@example.org", 1.0))
     wait_until_learned(service)

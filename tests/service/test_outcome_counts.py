@@ -1,23 +1,33 @@
 """What the service says while rewards are outstanding: it counts decisions whose window has closed, and holds then."""
 
-import time
-from concurrent.futures import Future
-from functools import partial
+from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from bothworlds.arrays import Floats
 from bothworlds.policy.health import Health, Rate
-from bothworlds.service.dashboard import panels
+from bothworlds.policy.paired_gain import GainSums
+from bothworlds.service.app import App
+from bothworlds.service.dashboard import panels, plan_panel
 from bothworlds.service.dashboard_data import Overview, OverviewCache
 from bothworlds.service.maintenance import erase_decisions
 from bothworlds.service.messages import Activate, Arm, Change, Decide, Decided, Reward
 from bothworlds.service.metrics import metrics_text
+from bothworlds.service.records import DecisionBody, Kind, unpacked
 from bothworlds.service.service import Service
-from support.services import ARMS, CONTEXTS, settings
+from bothworlds.service.sqlite import SQLiteStore
+from support.services import (
+    ARMS,
+    CONTEXTS,
+    Clock,
+    assert_verified,
+    close_overdue_windows,
+    set_clock,
+    settings,
+    wait_until_learned,
+)
 from support.soak import size
 
 HOUR = 3600.0
@@ -26,31 +36,9 @@ MOMENTS = 10  # of the first two windows
 VISITS, GROUPS = 120, 6  # between two moments: visitors, and the groups in which they come
 
 
-class Clock:
-    """A clock that is set by hand."""
-
-    def __init__(self) -> None:
-        self.now = 1_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    monkeypatch.setattr(time, "time", clock)
-    return clock
-
-
-def close_overdue_windows(service: Service) -> None:
-    """Let the trainer close all windows that are over by the clock."""
-    for experiment in service.experiments.values():
-        before = -1
-        while before != experiment.expired_through:
-            before, done = experiment.expired_through, Future[Any]()
-            service.trainer.run_between_batches(partial(service.trainer.expire, experiment), done.set_result)
-            assert done.result() is None
+    return set_clock(monkeypatch)
 
 
 def overview_at(service: Service, clock: Clock, moment: float) -> Overview:
@@ -137,7 +125,7 @@ def run(folder: Path, clock: Clock, seed: int) -> set[str]:
         service.close()
 
 
-@pytest.mark.parametrize("runs", [3, pytest.param(size(6, 100), marks=pytest.mark.soak)], ids=["few", "many"])
+@pytest.mark.parametrize("runs", [3, pytest.param(size(6, 300), marks=pytest.mark.soak)], ids=["few", "many"])
 def test_what_is_said_in_the_first_windows_is_true(tmp_path: Path, clock: Clock, runs: int) -> None:
     wrong = [faults for seed in range(runs) if (faults := run(tmp_path / str(seed), clock, seed))]
     assert len(wrong) <= 0.05 * runs, wrong
@@ -234,7 +222,7 @@ def test_counts_are_the_same_after_a_restart_and_a_change_of_arms(tmp_path: Path
 
 def test_what_an_erasure_left_of_a_window_does_not_count(tmp_path: Path, clock: Clock) -> None:
     for part in ("early", "late"):
-        service = Service(settings(tmp_path))
+        service = Service(settings(tmp_path, overrides={"learn": "at once"}))
         for i in range(20):
             service.ask(Decide(context="mobile", id=f"{part} {i}"))
             if i % 2:
@@ -272,22 +260,17 @@ def test_a_long_log_is_read_in_parts_and_says_so(tmp_path: Path, clock: Clock, m
 
 def test_metrics_are_of_closed_windows(tmp_path: Path, clock: Clock) -> None:
     service, start = Service(settings(tmp_path, overrides={"holdout": 0.5})), clock.now
-
-    class App:
-        requests = refusals = 0
-        overviews = OverviewCache(service)
-
-    App.service = service  # type: ignore[attr-defined]
+    app = App(service)
     try:
         for i in range(50):
             service.ask(Decide(context="mobile", id=f"{i}"))
             service.ask(Reward(f"{i}", 1.0))
         clock.now = start + HOUR / 2
         service.ask(Decide(context="mobile", id="later"))
-        assert 'bothworlds_in_window{experiment="ads"} 51.0' in metrics_text(App()).decode()
+        assert 'bothworlds_in_window{experiment="ads"} 51.0' in metrics_text(app).decode()
         clock.now = start + HOUR + 1.0
         close_overdue_windows(service)
-        text = metrics_text(App()).decode()
+        text = metrics_text(app).decode()
         assert 'bothworlds_in_window{experiment="ads"} 1.0' in text
         totals = [
             float(line.rsplit(" ", 1)[1])
@@ -299,6 +282,36 @@ def test_metrics_are_of_closed_windows(tmp_path: Path, clock: Clock) -> None:
         service.close()
 
 
+def test_the_gain_is_estimated_from_all_decisions(tmp_path: Path, clock: Clock) -> None:
+    service, start = Service(settings(tmp_path, overrides={"holdout": 0.2})), clock.now
+    visitors = Visitors(service, clock, 5, np.array([0.5, 0.5]))
+    for hour in range(1, 7):
+        visitors.come(start + HOUR * hour)
+        overview_at(service, clock, clock.now)
+        wait_until_learned(service)
+    health = overview_at(service, clock, clock.now + HOUR + 1.0).health
+    known = [service.decision(f"visit {i}", None) for i in range(len(visitors.decided))]
+    service.close()
+    assert health.paired is not None
+    sums = GainSums(0.2)
+    with closing(SQLiteStore(tmp_path / "bothworlds.sqlite", writes=False)) as store:
+        for i, told in enumerate(known):
+            assert told is not None
+            assert told.reward is not None
+            (record,) = [one for one in store.find(1, [f"visit {i}"]) if one.kind == Kind.DECISION]
+            body = unpacked(DecisionBody, record.body)
+            assert body.other_propensity is not None
+            plan, uniform = body.propensity, body.other_propensity
+            plan, uniform = (uniform, plan) if told.holdout else (plan, uniform)
+            assert uniform == pytest.approx(1 / 3)
+            sums.add(told.reward, plan=plan, uniform=uniform)
+    assert health.paired.value == pytest.approx(sums.total / sums.count)
+    assert health.gain is not None
+    assert health.gain.value == health.paired.value
+    assert_verified(tmp_path)
+    assert sum(told.holdout for told in known if told is not None) > 20
+
+
 def test_a_healthy_experiment_has_no_warning(tmp_path: Path, clock: Clock) -> None:
     service, start = Service(settings(tmp_path)), clock.now  # LinUCB never plays most arms
     try:
@@ -307,6 +320,6 @@ def test_a_healthy_experiment_has_no_warning(tmp_path: Path, clock: Clock) -> No
         overview = overview_at(service, clock, start + 3 * HOUR)
         assert overview.health.smallest_propensity.alarm
         assert panels.alarms(overview.health) == []
-        assert "smallest propensity" in panels.rates(overview.health)
+        assert "smallest propensity" in plan_panel.rates(overview.health)
     finally:
         service.close()

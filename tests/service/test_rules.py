@@ -10,9 +10,11 @@ import pytest
 
 from bothworlds.service import rules
 from bothworlds.service.dashboard.page import page
+from bothworlds.service.dashboard.view import View
 from bothworlds.service.dashboard_data import OverviewCache
 from bothworlds.service.messages import Activate, Arm, Change, Decide, Decides, Reward
-from bothworlds.service.records import DecisionBody, Kind, RewardBody, unpacked
+from bothworlds.service.records import DecisionBody, DecisionDraw, DecisionHead, Kind, RewardBody, unpacked
+from bothworlds.service.request_stats import RequestStats
 from bothworlds.service.service import Service
 from support.services import assert_verified, close_windows, rows_of, settings, wait_until, wait_until_learned
 
@@ -200,12 +202,12 @@ def test_experiments_do_not_share_ids(tmp_path: Path) -> None:
     assert (first[0], second[0]) == (200, 200)
     assert service.ask(Decide("mobile", "b", "first"))[0] == 200
     assert service.ask(Reward("b", 1.0, "second"))[0] == 404
-    assert service.ask(Reward("b", 1.0, "first"))[0] == 200
+    assert [service.ask(Reward(name, 1.0, "first"))[0] for name in ("a", "b")] == [200, 200]
     wait_until_learned(service)
     versions = [service.plan(name).version for name in ("first", "second")]
     service.close()
     again = Service(settings(tmp_path, experiments={"first": one, "second": one}))
-    assert [again.plan(name).version for name in ("first", "second")] == versions == [1, 0]
+    assert [again.plan(name).version for name in ("first", "second")] == versions == [2, 0]
     assert (again.ask(Decide("mobile", "a", "first")), again.ask(Decide("mobile", "a", "second"))) == (first, second)
     again.close()
 
@@ -230,7 +232,7 @@ def test_rewards_of_the_holdout_are_stored_and_not_learned(tmp_path: Path) -> No
 
 
 def test_rewards_of_retired_arms_are_stored_and_not_learned(tmp_path: Path) -> None:
-    service = Service(settings(tmp_path))
+    service = Service(settings(tmp_path, overrides={"learn": "at once"}))
     made: list[Any] = [service.ask(Decide("mobile", f"{place}"))[1] for place in range(30)]
     early, retired, *_ = [answer.id for answer in made if answer.arm == made[0].arm]
     other = next(answer.id for answer in made if answer.arm != made[0].arm)
@@ -272,7 +274,7 @@ def test_windows_close_on_time_with_a_record(tmp_path: Path) -> None:
     version = service.plan(None).version
     assert version == 3, "the late reward is not learned"
     decisions = [service.decision(name, None) for name in ("paid", "open", "hidden")]
-    assert [one and one.learned_in for one in decisions] == [1, 2, 3]
+    assert [one and one.learned_in for one in decisions] == [2, 2, 3], "rewards are learned in order"
     service.close()
 
 
@@ -294,9 +296,9 @@ def test_unanswered_decisions_are_counted_and_not_learned_from(tmp_path: Path) -
     known = service.decision("a", None)
     assert known is not None
     assert (known.reward, known.by_default, known.late_reward, known.unanswered) == (None, False, 1.0, True)
-    shown = page(OverviewCache(service), None, "a")
+    shown = page(OverviewCache(service), RequestStats(), View(decision="a"))
     assert "none came within the window; nothing is learned; 1 came late" in shown
-    assert "it has closed; 1 unanswered" in page(OverviewCache(service), None, None)
+    assert "it has closed; 1 unanswered" in page(OverviewCache(service), RequestStats(), View())
     service.ask(Activate("hidden"))
     assert fields(service.ask(Reward("hidden", 1.0))[1])["learned"]
     wait_until_learned(service)
@@ -337,3 +339,10 @@ def test_invalid_bodies_are_refused() -> None:
             msgspec.json.decode(text, type=Decide)
     with pytest.raises(msgspec.ValidationError):
         msgspec.json.decode(b'{"decisions": []}', type=Decides)
+
+
+def test_heads_are_the_first_fields_of_a_body() -> None:
+    heads: tuple[type[msgspec.Struct], ...] = DecisionDraw, DecisionHead
+    for head in heads:
+        names = head.__struct_fields__
+        assert DecisionBody.__struct_fields__[: len(names)] == names

@@ -22,15 +22,22 @@ arms = ["red", "blue"]
 contexts = ["mobile", "desktop"]
 algorithm = {kind = "LinUCB"}
 """
-SCOPES = {"all": ["decide", "reward", "admin"], "decider": ["decide"], "rewarder": ["reward"], "keeper": ["admin"]}
+SCOPES = {
+    "all": ["decide", "reward", "local", "admin"],
+    "decider": ["decide"],
+    "rewarder": ["reward"],
+    "elsewhere": ["local"],
+    "keeper": ["admin"],
+}
 SECRETS = {name: f"secret of {name}" for name in (*SCOPES, "slow", "bulk")}
-GETS = {"/v1/plan": "decide", "/v1/decisions/a": "admin", "/": "admin", "/metrics": None}
+GETS = {"/v1/plan": "decide", "/v1/plan/file": "local", "/v1/decisions/a": "admin", "/": "admin", "/metrics": None}
 BODIES = {
     "/v1/decide": {"context": 0},
     "/v1/reward": {"id": "a", "reward": 1},
     "/v1/activate": {"id": "a"},
     "/v1/decide/batch": {"decisions": [{"context": 0}]},
     "/v1/reward/batch": {"rewards": [{"id": "a", "reward": 1}]},
+    "/v1/local/batch": {"decisions": [{"id": "a", "context": "mobile", "version": 9, "arm": "red", "propensity": 1}]},
     "/v1/change": {},
     "/v1/rollback": {"version": 9},
 }

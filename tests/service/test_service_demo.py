@@ -10,8 +10,10 @@ import pytest
 
 from bothworlds.service.client import Client
 from bothworlds.service.dashboard.page import page
+from bothworlds.service.dashboard.view import View
 from bothworlds.service.dashboard_data import OverviewCache
 from bothworlds.service.demo import demo_settings
+from bothworlds.service.request_stats import RequestStats
 from bothworlds.service.service import Service
 from support.browser import BROWSER
 from support.service_process import got, served
@@ -32,11 +34,11 @@ def test_the_demo_learns_and_continues_after_a_restart(tmp_path: Path) -> None:
         if shutil.which("chromium"):
             done = subprocess.run([*BROWSER, address], capture_output=True, text=True, timeout=120, check=True)
             assert "CONSOLE" not in done.stderr
-            assert "Current plan" in done.stdout
+            assert "Newest decisions" in done.stdout
     assert first is not None
     service = Service(demo_settings(tmp_path / "kept", port=0))
     try:
-        text = page(OverviewCache(service), None, None)
+        text = page(OverviewCache(service), RequestStats(), View())
         again = re.search(r"<dt>decisions</dt><dd>([\d,]+)", text)
         assert again is not None
         assert int(again[1].replace(",", "")) >= int(first[1].replace(",", ""))

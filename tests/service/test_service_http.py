@@ -15,7 +15,9 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from bothworlds.service.app import GOT, POSTED, PROBES
+from support.postgres import needs_postgres, shared_server
 from support.service_http import Answer, Web, served
+from support.services import wait_until
 from support.soak import size
 
 SETTINGS = """
@@ -29,9 +31,12 @@ algorithm = {kind = "LinUCB"}
 DECIDE = {"context": "mobile"}
 
 
-@pytest.fixture(scope="module")
-def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
-    with served(tmp_path_factory.mktemp("web"), SETTINGS) as made:
+@pytest.fixture(scope="module", params=["sqlite", pytest.param("postgres", marks=needs_postgres)])
+def web(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
+    """Serve with each kind of store."""
+    store = f'store = "{shared_server().schema()}"' if request.param == "postgres" else ""
+    with served(tmp_path_factory.mktemp("web"), store + SETTINGS) as made:
+        wait_until(lambda: made.post("/v1/change", {}).status != 503)  # until it has the learner's term
         yield made
 
 
@@ -85,7 +90,7 @@ def test_changes_and_rollbacks(web: Web) -> None:
 def test_the_openapi_document_is_complete(web: Web) -> None:
     document = web.ask("GET", "/openapi.json").said
     assert document["openapi"] == "3.1.0"
-    assert set(POSTED) | {"/v1/plan", "/v1/decisions/{id}", *PROBES} == set(document["paths"])
+    assert set(POSTED) | {"/v1/plan", "/v1/plan/file", "/v1/decisions/{id}", *PROBES} == set(document["paths"])
     text = json.dumps(document)
     for part in text.split('"$ref": "')[1:]:
         place: Any = document

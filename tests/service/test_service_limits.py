@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import bothworlds as bw
-from bothworlds.service import limits, trainer
+from bothworlds.service import limits
+from bothworlds.service.changes import changed_problem
 from bothworlds.service.limits import ProblemSize, check_size, exceeded_limit, most_arms, size_of, tabular_size
 from bothworlds.service.messages import Arm, Change, Refusal
 from bothworlds.service.service import Service
@@ -97,13 +98,13 @@ def test_arms_with_features_have_limits_and_retired_arms_make_room(monkeypatch: 
     monkeypatch.setattr(limits, "MOST_ARMS", 3)
     new = Arm("new", features=[0.5, 1.0])
     with pytest.raises(ValueError, match="there are 4 arms; at most 3"):
-        trainer.changed_problem(problem, Change(add=[new]))
-    changed = trainer.changed_problem(problem, Change(add=[new], retire=["0", "0"]))
+        changed_problem(problem, Change(add=[new]))
+    changed = changed_problem(problem, Change(add=[new], retire=["0", "0"]))
     assert changed.arms == ("1", "2", "new")
 
 
 def test_a_problem_above_the_limits_can_be_made_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = tabular_problem({"all": 1.0}, ["a", "b", "c", "d"], reward_range=(0, 1), other=None)
     monkeypatch.setattr(limits, "MOST_ARMS", 2)
-    assert trainer.changed_problem(problem, Change(probabilities=[1.0])) == problem
-    assert trainer.changed_problem(problem, Change(retire=["a", "c"])).arms == ("b", "d")
+    assert changed_problem(problem, Change(probabilities=[1.0])) == problem
+    assert changed_problem(problem, Change(retire=["a", "c"])).arms == ("b", "d")

@@ -25,6 +25,7 @@ from bothworlds.service.records import Kind
 from bothworlds.service.service import Service
 from bothworlds.service.store import StoreError
 from bothworlds.service.verification import verify
+from support.postgres import needs_postgres, schema_for
 from support.services import ARMS, CONTEXTS, QUICK, close_windows, settings, wait_until, wait_until_learned
 from support.soak import size
 
@@ -69,14 +70,21 @@ class Machine(RuleBasedStateMachine):
     def begin(self) -> None:
         self.folder = Path(tempfile.mkdtemp())
         self.model: dict[str, ModelDecision] = {}
+        self.safe_answers: dict[str, tuple[Any, bool]] = {}
         self.arms, self.added = list(ARMS), 0
         self.failing = False
         self.service = self.opened(self.folder)
         self.versions = {0: self.plan()}
 
+    def location(self) -> Path | str:
+        """Where the store is."""
+        return self.folder / "bothworlds.sqlite"
+
     def opened(self, folder: Path) -> Service:
         overrides = {"algorithm": self.algorithm, "holdout": 0.2, "safe_arm": self.safe}
-        service = Service(settings(folder, overrides=overrides))
+        service = Service(settings(folder, overrides=overrides, store=str(self.location())))
+        wait_until(lambda: service.learns)
+        self.safe_answers.clear()
         append = service.store.append
 
         def sometimes(*records: Any, **more: Any) -> int:
@@ -101,7 +109,10 @@ class Machine(RuleBasedStateMachine):
     def decide(self, name: str, context: str | int, active: bool) -> None:
         status, answer = self.service.ask(Decide(context, name, active=active))
         known = self.model.get(name)
-        if known is None:
+        if name in self.safe_answers:
+            assert status == (200 if self.safe_answers[name] == (context, active) else 409)
+            assert status == 409 or not answer.stored  # type: ignore[union-attr]
+        elif known is None:
             assert status == 200
             made: Any = answer
             assert made.arm in self.arms
@@ -180,7 +191,7 @@ class Machine(RuleBasedStateMachine):
         """A failed commit is not acknowledged and has no effect."""
         self.rest()
         before = self.service.store.last()
-        new, known = name not in self.model, self.model.get(name)
+        new, known = name not in {**self.model, **self.safe_answers}, self.model.get(name)
         self.failing = True
         if new:
             status, answer = self.service.ask(Decide(context, name))
@@ -188,6 +199,8 @@ class Machine(RuleBasedStateMachine):
             safe = self.safe if self.safe in self.arms else None
             assert status == (503 if safe is None else 200)
             assert safe is None or (made.arm, made.propensity, made.stored) == (safe, None, False)
+            if safe is not None:
+                self.safe_answers[name] = context, True
             assert self.service.failures
         elif known is not None and known.active and known.reward is None:
             assert self.service.ask(Reward(name, reward))[0] == 503
@@ -262,15 +275,20 @@ class Machine(RuleBasedStateMachine):
         if rested:
             self.rest()
         before = self.service.plan(None)
+        self.folder = self.crashed()
+        self.service = self.opened(self.folder)
+        if rested:
+            assert self.service.plan(None) == before
+        self.repeat_all()
+
+    def crashed(self) -> Path:
+        """Close the service; return a folder with the files as they were before."""
         copy = Path(tempfile.mkdtemp())
         for ending in ("", "-wal"):
             shutil.copy(self.folder / f"bothworlds.sqlite{ending}", copy)
         self.service.close()
         shutil.rmtree(self.folder)
-        self.folder, self.service = copy, self.opened(copy)
-        if rested:
-            assert self.service.plan(None) == before
-        self.repeat_all()
+        return copy
 
     @invariant()
     def matches_the_store(self) -> None:
@@ -295,7 +313,7 @@ class Machine(RuleBasedStateMachine):
         if hasattr(self, "service"):
             self.rest()
             self.service.close()
-            found = verify(self.folder / "bothworlds.sqlite", processes=1)
+            found = verify(self.location(), processes=1)
             assert found.faults == []
             assert found.decisions == len(self.model)
             shutil.rmtree(self.folder)
@@ -307,14 +325,28 @@ class OrderedMachine(Machine):
     algorithm, safe = "matched", "blue"
 
 
-@pytest.mark.parametrize(("machine", "few"), [(Machine, 6), (OrderedMachine, 3)])
+class PostgresMachine(Machine):
+    """The same with a store in PostgreSQL."""
+
+    def location(self) -> str:
+        return schema_for(self.folder)
+
+    def crashed(self) -> Path:
+        self.service.close()
+        return self.folder
+
+
+ON_POSTGRES = pytest.param(PostgresMachine, 2, id="postgres", marks=needs_postgres)
+
+
+@pytest.mark.parametrize(("machine", "few"), [(Machine, 6), (OrderedMachine, 3), ON_POSTGRES])
 def test_a_service_answers_as_the_model(machine: type[Machine], few: int) -> None:
     chosen = hypothesis_settings(max_examples=few, stateful_step_count=25)
     run_state_machine_as_test(machine, settings=chosen)
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("machine", [Machine, OrderedMachine])
+@pytest.mark.parametrize("machine", [Machine, OrderedMachine, pytest.param(PostgresMachine, marks=needs_postgres)])
 def test_a_service_answers_as_the_model_for_long(machine: type[Machine]) -> None:
     chosen = hypothesis_settings(max_examples=size(3, 150), stateful_step_count=60, derandomize=False)
     run_state_machine_as_test(machine, settings=chosen)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from bothworlds.service import writer
 from bothworlds.service.messages import Activate, Change, Decide, Reward
 from bothworlds.service.service import Service
 from bothworlds.service.verification import verify
@@ -42,5 +43,25 @@ def test_a_retired_safe_arm_is_not_used(tmp_path: Path) -> None:
     wait_until(lambda: not service.failures)
     assert service.change(Change(retire=["blue"]))[0] == 200
     with locked(tmp_path):
-        assert service.ask(Decide("mobile", "a"))[0] == 503
+        assert service.ask(Decide("mobile", "b"))[0] == 503
     service.close()
+
+
+def test_a_repeated_request_gets_the_safe_arm_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "CACHED_SAFE", 40)
+    service = Service(settings(tmp_path, overrides={"safe_arm": "blue"}))
+    asked = [Decide("mobile", f"{number}") for number in range(41)]
+    with locked(tmp_path):
+        safe = service.ask_all(asked)
+        assert service.ask_all(asked[1:]) == safe[1:]
+    wait_until(lambda: not service.failures)
+    assert service.change(Change(retire=["blue"]))[0] == 200
+    again = service.ask_all(asked)
+    assert again[1:] == safe[1:], "what was shown stays what it was, also if drawn anew it would be another arm"
+    first: Any = again[0][1]
+    assert first.stored, "only so many are kept"
+    assert service.ask(Decide("desktop", "7"))[0] == 409
+    assert service.ask(Reward("7", 1.0))[0] == 404
+    assert service.ask(Decide("mobile"))[0] == 200
+    service.close()
+    assert verify(tmp_path / "bothworlds.sqlite", processes=1).decisions == 2

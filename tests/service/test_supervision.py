@@ -15,6 +15,7 @@ import pytest
 
 from bothworlds.service import supervision, trainer
 from bothworlds.service.app import App
+from bothworlds.service.experiment import learn
 from bothworlds.service.messages import Arm, Change, Decide, Reward, Rollback
 from bothworlds.service.service import Service
 from bothworlds.service.supervision import LONGEST_GAP, SupervisedThread, Supervisor, ThreadError
@@ -299,3 +300,33 @@ def test_a_dead_supervisor_is_reported() -> None:
     thread.start()
     wait_until(lambda: len(supervisor.faults) == 2)
     assert supervisor.faults[1] == "the supervisor thread is dead, restart the service"
+
+
+def test_a_stuck_step_shows_soon_once_steps_have_been_quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trainer, "LEARN_LIMIT", 0.6)
+    service, free = Service(settings(tmp_path)), threading.Event()
+
+    def slowly(*given: Any) -> None:
+        assert free.wait(60)
+        learn(*given)
+
+    monkeypatch.setattr(trainer, "learn", slowly)
+    service.ask(Decide("mobile", "first"))
+    service.ask(Reward("first", 1.0))
+    time.sleep(1.5)
+    assert not service.failures, "the first step may compile"
+    free.set()
+    wait_until(lambda: service.plan(None).version == 1)
+    wait_until(lambda: service.experiment(None).slowest_step)
+    service.experiment(None).slowest_step = 0.01  # as if it had not waited
+    free.clear()
+    service.ask(Decide("mobile", "second"))
+    service.ask(Reward("second", 1.0))
+    wait_until(lambda: service.failures)
+    assert service.failures == ["the trainer thread is stuck: it learns for more than 0.6 seconds"]
+    assert service.reasons_not_ready == []
+    free.set()
+    wait_until(lambda: not service.failures)
+    wait_until_learned(service)
+    service.close()
+    assert_verified(tmp_path)

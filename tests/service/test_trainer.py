@@ -10,9 +10,11 @@ import pytest
 
 import bothworlds as bw
 from bothworlds.service import trainer
-from bothworlds.service.experiment import RewardEvent, learn
+from bothworlds.service.changes import changed_problem
+from bothworlds.service.experiment import learn
 from bothworlds.service.messages import Arm, Change, Decide, Refusal, Reward, Rollback
 from bothworlds.service.records import DecisionBody, Kind
+from bothworlds.service.reward_events import RewardEvent
 from bothworlds.service.service import Service
 from bothworlds.service.store import StoreError
 from support.services import assert_verified, settings, shorten_pauses, wait_until, wait_until_learned
@@ -97,11 +99,11 @@ def test_a_change_is_refused_while_nothing_can_be_stored(tmp_path: Path, learnin
 def test_one_change_may_replace_arms() -> None:
     problem = bw.Problem(features=[[[1, 0.2], [1, 0.9]]], probabilities=[1], arms=["spring", "summer"])
     new = [Arm("autumn", [1.0, -0.4]), Arm("winter", [1.0, 1.2])]
-    changed = trainer.changed_problem(problem, Change(add=new, retire=["spring"]))
+    changed = changed_problem(problem, Change(add=new, retire=["spring"]))
     assert changed.arms == ("summer", "autumn", "winter")
     assert changed == problem.with_arms({arm.name: arm.features for arm in new}).without_arms(["spring"])
     with pytest.raises(ValueError, match="there are no arms: nothing to decide"):
-        trainer.changed_problem(problem, Change(retire=["spring", "summer"]))
+        changed_problem(problem, Change(retire=["spring", "summer"]))
 
 
 def test_a_failure_is_reported_until_learning_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,7 +178,7 @@ def test_the_trainer_does_not_pause_while_full_batches_wait(tmp_path: Path, monk
 def test_pauses_grow_with_the_work_while_rewards_wait(
     monkeypatch: pytest.MonkeyPatch, waiting: int, took: float, pauses: list[float]
 ) -> None:
-    experiments: Any = {name: SimpleNamespace(waiting=[None] * count) for name, count in (("few", 0), ("ads", waiting))}
+    experiments: Any = {name: SimpleNamespace(unlearned=count) for name, count in (("few", 0), ("ads", waiting))}
     slept: list[float] = []
     monkeypatch.setattr(trainer, "time", SimpleNamespace(monotonic=lambda: 0.0, sleep=slept.append))
     writer: Any = None
@@ -205,8 +207,8 @@ def test_rewards_that_wait_together_are_learned_row_by_row() -> None:
         made = plan.act(i % 2, id=f"visit {i}")
         assert made.baseline is not None
         vectors = made.direction.tobytes(), made.baseline.tobytes()
-        names = str(made.context_name), str(made.arm_name)
-        body = DecisionBody(b"", *names, made.propensity, 0, False, made.fingerprint, b"", *vectors)
+        context, arm = str(made.context_name), str(made.arm_name)
+        body = DecisionBody(b"", context, None, arm, made.propensity, 0, False, None, made.fingerprint, b"", *vectors)
         events.append(RewardEvent(i, f"visit {i}", body, float(i % 3 == 0)))
     found = set()
     for size in (1, 5, 16):

@@ -59,6 +59,7 @@ def live(path: str, kill: str | None) -> None:
     """Serve until killed."""
     from bothworlds.service import server, sqlite, trainer
     from bothworlds.service.service import Service
+    from bothworlds.service.service_log import ServiceLog
     from bothworlds.service.settings import read_settings
 
     trainer.SNAPSHOT_EVERY, sqlite.CHECKPOINT = SNAPSHOT_EVERY, CHECKPOINT
@@ -66,7 +67,7 @@ def live(path: str, kill: str | None) -> None:
     store = sqlite.SQLiteStore(Path(settings.folder) / settings.store, durability=settings.durability)
     if kill is not None:
         store._writer = Deadly(store._writer, kill)  # type: ignore[assignment]
-    server.serve(Service(settings, store=store), say=lambda _: None)
+    server.serve(Service(settings, store=store), log=ServiceLog(level="error"))
 
 
 def main() -> None:

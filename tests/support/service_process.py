@@ -27,14 +27,14 @@ def served(folder: Path, *arguments: str) -> Iterator[str]:
     try:
         for line in service.stderr:
             said.append(line)
-            if line.startswith("listening on "):
+            if " listening on " in line:
                 break
         else:
             raise RuntimeError("".join(said))
-        yield said[-1].split()[-1]
+        yield said[-1].split("listening on ")[1].split()[0]
         service.send_signal(signal.SIGINT)
         rest = service.communicate(timeout=60)[1]
-        if service.returncode or rest:
+        if service.returncode or not rest.endswith(" stopped\n") or rest.count("\n") > 1:
             raise RuntimeError(f"it ended with {service.returncode}: {rest}")
     finally:
         if service.poll() is None:

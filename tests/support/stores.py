@@ -3,11 +3,16 @@
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import psycopg
+import pytest
+
+from bothworlds.service.postgres.postgres_store import PostgresStore
 from bothworlds.service.records import Kind, Record, Snapshot
 from bothworlds.service.sqlite import SQLiteStore
 from bothworlds.service.store import Store
+from support.postgres import needs_postgres, schema_for, shared_server
 
 
 class StoreFactory(NamedTuple):
@@ -26,14 +31,30 @@ def _set_format(folder: Path, name: str) -> None:
     connection.close()
 
 
-MAKERS = [
-    StoreFactory(
-        "sqlite",
-        lambda folder: SQLiteStore(folder / "log.sqlite"),
-        lambda folder: SQLiteStore(folder / "log.sqlite", writes=False),
-        _set_format,
-    )
-]
+def _read_schema(folder: Path) -> Store:
+    if not folder.is_dir():
+        return PostgresStore(shared_server().schema(), writes=False)
+    return PostgresStore(schema_for(folder), writes=False)
+
+
+def _set_format_in_schema(folder: Path, name: str) -> None:
+    with psycopg.connect(schema_for(folder)) as connection:
+        connection.execute("UPDATE about SET value = %s WHERE name = 'format'", (name,))
+
+
+SQLITE = StoreFactory(
+    "sqlite",
+    lambda folder: SQLiteStore(folder / "log.sqlite"),
+    lambda folder: SQLiteStore(folder / "log.sqlite", writes=False),
+    _set_format,
+)
+POSTGRES = StoreFactory(
+    "postgres",
+    lambda folder: PostgresStore(schema_for(folder)),
+    _read_schema,
+    _set_format_in_schema,
+)
+MAKERS: list[Any] = [pytest.param(SQLITE, id="sqlite"), pytest.param(POSTGRES, id="postgres", marks=needs_postgres)]
 
 
 def decision(name: str, *, experiment: int = 1, time: float = 0.0, active: bool = True, body: bytes = b"d") -> Record:
@@ -51,6 +72,15 @@ def mark(kind: Kind = Kind.VERSION, *, experiment: int = 1, body: bytes = b"v") 
     return Record(0, experiment, kind, None, 0.0, True, body)
 
 
-def snapshot(version: int, *, through: int = 0, fingerprint: str = "f", experiment: int = 1) -> Snapshot:
+def snapshot(
+    version: int,
+    *,
+    through: int = 0,
+    fingerprint: str = "f",
+    experiment: int = 1,
+    ordered_through: int = 0,
+    time: float = 0.0,
+) -> Snapshot:
     """Return a snapshot with unique content."""
-    return Snapshot(experiment, version, through, f"digest {version}", fingerprint, f"content {version}".encode())
+    digest, content = f"digest {version}", f"content {version}".encode()
+    return Snapshot(experiment, version, through, digest, fingerprint, content, ordered_through, time)

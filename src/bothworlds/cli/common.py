@@ -63,6 +63,16 @@ class PathType(click.Path):
         return super().convert(value, param, ctx)
 
 
+class StoreType(PathType):
+    """The path of a store, or of a log; or the DSN of a database, which stays a text."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Convert the text."""
+        from bothworlds.service.dsn import is_dsn
+
+        return value if is_dsn(str(value)) else super().convert(value, param, ctx)
+
+
 POSITIVE = Integer(min=1)
 FINITE = FiniteFloat()
 LEVEL = FiniteFloat(0, 1, min_open=True, max_open=True)

@@ -13,6 +13,7 @@ from bothworlds.cli.common import (
     LEVEL,
     FiniteFloat,
     PathType,
+    StoreType,
     exit_on_bad_input,
     exit_on_failure,
     json_option,
@@ -30,11 +31,12 @@ from bothworlds.policy.plan import FORMAT as PLAN_FORMAT
 from bothworlds.problem import Problem
 from bothworlds.problem.file_format import read_arrays
 from bothworlds.report.evaluation_page import evaluation_data, evaluation_text, write_evaluation
+from bothworlds.service.dsn import location_text
 from bothworlds.studies import executors
 
 
 @click.command()
-@click.argument("log", type=PathType())
+@click.argument("log", type=StoreType())
 @click.option(
     "--policy",
     "policies",
@@ -101,7 +103,7 @@ from bothworlds.studies import executors
 @json_option
 def evaluate(
     *,
-    log: Path,
+    log: Path | str,
     policies: tuple[str, ...],
     against: str | None,
     problem: Path | None,
@@ -124,8 +126,8 @@ def evaluate(
     the log, not a forecast.
 
     LOG is JSON lines (.jsonl) or Parquet as `bothworlds.logs` writes them, dsjson, a table (.csv, .parquet) with
-    columns named by --column, or the store of a service (.sqlite). Of a store, only decisions since the last change of
-    the problem count, except erased ones.
+    columns named by --column, or the store of a service (.sqlite, or the DSN of its database). Of a store, only
+    decisions since the last change of the problem count, except erased ones.
 
     After an interruption the same command resumes, with the same numbers bit for bit: until the page is written, the
     folder PAGE.state has the log as columns and all finished parts.
@@ -150,7 +152,8 @@ def evaluate(
         )
         resolved = _problem(problem, first_problem, source)
         _check_targets(targets, against, resolved)
-    _check_output(output, [log, problem, *(Path(text.partition("=")[2]) for text in policies if "=" in text)])
+    files = [log if isinstance(log, Path) else None, problem]
+    _check_output(output, [*files, *(Path(text.partition("=")[2]) for text in policies if "=" in text)])
     state = output.with_name(f"{output.name}.state").absolute()
     with exit_on_failure(lambda: _stopped(state)):
         logged = source.logged(resolved, state / "columns", quiet=quiet)
@@ -164,7 +167,7 @@ def evaluate(
                 on_done=lambda _: progress.update(1),
                 **options,
             )
-        write_evaluation(evaluation, output, command=shlex.join(["bothworlds", *sys.argv[1:]]))
+        write_evaluation(evaluation, output, command=shlex.join(["bothworlds", *map(location_text, sys.argv[1:])]))
     shutil.rmtree(state, ignore_errors=True)
     verdict = None if promote is None or against is None else evaluation.promotes(promote, over=against, by=by)
     if as_json:
@@ -178,12 +181,12 @@ def evaluate(
 def _problem(given: Path | None, of_policies: Problem | None, source: Source) -> Problem:
     """Return the problem of --problem, of the policies or of the store; refuse a log that does not exist."""
     problem = Problem.load(given) if given is not None else of_policies
-    if problem is None and source.path.suffix == STORE:
+    if problem is None and source.suffix == STORE:
         with source.stored() as (problem, _):
             pass
     if problem is None:
         raise click.UsageError("contexts and arms are not known: add --problem FILE, or a policy with a file")
-    if not source.path.is_file():
+    if isinstance(source.path, Path) and not source.path.is_file():
         raise ValueError(f"{source.path}: no such file")
     return problem
 

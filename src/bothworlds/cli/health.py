@@ -12,6 +12,8 @@ from bothworlds.logs import Log
 from bothworlds.logs import health as health_of_log
 from bothworlds.policy.health import Health
 
+EARLY = "means are of rewards that have come: if good ones come first, they are too high until the others have come"
+
 
 @click.command()
 @click.argument("policy", type=PathType())
@@ -25,7 +27,8 @@ def health(policy: Path, log: Path | None, alpha: float, as_json: bool) -> None:
     POLICY is an .npz file written by `policy.save`. The report has mean rewards by arm and context with intervals that
     hold at any time; the gain over uniform play, where decisions are held out; and sentences about exploration, missing
     feedback and context frequencies, with `!` before each one that needs attention. A policy counts a decision of a
-    plan when its feedback arrives; a log has all decisions.
+    plan when its feedback arrives; a log has all decisions. Where clicks are heard at once and silence later, mean
+    rewards are too high at first; the dashboard of a service leaves out decisions whose window has not closed.
 
     \b
     Examples:
@@ -43,11 +46,11 @@ def health(policy: Path, log: Path | None, alpha: float, as_json: bool) -> None:
     if as_json:
         print_json(_data(report))
     else:
-        click.echo(str(report))
+        click.echo(f"{report}\n  rewards: {EARLY}")
 
 
 def _data(report: Health) -> dict[str, Any]:
     """Return a health report as plain values."""
     rates = {name: [asdict(rate) for rate in getattr(report, name)] for name in ("who", "arms", "contexts")}
     readings = {reading.name: asdict(reading) for reading in report.readings}
-    return {"alpha": report.alpha, "since": report.since, **rates, "readings": readings}
+    return {"alpha": report.alpha, "since": report.since, **rates, "readings": readings, "note": EARLY}

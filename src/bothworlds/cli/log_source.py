@@ -19,6 +19,7 @@ from bothworlds.logs import Log, Row, read
 from bothworlds.logs.validation import TOLERANCE
 from bothworlds.problem import Problem
 from bothworlds.problem.file_format import write_bytes
+from bothworlds.service.dsn import location_text
 
 FIELDS = ("arm", "context", "reward", "propensity", "id", "time", "version", "holdout", "policy", "zone")
 SOURCE = "source.json"
@@ -30,7 +31,7 @@ STORE = ".sqlite"
 class Source:
     """The file of a log, and the options for reading it."""
 
-    path: Path
+    path: Path | str
     columns: tuple[str, ...]
     missing: str | None
     holdout: str
@@ -63,11 +64,25 @@ class Source:
 
     def _identity(self) -> dict[str, Any]:
         """Return size and time of the files, and the options for reading them."""
-        write_ahead = self.path.with_name(f"{self.path.name}-wal")  # of a store: its last writes
-        files = [self.path.stat(), *([write_ahead.stat()] if write_ahead.exists() else [])]
         options: dict[str, Any] = {"columns": list(self.columns), "missing": self.missing, "holdout": self.holdout}
         options |= {"experiment": self.experiment, "tolerance": self.tolerance}
+        if isinstance(self.path, str):
+            return {**options, "store": location_text(self.path), "last": self._last()}
+        write_ahead = self.path.with_name(f"{self.path.name}-wal")  # of a store: its last writes
+        files = [self.path.stat(), *([write_ahead.stat()] if write_ahead.exists() else [])]
         return {**options, "files": [[file.st_size, file.st_mtime_ns] for file in files if file.st_size]}
+
+    @property
+    def suffix(self) -> str:
+        """The suffix of the file; a database has that of a store."""
+        return STORE if isinstance(self.path, str) else self.path.suffix
+
+    def _last(self) -> int:
+        """Return the end of the log of a database."""
+        from bothworlds.service.locations import open_store
+
+        with contextlib.closing(open_store(self.path, writes=False)) as store:
+            return store.last()
 
     def stored(self) -> contextlib.AbstractContextManager[tuple[Problem, Iterator[Row]]]:
         """Open the store of a service; yield its problem and the rows since the problem last changed."""
@@ -83,21 +98,21 @@ class Source:
     def _named(self) -> dict[str, Any]:
         """Return the names of the columns as options of the file's reader."""
         names = _columns(self.columns)
-        if self.path.suffix == ".dsjson":
+        if self.suffix == ".dsjson":
             if other := [field for field in names if field not in ("arm", "context")]:
                 raise click.UsageError(f"--column {other[0]}: of a .dsjson file, only arm and context have a name")
-        elif "arm" not in names and (names or self.path.suffix == ".csv"):
+        elif "arm" not in names and (names or self.suffix == ".csv"):
             raise click.UsageError(f"--column arm=NAME is missing: which column of {self.path} has the arm?")
         return names
 
     def _rows(self, problem: Problem) -> Iterator[Row]:
         """Yield the rows, as --holdout selects them."""
-        if self.path.suffix in (".csv", ".parquet", ".dsjson"):
+        if self.suffix in (".csv", ".parquet", ".dsjson"):
             tolerance = max(TOLERANCE, self.tolerance)
             rows = read(self.path, reward_range=problem.reward_range, tolerance=tolerance, **self._named())
         elif self.columns:
             raise click.UsageError(f"--column is for tables, .csv and .parquet; {self.path} has fixed column names")
-        elif self.path.suffix == STORE:
+        elif self.suffix == STORE:
             rows = self._stored_rows()
         else:
             limits = problem.reward_range or (-1.0, 1.0)

@@ -4,6 +4,7 @@ import json
 import sys
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,6 +12,7 @@ from bothworlds.cli.common import (
     FAILED,
     FiniteFloat,
     PathType,
+    StoreType,
     exit_on_bad_input,
     exit_on_failure,
     json_option,
@@ -22,8 +24,11 @@ from bothworlds.cli.common import (
 )
 from bothworlds.cli.root import Suggesting
 
-SCOPES = ("decide", "reward", "admin")
-store_argument = click.argument("store", type=PathType())
+if TYPE_CHECKING:
+    from bothworlds.service.replay import VerifyReport
+
+SCOPES = ("decide", "reward", "local", "admin")
+store_argument = click.argument("store", type=StoreType())
 experiment_option = click.option("--experiment", help="Name of the experiment [the only one in STORE].")
 
 
@@ -31,7 +36,8 @@ experiment_option = click.option("--experiment", help="Name of the experiment [t
 def service() -> None:
     r"""Maintain a decision service: its tokens and its store.
 
-    `bothworlds serve` runs the service. STORE is its SQLite file.
+    `bothworlds serve` runs the service. STORE is its SQLite file, or the DSN of its
+    PostgreSQL database.
 
     \b
     Examples:
@@ -52,7 +58,8 @@ def token(*, name: str, scopes: tuple[str, ...], rate: float | None, as_json: bo
 
     Prints the secret once, on stderr, and a [[tokens]] table with its hash for the settings file, on stdout.
 
-    Scopes: decide allows decisions and the plan; reward allows rewards and activations; admin allows the dashboard,
+    Scopes: decide allows decisions and the plan; reward allows rewards and activations; local allows the plan with its
+    key, and decisions that were taken from it elsewhere; admin allows the dashboard,
     decisions by id, and changes.
 
     \b
@@ -81,7 +88,7 @@ def token(*, name: str, scopes: tuple[str, ...], rate: float | None, as_json: bo
 @click.option("--processes", type=click.IntRange(min=1), default=2, show_default=True, help="Worker processes.")
 @quiet_option
 @json_option
-def verify(*, store: Path, experiment: str | None, processes: int, quiet: bool, as_json: bool) -> None:
+def verify(*, store: Path | str, experiment: str | None, processes: int, quiet: bool, as_json: bool) -> None:
     r"""Recompute the decisions in a store and compare them.
 
     Recomputes every decision and every version in STORE and compares them with the log, bit for bit. Exits with 1 if
@@ -92,6 +99,15 @@ def verify(*, store: Path, experiment: str | None, processes: int, quiet: bool, 
       bothworlds service verify bothworlds.sqlite
       bothworlds service verify bothworlds.sqlite --experiment banners --json
     """
+    report = _verified(store, experiment, processes=processes, quiet=quiet, as_json=as_json)
+    if report.faults:
+        sys.exit(FAILED)
+
+
+def _verified(
+    store: Path | str, experiment: str | None, *, processes: int, quiet: bool, as_json: bool = False
+) -> "VerifyReport":
+    """Verify an experiment, and print the report."""
     with require_service_packages():
         from bothworlds.service.verification import verify as verify_store
 
@@ -107,15 +123,14 @@ def verify(*, store: Path, experiment: str | None, processes: int, quiet: bool, 
         print_json({"verified": not report.faults, **counts, "faults": report.faults})
     else:
         click.echo(str(report))
-    if report.faults:
-        sys.exit(FAILED)
+    return report
 
 
 @service.command()
 @store_argument
 @click.argument("output", type=PathType())
 @experiment_option
-def export(*, store: Path, output: Path, experiment: str | None) -> None:
+def export(*, store: Path | str, output: Path, experiment: str | None) -> None:
     r"""Write decisions and rewards of a store to a log file.
 
     OUTPUT is .jsonl, .parquet or .dsjson; the oldest decision comes first. A reward that arrived after its window is
@@ -141,11 +156,11 @@ def export(*, store: Path, output: Path, experiment: str | None) -> None:
 @store_argument
 @click.argument("version", type=click.IntRange(min=0))
 @experiment_option
-def rollback(*, store: Path, version: int, experiment: str | None) -> None:
+def rollback(*, store: Path | str, version: int, experiment: str | None) -> None:
     r"""Return to an earlier version of the policy in a store.
 
-    The policy continues with what it had learned at VERSION; the log keeps everything. Stop the service first. To roll
-    back a running service, call POST /v1/rollback.
+    The policy continues with what it had learned at VERSION; the log keeps everything. Stop the service first; of
+    several hosts, those that learn. To roll back a running service, call POST /v1/rollback.
 
     \b
     Examples:
@@ -163,14 +178,48 @@ def rollback(*, store: Path, version: int, experiment: str | None) -> None:
 
 @service.command()
 @store_argument
+@click.argument("target", type=StoreType())
+@click.option("--processes", type=click.IntRange(min=1), default=2, show_default=True, help="Worker processes.")
+@quiet_option
+def copy(*, store: Path | str, target: Path | str, processes: int, quiet: bool) -> None:
+    r"""Copy a store from a file to a database, or back.
+
+    TARGET is a new file, or the DSN of a PostgreSQL database whose current schema has no store. Stop the service first;
+    of several hosts, all. Compares both sides row by row, then recomputes the decisions in TARGET as `verify` does.
+    Exits with 1 if anything differs.
+
+    \b
+    Examples:
+      bothworlds service copy ads.sqlite postgresql://service@db.example/ads
+      bothworlds service copy postgresql://service@db.example/ads ads.sqlite
+    """
+    with require_service_packages():
+        from bothworlds.service.copying import copy_store
+        from bothworlds.service.dsn import location_text
+
+    with exit_on_failure():
+        copied = copy_store(store, target)
+    print_message(
+        f"copied {copied.records:,} records and {copied.snapshots} snapshots to {location_text(target)}; all rows are "
+        "equal"
+    )
+    faults = [
+        _verified(target, experiment, processes=processes, quiet=quiet).faults for experiment in copied.experiments
+    ]
+    if any(faults):
+        sys.exit(FAILED)
+
+
+@service.command()
+@store_argument
 @click.option("--through", type=click.IntRange(min=1), help="Erase nothing that was learned after this version.")
 @experiment_option
-def erase(*, store: Path, through: int | None, experiment: str | None) -> None:
+def erase(*, store: Path | str, through: int | None, experiment: str | None) -> None:
     r"""Erase old decisions and rewards from a store.
 
-    What the policy learned from them stays. Stop the service first. Erases the decisions whose rewards are part of the
-    newest snapshot (with --through: the newest snapshot up to that version). Later verifications of the store start
-    from that snapshot, so verify first.
+    What the policy learned from them stays. Stop the service first; of several hosts, all. Erases the decisions whose
+    rewards are part of the newest snapshot (with --through: the newest snapshot up to that version). Later
+    verifications of the store start from that snapshot, so verify first.
 
     \b
     Examples:

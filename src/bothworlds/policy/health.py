@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bothworlds.arrays import Floats
+from bothworlds.policy.paired_gain import Gain, GainSums
 from bothworlds.problem import Problem
 from bothworlds.problem.lookup import table_of
 from bothworlds.serialization import printable
@@ -76,7 +77,8 @@ class Health:
     with probability 1 - alpha. ``explored``, ``smallest_propensity``, ``unanswered`` and ``traffic`` are readings;
     ``drift`` is the test behind ``traffic``; ``alarms`` has the readings that call for attention. If decisions are held
     out, ``who`` has the mean rewards of the policy and of uniform play (``value`` and ``holdout``), and ``gain`` is the
-    reading of their difference. ``since`` is the number of updates before counting began.
+    reading of their difference. ``since`` is the number of updates before counting began. ``paired`` is the difference
+    as estimated from all decisions together (`policy.paired_gain`), if their probabilities are known.
     """
 
     arms: tuple[Rate, ...]
@@ -89,6 +91,7 @@ class Health:
     alpha: float
     who: tuple[Rate, ...] = ()
     since: int = 0
+    paired: Gain | None = None
 
     @property
     def value(self) -> Rate | None:
@@ -103,7 +106,7 @@ class Health:
     @property
     def gain(self) -> Reading | None:
         """The reward per decision that the policy earns above uniform play."""
-        return gain_reading(*self.who, alpha=self.alpha) if self.who else None
+        return gain_reading(*self.who, alpha=self.alpha, paired=self.paired) if self.who else None
 
     @property
     def readings(self) -> tuple[Reading, ...]:
@@ -136,6 +139,7 @@ def health_of(
     probabilities: Any,
     holdout: Sequence[Any] | None = None,
     who: tuple[Totals, Totals] | None = None,
+    gain: GainSums | None = None,
     drift: Drift | None = None,
     observed: int | None = None,
     alpha: float = 0.05,
@@ -159,6 +163,9 @@ def health_of(
     who
         Totals of the policy's own and of held-out decisions, by default those of the tables. They may include decisions
         of arms that were removed since.
+    gain
+        Sums for the gain of the policy over uniform play from all decisions; without it, it is the difference of two
+        means.
     drift
         The state of a `DriftAlarm`, which detects changes early; without it, all decisions together are tested against
         the context distribution.
@@ -174,7 +181,7 @@ def health_of(
     Intervals are for the average so far of the conditional mean reward of each arm or context, which may change over
     time and with the policy (`theory.confidence.averages`). They require that the arrival of feedback does not depend
     on the outcome. Half of alpha is split evenly among arms, half among contexts; with held-out decisions, a third
-    each, and a third between policy and holdout.
+    each, and a third between policy and holdout; with ``gain``, a quarter each, and a quarter for the gain.
 
     >>> problem = Problem.from_sample(["mobile", "desktop"], arms=["red", "blue"], reward_range=(0, 1))
     >>> print(health_of(problem, decided=[[700, 100], [100, 100]], answered=[[700, 100], [100, 100]],
@@ -203,9 +210,11 @@ def health_of(
         counted = np.array(who).T
     else:
         counted = np.zeros((3, 0)) if held is None else np.array([own, held]).sum(axis=(2, 3)).T
-    limits, level = problem.reward_range or (-1.0, 1.0), alpha / (3.0 if counted.size else 2.0)
+    sums = gain if counted.size and gain is not None and gain.count else None
+    limits, level = problem.reward_range or (-1.0, 1.0), alpha / (2.0 + bool(counted.size) + (sums is not None))
     visits, answers, _ = own if held is None else (mine + other for mine, other in zip(own, held, strict=True))
     drift = drift_of(visits.sum(1), problem.probabilities) if drift is None else drift
+    rates = _rates(WHO, counted, limits, level) if counted.size else ()
     return Health(
         arms=_rates(problem.arms, [table.sum(0) for table in own], limits, level),
         contexts=_rates(problem.contexts, [table.sum(1) for table in own], limits, level),
@@ -215,8 +224,9 @@ def health_of(
         traffic=traffic_reading(drift, problem.contexts, int(visits.sum()) if observed is None else observed, alpha),
         drift=drift,
         alpha=alpha,
-        who=_rates(WHO, counted, limits, level) if counted.size else (),
+        who=rates,
         since=since,
+        paired=None if sums is None else sums.gain(limits, variance=rates[0].variance, level=level, alpha=alpha),
     )
 
 
@@ -285,16 +295,17 @@ def smallest_propensity(pi: Floats, problem: Problem) -> Reading:
     return Reading("smallest propensity", least, sentence, alarm=never > 0 or 1.0 / least > LARGEST_WEIGHT)
 
 
-def gain_reading(value: Rate, holdout: Rate, *, alpha: float) -> Reading:
+def gain_reading(value: Rate, holdout: Rate, *, alpha: float, paired: Gain | None = None) -> Reading:
     """Return the reward per decision that the policy earns above uniform play.
 
     The sentence has a fixed-time interval (`fixed_time_gain`) and one that holds at any time; only the latter alarms.
     """
-    gain = value.mean - holdout.mean
-    if math.isnan(gain):
-        return Reading("gain", gain, "not known before both have feedback")
-    low, high = value.low - holdout.high, value.high - holdout.low
-    once_low, once_high = fixed_time_gain(value, holdout, alpha=alpha)
+    if math.isnan(value.mean - holdout.mean):
+        return Reading("gain", math.nan, "not known before both have feedback")
+    if paired is None:
+        once = fixed_time_gain(value, holdout, alpha=alpha)
+        paired = Gain(value.mean - holdout.mean, value.low - holdout.high, value.high - holdout.low, *once)
+    gain, low, high, once_low, once_high = paired
     verdict = "no difference between the policy and uniform play shows yet"
     for sure, likely, direction in ((low > 0.0, once_low > 0.0, "more"), (high < 0.0, once_high < 0.0, "less")):
         if sure or likely:

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, overload
 
@@ -21,8 +22,17 @@ from bothworlds.policy.learner_state import LearnerState
 from bothworlds.policy.plan import Plan
 from bothworlds.policy.prior import Prior
 from bothworlds.policy.problem_history import Epoch, History
-from bothworlds.policy.spec import PolicySpec, as_section
-from bothworlds.policy.transfer import beliefs_of, check_change, check_move, prior_from, transfer_state
+from bothworlds.policy.spec import MachineFactory, PolicySpec, as_section
+from bothworlds.policy.transfer import (
+    PreparedChange,
+    beliefs_of,
+    check_change,
+    check_move,
+    fields_from_prior,
+    prepare_change,
+    prior_from,
+    transfer_state,
+)
 from bothworlds.problem import Problem, TrafficMix
 from bothworlds.problem.cards import card, probability_table
 from bothworlds.problem.file_format import POLICY, check_npz, write_arrays
@@ -190,19 +200,33 @@ class Policy:
         >>> policy.problem.arms, policy.probabilities("mobile").tolist()
         (('blue', 'green'), [0.5, 0.5])
         """
-        check_change(problem, trust=trust, fresh=fresh)
-        old = self._spec
-        new = old.for_problem(problem)  # without the lock: a design may take long, and other threads decide meanwhile
-        with self._lock:
-            self._move(old, new, trust=trust, fresh=fresh)
+        self.change_as_prepared(self.prepare_change(problem, trust=trust, fresh=fresh))
 
-    def _move(self, old: PolicySpec, new: PolicySpec, *, trust: float = 1.0, fresh: float | None = None) -> None:
-        """Continue with the spec ``new``, which was made from ``old``."""
-        check_move(self._spec, old, new)
+    @internal
+    def prepare_change(self, problem: Problem, *, trust: float = 1.0, fresh: float | None = None) -> PreparedChange:
+        """Compute what `change` needs and what may take long; other threads decide and learn meanwhile."""
+        check_change(problem, trust=trust, fresh=fresh)
+        return prepare_change(self._spec, problem, trust=trust, fresh=fresh)
+
+    @internal
+    def fits(self, prepared: PreparedChange) -> bool:
+        """Return whether a change was prepared from the current problem."""
+        return self._spec is prepared.old
+
+    @internal
+    def change_as_prepared(self, prepared: PreparedChange) -> None:
+        """Make a prepared change; a ValueError if the problem has changed meanwhile."""
+        with self._lock:
+            self._move(prepared)
+
+    def _move(self, prepared: PreparedChange) -> None:
+        """Continue with another spec."""
+        old, new = prepared.old, prepared.new
+        check_move(self._spec, old)
         learner_state, bookkeeping, began = self._learner_state, self._bookkeeping, self._version + 1
-        if new.machine is not old.machine or trust != 1.0:
+        if prepared.coordinates is not None:
             learner_state, history = transfer_state(
-                learner_state, bookkeeping.history, new, key=self._key, began=began, trust=trust, fresh=fresh
+                learner_state, bookkeeping.history, prepared, prepared.coordinates, key=self._key, began=began
             )
             bookkeeping.move(new, history)
             self._version = began
@@ -211,6 +235,41 @@ class Policy:
         else:
             return
         self._use(learner_state)
+
+    @internal
+    def change_holdout(self, share: float) -> None:
+        """Hold out another share of the decisions from now on; what was learned stays, and the version rises."""
+        with self._lock:
+            spec = replace(self._spec, holdout=share)
+            self._learner_state.spec = spec
+            self._version += 1
+            self._use(self._learner_state)
+
+    @internal
+    def change_algorithm(self, algorithm: MachineFactory) -> None:
+        """Continue with another algorithm, which takes what was learned as its prior; the version rises.
+
+        Feedback of earlier decisions is not learned from any more: their vectors are those of their algorithm.
+        """
+        with self._lock:
+            old, problem, prior = self._spec, self.problem, self.prior()
+            machine = algorithm.machine(problem)
+            fields = fields_from_prior(machine, beliefs_of(machine, algorithm), problem, prior)
+            spec = replace(old, algorithm=algorithm, machine=machine)
+            learner_state, began = LearnerState(spec, self._key), self._version + 1
+            learner_state.set_learned(fields, updates=self._learner_state.updates)
+            history = self._bookkeeping.history.after_new_algorithm(
+                problem, carried=old.carried, began=began, fingerprint=old.short_fingerprint
+            )
+            self._bookkeeping.move(spec, history)
+            self._version = began
+            self._use(learner_state)
+
+    @property
+    @internal
+    def closed_fingerprints(self) -> frozenset[str]:
+        """Fingerprints of earlier decisions that are not learned from, as another algorithm made them."""
+        return frozenset(epoch.fingerprint for epoch in self._bookkeeping.history.epochs if epoch.closed)
 
     def change_probabilities(self, probabilities: Any) -> None:
         """Replace the context distribution: `change` to ``problem.with_probabilities(probabilities)``.
@@ -223,9 +282,9 @@ class Policy:
 
     def _set_distribution(self, old: PolicySpec, probabilities: Any, before: Floats | None = None) -> None:
         """Replace the context distribution of a spec and restart its test for drift (`PolicyCounts`)."""
-        new = old.for_problem(old.problem.with_probabilities(probabilities))
+        prepared = prepare_change(old, old.problem.with_probabilities(probabilities))
         with self._lock:
-            self._move(old, new)
+            self._move(prepared)
             self._bookkeeping.counts.restart_drift_test(before)
 
     def follow(self, mix: TrafficMix) -> TrafficMix:

@@ -25,6 +25,7 @@ class Epoch(NamedTuple):
     """An earlier problem: version of its first plan, names, context distribution g, lengths of vectors, fingerprint.
 
     ``matrix`` maps its coordinates to the current ones, v -> v @ matrix; it is empty if decisions have no vectors.
+    Decisions of a ``closed`` epoch are not learned from: another algorithm made them.
     """
 
     began: int
@@ -34,6 +35,7 @@ class Epoch(NamedTuple):
     carried: tuple[int, int]
     matrix: Floats
     fingerprint: str
+    closed: bool = False
 
     def context_index(self, context: Any) -> int:
         """Return the index of a context in this problem, by name."""
@@ -88,7 +90,9 @@ class History:
         last = Epoch(self.began, old.contexts, old.arms, old.probabilities, carried, matrix, fingerprint)
         epochs = self.epochs
         if linear and not change.is_identity:
-            epochs = tuple(epoch._replace(matrix=epoch.matrix @ matrix) for epoch in self.epochs)
+            epochs = tuple(
+                epoch if epoch.closed else epoch._replace(matrix=epoch.matrix @ matrix) for epoch in self.epochs
+            )
         removed = {_name_hash(old, x, a): _feature_hash(old, x, a) for x, a in _removed_pairs(old, new)}
         return replace(self, epochs=(*epochs, last), began=began, removed={**self.removed, **removed})
 
@@ -100,15 +104,27 @@ class History:
         last = Epoch(self.began, *names, problem.probabilities, carried, np.eye(coordinates), fingerprint)
         return replace(self, epochs=(*self.epochs, last), began=began)
 
+    def after_new_algorithm(
+        self, problem: Problem, *, carried: tuple[int, int], began: int, fingerprint: str
+    ) -> "History":
+        """Return the history after a change of the algorithm: earlier decisions have vectors that it cannot use."""
+        none = np.zeros((0, 0))
+        last = Epoch(self.began, problem.contexts, problem.arms, problem.probabilities, carried, none, fingerprint)
+        epochs = tuple(epoch._replace(matrix=none, closed=True) for epoch in (*self.epochs, last))
+        return replace(self, epochs=epochs, began=began)
+
     def convert(self, decision: Decision, problem: Problem) -> Decision | None:
-        """Return a decision of an earlier epoch as one of the current problem; None if its pair was removed."""
+        """Return a decision of an earlier epoch as one of the current problem.
+
+        None if its pair was removed, or if another algorithm made it.
+        """
         epoch = self.epoch_of(decision.fingerprint)
         if not _fits(decision, epoch):
             raise ValueError(
                 f"{label_of(decision)}: damaged, or not of version {decision.version}: names, direction or baseline "
                 "do not fit"
             )
-        if decision.context_name not in problem.contexts or decision.arm_name not in problem.arms:
+        if epoch.closed or decision.context_name not in problem.contexts or decision.arm_name not in problem.arms:
             return None
         x, a = problem.contexts.index(decision.context_name), problem.arms.index(decision.arm_name)
         if not problem.available[x, a]:
@@ -123,7 +139,10 @@ class History:
 
     def header(self) -> dict[str, Any]:
         """Return the entries for the header of a file."""
-        epochs = [[epoch.began, epoch.contexts, epoch.arms, epoch.carried, epoch.fingerprint] for epoch in self.epochs]
+        epochs = [
+            [epoch.began, epoch.contexts, epoch.arms, epoch.carried, epoch.fingerprint, epoch.closed]
+            for epoch in self.epochs
+        ]
         return {"began": self.began, "epochs": epochs}
 
     def arrays(self) -> dict[str, Any]:
@@ -137,11 +156,12 @@ class History:
     def restore(cls, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> Self:
         """Rebuild from a file."""
         epochs = []
-        for i, (began, contexts, arms, carried, fingerprint) in enumerate(header["epochs"]):
+        for i, (began, contexts, arms, carried, fingerprint, closed) in enumerate(header["epochs"]):
             parts = (arrays[f"epoch.{i}.{name}"] for name in ("probabilities", "matrix"))
             direction_length, baseline_length = carried
             lengths = direction_length, baseline_length
-            epochs.append(Epoch(began, tuple(contexts), tuple(arms), next(parts), lengths, next(parts), fingerprint))
+            names = tuple(contexts), tuple(arms)
+            epochs.append(Epoch(began, *names, next(parts), lengths, next(parts), fingerprint, closed))
         removed = {row[:HASH].tobytes(): row[HASH:].tobytes() for row in arrays["gone"]}
         return cls(epochs=tuple(epochs), began=header["began"], removed=removed)
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -259,36 +260,64 @@ def check_change(problem: Any, *, trust: float, fresh: float | None) -> None:
             raise ValueError(f"{name} must lie between 0 and 1; got {share!r}")
 
 
-def check_move(current: PolicySpec, old: PolicySpec, new: PolicySpec) -> None:
-    """Refuse a change of the reward range, and a new spec that was not made from the current one."""
-    before, after = current.problem.reward_range, new.problem.reward_range
+def check_range(old: Problem, new: Problem) -> None:
+    """Refuse a change of the reward range."""
+    before, after = old.reward_range, new.reward_range
     if after != before:
         raise ValueError(
             f"the reward range would change from {before} to {after}: losses on two scales cannot be added. Keep "
             "reward_range, or start a new policy"
         )
+
+
+def check_move(current: PolicySpec, old: PolicySpec) -> None:
+    """Refuse a change that was not made from the current spec."""
     if current is not old:
         raise ValueError("another thread has changed the problem at the same time: change it in one thread only")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PreparedChange:
+    """All that a change of the problem needs and that does not depend on what is learned until then.
+
+    ``coordinates`` is None if coordinates stay. For ``trust`` and ``fresh`` see `bothworlds.Policy.change`.
+    """
+
+    old: PolicySpec
+    new: PolicySpec
+    coordinates: CoordinateChange | None
+    trust: float = 1.0
+    fresh: float | None = None
+
+
+def prepare_change(
+    old: PolicySpec, problem: Problem, *, trust: float = 1.0, fresh: float | None = None
+) -> PreparedChange:
+    """Prepare a change of the problem: a design and a map between coordinates, which may take long."""
+    new, coordinates = old.for_problem(problem), None
+    check_range(old.problem, problem)
+    if new.machine is not old.machine or trust != 1.0:
+        beliefs_of(old.machine, old.algorithm)
+        coordinates = coordinate_change(pairs_of(old.problem, old.machine), pairs_of(problem, new.machine))
+        assert new.short_fingerprint, new.known.size  # computed now, and cached
+    return PreparedChange(old=old, new=new, coordinates=coordinates, trust=trust, fresh=fresh)
 
 
 def transfer_state(
     learner_state: LearnerState,
     history: History,
-    new: PolicySpec,
+    prepared: PreparedChange,
+    change: CoordinateChange,
     *,
     key: int,
     began: int,
-    trust: float,
-    fresh: float | None,
 ) -> tuple[LearnerState, History]:
     """Return a learner state for the new spec with all that was learned, and the history after the change.
 
-    The old learner state is unchanged. ``began`` is the version of the first plan; for ``trust`` and ``fresh`` see
-    `bothworlds.Policy.change`.
+    The old learner state is unchanged. ``began`` is the version of the first plan.
     """
-    old = learner_state.spec
+    old, new, trust, fresh = learner_state.spec, prepared.new, prepared.trust, prepared.fresh
     beliefs = beliefs_of(old.machine, old.algorithm)
-    change = coordinate_change(pairs_of(old.problem, old.machine), pairs_of(new.problem, new.machine))
     after = history.after(
         old.problem,
         new.problem,

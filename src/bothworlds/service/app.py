@@ -2,30 +2,37 @@
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs
 
 import msgspec
 
-from bothworlds.service import messages, rules
+from bothworlds.service import local_rows, messages, rules
 from bothworlds.service.auth import FORBIDDEN, UNAUTHORIZED, Access, cross_site_refusal
 from bothworlds.service.commits import PendingRequest
 from bothworlds.service.dashboard.page import headers, page
+from bothworlds.service.dashboard.view import view_of
 from bothworlds.service.dashboard_data import OverviewCache
 from bothworlds.service.experiment import Experiment
 from bothworlds.service.messages import Answered, Refusal, Several, encode
 from bothworlds.service.metrics import metrics_text
 from bothworlds.service.openapi import openapi
+from bothworlds.service.request_stats import OTHER, RequestStats
 from bothworlds.service.service import Service
+from bothworlds.service.service_log import ServiceLog
 from bothworlds.service.settings import Scope
 from bothworlds.service.store import StoreError
 from bothworlds.service.supervision import ThreadError
+from bothworlds.service.tracing import RequestIds, valid_traceparent
 from bothworlds.service.writer import UNAVAILABLE
 
 JSON = [("content-type", "application/json")]
 BEARER = [("www-authenticate", "Bearer")]
 BROWSER = [("www-authenticate", 'Basic realm="bothworlds: a token as the password", charset="UTF-8"')]
+CLOSE = [("connection", "close")]
 RETRY = [("retry-after", "1")]
 BAD_BODY, TOO_SLOW, TOO_LARGE, NOT_ALLOWED, FAILED = 400, 408, 413, 405, 500
 BODY_SECONDS = 10.0  # to receive a body
@@ -50,12 +57,14 @@ POSTED = {
     "/v1/activate": Path(_decoder(messages.Activate), "reward", is_single=True),
     "/v1/decide/batch": Path(_decoder(messages.Decides), "decide", parts=lambda body: body.decisions),
     "/v1/reward/batch": Path(_decoder(messages.Rewards), "reward", parts=lambda body: body.rewards),
+    "/v1/local/batch": Path(_decoder(messages.Locals), "local", parts=lambda body: body.decisions),
     "/v1/change": Path(_decoder(messages.Change), "admin"),
     "/v1/rollback": Path(_decoder(messages.Rollback), "admin"),
 }
 DECISIONS = "/v1/decisions/"
 PROBES = ("/v1/health", "/v1/live", "/v1/ready")
-GOT = ("/", "/metrics", "/openapi.json", "/v1/plan", *PROBES)
+GOT = ("/", "/metrics", "/openapi.json", "/v1/plan", "/v1/plan/file", *PROBES)
+ROUTES = frozenset([*POSTED, *GOT])
 METRICS = [("content-type", "text/plain; version=0.0.4; charset=utf-8")]
 
 
@@ -70,13 +79,14 @@ class RefusedError(Exception):
 class App:
     """Answers HTTP requests; the service decides, stores and learns."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, log: ServiceLog | None = None) -> None:
         self.service, self.access = service, Access(service.settings.tokens)
+        self.log = log or ServiceLog(level="error")
+        self.stats, self._ids, self._logs_requests = RequestStats(), RequestIds(), service.settings.access_log
         self.overviews, self._open = OverviewCache(service), not service.settings.tokens
         self._writer, self._most_waiting = service.writer, service.settings.most_waiting
         self._most_bytes = service.settings.most_bytes
         self._digits = len(str(self._most_bytes))
-        self.requests, self.refusals = 0, 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._known_host: str | None = None  # has passed the cross-site check
 
@@ -90,41 +100,66 @@ class App:
         self.service.deliver = deliver
 
     async def __rsgi__(self, scope: Any, protocol: Any) -> None:
-        """Answer one request."""
-        self.requests += 1
+        """Answer one request, count it, and log it if that is wanted."""
+        start, headers = time.perf_counter(), scope.headers
+        request_id = self._ids.of(headers.get("x-request-id"))
+        status, body, response_headers = await self._answer(scope, headers, protocol, request_id)
+        protocol.response_bytes(status, [*response_headers, ("x-request-id", request_id)], body)
+        seconds, route = time.perf_counter() - start, route_of(scope.path)
+        self.stats.observe(route, status, seconds)
+        if status >= BAD_BODY:
+            self.log.add("debug", "refused", body.decode(), request_id=request_id, route=route, status=status)
+        if self._logs_requests:
+            self.log.add(
+                "info",
+                "request",
+                f"{scope.method} {scope.path} {status}",
+                method=scope.method,
+                path=scope.path,
+                status=status,
+                ms=round(1e3 * seconds, 3),
+                bytes=len(body),
+                client=scope.client,
+                request_id=request_id,
+                traceparent=valid_traceparent(headers.get("traceparent")),
+            )
+
+    async def _answer(self, scope: Any, headers: Any, protocol: Any, request_id: str) -> tuple[int, bytes, Any]:
+        """Return status, body and headers of the response to a request."""
         response_headers, unread = JSON, scope.method == "POST"
         try:
             if scope.method != "POST":
                 status, body, response_headers = await self._get(scope)
             else:
-                headers = scope.headers
                 path = self._authorized_path(scope.path, headers)
                 is_short, unread = self._is_short(headers), False
                 request = _decode(path, await self._read(protocol, is_short=is_short))
                 if path.is_single:
                     pending = PendingRequest(self._experiment(request.experiment), request)
+                    pending.traceparent = valid_traceparent(headers.get("traceparent"))
                     await self._submit([pending])
                     status, body = pending.status, encode(pending.answer)
                 else:
-                    status, answer = await self._post_other(path, request, headers)
+                    status, answer = await self._post_other(path, request, headers, request_id)
                     body = encode(answer)
         except RefusedError as fault:
             challenge = [] if fault.status != UNAUTHORIZED else BEARER if scope.method == "POST" else BROWSER
             status, body = fault.status, encode(Refusal(str(fault)))
             response_headers = [*JSON, *challenge, *fault.headers]
             if unread and status != TOO_LARGE:
-                await self._discard(scope.headers, protocol)
+                await self._discard(headers, protocol)
         except ThreadError as error:
             status, body = UNAVAILABLE, encode(Refusal(str(error)))
         except (StoreError, OSError) as error:
             status, body = UNAVAILABLE, encode(Refusal(f"the store does not answer: {_without_path(error)}"))
         except Exception as error:  # our mistake: report it rather than break the connection
+            self.log.add_error("internal error", repr(error), error, request_id=request_id, route=route_of(scope.path))
             status, body = FAILED, encode(Refusal(f"internal error: {error!r}"))
-        if status >= 400:
-            self.refusals += 1
-            if status == UNAVAILABLE:
-                response_headers = [*response_headers, *RETRY]
-        protocol.response_bytes(status, response_headers, body)
+        if status == UNAVAILABLE:
+            response_headers = [*response_headers, *RETRY]
+        if self.service.draining:
+            response_headers = [*response_headers, *CLOSE]
+        return status, body, response_headers
 
     def _authorized_path(self, name: str, headers: Any) -> Path:
         """Return the path for POST of this name; refuse unknown paths and requests without the scope."""
@@ -135,16 +170,28 @@ class App:
             raise _wrong_method(name, "POST")
         if not self._open:
             self._authorize(headers.get("authorization"), path.scope)
+        if self.service.role == "learn" and path.scope != "admin":
+            raise RefusedError(UNAVAILABLE, "this host only learns; send requests to those that decide")
         return path
 
-    async def _post_other(self, path: Path, request: Any, headers: Any) -> tuple[int, Any]:
+    async def _post_other(self, path: Path, request: Any, headers: Any, request_id: str) -> tuple[int, Any]:
         """Answer a batch, a change or a rollback."""
         if path.parts is None:
-            self._experiment(request.experiment)
-            return await asyncio.to_thread(self.service.change, request)
+            return await self._change(request, request_id)
         parts = path.parts(request)
         self._authorize(headers.get("authorization"), path.scope, len(parts), refund=1)
-        return await self._submit_batch(parts)
+        traceparent = valid_traceparent(headers.get("traceparent"))
+        return await (self._store_local if path.scope == "local" else self._submit_batch)(parts, traceparent)
+
+    async def _change(self, request: Any, request_id: str) -> tuple[int, Any]:
+        """Answer and log a change or a rollback."""
+        name, kind = self._experiment(request.experiment).name, type(request).__name__.lower()
+        status, answer = await asyncio.to_thread(self.service.change, request)
+        if isinstance(answer, Refusal):
+            self.log.add("warning", kind, f"{name}: {answer.error}", experiment=name, request_id=request_id)
+        else:
+            self.log.add("info", kind, encode(answer).decode(), experiment=name, request_id=request_id)
+        return status, answer
 
     def _experiment(self, name: str | None) -> Experiment:
         """Return an experiment by name; refuse unknown names."""
@@ -224,18 +271,33 @@ class App:
         writer.submit(pending)
         return waiter
 
-    async def _submit_batch(self, requests: list[Any]) -> tuple[int, Several]:
+    async def _submit_batch(self, requests: list[Any], traceparent: str | None) -> tuple[int, Several]:
         """Answer a batch in one commit; requests to unknown experiments are refused one by one."""
         accepted, refused = [], {}
         for index, request in enumerate(requests):
             try:
-                accepted.append(PendingRequest(self._experiment(request.experiment), request))
+                experiment = self._experiment(request.experiment)
+                accepted.append(PendingRequest(experiment, request, traceparent=traceparent))
             except RefusedError as fault:
                 refused[index] = fault.status, Refusal(str(fault))
         if accepted:
             await self._submit(accepted)
         stored = ((pending.status, pending.answer) for pending in accepted)
         answers = [refused.get(index) or next(stored) for index in range(len(requests))]
+        status = UNAVAILABLE if all(part == UNAVAILABLE for part, _ in answers) else rules.OK
+        return status, Several([Answered(part, answer) for part, answer in answers])
+
+    async def _store_local(self, rows: list[messages.Local], traceparent: str | None) -> tuple[int, Several]:
+        """Answer a batch of decisions that a client has taken; all are of one experiment."""
+        if len({row.experiment for row in rows}) > 1:
+            raise RefusedError(rules.INVALID, "the rows of a batch must be of one experiment")
+        experiment = self._experiment(rows[0].experiment)
+        work = partial(local_rows.prepare, experiment, rows, self.service.store, traceparent=traceparent)
+        prepared = await asyncio.to_thread(work)
+        accepted = [one for one in prepared if isinstance(one, PendingRequest)]
+        if accepted:
+            await self._submit(accepted)
+        answers = [local_rows.answer_of(one) if isinstance(one, PendingRequest) else one for one in prepared]
         status = UNAVAILABLE if all(part == UNAVAILABLE for part, _ in answers) else rules.OK
         return status, Several([Answered(part, answer) for part, answer in answers])
 
@@ -254,11 +316,18 @@ class App:
         try:
             if path == "/":
                 self._authorize(header, "admin", browser=True)
-                text = await asyncio.to_thread(page, self.overviews, name, query.get("decision", [None])[0])
+                text = await asyncio.to_thread(page, self.overviews, self.stats, view_of(query))
                 return rules.OK, text.encode(), headers()
             if path == "/metrics":
                 self._authorize(header, None, browser=True)
                 return rules.OK, await asyncio.to_thread(metrics_text, self), METRICS
+            if path == "/v1/plan/file":
+                self._authorize(header, "local")
+                known, version = query.get("fingerprint", [None])[0], query.get("version", ["-1"])[0]
+                plan = self.service.experiment(name).plan
+                number = int(version) if version.isascii() and version.isdigit() else None
+                body = await asyncio.to_thread(local_rows.plan_file, plan, fingerprint=known, version=number)
+                return rules.OK, encode(body), JSON
             return await self._get_authorized(path, name, header)
         except KeyError as error:
             raise RefusedError(rules.MISSING, str(error.args[0])) from None
@@ -288,6 +357,15 @@ class App:
                 raise RefusedError(rules.MISSING, f"there is no decision {identifier[:200]!r}")
             return rules.OK, encode(known), JSON
         raise _wrong_method(path, "GET")
+
+
+def route_of(path: str) -> str:
+    """Return the route of a path: one of few names, so that each can have its own counters.
+
+    >>> route_of("/v1/decide"), route_of("/v1/decisions/visit 9"), route_of("/wp-login.php")
+    ('/v1/decide', '/v1/decisions/{id}', 'other')
+    """
+    return path if path in ROUTES else f"{DECISIONS}{{id}}" if path.startswith(DECISIONS) else OTHER
 
 
 def _decode(path: Path, body: bytes) -> Any:

@@ -14,7 +14,7 @@ import threading
 import time
 import uuid
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from decimal import Decimal
 from numbers import Real
@@ -82,6 +82,9 @@ class Client:
     ssl
         The TLS context of an https address; by default the certificates of the system are trusted. A certificate that
         is refused is not tried again.
+    headers
+        A function that returns more headers of a request, such as ``traceparent``; with OpenTelemetry, one that fills a
+        dictionary by ``inject``. The service stores the ``traceparent`` of a decision and logs the ``x-request-id``.
 
     >>> client = Client("http://127.0.0.1:8080", token="...")
     >>> decided = client.decide("mobile", id="visit 9")  # doctest: +SKIP
@@ -101,6 +104,7 @@ class Client:
         retry_for: float = 15.0,
         pause: float = 0.1,
         ssl: SSLContext | None = None,
+        headers: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -112,7 +116,7 @@ class Client:
         for name, seconds in (("timeout", timeout), ("pause", pause)):
             if not 0.0 < seconds < math.inf:
                 raise ValueError(f"{name} must be a positive number of seconds; got {seconds!r}")
-        self._secure, self._ssl = parts.scheme == "https", ssl
+        self._secure, self._ssl, self._more_headers = parts.scheme == "https", ssl, headers
         self._host, self._port = str(parts.hostname), parts.port
         self._root = parts.path.rstrip("/")
         self._headers = {"content-type": "application/json"}
@@ -238,6 +242,21 @@ class Client:
     def plan(self) -> Planned:
         """Return the current plan."""
         return _response(Planned, self._get("/v1/plan"))
+
+    def plan_file(self, known: tuple[str, int] | None = None) -> str | None:
+        """Return the current plan as a file in base64, None if it has the ``known`` fingerprint and version.
+
+        The token needs the scope ``local``. Without ``known`` the file has its frame.
+        """
+        query = {**self._name(), **({} if known is None else {"fingerprint": known[0], "version": known[1]})}
+        content: str | None = self._request("GET", f"/v1/plan/file?{urlencode(query)}", None)["content"]
+        return content
+
+    def store_local(self, rows: Iterable[Sequence[Any]]) -> list[Decided | ServiceError]:
+        """Store decisions that were taken from a plan: rows of id, context, version, arm, propensity and active."""
+        names = ("id", "context", "version", "arm", "propensity", "active")
+        bodies = [{**self._name(), **dict(zip(names, row, strict=True))} for row in rows]
+        return self._batch(Decided, "/v1/local/batch", {"decisions": bodies})
 
     def decision(self, id: str) -> Known:
         """Return everything the service knows about a decision."""
@@ -376,7 +395,7 @@ class Client:
 
     def _send(self, method: str, path: str, content: bytes | None, timeout: float) -> Reply:
         connection = self._connection(timeout)
-        connection.request(method, self._root + path, content, self._headers)
+        connection.request(method, self._root + path, content, {**self._more_headers(), **self._headers})
         response = connection.getresponse()
         text = response.read()
         wait = retry_after_seconds(response.headers["retry-after"], now=time.time())

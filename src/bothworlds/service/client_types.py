@@ -52,7 +52,7 @@ class Known:
     ``learned_in`` is the first version that has learned the reward. With ``by_default`` it is the default reward;
     ``late_reward`` arrived after the window. With ``unanswered``, no reward came within the window and there is no
     default reward. ``confirmed`` says whether the decision's plan makes it again, None if
-    that plan is not the current one. Times are in seconds since 1970.
+    that plan is not the current one. ``traceparent`` is that header of the request. Times are in seconds since 1970.
     """
 
     id: str
@@ -72,6 +72,7 @@ class Known:
     late_reward: float | None = None
     confirmed: bool | None = None
     unanswered: bool = False
+    traceparent: str | None = None
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,10 @@ import msgspec
 
 from bothworlds.policy.plan import Plan
 from bothworlds.service.batch_decide import Draw
-from bothworlds.service.experiment import Experiment, RewardEvent
+from bothworlds.service.experiment import Experiment
 from bothworlds.service.messages import Activate, Answer, Decide, Refusal, Reward
 from bothworlds.service.records import REWARD, Frame, Record, Snapshot
+from bothworlds.service.reward_events import RewardEvent
 from bothworlds.service.rules import DecisionContext, DecisionState
 
 Request: TypeAlias = Decide | Activate | Reward
@@ -22,7 +23,7 @@ class PendingRequest(msgspec.Struct, eq=False, gc=False):
     """A client's request; status and answer are set when the waiter is woken, or ``error`` if they never will be.
 
     Of requests submitted together, the last one has the waiter. The writer thread fills in the state of the decision,
-    and the draw of a new one.
+    and the draw of a new one, unless it is ``given``. ``traceparent`` is stored with a new decision.
     """
 
     experiment: Experiment
@@ -30,9 +31,11 @@ class PendingRequest(msgspec.Struct, eq=False, gc=False):
     waiter: Any = None
     state: DecisionState | None = None
     draw: Draw | None = None
+    given: Draw | None = None
     status: int = 0
     answer: Answer = UNANSWERED
     error: Exception | None = None
+    traceparent: str | None = None
 
 
 class Publish(msgspec.Struct, eq=False):
@@ -59,7 +62,17 @@ class Expire(msgspec.Struct, eq=False):
     stored: bool = False
 
 
-Job: TypeAlias = PendingRequest | Publish | Expire
+class Erase(msgspec.Struct, eq=False):
+    """A part of the log in which a snapshot's decisions are erased, on its own and not in a commit with others."""
+
+    snapshot: Snapshot
+    after: int
+    through: int
+    done: threading.Event = msgspec.field(default_factory=threading.Event)
+    stored: bool = False
+
+
+Job: TypeAlias = PendingRequest | Publish | Expire | Erase
 
 
 class CommitContext(dict[Experiment, DecisionContext]):
@@ -72,7 +85,13 @@ class CommitContext(dict[Experiment, DecisionContext]):
         spec = experiment.plan.spec
         reward_range = spec.problem.reward_range
         context = DecisionContext(
-            experiment.number, experiment.name, self.time, spec, spec.short_fingerprint, reward_range
+            experiment.number,
+            experiment.name,
+            self.time,
+            spec,
+            spec.short_fingerprint,
+            reward_range,
+            experiment.closed_fingerprints,
         )
         self[experiment] = context
         return context

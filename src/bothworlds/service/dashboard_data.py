@@ -1,19 +1,23 @@
-"""Data of the dashboard: counts, rates, health and the newest decisions of an experiment, with bounded work."""
+"""Data of the dashboard and the metrics: counts, rates, health and history of an experiment, with bounded work."""
 
 import threading
 import time
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple, TypeAlias
 
 from bothworlds.arrays import Floats
 from bothworlds.kernels.random import ARM, draw, two_uniforms
-from bothworlds.policy.health import Health, Totals
+from bothworlds.policy.health import Health, Reading, Totals
 from bothworlds.policy.ids import KeyedRandom
 from bothworlds.service.experiment import Experiment
-from bothworlds.service.outcome_counts import OutcomeCounts
+from bothworlds.service.outcome_counts import OutcomeCounts, PairTotals
+from bothworlds.service.outcome_history import Event, OutcomeHistory
+from bothworlds.service.outstanding import OldestOutstanding
 from bothworlds.service.records import DecisionBody, Kind, unpacked
 from bothworlds.service.reward_series import RewardSeries
 from bothworlds.service.rules import DecisionState
 from bothworlds.service.service import Service
+from bothworlds.service.starts import read_starts, restart_text
 from bothworlds.service.writer import COUNTERS, counter_of
 
 SHOWN = 12  # newest decisions
@@ -21,6 +25,24 @@ RATE_SAMPLE = 200  # newest decisions that the rate is computed from
 MINUTE = 60.0
 HEALTH_AGE = 2.0  # seconds that a health reading is reused for
 READING = 1.0  # seconds of reading in the log, at most, for one overview
+
+
+ArmTotals: TypeAlias = list[tuple[str, float, float]]  # arm, decisions, sum of rewards
+
+
+class Outcomes(NamedTuple):
+    """Data of the metrics of an experiment.
+
+    ``closed`` has the totals of policy and holdout over decisions whose reward window has closed, ``arms`` those of the
+    policy by arm; ``in_window`` is the number of the other decisions. ``oldest`` is the age of the oldest outstanding
+    reward in seconds, None if it is not known yet. ``alarms`` says by reading whether it asks for attention.
+    """
+
+    in_window: int
+    closed: tuple[Totals, Totals]
+    arms: ArmTotals
+    oldest: float | None
+    alarms: Mapping[str, bool]
 
 
 class Newest(NamedTuple):
@@ -36,9 +58,10 @@ class Overview(NamedTuple):
     """Dashboard data of an experiment.
 
     ``now`` is in seconds since 1970. ``counts`` cover the whole log; ``rate`` is in decisions per second over the last
-    minute, or over the newest 200 decisions if these took less. ``health`` and ``reward_series`` are of decisions whose
-    reward window has closed; ``in_window`` is the number of the others. They are those of an earlier time while
-    ``read``, the share of the log that is read, is below 1.
+    minute, or over the newest 200 decisions if these took less. ``health``, ``pairs`` (by context and arm, without the
+    holdout) and the rewards in ``history`` are of decisions whose reward window has closed; ``in_window`` is the number
+    of the others. They are those of an earlier time while ``read``, the share of the log that is read, is below 1.
+    ``events`` are what happened, newest first.
     """
 
     experiment: Experiment
@@ -46,10 +69,17 @@ class Overview(NamedTuple):
     counts: dict[str, int]
     rate: float
     health: Health
-    reward_series: RewardSeries
+    history: OutcomeHistory
     newest: list[Newest]
     in_window: int
     read: float
+    pairs: PairTotals
+    events: list[Event]
+
+    @property
+    def reward_series(self) -> RewardSeries:
+        """Rewards over the whole time."""
+        return self.history.rewards["all"]
 
 
 class OverviewCache:
@@ -58,18 +88,18 @@ class OverviewCache:
     def __init__(self, service: Service) -> None:
         self.service = service
         self._lock = threading.Lock()
-        self._counts_at_start: dict[str, dict[str, int]] = {}
+        self._counted: dict[str, tuple[int, dict[str, int]]] = {}  # up to a sequence number, by experiment
         self._outcomes: dict[str, OutcomeCounts] = {}
         self._healths: dict[str, tuple[float, Health]] = {}
+        self._oldest: dict[str, OldestOutstanding] = {}
 
     def overview(self, experiment: Experiment) -> Overview:
         """Return the overview of an experiment."""
         with self._lock:  # one at a time, so that many browsers do not slow the service down
-            at_start = self._counts_at_start.get(experiment.name) or self._count_at_start(experiment)
+            counts = self._count(experiment)
             outcomes, read = self._advance(experiment)
             health, in_window = self._health(experiment, outcomes), outcomes.in_window
-        since = self.service.writer.counts.get(experiment.number, {})
-        counts = {counter: at_start[counter] + since.get(counter, 0) for counter in COUNTERS}
+            pairs, events = outcomes.pairs(), self._events(outcomes)
         now = time.time()
         records = self.service.store.newest(experiment.number, Kind.DECISION, most=RATE_SAMPLE)
         times = [record.time for record in records if record.time >= now - MINUTE]
@@ -81,13 +111,32 @@ class OverviewCache:
             Newest(str(record.id), record.time, unpacked(DecisionBody, record.body), states[record.id])
             for record in records[:SHOWN]
         ]
-        return Overview(experiment, now, counts, rate, health, outcomes.reward_series, newest, in_window, read)
+        return Overview(experiment, now, counts, rate, health, outcomes.history, newest, in_window, read, pairs, events)
 
-    def outcomes(self, experiment: Experiment) -> tuple[int, tuple[Totals, Totals]]:
-        """Return the number of decisions in their window, and the totals of the others: policy and holdout."""
+    def outcomes(self, experiment: Experiment) -> Outcomes:
+        """Return what the metrics say about outcomes."""
         with self._lock:
-            outcomes = self._advance(experiment)[0]
-            return outcomes.in_window, outcomes.closed
+            counts = self._advance(experiment)[0]
+            oldest = self._oldest.get(experiment.name)
+            if oldest is None:
+                oldest = self._oldest[experiment.name] = OldestOutstanding(experiment, self.service.store)
+            age = oldest.age(now=time.time(), seconds=READING)
+            watched = watched_readings(self._health(experiment, counts))
+            alarms = {reading.name: reading.alarm for reading in watched}
+            return Outcomes(counts.in_window, counts.closed, counts.arms(), age, alarms)
+
+    def _events(self, outcomes: OutcomeCounts) -> list[Event]:
+        """Return changes, rollbacks, starts and stops, newest first."""
+        starts = read_starts(self.service.store)
+        events = list(outcomes.history.events)
+        for before, start in zip([None, *starts], starts, strict=False):
+            if not self.service.shared:
+                events.append(Event(start.time, *restart_text(before, start)))
+                continue
+            events.append(Event(start.time, "start", "of a host"))
+            if start.stopped is not None:
+                events.append(Event(start.stopped, "stop", "of a host"))
+        return sorted(events, reverse=True)
 
     def _advance(self, experiment: Experiment) -> tuple[OutcomeCounts, float]:
         """Return the counts of outcomes after reading on in the log, and the share of the log that is read."""
@@ -95,14 +144,20 @@ class OverviewCache:
             outcomes = self._outcomes[experiment.name] = OutcomeCounts(experiment, self.service.store)
         return outcomes, outcomes.advance(now=time.time(), seconds=READING)
 
-    def _count_at_start(self, experiment: Experiment) -> dict[str, int]:
-        """Count the records stored before the start of the service."""
-        store, through = self.service.store, self.service.last_at_start
-        counts = dict.fromkeys(COUNTERS, 0)
-        for (kind, flag), count in store.counts(experiment.number, through=through).items():
-            counts[counter_of(kind, flag=flag)] += count
-        self._counts_at_start[experiment.name] = counts
-        return counts
+    def _count(self, experiment: Experiment) -> dict[str, int]:
+        """Return the numbers of records: those before the start from the log, the others from memory.
+
+        If other hosts store records, too, all are from the log, which is read on.
+        """
+        service, number = self.service, experiment.number
+        after, counts = self._counted.get(experiment.name, (0, dict.fromkeys(COUNTERS, 0)))
+        through = service.store.last() if service.shared else service.last_at_start
+        if through > after:
+            for (kind, flag), count in service.store.counts(number, after=after, through=through).items():
+                counts[counter_of(kind, flag=flag)] += count
+            self._counted[experiment.name] = through, counts
+        since = {} if service.shared else service.writer.counts.get(number, {})
+        return {counter: counts[counter] + since.get(counter, 0) for counter in COUNTERS}
 
     def _health(self, experiment: Experiment, outcomes: OutcomeCounts) -> Health:
         """Return the health of the experiment, at most ``HEALTH_AGE`` seconds old."""
@@ -111,6 +166,11 @@ class OverviewCache:
             health = outcomes.health(experiment.plan)
             self._healths[experiment.name] = time.monotonic(), health
         return health
+
+
+def watched_readings(health: Health) -> list[Reading]:
+    """Return the readings that can ask for action: a policy that plays some arms seldom or never is as it should be."""
+    return [reading for reading in health.readings if reading is not health.smallest_propensity]
 
 
 def uniform_of(identifier: str, secret: str, probabilities: Floats, arm: int) -> float | None:

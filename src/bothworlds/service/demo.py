@@ -27,6 +27,7 @@ port = 8080
 # certificate = "cert.pem" # TLS: certificate and key, two files
 # key = "key.pem"
 # most_bytes = 1_000_000   # largest body of a request
+# log_format = "json"      # log lines for machines; access_log = true adds a line per request
 
 # [[tokens]]: bothworlds service token shop --scope decide --scope reward >> ads.toml
 
@@ -36,6 +37,7 @@ algorithm = "matched"      # a tuning of LCTsallisINF, or a table as in a study:
 reward_range = [0.0, 1.0]
 window = "10 minutes"      # a decision without a reward after this time
 default_reward = 0.0       # gets this reward; default 0; "none": it is not learned from
+# learn = "at once"        # do not wait until earlier decisions are answered or closed
 holdout = 0.05             # this share of the decisions is uniform, for comparison
 # safe_arm = "loyalty card"  # the answer while nothing can be stored; otherwise 503
 # other = "mobile evening" # the context that stands for unknown ones; otherwise they are refused
@@ -54,6 +56,7 @@ ANSWERED = 0.95  # share of visits with a reward; the others get the default rew
 DELAY = 1.0  # mean seconds from decision to reward
 CHANGES_AFTER = 180.0  # seconds until tastes change, and until they change back
 WINDOW = "10 seconds"
+POLL = 0.2  # seconds between two looks whether the service answers
 # Click rates by context, one per arm: the tastes at first, and after a change.
 TASTES = (
     {
@@ -79,7 +82,10 @@ def demo_settings(folder: Path, *, port: int) -> Settings:
 
 
 class Visitors:
-    """Simulated visitors: a thread that requests decisions and reports clicks over HTTP."""
+    """Simulated visitors: a thread that requests decisions and reports clicks over HTTP.
+
+    They come once the service answers; from then on, the time until their taste changes is counted.
+    """
 
     def __init__(self, client: Client, experiment: str, settings: Settings, *, seed: int = 7) -> None:
         options = settings.experiments[experiment]
@@ -98,14 +104,24 @@ class Visitors:
         self._stopping.set()
         self._thread.join()
 
+    def _wait_for_service(self) -> bool:
+        """Wait until the service answers; return False if the visitors are stopped before."""
+        while not self._stopping.wait(POLL):
+            with contextlib.suppress(ServiceError):
+                self.client.plan()
+                return True
+        return False
+
     def _work(self) -> None:
+        if not self._wait_for_service():
+            return
         start = time.monotonic()
         run = secrets.token_hex(3)  # keeps the ids of different runs apart
         rewards: list[tuple[float, str, float]] = []
         for visit in itertools.count(1):
             if self._stopping.wait(max(0.0, start + visit / VISITS - time.monotonic())):
                 return
-            with contextlib.suppress(ServiceError):  # the service is starting or stopping
+            with contextlib.suppress(ServiceError):  # the service is stopping
                 self._visit(f"visit {run}-{visit}", time.monotonic() - start, rewards)
                 while rewards and rewards[0][0] <= time.monotonic():
                     _, name, reward = heapq.heappop(rewards)

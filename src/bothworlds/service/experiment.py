@@ -2,11 +2,13 @@
 
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -18,22 +20,37 @@ from bothworlds.policy.feedback import DecisionBatch
 from bothworlds.policy.ids import parts_of
 from bothworlds.policy.plan import Plan
 from bothworlds.policy.spec import PolicySpec, problem_of
-from bothworlds.precompile import exercise
 from bothworlds.problem import Problem
 from bothworlds.problem.file_format import read_arrays, undamaged
 from bothworlds.service.batch_decide import numbers
-from bothworlds.service.records import MARKS, DecisionBody, Frame, Kind, RewardBody, Snapshot, unpacked
+from bothworlds.service.records import (
+    MARKS,
+    DecisionBody,
+    Frame,
+    Kind,
+    Snapshot,
+    unpacked,
+)
+from bothworlds.service.reward_events import (
+    Learned,
+    RewardEvent,
+    events_between,
+    read_ordered_events,
+    read_reward_events,
+)
 from bothworlds.service.settings import ExperimentSettings
 from bothworlds.service.store import Store
+from bothworlds.service.window_clock import WindowClock
+
+KEPT_PLANS, KEPT_NUMBERS = 256, 1_000_000  # earlier plans, and the probabilities in them, of an experiment
 
 
-class RewardEvent(msgspec.Struct, frozen=True, gc=False):
-    """A reward to learn: its sequence number in the log, the id and body of its decision, and its value."""
+class Batch(NamedTuple):
+    """Rewards to learn together, and what is learned after them (see `Versioned`)."""
 
-    seq: int
-    id: str
-    decision: DecisionBody
-    reward: float
+    events: list[RewardEvent]
+    through: int
+    ordered_through: int
 
 
 @dataclass(eq=False)
@@ -42,10 +59,15 @@ class Experiment:
 
     Only the trainer thread uses ``policy``; any thread may read ``plan``, which the writer thread replaces.
 
-    ``through``, ``queued_through`` and ``expired_through`` are sequence numbers in the log: up to them, rewards are
-    learned, rewards are in the queue ``waiting``, and reward windows are closed. ``unsaved`` counts the rewards learned
-    since the last snapshot. ``failure`` describes a failure of the trainer thread until ``failed_step`` succeeds again;
-    with ``needs_recovery``, the log may not lead to ``policy``, which must be restored from the store.
+    ``through``, ``ordered_through``, ``queued_through`` and ``expired_through`` are sequence numbers in the log: up to
+    the first two, rewards are learned (see `Versioned`); up to the others, rewards are in the queue ``waiting``, and
+    reward windows are closed. If rewards are learned in the order of their decisions, the queue is empty, and
+    ``unread`` is the number of rewards since the log was last searched for the next ones. ``unsaved`` counts the
+    rewards learned since the last snapshot. ``failure`` describes a failure of the trainer thread until ``failed_step``
+    succeeds again; with ``needs_recovery``, the log may not lead to ``policy``, which must be restored from the store.
+    ``slowest_step`` is in seconds, of those that learned since the last change, None before the first. ``shared``:
+    other hosts decide, too, so that rewards are fetched from the store. ``trained``: a trainer thread of this process
+    uses ``policy``. ``plans`` has some earlier plans by version.
     """
 
     name: str
@@ -54,6 +76,8 @@ class Experiment:
     policy: Policy
     plan: Plan
     through: int = 0
+    ordered_through: int = 0
+    unread: int = 0
     waiting: list[RewardEvent] = field(default_factory=list)
     queued_through: int = 0
     unsaved: int = 0
@@ -61,29 +85,101 @@ class Experiment:
     failure: str | None = None
     failed_step: str = ""
     needs_recovery: bool = False
+    slowest_step: float | None = None
+    closed_fingerprints: frozenset[str] = frozenset()
+    shared: bool = False
+    trained: bool = True
+    plans: dict[int, Plan] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
+    clock: WindowClock = field(default_factory=WindowClock)
 
     @property
     def cursor(self) -> str:
         """Name of the note in the store that holds ``expired_through``."""
         return f"expired {self.number}"
 
-    def take(self, most: int) -> list[RewardEvent]:
-        """Remove and return the next rewards of the queue, in log order."""
-        with self.lock:
-            batch, self.waiting = self.waiting[:most], self.waiting[most:]
-        return batch
+    @property
+    def unlearned(self) -> int:
+        """Number of rewards that may be learned now."""
+        return len(self.waiting) + self.unread
+
+    def take(self, store: Store, most: int) -> Batch:
+        """Return the next rewards to learn, and what is learned after them."""
+        if not self.settings.in_order:
+            with self.lock:
+                batch, self.waiting = self.waiting[:most], self.waiting[most:]
+            return Batch(batch, max(self.through, *(event.seq for event in batch[-1:]), 0), self.ordered_through)
+        if not self.unread:
+            return Batch([], self.through, self.ordered_through)
+        self.unread = 0
+        events, through, more = read_ordered_events(store, self.number, self, most=most)
+        self.unread += most if more else 0
+        return Batch(events, self.through, through)
 
     def enqueue(self, events: Sequence[RewardEvent]) -> None:
-        """Add rewards to the queue, in log order; those already read from the store are skipped."""
+        """Add stored rewards, in log order; those already read from the store are skipped."""
+        if self.shared:
+            return
+        if self.settings.in_order:
+            self.unread += len(events)
+            return
         with self.lock:
             self.waiting += [event for event in events if event.seq > self.queued_through]
             self.queued_through = max(self.queued_through, events[-1].seq)
 
+    def fetch(self, store: Store, *, most: int, last: int) -> None:
+        """Add the next rewards of all hosts, so that at most ``most`` wait; ``last`` is the end of the log."""
+        if self.settings.in_order:
+            self.unread, self.queued_through = max(self.unread, 1), last
+            return
+        after, room, active = self.queued_through, most - len(self.waiting), self.ordered_through
+        rewards = read_reward_events(store, self.number, after=after, through=last, active_after=active)
+        events = list(islice(rewards, max(room, 0)))
+        with self.lock:
+            self.waiting += events
+            self.queued_through = last if len(events) < room else max(after, *(event.seq for event in events[-1:]))
+
+    def advance(self, plan: Plan) -> None:
+        """Decide with a plan from now on, unless the current one is newer."""
+        with self.lock:
+            if plan.version >= self.plan.version:
+                self._keep(self.plan)
+                self.plan = plan
+
+    def earlier_plan(self, version: int) -> Plan | None:
+        """Return the current plan or an earlier one, if it is kept."""
+        with self.lock:
+            return self.plan if self.plan.version == version else self.plans.get(version)
+
+    def keep_plan(self, plan: Plan) -> None:
+        """Keep an earlier plan for a while."""
+        with self.lock:
+            self._keep(plan)
+
+    def _keep(self, plan: Plan) -> None:
+        self.plans.pop(plan.version, None)
+        self.plans[plan.version] = plan
+        table = plan.problem.n_contexts * plan.problem.n_arms
+        while len(self.plans) > max(1, min(KEPT_PLANS, KEPT_NUMBERS // table)):
+            del self.plans[next(iter(self.plans))]
+
+    def show(self, policy: Policy) -> None:
+        """Take a policy whose problem is newer, on a host where no trainer thread uses it."""
+        if not self.trained:
+            self.policy = policy
+
     def requeue(self, store: Store) -> None:
         """Replace the queue by the rewards in the store that are not learned yet."""
+        if self.settings.in_order:
+            self.unread = 1
+            return
+        if self.shared:  # they are fetched
+            with self.lock:
+                self.waiting, self.queued_through = [], self.through
+            return
         with self.lock:
-            self.waiting = list(read_reward_events(store, self.number, after=self.through))
+            unlearned = read_reward_events(store, self.number, after=self.through, active_after=self.ordered_through)
+            self.waiting = list(unlearned)
             self.queued_through = max(self.through, *(event.seq for event in self.waiting[-1:]), 0)
 
 
@@ -157,92 +253,6 @@ def indices_of(index: Mapping[str, int], names: Iterable[str]) -> list[int]:
         raise ValueError(f"a decision in the store is damaged: there is no context or arm {error}") from None
 
 
-def read_reward_events(
-    store: Store, experiment: int, *, after: int, through: int | None = None
-) -> Iterator[RewardEvent]:
-    """Yield the rewards in a range of the log, in log order."""
-    for record, decision in store.rewards(experiment, after=after, through=through):
-        body = unpacked(DecisionBody, decision.body)
-        yield RewardEvent(record.seq, str(decision.id), body, unpacked(RewardBody, record.body).reward)
-
-
-def open_experiment(
-    name: str, settings: ExperimentSettings, store: Store, folder: Path, say: Callable[[str], None]
-) -> Experiment:
-    """Start an experiment, or restore it if the store has it.
-
-    Raises
-    ------
-    ValueError
-        If the settings have another algorithm, holdout, reward range or problem than the store.
-    """
-    number = store.experiment(name)
-    problem, algorithm = settings.make_problem(folder), settings.make_algorithm()
-    if not store.snapshots(number):
-        say(f"{name}: starting")
-        policy = algorithm.start(problem, holdout=settings.holdout)
-        store.append([], snapshots=[snapshot_of(policy, number, 0)], frames=[frame_of(policy)])
-        exercise(policy.copy())
-        return Experiment(name, number, settings, policy, warm_plan(policy))
-    policy, through, replayed = restore(store, number)
-    say(f"{name}: version {policy.version}, {replayed:,} rewards replayed after the newest snapshot")
-    _check_algorithm(policy, algorithm, settings)
-    _check_problem(store, number, policy, problem)
-    experiment = Experiment(name, number, settings, policy, warm_plan(policy), through)
-    experiment.expired_through = store.note(experiment.cursor)
-    exercise(policy.copy())
-    experiment.requeue(store)
-    return experiment
-
-
-def _check_algorithm(policy: Policy, algorithm: Any, settings: ExperimentSettings) -> None:
-    """Refuse another algorithm or holdout than the store has."""
-    spec = policy.plan().spec
-    if repr(spec.algorithm) != repr(algorithm) or spec.holdout != settings.holdout:
-        raise ValueError(
-            f"the store has {spec.algorithm!r} with holdout {spec.holdout:g}, the settings have {algorithm!r} "
-            f"with {settings.holdout:g}: the algorithm of an experiment cannot change; use another experiment name"
-        )
-
-
-def _check_problem(store: Store, number: int, policy: Policy, problem: Problem) -> None:
-    """Refuse a problem that is neither the first one in the store nor the current one."""
-    current = policy.problem
-    if problem.reward_range != current.reward_range:
-        raise ValueError(
-            f"the store has rewards in {_range_text(current)}, the settings have {_range_text(problem)}: the reward "
-            "range of an experiment cannot change; use another experiment name"
-        )
-    if _is_same(problem, current):
-        return
-    first = load_snapshot(store, store.snapshots(number)[-1]).problem
-    if _is_same(problem, first):
-        return
-    if _names(problem) in (_names(current), _names(first)):
-        raise ValueError(
-            "the settings have other features than the store for the same arms and contexts: features cannot change; "
-            "use another experiment name, or add arms with other names by POST /v1/change"
-        )
-    raise ValueError(
-        f"the settings have other arms or contexts than the store ({', '.join(current.arms[:8])} in "
-        f"{current.n_contexts} contexts): add and retire arms by POST /v1/change"
-    )
-
-
-def _range_text(problem: Problem) -> str:
-    return "[{:g}, {:g}]".format(*problem.reward_range) if problem.reward_range else "no range"
-
-
-def _names(problem: Problem) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    return tuple(problem.arms), tuple(problem.contexts)
-
-
-def _is_same(problem: Problem, other: Problem) -> bool:
-    """Return whether arms, contexts and features are the same; the context distributions may differ."""
-    same_shape = _names(problem) == _names(other) and problem.features.shape == other.features.shape
-    return same_shape and np.allclose(problem.features, other.features, rtol=1e-9, atol=1e-12)
-
-
 def warm_plan(policy: Policy) -> Plan:
     """Return the current plan with its lazy values computed."""
     plan = policy.plan()
@@ -251,11 +261,19 @@ def warm_plan(policy: Policy) -> Plan:
     return plan
 
 
-def restore(store: Store, number: int, *, version: int | None = None) -> tuple[Policy, int, int]:
+class Restored(NamedTuple):
+    """A policy from the store, what it has learned (see `Versioned`), and the number of rewards replayed for that."""
+
+    policy: Policy
+    through: int
+    ordered_through: int
+    replayed: int
+
+
+def restore(store: Store, number: int, *, version: int | None = None) -> Restored:
     """Restore the policy of an experiment from the newest readable snapshot and the log after it.
 
-    ``version`` is the version to restore, by default the newest. Returns the policy, the sequence number up to which
-    its rewards are learned, and the number of rewards replayed.
+    ``version`` is the version to restore, by default the newest.
     """
     reason = ""
     for snapshot in store.snapshots(number):
@@ -269,27 +287,26 @@ def restore(store: Store, number: int, *, version: int | None = None) -> tuple[P
     raise ValueError(f"no snapshot in the store is readable and leads to the versions in its log{reason}")
 
 
-def replay_log(
-    store: Store, number: int, policy: Policy, snapshot: Snapshot, version: int | None = None
-) -> tuple[Policy, int, int]:
-    """Replay the log after a snapshot, and check the digest of every version; returns what `restore` returns."""
-    through, count = snapshot.through, 0
-    for mark in store.marks(number, after=through):
+def replay_log(store: Store, number: int, policy: Policy, snapshot: Snapshot, version: int | None = None) -> Restored:
+    """Replay the log after a snapshot, and check the digest of every version."""
+    learned: Learned = snapshot
+    count = 0
+    for mark in store.marks(number, after=snapshot.end):
         body = unpacked(MARKS[mark.kind], mark.body)
         if body.version <= snapshot.version:
             continue
         if version is not None and body.version > version:
             break
-        events = list(read_reward_events(store, number, after=through, through=body.through))
+        events = events_between(store, number, learned, body)
         policy = apply_mark(
             policy,
             mark.kind,
             body,
             learn_rewards=partial(learn, events=events),
-            restore_version=lambda to: restore(store, number, version=to)[0],
+            restore_version=lambda to: restore(store, number, version=to).policy,
         )
-        through, count = body.through, count + len(events)
-    return policy, through, count
+        learned, count = body, count + len(events)
+    return Restored(policy, learned.through, learned.ordered_through, count)
 
 
 def apply_mark(
@@ -309,6 +326,10 @@ def apply_mark(
         policy.renumber(body.version)
     elif kind == Kind.CHANGE:
         policy.change(problem_in(body.problem), trust=body.trust, fresh=body.fresh)
+    elif kind == Kind.HOLDOUT:
+        policy.change_holdout(body.holdout)
+    elif kind == Kind.ALGORITHM:
+        policy.change_algorithm(algorithm_in(body.algorithm))
     else:
         learn_rewards(policy)
     if (policy.version, policy.digest) != (body.version, body.digest):
@@ -319,11 +340,12 @@ def apply_mark(
     return policy
 
 
-def snapshot_of(policy: Policy, number: int, through: int) -> Snapshot:
-    """Return a snapshot of a policy that has learned the rewards up to sequence number ``through``."""
+def snapshot_of(policy: Policy, number: int, learned: Learned | None = None) -> Snapshot:
+    """Return a snapshot of a policy; ``learned`` says what it has learned, None for nothing."""
     plan = policy.plan()
     content = as_bytes(lambda path: policy.save(path, frame=False))
-    return Snapshot(number, policy.version, through, plan.digest, plan.spec.fingerprint, content)
+    through, ordered = (0, 0) if learned is None else (learned.through, learned.ordered_through)
+    return Snapshot(number, policy.version, through, plan.digest, plan.spec.fingerprint, content, ordered, time.time())
 
 
 def frame_of(policy: Policy) -> Frame:
@@ -380,3 +402,10 @@ def problem_in(content: bytes) -> Problem:
         path = Path(folder) / "problem.npz"
         path.write_bytes(content)
         return Problem.load(path)
+
+
+def algorithm_in(content: bytes) -> Any:
+    """Return the algorithm of a table in JSON."""
+    from bothworlds.algorithms.registry import make_algorithm  # not needed to read a store
+
+    return make_algorithm(msgspec.json.decode(content))

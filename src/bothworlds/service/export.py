@@ -11,8 +11,8 @@ from bothworlds.logs import Row
 from bothworlds.problem import Problem
 from bothworlds.service.batch_decide import numbers
 from bothworlds.service.experiment import problem_in, problem_of_snapshot
+from bothworlds.service.locations import open_store
 from bothworlds.service.records import MARKS, Changed, DecisionBody, RewardBody, unpacked
-from bothworlds.service.sqlite import SQLiteStore
 from bothworlds.service.store import Store, erased_version_key, number_in
 
 
@@ -82,13 +82,13 @@ def rows_in(store: Store, number: int, versions: VersionHistory) -> Iterator[Row
 def open_export(
     path: str | Path, name: str | None = None, *, current_only: bool = False
 ) -> Iterator[tuple[Problem, Iterator[Row]]]:
-    """Open a store file; the context manager returns the current problem of an experiment and its rows.
+    """Open a store; the context manager returns the current problem of an experiment and its rows.
 
     ``current_only`` skips decisions from before the last change of the problem, and those up to the version through
     which rewarded decisions were erased: only decisions without a reward are left of them, a biased sample.
     """
-    with closing(SQLiteStore(path, writes=False)) as store:
-        number = number_in(store, name, Path(path))
+    with closing(open_store(path, writes=False)) as store:
+        number = number_in(store, name, path)
         versions = VersionHistory(store, number)
         rows = rows_in(store, number, versions)
         start = max(versions.start, store.note(erased_version_key(number)))

@@ -65,6 +65,33 @@ class Decides(Struct, frozen=True, forbid_unknown_fields=True):
     decisions: Annotated[list[Decide], Meta(min_length=1, max_length=MAX_BATCH)]
 
 
+@final
+class Local(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
+    """A decision that a client has taken from a plan; the service stores it if it computes the same."""
+
+    id: Id
+    context: Annotated[str, Meta(max_length=1000)]
+    version: Annotated[int, Meta(ge=0)]
+    arm: Annotated[str, Meta(max_length=200)]
+    propensity: float
+    active: bool = True
+    experiment: Name | None = None
+
+
+class Locals(Struct, frozen=True, forbid_unknown_fields=True):
+    """Several decisions of a client; each has its own answer, and all are stored in one commit."""
+
+    decisions: Annotated[list[Local], Meta(min_length=1, max_length=MAX_BATCH)]
+
+
+class PlanFile(Struct, frozen=True):
+    """The current plan as a file in base64; null if the client has it. It has the key of the draws: a secret."""
+
+    version: int
+    fingerprint: str
+    content: str | None
+
+
 class Rewards(Struct, frozen=True, forbid_unknown_fields=True):
     """Several rewards; each has its own answer, and all are stored in one commit."""
 

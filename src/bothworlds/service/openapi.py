@@ -11,6 +11,7 @@ from bothworlds.service import messages
 POSTS: dict[str, tuple[Any, Any, str]] = {
     "/v1/decide": (messages.Decide, messages.Decided, "Choose an arm for a context"),
     "/v1/decide/batch": (messages.Decides, messages.Several, "Choose arms for several contexts, in one commit"),
+    "/v1/local/batch": (messages.Locals, messages.Several, "Store decisions that the client took from a plan"),
     "/v1/reward": (messages.Reward, messages.Rewarded, "Report the reward of a decision"),
     "/v1/reward/batch": (messages.Rewards, messages.Several, "Report several rewards, in one commit"),
     "/v1/activate": (messages.Activate, messages.Activated, "Activate a decision that was shown"),
@@ -19,6 +20,7 @@ POSTS: dict[str, tuple[Any, Any, str]] = {
 }
 GETS: dict[str, tuple[Any, str]] = {
     "/v1/plan": (messages.Planned, "The current plan"),
+    "/v1/plan/file": (messages.PlanFile, "The current plan as a file, to decide elsewhere"),
     "/v1/decisions/{id}": (messages.Known, "Everything known about a decision"),
 }
 PROBES = {  # summary, and descriptions of 200 and 503

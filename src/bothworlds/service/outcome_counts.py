@@ -7,17 +7,31 @@ of the log. Whether it counts does not depend on its reward, at any time. A cont
 
 import time
 from collections import Counter, defaultdict
+from collections.abc import Mapping
+from typing import TypeAlias
 
 import numpy as np
 
 from bothworlds.policy.health import Health, Tables, Totals, health_of
+from bothworlds.policy.paired_gain import GainSums
 from bothworlds.policy.plan import Plan
 from bothworlds.service.experiment import Experiment
-from bothworlds.service.records import ACTIVATION, DECISION, DecisionHead, Kind, RewardBody, unpacked
-from bothworlds.service.reward_series import RewardSeries
+from bothworlds.service.outcome_history import OutcomeHistory
+from bothworlds.service.records import (
+    ACTIVATION,
+    DECISION,
+    MARKS,
+    DecisionDraw,
+    DecisionHead,
+    HoldoutChanged,
+    Kind,
+    RewardBody,
+    unpacked,
+)
 from bothworlds.service.store import Store, erased_version_key
 from bothworlds.theory.confidence import drift_of
 
+PairTotals: TypeAlias = Mapping[tuple[str, str], Totals]  # by context and arm
 CHUNK = 2000  # records of the log that are read at a time
 
 
@@ -35,7 +49,10 @@ class OutcomeCounts:
         self.through = self.closed_through = _erased_through(store, experiment.number)
         self.decisions = self.active = 0
         self.contexts: Counter[str] = Counter()  # since the context distribution was set
-        self.reward_series = RewardSeries()
+        self.history = OutcomeHistory(experiment)
+        share = experiment.plan.spec.holdout
+        self.gain = GainSums(share) if share else None
+        self._gain_since = _last_holdout_change(store, experiment.number)  # a version
         self._sums: defaultdict[tuple[str, str, bool], list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0, 0.0])
 
     @property
@@ -46,6 +63,18 @@ class OutcomeCounts:
             sums[int(holdout)] += values
         own, held = (Totals(*map(float, row)) for row in sums)
         return own, held
+
+    def pairs(self) -> PairTotals:
+        """Return the totals of the policy's own decisions by context and arm, whose reward window has closed."""
+        return {(context, arm): Totals(*values) for (context, arm, held), values in self._sums.items() if not held}
+
+    def arms(self) -> list[tuple[str, float, float]]:
+        """Return number and sum of rewards of the policy's own decisions by arm, whose reward window has closed."""
+        arms: defaultdict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
+        for (_, arm), totals in self.pairs().items():
+            arms[arm][0] += totals.decided
+            arms[arm][1] += totals.total
+        return [(arm, decided, total) for arm, (decided, total) in arms.items()]
 
     @property
     def in_window(self) -> int:
@@ -58,6 +87,8 @@ class OutcomeCounts:
         While it is below 1, all counts are those of an earlier time.
         """
         end, last = time.monotonic() + seconds, self.store.last()
+        erased = _erased_through(self.store, self.experiment.number)
+        self.through, self.closed_through = max(self.through, erased), max(self.closed_through, erased)
         while self._read_decisions(last) | self._read_outcomes(now):  # both, by turns
             if time.monotonic() > end:
                 return min(self.through / last, 0.99)
@@ -66,17 +97,25 @@ class OutcomeCounts:
     def _read_decisions(self, last: int) -> bool:
         """Count the next decisions; return whether there are more."""
         through = max(self.through, min(self.through + CHUNK, last))
+        draws: list[tuple[float, DecisionDraw]] = []
         for record in self.store.read(after=self.through, through=through):
             if record.experiment != self.experiment.number:
                 continue
             if record.kind == DECISION:
                 self.decisions += 1
                 self.active += bool(record.flag)
-                self.contexts[unpacked(DecisionHead, record.body).context] += 1
+                draw = unpacked(DecisionDraw, record.body)
+                self.contexts[draw.context] += 1
+                draws.append((record.time, draw))
             elif record.kind == ACTIVATION:
                 self.active += 1
-            elif record.kind == Kind.CHANGE:
-                self.contexts.clear()
+            elif record.kind in MARKS and record.kind != Kind.VERSION:
+                self.history.add_draws(draws)
+                self.history.note(record)
+                draws = []
+                if record.kind == Kind.CHANGE:
+                    self.contexts.clear()
+        self.history.add_draws(draws)
         self.through = through
         return through < last
 
@@ -85,6 +124,7 @@ class OutcomeCounts:
         through, settings = self._next_closed(now), self.experiment.settings
         if through <= self.closed_through:
             return False
+        rewards: list[tuple[float, float, bool]] = []
         for active, decided, body, rewarded, reward in self.store.outcomes(
             self.experiment.number, after=self.closed_through, through=through
         ):
@@ -98,18 +138,30 @@ class OutcomeCounts:
                 sums[1] += 1.0
                 sums[2] += value
                 sums[3] += value * value
-                self.reward_series.add(decided, value, holdout=head.holdout)
+                rewards.append((decided, value, head.holdout))
+                self._add_gain(head, value)
+        self.history.add_rewards(rewards)
         self.closed_through = through
         return True
+
+    def _add_gain(self, head: DecisionHead, value: float) -> None:
+        """Count a reward towards the gain over uniform play."""
+        other = head.other_propensity
+        if self.gain is not None and other is not None and head.version >= self._gain_since:
+            low, high = self.experiment.plan.problem.reward_range or (-1.0, 1.0)
+            plan, uniform = (other, head.propensity) if head.holdout else (head.propensity, other)
+            self.gain.add((value - low) / (high - low), plan=plan, uniform=uniform)
 
     def _next_closed(self, now: float) -> int:
         """Return a sequence number up to which all reward windows have closed, at most ``CHUNK`` records further.
 
-        With a default reward it comes with the end of the window, so that the trainer knows; without one, time decides.
+        With a default reward it comes with the end of the window, so that the trainer knows, and perhaps on another
+        host, which notes it with each snapshot; without one, time decides.
         """
         after, settings = self.closed_through, self.experiment.settings
         if settings.default_reward is not None:
-            return min(self.experiment.expired_through, after + CHUNK)
+            noted = self.store.note(self.experiment.cursor) if self.experiment.shared else 0
+            return min(max(self.experiment.expired_through, noted), after + CHUNK)
         return self.store.overdue(
             self.experiment.number, after=after, before=now - settings.seconds, now=now, most=CHUNK
         )[1]
@@ -127,6 +179,7 @@ class OutcomeCounts:
             probabilities=plan.probabilities(),
             holdout=held if holds_out else None,
             who=closed if holds_out else None,
+            gain=self.gain,
             drift=drift_of(visits, plan.problem.probabilities),
             observed=int(visits.sum()),
             alpha=alpha,
@@ -142,7 +195,13 @@ class OutcomeCounts:
         return Tables(*tables)
 
 
+def _last_holdout_change(store: Store, experiment: int) -> int:
+    """Return the version since which the share of held-out decisions is what it is now; it changes at a start only."""
+    changes = (mark for mark in store.marks(experiment) if mark.kind == Kind.HOLDOUT)
+    return max((unpacked(HoldoutChanged, mark.body).version for mark in changes), default=0)
+
+
 def _erased_through(store: Store, experiment: int) -> int:
     """Return the sequence number up to which decisions may have been erased, 0 if none."""
     version = store.note(erased_version_key(experiment))
-    return max((snapshot.through for snapshot in store.snapshots(experiment) if snapshot.version == version), default=0)
+    return max((snapshot.end for snapshot in store.snapshots(experiment) if snapshot.version == version), default=0)

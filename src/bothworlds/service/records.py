@@ -18,9 +18,9 @@ FORMAT = "bothworlds-store-1"
 class Kind(IntEnum):
     """Kind of a record; the values are stored.
 
-    A decision has at most one record of each kind that is not a mark. VERSION, CHANGE and ROLLBACK are *marks*: they
-    concern an experiment as a whole and have no id. UNANSWERED says that the window of a decision closed without a
-    reward, in an experiment without a default reward.
+    A decision has at most one record of each kind that is not a mark. VERSION, CHANGE, ROLLBACK, HOLDOUT and ALGORITHM
+    are *marks*: they concern an experiment as a whole and have no id. UNANSWERED says that the window of a decision
+    closed without a reward, in an experiment without a default reward.
     """
 
     DECISION = 1
@@ -31,6 +31,8 @@ class Kind(IntEnum):
     CHANGE = 6
     ROLLBACK = 7
     UNANSWERED = 8
+    HOLDOUT = 9
+    ALGORITHM = 10
 
 
 DECISION, ACTIVATION, REWARD, LATE = map(
@@ -58,16 +60,20 @@ class Record(msgspec.Struct, frozen=True, gc=False):
 class DecisionBody(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Body of a decision: request, response, and what learning and verification need.
 
-    Contexts and arms are stored by name, as indices change with the problem. ``probabilities`` (of every arm),
-    ``direction`` and ``baseline`` are float64 arrays as bytes.
+    Contexts and arms are stored by name, as indices change with the problem. ``traceparent`` is the header of the
+    request with this name (W3C Trace Context), if it had one. With a holdout, ``other_propensity`` is the probability
+    that the arm would have had otherwise: that of the plan for a held-out decision, that of uniform play for the
+    others. ``probabilities`` (of every arm), ``direction`` and ``baseline`` are float64 arrays as bytes.
     """
 
     request_hash: bytes
     context: str
+    traceparent: str | None
     arm: str
     propensity: float
     version: int
     holdout: bool
+    other_propensity: float | None
     fingerprint: str
     probabilities: bytes
     direction: bytes
@@ -79,32 +85,48 @@ class DecisionHead(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     request_hash: bytes
     context: str
+    traceparent: str | None
     arm: str
     propensity: float
     version: int
     holdout: bool
+    other_propensity: float | None
 
 
-class RequestHead(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The first two fields of a decision's body: the request."""
+class DecisionDraw(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The fields of a decision's body before the direction: how it was drawn."""
 
     request_hash: bytes
     context: str
+    traceparent: str | None
+    arm: str
+    propensity: float
+    version: int
+    holdout: bool
+    other_propensity: float | None
+    fingerprint: str
+    probabilities: bytes
 
 
 class RewardBody(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Body of a reward; ``arm_retired`` says that it is not learned, because its arm was retired before it came."""
+    """Body of a reward; it is not learned if its arm was retired, or the algorithm changed, before it came."""
 
     reward: float
     arm_retired: bool = False
+    algorithm_changed: bool = False
 
 
 class Versioned(msgspec.Struct, frozen=True, array_like=True):
-    """Body of a version: all rewards up to sequence number ``through`` are learned, in log order."""
+    """Body of a version.
+
+    Learned are the rewards up to sequence number ``through``, in log order, and the rewards of all decisions that
+    became active up to sequence number ``ordered_through``, in the order of these decisions.
+    """
 
     version: int
     digest: str
     through: int
+    ordered_through: int
 
 
 class Changed(msgspec.Struct, frozen=True, array_like=True):
@@ -113,6 +135,7 @@ class Changed(msgspec.Struct, frozen=True, array_like=True):
     version: int
     digest: str
     through: int
+    ordered_through: int
     problem: bytes
     trust: float
     fresh: float | None
@@ -124,13 +147,38 @@ class RolledBack(msgspec.Struct, frozen=True, array_like=True):
     version: int
     digest: str
     through: int
+    ordered_through: int
     to: int
 
 
-class Snapshot(NamedTuple):
-    """A stored policy that has learned the rewards up to sequence number ``through``.
+class HoldoutChanged(msgspec.Struct, frozen=True, array_like=True):
+    """Body of a change of the holdout: from this version on, another share of the decisions is held out."""
 
-    ``content`` is the file of the policy without its frame, which is stored once per fingerprint.
+    version: int
+    digest: str
+    through: int
+    ordered_through: int
+    holdout: float
+
+
+class AlgorithmChanged(msgspec.Struct, frozen=True, array_like=True):
+    """Body of a change of the algorithm: from this version on, another one decides, with what was learned as a prior.
+
+    ``algorithm`` is a table as in the settings, as JSON.
+    """
+
+    version: int
+    digest: str
+    through: int
+    ordered_through: int
+    algorithm: bytes
+
+
+class Snapshot(NamedTuple):
+    """A stored policy; ``through`` and ``ordered_through`` say what it has learned, as in `Versioned`.
+
+    ``content`` is the file of the policy without its frame, which is stored once per fingerprint. ``time`` is when it
+    was made, in seconds since 1970.
     """
 
     experiment: int
@@ -139,6 +187,13 @@ class Snapshot(NamedTuple):
     digest: str
     fingerprint: str
     content: bytes
+    ordered_through: int = 0
+    time: float = 0.0
+
+    @property
+    def end(self) -> int:
+        """The sequence number up to which something is learned."""
+        return max(self.through, self.ordered_through)
 
 
 class Frame(NamedTuple):
@@ -151,9 +206,25 @@ class Frame(NamedTuple):
 Body = TypeVar("Body", bound=msgspec.Struct)
 _canonical = msgspec.json.Encoder(order="deterministic").encode
 packed = msgspec.msgpack.Encoder().encode  # body to bytes
-BODIES = (DecisionBody, DecisionHead, RequestHead, RewardBody, Versioned, Changed, RolledBack)
+BODIES = (
+    DecisionBody,
+    DecisionDraw,
+    DecisionHead,
+    RewardBody,
+    Versioned,
+    Changed,
+    RolledBack,
+    HoldoutChanged,
+    AlgorithmChanged,
+)
 _decoders: dict[Any, Any] = {kind: msgspec.msgpack.Decoder(kind).decode for kind in BODIES}
-MARKS: dict[int, Any] = {Kind.VERSION: Versioned, Kind.CHANGE: Changed, Kind.ROLLBACK: RolledBack}
+MARKS: dict[int, Any] = {
+    Kind.VERSION: Versioned,
+    Kind.CHANGE: Changed,
+    Kind.ROLLBACK: RolledBack,
+    Kind.HOLDOUT: HoldoutChanged,
+    Kind.ALGORITHM: AlgorithmChanged,
+}
 
 
 def unpacked(kind: type[Body], body: bytes) -> Body:

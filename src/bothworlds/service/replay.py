@@ -1,5 +1,6 @@
 """Replay a segment of the log and check that it leads to the same decisions and plans."""
 
+import contextlib
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,7 +15,6 @@ from bothworlds.policy.feedback import DecisionBatch
 from bothworlds.policy.plan import Plan
 from bothworlds.service.batch_decide import decision_bodies, decision_body
 from bothworlds.service.experiment import (
-    RewardEvent,
     apply_mark,
     indices_of,
     learn,
@@ -28,17 +28,19 @@ from bothworlds.service.records import (
     MARKS,
     REWARD,
     DecisionBody,
-    RequestHead,
+    DecisionHead,
     RewardBody,
     Snapshot,
     all_unpacked,
     packed,
     unpacked,
 )
-from bothworlds.service.store import Row, Store
+from bothworlds.service.reward_events import Learned, RewardEvent, events_between
+from bothworlds.service.store import Row, Store, erased_version_key
 
 HOLDOUT, ABSENT = -1, -2  # in place of the number of a decision
 MOST_FAULTS = 20  # printed
+EARLIER_PLANS = 64  # kept: hosts decide with an earlier plan until they have the newest one
 
 
 class LogSegment(NamedTuple):
@@ -144,11 +146,14 @@ class PendingDecisions:
 
 
 class SegmentReplay:
-    """Replays one segment: the current policy and plan, and the rewards that are not learned yet."""
+    """Replays one segment: the current policy and plan, what is learned, and the rewards that are not learned yet."""
 
     def __init__(self, store: Store, segment: LogSegment) -> None:
         self.store, self.segment, self.report = store, segment, VerifyReport(segments=1)
-        self.rewards: list[Row] = []
+        self.learned: Learned = segment.begin
+        self.rewards: list[Row] = []  # unless rewards are learned in the order of their decisions
+        self.earlier: dict[int, Plan] = {}
+        self.erased = store.note(erased_version_key(segment.experiment))
 
     def run(self) -> VerifyReport:
         """Replay the segment up to its end, or to the first version that differs from the log."""
@@ -157,7 +162,7 @@ class SegmentReplay:
             self.policy = self._initial_policy()
             self._use_plan(warm_plan(self.policy), is_new_spec=True)
             for rows in self.store.blocks(segment.experiment, after=segment.begin.through, through=segment.first):
-                self.rewards += [row for row in rows if row[1] == REWARD]
+                self._keep(rows)
             for rows in self.store.blocks(segment.experiment, after=segment.first, through=segment.last):
                 self._replay_rows(rows)
             end = segment.end
@@ -182,7 +187,9 @@ class SegmentReplay:
 
     def _use_plan(self, plan: Plan, *, is_new_spec: bool) -> None:
         """Decide with another plan; a new spec empties the buffer of pending decisions."""
-        self.plan = plan
+        self.plan = self.earlier[plan.version] = plan
+        if len(self.earlier) > EARLIER_PLANS:
+            del self.earlier[min(self.earlier)]
         if is_new_spec:
             self.pending = PendingDecisions(plan.spec.carried)
 
@@ -204,52 +211,89 @@ class SegmentReplay:
             twice = next(name for name in names if name is None or names.count(name) > 1)
             raise ValueError(f"decision {twice!r} has no id, or is in the log twice")
         self._check_decisions(bodies)  # type: ignore[arg-type]
+        self.report.rewards += self._keep(rows)
+
+    def _keep(self, rows: list[Row]) -> int:
+        """Keep the rewards among records until they are learned; return their number."""
         rewards = [row for row in rows if row[1] == REWARD]
-        self.rewards += rewards
-        self.report.rewards += len(rewards)
+        if not self.learned.ordered_through:
+            self.rewards += rewards
+        return len(rewards)
 
     def _check_decisions(self, bodies: dict[str, bytes]) -> None:
-        """Repeat decisions, compare their bodies, and keep them for learning."""
-        self.report.decisions += len(bodies)
-        if self.plan.spec.holdout:
-            held_out = [name for name in bodies if self.plan.holds_out(name)]
-            self._check_holdout({name: bodies.pop(name) for name in held_out})
-        if bodies:
-            self._check_drawn(list(bodies), list(bodies.values()))
+        """Repeat decisions with their plans, compare their bodies, and keep those of the current plan for learning."""
+        groups: dict[int, list[tuple[str, bytes, DecisionHead]]] = {}
+        heads = all_unpacked(DecisionHead, bodies.values())
+        for (name, body), head in zip(bodies.items(), heads, strict=True):
+            groups.setdefault(head.version, []).append((name, body, head))
+        for version, group in groups.items():
+            if version < self.erased:  # what its plan had learned from is erased
+                continue
+            self.report.decisions += len(group)
+            plan = self._plan_of(version)
+            held_out = [plan.spec.holdout > 0.0 and plan.holds_out(name) for name, _, _ in group]
+            self._check_holdout(plan, [one for one, held in zip(group, held_out, strict=True) if held])
+            self._check_drawn(plan, [one for one, held in zip(group, held_out, strict=True) if not held])
 
-    def _check_holdout(self, bodies: dict[str, bytes]) -> None:
-        for name, body in bodies.items():
-            head = unpacked(RequestHead, body)
-            if packed(decision_body(self.plan.redecide(head.context, name), self.plan, head.request_hash)) != body:
-                self._report_decision(name)
-        self.pending.put_holdout(list(bodies))
+    def _plan_of(self, version: int) -> Plan:
+        """Return the plan of a version up to the current one, from the store if need be.
 
-    def _check_drawn(self, names: list[str], bodies: list[bytes]) -> None:
-        heads = all_unpacked(RequestHead, bodies)
-        contexts = indices_of(self.plan.spec.numbered[0], [head.context for head in heads])
-        batch = self.plan.redecide_batch(contexts, names)
-        repeated = [packed(body) for body in decision_bodies(self.plan, batch, [head.request_hash for head in heads])]
+        For a version that no plan had by then, return the current plan: its decisions differ.
+        """
+        if version not in self.earlier and version < self.plan.version:
+            with contextlib.suppress(ValueError):
+                policy = self._restore(version)
+                if policy.version == version:
+                    self.earlier[version] = warm_plan(policy)
+        return self.earlier.get(version, self.plan)
+
+    def _check_holdout(self, plan: Plan, group: list[tuple[str, bytes, DecisionHead]]) -> None:
+        for name, body, head in group:
+            decision = plan.redecide(head.context, name)
+            if packed(decision_body(decision, plan, head.request_hash, head.traceparent)) != body:
+                self._report_decision(name, plan)
+        self.pending.put_holdout([name for name, _, _ in group])
+
+    def _check_drawn(self, plan: Plan, group: list[tuple[str, bytes, DecisionHead]]) -> None:
+        if not group:
+            return
+        names, bodies, heads = (list(column) for column in zip(*group, strict=True))
+        contexts = indices_of(plan.spec.numbered[0], [head.context for head in heads])
+        batch = plan.redecide_batch(contexts, names)
+        requests = [(head.request_hash, head.traceparent) for head in heads]
+        repeated = [packed(body) for body in decision_bodies(plan, batch, requests)]
         if repeated != bodies:
             for name, body, stored in zip(names, repeated, bodies, strict=True):
                 if body != stored:
-                    self._report_decision(name)
-        self.pending.put(names, batch)
+                    self._report_decision(name, plan)
+        if plan.spec.short_fingerprint == self.plan.spec.short_fingerprint:
+            self.pending.put(names, batch)
 
-    def _report_decision(self, name: str) -> None:
-        self.report.faults.append(f"decision {name!r} differs from what plan {self.plan.version} decides")
+    def _report_decision(self, name: str, plan: Plan) -> None:
+        self.report.faults.append(f"decision {name!r} differs from what plan {plan.version} decides")
 
     def _replay_mark(self, kind: int, body: Any) -> None:
-        count = bisect_right(self.rewards, body.through, key=itemgetter(0))
-        batch, self.rewards = self.rewards[:count], self.rewards[count:]
+        names, rewards = self._next_rewards(body)
 
         def learn_rewards(policy: Policy) -> None:
-            bodies = all_unpacked(RewardBody, [row[3] for row in batch])
-            self._learn(policy, [str(row[2]) for row in batch], [reward.reward for reward in bodies])
+            self._learn(policy, names, rewards)
 
         self.policy = apply_mark(self.policy, kind, body, learn_rewards=learn_rewards, restore_version=self._restore)
         plan = warm_plan(self.policy)
         self._use_plan(plan, is_new_spec=plan.spec.short_fingerprint != self.plan.spec.short_fingerprint)
         self.report.versions += 1
+
+    def _next_rewards(self, body: Learned) -> tuple[list[str], list[float]]:
+        """Return the decisions whose rewards are learned in a version, and the rewards."""
+        start, self.learned = self.learned, body
+        if body.ordered_through:
+            self.rewards = []
+            events = events_between(self.store, self.segment.experiment, start, body)
+            return [event.id for event in events], [event.reward for event in events]
+        count = bisect_right(self.rewards, body.through, key=itemgetter(0))
+        batch, self.rewards = self.rewards[:count], self.rewards[count:]
+        bodies = all_unpacked(RewardBody, [row[3] for row in batch])
+        return [str(row[2]) for row in batch], [reward.reward for reward in bodies]
 
     def _learn(self, policy: Policy, names: list[str], rewards: list[float]) -> None:
         """Learn a batch; decisions that are not in the buffer are read from the store."""
@@ -287,4 +331,4 @@ class SegmentReplay:
         return True
 
     def _restore(self, version: int) -> Policy:
-        return restore(self.store, self.segment.experiment, version=version)[0]
+        return restore(self.store, self.segment.experiment, version=version).policy

@@ -1,13 +1,12 @@
-"""Rewards over time, as sums in a bounded number of time buckets of growing width."""
+"""Rewards over time, as sums in a bounded number of time buckets."""
 
 import math
-import threading
 from collections.abc import Iterable
 from statistics import NormalDist
 from typing import NamedTuple, TypeAlias
 
-MAX_BUCKETS = 240
-FIRST_WIDTH = 1.0  # seconds
+from bothworlds.service.time_buckets import MAX_BUCKETS, TimeBuckets
+
 Sums: TypeAlias = tuple[int, float, float]  # number of rewards, their sum, and that of their squares
 NONE: Sums = 0, 0.0, 0.0
 
@@ -43,9 +42,9 @@ class Bucket(NamedTuple):
 
 
 class RewardSeries:
-    """Sums of rewards per time bucket, for policy and holdout; too many buckets are merged in pairs.
+    """Sums of rewards per time bucket, for policy and holdout.
 
-    The time of a reward is that of its decision. Rewards may be added in any order of time. Thread-safe.
+    The time of a reward is that of its decision. ``span`` is that of `TimeBuckets`. Thread-safe.
 
     >>> series = RewardSeries(max_buckets=2)
     >>> for time in range(4):
@@ -54,39 +53,26 @@ class RewardSeries:
     (2.0, [(100.0, 0.5), (102.0, 0.5)])
     """
 
-    def __init__(self, *, max_buckets: int = MAX_BUCKETS) -> None:
-        self.width = FIRST_WIDTH
-        self._max_buckets = max_buckets
-        self._sums: dict[tuple[int, bool], Sums] = {}
-        self._first = self._last = 0
-        self._lock = threading.Lock()
+    def __init__(self, *, span: float | None = None, max_buckets: int = MAX_BUCKETS) -> None:
+        self._buckets: TimeBuckets[tuple[Sums, Sums]] = TimeBuckets(_sum_pair, span=span, most=max_buckets)
+
+    @property
+    def width(self) -> float:
+        """The width of the buckets in seconds."""
+        return self._buckets.width
 
     def add(self, time: float, reward: float, *, holdout: bool) -> None:
         """Add the reward of a decision of some time (seconds since 1970)."""
-        with self._lock:
-            index = int(time // self.width)
-            if not self._sums:
-                self._first = self._last = index
-            elif not self._first <= index <= self._last:
-                self._first, self._last = min(index, self._first), max(index, self._last)
-                while self._last - self._first >= self._max_buckets:
-                    self._widen()
-                index = int(time // self.width)
-            self._sums[index, holdout] = _sum(self._sums.get((index, holdout), NONE), (1, reward, reward * reward))
+        self.add_sums(time, (1, reward, reward * reward), holdout=holdout)
 
-    def _widen(self) -> None:
-        """Double the width of the buckets."""
-        self.width *= 2.0
-        wider: dict[tuple[int, bool], Sums] = {}
-        for (index, holdout), sums in self._sums.items():
-            wider[index // 2, holdout] = _sum(wider.get((index // 2, holdout), NONE), sums)
-        self._sums, self._first, self._last = wider, self._first // 2, self._last // 2
+    def add_sums(self, time: float, sums: Sums, *, holdout: bool) -> None:
+        """Add several rewards of decisions of about the same time."""
+        self._buckets.add(time, (NONE, sums) if holdout else (sums, NONE))
 
     def buckets(self, *, holdout: bool) -> list[Bucket]:
         """Return the nonempty buckets in order of time."""
-        with self._lock:
-            pairs = sorted((index, sums) for (index, held), sums in self._sums.items() if held == holdout)
-            return [Bucket(index * self.width, *sums) for index, sums in pairs]
+        pairs = [(start, sums[holdout]) for start, sums in self._buckets.items()]
+        return [Bucket(start, *sums) for start, sums in pairs if sums[0]]
 
 
 def merge_buckets(buckets: Iterable[Bucket], least: int) -> list[Bucket]:
@@ -112,3 +98,7 @@ def _merge(first: Bucket, second: Bucket) -> Bucket:
 
 def _sum(one: Sums, other: Sums) -> Sums:
     return one[0] + other[0], one[1] + other[1], one[2] + other[2]
+
+
+def _sum_pair(one: tuple[Sums, Sums], other: tuple[Sums, Sums]) -> tuple[Sums, Sums]:
+    return _sum(one[0], other[0]), _sum(one[1], other[1])

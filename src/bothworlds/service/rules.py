@@ -41,6 +41,7 @@ HELD_OUT = "the decision belongs to the holdout, which is not learned from"
 CLOSED = "the reward window had closed and the default reward was learned; this reward is stored for evaluation"
 UNANSWERED_CLOSED = "the reward window had closed without a reward; this reward is stored for evaluation"
 RETIRED = "the arm or context of the decision was retired; this reward is stored for evaluation"
+REPLACED = "the algorithm has changed since the decision; this reward is stored for evaluation"
 Outcome: TypeAlias = tuple[int, Answer, Record | None]  # status, response, and the record to store before responding
 
 
@@ -49,7 +50,8 @@ class DecisionState(msgspec.Struct, gc=False):
 
     With ``reward_sent``, a client sent the reward; otherwise it is the default reward, and ``late_reward`` may follow.
     With ``unanswered``, the window closed and there is no default reward; only ``late_reward`` may follow.
-    With ``arm_retired``, the reward is not learned because the arm was retired before it came.
+    With ``arm_retired``, the reward is not learned because the arm was retired before it came; likewise with
+    ``algorithm_changed``.
     """
 
     decision: DecisionBody | None = None
@@ -59,6 +61,7 @@ class DecisionState(msgspec.Struct, gc=False):
     late_reward: float | None = None
     arm_retired: bool = False
     unanswered: bool = False
+    algorithm_changed: bool = False
 
     def apply(self, record: Record) -> None:
         """Update the state by a record about the decision."""
@@ -70,6 +73,7 @@ class DecisionState(msgspec.Struct, gc=False):
             case Kind.REWARD:
                 body = unpacked(RewardBody, record.body)
                 self.reward, self.arm_retired, self.reward_sent = body.reward, body.arm_retired, bool(record.flag)
+                self.algorithm_changed = body.algorithm_changed
             case Kind.UNANSWERED:
                 self.unanswered = True
             case Kind.LATE:
@@ -85,6 +89,7 @@ class DecisionContext(NamedTuple):
     spec: PolicySpec
     short_fingerprint: str
     reward_range: tuple[float, float] | None = None
+    closed_fingerprints: frozenset[str] = frozenset()
 
 
 def refuse(status: int, sentence: str) -> Outcome:
@@ -97,7 +102,7 @@ def decide(request: Decide, state: DecisionState, draw: Draw | None, context: De
     known = state.decision
     if known is not None and request.id is not None:
         if known.request_hash != hash_request(request.context, request.active):
-            return refuse(CONFLICT, f"decision {request.id!r} was requested before with another body")
+            return refuse(CONFLICT, other_body(request.id))
         return OK, decided(request.id, known, context.name, active=request.active), None
     assert draw is not None
     if type(draw) is Refusal:
@@ -138,8 +143,11 @@ def reward(request: Reward, state: DecisionState, context: DecisionContext) -> O
         return refuse(CONFLICT, f"decision {request.id!r} has reward {previous!r} already")
     if known is None and not is_late and decision.fingerprint != context.short_fingerprint:
         state.arm_retired = _is_retired(decision, context.spec)
+        state.algorithm_changed = decision.fingerprint in context.closed_fingerprints
     closed = UNANSWERED_CLOSED if state.unanswered else CLOSED
     reason = closed if is_late else HELD_OUT if decision.holdout else RETIRED if state.arm_retired else None
+    if reason is None and state.algorithm_changed:
+        reason = REPLACED
     answer = Rewarded(request.id, context.name, request.reward, reason is None, reason)
     if previous is not None:
         return OK, answer, None
@@ -147,7 +155,10 @@ def reward(request: Reward, state: DecisionState, context: DecisionContext) -> O
         state.late_reward = request.reward
     else:
         state.reward, state.reward_sent = request.reward, True
-    kind, body = LATE if is_late else REWARD, packed(RewardBody(request.reward, state.arm_retired))
+    kind, body = (
+        LATE if is_late else REWARD,
+        packed(RewardBody(request.reward, state.arm_retired, state.algorithm_changed)),
+    )
     return OK, answer, Record(0, context.number, kind, request.id, context.time, True, body)
 
 
@@ -169,6 +180,11 @@ def _is_retired(decision: DecisionBody, spec: PolicySpec) -> bool:
     contexts, arms = spec.numbered
     x, a = contexts.get(decision.context), arms.get(decision.arm)
     return x is None or a is None or not spec.problem.available[x, a]
+
+
+def other_body(name: str | None) -> str:
+    """Return why another request under the same id is refused."""
+    return f"decision {name!r} was requested before with another body"
 
 
 def _unknown(name: str) -> str:

@@ -8,7 +8,7 @@ import importlib
 import resource
 import signal
 import socket
-from collections.abc import Callable
+import time
 from pathlib import Path
 
 import msgspec
@@ -17,13 +17,17 @@ from granian.http import HTTP1Settings
 from granian.server.embed import Server
 
 from bothworlds.service.app import App
+from bothworlds.service.failure_log import FailureLog
 from bothworlds.service.service import Service
+from bothworlds.service.service_log import ServiceLog
 from bothworlds.service.settings import Settings
+from bothworlds.service.systemd import notify, watchdog_seconds
 
 BACKLOG = 1024
 IDLE_SECONDS = 10  # to receive the head of a request, also of the next one on a connection
 MAX_CONNECTIONS = 8192
 OTHER_FILES = 256  # file descriptors kept for the store
+WATCH_SECONDS = 1.0  # between two looks for failures
 GC_THRESHOLD = 20_000  # new objects between two collections; the requests in progress alone are thousands
 
 
@@ -53,8 +57,8 @@ def placed(settings: Settings, port: int | None) -> Settings:
         return msgspec.structs.replace(settings, port=probe.getsockname()[1])
 
 
-def serve(service: Service, *, say: Callable[[str], None]) -> None:
-    """Serve until SIGINT or SIGTERM, then close the service."""
+def serve(service: Service, *, log: ServiceLog) -> None:
+    """Serve until SIGINT, or until the service is drained after SIGTERM; then close it."""
     before = gc.get_threshold()
     try:
         placed(service.settings, None)
@@ -62,11 +66,12 @@ def serve(service: Service, *, say: Callable[[str], None]) -> None:
         gc.set_threshold(GC_THRESHOLD)
         gc.freeze()  # scanning what exists now would pause all requests for a tenth of a second
         with asyncio.Runner(loop_factory=quick_loop) as runner:
-            runner.run(_serve(service, say))
+            runner.run(_serve(service, log))
     finally:
         gc.unfreeze()
         gc.set_threshold(*before)
         service.close()
+        log.add("info", "stopped", "stopped")
 
 
 def quick_loop() -> asyncio.AbstractEventLoop:
@@ -92,11 +97,11 @@ def connection_limit() -> int:
     return max(files - OTHER_FILES, files // 2)
 
 
-async def _serve(service: Service, say: Callable[[str], None]) -> None:
-    settings = service.settings
+async def _serve(service: Service, log: ServiceLog) -> None:
+    settings, app = service.settings, App(service, log)
     folder = Path(settings.folder)
     server = Server(
-        App(service),
+        app,
         address=settings.host,
         port=settings.port,
         interface=Interfaces.RSGI,
@@ -110,17 +115,39 @@ async def _serve(service: Service, say: Callable[[str], None]) -> None:
         ssl_key=None if settings.key is None else folder / settings.key,
     )
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, server.stop)
-    announcement = loop.create_task(_announce(settings, say))
+
+    def drain() -> None:
+        """Stop later, or at the second signal now."""
+        delay, service.draining = (0.0 if service.draining else settings.drain), True
+        if delay:
+            log.add("info", "draining", f"not ready any more; stops in {delay:g} s")
+        loop.call_later(delay, server.stop)
+
+    loop.add_signal_handler(signal.SIGINT, server.stop)
+    loop.add_signal_handler(signal.SIGTERM, drain)
+    tasks = [loop.create_task(_announce(settings, log)), loop.create_task(_watch(app))]
     try:
         await server.serve()
     finally:
-        announcement.cancel()
+        notify("STOPPING=1")
+        for task in tasks:
+            task.cancel()
 
 
-async def _announce(settings: Settings, say: Callable[[str], None]) -> None:
-    """Say where the service listens once it accepts connections."""
+async def _watch(app: App) -> None:
+    """Log failures, keep samples of the request counts, and tell systemd that no restart is needed."""
+    failures, interval = FailureLog(app.service, app.log), min(WATCH_SECONDS, watchdog_seconds() / 3.0)
+    while True:
+        with contextlib.suppress(Exception):  # the next round tries again
+            failures.check()
+            app.stats.sample(time.time())
+            if not app.service.reasons_to_restart:
+                notify("WATCHDOG=1")
+        await asyncio.sleep(interval)
+
+
+async def _announce(settings: Settings, log: ServiceLog) -> None:
+    """Log where the service listens once it accepts connections."""
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)
     while True:
         with contextlib.suppress(OSError):
@@ -128,4 +155,5 @@ async def _announce(settings: Settings, say: Callable[[str], None]) -> None:
             writer.close()
             break
         await asyncio.sleep(0.01)
-    say(f"listening on {address(settings)}")
+    log.add("info", "listening", f"listening on {address(settings)}", address=address(settings))
+    notify("READY=1")

@@ -5,22 +5,32 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, InvalidStateError
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bothworlds.errors import NumericalError
 from bothworlds.service import messages, rules
 from bothworlds.service.batch_decide import numbers
+from bothworlds.service.changes import ChangeThread, Finish, ProblemChange
 from bothworlds.service.commits import PendingRequest, Request
-from bothworlds.service.experiment import Experiment, open_experiment, to_decision
+from bothworlds.service.dsn import is_dsn
+from bothworlds.service.experiment import Experiment, to_decision
+from bothworlds.service.locations import open_store
 from bothworlds.service.messages import Answer, Known, Planned, Refusal
+from bothworlds.service.opening import open_experiment
 from bothworlds.service.records import DecisionBody, Kind, Record, Versioned, unpacked
+from bothworlds.service.retention import SNAPSHOTS
+from bothworlds.service.roles import NOT_LEARNING, Role
 from bothworlds.service.settings import Settings
-from bothworlds.service.sqlite import SQLiteStore
+from bothworlds.service.starts import note_start, note_stop
 from bothworlds.service.store import Store
 from bothworlds.service.supervision import Supervisor, ThreadError
 from bothworlds.service.trainer import TrainerThread
-from bothworlds.service.writer import UNAVAILABLE, WriterThread
+from bothworlds.service.writer import CACHED_DECISIONS, UNAVAILABLE, WriterThread
 
+if TYPE_CHECKING:
+    from bothworlds.service.postgres.hosting import Hosting
+
+DRAINING = "the service is about to end"
 Deliver = Callable[[list[PendingRequest]], None]
 
 
@@ -39,40 +49,75 @@ class Service:
     """
 
     def __init__(
-        self, settings: Settings, *, store: Store | None = None, say: Callable[[str], None] = lambda _: None
+        self,
+        settings: Settings,
+        *,
+        store: Store | None = None,
+        role: Role = "both",
+        say: Callable[[str], None] = lambda _: None,
     ) -> None:
         settings.check()
-        self.settings = settings
+        self.settings, self.role, self.shared = settings, role, is_dsn(settings.location)
+        if role != "both" and not self.shared:
+            raise ValueError(f"role {role!r} needs a store in PostgreSQL, which several hosts share")
         folder = Path(settings.folder)
-        self.store = store or SQLiteStore(folder / settings.store, durability=settings.durability)
+        self.store = store or open_store(settings.location, durability=settings.durability)
         try:
-            self.experiments = {
-                name: open_experiment(name, options, self.store, folder, say)
-                for name, options in settings.experiments.items()
-            }
-            for name in self.store.drop_unused(settings.experiments):
-                say(f"{name}: removed from the store, as it has no decisions and the settings do not name it")
+            self.hosting = None
+            with self.store.starting():
+                self.experiments = {
+                    name: open_experiment(
+                        name, options, self.store, folder, say, shared=self.shared, trained=role != "decide"
+                    )
+                    for name, options in settings.experiments.items()
+                }
+                self.start_time, self.last_at_start = time.time(), self.store.last()
+                self._start_number = note_start(self.store, self.start_time)
+            if self.shared:
+                self.hosting = self._join_hosts()
+            else:
+                for name in self.store.drop_unused(settings.experiments):
+                    say(f"{name}: removed from the store, as it has no decisions and the settings do not name it")
         except BaseException:
             self.store.close()
             raise
-        self.start_time, self.last_at_start = time.time(), self.store.last()
+        self.draining = False
         self.deliver: Deliver = _wake
-        self.writer = WriterThread(self.store, self._stored)
-        self.trainer = TrainerThread(self.experiments, self.writer, refresh=settings.refresh)
+        self.writer = WriterThread(self.store, self._stored, cached=0 if self.shared else CACHED_DECISIONS)
+        publisher, permit = (self.hosting.publisher, self.hosting.permit) if self.hosting else (self.writer, None)
+        for experiment in self.experiments.values():
+            if (keep := experiment.settings.keep_seconds) is not None:
+                publisher.store.keep_snapshots(experiment.number, keep / SNAPSHOTS)
+        self.trainer = TrainerThread(self.experiments, publisher, refresh=settings.refresh, permit=permit)
+        self.changes = ChangeThread(self._make_change)
+        threads = {self.writer.thread: self.writer.refuse_all, self.changes.thread: self.changes.refuse_all}
         self.writer.start()
-        self.trainer.start()
-        self.supervisor = Supervisor(
-            {self.writer.thread: self.writer.refuse_all, self.trainer.thread: self.trainer.refuse_all}
-        )
+        self.changes.start()
+        if self.hosting is not None:
+            self.hosting.start()
+            threads |= self.hosting.threads
+        if role != "decide":
+            self.trainer.start()
+            threads[self.trainer.thread] = self.trainer.refuse_all
+        self.supervisor = Supervisor(threads)
         self.supervisor.start()
-        if any(experiment.waiting for experiment in self.experiments.values()):
+        if any(experiment.unlearned for experiment in self.experiments.values()):
             self.trainer.wake()
+
+    def _join_hosts(self) -> "Hosting":
+        """Return what runs in addition on one of several hosts."""
+        from bothworlds.service.postgres.hosting import Hosting
+        from bothworlds.service.postgres.postgres_store import PostgresStore
+
+        settings, running = self.settings, self.experiments.values()
+        assert isinstance(self.store, PostgresStore)
+        return Hosting(self.store, self.role, running, durability=settings.durability, poll=settings.refresh)
 
     def _stored(self, pending: list[PendingRequest]) -> None:
         """Deliver answers, and wake the trainer thread if there are rewards to learn."""
         if pending:
             self.deliver(pending)
-        if any(experiment.waiting for experiment in self.experiments.values()):
+        if any(experiment.unlearned for experiment in self.experiments.values()):
             self.trainer.wake()
 
     def experiment(self, name: str | None) -> Experiment:
@@ -108,22 +153,31 @@ class Service:
         Raises
         ------
         ThreadError
-            If the trainer thread is dead or stuck.
+            If a thread is dead or stuck, or another host learns.
+        StoreError
+            If nothing could be stored, or the service ends.
         """
         experiment, done = self.experiment(request.experiment), Future[Any]()
-        work = self.trainer.change if isinstance(request, messages.Change) else self.trainer.roll_back
+        if not self.learns:
+            raise ThreadError(f"nothing was changed: {NOT_LEARNING}")
 
         def finish(result: Any) -> None:
             with contextlib.suppress(InvalidStateError):  # it was refused while the trainer thread was stuck
                 done.set_result(result)
 
-        self.trainer.run_between_batches(lambda: work(experiment, request), finish)  # type: ignore[arg-type]
+        if isinstance(request, messages.Change):
+            self.changes.submit(experiment, request, finish)
+        else:
+            self.trainer.run_between_batches(lambda: self.trainer.roll_back(experiment, request), finish)
         result = done.result()
         if isinstance(result, ValueError | NumericalError):
             return rules.INVALID, Refusal(str(result))
         if isinstance(result, Exception):
             raise result
         return rules.OK, result
+
+    def _make_change(self, experiment: Experiment, prepared: ProblemChange, finish: Finish) -> None:
+        self.trainer.run_between_batches(lambda: self.trainer.change(experiment, prepared), finish)
 
     def plan(self, name: str | None) -> Planned:
         """Return the current plan of an experiment."""
@@ -164,17 +218,21 @@ class Service:
             reward=state.reward,
             reward_time=None if reward is None else reward.time,
             by_default=state.reward is not None and not state.reward_sent,
-            learned_in=None if reward is None or body.holdout else self._learned_in(experiment, reward),
+            learned_in=None if reward is None or body.holdout else self._learned_in(experiment, records),
             late_reward=state.late_reward,
             confirmed=confirmed,
             unanswered=state.unanswered,
+            traceparent=body.traceparent,
         )
 
-    def _learned_in(self, experiment: Experiment, reward: Record) -> int | None:
-        """Return the first version that has learned a reward, None if there is none yet."""
-        for mark in self.store.marks(experiment.number, after=reward.seq):
-            if mark.kind == Kind.VERSION and (body := unpacked(Versioned, mark.body)).through >= reward.seq:
-                return body.version
+    def _learned_in(self, experiment: Experiment, records: dict[Kind, Record]) -> int | None:
+        """Return the first version that has learned the reward of a decision, None if there is none yet."""
+        reward, active = records[Kind.REWARD].seq, records.get(Kind.ACTIVATION, records[Kind.DECISION]).seq
+        for mark in self.store.marks(experiment.number, after=reward):
+            if mark.kind == Kind.VERSION:
+                body = unpacked(Versioned, mark.body)
+                if body.through >= reward or body.ordered_through >= active:
+                    return body.version
         return None
 
     @property
@@ -182,7 +240,13 @@ class Service:
         """Descriptions of what fails at the moment."""
         running = self.experiments.items()
         failures = [f"{name}: {experiment.failure}" for name, experiment in running if experiment.failure]
-        return [*self.supervisor.faults, *failures, *self._store_failure]
+        hosting = self.hosting.failures if self.hosting is not None else []
+        return [*self.supervisor.faults, *failures, *hosting, *self._store_failure]
+
+    @property
+    def learns(self) -> bool:
+        """Whether this host learns at the moment, as far as it knows."""
+        return self.role != "decide" and self.trainer.permit.holds()
 
     @property
     def reasons_to_restart(self) -> list[str]:
@@ -191,9 +255,9 @@ class Service:
 
     @property
     def reasons_not_ready(self) -> list[str]:
-        """Why no decision can be taken and stored at the moment."""
+        """Why no decision can be taken and stored at the moment, or soon."""
         fault = self.writer.thread.fault
-        return [*([fault] if fault else []), *self._store_failure]
+        return [*([fault] if fault else []), *([DRAINING] if self.draining else []), *self._store_failure]
 
     @property
     def _store_failure(self) -> list[str]:
@@ -204,9 +268,13 @@ class Service:
 
         Stuck threads are left alone, and the store stays open for them until the process ends.
         """
-        ended = [self.trainer.stop(), self.writer.stop()]
+        self.changes.stop()
+        ended = [self.trainer.stop()] if self.role != "decide" else []
+        ended += [self.hosting.stop()] if self.hosting is not None else []
+        ended += [self.writer.stop()]
         self.supervisor.stop()
         if all(ended):
+            note_stop(self.store, self._start_number, time.time())
             self.store.close()
 
 

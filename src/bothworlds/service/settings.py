@@ -11,13 +11,14 @@ from msgspec import Meta, Struct
 
 from bothworlds.problem import Problem
 from bothworlds.problem.checks import check_known
+from bothworlds.service.dsn import is_dsn
 from bothworlds.service.limits import check_size, size_of, tabular_size
 from bothworlds.service.names import check_name
 
 LOCAL = ("127.0.0.1", "::1", "localhost")
 LONGEST_WINDOW = 3650 * 86400.0  # seconds
 UNITS = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}
-Scope = Literal["decide", "reward", "admin"]
+Scope = Literal["decide", "reward", "local", "admin"]
 
 
 class Token(Struct, frozen=True, forbid_unknown_fields=True):
@@ -36,6 +37,8 @@ class ExperimentSettings(Struct, frozen=True, forbid_unknown_fields=True):
     arm, and rewards in ``reward_range``, by default [0, 1]. ``contexts`` may map names to their shares of the traffic;
     ``other`` is the context that stands for unknown ones. After ``window``, a decision without a reward gets
     ``default_reward``; with "none" it is not learned from and counted as unanswered, and with None it waits forever.
+    ``learn`` is "in order" (a reward is learned once all earlier decisions are answered or closed) or "at once"; None
+    is "in order" if windows close. Decisions older than ``keep`` are erased once a snapshot has learned from them.
     ``safe_arm`` is the answer while nothing can be stored.
     """
 
@@ -47,13 +50,25 @@ class ExperimentSettings(Struct, frozen=True, forbid_unknown_fields=True):
     algorithm: str | dict[str, Any] = "matched"
     window: str = "1 hour"
     default_reward: float | Literal["none"] | None = 0.0
+    learn: Literal["in order", "at once"] | None = None
     holdout: Annotated[float, Meta(ge=0, lt=1)] = 0.0
+    keep: str | None = None
     safe_arm: str | None = None
 
     @property
     def seconds(self) -> float:
         """The reward window in seconds."""
         return seconds_of(self.window)
+
+    @property
+    def keep_seconds(self) -> float | None:
+        """The seconds after which decisions are erased; None keeps them."""
+        return None if self.keep is None else seconds_of(self.keep)
+
+    @property
+    def in_order(self) -> bool:
+        """Whether a reward is learned once all earlier decisions are answered or closed, and not at once."""
+        return self.default_reward is not None if self.learn is None else self.learn == "in order"
 
     def make_problem(self, folder: Path) -> Problem:
         """Return the problem; the path of its file is relative to ``folder``."""
@@ -95,10 +110,13 @@ class ExperimentSettings(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):
-    """Settings of a service: experiments, store, tokens, address and limits.
+    """Settings of a service: experiments, store, tokens, address, limits and log lines.
 
-    ``store``, ``certificate`` and ``key`` are paths relative to ``folder``. ``refresh`` is the shortest time in seconds
-    between two batches of rewards, unless a full batch waits.
+    ``store``, ``certificate`` and ``key`` are paths relative to ``folder``; ``store`` may be the DSN of a PostgreSQL
+    database, ``postgresql://...``, which any number of hosts share. ``refresh`` is the shortest time in seconds
+    between two batches of rewards, unless a full batch waits. ``drain`` is the time in seconds between SIGTERM and the
+    end: the service answers, but says that it is not ready, so that a load balancer sends requests elsewhere. With
+    ``access_log``, every request has a log line.
     """
 
     experiments: dict[Annotated[str, Meta(min_length=1, max_length=200)], ExperimentSettings]
@@ -112,6 +130,10 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     most_bytes: Annotated[int, Meta(ge=100)] = 1_000_000
     most_waiting: Annotated[int, Meta(ge=1)] = 10_000
     refresh: Annotated[float, Meta(gt=0)] = 0.02
+    drain: Annotated[float, Meta(ge=0, le=3600)] = 0.0
+    log_format: Literal["text", "json"] = "text"
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    access_log: bool = False
     folder: str = "."
 
     def check(self) -> None:
@@ -129,11 +151,8 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
         for file in (self.certificate, self.key):
             if file is not None and not (Path(self.folder) / file).is_file():
                 raise ValueError(f"there is no file {Path(self.folder) / file}")
-        parent = (Path(self.folder) / self.store).parent
-        if not parent.is_dir():
-            raise ValueError(f"there is no folder {parent} for the store")
-        if (Path(self.folder) / self.store).is_dir():
-            raise ValueError(f"store must be a file, but {Path(self.folder) / self.store} is a folder")
+        if isinstance(self.location, Path):
+            _check_file(self.location)
         for name, experiment in self.experiments.items():
             check_name("an experiment", name)
             try:
@@ -145,6 +164,11 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
             except (ValueError, OSError) as error:
                 raise ValueError(f"experiments.{name}: {error}") from None
 
+    @property
+    def location(self) -> Path | str:
+        """The path of the store, or the DSN of its database."""
+        return self.store if is_dsn(self.store) else Path(self.folder) / self.store
+
     def rehearse(self) -> None:
         """Build every algorithm for its problem, as at the start of a service; a ValueError if one does not fit."""
         for name, experiment in self.experiments.items():
@@ -152,6 +176,13 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
                 experiment.make_algorithm().machine(experiment.make_problem(Path(self.folder)))
             except ValueError as error:
                 raise ValueError(f"experiments.{name}: {error}") from None
+
+
+def _check_file(store: Path) -> None:
+    if not store.parent.is_dir():
+        raise ValueError(f"there is no folder {store.parent} for the store")
+    if store.is_dir():
+        raise ValueError(f"store must be a file, but {store} is a folder")
 
 
 def _check_tokens(tokens: list[Token]) -> None:
@@ -169,6 +200,13 @@ def _check_tokens(tokens: list[Token]) -> None:
 def _check_window(experiment: ExperimentSettings) -> None:
     if experiment.seconds > LONGEST_WINDOW:
         raise ValueError(f"window is at most {LONGEST_WINDOW / UNITS['day']:,.0f} days; got {experiment.window!r}")
+    if experiment.keep_seconds is not None and experiment.keep_seconds <= experiment.seconds:
+        raise ValueError(f"keep must be longer than the window of {experiment.window}; got {experiment.keep!r}")
+    if experiment.in_order and experiment.default_reward is None:
+        raise ValueError(
+            'learn = "in order" needs a default_reward: without one a window never closes, and all later rewards would '
+            'wait for a decision that nobody answers; give default_reward, or learn = "at once"'
+        )
 
 
 def _check_names(experiment: ExperimentSettings, problem: Problem) -> None:

@@ -1,17 +1,30 @@
 """The store as an SQLite file in WAL mode: one connection writes and checkpoints, the others only read."""
 
+import contextlib
 import fcntl
 import math
+import shutil
 import sqlite3
 import threading
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import IO, Any, Literal
 
 from bothworlds.service.records import FORMAT, Frame, Kind, Record, Snapshot
-from bothworlds.service.store import NO_NOTES, Row, Shown, StoreError, erased_version_key
+from bothworlds.service.store import (
+    NO_NOTES,
+    Insert,
+    NumberedPlan,
+    Row,
+    Shown,
+    Space,
+    StoreError,
+    Turn,
+    erased_position_key,
+    erased_version_key,
+)
 
 Durability = Literal["full", "process"]
 LOCK_TIMEOUT = 0.25  # seconds
@@ -32,19 +45,22 @@ CREATE UNIQUE INDEX by_id ON log (id, experiment, kind) WHERE id IS NOT NULL;
 CREATE INDEX marks ON log (experiment, seq) WHERE id IS NULL;
 CREATE TABLE snapshots (
     experiment INTEGER NOT NULL, version INTEGER NOT NULL, through INTEGER NOT NULL,
-    digest TEXT NOT NULL, fingerprint TEXT NOT NULL, content BLOB NOT NULL, PRIMARY KEY (experiment, version)
+    digest TEXT NOT NULL, fingerprint TEXT NOT NULL, content BLOB NOT NULL, ordered_through INTEGER NOT NULL,
+    time REAL NOT NULL, PRIMARY KEY (experiment, version)
 );
 CREATE TABLE frames (fingerprint TEXT PRIMARY KEY, content BLOB NOT NULL);
 """
 
 
+END = "max(through, ordered_through)"  # of a snapshot: the sequence number up to which something is learned
+BECAME_ACTIVE = f"(kind = {Kind.ACTIVATION:d} OR kind = {Kind.DECISION:d} AND flag)"
 NEWEST_USED = (  # newest sequence number ever used, as far as known; its record may have been erased
-    "SELECT max(coalesce((SELECT max(seq) FROM log), 0), coalesce((SELECT max(through) FROM snapshots), 0), "
+    f"SELECT max(coalesce((SELECT max(seq) FROM log), 0), coalesce((SELECT max({END}) FROM snapshots), 0), "
     "coalesce((SELECT max(value + 0) FROM about WHERE name LIKE 'expired %'), 0))"
 )
 UNRECORDED = (  # experiments without a record, that have not erased any
     "SELECT name, number FROM experiments WHERE NOT EXISTS (SELECT 1 FROM log WHERE experiment = number) "
-    "AND NOT EXISTS (SELECT 1 FROM snapshots WHERE experiment = number AND through > 0)"
+    f"AND NOT EXISTS (SELECT 1 FROM snapshots WHERE experiment = number AND {END} > 0)"
 )
 DROP_FRAMES = (  # of one experiment only
     "DELETE FROM frames WHERE fingerprint IN (SELECT fingerprint FROM snapshots WHERE experiment = ?) "
@@ -72,6 +88,7 @@ class SQLiteStore:
         self.path, self.writes = Path(path), writes
         self._local = threading.local()
         self._handles: list[IO[bytes] | sqlite3.Connection] = []
+        self._snapshot_seconds: dict[int, float] = {}
         if not writes:
             if not self.path.is_file():
                 raise FileNotFoundError(f"no such store: {path}")
@@ -126,6 +143,14 @@ class SQLiteStore:
             self._handles.append(connection)
         return connection
 
+    def starting(self) -> contextlib.AbstractContextManager[None]:
+        """Return a context in which no other host starts experiments: it has the store for itself."""
+        return contextlib.nullcontext()
+
+    def alone(self) -> contextlib.AbstractContextManager[None]:
+        """Return a context in which no other host learns: it has the store for itself."""
+        return contextlib.nullcontext()
+
     def experiment(self, name: str) -> int:
         """Return the number of an experiment; a new name gets a new number."""
         known = self.experiments()
@@ -164,6 +189,7 @@ class SQLiteStore:
         snapshots: Sequence[Snapshot] = (),
         frames: Sequence[Frame] = (),
         notes: Mapping[str, int] = NO_NOTES,
+        plans: Sequence[NumberedPlan] = (),  # noqa: ARG002
     ) -> int:
         """Add all of this in one commit, and return the sequence number of the first record once it is durable."""
         write, first = self._writer.execute, self._last + 1
@@ -180,7 +206,7 @@ class SQLiteStore:
             for frame in frames:
                 write("INSERT OR IGNORE INTO frames VALUES (?, ?)", frame)
             for snapshot in snapshots:
-                write("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?, ?)", snapshot)
+                write("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?, ?)", snapshot)
                 self._drop_snapshots(snapshot.experiment)
             write("COMMIT")
         except Exception as error:
@@ -193,36 +219,57 @@ class SQLiteStore:
     def _drop_snapshots(self, experiment: int) -> None:
         """Drop old snapshots.
 
-        Kept are the newest, the first of each fingerprint, one per ``KEEP_EVERY`` records, and that of `erase`.
+        Kept are the newest, the first of each fingerprint, one per ``KEEP_EVERY`` records, those of `keep_snapshots`,
+        and that of `erase`.
         """
+        seconds = self._snapshot_seconds.get(experiment, 0.0)
         first = "SELECT min(version) FROM snapshots WHERE experiment = ? GROUP BY fingerprint"
         newest = "SELECT version FROM snapshots WHERE experiment = ? ORDER BY version DESC LIMIT ?"
         self._writer.execute(
             f"DELETE FROM snapshots WHERE experiment = ? AND version NOT IN ({first}) "
             f"AND version != {ERASED_VERSION} AND version NOT IN (SELECT version FROM ({newest})) "
-            f"AND through / {KEEP_EVERY} IN (SELECT s.through / {KEEP_EVERY} FROM snapshots s "
-            "WHERE s.experiment = snapshots.experiment AND s.version < snapshots.version)",
-            (experiment, experiment, experiment, NEWEST_KEPT),
+            f"AND {END} / {KEEP_EVERY} IN (SELECT max(s.through, s.ordered_through) / {KEEP_EVERY} FROM snapshots s "
+            "WHERE s.experiment = snapshots.experiment AND s.version < snapshots.version) "
+            "AND (? = 0 OR CAST(time / ? AS INTEGER) IN (SELECT CAST(s.time / ? AS INTEGER) FROM snapshots s "
+            "WHERE s.experiment = snapshots.experiment AND s.version < snapshots.version))",
+            (experiment, experiment, experiment, NEWEST_KEPT, seconds, seconds, seconds),
         )
+
+    def keep_snapshots(self, experiment: int, seconds: float) -> None:
+        """Keep one snapshot of an experiment for every so many seconds, besides those that are kept anyway."""
+        self._snapshot_seconds[experiment] = seconds
+
+    def erase_part(self, snapshot: Snapshot, *, after: int, through: int) -> int:
+        """Erase as `erase` does, those decisions that were learned from or closed in a part of the log."""
+        number, version, write = snapshot.experiment, snapshot.version, self._writer.execute
+        learned = (
+            "SELECT id FROM log WHERE seq > ? AND seq <= ? AND experiment = ? AND "
+            f"(kind IN ({Kind.REWARD:d}, {Kind.UNANSWERED:d}) AND seq <= ? OR {BECAME_ACTIVE} AND seq <= ?)"
+        )
+        try:
+            write("PRAGMA secure_delete = ON")
+            write("BEGIN IMMEDIATE")
+            count = write(
+                f"DELETE FROM log WHERE id IN ({learned}) AND experiment = ?",
+                (after, through, number, snapshot.through, snapshot.ordered_through, number),
+            ).rowcount
+            first = "SELECT min(version) FROM snapshots WHERE experiment = ?"
+            write(
+                f"DELETE FROM snapshots WHERE experiment = ? AND version < ? AND version != ({first})",
+                (number, version, number),
+            )
+            for note in ((erased_version_key(number), version), (erased_position_key(number), through)):
+                write("INSERT OR REPLACE INTO about VALUES (?, ?)", note)
+            write("COMMIT")
+        except sqlite3.Error as error:
+            if self._writer.in_transaction:
+                self._writer.rollback()
+            raise StoreError(str(error)) from error
+        return count
 
     def erase(self, snapshot: Snapshot) -> int:
         """Erase the decisions whose rewards a snapshot has learned, and older snapshots except the first."""
-        number, version = snapshot.experiment, snapshot.version
-        learned = "SELECT id FROM log WHERE experiment = ? AND kind IN (?, ?) AND seq <= ?"
-        write = self._writer.execute
-        write("PRAGMA secure_delete = ON")
-        write("BEGIN IMMEDIATE")
-        count = write(
-            f"DELETE FROM log WHERE id IN ({learned}) AND experiment = ?",
-            (number, Kind.REWARD, Kind.UNANSWERED, snapshot.through, number),
-        ).rowcount
-        first = "SELECT min(version) FROM snapshots WHERE experiment = ?"
-        write(
-            f"DELETE FROM snapshots WHERE experiment = ? AND version < ? AND version != ({first})",
-            (number, version, number),
-        )
-        write("INSERT OR REPLACE INTO about VALUES (?, ?)", (erased_version_key(number), version))
-        write("COMMIT")
+        count, write = self.erase_part(snapshot, after=0, through=snapshot.end), self._writer.execute
         write("VACUUM")
         if _query(self._writer, "PRAGMA wal_checkpoint(TRUNCATE)")[0][0]:
             raise BlockingIOError(
@@ -230,6 +277,30 @@ class SQLiteStore:
                 "is reading it; stop that program and erase again"
             )
         return count
+
+    def notes(self) -> dict[str, int]:
+        """Return all notes."""
+        query = "SELECT name, value + 0 FROM about WHERE name NOT IN ('format', 'probed')"
+        return dict(_query(self._reader, query))
+
+    @contextlib.contextmanager
+    def filling(self) -> Iterator[Insert]:
+        """Return a context whose function adds rows to a table of this empty store, all in one commit."""
+        write = self._writer
+
+        def insert(table: str, rows: Iterable[Sequence[Any]]) -> None:
+            for row in rows:
+                marks = ", ".join(["?"] * len(row))
+                write.execute(f"INSERT INTO {'about' if table == 'notes' else table} VALUES ({marks})", row)
+
+        write.execute("BEGIN IMMEDIATE")
+        try:
+            yield insert
+            write.execute("COMMIT")
+        except BaseException:
+            write.rollback()
+            raise
+        self._last = int(_query(write, NEWEST_USED)[0][0])
 
     def tidy(self) -> None:
         """Checkpoint the WAL file into the store file every ``CHECKPOINT`` records."""
@@ -261,12 +332,12 @@ class SQLiteStore:
         query = "SELECT * FROM log WHERE seq > ? AND experiment = ? AND kind = ? ORDER BY seq DESC LIMIT ?"
         return [Record(*row) for row in _query(self._reader, query, (self.last() - RECENT, experiment, kind, most))]
 
-    def counts(self, experiment: int, *, through: int) -> dict[tuple[int, bool], int]:
-        """Return the numbers of records about decisions up to a sequence number, by kind and flag; reads the log."""
+    def counts(self, experiment: int, *, after: int = 0, through: int) -> dict[tuple[int, bool], int]:
+        """Return the numbers of records about decisions in a range of the log, by kind and flag; reads it."""
         groups = [(kind, flag) for kind in DECISION_KINDS for flag in (0, 1)]
         terms = ", ".join(f"count(*) FILTER (WHERE kind = {kind:d} AND flag = {flag})" for kind, flag in groups)
-        query = f"SELECT {terms} FROM log WHERE experiment = ? AND seq <= ?"
-        (counts,) = _query(self._reader, query, (experiment, through))
+        query = f"SELECT {terms} FROM log WHERE experiment = ? AND seq > ? AND seq <= ?"
+        (counts,) = _query(self._reader, query, (experiment, after, through))
         return {(kind, bool(flag)): count for (kind, flag), count in zip(groups, counts, strict=True)}
 
     def read(self, *, after: int = 0, through: int | None = None) -> Iterator[Record]:
@@ -286,16 +357,34 @@ class SQLiteStore:
         for row in _rows(self._reader, query, (experiment, after)):
             yield Record(*row)
 
-    def rewards(self, experiment: int, *, after: int, through: int | None = None) -> Iterator[tuple[Record, Record]]:
+    def rewards(
+        self, experiment: int, *, after: int, through: int | None = None, active_after: int = 0
+    ) -> Iterator[tuple[Record, Record]]:
         """Yield the rewards to learn in log order, late ones excluded, each with the record of its decision."""
+        before = "SELECT 1 FROM log a WHERE a.id = r.id AND a.experiment = r.experiment"
         query = (
             "SELECT r.*, d.* FROM log r CROSS JOIN log d ON d.id = r.id AND d.experiment = r.experiment AND d.kind = ? "
-            "WHERE r.seq > ? AND r.seq <= ? AND r.kind = ? AND r.experiment = ? ORDER BY r.seq"
+            "WHERE r.seq > ? AND r.seq <= ? AND r.kind = ? AND r.experiment = ? "
+            f"AND (? = 0 OR NOT EXISTS ({before} AND {BECAME_ACTIVE} AND a.seq <= ?)) ORDER BY r.seq"
         )
         end = self.last() if through is None else through
         width = len(Record.__struct_fields__)
-        for row in _rows(self._reader, query, (Kind.DECISION, after, end, Kind.REWARD, experiment)):
+        values = Kind.DECISION, after, end, Kind.REWARD, experiment, active_after, active_after
+        for row in _rows(self._reader, query, values):
             yield Record(*row[:width]), Record(*row[width:])
+
+    def turns(self, experiment: int, *, after: int, through: int) -> Generator[Turn, None, None]:
+        """Yield the decisions that became active in a range of the log, in that order, each with its reward if any."""
+        of_it = "id = a.id AND experiment = a.experiment AND kind ="
+        query = (
+            f"SELECT a.seq, a.id, CASE a.kind WHEN {Kind.DECISION:d} THEN a.body ELSE (SELECT body FROM log WHERE "
+            f"{of_it} {Kind.DECISION:d}) END, r.seq, r.body, r.seq IS NULL AND EXISTS (SELECT 1 FROM log WHERE {of_it} "
+            f"{Kind.UNANSWERED:d}) FROM log a LEFT JOIN log r ON r.id = a.id AND r.experiment = a.experiment "
+            f"AND r.kind = {Kind.REWARD:d} WHERE a.seq > ? AND a.seq <= ? AND a.experiment = ? "
+            f"AND (a.kind = {Kind.ACTIVATION:d} OR a.kind = {Kind.DECISION:d} AND a.flag) ORDER BY a.seq"
+        )
+        for rows in _blocks(self._reader, query, (after, through, experiment), size=1):
+            yield from rows
 
     def overdue(
         self, experiment: int, *, after: int, before: float, most: int, now: float = math.inf
@@ -350,8 +439,8 @@ class SQLiteStore:
     def snapshots(self, experiment: int) -> list[Snapshot]:
         """Return the snapshots, newest first, without their contents."""
         query = (
-            "SELECT experiment, version, through, digest, fingerprint, x'' FROM snapshots WHERE experiment = ? "
-            "ORDER BY version DESC"
+            "SELECT experiment, version, through, digest, fingerprint, x'', ordered_through, time FROM snapshots "
+            "WHERE experiment = ? ORDER BY version DESC"
         )
         return [Snapshot(*row) for row in _query(self._reader, query, (experiment,))]
 
@@ -369,6 +458,12 @@ class SQLiteStore:
         if not rows:
             raise ValueError(f"there is no frame of fingerprint {fingerprint} in the store")
         return bytes(rows[0][0])
+
+    def space(self) -> Space:
+        """Return the sizes of the store's files, and the free space of their disk."""
+        files = {"store": self.path, "wal": self.path.with_name(f"{self.path.name}-wal")}
+        used = {name: path.stat().st_size for name, path in files.items() if path.exists()}
+        return Space(used, shutil.disk_usage(self.path.absolute().parent).free)
 
     def close(self) -> None:
         """Close the store and release its lock."""
@@ -435,11 +530,13 @@ def _rows(connection: sqlite3.Connection, statement: str, values: Sequence[Any])
         yield from rows
 
 
-def _blocks(connection: sqlite3.Connection, statement: str, values: Sequence[Any]) -> Iterator[list[Any]]:
+def _blocks(
+    connection: sqlite3.Connection, statement: str, values: Sequence[Any], *, size: int = 1000
+) -> Iterator[list[Any]]:
     """Yield the rows of a query in blocks."""
     try:
         cursor = connection.execute(statement, values)
-        while rows := cursor.fetchmany(1000):
+        while rows := cursor.fetchmany(size):
             yield rows
     except sqlite3.Error as error:
         raise StoreError(str(error)) from None

@@ -1,10 +1,10 @@
 """Supervision of the threads of a service: which ones are dead or stuck."""
 
 import contextlib
+import contextvars
 import math
 import threading
 import time
-import traceback
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -38,14 +38,14 @@ class SupervisedThread:
         self.error: BaseException | None = None
         self.fault: str | None = None
         self._work = work
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        run = contextvars.copy_context().run  # notices of the compiler go where the caller wants them
+        self._thread = threading.Thread(target=run, args=(self._run,), name=name, daemon=True)
 
     def _run(self) -> None:
         try:
             self._work()
         except BaseException as error:
             self.error = error
-            traceback.print_exc()
 
     def start(self) -> None:
         """Start the thread."""
@@ -104,6 +104,11 @@ class Supervisor:
         self._seen = dict.fromkeys(threads, (IDLE, 0.0))
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="supervisor", daemon=True)
+
+    @property
+    def threads(self) -> tuple[SupervisedThread, ...]:
+        """The threads under supervision."""
+        return tuple(self._threads)
 
     @property
     def faults(self) -> list[str]:

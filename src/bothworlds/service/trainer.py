@@ -4,38 +4,38 @@ import contextlib
 import queue
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
-
-from bothworlds.arrays import Floats
-from bothworlds.problem import Problem
-from bothworlds.problem.block_features import undo_blocks
 from bothworlds.service import messages
-from bothworlds.service.commits import Expire, Publish
+from bothworlds.service.changes import ProblemChange, prepared_change
+from bothworlds.service.commits import Erase, Expire, Publish
 from bothworlds.service.experiment import (
     Experiment,
-    as_bytes,
     frame_of,
     learn,
     restore,
     snapshot_of,
     warm_plan,
 )
-from bothworlds.service.limits import ProblemSize, check_size
 from bothworlds.service.maintenance import restore_earlier, rollback_body
 from bothworlds.service.records import Changed, Kind, Record, Versioned, packed
-from bothworlds.service.store import StoreError
+from bothworlds.service.retention import Erasure, next_erasure
+from bothworlds.service.roles import NOT_LEARNING, AlwaysPermit, LearningPermit
+from bothworlds.service.store import StoreError, TermOverError
 from bothworlds.service.supervision import CHECK_INTERVAL, SupervisedThread, ThreadError
 from bothworlds.service.writer import ENDED, WriterThread
 
 MAX_BATCH = 1000  # rewards
 SNAPSHOT_EVERY = 10_000  # rewards
 SNAPSHOT_AFTER = 60.0  # seconds, if anything was learned
+ERASE_INTERVAL = 60.0  # seconds between two searches for decisions that need not be kept any longer
+ERASE_RECORDS, ERASE_ROUNDS = 2000, 5  # records of the log per part, and parts before learning continues
 EXPIRE_RECORDS, EXPIRE_ROUNDS = 500, 20  # records examined per round, and rounds before learning continues
 PAUSE = 1.0  # seconds after a failure
-LEARN_LIMIT = 120.0  # seconds of one step, after which the thread counts as stuck; it may compile
+FIRST_LIMIT = 120.0  # seconds of one step, after which the thread counts as stuck; it may compile
+LEARN_LIMIT = 10.0  # seconds of a later step, unless earlier ones took long
+SLOWER = 30  # times as long as any before, a step may take
 CHANGE_LIMIT = 600.0  # seconds of a change or a rollback
 RESTORE_LIMIT = 1800.0  # seconds to replay the log after a failure
 PAUSE_RATIO = 15  # while rewards wait, a pause takes this many times as long as the last work, so that batches grow
@@ -45,13 +45,23 @@ LONGEST_PAUSE = 0.15  # seconds
 class TrainerThread:
     """Learns in its own thread; the writer thread publishes each version in the commit of its mark."""
 
-    def __init__(self, experiments: Mapping[str, Experiment], writer: WriterThread, *, refresh: float) -> None:
+    def __init__(
+        self,
+        experiments: Mapping[str, Experiment],
+        writer: WriterThread,
+        *,
+        refresh: float,
+        permit: LearningPermit | None = None,
+    ) -> None:
         self.experiments, self.writer, self.refresh = experiments, writer, refresh
+        self.permit = permit or AlwaysPermit()
         self._wake = threading.Event()
         self._tasks: queue.SimpleQueue[tuple[Callable[[], Any], Callable[[Any], None]]] = queue.SimpleQueue()
         self._task_done: Callable[[Any], None] | None = None  # of the task in progress
         self._stopping = self._ended = False
         self._saved = dict.fromkeys(experiments, time.monotonic())
+        self._erasures: dict[str, Erasure | None] = {}
+        self._erased = dict.fromkeys(experiments, -ERASE_INTERVAL)
         self.thread = SupervisedThread("trainer", self._work)
 
     def start(self) -> None:
@@ -96,22 +106,37 @@ class TrainerThread:
     def _work(self) -> None:
         expired = 0.0
         while not self._stopping:
-            self._wake.wait(timeout=self.refresh * 10)
+            self._wake.wait(timeout=self.permit.poll or self.refresh * 10)
             self._wake.clear()
             start = time.monotonic()
+            if not self._may_learn():
+                continue
             while not self._tasks.empty():
                 self._run_task(*self._tasks.get())
             for experiment in self.experiments.values():
                 self._try(experiment, self.step)
                 if start - expired > self.refresh * 10:
                     self._try(experiment, self.expire)
+                    self._try(experiment, self.erase)
             expired = start if start - expired > self.refresh * 10 else expired
             self._rest(time.monotonic() - start)
-        for experiment in self.experiments.values():
+        for experiment in self.experiments.values() if self._may_learn() else ():
             self._try(experiment, self.step)
             self._try(experiment, self.save)
         self._ended = True
         self._refuse_tasks(StoreError(ENDED))
+
+    def _may_learn(self) -> bool:
+        """Return whether this host may learn now; refuse tasks if it may not."""
+        try:
+            with self.thread.doing("looks for rewards", LEARN_LIMIT):
+                if self.permit.begin(self.experiments.values()):
+                    return True
+        except StoreError:
+            if not self._stopping:
+                time.sleep(PAUSE / 4)
+        self._refuse_tasks(ThreadError(f"nothing was changed: {NOT_LEARNING}"))
+        return False
 
     def _run_task(self, work: Callable[[], Any], done: Callable[[Any], None]) -> None:
         """Run a task; what it raises is raised where it was submitted."""
@@ -126,7 +151,7 @@ class TrainerThread:
 
     def _rest(self, took: float) -> None:
         """Pause after work that took ``took`` seconds, so that batches grow; not if a full batch waits."""
-        waiting = max((len(experiment.waiting) for experiment in self.experiments.values()), default=0)
+        waiting = max((experiment.unlearned for experiment in self.experiments.values()), default=0)
         if waiting < MAX_BATCH:
             time.sleep(min(LONGEST_PAUSE, max(self.refresh - took, took * PAUSE_RATIO if waiting else 0.0)))
 
@@ -134,8 +159,11 @@ class TrainerThread:
         """Do a step of work; a failure is reported until the step succeeds, and the policy is restored first."""
         try:
             self._recover(experiment)
-            with self.thread.doing("learns", LEARN_LIMIT):
+            version, begin = experiment.policy.version, time.monotonic()
+            with self.thread.doing("learns", self._limit(experiment)):
                 work(experiment)
+            if experiment.policy.version > version:
+                experiment.slowest_step = max(experiment.slowest_step or 0.0, time.monotonic() - begin)
             if experiment.failed_step == work.__name__:
                 experiment.failure = None
         except Exception as error:
@@ -143,28 +171,35 @@ class TrainerThread:
             if not self._stopping:
                 time.sleep(PAUSE)
 
+    def _limit(self, experiment: Experiment) -> float:
+        """Return the seconds that a step may take."""
+        slowest = experiment.slowest_step
+        return FIRST_LIMIT if slowest is None else min(FIRST_LIMIT, max(LEARN_LIMIT, SLOWER * slowest))
+
     def _recover(self, experiment: Experiment) -> None:
         """After a failure, restore policy and queue from the store."""
         if experiment.needs_recovery:
             store = self.writer.store
             with self.thread.doing("restores a policy", RESTORE_LIMIT):
-                experiment.policy, experiment.through, _ = restore(store, experiment.number)
+                restored = restore(store, experiment.number)
+                experiment.policy, experiment.through = restored.policy, restored.through
+                experiment.ordered_through = restored.ordered_through
                 experiment.requeue(store)
-            experiment.needs_recovery = False
+            experiment.needs_recovery, experiment.slowest_step = False, None
 
     def step(self, experiment: Experiment) -> None:
         """Learn one batch and publish the new version."""
-        events = experiment.take(MAX_BATCH)
-        if not events:
-            return
+        events, *learned = experiment.take(self.writer.store, MAX_BATCH)
         policy, before = experiment.policy, experiment.policy.version
-        learn(policy, events)
+        if events:
+            learn(policy, events)
+        experiment.through, experiment.ordered_through = learned
         experiment.unsaved += len(events)
-        experiment.through = events[-1].seq
         if policy.version > before:  # otherwise all of them belonged to the holdout
-            body = Versioned(policy.version, warm_plan(policy).digest, experiment.through)
+            digest = warm_plan(policy).digest
+            body = Versioned(policy.version, digest, experiment.through, experiment.ordered_through)
             self._publish(experiment, Kind.VERSION, packed(body), save=self._is_snapshot_due(experiment))
-        if experiment.waiting:
+        if experiment.unlearned:
             self.wake()
 
     def _is_snapshot_due(self, experiment: Experiment) -> bool:
@@ -174,7 +209,7 @@ class TrainerThread:
     def save(self, experiment: Experiment) -> None:
         """Save a snapshot, if anything was learned since the last one."""
         if experiment.unsaved:
-            snapshot = snapshot_of(experiment.policy, experiment.number, experiment.through)
+            snapshot = snapshot_of(experiment.policy, experiment.number, experiment)
             if self._store(Publish(experiment, None, experiment.plan, [snapshot])):
                 self._note_saved(experiment)
 
@@ -195,10 +230,12 @@ class TrainerThread:
     def _publish_once(self, experiment: Experiment, kind: Kind, body: bytes, *, save: bool, frame: bool) -> None:
         policy, plan = experiment.policy, warm_plan(experiment.policy)
         mark = Record(0, experiment.number, kind, None, time.time(), True, body)
-        snapshots = [snapshot_of(policy, experiment.number, experiment.through)] if save else []
+        snapshots = [snapshot_of(policy, experiment.number, experiment)] if save else []
         frames = [frame_of(policy)] if frame else []
         while not self._store(Publish(experiment, mark, plan, snapshots, frames)):
             refusal = StoreError(f"nothing was changed, try again: {self.writer.obstacle}")
+            if not self.permit.holds():
+                raise TermOverError(NOT_LEARNING)
             if kind != Kind.VERSION:
                 raise refusal
             if self._stopping:
@@ -208,7 +245,7 @@ class TrainerThread:
         if save:
             self._note_saved(experiment)
 
-    def _store(self, job: Publish | Expire) -> bool:
+    def _store(self, job: Publish | Expire | Erase) -> bool:
         """Submit a job to the writer thread, wait, and return whether it was stored."""
         self.writer.submit([job])
         with self.thread.doing("waits for the writer thread"):
@@ -223,25 +260,49 @@ class TrainerThread:
         if settings.default_reward is None:
             return
         for _ in range(EXPIRE_ROUNDS):
-            now, after = time.time(), experiment.expired_through
+            now, after = experiment.clock.now(settings.seconds), experiment.expired_through
             ids, through = self.writer.store.overdue(
-                experiment.number, after=after, before=now - settings.seconds, now=now, most=EXPIRE_RECORDS
+                experiment.number, after=after, before=now - settings.seconds, now=time.time(), most=EXPIRE_RECORDS
             )
             if through == after or (ids and not self._store(Expire(experiment, ids))):
                 return
             experiment.expired_through = through
+            if ids and experiment.settings.in_order:
+                experiment.unread += 1  # an unanswered decision is no reward, but later ones waited for it
+                self.wake()
 
-    def change(self, experiment: Experiment, request: messages.Change) -> messages.Changed:
+    def erase(self, experiment: Experiment) -> None:
+        """Erase decisions that need not be kept any longer, some at a time."""
+        keep, name, store = experiment.settings.keep_seconds, experiment.name, self.writer.store
+        if keep is None:
+            return
+        if self._erasures.get(name) is None:
+            if time.monotonic() - self._erased[name] < ERASE_INTERVAL:
+                return
+            self._erased[name] = time.monotonic()
+            self._erasures[name] = next_erasure(store, experiment.number, before=time.time() - keep)
+        for _ in range(ERASE_ROUNDS):
+            erasure = self._erasures[name]
+            if erasure is None:
+                return
+            snapshot, position = erasure
+            end = min(position + ERASE_RECORDS, snapshot.end)
+            if not self._store(Erase(snapshot, position, end)):
+                return
+            self._erasures[name] = Erasure(snapshot, end) if end < snapshot.end else None
+
+    def change(self, experiment: Experiment, prepared: ProblemChange) -> messages.Changed:
         """Add and retire arms, or replace the context distribution; call it in the trainer thread."""
         self._recover(experiment)
-        policy = experiment.policy
-        problem = changed_problem(policy.problem, request)
-        before, content = policy.version, as_bytes(problem.save)
-        policy.change(problem, trust=request.trust, fresh=request.fresh)
+        policy, request = experiment.policy, prepared.request
+        before = policy.version
+        if not policy.fits(prepared.change):  # it was restored or rolled back since
+            prepared = prepared_change(policy, request)
+        policy.change_as_prepared(prepared.change)
+        experiment.slowest_step = None  # the next step may compile
         if policy.version > before:
-            body = Changed(
-                policy.version, warm_plan(policy).digest, experiment.through, content, request.trust, request.fresh
-            )
+            digest, learned = warm_plan(policy).digest, (experiment.through, experiment.ordered_through)
+            body = Changed(policy.version, digest, *learned, prepared.problem, request.trust, request.fresh)
             self._publish(experiment, Kind.CHANGE, packed(body), save=True, frame=True)
         return messages.Changed(experiment.name, policy.version, policy.digest)
 
@@ -250,7 +311,7 @@ class TrainerThread:
         self._recover(experiment)
         store, now = self.writer.store, experiment.policy.version
         policy = experiment.policy = restore_earlier(store, experiment.number, now=now, to=request.version)
-        body = rollback_body(policy, through=experiment.through, to=request.version)
+        body = rollback_body(policy, experiment, to=request.version)
         self._publish(experiment, Kind.ROLLBACK, body, save=True)
         return messages.Changed(experiment.name, policy.version, policy.digest)
 
@@ -260,54 +321,3 @@ def _fail(experiment: Experiment, work: Callable[[Experiment], None], error: Exc
     reason = f"{type(error).__name__}: {error.strerror}" if isinstance(error, OSError) else repr(error)
     experiment.failure, experiment.failed_step = f"learning has failed and is retried: {reason}", work.__name__
     experiment.needs_recovery = True
-
-
-def changed_problem(problem: Problem, request: messages.Change) -> Problem:
-    """Return a problem with arms added and retired, and with another context distribution.
-
-    Raise a ValueError before anything large is allocated if the changed problem would exceed the limits of a service.
-    """
-    retired = frozenset(request.retire)
-    known = frozenset(problem.arms)
-    unknown = next((name for name in request.retire if name not in known), None)
-    if unknown is not None:
-        raise ValueError(f"there is no arm {unknown!r} to retire; the arms are {', '.join(problem.arms[:8])}")
-    context_features = undo_blocks(problem.features)
-    plain = [arm.name for arm in request.add if arm.features is None]
-    featured = {arm.name: arm.features for arm in request.add if arm.features is not None}
-    if plain and context_features is None:
-        raise ValueError(f"arm {plain[0]!r} needs features, as the arms of this experiment share feature columns")
-    if plain and featured:
-        raise ValueError(f"arm {plain[0]!r} has no features, but others have: give features for all new arms or none")
-    columns = context_features if (plain or retired) and not featured else None  # of each arm's own
-    if request.add:
-        check_size(_size_after(problem, request, own=0 if columns is None else columns.shape[1]))
-    if columns is not None:
-        problem = _with_arm_blocks(problem, columns, plain, retired)
-    else:
-        problem = problem.with_arms(featured) if featured else problem  # first: retiring must leave arms
-        problem = problem.without_arms(request.retire) if retired else problem
-    return problem if request.probabilities is None else problem.with_probabilities(request.probabilities)
-
-
-def _size_after(problem: Problem, request: messages.Change, *, own: int) -> ProblemSize:
-    """Return the size of a problem after a change; ``own`` is the number of columns of each arm's own, 0 if shared."""
-    contexts, arms, columns = problem.features.shape
-    arms += len(request.add) - len(set(request.retire))
-    return ProblemSize(contexts=contexts, arms=arms, own=own, shared=0 if own else columns)
-
-
-def _with_arm_blocks(problem: Problem, features: Floats, added: list[str], retired: Collection[str]) -> Problem:
-    """Return a problem with other arms, each with its own parameters on the features of the context."""
-    remaining = [a for a, name in enumerate(problem.arms) if name not in retired]
-    offered = np.ones((problem.n_contexts, len(added)), dtype=bool)
-    return Problem.from_arm_independent(
-        features,
-        probabilities=problem.probabilities,
-        arms=[*(problem.arms[a] for a in remaining), *added],
-        contexts=problem.contexts,
-        available=np.concatenate([problem.available[:, remaining], offered], axis=1),
-        reward_range=problem.reward_range,
-        rows=problem.rows,
-        other=problem.other,
-    )

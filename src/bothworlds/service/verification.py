@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from pathlib import Path
 
+from bothworlds.service.dsn import location_text
+from bothworlds.service.locations import open_store
 from bothworlds.service.records import MARKS, unpacked
 from bothworlds.service.replay import LogSegment, SegmentReplay, VerifyReport
-from bothworlds.service.sqlite import SQLiteStore
 from bothworlds.service.store import Store, erased_version_key, number_in
 
 
@@ -22,9 +23,11 @@ def segments_of(store: Store, number: int, path: str) -> list[LogSegment]:
     oldest_first = reversed(store.snapshots(number))
     snapshots = [part for part in oldest_first if part.version in positions and part.version >= erased]
     if erased and (not snapshots or (snapshots[0].version, snapshots[0].digest) != (erased, digests.get(erased))):
-        raise ValueError(f"{path}: the snapshot of version {erased}, with which the log begins, is missing or altered")
+        raise ValueError(
+            f"{location_text(path)}: the snapshot of version {erased}, with which the log begins, is missing or altered"
+        )
     if not snapshots:
-        raise ValueError(f"{path}: there is no snapshot to begin with")
+        raise ValueError(f"{location_text(path)}: there is no snapshot to begin with")
     ends = [*snapshots[1:], None]
     last = store.last()
     return [
@@ -44,9 +47,9 @@ def verify(
 
     ``on_done`` is called after every segment with the number of finished segments and of all segments.
     """
-    store = SQLiteStore(path, writes=False)
+    store = open_store(path, writes=False)
     try:
-        number = number_in(store, name, Path(path))
+        number = number_in(store, name, path)
         segments, erased = segments_of(store, number, str(path)), store.note(erased_version_key(number))
     finally:
         store.close()
@@ -89,7 +92,7 @@ def _next_of(remaining: deque[LogSegment]) -> LogSegment | None:
 
 def verify_segment(segment: LogSegment) -> VerifyReport:
     """Verify one segment."""
-    store = SQLiteStore(segment.path, writes=False)
+    store = open_store(segment.path, writes=False)
     try:
         return SegmentReplay(store, segment).run()
     finally:

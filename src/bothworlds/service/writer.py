@@ -8,15 +8,16 @@ from operator import attrgetter
 
 from bothworlds.service import rules
 from bothworlds.service.batch_decide import decide_batch
-from bothworlds.service.commits import CommitContext, CommitGroup, Expire, Job, PendingRequest, Publish
+from bothworlds.service.commits import CommitContext, CommitGroup, Erase, Expire, Job, PendingRequest, Publish
 from bothworlds.service.experiment import Experiment
 from bothworlds.service.messages import Answer, Decide, Decided, Refusal, Reward
-from bothworlds.service.records import ACTIVATION, DECISION, LATE, UNANSWERED, Record
+from bothworlds.service.records import ACTIVATION, DECISION, LATE, UNANSWERED, Record, hash_request
 from bothworlds.service.rules import DecisionState
-from bothworlds.service.store import Store
+from bothworlds.service.store import ConflictError, Store
 from bothworlds.service.supervision import SupervisedThread, ThreadError
 
 CACHED_DECISIONS = 20_000  # per experiment
+CACHED_SAFE = 50_000  # newest answers with the safe arm, of all experiments together
 
 
 class DecisionCache:
@@ -25,8 +26,8 @@ class DecisionCache:
     A state that is changed must be stored; otherwise it must be forgotten.
     """
 
-    def __init__(self, store: Store) -> None:
-        self.store = store
+    def __init__(self, store: Store, size: int) -> None:
+        self.store, self.size = store, size
         self._states: defaultdict[int, OrderedDict[str, DecisionState]] = defaultdict(OrderedDict)
 
     def get(self, experiment: int, ids: Sequence[str | None]) -> list[DecisionState]:
@@ -55,9 +56,9 @@ class DecisionCache:
         self._states[experiment].pop(name or "", None)
 
     def trim(self) -> None:
-        """Remove the least recently used states beyond ``CACHED_DECISIONS``."""
+        """Remove the least recently used states beyond ``size``."""
         for states in self._states.values():
-            for _ in range(len(states) - CACHED_DECISIONS):
+            for _ in range(len(states) - self.size):
                 states.popitem(last=False)
 
     def clear(self) -> None:
@@ -69,6 +70,7 @@ PROBE_INTERVAL = 1.0  # seconds between two probes of a store that failed, while
 STORE_LIMIT = 1.4  # seconds of one call of the store, after which the thread counts as stuck
 SLOWEST_RECORDS, SLOWEST_BYTES = 10_000, 20_000_000  # per second: more time for larger commits
 DECIDE_LIMIT = 60.0  # seconds to process a group of jobs: the first calls may compile
+MOST_CONFLICTS = 5  # times that a commit is tried
 FULL_COMMIT = 48  # jobs; with fewer, the thread waits a tick for more
 UNAVAILABLE = 503
 ENDED = "the service has ended"
@@ -81,11 +83,19 @@ class WriterThread:
     """The only thread that writes to the store.
 
     It calls ``deliver`` with the requests of a group once they are stored. ``tick`` is in seconds. ``counts`` has the
-    records stored since the start, by experiment number and counter. While the thread is dead or stuck, requests are
+    records stored since the start, by experiment number and counter. ``cached`` is the number of decisions whose states
+    are cached, 0 if other hosts change them. While the thread is dead or stuck, requests are
     refused.
     """
 
-    def __init__(self, store: Store, deliver: Callable[[list[PendingRequest]], None], *, tick: float = 0.001) -> None:
+    def __init__(
+        self,
+        store: Store,
+        deliver: Callable[[list[PendingRequest]], None],
+        *,
+        tick: float = 0.001,
+        cached: int = CACHED_DECISIONS,
+    ) -> None:
         self.store, self.deliver, self.tick = store, deliver, tick
         self.failure: str | None = None
         self.commits = 0
@@ -93,7 +103,8 @@ class WriterThread:
         self._jobs: list[Job] = []
         self._in_progress: list[Job] = []
         self._wake, self._taking = threading.Event(), threading.Lock()
-        self.cache = DecisionCache(store)
+        self.cache = DecisionCache(store, cached)
+        self._safe: OrderedDict[tuple[int, str], tuple[bytes, Decided]] = OrderedDict()
         self._stopping = self._ended = False
         self.thread = SupervisedThread("writer", self._work)
 
@@ -134,8 +145,11 @@ class WriterThread:
             with self._taking:
                 jobs = self._in_progress = self._take()
             if jobs:
+                erasures = [job for job in jobs if type(job) is Erase]
                 with self.thread.doing("decides", DECIDE_LIMIT):
-                    self._process(jobs)
+                    self._process([job for job in jobs if type(job) is not Erase] if erasures else jobs)
+                    for erasure in erasures:
+                        self._erase(erasure)
                 self._in_progress = []
             elif self.failure:
                 self._try_store(self.store.probe)
@@ -178,19 +192,24 @@ class WriterThread:
         except Exception as error:
             self.failure = str(error) or repr(error)
 
+    def _erase(self, job: Erase) -> None:
+        """Erase a part of the log."""
+        limit = STORE_LIMIT + (job.through - job.after) / SLOWEST_RECORDS
+        try:
+            with self.thread.doing("erases old decisions", limit):
+                self.store.erase_part(job.snapshot, after=job.after, through=job.through)
+            job.stored = True
+        except Exception as error:
+            self.failure = str(error) or repr(error)
+        job.done.set()
+
     def _process(self, jobs: list[Job]) -> None:
         """Process jobs in one commit, and answer them, also if nothing can be stored."""
-        group = CommitGroup()
         stored = True
         try:
-            self._prepare(jobs)
-            for job in jobs:
-                self._perform(job, group)
-            self._store(group)
+            self._commit(jobs)
             follow_up = self.store.probe if self.failure else self.store.tidy  # probe: the group wrote nothing
         except Exception as error:
-            for record in group.records:
-                self.cache.forget(record.experiment, record.id)
             self.failure, stored = str(error) or repr(error), False
         self.cache.trim()
         try:
@@ -200,6 +219,23 @@ class WriterThread:
         else:
             if stored:
                 self._try_store(follow_up)
+
+    def _commit(self, jobs: list[Job]) -> None:
+        """Commit what jobs store; if another host has changed a decision meanwhile, do it again with its new state."""
+        for left in reversed(range(MOST_CONFLICTS)):
+            group = CommitGroup()
+            try:
+                self._prepare(jobs)
+                for job in jobs:
+                    self._perform(job, group)
+                self._store(group)
+            except Exception as error:
+                for record in group.records:
+                    self.cache.forget(record.experiment, record.id)
+                if not left or not isinstance(error, ConflictError):
+                    raise
+            else:
+                return
 
     def _answer_all(self, jobs: list[Job], *, stored: bool) -> None:
         """Wake the waiters of finished jobs; clients' requests get a refusal if nothing was stored."""
@@ -221,11 +257,14 @@ class WriterThread:
             with self.thread.doing("reads the store", STORE_LIMIT):
                 states = self.cache.get(experiment.number, [job.request.id for job in pending])
             for job, state in zip(pending, states, strict=True):
-                job.state = state
-                if state.decision is None and type(job.request) is Decide:
+                job.state, job.draw = state, job.given
+                if state.decision is not None or job.given is not None or self._is_safe(job):
+                    continue
+                if type(job.request) is Decide:
                     new.append((job, job.request))
             if new:
-                draws = decide_batch(experiment.plan, [request for _, request in new])
+                traceparents = [job.traceparent for job, _ in new]
+                draws = decide_batch(experiment.plan, [request for _, request in new], traceparents)
                 for (job, _), draw in zip(new, draws, strict=True):
                     job.draw = draw
 
@@ -235,13 +274,17 @@ class WriterThread:
             self._answer(job, group)
         elif isinstance(job, Publish):
             group.published.append(job)
-        else:
+        elif isinstance(job, Expire):
             self._expire(job, group)
 
     def _answer(self, job: PendingRequest, group: CommitGroup) -> None:
         """Apply the rules to a request."""
         request, state, context = job.request, job.state, group.context[job.experiment]
         assert state is not None
+        if state.decision is None and self._is_safe(job):
+            job.status, job.answer = self._safe_answer(job)
+            self.cache.forget(context.number, request.id)
+            return
         if type(request) is Reward:
             job.status, job.answer, record = rules.reward(request, state, context)
         elif type(request) is Decide:
@@ -273,17 +316,18 @@ class WriterThread:
         frames = [frame for job in group.published for frame in job.frames]
         if records or snapshots:
             saved = [job.experiment for job in group.published if job.snapshots]
+            plans = [(job.experiment.number, job.plan) for job in group.published if job.mark is not None]
             notes = {experiment.cursor: experiment.expired_through for experiment in saved}
             size = sum(len(snapshot.content) for snapshot in snapshots) + sum(len(frame.content) for frame in frames)
             limit = STORE_LIMIT + len(records) / SLOWEST_RECORDS + size / SLOWEST_BYTES
             with self.thread.doing("writes to the store", limit):
-                first = self.store.append(records, snapshots=snapshots, frames=frames, notes=notes)
+                first = self.store.append(records, snapshots=snapshots, frames=frames, notes=notes, plans=plans)
             self.failure = None
             self.commits += 1
             self._count(group.records)
             self._queue_rewards(group, first)
         for job in group.published:
-            job.experiment.plan = job.plan
+            job.experiment.advance(job.plan)
 
     def _queue_rewards(self, group: CommitGroup, first: int) -> None:
         """Queue the rewards of a stored group for learning; ``first`` is the sequence number of its first record."""
@@ -299,13 +343,15 @@ class WriterThread:
     def _unavailable(self, job: PendingRequest) -> tuple[int, Answer]:
         """Return the answer while nothing can be stored: that of a stored decision, the safe arm, or a refusal."""
         experiment, request = job.experiment, job.request
-        if isinstance(request, Decide):
+        if isinstance(request, Decide) and job.given is None:
             if job.draw is None and job.state is not None and job.state.decision is not None:  # stored before
                 return rules.decide(request, job.state, None, CommitContext()[experiment])[:2]
+            if self._is_safe(job):
+                return self._safe_answer(job)
             safe, plan = experiment.settings.safe_arm, experiment.plan
             if safe is not None and safe in plan.problem.arms:
                 name = str(request.context) if isinstance(request.context, str) else ""
-                return rules.OK, Decided(
+                answer = Decided(
                     request.id or "",
                     experiment.name,
                     name,
@@ -315,7 +361,30 @@ class WriterThread:
                     active=request.active,
                     stored=False,
                 )
+                self._keep_safe(experiment.number, request, answer)
+                return rules.OK, answer
         return UNAVAILABLE, Refusal(f"nothing was stored, try again: {self.obstacle}")
+
+    def _keep_safe(self, experiment: int, request: Decide, answer: Decided) -> None:
+        """Keep an answer with the safe arm, so that a repetition of the request gets the same one."""
+        if request.id is not None:
+            self._safe[experiment, request.id] = hash_request(request.context, request.active), answer
+            if len(self._safe) > CACHED_SAFE:
+                self._safe.popitem(last=False)
+
+    def _is_safe(self, job: PendingRequest) -> bool:
+        """Return whether a request repeats one that was answered with the safe arm."""
+        is_decide = bool(self._safe) and type(job.request) is Decide and job.given is None
+        return is_decide and (job.experiment.number, job.request.id) in self._safe
+
+    def _safe_answer(self, job: PendingRequest) -> tuple[int, Answer]:
+        """Return the answer given before; a conflict if the request is another one."""
+        request = job.request
+        assert type(request) is Decide
+        hashed, answer = self._safe[job.experiment.number, str(request.id)]
+        if hashed != hash_request(request.context, request.active):
+            return rules.CONFLICT, Refusal(rules.other_body(request.id))
+        return rules.OK, answer
 
 
 def counter_of(kind: int, *, flag: bool) -> str:

@@ -7,7 +7,10 @@ import numpy as np
 
 from bothworlds.arrays import Floats
 from bothworlds.report.html_parts import table
-from bothworlds.service.dashboard.panels import clipped, link, moment
+from bothworlds.service.dashboard.curves import moment
+from bothworlds.service.dashboard.operations import facts_html
+from bothworlds.service.dashboard.plan_panel import clipped
+from bothworlds.service.dashboard.view import link
 from bothworlds.service.dashboard_data import uniform_of
 from bothworlds.service.experiment import Experiment
 from bothworlds.service.messages import Known
@@ -29,12 +32,12 @@ def decision_html(known: Known, experiment: Experiment) -> str:
         "the draw": _draw_text(known, uniform, names, probabilities),
         "recomputed": _confirmed(known),
         "reward": _reward(known),
+        **({} if known.traceparent is None else {"trace": f"<code>{escape(known.traceparent)}</code>"}),
     }
-    rows = "".join(f"<div><dt>{word}</dt><dd>{text}</dd></div>" for word, text in facts.items())
     return (
         f'<p><a href="{link(experiment.name)}">← {clipped(experiment.name)}</a></p>'
         f"<h1>Decision {clipped(known.id, 200)}</h1>"
-        f'<dl class="facts">{rows}</dl>{_bar(names, probabilities, arm, uniform)}{_table(names, probabilities, arm)}'
+        f"{facts_html(facts)}{_bar(names, probabilities, arm, uniform)}{_table(names, probabilities, arm)}"
     )
 
 

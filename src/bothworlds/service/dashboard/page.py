@@ -1,4 +1,4 @@
-"""The dashboard pages: an overview per experiment, and one decision. Without scripts; the overview refreshes itself."""
+"""The dashboard pages: three views per experiment, and one decision. Without scripts; views refresh themselves."""
 
 import base64
 import hashlib
@@ -6,12 +6,16 @@ from functools import cache
 from html import escape
 
 from bothworlds.report.assets import asset, stylesheet
-from bothworlds.service.dashboard import panels
+from bothworlds.service.dashboard import operations, panels, plan_panel
 from bothworlds.service.dashboard.decision import decision_html
-from bothworlds.service.dashboard_data import OverviewCache
+from bothworlds.service.dashboard.plan_panel import STEPS, clipped
+from bothworlds.service.dashboard.view import ARMS, SERVICE, VIEWS, View, choices
+from bothworlds.service.dashboard_data import Overview, OverviewCache
+from bothworlds.service.request_stats import RequestStats
+from bothworlds.service.service import Service
 
 REFRESH = 5  # seconds
-SHADES = "".join(f".p{step}{{--p:{step / panels.STEPS:g}}}" for step in range(panels.STEPS + 1))
+SHADES = "".join(f".p{step}{{--p:{step / STEPS:g}}}" for step in range(STEPS + 1))
 
 
 @cache
@@ -34,35 +38,65 @@ def headers() -> list[tuple[str, str]]:
     ]
 
 
-def page(overviews: OverviewCache, name: str | None, decision: str | None) -> str:
+def page(overviews: OverviewCache, stats: RequestStats, view: View) -> str:
     """Return the page of an experiment or of one of its decisions; an unknown one is a KeyError."""
     service = overviews.service
+    name = view.experiment
     experiment = next(iter(service.experiments.values())) if name is None else service.experiment(name)
     failing = panels.banner(service.failures, [])
-    if decision is not None:
-        known = service.decision(decision, experiment.name)
+    if view.decision is not None:
+        known = service.decision(view.decision, experiment.name)
         if known is None:
-            raise KeyError(f"there is no decision {decision[:200]!r}")
-        return _document(f"{decision} · {experiment.name}", failing + decision_html(known, experiment), refresh=False)
-    overview = overviews.overview(experiment)
-    title = escape(experiment.name)
+            raise KeyError(f"there is no decision {view.decision[:200]!r}")
+        title = f"{view.decision} · {experiment.name}"
+        return document(title, failing + decision_html(known, experiment), refresh=False)
+    overview, refreshes = overviews.overview(experiment), view.name != ARMS  # nobody types into a page that reloads
     parts = [
-        _tabs(list(service.experiments), experiment.name),
-        f"<h1>{title}</h1>",
+        _experiments(list(service.experiments), view._replace(experiment=experiment.name)),
+        f"<h1>{escape(experiment.name)}</h1>",
         f'<p class="soft">{escape(str(experiment.plan.spec.algorithm))}</p>',
+        choices(
+            "Views",
+            [(View(experiment.name, name=key).href, word, key == view.name) for key, word in VIEWS.items()],
+        ),
         panels.banner(service.failures, panels.alarms(overview.health)),
-        panels.tiles(overview, service.start_time),
-        f"<h2>Reward</h2>{panels.value(overview)}",
-        f"<h2>Current plan</h2>{panels.plan_table(overview)}",
-        f"<h2>Newest decisions</h2>{_search(experiment.name)}{panels.newest(overview)}",
-        f"<h2>Rewards by arm and context</h2>{panels.rates(overview.health)}",
-        f'<p class="small soft">Refreshes every {REFRESH} seconds. <a href="/openapi.json">OpenAPI</a>, '
-        '<a href="/metrics">metrics</a>, <a href="/v1/health">health</a>.</p>',
+        *_content(overviews.service, overview, stats, view),
+        f'<p class="small soft">{f"Refreshes every {REFRESH} seconds. " if refreshes else ""}'
+        '<a href="/openapi.json">OpenAPI</a>, <a href="/metrics">metrics</a>, <a href="/v1/health">health</a>.</p>',
     ]
-    return _document(experiment.name, "".join(parts), refresh=True)
+    return document(experiment.name, "".join(parts), refresh=refreshes)
 
 
-def _document(title: str, body: str, *, refresh: bool) -> str:
+def _content(service: Service, overview: Overview, stats: RequestStats, view: View) -> list[str]:
+    """Return the panels of a view."""
+    name = overview.experiment.name
+    view = view._replace(experiment=name)
+    if view.name == SERVICE:
+        return [
+            f"<h2>Latency and errors</h2>{operations.traffic(stats)}",
+            f"<h2>Changes, rollbacks and restarts</h2>{operations.events(overview)}",
+            f"<h2>Now</h2>{operations.state(service)}",
+            f"<h2>Settings of {escape(name)}</h2>{operations.experiment_settings(overview)}",
+            f"<h2>Settings of the service</h2>{operations.service_settings(service)}",
+        ]
+    if view.name == ARMS and view.context is not None:
+        return [plan_panel.context_html(overview, view.context)]
+    if view.name == ARMS:
+        return [
+            f"<h2>Rewards by arm and context</h2>{plan_panel.context_search(overview)}"
+            f"{plan_panel.pair_table(overview)}{plan_panel.rates(overview.health)}",
+            f"<h2>Find a decision</h2>{_search(name)}",
+        ]
+    return [
+        panels.tiles(overview, service.start_time),
+        f"<h2>Reward</h2>{panels.ranges(view)}{panels.value(overview, view.range)}",
+        f"<h2>Plan</h2>{panels.plans(overview, view)}{plan_panel.plan_table(overview)}",
+        f"<h2>Newest decisions</h2>{panels.newest(overview)}",
+    ]
+
+
+def document(title: str, body: str, *, refresh: bool) -> str:
+    """Return a whole page; with ``refresh`` it reloads itself."""
     meta = f'<meta http-equiv="refresh" content="{REFRESH}">' if refresh else ""
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
@@ -72,15 +106,12 @@ def _document(title: str, body: str, *, refresh: bool) -> str:
     )
 
 
-def _tabs(names: list[str], current: str) -> str:
+def _experiments(names: list[str], view: View) -> str:
     """Return links to all experiments, or nothing if there is only one."""
     if len(names) == 1:
         return ""
-    links = [
-        f'<a href="{panels.link(name)}"{" aria-current=page" if name == current else ""}>{panels.clipped(name)}</a>'
-        for name in names
-    ]
-    return f'<nav aria-label="Experiments">{"".join(links)}</nav>'
+    items = [(View(name, name=view.name).href, clipped(name), name == view.experiment) for name in names]
+    return choices("Experiments", items)
 
 
 def _search(experiment: str) -> str:

@@ -3,48 +3,22 @@
 Elements have no inline styles, as the content security policy allows the style sheet of the page only.
 """
 
-import datetime
-import math
 from collections.abc import Sequence
 from html import escape
-from urllib.parse import urlencode
 
-import numpy as np
-
-from bothworlds.policy.health import Health, Rate, Reading
-from bothworlds.report.chart import Chart, Line
-from bothworlds.report.html_parts import MOST_SHOWN, table
-from bothworlds.report.palette import Style
-from bothworlds.report.svg import Frame, svg
+from bothworlds.policy.health import Health, Reading
+from bothworlds.report.html_parts import table
 from bothworlds.report.tables import number
-from bothworlds.service.dashboard_data import Newest, Overview
-from bothworlds.service.reward_series import Bucket, RewardSeries, merge_buckets
-from bothworlds.theory.confidence.checks import level_of
-
-POLICY, HOLDOUT = Style(0, ""), Style(1, "7 4")
-STEPS = 20  # shades of a probability
-LEAST_REWARDS = 40  # per point of the curve
-POINTS = 32  # of the curve, about
-SPANS = ((172_800.0, 86_400.0, "days"), (7200.0, 3600.0, "hours"), (120.0, 60.0, "minutes"), (0.0, 1.0, "seconds"))
-WIDE, SMALL = Frame(height=300, right=80, bottom=46), Frame(width=346, height=300, right=20, bottom=52)
-
-
-def link(experiment: str, *, decision: str | None = None) -> str:
-    """Return the address of the page of an experiment or of one of its decisions, escaped."""
-    query = {"experiment": experiment} if decision is None else {"experiment": experiment, "decision": decision}
-    return escape(f"/?{urlencode(query)}")
-
-
-def clipped(text: str, most: int = 40) -> str:
-    """Return a name as HTML; a long one is cut and has the whole name as its title."""
-    if len(text) <= most:
-        return escape(text)
-    return f'<span title="{escape(text)}">{escape(text[: most - 1])}…</span>'
+from bothworlds.service.dashboard.curves import PLAN, SMALL, WIDE, comparison, figure, moment, over_time, plan_over_time
+from bothworlds.service.dashboard.plan_panel import clipped
+from bothworlds.service.dashboard.view import ALL, View, choices, link
+from bothworlds.service.dashboard_data import Newest, Overview, watched_readings
+from bothworlds.service.time_buckets import RANGES
 
 
 def alarms(health: Health) -> list[Reading]:
-    """Return the alarms that ask for action: a policy that plays some arms seldom or never is as it should be."""
-    return [reading for reading in health.alarms if reading is not health.smallest_propensity]
+    """Return the alarms that ask for action."""
+    return [reading for reading in watched_readings(health) if reading.alarm]
 
 
 def banner(failures: Sequence[str], alarms: Sequence[Reading]) -> str:
@@ -73,24 +47,41 @@ def tiles(overview: Overview, start_time: float) -> str:
     return f'<dl class="tiles">{"".join(items)}</dl>'
 
 
-def value(overview: Overview) -> str:
+def ranges(view: View) -> str:
+    """Return links to the ranges of time that the curves can show."""
+    items = [(view._replace(range=name).href, name, name == view.range) for name in RANGES]
+    return choices("Range of the curves", items)
+
+
+def value(overview: Overview, range_: str = ALL) -> str:
     """Return the reward over time, and the policy compared with uniform play."""
     limits = overview.experiment.plan.problem.reward_range or (-1.0, 1.0)
-    chart = over_time(overview.reward_series, limits)
-    figures = [] if chart is None else [_figure(chart, WIDE)]
+    chart = over_time(overview.history.rewards[range_], limits, overview.events)
+    figures = [] if chart is None else [figure(chart, WIDE)]
     health = overview.health
     if health.gain is None:
         text = '<p class="soft">Set a <code>holdout</code> to see what the policy gains over uniform play.</p>'
     elif all(rate.answers for rate in health.who):
         text = f'<p class="lead">{escape(_sentence(health.gain.sentence))}</p>'
-        figures.append(_figure(comparison(health), SMALL))
+        figures.append(figure(comparison(health), SMALL))
     else:
         text = '<p class="soft">Policy and holdout do not both have a reward yet.</p>'
     window = escape(overview.experiment.settings.window)
     text += f'<p class="small soft">Of decisions whose reward window of {window} has closed.{_progress(overview)}</p>'
     if not figures:
-        return f'{text}<p class="soft">There is no reward to show yet.</p>'
+        return f"{text}{_waiting(overview)}"
     return f'{text}<div class="charts{" earns" if len(figures) > 1 else ""}">{"".join(figures)}</div>'
+
+
+def _waiting(overview: Overview) -> str:
+    """Return why there is no curve yet."""
+    if not overview.in_window:
+        return '<p class="soft">There is no reward to show yet.</p>'
+    window = escape(overview.experiment.settings.window)
+    return (
+        f'<p class="soft">The curve begins when the first windows have closed: {overview.in_window:,} decisions are in '
+        f"their window of {window}.</p>"
+    )
 
 
 def _progress(overview: Overview) -> str:
@@ -103,148 +94,18 @@ def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def _figure(chart: Chart, frame: Frame) -> str:
-    return f"<figure>{svg(chart, ident=chart.name, frame=frame)}<figcaption>{escape(chart.title)}</figcaption></figure>"
-
-
-def over_time(reward_series: RewardSeries, limits: tuple[float, float]) -> Chart | None:
-    """Return a chart of the mean reward over the time of decision, or None while there are too few rewards.
-
-    ``limits`` is the reward range.
-    """
-    policy, holdout = (reward_series.buckets(holdout=flag) for flag in (False, True))
-    both = sorted([*policy, *holdout])
-    if not policy or both[-1].start == both[0].start:
-        return None
-    start, width = both[0].start, reward_series.width
-    seconds = both[-1].start + width - start
-    unit, word = next((unit, word) for least, unit, word in SPANS if seconds >= least)
-    lines = [
-        _curve(name, line, style, buckets, (start, width, unit), limits)
-        for line, (name, style, buckets) in enumerate((("policy", POLICY, policy), ("holdout", HOLDOUT, holdout)))
-        if buckets
-    ]
-    return Chart(
-        name="time",
-        title="Mean reward by the time of the decision, default rewards included, with fixed-time 95% intervals",
-        description="Mean reward of the policy and of the holdout per time interval, each with an interval.",
-        y_label="mean reward",
-        x_label=f"{word} since {moment(start)}",
-        x_log=False,
-        lines=lines,
-    )
-
-
-def _curve(
-    name: str,
-    line: int,
-    style: Style,
-    buckets: list[Bucket],
-    scale: tuple[float, float, float],
-    limits: tuple[float, float],
-) -> Line:
-    start, width, unit = scale
-    least = max(LEAST_REWARDS, sum(bucket.rewards for bucket in buckets) // POINTS)
-    points = merge_buckets(buckets, least)
-    ends = [*(point.start for point in points[1:]), buckets[-1].start + width]
-    x = [((point.start + end) / 2 - start) / unit for point, end in zip(points, ends, strict=True)]
-    y = [point.mean for point in points]
-    low, high = np.array([point.interval(limits) for point in points]).T
-    return Line(
-        label=name, number=line, style=style, x=np.array(x), y=np.array(y), low=low, high=high, dots=len(x) == 1
-    )
-
-
-def comparison(health: Health) -> Chart:
-    """Return a chart of the mean rewards of policy and holdout with their intervals."""
-    lines = [
-        Line(
-            label="",
-            number=index,
-            style=style,
-            x=np.array([index + 1.0]),
-            y=np.array([rate.mean]),
-            low=np.array([rate.low]),
-            high=np.array([rate.high]),
-            dots=True,
-        )
-        for index, (style, rate) in enumerate(zip((POLICY, HOLDOUT), health.who, strict=True))
-    ]
-    low, high = min(rate.low for rate in health.who), max(rate.high for rate in health.who)
-    room = 0.06 * (high - low)
-    return Chart(
-        name="holdout",
-        title=f"Mean reward so far, with anytime-valid intervals ({level_of(health.alpha)})",
-        description="; ".join(f"{r.name}: {r.mean:.3g}, between {r.low:.3g} and {r.high:.3g}" for r in health.who),
-        y_label="mean reward",
-        x_label="",
-        x_log=False,
-        x_names=tuple(rate.name for rate in health.who),
-        y_limits=(min(0.0, low), high + room),
-        lines=lines,
-    )
-
-
-def plan_table(overview: Overview) -> str:
-    """Return the current plan: the probability of each arm in each context."""
-    plan = overview.experiment.plan
-    problem, pi = plan.problem, plan.probabilities()
-    shown = sorted(sorted(range(problem.n_contexts), key=lambda x: -problem.probabilities[x])[:MOST_SHOWN])
-    arms = range(min(problem.n_arms, MOST_SHOWN))
-    head = "".join(f'<th scope="col">{clipped(problem.arms[a], 24)}</th>' for a in arms)
-    rows = []
-    for x in shown:
-        cells = "".join(_shade(float(pi[x, a]), offered=bool(problem.available[x, a])) for a in arms)
-        share = f"<small> {100 * problem.probabilities[x]:.3g} %</small>"
-        rows.append(f'<tr><th scope="row">{clipped(problem.contexts[x])}{share}</th>{cells}</tr>')
-    more = ""
-    if problem.n_contexts > MOST_SHOWN or problem.n_arms > MOST_SHOWN:
-        more = (
-            f" Shown: the most probable of {problem.n_contexts:,} contexts, the first of {problem.n_arms:,} arms; "
-            "<code>GET /v1/plan</code> returns all."
-        )
-    caption = f"Probability of each arm in percent; beside each context, its share of the traffic.{more}"
-    body = f'<thead><tr><th scope="col">context</th>{head}</tr></thead><tbody>{"".join(rows)}</tbody>'
-    return f'<p class="small soft">{caption}</p><div class="policies"><table class="c0">{body}</table></div>'
-
-
-def _shade(p: float, *, offered: bool) -> str:
-    if not offered:
-        return '<td class="p0">–</td>'
-    return f'<td class="p{round(STEPS * p)}">{_percent(p)}</td>'
-
-
-def _percent(p: float) -> str:
-    """Return a probability in percent; one below 10 % has a decimal.
-
-    >>> [_percent(p) for p in (0.5, 0.034, 0.004, 0.0001, 1.0)]
-    ['50', '3.4', '0.4', '&lt;0.1', '100']
-    """
-    if 0.0 < p < 0.0005:
-        return "&lt;0.1"
-    return f"{100 * p:.1f}" if 0.0 < p < 0.0995 else f"{100 * p:.0f}"
-
-
-def rates(health: Health) -> str:
-    """Return mean rewards by arm and by context, and the health readings without an alarm."""
-    tables = [_rates("arm", health.arms, health.alpha), _rates("context", health.contexts, health.alpha)]
-    quiet = [health.explored, health.smallest_propensity, *([] if health.traffic.alarm else [health.traffic])]
-    lines = [f"<li><b>{escape(reading.name)}</b>: {escape(reading.sentence)}</li>" for reading in quiet]
-    return (
-        f'<div class="charts"><div>{tables[0]}</div><div>{tables[1]}</div></div><ul class="small">{"".join(lines)}</ul>'
-    )
-
-
-def _rates(word: str, given: Sequence[Rate], alpha: float) -> str:
-    shown = sorted(given, key=lambda rate: -rate.decisions)[:MOST_SHOWN]
-    rows = [[clipped(r.name, 24), f"{r.answers:,}", *(_mean(x) for x in (r.mean, r.low, r.high))] for r in shown]
-    busiest = " (those with the most decisions)" if len(given) > len(shown) else ""
-    caption = f"Mean reward by {word}{busiest}; the intervals are anytime-valid and simultaneous ({level_of(alpha)})"
-    return table([word, "rewards", "mean", "from", "to"], rows, caption=caption)
-
-
-def _mean(reward: float) -> str:
-    return f"{reward:.3g}" if math.isfinite(reward) else "–"
+def plans(overview: Overview, view: View) -> str:
+    """Return the plan of one context over time, with links to other contexts."""
+    history = overview.history
+    names = history.contexts()
+    shown = view.context if view.context in names else names[0]
+    items = [(view._replace(context=name).href, clipped(name, 24), name == shown) for name in names]
+    series = history.plans.get(shown, {}).get(view.range)
+    chart = None if series is None else plan_over_time(series, history.arms.names, shown, overview.events)
+    drawn = '<p class="soft">The curve begins with the first decisions in this context.</p>'
+    if chart is not None:
+        drawn = f'<div class="plans">{figure(chart, PLAN)}</div>'
+    return f"{choices('Context of the plan', items)}{drawn}"
 
 
 def newest(overview: Overview) -> str:
@@ -275,15 +136,6 @@ def reward_of(decision: Newest) -> str:
     if state.reward is None:
         return '<span class="soft">waiting</span>'
     return f"{state.reward:g}" if state.reward_sent else f"{state.reward:g} <small>by default</small>"
-
-
-def moment(time: float) -> str:
-    """Return a time (seconds since 1970) as text.
-
-    >>> moment(0.0)
-    '1970-01-01 00:00:00 UTC'
-    """
-    return f"{datetime.datetime.fromtimestamp(time, datetime.UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def ago(seconds: float) -> str:

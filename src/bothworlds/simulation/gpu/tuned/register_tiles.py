@@ -188,14 +188,6 @@ def _build_squares(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     return context.make_tuple(builder, sig.return_type, totals)
 
 
-def _build_products(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    totals, entries, weights = (cgutils.unpack_tuple(builder, part) for part in args)
-    for n, weight in enumerate(weights):
-        pairs = enumerate(totals, LENGTH * n)
-        totals = [build_sum(context, builder, total, entries[k], weight) for k, total in pairs]
-    return context.make_tuple(builder, sig.return_type, totals)
-
-
 def _build_row_writing(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     row, out, start = args
     for entry, place in zip(cgutils.unpack_tuple(builder, row), _places(builder, start, LENGTH), strict=True):
