@@ -22,7 +22,7 @@ from support.postgres import needs_postgres, schema_for, shared_server
 from support.services import rows_of, settings, wait_until, wait_until_learned
 
 pytestmark = needs_postgres
-CHOSEN: dict[str, Any] = {"algorithm": "matched", "holdout": 0.1}
+CHOSEN: dict[str, Any] = {"algorithm": "matched", "holdout": 0.1, "learn": "at once"}
 
 
 @contextlib.contextmanager

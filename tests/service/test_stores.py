@@ -4,7 +4,6 @@ import itertools
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -372,8 +371,9 @@ def test_snapshots_are_kept_for_erasures_by_time_and_by_what_was_learned_in_orde
         store.append([decision("a", experiment=number)])
     store.keep_snapshots(1, 60.0)
     for version in range(40):
-        saved: dict[str, Any] = {"ordered_through": 25_000 * version, "time": 1000.0 + 10.0 * version}
-        store.append([], snapshots=[snapshot(version, experiment=number, **saved) for number in (1, 2)])
+        learned, time = 25_000 * version, 1000.0 + 10.0 * version
+        pair = [snapshot(version, experiment=number, ordered_through=learned, time=time) for number in (1, 2)]
+        store.append([], snapshots=pair)
     timed, plain = ([one.version for one in reversed(store.snapshots(number))] for number in (1, 2))
     assert max(after - before for before, after in itertools.pairwise(plain)) == 8, "what was learned in order counts"
     assert set(plain) <= set(timed)

@@ -129,7 +129,7 @@ class TrainerThread:
     def _may_learn(self) -> bool:
         """Return whether this host may learn now; refuse tasks if it may not."""
         try:
-            with self.thread.doing("looks for rewards", LEARN_LIMIT):
+            with self.thread.doing("looks for rewards", FIRST_LIMIT):
                 if self.permit.begin(self.experiments.values()):
                     return True
         except StoreError:

@@ -48,6 +48,7 @@ class TermPermit:
             for experiment in experiments:
                 self._follow(experiment)
                 experiment.expired_through = self.store.note(experiment.cursor)
+                experiment.slowest_step = None  # the next step may compile
             self.store.term = epoch  # only here: commits of an earlier term must not pass for those of this one
         last = self.store.last()
         for experiment in experiments:
