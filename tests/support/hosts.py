@@ -27,8 +27,10 @@ def open_hosts(folder: Path) -> Iterator[Host]:
         return opened[-1]
 
     yield start
+    faults = [service.reasons_to_restart for service in opened]
     for service in reversed(opened):
         service.close()
+    assert not any(faults), faults
 
 
 def visit(decider: Service, rewarder: Service, visits: range, *, best: str = "blue") -> None:
