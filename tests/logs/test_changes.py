@@ -120,8 +120,8 @@ def test_health_of_a_log_leaves_out_retired_arms_as_the_policy_does() -> None:
     answer(learner, 2, count=30)
     logged, counted = health(log, policy.problem), policy.health()
     for one, other in zip((*logged.arms, *logged.contexts), (*counted.arms, *counted.contexts), strict=True):
-        rounded = dataclasses.replace(one, mean=other.mean)  # rewards are added in another order
-        assert one.mean == pytest.approx(other.mean, abs=1e-12)
+        rounded = dataclasses.replace(one, mean=other.mean, variance=other.variance)  # added in another order
+        assert (one.mean, one.variance) == pytest.approx((other.mean, other.variance), abs=1e-12)
         assert rounded == other
     assert sum(rate.decisions for rate in logged.arms) < 60
     with pytest.raises(ValueError, match="unknown arm 'a1'"):
