@@ -16,7 +16,8 @@ from bothworlds.service.client import Client
 from bothworlds.service.locations import open_store
 from bothworlds.service.records import MARKS, unpacked
 from bothworlds.service.verification import verify
-from support.cut_network import Link
+from support.cut_network import link_to
+from support.forwarding import Forwarding
 from support.killed_hosts import Hosts, Visitors
 from support.load_balancer import LoadBalancer
 from support.postgres import QUICK, PostgresServer, needs_postgres
@@ -48,15 +49,15 @@ def hosts(server: PostgresServer, tmp_path: Path) -> Iterator[Hosts]:
 
 
 @pytest.fixture
-def link(server: PostgresServer) -> Iterator[Link]:
-    with Link(server.socket) as made:
+def link(server: PostgresServer) -> Iterator[Forwarding]:
+    with link_to(server.socket) as made:
         yield made
 
 
 class Incidents:
     """What happens to the hosts, and how long it took until another one learned."""
 
-    def __init__(self, hosts: Hosts, server: PostgresServer, link: Link, chance: random.Random) -> None:
+    def __init__(self, hosts: Hosts, server: PostgresServer, link: Forwarding, chance: random.Random) -> None:
         self.hosts, self.server, self.link, self.chance = hosts, server, link, chance
         self.terms: list[float] = []  # seconds until another host has begun a term
         self.takeovers: list[float] = []  # seconds until it has published a version
@@ -177,7 +178,7 @@ async def under_load(visitors: Visitors, incidents: list[Callable[[], None]]) ->
         await asyncio.gather(*running)
 
 
-def test_incidents_lose_nothing(hosts: Hosts, server: PostgresServer, link: Link) -> None:
+def test_incidents_lose_nothing(hosts: Hosts, server: PostgresServer, link: Forwarding) -> None:
     for role in ("learn", "learn", "decide"):
         hosts.add(role)
     hosts.add("decide", dsn=f"postgresql://service@127.0.0.1:{link.port}/postgres?{hosts.dsn.partition('&')[2]}")
