@@ -24,9 +24,9 @@ PROBLEMS = {
 }
 
 
-def step_of(policy: bw.Policy, plan: Plan, theta: Any, drift: Any) -> Any:
-    """Return the step since a plan: the new estimate less its prediction, and the drift."""
-    return policy.state.theta - theta - plan.m + policy.state.drift - drift
+def step_of(policy: bw.Policy, plan: Plan, theta: Any) -> Any:
+    """Return the step since a plan: the new estimate less its prediction."""
+    return policy.state.theta - theta - plan.m
 
 
 def check_growth(policy: bw.Policy, plan: Plan, z: float, u: float) -> float:
@@ -48,14 +48,14 @@ def test_the_rule_by_hand(name: str, algorithm: bw.LCTsallisINF) -> None:
     problem = PROBLEMS[name]
     policy, rng, uncovered = algorithm.start(problem, rng=3), np.random.default_rng(0), 0
     for _ in range(150):
-        plan, theta, drift = Plan(policy), policy.state.theta.copy(), policy.state.drift.copy()
+        plan, theta = Plan(policy), policy.state.theta.copy()
         decision = policy.act(int(rng.choice(problem.n_contexts, p=problem.probabilities)))
         loss = float(rng.uniform(-1, 1))
         assert decision.baseline == pytest.approx(plan.m)
         residual = loss - plan.z[decision.context, decision.arm] @ plan.m
         policy.update(decision, loss=loss)
         assert policy.state.theta == pytest.approx(theta + plan.m + decision.direction * residual)
-        z, u = plan.paid_for(step_of(policy, plan, theta, drift))
+        z, u = plan.paid_for(step_of(policy, plan, theta))
         check_growth(policy, plan, z, u)
         uncovered += u > 0.0
         assert policy.state.inverse_rate[0] >= plan.beta
@@ -122,10 +122,10 @@ def test_from_b_on_the_plan_is_charged_and_not_the_play(drift_cap: float) -> Non
         plan, pi = priced_plan(policy, rng), policy.probabilities()
         inverse = plan.inverse(plan.gamma)
         x, a = (int(i) for i in np.unravel_index(int(pi.argmin()), pi.shape))
-        account, theta, drift = float(policy.state.account[0]), policy.state.theta.copy(), policy.state.drift.copy()
+        account, theta = float(policy.state.account[0]), policy.state.theta.copy()
         one = policy.act(x)._replace(arm=a, arm_name=str(a), propensity=pi[x, a], direction=inverse @ plan.z[x, a])
         policy.update(one, loss=-1.0)
-        z, u = plan.step_costs(step_of(policy, plan, theta, drift))
+        z, u = plan.step_costs(step_of(policy, plan, theta))
         assert check_growth(policy, plan, z, 0.0) == plan.beta
         penalty = (float(policy.state.inverse_rate[0]) - plan.beta) * float(policy.state.entropy[0])
         paid = float(policy.state.account[0]) - account

@@ -5,10 +5,10 @@ import pytest
 
 import bothworlds as bw
 from bothworlds import environments as en
-from bothworlds.algorithms.lc_tsallis import exploration_rate, reference_matched
+from bothworlds.algorithms.lc_tsallis import change_evidence, exploration_rate, reference_matched
 from bothworlds.algorithms.lc_tsallis.reference_matched import ReferenceMatched
 from bothworlds.kernels.rates import SAFE
-from bothworlds.theory.schedules import ROOM, Matching
+from bothworlds.theory.schedules import Matching
 
 CASES = [  # S, K, d, rarity; the second has few plays for each dimension, the third comes to beta >= b
     (4, 3, 3, None),
@@ -52,7 +52,7 @@ def test_the_kernels_compute_the_rule_of_the_reference(case: tuple[int, int, int
 
 def test_the_constants_are_those_of_the_library() -> None:
     ours = Matching()
-    constants = (ours.gain, ours.least, ours.caution, ours.price, ours.c, ours.drift_cap, ROOM)
+    constants = (ours.gain, ours.least, ours.caution, ours.price, ours.c, ours.drift_cap)
     theirs = reference_matched
     assert constants == (
         theirs.GAIN,
@@ -61,10 +61,43 @@ def test_the_constants_are_those_of_the_library() -> None:
         theirs.PRICE,
         theirs.C,
         theirs.DRIFT_CAP,
-        theirs.ROOM,
     )
     assert (theirs.EARLY, theirs.LATER, theirs.SAFE) == (
         exploration_rate.EARLY,
         exploration_rate.LATER,
         SAFE,
     )
+    assert (theirs.WINDOWS, theirs.LIMIT, theirs.MOST, theirs.RESTART_RATE) == (
+        change_evidence.WINDOWS,
+        change_evidence.LIMIT,
+        change_evidence.MOST,
+        change_evidence.RESTART_RATE,
+    )
+
+
+def test_they_restart_in_the_same_round() -> None:
+    """A world that turns round after 600 rounds; both restart once, soon, and have the same plans after it."""
+    world = worlds_with(CASES[0])
+    problem, means = world.problem, world.problem.features @ world.thetas[0]
+    policy = bw.LCTsallisINF().start(problem, rng=1)
+    reference = ReferenceMatched(problem.features, problem.probabilities, policy._learner_state.machine.known.e)
+    reference.z = policy._machine.known.z  # a sweep of Gauss and Seidel depends on the coordinates
+    reference.explore()
+    rng, restarted = np.random.default_rng(1), []
+    for t in range(900):
+        decision = policy.act(int(rng.choice(problem.n_contexts, p=problem.probabilities)))
+        mean = float(means[decision.context, decision.arm]) * (1.0 if t < 600 else -1.0)
+        loss = float(rng.choice([-1.0, 1.0], p=[(1.0 - mean) / 2.0, (1.0 + mean) / 2.0]))
+        arrays = reference.decision(decision.context, decision.arm)
+        reference.learn(decision.context, decision.arm, loss, *arrays)
+        before = float(policy.state.restarts[0])
+        policy.update(decision, loss=loss)
+        assert policy.probabilities() == pytest.approx(reference.pi, abs=1e-5)
+        assert np.asarray(policy.state.evidence) == pytest.approx(reference.evidence, rel=1e-3)
+        assert float(policy.state.restarts[0]) == reference.restarts
+        if policy.state.restarts[0] > before:
+            restarted.append(t)
+            assert float(policy.state.restarted_at[0]) == t + 1
+            assert policy.state.remembered[0] <= 100.0
+    assert len(restarted) == 1
+    assert 600 < restarted[0] < 700

@@ -79,7 +79,7 @@ class Plan:
             q[offered] = bw.ftrl_point(row[offered] / beta)
         h = float(self.g @ lemmas.tsallis_entropy(points))
         variance = float(self.g @ (self.q * (1.0 - (self.z @ state.baseline) ** 2)).sum(axis=1))
-        doubt = (min(h, self.h) / H) ** 8 * variance**4 * math.sqrt(min(1.0, state.t[0] / (400.0 * d)))
+        doubt = (min(h, self.h) / H) ** 8 * variance**4 * math.sqrt(min(1.0, (state.remembered[0] + 1.0) / (400.0 * d)))
         gain = max(Matching.gain * (h / H) ** 2, Matching.least)
         share = Matching.price * (beta / self.b if self.early else 1.0)
         return beta, h, gain * z + Matching.caution * d * doubt / beta + share * self.explored

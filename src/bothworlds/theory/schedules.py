@@ -93,7 +93,6 @@ class Matching:
     drift_cap: float = 0.1
 
 
-ROOM = 0.5  # largest share that the regression drift may add to the squares of a step
 AMPLE = 2.0  # b in multiples of the beta from which covering has a price of 1; below b, plays are paid for as they come
 LARGEST_COST = 4.0 / SAFE  # times 1/lambda: largest cost of a play while beta is below b
 

@@ -1,4 +1,4 @@
-"""The exploration rate gamma_t of the matched tuning: EARLY/t, then LATER/t, wherever that is affordable.
+"""The exploration rate gamma_t: EARLY/(n + 1), then LATER/(n + 1), wherever affordable, n rounds since a restart.
 
 Write beta = 1/eta, d(a|x) = <Sigma_t^-1 phi_t, psi(a,x)> for a play phi_t, where psi is the feature less the mean of
 its context weighted by q^(3/2), and rho for the largest residual that the play can have. The play is *covered* if
@@ -47,8 +47,8 @@ from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.linalg import apply_inverse, cholesky, invert_mixture, leverage, product
 from bothworlds.kernels.rates import SAFE
 
-EARLY = 0.5  # gamma_t = EARLY/t while beta < b
-LATER = 2.0  # gamma_t = LATER/t from there on
+EARLY = 0.5  # gamma_t = EARLY/(n + 1) while beta < b
+LATER = 2.0  # gamma_t = LATER/(n + 1) from there on
 
 
 class Rate(NamedTuple):
@@ -181,7 +181,7 @@ def price_of_plays(known: Known, options: Any, state: Any, work: Any, gamma: Num
     spread, shares, total = widest_spread(known, state, work), matrix_of(known.g, 0, known.g.shape[0], 1), 0.0 * gamma
     for x in range(count_of(known.g)):
         for a in range(state.q.shape[1]):
-            rho = at(work.rho, x, a)
+            rho = 1.0 + absolute(at(work.rho, x, a))
             passed = either(rho * rho * at(work.lev, x, a) * spread <= limit, total > most)
             if every(passed):
                 continue
@@ -193,11 +193,11 @@ def price_of_plays(known: Known, options: Any, state: Any, work: Any, gamma: Num
 
 @kernel
 def exploration_rate(known: Known, options: Any, state: Any, work: Any) -> Rate:
-    """Return gamma_t: EARLY/t or LATER/t where affordable, else SAFE early and the covering rate later."""
+    """Return gamma_t: EARLY/(n + 1) or LATER/(n + 1) where affordable, else SAFE early and the covering rate later."""
     beta = state.inverse_rate[0]
     early, covering = beta < options.covered, covering_rate(options, beta)
     ceiling = where(early, SAFE, covering)
-    gamma = smaller(where(early, EARLY, LATER) / state.t[0], ceiling)
+    gamma = smaller(where(early, EARLY, LATER) / (state.remembered[0] + 1.0), ceiling)
     regular = invert_mixture(state.sigma, gamma, work.mixed, state.inverse)
     room, price, cost = where(early, 0.0, 2.0 * (ceiling - gamma)), 0.0 * gamma, 0.0 * gamma
     later = not every(early)

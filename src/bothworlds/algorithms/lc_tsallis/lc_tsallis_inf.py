@@ -48,7 +48,8 @@ class LCTsallisINF(SampledAlgorithm):
 
     Proved, all for alpha = 1/2 and feedback after every decision: with tuning "paper" and "certified", regret O(log T)
     in the stochastic regime, O(sqrt T) in the adversarial one, and the intermediate rates under a margin condition or
-    corruption (Theorems 4.1-4.4); the same orders for "matched", which is not the paper's (research/default-rule.md).
+    corruption (Theorems 4.1-4.4); the same orders for "matched", which is not the paper's,
+    for as long as it sees no change (research/default-rule.md).
     There is no theorem for other alpha.
 
     Parameters

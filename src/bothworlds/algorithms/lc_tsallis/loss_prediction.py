@@ -7,7 +7,7 @@ import math
 from typing import Annotated, Any, NamedTuple
 
 from bothworlds.arrays import Floats
-from bothworlds.kernels.arithmetic import Number, Place, absolute, every, feature, smaller
+from bothworlds.kernels.arithmetic import Number, Place, every, feature, smaller
 from bothworlds.kernels.contract import Draw, Known, Play
 from bothworlds.kernels.exact_ftrl import draw_arm, exact_direction
 from bothworlds.kernels.jit.compile import kernel
@@ -35,7 +35,7 @@ def regress(state: Any, work: Any) -> int:
 @kernel
 def add_to_ridge(known: Known, options: Any, state: Any, play: Play) -> None:
     """Add a play to the ridge regression, V = I + sum of z z^T, and discount older plays."""
-    keep = state.t[0] / (state.t[0] + options.forgetting)
+    keep = (state.remembered[0] + 1.0) / (state.remembered[0] + 1.0 + options.forgetting)
     for i in range(state.theta.shape[0]):
         z = feature(known.z, play.x, play.a, i)
         state.response[i] = keep * state.response[i] + play.loss * z
@@ -61,8 +61,7 @@ def choose_predicting(
 def write_losses(known: Known, work: Any, scale: Number) -> None:
     """Write the losses <Theta + mu + m_t, z>, infinite for arms not offered, less the smallest of the context.
 
-    Also write the largest residuals rho = 1 + |<z, m_t>| of all plays, since losses lie in [-1, 1]. ``work.total`` is
-    Theta + mu, ``work.rho`` has <z, m>, and m_t is m times ``scale``.
+    ``work.total`` is Theta + mu, ``work.rho`` has <z, m>, then <z, m_t>, and m_t is m times ``scale``.
     """
     for x in range(work.table.shape[0]):
         least = math.inf + 0.0 * scale
@@ -72,7 +71,7 @@ def write_losses(known: Known, work: Any, scale: Number) -> None:
             prediction, other = scale * work.rho[x, a], scale * work.rho[x, b]
             loss, other_loss = left + known.blocked[x, a] + prediction, right + known.blocked[x, b] + other
             work.table[x, a], work.table[x, b] = loss, other_loss
-            work.rho[x, a], work.rho[x, b] = 1.0 + absolute(prediction), 1.0 + absolute(other)
+            work.rho[x, a], work.rho[x, b] = prediction, other
             least = smaller(least, smaller(loss, other_loss))
         for a in range(work.table.shape[1]):
             work.table[x, a] = work.table[x, a] - least

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bothworlds._public_names import internal
+from bothworlds.algorithms.lc_tsallis.change_evidence import WINDOWS
 from bothworlds.algorithms.lc_tsallis.matched_kernel import BELIEFS, KERNEL, Options
 from bothworlds.algorithms.lc_tsallis.paper import LearnerSetup
 from bothworlds.algorithms.options import check_not_negative, check_positive
@@ -32,9 +33,11 @@ class Matched:
 
     Regression drift. Estimates of a rarely played arm have a large variance, and old ones may be out of date; the
     regression remembers rounds in which the arm was likely, and forgets. So plans drift toward it: mu_t moves from 0 to
-    n m_t - Theta, n the number of rounds, as long as the cost this can have stays within a share ``drift_cap`` of the
-    other costs of the path, and steps do not become much larger (`regression_drift`). This removes a quarter of the
-    regret where clicks are rare, and lets plans follow a world that changes.
+    n m_t - Theta, n the number of rounds that it remembers, as long as the path can pay for it (`regression_drift`).
+
+    A world that changes. Two shorter memories predict each loss beside the regression. When the evidence that one of
+    them predicts better reaches a limit, which a world without changes reaches once in 10^7 rounds at most if the
+    regression is right, the regression restarts with what the shorter memory has, and beta falls (`change_evidence`).
 
     Rates. Let beta_t = 1/eta_t, z_t the stability of the round, computed after it, and P'_t the price of exploration.
     beta grows until the penalty of the next round is a share of the cost of this one, plus caution:
@@ -54,8 +57,9 @@ class Matched:
 
     Proved in research/default-rule.md, with feedback after every decision, C_t = caution d s_t/beta_t: R_T <= (1 +
     drift_cap) (H beta_1 + E sum [(1 + gain_t) z_t + C_t + (1 + price) P_t + J_t]), where P_t is 2 gamma_t and the cost
-    of uncovered plays, J_t the penalty of their jumps. It is always of order sqrt(d sqrt(K) T), and logarithmic in T
-    where there are gaps; with its constants the logarithm is below the adversarial bound from about T = 10^11 on.
+    of uncovered plays, J_t the penalty of their jumps. Without a restart it is of order sqrt(d sqrt(K) T), and
+    logarithmic in T where there are gaps; with its constants the logarithm is below the adversarial bound from about
+    T = 10^11 on. How many restarts an adversary can force is not bounded; the account of the path holds with them.
 
     Feedback is learned row by row in the order in which it comes, also that of a batch: rates and plan follow each
     row. So its order matters, and where a batch ends does not.
@@ -146,5 +150,13 @@ class Matched:
             covered=covering.sure_from,
             scale=covering.sure_from * full / self.price,
         )
-        begin = {"start": 1.0, "inverse_rate": first, "start_inverse_rate": first, "ridge": np.eye(facts.dimension)}
+        unit = np.eye(facts.dimension)
+        begin = {
+            "start": 1.0,
+            "inverse_rate": first,
+            "start_inverse_rate": first,
+            "ridge": unit,
+            "recent_gram": np.stack([unit] * len(WINDOWS)),
+            "evidence": 1.0,
+        }
         return LearnerSetup(KERNEL, options, begin, BELIEFS)

@@ -6,6 +6,12 @@
 import math
 from typing import Annotated, Any, NamedTuple
 
+from bothworlds.algorithms.lc_tsallis.change_evidence import (
+    learn_in_window,
+    lowered_rate,
+    restart_if_changed,
+    weigh_evidence,
+)
 from bothworlds.algorithms.lc_tsallis.exploration_rate import exploration_rate
 from bothworlds.algorithms.lc_tsallis.loss_prediction import (
     Predicted,
@@ -16,7 +22,9 @@ from bothworlds.algorithms.lc_tsallis.loss_prediction import (
 )
 from bothworlds.algorithms.lc_tsallis.regression_drift import (
     apply_drift,
+    begin_potential,
     likely_variance,
+    mean_prediction,
     plan_drift,
     plan_stats,
     write_play_stats,
@@ -65,9 +73,17 @@ class State(NamedTuple):
     account: Annotated[Floats, learnt()]  # bound on the cost of the path: stability, prices, penalties, drift
     ridge: Annotated[Floats, learnt("d", "d")]
     response: Annotated[Floats, learnt("d")]
-    counted: Annotated[Floats, learnt()]  # rounds in Theta; rounds before a change count by the share believed
+    remembered: Annotated[Floats, learnt()]  # n, rounds in the regression: since the last restart; believed ones count
     drift: Annotated[Floats, learnt("d")]  # mu_t: plans follow Theta + mu_t
-    drift_cost: Annotated[Floats, learnt()]  # -sum <mu_{s+1} - mu_s, p_s>
+    got: Annotated[Floats, learnt()]  # sum of <theta_hat_s, p_s>: the estimated losses of the plans
+    recent_gram: Annotated[Floats, learnt(2, "d", "d")]  # shorter memories (`change_evidence`)
+    recent_moment: Annotated[Floats, learnt(2, "d")]
+    recent: Annotated[Floats, learnt(2, "d")]  # their ridge estimates
+    recent_rounds: Annotated[Floats, learnt(2)]  # sums of their weights
+    evidence: Annotated[Floats, learnt(2)]
+    restarts: Annotated[Floats, learnt()]  # their number
+    restarted_at: Annotated[Floats, learnt()]  # round of the last one
+    restarting: Annotated[Floats, recalled()]  # 1 after a restart, 0 once the plan contains it
     new_update: Annotated[Floats, recalled()]  # 1 after an update, 0 once the plan contains it
     step: Annotated[Floats, recalled("d")]  # its estimate, less the plan's prediction
     rates: Annotated[Floats, recalled(2)]
@@ -77,6 +93,8 @@ class State(NamedTuple):
     q: Annotated[Floats, recalled("S", "K")]
     roots: Annotated[Floats, recalled("S", "K")]  # of q_t
     baseline: Annotated[Floats, recalled("d")]  # m_t, the plan's prediction
+    scale: Annotated[Floats, recalled()]  # m_t over the ridge estimate
+    mean_prediction: Annotated[Floats, recalled()]  # <m_t, p_t>
     pi: Annotated[Floats, planned("S", "K")]
     sigma: Annotated[Floats, planned("d", "d")]
     inverse: Annotated[Floats, planned("d", "d")]
@@ -96,17 +114,18 @@ class Work(NamedTuple):
     centred: Annotated[Floats, scratch("d", packed=True)]  # psi: a feature less the centre of its context
     shift: Annotated[Floats, scratch("S", "K")]  # <step, z>/beta
     table: Annotated[Floats, scratch("S", "K")]  # <Theta - n m, z>, then the losses that the plan follows
-    rho: Annotated[Floats, scratch("S", "K")]  # <m, z>, then largest residuals
+    rho: Annotated[Floats, scratch("S", "K")]  # <m, z>, then <m_t, z>
     drift_table: Annotated[Floats, scratch("S", "K")]  # <mu, z>, then its offset
     lev: Annotated[Floats, scratch("S", "K")]
     means: Annotated[Floats, scratch("S", 3)]  # of shift, gap (then offset), and <mu, z>
+    losses: Annotated[Floats, scratch("K", packed=True)]  # of a context
     partial: Annotated[Floats, scratch("S", 5)]  # partial solutions: y and sums of powers
 
 
 @kernel
 def set_vectors(state: State, work: Work) -> None:
     """Write two vectors: the step since the plan was made, over beta, and Theta - n m; the step becomes zero."""
-    eta, rounds = 1.0 / state.inverse_rate[0], state.counted[0]
+    eta, rounds = 1.0 / state.inverse_rate[0], state.remembered[0]
     for i in range(state.step.shape[0]):
         work.vector[i] = eta * state.step[i]
         state.step[i] = 0.0  # the plan contains it
@@ -182,7 +201,7 @@ def increase_inverse_rate(options: Options, state: State, z: Number, due: Number
     of the previous plan.
     """
     beta, h = state.inverse_rate[0], state.entropy[0]
-    caution = options.caution * caution_weight(options, state.t[0], smaller(h, before), v) / beta
+    caution = options.caution * caution_weight(options, state.remembered[0] + 1.0, smaller(h, before), v) / beta
     due = gain_share(options, h) * z + caution + due
     state.inverse_rate[0] = 0.5 * beta * (1.0 + root(1.0 + 4.0 * due / (h * beta)))
     state.new_update[0] = 0.0
@@ -202,13 +221,20 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
     set_vectors(state, work)
     write_play_stats(known, state, work)
     stats = plan_stats(known, state, work)
-    drift_step, scale = plan_drift(known, options, state, work, stats), 1.0 / stats.highest
+    if updated:
+        state.got[0] += state.inverse_rate[0] * stats.mean_shift + state.mean_prediction[0]
+    else:
+        begin_potential(known, state, work)
+    length, scale = plan_drift(known, options, state, work), 1.0 / stats.highest
     if updated:
         beta = value(state.inverse_rate[0])
-        z, u = step_costs(known, state, work, drift_step, options.c)
+        z, u = step_costs(known, state, work, options.c)
         z, due = beta * z, pay(options, state, beta * z, beta * u)
+        state.inverse_rate[0] = lowered_rate(options, state)
+        previous_beta = smaller(previous_beta, state.inverse_rate[0])
         state.start_inverse_rate[0] = state.inverse_rate[0]
-    apply_drift(state, work, drift_step)
+    apply_drift(state, work, length)
+    state.scale[0] = scale
     for i in range(state.theta.shape[0]):
         state.baseline[i] = work.half[i] * scale
     write_losses(known, work, scale)
@@ -219,7 +245,9 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
         status = optimistic_points(known, state, work)
     if status != OK:
         return status
+    state.got[0] += where(previous_beta > 0.0, 0.0, state.inverse_rate[0] * state.entropy[0])
     state.account[0] += (1.0 + options.drift_cap) * ((state.inverse_rate[0] - previous_beta) * state.entropy[0])
+    state.mean_prediction[0] = mean_prediction(known, state, work)
     begin_covariance(work.sums)
     for x in range(state.q.shape[0]):
         add_context(known, x, state.q[x], work.sums)
@@ -239,10 +267,14 @@ def learn(known: Known, options: Options, state: State, play: Play, carried: Pre
         estimate = carried.baseline[i] + residual * carried.direction[i]
         state.step[i] = estimate - state.baseline[i]
         state.theta[i] += estimate
+    weigh_evidence(known, state, play)
     add_to_ridge(known, options, state, play)
+    for w in range(state.evidence.shape[0]):
+        learn_in_window(known, state, play, w)
+    state.remembered[0] += 1.0
+    restart_if_changed(state)
     for x in range(state.start.shape[0]):
         state.start[x] = state.y[x]
-    state.counted[0] += 1.0
     state.new_update[0] = 1.0
     state.t[0] += 1.0
 
@@ -263,7 +295,7 @@ def paced(options: Options, rounds: float, earlier: Earlier | None) -> dict[str,
 
 BELIEFS = Beliefs(
     total="theta",
-    rounds="counted",
+    rounds="remembered",
     gram="ridge",
     moment="response",
     rate_fields=paced,

@@ -5,15 +5,18 @@ round by round. Contexts are listed and every arm is offered in every context. A
 (K of them), feature i (d of them); beta = 1/eta; E_X is the mean over contexts with weights g.
 """
 
+from typing import Any
+
 import numpy as np
 
 from bothworlds.algorithms.lc_tsallis.reference import covariance, ftrl_points
 from bothworlds.arrays import Floats
 
 GAIN, LEAST, CAUTION, PRICE, C, DRIFT_CAP = 1.0, 0.25, 16.0, 0.6, 0.45, 0.1  # as in `Matched`
-ROOM, STEP_LIMIT = 0.5, 0.999 * C  # bounds on a step with drift
-EARLY, LATER, SAFE = 0.5, 2.0, 1 / 16  # exploration rates, in units of 1/t, 1/t and 1
-SETTLED = 400.0  # rounds per dimension until caution counts in full
+STEP_LIMIT = 0.999 * C  # largest |y| of a step with drift
+WINDOWS, LIMIT, MOST, RESTART_RATE = (300, 100), 2e7, 0.95, 0.5  # shorter memories, evidence that restarts, clip, beta
+EARLY, LATER, SAFE = 0.5, 2.0, 1 / 16  # exploration rates, in units of 1/(n + 1), 1/(n + 1) and 1
+SETTLED = 400.0  # rounds per dimension, since a restart, until caution counts in full
 
 
 def entropy(q: Floats, g: Floats) -> float:
@@ -48,7 +51,13 @@ class ReferenceMatched:
         self.u, self.H = 2 * 1.01667**2 * L / (C**2 * self.lam), 2 * (np.sqrt(K) - 1)
         self.b = 2 * np.sqrt(2 * self.u)
         self.Theta, self.mu, self.m, self.V, self.V_m = np.zeros(d), np.zeros(d), np.zeros(d), np.eye(d), np.zeros(d)
-        self.t, self.beta, self.O = 1, np.sqrt(d) * K**-0.25, 0.0
+        self.t, self.beta, self.n, self.got = 1, np.sqrt(d) * K**-0.25, 0.0, 0.0
+        self.first, self.penalised, self.restarts = self.beta, self.beta, 0
+        self.long: Floats = np.zeros(d)
+        self.recent: list[list[Any]] = [
+            [np.eye(d), np.zeros(d), np.zeros(d), 0.0] for _ in WINDOWS
+        ]  # V, its moment, m and n
+        self.evidence = [1.0 for _ in WINDOWS]
         self.q = np.full((len(g), K), 1 / K)
         self.A = self.beta * entropy(self.q, g)  # account: stability, prices and penalties of the path
         self.explore()
@@ -61,7 +70,7 @@ class ReferenceMatched:
         """Choose gamma_t and the price of its uncovered plays, and compute pi_t and Sigma_t."""
         early = self.beta < self.b
         most = SAFE if early else self.covering()
-        self.gamma, self.price = min((EARLY if early else LATER) / self.t, most), 0.0
+        self.gamma, self.price = min((EARLY if early else LATER) / (self.n + 1), most), 0.0
         self.mix()
         if early:
             lev = np.einsum("xai,ij,xaj->xa", self.z, np.linalg.inv(self.Sigma), self.z)
@@ -105,36 +114,72 @@ class ReferenceMatched:
         """Learn one row, which may be late, and compute the next plan."""
         theta_hat = baseline + direction * (loss - baseline @ self.z[x, a])
         step, self.Theta = theta_hat - self.m, self.Theta + theta_hat
-        keep = self.t / (self.t + 1)  # the regression: older rounds s count as s/t
+        self.weigh_evidence(self.z[x, a], loss)
+        keep = (self.n + 1) / (self.n + 2)  # the regression: older rounds s since a restart count as s/n
         self.V = keep * self.V + np.outer(self.z[x, a], self.z[x, a]) + (1 - keep) * np.eye(len(self.m))
         self.V_m = keep * self.V_m + loss * self.z[x, a]
-        m, before = np.linalg.solve(self.V, self.V_m), entropy(self.q, self.g)
-        n, self.t = self.t, self.t + 1
-        move = self.drift_step(n * m - self.Theta, step)
-        z, u = costs(self.q, self.g, self.beta, self.z @ (step + move))
+        self.n, self.t = self.n + 1, self.t + 1
+        self.remember(self.z[x, a], loss)
+        restarted = self.restart_if_changed()
+        m, before = np.asarray(np.linalg.solve(self.V, self.V_m), dtype=np.float64), entropy(self.q, self.g)
+        self.got += float(self.g @ (self.q * (self.z @ theta_hat)).sum(axis=1))
+        self.long, move = m, self.drift_step(self.n * m - self.Theta, step)
+        z, u = costs(self.q, self.g, self.beta, self.z @ step)
         self.pay(z, u, 2 * self.gamma + self.price)
+        if restarted:
+            self.beta = min(self.beta, RESTART_RATE * self.first * np.sqrt(1 + self.n))
+            self.penalised = min(self.penalised, self.beta)
         scale = max(1.0, np.abs(self.z @ m).max())
         variance = 1 - self.g @ (self.q * (self.z @ m) ** 2).sum(axis=1) / scale**2
-        self.O -= move @ np.einsum("x,xa,xai->i", self.g, self.q, self.z)
         self.mu, self.m = self.mu + move, m / scale
         self.raise_beta(z, before, variance)
         self.explore()
 
+    def weigh_evidence(self, z: Floats, loss: float) -> None:
+        """Multiply the evidence of the shorter memories by a factor of mean 1 if the long one is right."""
+        m = float(np.clip(self.long @ z, -MOST, MOST))
+        for w, (_, _, recent, rounds) in enumerate(self.recent):
+            factor = 1 + (loss - m) * (float(np.clip(recent @ z, -MOST, MOST)) - m) / (1 - m**2)
+            self.evidence[w] = max(1.0, self.evidence[w] * factor) if self.n >= 2 * rounds else 1.0
+
+    def remember(self, z: Floats, loss: float) -> None:
+        """Let the shorter memories learn a row; one sweep of Gauss and Seidel updates their estimates."""
+        for memory, window in zip(self.recent, WINDOWS, strict=True):
+            keep, (V, moment, m, rounds) = 1 - 1 / window, memory
+            V = keep * V + np.outer(z, z) + (1 - keep) * np.eye(len(z))
+            moment, m = keep * moment + loss * z, m.copy()
+            for i in range(len(z)):
+                m[i] += (moment[i] - V[i] @ m) / V[i, i]
+            memory[:] = V, moment, m, keep * rounds + 1
+
+    def restart_if_changed(self) -> bool:
+        """Let longer memories take over what a shorter one has, if its evidence reaches the limit."""
+        before = self.restarts
+        for w in range(len(WINDOWS)):
+            if self.evidence[w] >= LIMIT:
+                V, moment, m, rounds = self.recent[w]
+                self.V, self.V_m, self.n = V.copy(), moment.copy(), rounds
+                for u in range(w):
+                    self.recent[u][:] = V, moment, m, rounds
+                self.evidence, self.restarts = [1.0 for _ in WINDOWS], self.restarts + 1
+        return self.restarts > before
+
+    def potential(self, mu: Floats) -> float:
+        """Return S = got - min_q[<Theta + mu, q> + beta psi(q)] + E_X max_a <mu, phi>."""
+        losses = self.z @ (self.Theta + mu)
+        q = ftrl_points(losses, 1 / self.beta, 0.5)
+        least = self.g @ (q * losses).sum(axis=1) - self.beta * entropy(q, self.g)
+        return float(self.got - least + self.g @ (self.z @ mu).max(axis=1))
+
     def drift_step(self, G: Floats, step: Floats) -> Floats:
         """Return mu_{t+1} - mu_t: toward G, as far as account and step allow."""
-        p, worst = np.einsum("x,xa,xai->i", self.g, self.q, self.z), self.g @ (self.z @ G).max(axis=1)
-        room, span = DRIFT_CAP * self.A - self.O - self.mu @ p, worst - G @ p
-        xi = np.clip(room / span, 0, 1) if span > 0 else 0.0
-        way, r = xi * G - self.mu, np.sqrt(self.q)
-        y, v = (centred(self.q, self.z @ part) * r / self.beta for part in (step, way))
-        own, mixed, squares = (
-            float(self.g @ (r * left * right).sum(axis=1)) for left, right in ((y, y), (y, v), (v, v))
-        )
-        zeta = [1.0]
-        if squares > 0:
-            zeta.append((np.sqrt(mixed**2 + ROOM * own * squares) - mixed) / squares)
-            zeta.append((STEP_LIMIT - np.abs(y).max()) / np.abs(v).max())
-        return np.asarray(max(0.0, min(zeta)) * way)
+        way, r, allowed = G - self.mu, np.sqrt(self.q), (1 + DRIFT_CAP) * self.A
+        y, v = (np.abs(centred(self.q, self.z @ part) * r / self.beta).max() for part in (step, way))
+        covered = np.clip((STEP_LIMIT - y) / v, 0, 1) if v > 0 else 1.0
+        here, there = self.potential(self.mu), self.potential(G)
+        if there > allowed and there > here:
+            covered = min(covered, np.clip((allowed - here) / (there - here), 0, 1))
+        return np.asarray(covered * way)
 
     def pay(self, z: float, u: float, explored: float) -> None:
         """Add to the account; an uncovered step makes beta jump, early."""
@@ -147,7 +192,7 @@ class ReferenceMatched:
         """Solve (beta' - beta) (beta'/beta) h' = gain z + caution + price, and compute the next point."""
         d, losses = len(self.m), self.z @ (self.Theta + self.mu + self.m)
         h = max(entropy(ftrl_points(losses, 1 / self.beta, 0.5), self.g), 1e-13)
-        s = (min(h, before) / self.H) ** 8 * variance**4 * np.sqrt(min(self.t / (SETTLED * d), 1))
+        s = (min(h, before) / self.H) ** 8 * variance**4 * np.sqrt(min((self.n + 1) / (SETTLED * d), 1))
         due = max(GAIN * (h / self.H) ** 2, LEAST) * z + CAUTION * d * s / self.beta + self.due
         self.beta *= (1 + np.sqrt(1 + 4 * due / (h * self.beta))) / 2
         self.q = ftrl_points(losses, 1 / self.beta, 0.5)

@@ -1,15 +1,16 @@
-"""Regression drift: plans move from the unbiased sum of losses toward the regression's prediction. Kernel functions.
+"""Regression drift: plans move from the unbiased sum of losses to the regression's prediction. Kernel functions.
 
-Theta has the variance of its least likely plays; n m, the prediction of a regression m for the same n rounds, remembers
-plays that were likely once, and forgets. Plans follow Theta + mu_t, and mu_t moves toward n m - Theta. Two bounds limit
-every move (research/default-rule.md):
+Theta has the variance of its least likely plays; n m, the prediction of a regression m for the n rounds that it has
+seen, remembers plays that were likely once, and forgets at a restart. Plans follow Theta + mu_t, and mu_t moves toward
+n m - Theta. Two limits hold for every move (research/changing-worlds.md):
 
-* The possible cost. With p_t the mean feature of q_t it is at most
+* The potential. Let got_t be the estimated losses of the plans so far. Whatever mu is, playing on with it costs at
+  most, against every fixed policy, what the account grows by, and
 
-      E_X max_a <mu_{t+1}, phi(a, X)> - sum_s <mu_{s+1} - mu_s, p_s>,
+      S_t(mu) = got_t - min_q [<Theta_t + mu, q> + beta psi(q)] + E_X max_a <mu, phi(a, X)>.
 
-  affine from 0 to n m - Theta: mu moves as far as keeps it within a share of the cost of the path.
-* The step. With y = y' + zeta v, sum r y^2 grows by a share ROOM at most, and |y| <= c.
+  S is convex, so a part of the way keeps it within the account; where plans have gained much it is far below.
+* The step: |y| <= c with the move.
 
 The products of every play (a pair of context and arm) are kept in tables, so that the many features are read once.
 """
@@ -21,21 +22,21 @@ from bothworlds.arrays import Floats
 from bothworlds.kernels.arithmetic import (
     Number,
     absolute,
+    every,
     flat_of,
     fused,
     highest_of_contexts,
     larger,
     over_contexts,
-    root,
     smaller,
     value,
     where,
 )
 from bothworlds.kernels.contract import Known
 from bothworlds.kernels.jit.compile import kernel
-from bothworlds.theory.schedules import ROOM
+from bothworlds.kernels.tsallis_half import near_point, sum_of_roots
 
-STEP_LIMIT = 0.999  # of c: limit for a step with drift, so that rounding cannot make it uncovered
+STEP_LIMIT = 0.999  # of c, so that rounding cannot make a step with drift exceed c
 
 
 class PlayStats(NamedTuple):
@@ -48,34 +49,11 @@ class PlayStats(NamedTuple):
 
 
 class PlanStats(NamedTuple):
-    """Statistics of all plays: the largest |<m, z>|, at least 1, and the mean of <m, phi>^2 over plays of q_t.
-
-    The other fields limit the drift.
-    """
+    """Statistics of all plays: the largest |<m, z>|, at least 1, and means under q_t of <m, phi>^2 and of the step."""
 
     highest: Number
     squares: Number
-    max_gap: Number  # E_X max_a <n m - Theta, phi>
-    mean_gap: Number  # <n m - Theta, p_t>
-    mean_drift: Number  # <mu, p_t>
-
-
-class DriftStep(NamedTuple):
-    """A move of mu toward a share of n m - Theta: zeta, what the whole way would add to ``drift_cost``, and 1/beta."""
-
-    length: Number
-    full_cost: Number
-    eta: Number
-
-
-class StepNorms(NamedTuple):
-    """Norms of the step without the drift, y, and of the whole drift, v; both times sqrt q/beta."""
-
-    own: Number  # sum r y^2
-    mixed: Number  # sum r y v
-    squares: Number  # sum r v^2
-    max_step: Number  # max |y|
-    max_drift: Number  # max |v|
+    mean_shift: Number
 
 
 @kernel
@@ -114,62 +92,39 @@ def plan_stats(known: Known, state: Any, work: Any) -> PlanStats:
     They are the means of the step's shift, of <Theta - n m, z> and of <mu, z>.
     """
     zero = 0.0 * state.q[0, 0]
-    highest, squares, max_gap, mean_gap, mean_drift = 1.0 + zero, zero, zero, zero, zero
+    highest, squares, mean = 1.0 + zero, zero, zero
     for x in range(state.q.shape[0]):
-        square, here, drift, least = zero, zero, zero, math.inf + zero
+        square, here = zero, zero
         weights, shift, first, second = zero, zero, zero, zero
         for a in range(state.q.shape[1]):
             prediction, gap, mu, q = work.rho[x, a], work.table[x, a], work.drift_table[x, a], state.q[x, a]
             weight = q * state.roots[x, a]
             highest = larger(highest, absolute(prediction))
-            square = fused(q * prediction, prediction, square)
-            least = smaller(least, gap + known.blocked[x, a])
-            here, drift = fused(q, gap, here), fused(q, mu, drift)
+            square, here = fused(q * prediction, prediction, square), fused(q, work.shift[x, a], here)
             weights, shift = weights + weight, fused(weight, work.shift[x, a], shift)
             first, second = fused(weight, gap, first), fused(weight, mu, second)
-        squares, max_gap = fused(known.g[x], square, squares), max_gap - known.g[x] * least
-        mean_gap, mean_drift = mean_gap - known.g[x] * here, fused(known.g[x], drift, mean_drift)
+        squares, mean = fused(known.g[x], square, squares), fused(known.g[x], here, mean)
         share = 1.0 / where(weights > 0.0, weights, 1.0)  # there is no plan before the first
         work.means[x, 0], work.means[x, 1], work.means[x, 2] = shift * share, first * share, second * share
-    return PlanStats(
-        highest_of_contexts(highest),
-        over_contexts(squares),
-        over_contexts(max_gap),
-        over_contexts(mean_gap),
-        over_contexts(mean_drift),
-    )
+    return PlanStats(highest_of_contexts(highest), over_contexts(squares), over_contexts(mean))
+
+
+@kernel
+def mean_prediction(known: Known, state: Any, work: Any) -> Number:
+    """Return <m_t, p_t>, the mean prediction of the plan."""
+    total = 0.0 * state.q[0, 0]
+    for x in range(state.q.shape[0]):
+        here = 0.0 * total
+        for a in range(state.q.shape[1]):
+            here = fused(state.q[x, a], work.rho[x, a], here)
+        total = fused(known.g[x], here, total)
+    return over_contexts(total)
 
 
 @kernel
 def likely_variance(stats: PlanStats) -> Number:
     """Return the mean of 1 - <m_t, phi>^2 over plays of q_t: no losses with these means have a larger variance."""
     return 1.0 - stats.squares / (stats.highest * stats.highest)
-
-
-@kernel
-def drift_norms(known: Known, state: Any, work: Any, share: Number, eta: Number) -> StepNorms:
-    """Write the offset of mu from its goal, by play and in the mean; return the norms of the step and the drift."""
-    zero = 0.0 * state.q[0, 0]
-    own, mixed, squares, max_step, max_drift = zero, zero, zero, zero, zero
-    for x in range(state.q.shape[0]):
-        middle, offset = value(work.means[x, 0]), fused(share, work.means[x, 1], work.means[x, 2])
-        work.means[x, 1] = offset
-        here, cross, whole = zero, zero, zero
-        for a in range(state.q.shape[1]):
-            away, r = fused(share, work.table[x, a], work.drift_table[x, a]), state.roots[x, a]
-            work.drift_table[x, a] = away
-            y, v = (work.shift[x, a] - middle) * r, (away - offset) * r  # v without its factor -1/beta
-            max_step, max_drift = larger(max_step, absolute(y)), larger(max_drift, absolute(v))
-            left = r * y
-            here, cross, whole = fused(left, y, here), fused(left, v, cross), fused(r * v, v, whole)
-        own, mixed, squares = own + known.g[x] * here, mixed - known.g[x] * cross, squares + known.g[x] * whole
-    return StepNorms(
-        over_contexts(own),
-        eta * over_contexts(mixed),
-        eta * eta * over_contexts(squares),
-        highest_of_contexts(max_step),
-        eta * highest_of_contexts(max_drift),
-    )
 
 
 @kernel
@@ -180,47 +135,78 @@ def clipped_ratio(numerator: Number, denominator: Number) -> Number:
 
 
 @kernel
-def drift_length(norms: StepNorms, c: float) -> Number:
-    """Return zeta: the part of the drift that keeps |y| <= c, and lets the squares grow by a share ROOM at most."""
-    reach = root(norms.mixed * norms.mixed + ROOM * norms.own * norms.squares) - norms.mixed
-    return smaller(clipped_ratio(reach, norms.squares), clipped_ratio(STEP_LIMIT * c - norms.max_step, norms.max_drift))
+def covered_part(state: Any, work: Any, c: float) -> Number:
+    """Return the part of the way to n m - Theta that keeps |y| <= c, at most 1."""
+    zero, eta = 0.0 * state.q[0, 0], 1.0 / state.inverse_rate[0]
+    step, way = zero, zero
+    for x in range(state.q.shape[0]):
+        middle, offset = value(work.means[x, 0]), work.means[x, 1] + work.means[x, 2]
+        for a in range(state.q.shape[1]):
+            r, away = state.roots[x, a], work.table[x, a] + work.drift_table[x, a]
+            step = larger(step, absolute((work.shift[x, a] - middle) * r))
+            way = larger(way, absolute((away - offset) * r))
+    return clipped_ratio(STEP_LIMIT * c - highest_of_contexts(step), eta * highest_of_contexts(way))
 
 
 @kernel
-def affordable_share(options: Any, state: Any, stats: PlanStats) -> Number:
-    """Return the share of n m - Theta that mu may move to within the allowed cost."""
-    allowed = options.drift_cap / (1.0 + options.drift_cap) * state.account[0]
-    left, span = allowed - (state.drift_cost[0] + stats.mean_drift), stats.max_gap - stats.mean_gap
-    return where(span > 0.0, clipped_ratio(left, span), 0.0)
+def potential(known: Known, state: Any, work: Any, moved: bool) -> Number:
+    """Return S for mu_t, or for n m - Theta if ``moved``.
+
+    The minimum over q of a context is at least min L + beta (2 - y - sum r), r = 1/(l/beta + y), for every y: nearly
+    solved is good enough.
+    """
+    beta, rounds, total = state.inverse_rate[0], state.remembered[0], 0.0 * state.q[0, 0]
+    for x in range(state.q.shape[0]):
+        least, most = math.inf + 0.0 * total, 0.0 * total - math.inf
+        for a in range(state.q.shape[1]):
+            gap, mu = work.table[x, a], work.drift_table[x, a]
+            loss, drift = rounds * work.rho[x, a] + known.blocked[x, a], 0.0 - gap
+            if not moved:
+                loss, drift = loss + (gap + mu), mu + 0.0
+            work.losses[a] = loss
+            least, most = smaller(least, loss), larger(most, drift - known.blocked[x, a])
+        for a in range(state.q.shape[1]):
+            work.losses[a] = work.losses[a] - least
+        near = near_point(work.losses, 1.0 / beta, state.start[x], work.lev[x])
+        minimum = least + beta * (2.0 - (near.y + near.step) - sum_of_roots(near, work.lev[x]))
+        total = fused(known.g[x], most - minimum, total)
+    return state.got[0] + over_contexts(total)
 
 
 @kernel
-def plan_drift(known: Known, options: Any, state: Any, work: Any, stats: PlanStats) -> DriftStep:
-    """Write the offset of mu from its goal; return the drift, of length 0 without a step since the plan."""
-    eta, share = 1.0 / state.inverse_rate[0], affordable_share(options, state, stats)
+def begin_potential(known: Known, state: Any, work: Any) -> None:
+    """Before the first plan, let S be 0; its first penalty follows. What losses that are believed cost is W(u)."""
+    first = state.account[0] <= 0.0
+    if not every(state.account[0] > 0.0):
+        here = potential(known, state, work, False)
+        state.got[0] = where(first, state.got[0] - here, state.got[0])
+
+
+@kernel
+def affordable_part(known: Known, options: Any, state: Any, work: Any) -> Number:
+    """Return the part of the way to n m - Theta that keeps S within the account; S is convex."""
+    account = state.account[0]
+    if options.drift_cap <= 0.0:
+        return 0.0 * account
+    there = potential(known, state, work, True)
+    if every(there <= account):
+        return 1.0 + 0.0 * there
+    here = potential(known, state, work, False)
+    return where(there <= account, 1.0, clipped_ratio(account - here, there - here))
+
+
+@kernel
+def plan_drift(known: Known, options: Any, state: Any, work: Any) -> Number:
+    """Write the offset of mu from its goal; return the part of the way to go, 0 without a step since the plan."""
     for i in range(state.theta.shape[0]):
-        work.offset[i] = fused(share, work.total[i], state.drift[i])
-    norms = drift_norms(known, state, work, share, eta)
-    length = where(state.new_update[0] > 0.0, drift_length(norms, options.c), 0.0)
-    return DriftStep(length, stats.mean_drift - share * stats.mean_gap, eta)
+        work.offset[i] = work.total[i] + state.drift[i]
+    part = smaller(affordable_part(known, options, state, work), covered_part(state, work, options.c))
+    return where(state.new_update[0] > 0.0, part, 0.0)
 
 
 @kernel
-def shift_of(work: Any, x: int, a: int, drift_step: DriftStep) -> Number:
-    """Return the shift of a play by the step and the drift."""
-    return fused(0.0 - drift_step.eta * drift_step.length, work.drift_table[x, a], work.shift[x, a])
-
-
-@kernel
-def mean_shift(work: Any, x: int, drift_step: DriftStep) -> Number:
-    """Return the mean shift of a context, weighted by q^(3/2)."""
-    return fused(0.0 - drift_step.eta * drift_step.length, work.means[x, 1], work.means[x, 0])
-
-
-@kernel
-def apply_drift(state: Any, work: Any, drift_step: DriftStep) -> None:
+def apply_drift(state: Any, work: Any, length: Number) -> None:
     """Apply the drift to mu, and write the sum Theta + mu."""
-    state.drift_cost[0] += drift_step.length * drift_step.full_cost
     for i in range(state.theta.shape[0]):
-        state.drift[i] = state.drift[i] - drift_step.length * work.offset[i]
+        state.drift[i] = state.drift[i] - length * work.offset[i]
         work.total[i] = state.theta[i] + state.drift[i]

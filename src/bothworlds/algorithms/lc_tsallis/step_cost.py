@@ -10,7 +10,6 @@ of beta.
 import math
 from typing import Any, NamedTuple
 
-from bothworlds.algorithms.lc_tsallis.regression_drift import DriftStep, mean_shift, shift_of
 from bothworlds.kernels.arithmetic import (
     Number,
     absolute,
@@ -57,12 +56,12 @@ def uncovered_cost(step: Step, c: float) -> Number:
 
 
 @kernel
-def step_in_context(state: Any, work: Any, x: int, drift_step: DriftStep, c: float, thorough: bool) -> Step:
+def step_in_context(state: Any, work: Any, x: int, c: float, thorough: bool) -> Step:
     """Return the step in a context; mean and least only if ``thorough``."""
-    zero, steep, middle = 0.0 * state.q[0, 0], -1.0 / (1.0 - c), mean_shift(work, x, drift_step)
+    zero, steep, middle = 0.0 * state.q[0, 0], -1.0 / (1.0 - c), work.means[x, 0]
     squares, cubes, widest, mean, least = zero, zero, zero, zero, math.inf + zero
     for a in range(state.q.shape[1]):
-        delta, q, r = shift_of(work, x, a, drift_step), state.q[x, a], state.roots[x, a]
+        delta, q, r = work.shift[x, a], state.q[x, a], state.roots[x, a]
         y = (delta - middle) * r
         widest = larger(widest, absolute(y))
         square = r * (y * y)
@@ -73,7 +72,7 @@ def step_in_context(state: Any, work: Any, x: int, drift_step: DriftStep, c: flo
 
 
 @kernel
-def step_costs(known: Known, state: Any, work: Any, drift_step: DriftStep, c: float) -> tuple[Number, Number]:
+def step_costs(known: Known, state: Any, work: Any, c: float) -> tuple[Number, Number]:
     """Return the costs of the step, mean over contexts: if it is covered, all |y| <= c, and if not; one of them is 0.
 
     ``state`` has the plan before the step. Most steps are covered, so that the other cost waits for a second pass.
@@ -84,7 +83,7 @@ def step_costs(known: Known, state: Any, work: Any, drift_step: DriftStep, c: fl
         thorough = number > 0 or not in_two_passes()
         covered, uncovered, most = zero, zero, zero
         for x in range(state.q.shape[0]):
-            step = step_in_context(state, work, x, drift_step, c, thorough)
+            step = step_in_context(state, work, x, c, thorough)
             most = larger(most, step.widest)
             covered = fused(known.g[x], covered_cost(step), covered)
             if thorough:

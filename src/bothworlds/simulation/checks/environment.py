@@ -1,6 +1,5 @@
 """Check that an environment behaves as it claims and as simulations require."""
 
-import math
 import tracemalloc
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -26,7 +25,6 @@ DRAWS = 2000
 SEED, KEY = 1, 5  # of the learner, and of the environment's random numbers
 MEANS = (-1.0, -0.7, 0.0, 0.3, 0.95)
 TRACED_FRAMES = 40  # more than any call of a rule is deep
-MEASURED = 3  # times that memory must have grown
 GROWTH = 4  # bytes per round that an environment may allocate: less than one float
 
 
@@ -222,22 +220,12 @@ def _check_threads(environment: Environment, rounds: int) -> list[str]:
 
 
 def _check_memory(environment: Environment, rounds: int) -> list[str]:
-    """Measure the memory kept in each quarter of the rounds but the first; a leak grows in every quarter, each time.
+    """Measure the memory kept in each quarter of the rounds but the first; a leak grows in every quarter.
 
     Only memory that was allocated below this function counts: other threads may allocate as they like.
     """
     if rounds < 50:
         return []
-    kept = math.inf
-    for _ in range(MEASURED):
-        kept = min(kept, _memory_kept(environment, rounds))
-        if kept <= GROWTH:
-            return []
-    return [f"memory grows by {kept:.0f} bytes per round"]
-
-
-def _memory_kept(environment: Environment, rounds: int) -> float:
-    """Return the least growth of memory, in bytes per round, over the quarters of the rounds but the first."""
     tracing = tracemalloc.is_tracing()
     if not tracing:
         tracemalloc.start(TRACED_FRAMES)
@@ -248,7 +236,8 @@ def _memory_kept(environment: Environment, rounds: int) -> float:
     finally:
         if not tracing:
             tracemalloc.stop()
-    return min((after - before) / (rounds / 4) for before, after in pairwise(sizes))
+    kept = min((after - before) / (rounds / 4) for before, after in pairwise(sizes))
+    return [f"memory grows by {kept:.0f} bytes per round"] if kept > GROWTH else []
 
 
 def _memory_of_rounds() -> int:

@@ -11,8 +11,8 @@ Whatever the plans are,
     penalties but for prices <=   sqrt((max{2 gain, 2 least + least^2 M} V + (2 + least M) caution d) (T + X) H)
     X = E sum P_t            <=   early + 3 l^(2/3) (H/(3 price))^(2/3) (2 u T)^(1/3)
 
-with l = 1 + 3 price/(H b). With regression drift (drift_cap > 0), V is 1 + ROOM times as large. ``early`` are the
-prices while beta < b.
+with l = 1 + 3 price/(H b). ``early`` are the prices while beta < b. The bound is that of paths without a restart
+(`algorithms.lc_tsallis.change_evidence`).
 
 With gaps, rounds are sorted into J <= ceil(log2 T) classes by the entropy of their plans, and sums are bounded by
 Q = E sum_t sum_x g (1 - max q_t); on the other side R_T + C >= (Delta_*/2) T M(Q/T). Together they turn an upper bound
@@ -28,7 +28,7 @@ from bothworlds.arrays import Floats
 from bothworlds.theory.lemmas.margin import margin_mean
 from bothworlds.theory.lemmas.matching import entropy_growth, stability_share
 from bothworlds.theory.lemmas.stability import stability_factor
-from bothworlds.theory.schedules import ROOM, SURE, Covering, Matching
+from bothworlds.theory.schedules import SURE, Covering, Matching
 
 ITERATIONS = 60  # every iteration gives a valid bound; more iterations make it slightly smaller
 INNER = 4
@@ -67,9 +67,8 @@ class MatchedRates:
 
     @property
     def variance(self) -> float:
-        """V = 4 d/(1 - c): E beta_t z_t is at most V (1 + P_t); the regression drift may add a share ROOM."""
-        room = 1.0 + (ROOM if self.matching.drift_cap > 0.0 else 0.0)
-        return room * RESIDUAL * self.dimension / (1.0 - self.matching.c)
+        """V = 4 d/(1 - c): E beta_t z_t is at most V (1 + P_t)."""
+        return RESIDUAL * self.dimension / (1.0 - self.matching.c)
 
     @property
     def covered_from(self) -> float:
