@@ -5,7 +5,6 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from bothworlds.service.service import Service
 from bothworlds.service.service_log import LogLine, ServiceLog, json_line, text_line
 from bothworlds.service.verification import verify
 from support.service_http import served
+from support.service_log_lines import kept
 from support.services import locked, settings, wait_until
 
 TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -32,17 +32,6 @@ algorithm = { kind = "uniform" }
 holdout = 0.5
 """
 FROM_OUTSIDE = st.text(max_size=30)  # without halves of surrogate pairs
-
-
-def kept() -> tuple[ServiceLog, Callable[[], list[dict[str, Any]]]]:
-    """Return a log, and a function that returns its lines."""
-    written: list[bytes] = []
-    log = ServiceLog(log_format="json", level="debug", write=written.append)
-
-    def lines() -> list[dict[str, Any]]:
-        return [json.loads(line) for content in written for line in content.splitlines()]
-
-    return log, lines
 
 
 @given(FROM_OUTSIDE, FROM_OUTSIDE)

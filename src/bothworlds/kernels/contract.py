@@ -191,6 +191,7 @@ class Beliefs(NamedTuple):
     ``total`` is Theta, the sum of estimates: n theta after n rounds with mean theta. ``rounds`` has n, if what is
     learned does not cover all rounds so far. ``drift``: plans follow ``total`` + ``drift``. ``gram`` and ``moment`` are
     those of a ridge regression; ``squared`` is its Gram matrix with squared weights, if it has weights.
+    ``restarts`` counts how often the learner restarted because the world had changed.
     ``rate_fields(options, rounds, earlier)`` returns the fields that determine the rates after that many rounds;
     ``earlier`` is what the policy had learnt on an earlier problem, or None. ``unchanged``: fields that a change of the
     problem leaves as they are. ``linear``: decisions carry vectors in the learner's coordinates.
@@ -202,6 +203,7 @@ class Beliefs(NamedTuple):
     gram: str = ""
     moment: str = ""
     squared: str = ""
+    restarts: str = ""
     rate_fields: Callable[..., Mapping[str, Any]] | None = None
     unchanged: tuple[str, ...] = ()
     linear: bool = True

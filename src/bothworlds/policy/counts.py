@@ -12,7 +12,7 @@ import numpy as np
 
 from bothworlds.arrays import Floats, Ints
 from bothworlds.policy.decision import Decision
-from bothworlds.policy.health import Health, Tables, health_of
+from bothworlds.policy.health import Health, Restarts, Tables, health_of
 from bothworlds.problem import Problem
 from bothworlds.problem.rewards import total_reward
 from bothworlds.theory.confidence import drift_of
@@ -97,7 +97,9 @@ class PolicyCounts:
         """Count contexts for a new context distribution, from now or from given numbers of decisions on."""
         self.before = self.all_contexts() if before is None else before
 
-    def health(self, problem: Problem, pi: Floats, *, alpha: float, holds_out: bool) -> Health:
+    def health(
+        self, problem: Problem, pi: Floats, *, alpha: float, holds_out: bool, restarts: Restarts | None
+    ) -> Health:
         """Return the health of a policy with the plan pi, shape (contexts, arms)."""
         own, held = (rewards_from(_consistent(part.tables()), problem.reward_range) for part in (self.own, self.held))
         return health_of(
@@ -110,6 +112,7 @@ class PolicyCounts:
             drift=drift_of(self.recent_contexts(), problem.probabilities),
             alpha=alpha,
             since=self.since,
+            restarts=restarts,
         )
 
     def header(self) -> dict[str, Any]:

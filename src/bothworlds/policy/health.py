@@ -30,6 +30,14 @@ class Tables(NamedTuple):
     sums: Floats
 
 
+class Restarts(NamedTuple):
+    """How often a learner restarted because the world had changed, and on how many of its updates it rests since."""
+
+    number: int
+    remembered: float
+    updates: int
+
+
 class Totals(NamedTuple):
     """Decisions, decisions with feedback, and sums of their rewards and of the squares of these."""
 
@@ -78,7 +86,8 @@ class Health:
     ``drift`` is the test behind ``traffic``; ``alarms`` has the readings that call for attention. If decisions are held
     out, ``who`` has the mean rewards of the policy and of uniform play (``value`` and ``holdout``), and ``gain`` is the
     reading of their difference. ``since`` is the number of updates before counting began. ``paired`` is the difference
-    as estimated from all decisions together (`policy.paired_gain`), if their probabilities are known.
+    as estimated from all decisions together (`policy.paired_gain`), if their probabilities are known. ``changes`` says
+    how often the algorithm restarted, if it is one that does.
     """
 
     arms: tuple[Rate, ...]
@@ -92,6 +101,7 @@ class Health:
     who: tuple[Rate, ...] = ()
     since: int = 0
     paired: Gain | None = None
+    restarts: Restarts | None = None
 
     @property
     def value(self) -> Rate | None:
@@ -109,10 +119,15 @@ class Health:
         return gain_reading(*self.who, alpha=self.alpha, paired=self.paired) if self.who else None
 
     @property
+    def changes(self) -> Reading | None:
+        """How often the world changed so much that the algorithm restarted."""
+        return None if self.restarts is None else changes_reading(self.restarts)
+
+    @property
     def readings(self) -> tuple[Reading, ...]:
         """All readings."""
-        gain = () if self.gain is None else (self.gain,)
-        return *gain, self.explored, self.smallest_propensity, self.unanswered, self.traffic
+        always = self.explored, self.smallest_propensity, self.unanswered, self.traffic
+        return tuple(reading for reading in (self.gain, *always, self.changes) if reading is not None)
 
     @property
     def alarms(self) -> tuple[Reading, ...]:
@@ -144,6 +159,7 @@ def health_of(
     observed: int | None = None,
     alpha: float = 0.05,
     since: int = 0,
+    restarts: Restarts | None = None,
 ) -> Health:
     """Compute the health of a policy from its counts.
 
@@ -175,6 +191,8 @@ def health_of(
         The probability that any interval is ever wrong; drift of the contexts is reported at this level.
     since
         Number of updates before counting began.
+    restarts
+        Restarts of the algorithm because the world had changed, from ``policy.restarts``.
 
     Notes
     -----
@@ -226,8 +244,22 @@ def health_of(
         alpha=alpha,
         who=rates,
         since=since,
+        restarts=restarts,
         paired=None if sums is None else sums.gain(limits, variance=rates[0].variance, level=level, alpha=alpha),
     )
+
+
+def changes_reading(restarts: Restarts) -> Reading:
+    """Return a reading of the restarts of an algorithm.
+
+    >>> changes_reading(Restarts(number=1, remembered=830.4, updates=20_000)).sentence
+    'what was learned stopped predicting rewards once; decisions rest on about the last 830 of 20,000'
+    """
+    if not restarts.number:
+        return Reading("changes", 0.0, "what was learned still predicts rewards")
+    number = {1: "once", 2: "twice"}.get(restarts.number, f"{restarts.number:,} times")
+    rests = f"decisions rest on about the last {restarts.remembered:,.0f} of {restarts.updates:,}"
+    return Reading("changes", float(restarts.number), f"what was learned stopped predicting rewards {number}; {rests}")
 
 
 def _checked(problem: Problem, decided: Any, answered: Any, rewards: Any) -> Tables:

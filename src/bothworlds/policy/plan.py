@@ -12,6 +12,7 @@ from bothworlds._public_names import internal
 from bothworlds.arrays import Floats
 from bothworlds.policy.decision import Decision, decision_of
 from bothworlds.policy.feedback import DecisionBatch
+from bothworlds.policy.health import Restarts
 from bothworlds.policy.holdout import Holdout
 from bothworlds.policy.ids import KeyedRandom, given_id, id_of, parts_of
 from bothworlds.policy.spec import PolicySpec, as_section, section
@@ -91,6 +92,11 @@ class Plan:
     @cached_property
     def _holdout(self) -> Holdout | None:
         return self.spec.holdout_with(self.secret)
+
+    @cached_property
+    def restarts(self) -> Restarts | None:
+        """How often the algorithm restarted because the world had changed; None if it never does."""
+        return self.spec.restarts(self.learnt())
 
     def probabilities(self, context: Context | None = None) -> Floats:
         """Return pi(. | context), shape (arms,), or the table of all contexts, shape (contexts, arms).

@@ -16,7 +16,7 @@ from bothworlds.policy.bookkeeping import Bookkeeping
 from bothworlds.policy.decision import Decision, decision_of
 from bothworlds.policy.feedback import DecisionBatch, batch_of, loss_from, reward_or_loss
 from bothworlds.policy.feedback_registry import FeedbackRegistry
-from bothworlds.policy.health import Health
+from bothworlds.policy.health import Health, Restarts
 from bothworlds.policy.ids import NOT_COPYABLE, new_name, new_source, reset_after_fork, secret_of, stream_of
 from bothworlds.policy.learner_state import LearnerState
 from bothworlds.policy.plan import Plan
@@ -458,6 +458,11 @@ class Policy:
             header, arrays = {**header, **spec.header()}, {**arrays, **spec.arrays()}
         write_arrays(path, header, arrays)
 
+    @property
+    def restarts(self) -> Restarts | None:
+        """How often the algorithm restarted because the world had changed; None if it never does."""
+        return self._spec.restarts(self.learnt())
+
     def health(self, *, alpha: float = 0.05) -> Health:
         """Return the health of the policy, from counts of decisions and rewards by arm and context.
 
@@ -477,7 +482,8 @@ class Policy:
         """
         with self._lock:
             pi, holds_out = self.probabilities(), self._spec.holdout > 0.0
-            return self._bookkeeping.counts.health(self.problem, pi, alpha=alpha, holds_out=holds_out)
+            counts, restarts = self._bookkeeping.counts, self.restarts
+            return counts.health(self.problem, pi, alpha=alpha, holds_out=holds_out, restarts=restarts)
 
     def __repr__(self) -> str:
         return f"Policy({self.algorithm}, {self.rounds} rounds, {self.updates} updates)"

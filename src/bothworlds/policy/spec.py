@@ -26,6 +26,7 @@ from bothworlds.kernels.entry_points import (
 )
 from bothworlds.kernels.jit.compile import readable_errors
 from bothworlds.kernels.status import OK, sentence
+from bothworlds.policy.health import Restarts
 from bothworlds.policy.holdout import Holdout, checked_share
 from bothworlds.policy.ids import IdIssuer
 from bothworlds.problem import Problem
@@ -160,6 +161,14 @@ class PolicySpec:
         in_rows, place, shape = self._places[name]
         array = rows if in_rows else core
         return self.plain(name, array[place].reshape(*shape, *array.shape[1:])).copy()
+
+    def restarts(self, learnt: Mapping[str, Floats]) -> Restarts | None:
+        """Return how often the learner with these fields restarted; None if the algorithm never does."""
+        beliefs = self.machine.beliefs
+        if beliefs is None or not beliefs.restarts:
+            return None
+        number, remembered, t = (float(learnt[name][0]) for name in (beliefs.restarts, beliefs.rounds, "t"))
+        return Restarts(int(number), remembered, int(t) - 1)
 
     def learnt(self, core: Floats, rows: Floats) -> dict[str, Floats]:
         """Return the learned fields in memory by name, as copies."""

@@ -253,6 +253,11 @@ def indices_of(index: Mapping[str, int], names: Iterable[str]) -> list[int]:
         raise ValueError(f"a decision in the store is damaged: there is no context or arm {error}") from None
 
 
+def restarts_of(plan: Plan) -> int:
+    """Return how often the algorithm of a plan restarted because the world had changed."""
+    return 0 if plan.restarts is None else plan.restarts.number
+
+
 def warm_plan(policy: Policy) -> Plan:
     """Return the current plan with its lazy values computed."""
     plan = policy.plan()

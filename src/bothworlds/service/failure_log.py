@@ -1,19 +1,21 @@
-"""Log lines for failures: one when a failure begins and one when it ends, however many requests it meets."""
+"""Log lines for failures, one when it begins and one when it ends, and for worlds that have changed."""
 
+from bothworlds.service.experiment import restarts_of
 from bothworlds.service.service import Service
 from bothworlds.service.service_log import ServiceLog
 
 
 class FailureLog:
-    """Compares the failures of a service with those at the last check. Not thread-safe."""
+    """Compares a service with what it was at the last check. Not thread-safe."""
 
     def __init__(self, service: Service, log: ServiceLog) -> None:
         self._service, self._log = service, log
         self._known: set[str] = set()
         self._dead: set[str] = set()
+        self._restarts = {name: restarts_of(one.plan) for name, one in service.experiments.items()}
 
     def check(self) -> None:
-        """Log the failures that have begun or ended since the last check."""
+        """Log what has begun, ended or changed since the last check."""
         failures = set(self._service.failures)
         for failure in sorted(failures - self._known):
             self._log.add("error", "failing", failure)
@@ -24,3 +26,9 @@ class FailureLog:
             if thread.error is not None and thread.name not in self._dead:
                 self._dead.add(thread.name)
                 self._log.add_error("thread died", f"the {thread.name} thread died", thread.error)
+        for name, experiment in self._service.experiments.items():
+            restarts = restarts_of(experiment.plan)
+            if restarts > self._restarts.get(name, 0):
+                message = f"{name}: what was learned stopped predicting rewards; it is forgotten"
+                self._log.add("info", "new world", message, version=experiment.plan.version)
+            self._restarts[name] = restarts

@@ -109,7 +109,9 @@ class OutcomeCounts:
                 draws.append((record.time, draw))
             elif record.kind == ACTIVATION:
                 self.active += 1
-            elif record.kind in MARKS and record.kind != Kind.VERSION:
+            elif record.kind == Kind.VERSION:
+                self.history.note_restarts(record)
+            elif record.kind in MARKS:
                 self.history.add_draws(draws)
                 self.history.note(record)
                 draws = []
@@ -182,6 +184,7 @@ class OutcomeCounts:
             gain=self.gain,
             drift=drift_of(visits, plan.problem.probabilities),
             observed=int(visits.sum()),
+            restarts=plan.restarts,
             alpha=alpha,
         )
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from bothworlds.service.experiment import Experiment, problem_in
 from bothworlds.service.plan_series import ArmNumbers, PlanSeries
-from bothworlds.service.records import MARKS, DecisionDraw, Kind, Record, unpacked
+from bothworlds.service.records import MARKS, DecisionDraw, Kind, Record, Versioned, unpacked
 from bothworlds.service.reward_series import NONE, RewardSeries, Sums
 from bothworlds.service.time_buckets import RANGES
 
@@ -39,6 +39,7 @@ class OutcomeHistory:
         self.plans: dict[str, dict[str, PlanSeries]] = {}
         self.arms = ArmNumbers()
         self.events: deque[Event] = deque(maxlen=MOST_EVENTS)
+        self._restarts = 0  # of the algorithm, at the place in the log that is read
         self._arms: Sequence[str] | None = None  # at the place in the log that is read
 
     def add_rewards(self, rewards: Iterable[tuple[float, float, bool]]) -> None:
@@ -83,6 +84,14 @@ class OutcomeHistory:
             self.plans[context] = {name: PlanSeries(span=span) for name, span in RANGES.items()}
         for series in self.plans[context].values():
             series.add(times, columns, table)
+
+    def note_restarts(self, mark: Record) -> None:
+        """Note a version in which the algorithm has restarted, because the world had changed."""
+        body = unpacked(Versioned, mark.body)
+        if body.restarts > self._restarts:
+            sentence = f"what was learned stopped predicting rewards; it is forgotten from version {body.version:,} on"
+            self.events.append(Event(mark.time, "new world", sentence))
+        self._restarts = body.restarts
 
     def note(self, mark: Record) -> None:
         """Note a change, a rollback, or another mark that is not a version."""

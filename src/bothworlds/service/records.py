@@ -120,13 +120,15 @@ class Versioned(msgspec.Struct, frozen=True, array_like=True):
     """Body of a version.
 
     Learned are the rewards up to sequence number ``through``, in log order, and the rewards of all decisions that
-    became active up to sequence number ``ordered_through``, in the order of these decisions.
+    became active up to sequence number ``ordered_through``, in the order of these decisions. ``restarts`` counts how
+    often the algorithm has restarted so far, because the world had changed.
     """
 
     version: int
     digest: str
     through: int
     ordered_through: int
+    restarts: int = 0
 
 
 class Changed(msgspec.Struct, frozen=True, array_like=True):

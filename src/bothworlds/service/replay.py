@@ -19,6 +19,7 @@ from bothworlds.service.experiment import (
     indices_of,
     learn,
     load_snapshot,
+    restarts_of,
     restore,
     to_batch,
     warm_plan,
@@ -31,6 +32,7 @@ from bothworlds.service.records import (
     DecisionHead,
     RewardBody,
     Snapshot,
+    Versioned,
     all_unpacked,
     packed,
     unpacked,
@@ -280,6 +282,8 @@ class SegmentReplay:
 
         self.policy = apply_mark(self.policy, kind, body, learn_rewards=learn_rewards, restore_version=self._restore)
         plan = warm_plan(self.policy)
+        if isinstance(body, Versioned) and body.restarts != restarts_of(plan):
+            self.report.faults.append(f"version {body.version} is marked with {body.restarts} restarts, not its own")
         self._use_plan(plan, is_new_spec=plan.spec.short_fingerprint != self.plan.spec.short_fingerprint)
         self.report.versions += 1
 

@@ -14,6 +14,7 @@ from bothworlds.service.experiment import (
     Experiment,
     frame_of,
     learn,
+    restarts_of,
     restore,
     snapshot_of,
     warm_plan,
@@ -196,8 +197,9 @@ class TrainerThread:
         experiment.through, experiment.ordered_through = learned
         experiment.unsaved += len(events)
         if policy.version > before:  # otherwise all of them belonged to the holdout
-            digest = warm_plan(policy).digest
-            body = Versioned(policy.version, digest, experiment.through, experiment.ordered_through)
+            plan = warm_plan(policy)
+            through = experiment.through, experiment.ordered_through
+            body = Versioned(policy.version, plan.digest, *through, restarts_of(plan))
             self._publish(experiment, Kind.VERSION, packed(body), save=self._is_snapshot_due(experiment))
         if experiment.unlearned:
             self.wake()

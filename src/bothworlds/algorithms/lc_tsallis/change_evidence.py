@@ -95,7 +95,6 @@ def restart_if_changed(state: Any) -> None:
         for u in range(state.evidence.shape[0]):
             state.evidence[u] = where(changed, 1.0, state.evidence[u])
         state.restarts[0] = where(changed, state.restarts[0] + 1.0, state.restarts[0])
-        state.restarted_at[0] = where(changed, state.t[0], state.restarted_at[0])
         state.restarting[0] = where(changed, 1.0, state.restarting[0])
 
 

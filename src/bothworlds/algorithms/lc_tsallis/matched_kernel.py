@@ -82,7 +82,6 @@ class State(NamedTuple):
     recent_rounds: Annotated[Floats, learnt(2)]  # sums of their weights
     evidence: Annotated[Floats, learnt(2)]
     restarts: Annotated[Floats, learnt()]  # their number
-    restarted_at: Annotated[Floats, learnt()]  # round of the last one
     restarting: Annotated[Floats, recalled()]  # 1 after a restart, 0 once the plan contains it
     new_update: Annotated[Floats, recalled()]  # 1 after an update, 0 once the plan contains it
     step: Annotated[Floats, recalled("d")]  # its estimate, less the plan's prediction
@@ -300,4 +299,6 @@ BELIEFS = Beliefs(
     moment="response",
     rate_fields=paced,
     drift="drift",
+    restarts="restarts",
+    unchanged=("restarts",),
 )
