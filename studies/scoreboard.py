@@ -1,4 +1,4 @@
-"""The scoreboard: LC-Tsallis-INF and rivals in eighteen regimes, ranked by the worst ratio to the best player.
+"""The scoreboard: LC-Tsallis-INF and rivals in twenty regimes, ranked by the worst ratio to the best player.
 
 In six of them, worlds that change, the ratio is that of dynamic regrets, against the best arm of every round.
 

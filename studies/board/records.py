@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import bothworlds as bw
-from board.worlds import Cell, world
+from board.worlds import FEEDBACK, Cell, world
 from bothworlds.studies.progress import Watch, shown
 
 
@@ -96,6 +96,7 @@ def play_one(cell: Cell, label: str, player: Any, conditions: Conditions, thread
         checkpoints=[conditions.horizon],
         threads=threads,
         progress=watch.advance,
+        **FEEDBACK.get(cell.regime, {}),
     )
     run = results.judged()[label]
     numbers = (made.problem.dimension, float(run.regret[-1]), float(run.standard_error[-1]))

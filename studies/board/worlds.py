@@ -1,6 +1,6 @@
-"""The worlds of the scoreboard: eighteen regimes, four sizes, families of instances that have no seed in common.
+"""The worlds of the scoreboard: twenty regimes, four sizes, families of instances that have no seed in common.
 
-Six regimes change, and are judged by dynamic regret: `CHANGING`.
+Six regimes change, and are judged by dynamic regret: `CHANGING`. In two the feedback comes late: `FEEDBACK`.
 """
 
 import math
@@ -48,6 +48,7 @@ VISITORS = {  # by size: levels of the attributes, and arms; S, K, d = 12, 3, 18
     (25, 4, 8): ((2, 3, 4), 4),
 }
 RARITIES = (500.0, 1_500.0)  # L of rare clicks, drawn evenly in its logarithm
+FEEDBACK = {"batches of 50": {"batch": 50}, "delay of 200": {"delay": 200}}  # of +-1 noise
 
 
 class Draw(NamedTuple):
@@ -121,7 +122,7 @@ def followed(world: en.Environment) -> en.Environment:
 
 
 def makers(horizon: int) -> dict[str, Callable[[Draw], en.Environment]]:
-    """Return the regimes by name; the first seven are those of the prototype, the last six are `CHANGING`."""
+    """Return the regimes by name; the last six are `CHANGING`."""
     return {**still(horizon), **{name: _of_horizon(make, horizon) for name, make in CHANGING.items()}}
 
 
@@ -145,6 +146,7 @@ def still(horizon: int) -> dict[str, Callable[[Draw], en.Environment]]:
         "moving level": lambda m: en.moving_level(with_level(m.instance), level=LEVEL),
         "clicks": clicks,
         "rare clicks": rare_clicks,
+        **dict.fromkeys(FEEDBACK, lambda m: en.stochastic(m.instance)),
         "rare clicks, changing favourite": lambda m: rare_clicks(m, changes=[max(1, horizon // 4)]),
     }
 
