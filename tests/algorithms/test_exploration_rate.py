@@ -141,7 +141,7 @@ def test_packs_of_contexts_give_what_one_context_at_a_time_gives(name: str) -> N
         plan, (state, work, _) = drawn(policy, rng), records(machine)
         if abs(plan.stated_rate().ratio - 1.0) < 1e-6:
             continue
-        state.theta[...], state.t[0] = policy.state.theta, plan.t
+        state.theta[...], state.t[0], state.remembered[0] = policy.state.theta, plan.t, plan.t - 1.0
         state.inverse_rate[0] = state.start_inverse_rate[0] = plan.beta
         assert machine.kernel.refresh(machine.known, machine.options, state, work) == 0
         assert state.rates[1] == pytest.approx(plan.gamma, rel=1e-12)
@@ -202,7 +202,7 @@ def test_prices_use_the_largest_residual_of_a_play(predicted: float) -> None:
     problem = bw.Problem(features=np.eye(2)[None], probabilities=[1.0])
     machine, state, work = late_records(problem, np.array([[0.9, 0.1]]), gamma=0.1)
     z, pi = machine.known.z, 0.9 * state.q + 0.1 * machine.known.e
-    work.rho[...] = 1.0 + predicted
+    work.rho[...] = predicted
     inverse, w = np.linalg.inv(np.einsum("xa,xai,xaj->ij", pi, z, z)), state.q[0] ** 1.5 / (state.q[0] ** 1.5).sum()
     steps = [(z[0] - w @ z[0]) @ (inverse @ z[0, a]) for a in range(2)]
     reach = [float(np.abs(step * state.roots[0]).max()) for step in steps]

@@ -17,9 +17,10 @@ def mean_estimate(later: bw.Policy, z: Floats, pi: Floats, d: Floats, m: Floats,
     total = np.zeros(z.shape[2])
     machine, learnt = later._machine, later.learnt()
     for x, a in np.ndindex(pi.shape):
-        state, _, sizes = records(machine)
+        state, work, sizes = records(machine)
         for name, part in learnt.items():
             getattr(state, name)[...] = part
+        assert machine.kernel.refresh(machine.known, machine.options, state, work) == 0
         before, play = state.theta.copy(), Play(x, a, float(z[x, a] @ theta))
         machine.kernel.learn(machine.known, machine.options, state, play, machine.kernel.carried_of(d[x, a], m, sizes))
         total += machine.known.g[x] * pi[x, a] * (state.theta - before)
@@ -180,7 +181,7 @@ def test_estimates_and_predictions_of_matched_are_the_stated_ones() -> None:
     for t in range(1, 60):
         if estimates:
             assert policy.state.theta == pytest.approx(np.sum(estimates, axis=0), rel=1e-9)
-            assert policy.state.counted[0] == t - 1
+            assert policy.state.remembered[0] == t - 1
             weights = np.cumprod([1.0, *(s / (s + 5.0) for s in range(t - 1, 1, -1))])[::-1]
             used, losses = np.array([z[x, a] for x, a, _ in plays]), np.array([loss for *_, loss in plays])
             m = np.linalg.solve(np.eye(3) + used.T @ (weights[:, None] * used), used.T @ (weights * losses))

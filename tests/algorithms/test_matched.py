@@ -200,7 +200,7 @@ def test_a_step_is_the_last_observation_less_the_plans_prediction() -> None:
         machine.kernel.learn(machine.known, machine.options, state, Play(1, 2, loss), carried)
         residual = loss - machine.known.z[1, 2] @ carried.baseline
         assert state.step == pytest.approx(carried.baseline + residual * carried.direction - state.baseline)
-    assert (state.t[0], state.counted[0], state.new_update[0]) == (3.0, 2.0, 1.0)
+    assert (state.t[0], state.remembered[0], state.new_update[0]) == (3.0, 2.0, 1.0)
 
 
 def test_what_it_does_not_do_is_refused() -> None:

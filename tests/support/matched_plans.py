@@ -31,7 +31,8 @@ class Plan:
         state, problem = policy.state, policy.problem
         self.z, self.g, self.e = coordinates(policy), problem.probabilities, policy._machine.known.e
         self.q, self.m, self.beta = state.q.copy(), state.baseline.copy(), float(state.inverse_rate[0])
-        self.t, self.gamma, self.charged = float(state.t[0]), float(state.rates[1]), float(state.price[0])
+        self.t = float(state.remembered[0]) + 1.0  # rounds since a restart
+        self.gamma, self.charged = float(state.rates[1]), float(state.price[0])
         self.options, self.offered = policy._machine.options, problem.available
         self.b, self.largest = self.options.covered, self.options.largest
         self.h = float(self.g @ lemmas.tsallis_entropy(self.q))
@@ -160,6 +161,6 @@ def put_plan(policy: bw.Policy, *, beta: float, theta: Floats | None = None, t: 
     if theta is not None:
         state.theta[...] = theta
     if t is not None:
-        state.t[0] = t
+        state.t[0], state.remembered[0] = t, t - 1.0
     policy._learner_state.refresh()
     return Plan(policy)

@@ -40,11 +40,11 @@ def test_the_constants_of_the_theorem_by_hand() -> None:
     assert rates.early_prices == pytest.approx(early)
     penalties = 2.0 * b * jump * even**2
     assert rates.early_penalties == pytest.approx(penalties)
-    assert early + late <= X - b <= early + 1.1 * late
+    assert early + late <= X <= early + 1.1 * late
     stability = math.sqrt((1e8 + X) * 2.0 * rates.variance * (2.0 * f + share))
     penalty = math.sqrt((1e8 + X) * 2.0 * (2.0 + share) * (rates.variance + 6.0))
     assert matched.adversarial(rates, T)[0] == pytest.approx(
-        stability + penalty + X + 0.5 * (X - b - early) + penalties + 2.0
+        stability + penalty + X + 0.5 * (X - early) + penalties + 2.0
     )
 
 
@@ -53,7 +53,7 @@ def test_price_may_be_high_where_covering_is_cheap() -> None:
     rates = by_hand(price=1e6)
     H, b, price = 2.0, rates.covered_from, 1e6
     late = 3.0 * ((1.0 + 3.0 * price / (H * b)) * H / (3.0 * price)) ** (2 / 3) * (0.25 * b * b * 1e8) ** (1 / 3)
-    assert rates.prices(np.array([1e8]))[0] == pytest.approx(rates.early_prices + late + b)
+    assert rates.prices(np.array([1e8]))[0] == pytest.approx(rates.early_prices + late)
 
 
 def test_the_constants_with_gaps_by_hand() -> None:
@@ -63,7 +63,7 @@ def test_the_constants_with_gaps_by_hand() -> None:
     k, V = 1.0 / (1.0 + math.sqrt(0.5)), 8.0 / (1.0 - c)
     M, B, b = c * c / (k * (1.0 - c)), 3.0 / (k * (1.0 - c)), rates.covered_from
     depths = [(math.ceil(nu * math.log2(T)), 2.0 * T**-nu) for nu in np.arange(1, 11) / 10]
-    fixed = rates.early_prices + 1.0 / (1.0 - 4.0 ** (-1 / 3)) + b
+    fixed = rates.early_prices + 1.0 / (1.0 - 4.0 ** (-1 / 3))
     X = rates.prices(np.array([T]))[0]
     for _ in range(4):
         squares = 2.0 * (3.0 / (k * (1.0 - 2.0 * c))) ** 2 * 4.0 * 3.0 * Q + 2.0 * 4.0 / (c * b) * X  # of h'
