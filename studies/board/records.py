@@ -87,6 +87,7 @@ def kept(path: Path, conditions: Conditions, cells: Iterable[Cell], labels: Iter
 def play_one(cell: Cell, label: str, player: Any, conditions: Conditions, threads: int, watch: Watch) -> Line:
     """Play one player in one cell; the seed is the number of the instance."""
     made = world(cell, conditions.family, conditions.horizon)
+    batch, delay = FEEDBACK.get(cell.regime, (1, 0))
     results = bw.simulate(
         made,
         {label: player},
@@ -96,7 +97,8 @@ def play_one(cell: Cell, label: str, player: Any, conditions: Conditions, thread
         checkpoints=[conditions.horizon],
         threads=threads,
         progress=watch.advance,
-        **FEEDBACK.get(cell.regime, {}),
+        batch=batch,
+        delay=delay,
     )
     run = results.judged()[label]
     numbers = (made.problem.dimension, float(run.regret[-1]), float(run.standard_error[-1]))

@@ -48,7 +48,7 @@ VISITORS = {  # by size: levels of the attributes, and arms; S, K, d = 12, 3, 18
     (25, 4, 8): ((2, 3, 4), 4),
 }
 RARITIES = (500.0, 1_500.0)  # L of rare clicks, drawn evenly in its logarithm
-FEEDBACK = {"batches of 50": {"batch": 50}, "delay of 200": {"delay": 200}}  # of +-1 noise
+FEEDBACK = {"batches of 50": (50, 0), "delay of 200": (1, 200)}  # batch and delay, with +-1 noise
 
 
 class Draw(NamedTuple):

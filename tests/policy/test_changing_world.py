@@ -39,7 +39,9 @@ def test_health_says_that_the_algorithm_restarted() -> None:
 
 def test_algorithms_that_never_restart_say_nothing() -> None:
     policy = bw.LinUCB().start(PROBLEM, rng=1)
-    assert policy.restarts is policy.plan().restarts is policy.health().changes is None
+    assert policy.restarts is None
+    assert policy.plan().restarts is None
+    assert policy.health().changes is None
 
 
 def test_a_change_of_the_problem_keeps_the_number_of_restarts_and_finds_later_ones() -> None:
