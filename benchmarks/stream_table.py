@@ -1,0 +1,83 @@
+"""Shares of the range from uniform play to the best player, from the results of `streams.py`."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+LEAST = 0.02  # a cell with a smaller range from uniform play to the best player is left out
+
+
+class Row(NamedTuple):
+    """One player in one stream: mean reward per round, and in the second half; and what does not depend on players.
+
+    ``uniform`` is the expected reward of uniform play, ``constant`` that of the best arm, and ``linear`` that of one
+    ridge regression per arm on the rewards of all arms, both in hindsight; ``label`` is that of the best arm of every
+    round, 1 wherever one is right.
+    """
+
+    data: str
+    order: str
+    seed: int
+    player: str
+    rounds: int
+    reward: float
+    second_half: float
+    uniform: float
+    constant: float
+    linear: float
+    label: float
+    seconds: float
+
+
+Cell = tuple[str, str]
+
+
+def shares(rows: Sequence[Row]) -> tuple[dict[tuple[str, str, str], float], list[Cell]]:
+    """Return the share by (data, order, player), and the cells left out.
+
+    A cell is a data set in an order. A player's reward there is the mean over its seeds, uniform and best are over the
+    same seeds; best is the largest of the players' rewards. A share is (reward - uniform)/(best - uniform).
+    """
+    rewards: dict[Cell, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    uniforms: dict[Cell, dict[int, float]] = defaultdict(dict)
+    for row in rows:
+        rewards[row.data, row.order][row.player].append(row.reward)
+        uniforms[row.data, row.order][row.seed] = row.uniform
+    found: dict[tuple[str, str, str], float] = {}
+    omitted: list[Cell] = []
+    for cell, players in rewards.items():
+        uniform = float(np.mean(list(uniforms[cell].values())))
+        means = {player: float(np.mean(values)) for player, values in players.items()}
+        gap = max(means.values()) - uniform
+        if gap < LEAST:
+            omitted.append(cell)
+            continue
+        found |= {(*cell, player): (mean - uniform) / gap for player, mean in means.items()}
+    return found, omitted
+
+
+def by_order(found: dict[tuple[str, str, str], float]) -> dict[str, dict[str, float]]:
+    """Return the mean share over data sets by player and order, and over all cells as ``all``."""
+    collected: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for (_, order, player), share in found.items():
+        collected[player][order].append(share)
+        collected[player]["all"].append(share)
+    return {
+        player: {order: float(np.mean(values)) for order, values in some.items()} for player, some in collected.items()
+    }
+
+
+def table(rows: Sequence[Row], orders: Sequence[str]) -> str:
+    """Return the mean shares as a Markdown table, players in the order of the rows, and a line on cells left out."""
+    found, omitted = shares(rows)
+    means, names = by_order(found), list(dict.fromkeys(row.player for row in rows))
+    lines = [f"| player | {' | '.join([*orders, 'all'])} |", "|---" * (len(orders) + 2) + "|"]
+    for name in names:
+        cells = [f"{means[name][order]:.3f}" if order in means.get(name, {}) else "" for order in [*orders, "all"]]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    if omitted:
+        words = ", ".join(f"{data} {order}" for data, order in omitted)
+        lines.append(f"\nLeft out, since nobody is {LEAST:g} above uniform play: {words}.")
+    return "\n".join(lines)
