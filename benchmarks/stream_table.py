@@ -81,3 +81,34 @@ def table(rows: Sequence[Row], orders: Sequence[str]) -> str:
         words = ", ".join(f"{data} {order}" for data, order in omitted)
         lines.append(f"\nLeft out, since nobody is {LEAST:g} above uniform play: {words}.")
     return "\n".join(lines)
+
+
+def rewards_table(rows: Sequence[Row], order: str) -> str:
+    """Return the mean reward of every player by data set in one order, with uniform, constant and linear play."""
+    some = [row for row in rows if row.order == order]
+    names = list(dict.fromkeys(row.player for row in some))
+    fixed = ("uniform", "constant", "linear")
+    heads = [*(f"*{name}*" for name in fixed), *names]
+    lines = [f"| {order} | {' | '.join(heads)} |", "|---" * (len(heads) + 1) + "|"]
+    for data in dict.fromkeys(row.data for row in some):
+        here = [row for row in some if row.data == data]
+        values = [[getattr(row, name) for row in here] for name in fixed]
+        values += [[row.reward for row in here if row.player == name] for name in names]
+        cells = [f"{np.mean(numbers):.3f}" if numbers else "" for numbers in values]
+        lines.append(f"| {data} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def beside(rows: Sequence[Row], player: str, rival: str, orders: Sequence[str]) -> str:
+    """Return the mean shares of two players by order, their ratio, and the data sets in which it is below 0.9."""
+    found, _ = shares(rows)
+    lines = [f"| order | {player} | {rival} | ratio | below .9 of it in |", "|---" * 5 + "|"]
+    for order in orders:
+        data = [data for data, here, name in found if here == order and name == player and (data, here, rival) in found]
+        if not data:
+            continue
+        ours, theirs = (np.array([found[one, order, name] for one in data]) for name in (player, rival))
+        below = ", ".join(one for one, a, b in zip(data, ours, theirs, strict=True) if a < 0.9 * b) or "none"
+        ratio = ours.mean() / theirs.mean()
+        lines.append(f"| {order} | {ours.mean():.3f} | {theirs.mean():.3f} | {ratio:.3f} | {below} |")
+    return "\n".join(lines)

@@ -1,8 +1,8 @@
 """Data sets as bandits: progressive reward of players on labelled streams, by the bake-off's protocol.
 
-    python benchmarks/streams.py --out streams.csv                       # all data sets, orders and players
+    python benchmarks/streams.py --out streams.csv        # all data sets, orders and players
     python benchmarks/streams.py --data iris --data sea --players "matched,D-LinUCB" --rounds 1000 --seeds 2
-    python benchmarks/streams.py --from-csv streams.csv                  # the table again
+    python benchmarks/streams.py --from-csv streams.csv --rewards --beside "matched,listed D-LinUCB"
 
 A labelled row is a context and its class the arm that earns 1. All players of a seed see the same rows, after an
 archive of rows that only those with a listed problem use, without rewards. Reward is the mean over all rounds while
@@ -28,7 +28,7 @@ from bothworlds.datasets import Stream
 from bothworlds.datasets.streams import ORDERS
 from bothworlds.errors import MissingPackageError
 from stream_players import Game, Make, Player, players
-from stream_table import Row, table
+from stream_table import Row, beside, rewards_table, table
 
 PACKAGES = ("bothworlds", "numpy", "river", "scikit-learn", "vowpalwabbit")
 
@@ -128,7 +128,23 @@ def chosen_players(names: str | None) -> dict[str, Make]:
     return {name: known[name] for name in wanted}
 
 
-@click.command(help=__doc__)
+def show(rows: list[Row], orders: list[str], pair: str | None, *, rewards: bool) -> None:
+    """Print the tables asked for."""
+    click.echo(table(rows, orders))
+    if pair is not None:
+        names, known = [name.strip() for name in pair.split(",")], {row.player for row in rows}
+        if len(names) != 2 or not known.issuperset(names):
+            raise click.BadParameter(f"two of {', '.join(sorted(known))}, separated by a comma", param_hint="--beside")
+        click.echo("\n" + beside(rows, *names, orders))
+    if rewards:
+        played = {row.order for row in rows}
+        click.echo("".join(f"\n{rewards_table(rows, order)}\n" for order in orders if order in played))
+
+
+HELP = str(__doc__).replace("\n\n    python", "\n\n\b\n    python")  # click keeps the lines of such a paragraph
+
+
+@click.command(help=HELP)
 @click.option("--data", multiple=True, type=click.Choice(datasets.STREAMS), help="a data set; repeat it; default all")
 @click.option("--orders", multiple=True, type=click.Choice(list(ORDERS)), help="an order; repeat it; default all four")
 @click.option("--players", "names", help="names, separated by commas; default all")
@@ -137,7 +153,11 @@ def chosen_players(names: str | None) -> dict[str, Make]:
 @click.option("--archive", default=500, show_default=True, type=click.IntRange(1), help="rows before the first round")
 @click.option("--cells", default=32, show_default=True, type=click.IntRange(1), help="of listed players, by k-means")
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="file of results, CSV; written over")
-@click.option("--from-csv", type=click.Path(exists=True, path_type=Path), multiple=True, help="print its table alone")
+@click.option(
+    "--from-csv", type=click.Path(exists=True, path_type=Path), multiple=True, help="print its tables alone; repeat it"
+)
+@click.option("--beside", "pair", help="two players separated by a comma: their shares by order, and the ratio")
+@click.option("--rewards", is_flag=True, help="also a table of rewards by data set for each order")
 def main(
     data: tuple[str, ...],
     orders: tuple[str, ...],
@@ -148,10 +168,13 @@ def main(
     cells: int,
     out: Path | None,
     from_csv: tuple[Path, ...],
+    pair: str | None,
+    rewards: bool,
 ) -> None:
     wanted = list(orders or ORDERS)
     if from_csv:
-        click.echo(table([row for path in from_csv for row in read(path)], wanted))
+        found = [row for path in from_csv for row in read(path)]
+        show([row for row in found if row.data in (data or datasets.STREAMS)], wanted, pair, rewards=rewards)
         return
     chosen = chosen_players(names)
     played = results(
@@ -163,7 +186,7 @@ def main(
     if not done:
         raise click.ClickException("nothing was played: no player or data set is left")
     click.echo("\n".join(f"# {line}" for line in heads))
-    click.echo(table(done, wanted))
+    show(done, wanted, pair, rewards=rewards)
 
 
 if __name__ == "__main__":

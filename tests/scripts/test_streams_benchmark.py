@@ -66,6 +66,14 @@ def test_shares_by_hand() -> None:
     assert "| good | 0.500 |  | 0.500 |" in text
     assert "| poor | 0.625 |  | 0.625 |" in text
     assert "Left out" in text.splitlines()[-1]
+    both = table.beside(rows, "poor", "good", ["shuffled", "drift"])
+    assert both.splitlines()[2:] == ["| shuffled | 0.625 | 0.500 | 1.250 | a |"]
+    rewards = table.rewards_table(rows, "shuffled").splitlines()
+    assert rewards[0] == "| shuffled | *uniform* | *constant* | *linear* | good | poor |"
+    assert rewards[2:] == [
+        "| a | 0.500 | 0.500 | 0.900 | 0.800 | 0.575 |",
+        "| b | 0.500 | 0.500 | 0.900 | 0.500 | 0.750 |",
+    ]
 
 
 def test_help_and_unknown_players() -> None:
@@ -101,6 +109,14 @@ def test_a_tiny_run_and_its_table_from_the_file(tmp_path: Path) -> None:
     assert heads[0] == "# rounds 60, archive 40, cells 4, seeds 1 to 2"
     again = CliRunner().invoke(module("streams").main, ["--from-csv", str(out), *options[2:6]])
     assert again.stdout in done.stdout
+    more = ["--from-csv", str(out), "--rewards", "--beside"]
+    both = CliRunner().invoke(module("streams").main, [*more, "matched,D-LinUCB"])
+    assert "| order | matched | D-LinUCB | ratio |" in both.stdout
+    assert "| drift | *uniform*" in both.stdout
+    assert "| alternating | *uniform*" not in both.stdout  # not played
+    wrong = CliRunner().invoke(module("streams").main, [*more, "matched"])
+    assert wrong.exit_code == 2
+    assert "separated by a comma" in wrong.output
     best = {row.player: row.reward for row in rows if row.order == "shuffled" and row.seed == 1}
     assert best["LinUCB 1"] > 0.8 > best["uniform"]
 
