@@ -7,6 +7,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
+
 import bothworlds as bw
 import stream_rivals as rivals
 import stream_vw
@@ -50,6 +52,11 @@ class Listed:
 
     def update(self, reward: float) -> None:
         self.policy.update(self.decision, reward=reward)
+
+    @property
+    def restarts(self) -> int:
+        """Number of restarts on evidence, 0 for algorithms without."""
+        return int(np.sum(getattr(self.policy.state, "restarts", 0)))
 
 
 Make = Callable[[Game], Player]

@@ -14,7 +14,7 @@ class Row(NamedTuple):
 
     ``uniform`` is the expected reward of uniform play, ``constant`` that of the best arm, and ``linear`` that of one
     ridge regression per arm on the rewards of all arms, both in hindsight; ``label`` is that of the best arm of every
-    round, 1 wherever one is right.
+    round, 1 wherever one is right. ``restarts`` counts those of a rule that restarts on evidence.
     """
 
     data: str
@@ -29,6 +29,7 @@ class Row(NamedTuple):
     linear: float
     label: float
     seconds: float
+    restarts: int = 0
 
 
 Cell = tuple[str, str]
@@ -111,4 +112,17 @@ def beside(rows: Sequence[Row], player: str, rival: str, orders: Sequence[str]) 
         below = ", ".join(one for one, a, b in zip(data, ours, theirs, strict=True) if a < 0.9 * b) or "none"
         ratio = ours.mean() / theirs.mean()
         lines.append(f"| {order} | {ours.mean():.3f} | {theirs.mean():.3f} | {ratio:.3f} | {below} |")
+    return "\n".join(lines)
+
+
+def restarts(rows: Sequence[Row], orders: Sequence[str]) -> str:
+    """Return the mean number of restarts of the players that restart, by order; nothing if none did."""
+    lines = []
+    for player in dict.fromkeys(row.player for row in rows if row.restarts):
+        words = []
+        for order in orders:
+            counts = [row.restarts for row in rows if (row.player, row.order) == (player, order)]
+            if counts:
+                words.append(f"{order} {np.mean(counts):.1f} (most {max(counts)})")
+        lines.append(f"Restarts of {player}: {', '.join(words)}.")
     return "\n".join(lines)

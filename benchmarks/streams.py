@@ -28,7 +28,7 @@ from bothworlds.datasets import Stream
 from bothworlds.datasets.streams import ORDERS
 from bothworlds.errors import MissingPackageError
 from stream_players import Game, Make, Player, players
-from stream_table import Row, beside, rewards_table, table
+from stream_table import Row, beside, restarts, rewards_table, table
 
 PACKAGES = ("bothworlds", "numpy", "river", "scikit-learn", "vowpalwabbit")
 
@@ -45,7 +45,8 @@ def play(player: Player, rows: Stream) -> np.ndarray:
 def result(name: str, make: Make, rows: Stream, order: str, game: Game) -> Row:
     """Play one stream with one player."""
     start = time.perf_counter()
-    earned = play(make(game), rows)
+    player = make(game)
+    earned = play(player, rows)
     return Row(
         data=rows.name,
         order=order,
@@ -59,6 +60,7 @@ def result(name: str, make: Make, rows: Stream, order: str, game: Game) -> Row:
         linear=rows.linear_reward(),
         label=float(rows.rewards.max(axis=1).mean()),
         seconds=time.perf_counter() - start,
+        restarts=getattr(player, "restarts", 0),
     )
 
 
@@ -131,11 +133,13 @@ def chosen_players(names: str | None) -> dict[str, Make]:
 def show(rows: list[Row], orders: list[str], pair: str | None, *, rewards: bool) -> None:
     """Print the tables asked for."""
     click.echo(table(rows, orders))
+    if any(row.restarts for row in rows):
+        click.echo("\n" + restarts(rows, orders))
     if pair is not None:
         names, known = [name.strip() for name in pair.split(",")], {row.player for row in rows}
         if len(names) != 2 or not known.issuperset(names):
             raise click.BadParameter(f"two of {', '.join(sorted(known))}, separated by a comma", param_hint="--beside")
-        click.echo("\n" + beside(rows, *names, orders))
+        click.echo("\n" + beside(rows, names[0], names[1], orders))
     if rewards:
         played = {row.order for row in rows}
         click.echo("".join(f"\n{rewards_table(rows, order)}\n" for order in orders if order in played))

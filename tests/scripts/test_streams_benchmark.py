@@ -66,6 +66,11 @@ def test_shares_by_hand() -> None:
     assert "| good | 0.500 |  | 0.500 |" in text
     assert "| poor | 0.625 |  | 0.625 |" in text
     assert "Left out" in text.splitlines()[-1]
+    assert table.restarts(rows, ["shuffled"]) == ""
+    restarted = [row._replace(restarts=row.seed) for row in rows if row.player == "good"]
+    assert table.restarts(restarted, ["shuffled", "drift"]) == (
+        "Restarts of good: shuffled 1.3 (most 2), drift 1.0 (most 1)."
+    )
     both = table.beside(rows, "poor", "good", ["shuffled", "drift"])
     assert both.splitlines()[2:] == ["| shuffled | 0.625 | 0.500 | 1.250 | a |"]
     rewards = table.rewards_table(rows, "shuffled").splitlines()

@@ -70,6 +70,11 @@ def listed_by_cells(rows: Stream, cells: Cells) -> Rounds:
     Cells that come from the stream's own rows have seen them before they are played. For an honest comparison make
     them of rows that are not played, or leave the rounds of the sample out:
     ``listed_by_cells(rows.from_round(500), Cells.of_sample(rows.contexts[:500]))`` has 500 rounds fewer.
+
+    >>> rows = Stream.labelled("toy", contexts=[[0.0], [5.0], [0.2]], labels=[0, 1, 0], arms=2)
+    >>> rounds = listed_by_cells(rows.from_round(1), Cells.of_sample(rows.contexts, count=2, rng=1))
+    >>> rounds.problem.n_contexts, len(rounds), rounds.best_total()
+    (2, 2, 2.0)
     """
     return Rounds(problem=cells.problem(rows.arms), contexts=cells.numbers(rows.contexts), rewards=rows.rewards)
 

@@ -33,6 +33,9 @@ def read_stream(name: str, *, rounds: int = 4000, order: StreamOrder = "shuffled
         "shuffled", "drift", "corrupted" or "alternating": see `in_order`.
     rng
         Seed.
+
+    >>> read_stream("iris", rounds=1000, order="drift")  # doctest: +SKIP
+    Stream(iris: 1,000 rounds, 3 arms, 4 features)
     """
     check_known([name], STREAMS, "data set")
     rounds = whole(rounds, 1, "rounds")

@@ -138,6 +138,10 @@ def in_order(rows: Stream, order: StreamOrder) -> Stream:
     They follow the bake-off of Bietti, Agarwal and Langford (2021) and add three worlds that change. "drift": labels
     are shifted by one arm from the middle on. "corrupted": rewards of the first tenth of the rounds are flipped.
     "alternating": labels are shifted by one arm in every third block of 100 rounds.
+
+    >>> rows = Stream.labelled("toy", contexts=np.zeros((20, 1)), labels=[1] * 20, arms=2)
+    >>> in_order(rows, "corrupted").rewards[1:3].tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
     """
     check_known([order], get_args(StreamOrder), "order")
     return ORDERS[order](rows)
