@@ -15,7 +15,8 @@ number of rounds that it remembers.
 
 from typing import Any
 
-from bothworlds.kernels.arithmetic import Number, every, feature, fused, larger, root, smaller, where
+from bothworlds.algorithms.lc_tsallis.regression_drift import late_cost
+from bothworlds.kernels.arithmetic import Number, both, every, feature, fused, larger, root, smaller, where
 from bothworlds.kernels.contract import Known, Play
 from bothworlds.kernels.jit.compile import kernel
 
@@ -103,6 +104,6 @@ def lowered_rate(options: Any, state: Any) -> Number:
     """Return beta, lowered after a restart to at most RESTART_RATE beta_1 sqrt(1 + n), and note that it was."""
     beta = state.inverse_rate[0]
     lowered = smaller(beta, RESTART_RATE * options.first * root(1.0 + state.remembered[0]))
-    lowered = where(state.restarting[0] > 0.0, lowered, beta)
+    lowered = where(both(state.restarting[0] > 0.0, late_cost(state) <= 0.0), lowered, beta)
     state.restarting[0] = 0.0 * lowered
     return lowered

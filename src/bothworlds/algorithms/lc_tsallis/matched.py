@@ -62,7 +62,8 @@ class Matched:
     T = 10^11 on. How many restarts an adversary can force is not bounded; the account of the path holds with them.
 
     Feedback is learned row by row in the order in which it comes, also that of a batch: rates and plan follow each
-    row. So its order matters, and where a batch ends does not.
+    row. So its order matters, and where a batch ends does not. What late answers have cost is counted; where it is more
+    than chance explains, plans do not drift and beta does not fall (`regression_drift.late_cost`).
 
     Parameters
     ----------

@@ -32,7 +32,18 @@ from bothworlds.algorithms.lc_tsallis.regression_drift import (
 from bothworlds.algorithms.lc_tsallis.step_cost import step_costs
 from bothworlds.algorithms.shared.decision_checks import possible_leverage
 from bothworlds.arrays import Floats
-from bothworlds.kernels.arithmetic import Number, every, feature, larger, over_contexts, root, smaller, value, where
+from bothworlds.kernels.arithmetic import (
+    Number,
+    absolute,
+    every,
+    feature,
+    larger,
+    over_contexts,
+    root,
+    smaller,
+    value,
+    where,
+)
 from bothworlds.kernels.contract import Beliefs, Earlier, Known, Play, build_kernel
 from bothworlds.kernels.exact_ftrl import add_context, all_finite, begin_covariance, covariance, explore
 from bothworlds.kernels.jit.compile import kernel
@@ -76,6 +87,7 @@ class State(NamedTuple):
     remembered: Annotated[Floats, learnt()]  # n, rounds in the regression: since the last restart; believed ones count
     drift: Annotated[Floats, learnt("d")]  # mu_t: plans follow Theta + mu_t
     got: Annotated[Floats, learnt()]  # sum of <theta_hat_s, p_s>: the estimated losses of the plans
+    late: Annotated[Floats, learnt()]  # what late answers have cost: losses of older plans less those estimates
     recent_gram: Annotated[Floats, learnt(2, "d", "d")]  # shorter memories (`change_evidence`)
     recent_moment: Annotated[Floats, learnt(2, "d")]
     recent: Annotated[Floats, learnt(2, "d")]  # their ridge estimates
@@ -83,6 +95,8 @@ class State(NamedTuple):
     evidence: Annotated[Floats, learnt(2)]
     restarts: Annotated[Floats, learnt()]  # their number
     restarting: Annotated[Floats, recalled()]  # 1 after a restart, 0 once the plan contains it
+    observed: Annotated[Floats, recalled()]  # the last loss, and 1 if an older plan has made its decision
+    outdated: Annotated[Floats, recalled()]
     new_update: Annotated[Floats, recalled()]  # 1 after an update, 0 once the plan contains it
     step: Annotated[Floats, recalled("d")]  # its estimate, less the plan's prediction
     rates: Annotated[Floats, recalled(2)]
@@ -221,7 +235,9 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
     write_play_stats(known, state, work)
     stats = plan_stats(known, state, work)
     if updated:
-        state.got[0] += state.inverse_rate[0] * stats.mean_shift + state.mean_prediction[0]
+        gained = state.inverse_rate[0] * stats.mean_shift + state.mean_prediction[0]
+        state.got[0] += gained
+        state.late[0] += state.outdated[0] * (state.observed[0] - gained)
     else:
         begin_potential(known, state, work)
     length, scale = plan_drift(known, options, state, work), 1.0 / stats.highest
@@ -259,9 +275,11 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
 @kernel
 def learn(known: Known, options: Options, state: State, play: Play, carried: Predicted) -> None:
     """Add theta_hat_t = m_t + Sigma_t^-1 phi (loss - <phi, m_t>) to Theta, and advance the clock."""
-    residual = play.loss
+    residual, other = play.loss, 0.0 * play.loss
     for i in range(state.theta.shape[0]):
         residual = residual - carried.baseline[i] * feature(known.z, play.x, play.a, i)
+        other = larger(other, absolute(carried.baseline[i] - state.baseline[i]))
+    state.observed[0], state.outdated[0] = play.loss, where(other > 0.0, 1.0, 0.0)
     for i in range(state.theta.shape[0]):
         estimate = carried.baseline[i] + residual * carried.direction[i]
         state.step[i] = estimate - state.baseline[i]

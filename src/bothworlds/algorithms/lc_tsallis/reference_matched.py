@@ -52,7 +52,7 @@ class ReferenceMatched:
         self.b = 2 * np.sqrt(2 * self.u)
         self.Theta, self.mu, self.m, self.V, self.V_m = np.zeros(d), np.zeros(d), np.zeros(d), np.eye(d), np.zeros(d)
         self.t, self.beta, self.n, self.got = 1, np.sqrt(d) * K**-0.25, 0.0, 0.0
-        self.first, self.penalised, self.restarts = self.beta, self.beta, 0
+        self.first, self.penalised, self.restarts, self.late = self.beta, self.beta, 0, 0.0
         self.long: Floats = np.zeros(d)
         self.recent: list[list[Any]] = [
             [np.eye(d), np.zeros(d), np.zeros(d), 0.0] for _ in WINDOWS
@@ -122,11 +122,12 @@ class ReferenceMatched:
         self.remember(self.z[x, a], loss)
         restarted = self.restart_if_changed()
         m, before = np.asarray(np.linalg.solve(self.V, self.V_m), dtype=np.float64), entropy(self.q, self.g)
-        self.got += float(self.g @ (self.q * (self.z @ theta_hat)).sum(axis=1))
+        gained = float(self.g @ (self.q * (self.z @ theta_hat)).sum(axis=1))
+        self.got, self.late = self.got + gained, self.late + (loss - gained if (baseline != self.m).any() else 0.0)
         self.long, move = m, self.drift_step(self.n * m - self.Theta, step)
         z, u = costs(self.q, self.g, self.beta, self.z @ step)
         self.pay(z, u, 2 * self.gamma + self.price)
-        if restarted:
+        if restarted and self.late_cost() <= 0:
             self.beta = min(self.beta, RESTART_RATE * self.first * np.sqrt(1 + self.n))
             self.penalised = min(self.penalised, self.beta)
         scale = max(1.0, np.abs(self.z @ m).max())
@@ -171,9 +172,14 @@ class ReferenceMatched:
         least = self.g @ (q * losses).sum(axis=1) - self.beta * entropy(q, self.g)
         return float(self.got - least + self.g @ (self.z @ mu).max(axis=1))
 
+    def late_cost(self) -> float:
+        """Return what late answers have cost beyond what chance explains."""
+        return float(max(0.0, self.late - 2 * np.sqrt(self.t)))
+
     def drift_step(self, G: Floats, step: Floats) -> Floats:
         """Return mu_{t+1} - mu_t: toward G, as far as account and step allow."""
         way, r, allowed = G - self.mu, np.sqrt(self.q), (1 + DRIFT_CAP) * self.A
+        allowed -= self.late_cost()
         y, v = (np.abs(centred(self.q, self.z @ part) * r / self.beta).max() for part in (step, way))
         covered = np.clip((STEP_LIMIT - y) / v, 0, 1) if v > 0 else 1.0
         here, there = self.potential(self.mu), self.potential(G)

@@ -9,7 +9,8 @@ n m - Theta. Two limits hold for every move (research/changing-worlds.md):
 
       S_t(mu) = got_t - min_q [<Theta_t + mu, q> + beta psi(q)] + E_X max_a <mu, phi(a, X)>.
 
-  S is convex, so a part of the way keeps it within the account; where plans have gained much it is far below.
+  S is convex, so a part of the way keeps it within the account; where plans have gained much it is far below. What
+  late answers have cost is added to it.
 * The step: |y| <= c with the move.
 
 The products of every play (a pair of context and arm) are kept in tables, so that the many features are read once.
@@ -28,6 +29,7 @@ from bothworlds.kernels.arithmetic import (
     highest_of_contexts,
     larger,
     over_contexts,
+    root,
     smaller,
     value,
     where,
@@ -174,6 +176,12 @@ def potential(known: Known, state: Any, work: Any, moved: bool) -> Number:
 
 
 @kernel
+def late_cost(state: Any) -> Number:
+    """Return what late answers have cost beyond what chance explains: two standard errors of t losses."""
+    return larger(state.late[0] - 2.0 * root(state.t[0]), 0.0)
+
+
+@kernel
 def begin_potential(known: Known, state: Any, work: Any) -> None:
     """Before the first plan, let S be 0; its first penalty follows. What losses that are believed cost is W(u)."""
     first = state.account[0] <= 0.0
@@ -185,7 +193,7 @@ def begin_potential(known: Known, state: Any, work: Any) -> None:
 @kernel
 def affordable_part(known: Known, options: Any, state: Any, work: Any) -> Number:
     """Return the part of the way to n m - Theta that keeps S within the account; S is convex."""
-    account = state.account[0]
+    account = state.account[0] - late_cost(state)
     if options.drift_cap <= 0.0:
         return 0.0 * account
     there = potential(known, state, work, True)
