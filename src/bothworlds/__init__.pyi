@@ -47,8 +47,8 @@ from .policy import Policy as Policy
 from .policy import Prior as Prior
 from .policy import health_of as health_of
 from .precompile import warm_up as warm_up
-from .problem import DegenerateProblemWarning as DegenerateProblemWarning
 from .problem import Column as Column
+from .problem import DegenerateProblemWarning as DegenerateProblemWarning
 from .problem import OpenProblem as OpenProblem
 from .problem import Problem as Problem
 from .problem import SampledProblem as SampledProblem

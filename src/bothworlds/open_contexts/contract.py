@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
+
 from bothworlds.arrays import Floats, Ints
 from bothworlds.problem.open import OpenProblem
 
@@ -29,6 +31,13 @@ class Rows(NamedTuple):
     directions: Floats  # (rows, p), in the block of the arm
     baselines: Floats  # (plans, blocks, p)
     plans: Ints  # which of the baselines
+
+
+def no_rows() -> Rows:
+    """Return a batch without rows."""
+    whole = np.zeros(0, dtype=np.int64)
+    z, matrix, vector = np.zeros((0, 0, 0)), np.zeros((0, 0)), np.zeros(0)
+    return Rows(z, matrix, whole, vector, matrix, z, whole)
 
 
 class Choices(NamedTuple):

@@ -45,7 +45,8 @@ def kept_candidates(count: int, arm: int) -> Ints:
 def probabilities_of(learner: OpenLearner, plan: PlanArrays, request: Request) -> Floats:
     """Return the probabilities of the candidates of a request."""
     nothing = np.zeros(1, dtype=np.int64)
-    return learner.decide(plan, request.z[None], request.offered[None], nothing, nothing).probabilities[0]
+    choices = learner.decide(plan, request.z[None], request.offered[None], nothing, nothing)
+    return np.asarray(choices.probabilities[0])
 
 
 def decide_one(learner: OpenLearner, plan: PlanArrays, request: Request, names: Names, origin: Origin) -> OpenDecision:

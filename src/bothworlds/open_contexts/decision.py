@@ -87,16 +87,20 @@ class OpenDecision(NamedTuple):
         if missing:
             raise ValueError(f"not a decision of an open problem: {', '.join(missing)} missing in {sorted(values)}")
         number = whole(values["round"], 0, "round of a decision")
-        axes = {"direction": 1, "baseline": 2, "features": 2, "offered": 1}
         return cls(
             round=number,
             arm=whole(values["arm"], 0, "arm of a decision"),
-            place=whole(values["place"], 0, "place of a decision"),
-            version=whole(values["version"], 0, "version of a decision"),
-            source=source_of(_typed(str, values, "id"), number),
+            arm_name=_typed(str, values, "arm_name"),
             propensity=float(_typed((int, float, np.integer, np.floating), values, "propensity")),
-            **{name: _typed(str, values, name) for name in ("arm_name", "policy", "fingerprint")},
-            **{name: _array(values, name, count) for name, count in axes.items()},
+            direction=_array(values, "direction", 1),
+            baseline=_array(values, "baseline", 2),
+            features=_array(values, "features", 2),
+            offered=_array(values, "offered", 1),
+            place=whole(values["place"], 0, "place of a decision"),
+            policy=_typed(str, values, "policy"),
+            source=source_of(_typed(str, values, "id"), number),
+            version=whole(values["version"], 0, "version of a decision"),
+            fingerprint=_typed(str, values, "fingerprint"),
         )
 
 

@@ -211,10 +211,10 @@ class OpenPolicy:
     def update(
         self, decision: OpenDecision | Sequence[OpenDecision], reward: Feedback = None, *, loss: Feedback = None
     ) -> None:
-        """Learn from the rewards or losses of one decision or of a batch, in their order. After an error nothing has changed.
+        """Learn from the rewards or losses of one decision or of a batch, in their order.
 
-        Each id takes feedback once. Report a missing click as ``reward=0``: if only clicks are reported, the policy
-        learns that every arm is always clicked.
+        After an error nothing has changed. Each id takes feedback once. Report a missing click as ``reward=0``: if only
+        clicks are reported, the policy learns that every arm is always clicked.
         """
         given, is_reward = reward_or_loss(loss, reward)
         limits = self.problem.reward_range

@@ -6,10 +6,11 @@ q(x) is the FTRL point of <Theta + mu + r m, phi(a, x)>, pi = (1 - gamma) q + ga
 
     Sigma = average of sum_a pi phi phi^T + R,      direction = (n + 1)/(n + pi lev) Sigma^-1 phi,
 
-where R is a small ridge, so that directions never seen have an inverse, too, and the factor puts the request into its
-own covariance (lev = phi^T Sigma^-1 phi): estimates are at most (n + 1)/pi. gamma = 1/(n_t + 1), n_t the rows since the
-last restart. mu moves toward n_t m - Theta as far as steps stay covered. Rates and restarts are those of `Matched`,
-without prices.
+where R = RIDGE d/n diag(average of sum_a e phi phi^T), 1 in place of 0 on the diagonal, is a ridge as large as the
+error of a covariance of n contexts in d dimensions, so that directions never seen have an inverse, too. The factor puts
+the request into its own covariance (lev = phi^T Sigma^-1 phi): estimates are at most (n + 1)/pi. gamma = 1/(n_t + 1),
+n_t the rows since the last restart. mu moves toward n_t m - Theta as far as steps stay covered. Rates and restarts are
+those of `Matched`, without prices.
 
 The estimates are biased: E theta_hat - theta = (Sigma_hat^-1 Sigma - I)(theta - m), where Sigma is the mean of the same
 matrix over all contexts. No theorem covers the error. `reference_open_tsallis` is the same rule in NumPy.
@@ -27,26 +28,27 @@ from bothworlds.algorithms.lc_tsallis.matched import SETTLED, Matched
 from bothworlds.algorithms.open_rules.functions import Functions, functions_of
 from bothworlds.algorithms.open_rules.open_decide import decide_rows
 from bothworlds.algorithms.open_rules.open_tsallis_kernel import Options, State, Work, learn_rows
+from bothworlds.algorithms.open_rules.pieces import ROW_BY_ROW, ROWS_PER_PIECE, longest_piece
 from bothworlds.arrays import Floats, Ints
 from bothworlds.errors import NumericalError
 from bothworlds.kernels.status import OK, sentence
-from bothworlds.open_contexts.contract import Choices, PlanArrays, Rows
+from bothworlds.open_contexts.contract import Choices, PlanArrays, Rows, no_rows
 from bothworlds.problem.open import OpenProblem
 
 CAPACITY = 200  # contexts of the reservoir
 ENTRY = 0.25  # later, this share of contexts enters: the reservoir has those of about the last 800 rows
-RIDGE = 0.1  # of R, in units of the diagonal of the moment of even play
-ROW_BY_ROW = 300  # rounds since a restart in which every row gets a plan,
-ROWS_PER_PIECE = 64  # then it is made for one row more with every 64 of them,
-CHEAP_PIECE = 2e5  # up to as many as a plan has units of this many operations,
-LONGEST_PIECE = 16  # and at most this many
+RIDGE = 0.1  # R is RIDGE d/n times the diagonal of the moment of even play
 TYPICAL_CANDIDATES = 10  # of a request, where they have no names
+
+
+def plan_operations(blocks: int, p: int, n_arms: float, capacity: int) -> float:
+    """Return about how many operations a plan takes: products, points, covariance, and four factorizations."""
+    return capacity * n_arms * (p * (p / 2 + 5) + 100) + blocks * p**3
 
 
 def options_for(tuning: Matched, blocks: int, p: int, n_arms: float, capacity: int = CAPACITY) -> Options:
     """Return the options for features of a shape and a typical number of candidates."""
     d = blocks * p
-    operations = capacity * n_arms * p * (p / 2 + 5) + blocks * p**3
     return Options(
         gain=tuning.gain,
         least=tuning.least,
@@ -57,12 +59,12 @@ def options_for(tuning: Matched, blocks: int, p: int, n_arms: float, capacity: i
         first=math.sqrt(d) * n_arms**-0.25,
         uncovered=4.0 * d / tuning.c,
         leave_in=1.0,
-        ridge=RIDGE,
+        ridge=RIDGE * d,
         capacity=float(capacity),
         entry=ENTRY,
         row_by_row=float(ROW_BY_ROW),
         rows_per_piece=float(ROWS_PER_PIECE),
-        longest_piece=float(min(max(round(operations / CHEAP_PIECE), 1), LONGEST_PIECE)),
+        longest_piece=longest_piece(plan_operations(blocks, p, n_arms, capacity)),
     )
 
 
@@ -93,10 +95,15 @@ def empty_state(options: Options, blocks: int, p: int, candidates: int) -> State
 def work_for(state: State) -> Work:
     """Return scratch space for a state."""
     blocks, p = state.theta.shape
-    table = [np.zeros(state.q.shape) for _ in range(3)]
-    column = np.zeros(state.z.shape[0] * state.z.shape[1])
     return Work(
-        *table, column, np.zeros((blocks, p)), np.zeros((blocks, p, p)), np.zeros((blocks, p)), np.zeros((p, p))
+        shift=np.zeros(state.q.shape),
+        table=np.zeros(state.q.shape),
+        roots=np.zeros(state.q.shape),
+        column=np.zeros(state.z.shape[0] * state.z.shape[1]),
+        way=np.zeros((blocks, p)),
+        even=np.zeros((blocks, p, p)),
+        regular=np.zeros((blocks, p)),
+        mixed=np.zeros((p, p)),
     )
 
 
@@ -147,7 +154,7 @@ class TsallisLearner:
     def __init__(self, options: Options, state: State, functions: Functions, key: int) -> None:
         self.options, self.state, self.functions, self.key = options, state, functions, key
         self.work = work_for(state)
-        self._run(Rows(*(np.zeros((0,) * axes) for axes in (3, 2)), *_NO_ROWS), 0)
+        self._run(no_rows(), 0)
 
     def _run(self, rows: Rows, count: int) -> None:
         """Learn rows in place; raise NumericalError."""
@@ -193,12 +200,3 @@ class TsallisLearner:
     def restore(self, arrays: Mapping[str, Any]) -> None:
         """Continue from the arrays of a file."""
         self._use(restored(self.state, arrays))
-
-
-_NO_ROWS = (
-    np.zeros(0, dtype=np.int64),
-    np.zeros(0),
-    np.zeros((0, 0)),
-    np.zeros((0, 0, 0)),
-    np.zeros(0, dtype=np.int64),
-)

@@ -47,7 +47,7 @@ class Options(NamedTuple):
     first: float  # beta_1
     uncovered: float  # b: below it an uncovered step makes beta jump
     leave_in: float  # 1 if a request is in its own covariance, 0 if the reservoir has it already
-    ridge: float
+    ridge: float  # times d: divided by the contexts in the reservoir it is the ridge
     capacity: float  # of the reservoir
     entry: float  # smallest chance of a context to enter the full reservoir
     row_by_row: float  # rounds since a restart for which every row gets a plan; later one row more between two plans
@@ -380,7 +380,8 @@ def make_plan(options: Options, state: State, work: Work) -> int:
 def refresh(options: Options, state: State, work: Work) -> int:
     """Charge the step since the last plan, drift toward the regression, and make the next plan; return a status."""
     kept = int(state.kept[0])
-    write_even_moment(state.z, state.offered, kept, options.ridge, work.table, work.column, work.even, work.regular)
+    ridge = options.ridge / max(kept, 1)
+    write_even_moment(state.z, state.offered, kept, ridge, work.table, work.column, work.even, work.regular)
     if not regress_all(state, work):
         return NOT_POSITIVE
     for b in range(state.theta.shape[0]):

@@ -25,7 +25,7 @@ class Settings(NamedTuple):
     c: float = 0.45
     settled: float = 400.0
     leave_in: float = 1.0
-    ridge: float = 1e-2
+    ridge: float = 0.1
     windows: tuple[float, float] = (300.0, 100.0)
     limit: float = 2e7
     most: float = 0.95
@@ -70,9 +70,10 @@ class ReferenceOpen:
         return np.asarray(np.einsum("xa,xai,xaj->ij", weights, self.z, self.z) / max(len(self.z), 1))
 
     def even_moment(self) -> tuple[Floats, Floats]:
-        """Return the second moment E of features under even play, and R: ``ridge`` times its diagonal (1 where 0)."""
+        """Return the second moment E of features under even play, and R: ridge d/n times its diagonal (1 where 0)."""
         E = self.moment_of(self.on / self.on.sum(axis=1, keepdims=True))
-        return E, self.o.ridge * np.diag(np.where(np.diag(E) > 0, np.diag(E), 1.0))
+        ridge = self.o.ridge * self.d / max(len(self.z), 1)
+        return E, ridge * np.diag(np.where(np.diag(E) > 0, np.diag(E), 1.0))
 
     def entropy(self, q: Floats) -> float:
         """Return h = 2 (sum_a sqrt(q_a) - 1), averaged."""

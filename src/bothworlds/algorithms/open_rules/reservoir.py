@@ -1,8 +1,8 @@
 """Averages over a reservoir of contexts. Kernel functions, for two layouts of features.
 
 Blocks: every arm has its own model of one row of features; z is (contexts, 1, p), vectors are (arms, p), matrices
-(arms, p, p), and arm a of context x stands for the row z[x, 0] in block a. Dense: candidates have rows of their own; z is
-(contexts, candidates, d), vectors are (1, d), matrices (1, d, d). So d = K p costs K p^3 in blocks, and d^3 if dense.
+(arms, p, p), and arm a of context x stands for the row z[x, 0] in block a. Dense: candidates have rows of their own; z
+is (contexts, candidates, d), vectors are (1, d), matrices (1, d, d). So d = K p costs K p^3 in blocks, d^3 if dense.
 """
 
 import math

@@ -15,7 +15,7 @@ from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.layout import learnt, planned, scratch
 from bothworlds.kernels.linalg import add_row, erase, product, write_inverse
 from bothworlds.kernels.status import OK
-from bothworlds.policy import Algorithm
+from bothworlds.open_contexts.open_algorithm import OpenAlgorithm
 from bothworlds.problem import Problem
 from bothworlds.problem.checks import is_number
 
@@ -112,7 +112,7 @@ KERNEL = build_kernel(refresh, choose_only, learn, together=True)
 
 
 @dataclass(frozen=True, kw_only=True)
-class DLinUCB(Algorithm):
+class DLinUCB(OpenAlgorithm):
     """Play the arm with the smallest lower confidence bound of a regression whose weights fade: D-LinUCB.
 
     A play that is n answers old has the weight gamma^n, gamma the ``discount``. With V = sum gamma^n phi phi^T +

@@ -41,7 +41,8 @@ class Column:
     missing: bool = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name:
+        given: Any = self.name
+        if not isinstance(given, str) or not given:
             raise ValueError(f"the name of a column must be a text that is not empty; got {self.name!r}")
         if self.kind not in get_args(Kind):
             raise ValueError(

@@ -338,7 +338,7 @@ def _table(table: Any, word: str) -> tuple[tuple[str, ...], list[tuple[Any, ...]
     frame = frame_of(table)
     if frame is not None:
         return frame.names, list(frame.rows)
-    rows = list(table) if hasattr(table, "__iter__") and not isinstance(table, str | dict) else [None]
+    rows: list[Any] = list(table) if hasattr(table, "__iter__") and not isinstance(table, str | dict) else [None]
     if not all(has_names(row) for row in rows):
         raise ValueError(f"{word} must be a DataFrame or a list of dictionaries; got {table!r:.80}")
     names = tuple(dict.fromkeys(name for row in rows for name in row.keys()))  # noqa: SIM118 - also rows of DataFrames
