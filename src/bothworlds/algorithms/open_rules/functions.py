@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,4 +36,14 @@ def _compiled(learn: Callable[..., int], decide: Callable[..., int]) -> Function
 
 def functions_of(learn: Callable[..., int], decide: Callable[..., int], *, interpreted: bool) -> Functions:
     """Return the functions of a rule, interpreted or compiled on their first call."""
-    return Functions(learn, decide) if interpreted else _compiled(learn, decide)
+    return Functions(_interpreted(learn), _interpreted(decide)) if interpreted else _compiled(learn, decide)
+
+
+def _interpreted(function: Callable[..., int]) -> Callable[..., int]:
+    """Return a function without warnings of NumPy, since machine code gives none."""
+
+    def run(*arguments: Any) -> int:
+        with np.errstate(all="ignore"):
+            return function(*arguments)
+
+    return run
