@@ -50,6 +50,8 @@ class Encoder:
         """Return the features of one row: a dictionary, a row of a DataFrame, or values in the order of the columns."""
         if frame_of(given) is not None:
             raise ValueError(f"a table has several rows, and one {self.word} is needed: give a dictionary or one row")
+        if np.ma.is_masked(given):
+            raise ValueError(f"a {self.word} is {self.width} numbers: masked entries have no value")
         return np.asarray(self.table([given])[0])
 
     def table(self, given: Any) -> Floats:
@@ -101,7 +103,9 @@ class Encoder:
         """Return rows of plain numbers."""
         try:
             table = np.array(given.to_numpy() if hasattr(given, "to_numpy") else given)
-            if np.ma.is_masked(given) or table.dtype.kind not in "biuf":
+            if np.ma.is_masked(given):
+                raise ValueError("masked entries have no value")
+            if table.dtype.kind not in "biuf":
                 raise ValueError(f"its type is {table.dtype}")
             table = table.astype(np.float64)
         except (TypeError, ValueError) as error:

@@ -59,8 +59,15 @@ def requests_of(problem: "OpenProblem", contexts: Any, candidates: Any, offered:
         raise ValueError("this problem has no context: leave it out")
     if encoder is not None and contexts is None:
         raise ValueError("contexts are missing: give a table or a list of rows")
-    if encoder is None and not (isinstance(candidates, list) and candidates and not has_names(candidates[0])):
+    each = problem.candidate_encoder
+    if (
+        encoder is None
+        and each
+        and not (isinstance(candidates, list) and candidates and not _is_row(each, candidates[0]))
+    ):
         raise ValueError("without contexts, candidates come as a list with those of each request")
+    if encoder is None and each is None:
+        raise ValueError("without a context all requests are alike: decide one by one")
     xs = np.ones((len(candidates), 1)) if encoder is None else _with_constant(encoder.table(contexts))
     n = len(xs)
     if problem.candidate_encoder is None:
