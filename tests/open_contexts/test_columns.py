@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pandas as pd
 import polars as pl
-import pyarrow as pa
+import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 import bothworlds as bw
 from bothworlds import Column, OpenProblem
 
-TABLE = {"age": [19, 25, 41, 62], "device": ["mobile", "tv", "mobile", "pc"], "member": [True, False, True, True]}
+AGES = [19.0, 25.0, 41.0, 62.0]
+TABLE = {"age": AGES, "device": ["mobile", "tv", "mobile", "pc"], "member": [True, False, True, True]}
 TEXT = "age,device,member\n19,mobile,True\n25,tv,False\n41,mobile,True\n62,pc,True\n"
 FRAMES = {
     "pandas": pd.DataFrame(TABLE),
@@ -33,7 +34,7 @@ def test_tables_of_all_kinds_give_the_same_problem(frame: object) -> None:
     assert problem.features == ("1", "age", "device = tv", "device = pc", "device, other", "member")
     z = problem.requests(frame, None, None).z
     assert (z == problem.requests(pd.DataFrame(TABLE), None, None).z).all()
-    np.testing.assert_allclose(z[:, 0, 1], (np.array(TABLE["age"]) - 36.75) / np.std(TABLE["age"]))
+    np.testing.assert_allclose(z[:, 0, 1], (np.array(AGES) - 36.75) / np.std(AGES))
     assert z[:, 0, 2:].tolist() == [[0, 0, 0, 1], [1, 0, 0, -1], [0, 0, 0, 1], [0, 1, 0, 1]]
 
 
@@ -106,7 +107,10 @@ def test_wrong_tables(options: dict[str, object], message: str) -> None:
         (lambda: Column.category("device", []), "needs categories, each once"),
         (lambda: Column.category("device", [1, "1"]), "needs categories, each once"),
         (lambda: Column.category("device", "mobile"), "values come as a list; got a single text, 'mobile'"),
-        (lambda: Column("age", "amount"), "kind must be one of number, category, boolean"),
+        (
+            lambda: Column("age", "amount"),  # type: ignore[arg-type]
+            "kind must be one of number, category, boolean",
+        ),
     ],
 )
 def test_wrong_columns(make: object, message: str) -> None:

@@ -6,7 +6,7 @@ from typing import overload
 from bothworlds._public_names import internal
 from bothworlds.kernels.random import Seed, key_from
 from bothworlds.open_contexts import OpenPolicy
-from bothworlds.open_contexts.open_algorithm import OpenAlgorithm
+from bothworlds.open_contexts.open_algorithm import OpenAlgorithm, start_open
 from bothworlds.policy import Policy, Prior
 from bothworlds.problem import OpenProblem, Problem, SampledProblem
 from bothworlds.sampled import SampledPolicy, SampledRule, refuse_holdout
@@ -56,4 +56,6 @@ class SampledAlgorithm(OpenAlgorithm):
                 raise ValueError("a prior needs a problem that lists its contexts: start without prior=")
             rule = self.sampled_rule(problem)
             return SampledPolicy(self, problem, rule, key=key_from(rng), interpreted=interpreted)
+        if isinstance(problem, OpenProblem):
+            return start_open(self, problem, rng=rng, interpreted=interpreted, holdout=holdout, prior=prior)
         return super().start(problem, rng=rng, interpreted=interpreted, holdout=holdout, prior=prior)
