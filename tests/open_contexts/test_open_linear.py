@@ -63,5 +63,7 @@ def test_other_algorithms_say_that_they_have_no_rule() -> None:
     problem = bw.OpenProblem(context=2, arms=["a", "b"])
     with pytest.raises(ValueError, match=r"RealFTRL has no rule for an OpenProblem: LCTsallisINF\(\), LinUCB\(\)"):
         bw.RealFTRL(horizon=100).start(problem)
+    with pytest.raises(ValueError, match="this algorithm has no rule for an OpenProblem"):
+        bw.LinTS().start(problem)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="needs a list of contexts, and an OpenProblem has none"):
         bw.LCTsallisINF(tuning="certified").start(problem)

@@ -219,6 +219,19 @@ def test_ten_thousand_candidates_are_served_and_the_learner_keeps_some() -> None
     assert policy.probabilities(candidates=rows).shape == (10_000,)
 
 
+def test_requests_without_a_choice_keep_rates_as_they_are() -> None:
+    """A hundred visits with one arm offered teach what it earns, and leave beta where it was."""
+    policy = named()
+    first = policy.learnt()["inverse_rate"][0]
+    for row in ROWS[:100]:
+        policy.update(policy.act(row, offered=["red"]), reward=0)
+    assert policy.learnt()["inverse_rate"][0] == first
+    for row in ROWS[:150]:
+        decision = policy.act(row)
+        policy.update(decision, reward=decision.arm == 1)
+    assert policy.probabilities(ROWS[0]).argmax() == 1
+
+
 def test_arms_that_share_a_model_learn_from_each_other() -> None:
     """Three arms on a line: after plays of two of them, the third is known from its feature."""
     problem = bw.OpenProblem(arms=["low", "middle", "high"], arm_features=[[0.0], [0.5], [1.0]], reward_range=(0, 1))

@@ -4,6 +4,7 @@ import hashlib
 import json
 import threading
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -113,7 +114,7 @@ class OpenPolicy:
         """A hash of problem and plan: policies with equal digests decide alike, bit for bit."""
         return self.plan().digest
 
-    @property
+    @cached_property
     @internal
     def fingerprint(self) -> str:
         """A short hash of algorithm and problem."""
@@ -132,7 +133,7 @@ class OpenPolicy:
                     secret=self._secret,
                     learner=self._learner,
                     arrays=self._arrays,
-                    fingerprint=self._fingerprint,
+                    fingerprint=self.fingerprint,
                     _ids=self._issuer,
                 )
             return self._plan
@@ -194,14 +195,7 @@ class OpenPolicy:
 
     @property
     def _origin(self) -> Origin:
-        return Origin(self.name, self._version, self._fingerprint)
-
-    @property
-    def _fingerprint(self) -> str:
-        value = self.__dict__.get("_fingerprint_value")
-        if value is None:
-            value = self._fingerprint_value = self.fingerprint
-        return str(value)
+        return Origin(self.name, self._version, self.fingerprint)
 
     def _names(self, count: int) -> Names:
         """Return the ids of the next rounds."""
@@ -241,7 +235,7 @@ class OpenPolicy:
         check_owner(decision, self.name)
         if refusal := self._registry.refusal(decision):
             raise ValueError(f"{label_of(decision)} {refusal}; each decision takes feedback once")
-        if decision.fingerprint != self._fingerprint:
+        if decision.fingerprint != self.fingerprint:
             raise ValueError(f"{label_of(decision)} was made on another problem or by another algorithm")
         check_decision(decision, self.problem, self._arrays.baseline.shape)
 
@@ -271,7 +265,7 @@ class OpenPolicy:
                 "secret": self._secret,
                 "version": self._version,
                 "updates": self._updates,
-                "fingerprint": self._fingerprint,
+                "fingerprint": self.fingerprint,
                 "problem": self.problem.to_dict(),
                 "algorithm": to_plain(self.algorithm),
                 **self._registry.header(),

@@ -10,7 +10,8 @@ where R = RIDGE d/n diag(average of sum_a e phi phi^T), 1 in place of 0 on the d
 error of a covariance of n contexts in d dimensions, so that directions never seen have an inverse, too. The factor puts
 the request into its own covariance (lev = phi^T Sigma^-1 phi): estimates are at most (n + 1)/pi. gamma = 1/(n_t + 1),
 n_t the rows since the last restart. mu moves toward n_t m - Theta as far as steps stay covered. Rates and restarts are
-those of `Matched`, without prices.
+those of `Matched`, without prices; but evidence of a change is collected from n_t = d on, because with fewer rows than
+dimensions a regression is worse than one that remembers less, whether the world changes or not.
 
 The estimates are biased: E theta_hat - theta = (Sigma_hat^-1 Sigma - I)(theta - m), where Sigma is the mean of the same
 matrix over all contexts. No theorem covers the error. `reference_open_tsallis` is the same rule in NumPy.
@@ -62,6 +63,7 @@ def options_for(tuning: Matched, blocks: int, p: int, n_arms: float, capacity: i
         ridge=RIDGE * d,
         capacity=float(capacity),
         entry=ENTRY,
+        trusted=float(d),
         row_by_row=float(ROW_BY_ROW),
         rows_per_piece=float(ROWS_PER_PIECE),
         longest_piece=longest_piece(plan_operations(blocks, p, n_arms, capacity)),

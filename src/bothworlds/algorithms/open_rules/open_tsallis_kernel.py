@@ -50,6 +50,7 @@ class Options(NamedTuple):
     ridge: float  # times d: divided by the contexts in the reservoir it is the ridge
     capacity: float  # of the reservoir
     entry: float  # smallest chance of a context to enter the full reservoir
+    trusted: float  # rounds since a restart before which there is no evidence of another
     row_by_row: float  # rounds since a restart for which every row gets a plan; later one row more between two plans
     rows_per_piece: float  # with each of these many rounds
     longest_piece: float
@@ -105,14 +106,14 @@ def clipped(number: Number) -> Number:
 
 
 @kernel
-def weigh_evidence(state: State, z: Floats, a: int, loss: Number) -> None:
+def weigh_evidence(options: Options, state: State, z: Floats, a: int, loss: Number) -> None:
     """Multiply the evidence of the shorter memories by a factor of mean 1 if the regression is right."""
     long = clipped(value_of(state.estimates[0], z, a))
     ratio = (loss - long) / (1.0 - long * long)
     for w in range(state.evidence.shape[0]):
         short = clipped(value_of(state.estimates[w + 1], z, a))
         grown = min(state.evidence[w] * (1.0 + ratio * (short - long)), 10.0 * LIMIT)
-        shorter = state.rounds[0] >= 2.0 * state.window_rounds[w]
+        shorter = state.rounds[0] >= max(2.0 * state.window_rounds[w], options.trusted)
         state.evidence[w] = max(grown, 1.0) if shorter else 1.0
 
 
@@ -197,7 +198,7 @@ def learn_row(options: Options, state: State, work: Work, rows: Rows, n: int, ke
             estimate = fused(residual, direction[i], baseline[k, i]) if k == b else baseline[k, i]
             state.theta[k, i] += estimate
             state.step[k, i] += estimate
-    weigh_evidence(state, z, a, loss)
+    weigh_evidence(options, state, z, a, loss)
     add_to_memory(state, 0, (state.rounds[0] + 1.0) / (state.rounds[0] + 2.0), z, a, loss)
     state.rounds[0] += 1.0
     state.pending[0] += 1.0
@@ -336,7 +337,9 @@ def adjust_rate(options: Options, state: State, jump: Number) -> None:
 @kernel
 def raise_rate(options: Options, state: State, cost: Number, variance: Number, before: Number, now: Number) -> None:
     """Solve (beta' - beta) (beta'/beta) h = gain z + caution, h the entropy of the next plan at beta."""
-    H = max(highest_entropy(state.offered, int(state.kept[0])), SURE)
+    H = highest_entropy(state.offered, int(state.kept[0]))
+    if H <= SURE:  # no request had a choice so far
+        return
     h, beta = max(now, SURE), state.inverse_rate[0]
     undecided, share = h / H, min(h, before) / H
     square = share * share * variance * (share * share * variance)

@@ -156,7 +156,7 @@ class ReferenceOpen:
         o, m = self.o, float(np.clip(self.long @ z, -self.o.most, self.o.most))
         for w, (_, _, recent, rounds) in enumerate(self.recent):
             factor = 1 + (loss - m) * (float(np.clip(recent @ z, -o.most, o.most)) - m) / (1 - m**2)
-            self.evidence[w] = max(1.0, self.evidence[w] * factor) if self.n >= 2 * rounds else 1.0
+            self.evidence[w] = max(1.0, self.evidence[w] * factor) if self.n >= max(2 * rounds, self.d) else 1.0
 
     def restart_if_changed(self) -> None:
         """Let longer memories take over what a shorter one has, if its evidence reaches the limit."""
@@ -190,11 +190,11 @@ class ReferenceOpen:
         self.m, self.step, self.pending, self.restarted = self.long / scale, np.zeros(self.d), 0, False
         self.piece = self.next_piece()
         self.weights = self.Theta + self.mu + self.piece * self.m  # r rows are expected before the next plan
-        if len(self.z):
+        if len(self.z) and H > SURE:  # some request had a choice
             h = max(self.entropy(ftrl_points(self.losses(self.z, self.on), self.beta)), SURE)
-            share = min(h, before) / max(H, SURE)
+            share = min(h, before) / H
             s = share**8 * variance**4 * np.sqrt(min((self.n + 1) / (o.settled * self.d), 1))
-            due = max(o.gain * (h / max(H, SURE)) ** 2, o.least) * z + o.caution * self.d * s / self.beta
+            due = max(o.gain * (h / H) ** 2, o.least) * z + o.caution * self.d * s / self.beta
             self.beta *= (1 + np.sqrt(1 + 4 * due / (h * self.beta))) / 2
         self.make_plan(E, R)
 

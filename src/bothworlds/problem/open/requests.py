@@ -1,6 +1,7 @@
 """Requests as arrays: features of a context and its candidates, which of them are offered, and their names."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -136,10 +137,18 @@ def _candidates(problem: "OpenProblem", encoder: Encoder, given: Any) -> tuple[S
     rows = encoder.table(table)
     if len(rows) == 0:
         raise ValueError("there are no candidates: a request needs at least one")
-    ids = [str(name) for name in (range(len(rows)) if names is None else names)]
+    if names is None:
+        return _numbered(len(rows)), _with_constant(rows)
+    ids = [str(name) for name in names]
     if len(set(ids)) < len(ids):
         raise ValueError(f"the candidate {next(name for name in ids if ids.count(name) > 1)!r} is given twice")
     return ids, _with_constant(rows)
+
+
+@lru_cache(maxsize=256)
+def _numbered(count: int) -> tuple[str, ...]:
+    """Return the names of candidates without ids: their numbers."""
+    return tuple(str(i) for i in range(count))
 
 
 def _ids(given: Any, column: str) -> list[Any]:
