@@ -46,6 +46,10 @@ class Encoder:
             return tuple(name for column in self.columns for name in column.features)
         return tuple(f"{self.word} {i}" for i in range(self.width))
 
+    def blank(self) -> list[Any]:
+        """Return a row without values: missing ones, or zeros."""
+        return [None] * len(self.columns) or [0.0] * self.width
+
     def row(self, given: Any) -> Floats:
         """Return the features of one row: a dictionary, a row of a DataFrame, or values in the order of the columns."""
         if frame_of(given) is not None:

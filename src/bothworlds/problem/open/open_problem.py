@@ -239,6 +239,19 @@ class OpenProblem:
         """Return the features of candidates, (candidates, features), from those of context and candidates."""
         return combine(x, rows, interactions=self.interactions)
 
+    @internal
+    def blank_request(self) -> tuple[Any, Any]:
+        """Return a context and two candidates without values, for rehearsals."""
+        context = None if self.context_encoder is None else self.context_encoder.blank()
+        if self.candidate_encoder is None:
+            return context, None
+        blank = self.candidate_encoder.blank()
+        if self.id_column is None:
+            return context, [blank, blank]
+        return context, [
+            {**dict(zip(self.candidate_encoder.names, blank, strict=True)), self.id_column: i} for i in (0, 1)
+        ]
+
     def describe(self) -> str:
         """Return features, cost and what is proved as text."""
         text: str = provided("describe_open")(self)
