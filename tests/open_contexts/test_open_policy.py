@@ -232,6 +232,18 @@ def test_requests_without_a_choice_keep_rates_as_they_are() -> None:
     assert policy.probabilities(ROWS[0]).argmax() == 1
 
 
+def test_units_of_features_do_not_matter() -> None:
+    """Columns in tiny and huge units are learned from as in units of one."""
+    for units in ([1.0, 1.0], [1e-7, 1e9]):
+        policy = named(seed=3)
+        for row in ROWS[:200]:
+            decision = policy.act(row * units)
+            policy.update(decision, reward=(decision.arm == 2) == (row[0] > 0))
+        tests = ROWS[np.abs(ROWS[:, 0]) > 0.5][:40]
+        sure = [policy.probabilities(row * units)[2] > 0.5 for row in tests]
+        assert np.mean(np.array(sure) == (tests[:, 0] > 0)) > 0.9, units
+
+
 def test_arms_that_share_a_model_learn_from_each_other() -> None:
     """Three arms on a line: after plays of two of them, the third is known from its feature."""
     problem = bw.OpenProblem(arms=["low", "middle", "high"], arm_features=[[0.0], [0.5], [1.0]], reward_range=(0, 1))

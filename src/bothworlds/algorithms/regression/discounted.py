@@ -129,6 +129,8 @@ class DLinUCB(OpenAlgorithm):
     Zhang 2021; the T^(2/3) stated first, with 1 - gamma = (B/(d T))^(2/3), needs more than linear losses). Nothing is
     proved for a constant width. Reference: Russac, Vernade and Cappé 2019.
 
+    Also starts on an `OpenProblem`, where an index is computed when a request comes.
+
     Parameters
     ----------
     width

@@ -73,6 +73,8 @@ class LinUCB(OpenAlgorithm):
     invariant under linear maps of the features. One round costs O(S K d^2 + d^3) (all contexts are ranked).
     References: Li, Chu, Langford and Schapire 2010; Chu, Li, Reyzin and Schapire 2011.
 
+    Also starts on an `OpenProblem`, where an index is computed when a request comes.
+
     Parameters
     ----------
     width

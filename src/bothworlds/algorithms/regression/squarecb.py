@@ -102,6 +102,8 @@ class SquareCB(OpenAlgorithm):
     that choice without the horizon. The contexts may be chosen by an adversary, the losses may not: against an
     adversary nothing is proved. No logarithmic regret with gaps. One round costs O(S K d + d^3).
 
+    Also starts on an `OpenProblem`, where an index is computed when a request comes.
+
     Parameters
     ----------
     scale
