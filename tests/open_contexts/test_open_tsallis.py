@@ -9,7 +9,7 @@ from bothworlds import OpenProblem
 from bothworlds.algorithms.lc_tsallis import reference_matched
 from bothworlds.algorithms.lc_tsallis.matched import Matched
 from bothworlds.algorithms.lc_tsallis.reference_matched import WINDOWS, C, ReferenceMatched
-from bothworlds.algorithms.open_rules import open_tsallis_kernel
+from bothworlds.algorithms.open_rules import open_memories
 from bothworlds.algorithms.open_rules.open_tsallis import OpenTsallis, TsallisLearner
 from bothworlds.algorithms.open_rules.reference_open_tsallis import ReferenceOpen, Settings
 from bothworlds.arrays import Floats
@@ -79,7 +79,7 @@ def test_kernels_and_numpy_agree(
     monkeypatch: pytest.MonkeyPatch, blocks: int, size: int, piece: int, rounds: int
 ) -> None:
     """Round by round to 1e-9: probabilities, directions, beta; the last case is long enough for a restart."""
-    monkeypatch.setattr(open_tsallis_kernel, "LIMIT", 20.0)
+    monkeypatch.setattr(open_memories, "LIMIT", 20.0)
     arms = [str(a) for a in range(blocks)]
     problem = OpenProblem(context=size - 1, arms=arms) if blocks > 1 else OpenProblem(candidates=size - 1)
     requests, learner = (

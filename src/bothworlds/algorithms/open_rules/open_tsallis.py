@@ -28,7 +28,8 @@ from bothworlds.algorithms.lc_tsallis.change_evidence import WINDOWS
 from bothworlds.algorithms.lc_tsallis.matched import SETTLED, Matched
 from bothworlds.algorithms.open_rules.functions import Functions, functions_of
 from bothworlds.algorithms.open_rules.open_decide import decide_rows
-from bothworlds.algorithms.open_rules.open_tsallis_kernel import Options, State, Work, learn_rows
+from bothworlds.algorithms.open_rules.open_state import Options, State, Work
+from bothworlds.algorithms.open_rules.open_tsallis_kernel import learn_rows
 from bothworlds.algorithms.open_rules.pieces import ROW_BY_ROW, ROWS_PER_PIECE, longest_piece
 from bothworlds.arrays import Floats, Ints
 from bothworlds.errors import NumericalError

@@ -1,215 +1,29 @@
-"""Kernel functions of the default rule for open problems: learning rows, and the plan. `open_tsallis` has the formulas.
-
-The grams and moments of the memories are stored divided by ``scale``, so that forgetting costs one product: memory 0 is
-the regression since the last restart, the others have the exponential windows of `change_evidence`.
-"""
+"""Kernel functions of the default rule for open problems: plans. `open_tsallis` has the formulas."""
 
 import math
-from typing import NamedTuple
 
-from bothworlds.algorithms.lc_tsallis.change_evidence import LIMIT, MOST, RESTART_RATE, WINDOWS
+from bothworlds.algorithms.lc_tsallis.change_evidence import RESTART_RATE
+from bothworlds.algorithms.open_rules.open_memories import learn_row
+from bothworlds.algorithms.open_rules.open_state import Options, State, Work
 from bothworlds.algorithms.open_rules.reservoir import (
-    block_index,
     entropy_of,
     highest_entropy,
-    point_of,
     regress,
-    row_index,
-    value_of,
     write_even_moment,
     write_moment,
     write_points,
     write_table,
-    write_values,
 )
 from bothworlds.arrays import Floats
 from bothworlds.kernels.arithmetic import Number, fused
 from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.linalg import cholesky, invert_lower, product
-from bothworlds.kernels.random import RESAMPLING, two_uniforms
 from bothworlds.kernels.status import NOT_FINITE, NOT_POSITIVE, OK
 from bothworlds.open_contexts.contract import Rows
 from bothworlds.theory.schedules import SURE
 
 STEP_LIMIT = 0.999  # of c, so that rounding cannot make a step with drift exceed c
 SMALLEST_SCALE = 1e-12  # of a memory, before its gram is stored anew
-
-
-class Options(NamedTuple):
-    """Hyper-parameters."""
-
-    gain: float
-    least: float
-    caution: float  # times d
-    settled: float  # rounds after which caution counts in full
-    price: float
-    c: float
-    first: float  # beta_1
-    uncovered: float  # b: below it an uncovered step makes beta jump
-    leave_in: float  # 1 if a request is in its own covariance, 0 if the reservoir has it already
-    ridge: float  # times d: divided by the contexts in the reservoir it is the ridge
-    capacity: float  # of the reservoir
-    entry: float  # smallest chance of a context to enter the full reservoir
-    trusted: float  # rounds since a restart before which there is no evidence of another
-    row_by_row: float  # rounds since a restart for which every row gets a plan; later one row more between two plans
-    rows_per_piece: float  # with each of these many rounds
-    longest_piece: float
-
-
-class State(NamedTuple):
-    """Learner state: numbers have the shape (1,), vectors (blocks, p)."""
-
-    inverse_rate: Floats  # beta
-    rounds: Floats  # n, rows since the last restart
-    rows: Floats  # learned
-    pending: Floats  # rows since the plan
-    piece: Floats  # rows for which the plan was made
-    restarts: Floats
-    restarting: Floats  # 1 after a restart, 0 once the plan contains it
-    exploration_rate: Floats
-    kept: Floats  # contexts in the reservoir
-    observed: Floats  # contexts since the reservoir was filled anew
-    theta: Floats
-    drift: Floats
-    baseline: Floats  # m of the plan
-    step: Floats  # sum of estimates since the plan
-    estimates: Floats  # (3, blocks, p): regression and shorter memories
-    moments: Floats  # (3, blocks, p)
-    grams: Floats  # (3, blocks, p, p)
-    scales: Floats  # (3,)
-    window_rounds: Floats  # (2,): sums of their weights
-    evidence: Floats  # (2,)
-    weights: Floats  # plan: Theta + mu + r m
-    inverse: Floats  # plan: G with Sigma^-1 = G^T G, by blocks
-    z: Floats  # reservoir: features (capacity, rows, p)
-    offered: Floats  # (capacity, candidates)
-    q: Floats  # (capacity, candidates)
-
-
-class Work(NamedTuple):
-    """Scratch space."""
-
-    shift: Floats  # (capacity, candidates): products of the step
-    table: Floats  # predictions, then losses
-    roots: Floats
-    column: Floats  # a number per row of features
-    way: Floats  # (blocks, p)
-    even: Floats  # (blocks, p, p)
-    regular: Floats  # (blocks, p)
-    mixed: Floats  # (p, p)
-
-
-@kernel
-def clipped(number: Number) -> Number:
-    """Return a prediction between -MOST and MOST."""
-    return max(min(number, MOST), -MOST)
-
-
-@kernel
-def weigh_evidence(options: Options, state: State, z: Floats, a: int, loss: Number) -> None:
-    """Multiply the evidence of the shorter memories by a factor of mean 1 if the regression is right."""
-    long = clipped(value_of(state.estimates[0], z, a))
-    ratio = (loss - long) / (1.0 - long * long)
-    for w in range(state.evidence.shape[0]):
-        short = clipped(value_of(state.estimates[w + 1], z, a))
-        grown = min(state.evidence[w] * (1.0 + ratio * (short - long)), 10.0 * LIMIT)
-        shorter = state.rounds[0] >= max(2.0 * state.window_rounds[w], options.trusted)
-        state.evidence[w] = max(grown, 1.0) if shorter else 1.0
-
-
-@kernel
-def add_to_memory(state: State, w: int, keep: Number, z: Floats, a: int, loss: Number) -> None:
-    """Discount a memory and add a row."""
-    blocks = state.theta.shape[0]
-    b, row = block_index(blocks, a), z[row_index(blocks, a)]
-    state.scales[w] *= keep
-    share = 1.0 / state.scales[w]
-    for i in range(row.shape[0]):
-        left = share * row[i]
-        state.moments[w, b, i] = fused(left, loss, state.moments[w, b, i])
-        for j in range(i + 1):
-            state.grams[w, b, i, j] = fused(left, row[j], state.grams[w, b, i, j])
-
-
-@kernel
-def copy_memory(state: State, source: int, target: int) -> None:
-    """Let a memory take over what another one has."""
-    state.scales[target] = state.scales[source]
-    for b in range(state.theta.shape[0]):
-        for i in range(state.theta.shape[1]):
-            state.estimates[target, b, i] = state.estimates[source, b, i]
-            state.moments[target, b, i] = state.moments[source, b, i]
-            for j in range(i + 1):
-                state.grams[target, b, i, j] = state.grams[source, b, i, j]
-
-
-@kernel
-def restart_if_changed(state: State) -> None:
-    """Restart where the evidence of a shorter memory has reached the limit; new contexts enter the reservoir."""
-    for w in range(state.evidence.shape[0]):
-        if state.evidence[w] < LIMIT:
-            continue
-        copy_memory(state, w + 1, 0)
-        state.rounds[0] = state.window_rounds[w]
-        for u in range(w):
-            copy_memory(state, w + 1, u + 1)
-            state.window_rounds[u] = state.window_rounds[w]
-        for u in range(state.evidence.shape[0]):
-            state.evidence[u] = 1.0
-        state.restarts[0] += 1.0
-        state.restarting[0] = 1.0
-        state.observed[0] = state.kept[0]
-
-
-@kernel
-def place_in_reservoir(options: Options, state: State, key: int) -> int:
-    """Return which context a new one replaces, -1 for none: at first each enters, later a share of them."""
-    state.observed[0] += 1.0
-    kept = int(state.kept[0])
-    if kept < int(options.capacity):
-        state.kept[0] += 1.0
-        return kept
-    u, v = two_uniforms(key, int(state.rows[0]), RESAMPLING, 0)
-    enters = u < max(options.capacity / state.observed[0], options.entry)
-    return int(v * options.capacity) if enters else -1
-
-
-@kernel
-def keep_context(state: State, work: Work, place: int, z: Floats, offered: Floats) -> int:
-    """Put the features of a request into the reservoir, with the point of the present plan; return a status."""
-    target, count, q = state.z[place], offered.shape[0], state.q[place]
-    for a in range(target.shape[0]):
-        for i in range(target.shape[1]):
-            target[a, i] = z[a, i] if a < z.shape[0] else 0.0
-    for a in range(state.offered.shape[1]):
-        state.offered[place, a] = offered[a] if a < count else 0.0
-    write_values(state.weights, target, state.offered[place], math.inf, q)
-    return point_of(state.inverse_rate[0], state.offered[place], work.roots[place], q)
-
-
-@kernel
-def learn_row(options: Options, state: State, work: Work, rows: Rows, n: int, key: int) -> int:
-    """Add the estimate m + Sigma^-1 phi (loss - <m, phi>) of a row, and observe its context; return a status."""
-    z, a, loss = rows.z[n], rows.arms[n], rows.losses[n]
-    baseline, direction, blocks = rows.baselines[rows.plans[n]], rows.directions[n], state.theta.shape[0]
-    residual, b = loss - value_of(baseline, z, a), block_index(blocks, a)
-    for k in range(blocks):
-        for i in range(direction.shape[0]):
-            estimate = fused(residual, direction[i], baseline[k, i]) if k == b else baseline[k, i]
-            state.theta[k, i] += estimate
-            state.step[k, i] += estimate
-    weigh_evidence(options, state, z, a, loss)
-    add_to_memory(state, 0, (state.rounds[0] + 1.0) / (state.rounds[0] + 2.0), z, a, loss)
-    state.rounds[0] += 1.0
-    state.pending[0] += 1.0
-    state.rows[0] += 1.0
-    for w in range(len(WINDOWS)):
-        keep = 1.0 - 1.0 / WINDOWS[w]
-        add_to_memory(state, w + 1, keep, z, a, loss)
-        state.window_rounds[w] = keep * state.window_rounds[w] + 1.0
-    restart_if_changed(state)
-    place = place_in_reservoir(options, state, key)
-    return keep_context(state, work, place, z, rows.offered[n]) if place >= 0 else OK
 
 
 @kernel
