@@ -10,7 +10,7 @@ from typing import Any
 
 PROVIDERS = {
     "describe": "bothworlds.theory.describe",
-    "describe_open": "bothworlds.algorithms.open_rules.describe",
+    "describe_open": "bothworlds.algorithms.open_rules.describe_open",
     "describe_sampled": "bothworlds.theory.describe",
     "drawn": "bothworlds.report.notebook",
     "html_of": "bothworlds.report.notebook",

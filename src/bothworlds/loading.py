@@ -8,7 +8,7 @@ from typing import Any, Literal, overload
 from bothworlds.algorithms.fixed import FixedPolicy
 from bothworlds.algorithms.registry import AlgorithmClasses
 from bothworlds.open_contexts import OpenPlan, OpenPolicy
-from bothworlds.open_contexts.plan import plan_arrays
+from bothworlds.open_contexts.open_plan import plan_arrays
 from bothworlds.policy import FORMAT, Policy
 from bothworlds.policy.bookkeeping import Bookkeeping
 from bothworlds.policy.feedback_registry import FeedbackRegistry

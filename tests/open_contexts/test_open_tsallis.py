@@ -14,7 +14,7 @@ from bothworlds.algorithms.open_rules.open_tsallis import OpenTsallis, TsallisLe
 from bothworlds.algorithms.open_rules.reference_open_tsallis import ReferenceOpen, Settings
 from bothworlds.arrays import Floats
 from bothworlds.kernels.random import ARM, draw, two_uniforms
-from bothworlds.open_contexts.contract import PlanArrays, Rows
+from bothworlds.open_contexts.rule_contract import PlanArrays, Rows
 
 
 class Requests:

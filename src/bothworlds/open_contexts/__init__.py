@@ -1,9 +1,9 @@
 """Policies on an `OpenProblem`: contexts that are not listed, and candidates that come with each request."""
 
-from bothworlds.open_contexts.contract import Choices, OpenLearner, OpenRule, PlanArrays, Rows
-from bothworlds.open_contexts.decision import OpenDecision, OpenDecisions
-from bothworlds.open_contexts.plan import OpenPlan
-from bothworlds.open_contexts.policy import OpenPolicy
+from bothworlds.open_contexts.open_decision import OpenDecision, OpenDecisions
+from bothworlds.open_contexts.open_plan import OpenPlan
+from bothworlds.open_contexts.open_policy import OpenPolicy
+from bothworlds.open_contexts.rule_contract import Choices, OpenLearner, OpenRule, PlanArrays, Rows
 
 __all__ = [
     "Choices",

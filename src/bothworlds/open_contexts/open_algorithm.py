@@ -5,8 +5,8 @@ from typing import overload
 from bothworlds._hooks import provided
 from bothworlds._public_names import internal
 from bothworlds.kernels.random import Seed, key_from
-from bothworlds.open_contexts.contract import OpenRule
-from bothworlds.open_contexts.policy import OpenPolicy
+from bothworlds.open_contexts.open_policy import OpenPolicy
+from bothworlds.open_contexts.rule_contract import OpenRule
 from bothworlds.policy import Algorithm, Policy, Prior
 from bothworlds.problem import OpenProblem, Problem
 

@@ -10,7 +10,7 @@ from bothworlds.arrays import Floats, Ints
 from bothworlds.errors import NumericalError
 from bothworlds.kernels.jit.compile import compiled
 from bothworlds.kernels.status import OK, sentence
-from bothworlds.open_contexts.contract import Choices, PlanArrays
+from bothworlds.open_contexts.rule_contract import Choices, PlanArrays
 
 
 class Functions(NamedTuple):

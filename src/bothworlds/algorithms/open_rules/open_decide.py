@@ -13,7 +13,7 @@ from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.linalg import apply_inverse, product
 from bothworlds.kernels.random import ARM, draw, two_uniforms
 from bothworlds.kernels.status import OK
-from bothworlds.open_contexts.contract import Choices, PlanArrays
+from bothworlds.open_contexts.rule_contract import Choices, PlanArrays
 
 
 @kernel

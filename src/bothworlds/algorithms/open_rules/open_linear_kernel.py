@@ -17,7 +17,7 @@ from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.linalg import apply_inverse, cholesky, erase, invert_lower, write_inverse
 from bothworlds.kernels.random import ARM, draw, two_uniforms
 from bothworlds.kernels.status import NOT_POSITIVE, OK
-from bothworlds.open_contexts.contract import Choices, PlanArrays, Rows
+from bothworlds.open_contexts.rule_contract import Choices, PlanArrays, Rows
 
 SMALLEST_SCALE = 1e-12  # before the sums are stored anew
 

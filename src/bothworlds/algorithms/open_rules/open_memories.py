@@ -10,7 +10,7 @@ from bothworlds.kernels.arithmetic import Number, fused
 from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.random import RESAMPLING, two_uniforms
 from bothworlds.kernels.status import OK
-from bothworlds.open_contexts.contract import Rows
+from bothworlds.open_contexts.rule_contract import Rows
 
 
 @kernel

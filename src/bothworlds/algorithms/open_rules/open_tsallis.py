@@ -34,7 +34,7 @@ from bothworlds.algorithms.open_rules.pieces import ROW_BY_ROW, ROWS_PER_PIECE, 
 from bothworlds.arrays import Floats, Ints
 from bothworlds.errors import NumericalError
 from bothworlds.kernels.status import OK, sentence
-from bothworlds.open_contexts.contract import Choices, PlanArrays, Rows, no_rows
+from bothworlds.open_contexts.rule_contract import Choices, PlanArrays, Rows, no_rows
 from bothworlds.problem.open import OpenProblem
 
 CAPACITY = 200  # contexts of the reservoir

@@ -19,7 +19,7 @@ from bothworlds.kernels.arithmetic import Number, fused
 from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.linalg import cholesky, invert_lower, product
 from bothworlds.kernels.status import NOT_FINITE, NOT_POSITIVE, OK
-from bothworlds.open_contexts.contract import Rows
+from bothworlds.open_contexts.rule_contract import Rows
 from bothworlds.theory.schedules import SURE
 
 STEP_LIMIT = 0.999  # of c, so that rounding cannot make a step with drift exceed c

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bothworlds.arrays import Floats, Ints
-from bothworlds.open_contexts.contract import Choices, OpenLearner, PlanArrays
-from bothworlds.open_contexts.decision import OpenDecision
+from bothworlds.open_contexts.open_decision import OpenDecision
+from bothworlds.open_contexts.rule_contract import Choices, OpenLearner, PlanArrays
 from bothworlds.problem.open import Request, Requests
 
 MOST_KEPT = 256  # candidates of a request that a learner keeps; of more it keeps the one chosen and others, evenly

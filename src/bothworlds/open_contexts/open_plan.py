@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from bothworlds.arrays import Floats
-from bothworlds.open_contexts.contract import OpenLearner, PlanArrays
-from bothworlds.open_contexts.deciding import Names, Origin, decide_many, decide_one, probabilities_of
-from bothworlds.open_contexts.decision import OpenDecision, OpenDecisions
+from bothworlds.open_contexts.open_choices import Names, Origin, decide_many, decide_one, probabilities_of
+from bothworlds.open_contexts.open_decision import OpenDecision, OpenDecisions
+from bothworlds.open_contexts.rule_contract import OpenLearner, PlanArrays
 from bothworlds.policy.ids import IdIssuer, KeyedRandom, given_id, id_of, parts_of
 from bothworlds.policy.spec import as_section, section
 from bothworlds.problem.file_format import OPEN_PLAN, check_npz, write_arrays

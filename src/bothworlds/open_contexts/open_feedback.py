@@ -7,8 +7,8 @@ import numpy as np
 
 from bothworlds.arrays import Floats
 from bothworlds.kernels.entry_points import MAX_CARRIED, MAX_PROPENSITY
-from bothworlds.open_contexts.contract import Rows
-from bothworlds.open_contexts.decision import OpenDecision
+from bothworlds.open_contexts.open_decision import OpenDecision
+from bothworlds.open_contexts.rule_contract import Rows
 from bothworlds.policy.feedback import label_of
 from bothworlds.problem.open import OpenProblem
 from bothworlds.problem.open.encoder import LARGEST

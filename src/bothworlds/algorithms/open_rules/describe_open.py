@@ -15,6 +15,7 @@ def describe_open(problem: OpenProblem) -> str:
     rows = 1 if blocks > 1 else n_arms
     numbers = blocks * size * size * (len(WINDOWS) + 3) + CAPACITY * rows * size
     operations = plan_operations(blocks, size, n_arms, CAPACITY)
+    most = longest_piece(operations)
     if blocks > 1:
         models = f"{blocks} arms, each with its own model of {size} features: {problem.dimension} dimensions"
     else:
@@ -25,9 +26,9 @@ def describe_open(problem: OpenProblem) -> str:
         models,
         f"features: {shown}",
         f"the default rule keeps {CAPACITY} recent contexts and about {_size(8.0 * numbers)}; a plan takes about "
-        f"{_time(operations / PER_SECOND)},",
-        f"one for every row of the first {ROW_BY_ROW}, later one for at most {longest_piece(operations):.0f} rows"
-        + ("" if problem.arms else f" (with {n_arms} candidates a request)"),
+        f"{_time(operations / PER_SECOND)}" + ("," if problem.arms else f" with {n_arms} candidates a request,"),
+        "and every reward that is learned gets one"
+        + (f"; from the {ROW_BY_ROW}th on, at most {most:.0f} rewards share one" if most > 1.0 else ""),
         "proved: nothing for contexts that are not listed, because their covariance is estimated; estimates are biased",
         "by at most its error times what the regression does not predict",
     ]

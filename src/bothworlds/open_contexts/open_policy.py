@@ -12,11 +12,11 @@ import numpy as np
 
 from bothworlds._public_names import internal
 from bothworlds.arrays import Floats
-from bothworlds.open_contexts.contract import OpenRule
-from bothworlds.open_contexts.deciding import Names, Origin, decide_many, decide_one, probabilities_of
-from bothworlds.open_contexts.decision import OpenDecision, OpenDecisions
-from bothworlds.open_contexts.feedback import batch_of, check_decision, rows_of
-from bothworlds.open_contexts.plan import OpenPlan
+from bothworlds.open_contexts.open_choices import Names, Origin, decide_many, decide_one, probabilities_of
+from bothworlds.open_contexts.open_decision import OpenDecision, OpenDecisions
+from bothworlds.open_contexts.open_feedback import batch_of, check_decision, rows_of
+from bothworlds.open_contexts.open_plan import OpenPlan
+from bothworlds.open_contexts.rule_contract import OpenRule
 from bothworlds.policy.feedback import check_once, check_owner, label_of, reward_or_loss
 from bothworlds.policy.feedback_registry import FeedbackRegistry
 from bothworlds.policy.ids import NOT_COPYABLE, IdIssuer, new_name, new_source, reset_after_fork, secret_of, stream_of
