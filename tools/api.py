@@ -54,8 +54,8 @@ PAGES = (
         "Problem",
         "State what is known before the first decision: contexts, arms, features and the range of rewards.",
         (
-            "Problem", "OpenProblem", "Column", "SampledProblem", "TrafficMix", "DegenerateProblemWarning", "ManyContextsWarning",
-            "block_parameters", "stacked_parameters",
+            "Problem", "OpenProblem", "Column", "SampledProblem", "TrafficMix", "DegenerateProblemWarning",
+            "ManyContextsWarning", "block_parameters", "stacked_parameters",
         ),
     ),
     Page(
