@@ -54,8 +54,8 @@ PAGES = (
         "Problem",
         "State what is known before the first decision: contexts, arms, features and the range of rewards.",
         (
-            "Problem", "SampledProblem", "TrafficMix", "DegenerateProblemWarning", "ManyContextsWarning",
-            "block_parameters", "stacked_parameters",
+            "Problem", "OpenProblem", "Column", "SampledProblem", "TrafficMix", "DegenerateProblemWarning",
+            "ManyContextsWarning", "block_parameters", "stacked_parameters",
         ),
     ),
     Page(
@@ -63,8 +63,8 @@ PAGES = (
         "Policy and decisions",
         "Start a policy, decide, learn from feedback, publish plans, save and load.",
         (
-            "Algorithm", "Policy", "Decision", "load", "Plan", "load_plan", "Prior", "SampledPolicy", "health_of",
-            "Health", "warm_up",
+            "Algorithm", "Policy", "Decision", "load", "Plan", "load_plan", "Prior", "OpenPolicy", "OpenDecision",
+            "OpenDecisions", "OpenPlan", "SampledPolicy", "health_of", "Health", "warm_up",
         ),
     ),
     Page(

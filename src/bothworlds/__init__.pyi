@@ -35,6 +35,10 @@ from .errors import StudyError as StudyError
 from .ftrl import ftrl_point as ftrl_point
 from .loading import load as load
 from .loading import load_plan as load_plan
+from .open_contexts import OpenDecision as OpenDecision
+from .open_contexts import OpenDecisions as OpenDecisions
+from .open_contexts import OpenPlan as OpenPlan
+from .open_contexts import OpenPolicy as OpenPolicy
 from .policy import Algorithm as Algorithm
 from .policy import Decision as Decision
 from .policy import Health as Health
@@ -43,7 +47,9 @@ from .policy import Policy as Policy
 from .policy import Prior as Prior
 from .policy import health_of as health_of
 from .precompile import warm_up as warm_up
+from .problem import Column as Column
 from .problem import DegenerateProblemWarning as DegenerateProblemWarning
+from .problem import OpenProblem as OpenProblem
 from .problem import Problem as Problem
 from .problem import SampledProblem as SampledProblem
 from .problem import TrafficMix as TrafficMix

@@ -10,9 +10,11 @@ from typing import Any
 
 PROVIDERS = {
     "describe": "bothworlds.theory.describe",
+    "describe_open": "bothworlds.algorithms.open_rules.describe_open",
     "describe_sampled": "bothworlds.theory.describe",
     "drawn": "bothworlds.report.notebook",
     "html_of": "bothworlds.report.notebook",
+    "open_rule_of": "bothworlds.algorithms.open_rules.rules",
 }
 
 

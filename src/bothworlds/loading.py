@@ -1,22 +1,26 @@
 """Load saved policies and plans."""
 
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, overload
 
 from bothworlds.algorithms.fixed import FixedPolicy
 from bothworlds.algorithms.registry import AlgorithmClasses
+from bothworlds.open_contexts import OpenPlan, OpenPolicy
+from bothworlds.open_contexts.open_plan import plan_arrays
 from bothworlds.policy import FORMAT, Policy
 from bothworlds.policy.bookkeeping import Bookkeeping
 from bothworlds.policy.feedback_registry import FeedbackRegistry
-from bothworlds.policy.ids import new_source, stream_of
+from bothworlds.policy.ids import IdIssuer, new_source, stream_of
 from bothworlds.policy.learner_state import LearnerState
 from bothworlds.policy.plan import FORMAT as PLAN_FORMAT
-from bothworlds.policy.plan import Plan, plan_from
+from bothworlds.policy.plan import plan_from
 from bothworlds.policy.problem_history import History
 from bothworlds.policy.spec import PolicySpec, problem_of, section
 from bothworlds.problem import SampledProblem
-from bothworlds.problem.file_format import checked_format, read_arrays, undamaged
+from bothworlds.problem.file_format import OPEN_PLAN, OPEN_POLICY, checked_format, read_arrays, undamaged
+from bothworlds.problem.open import OpenProblem
 from bothworlds.problem.sampled_frame import Frame
 from bothworlds.sampled import FORMAT as SAMPLED_FORMAT
 from bothworlds.sampled import SampledPolicy
@@ -35,7 +39,7 @@ def load(
     frame: str | Path | None = None,
     interpreted: bool = False,
     problem: None = None,
-) -> Policy: ...
+) -> Any: ...
 @overload
 def load(
     path: str | Path, *, stream: Stream = "same", interpreted: bool = False, problem: SampledProblem
@@ -47,7 +51,7 @@ def load(
     frame: str | Path | None = None,
     interpreted: bool = False,
     problem: SampledProblem | None = None,
-) -> Policy | SampledPolicy:
+) -> Policy | OpenPolicy | SampledPolicy:
     """Read a policy written by its ``save`` and continue it bit for bit, in a new session.
 
     New decisions get ids that no earlier session has issued. The policy takes feedback, once for each id, for decisions
@@ -83,6 +87,8 @@ def load(
     header, arrays = read_arrays(path)
     if header.get("format") == SAMPLED_FORMAT and problem is None:
         raise ValueError(f"{path} is a policy on a SampledProblem; give it again: load(path, problem=...)")
+    if header.get("format") == OPEN_POLICY and problem is None:
+        return _load_open(checked_format(header, OPEN_POLICY, path), arrays, path, stream, interpreted=interpreted)
     header = checked_format(header, FORMAT if problem is None else SAMPLED_FORMAT, path)
     with undamaged(path):
         if stream == "new":
@@ -105,8 +111,8 @@ def load_with_spec(path: str | Path, fingerprint: str, spec: PolicySpec) -> Poli
         return _rebuild(spec, header, arrays, registry)
 
 
-def load_plan(path: str | Path, *, frame: str | Path | None = None, interpreted: bool = False) -> Plan:
-    """Read a plan written by ``plan.save``, to decide in any number of processes.
+def load_plan(path: str | Path, *, frame: str | Path | None = None, interpreted: bool = False) -> Any:
+    """Read a plan written by ``plan.save``, a `Plan` or an `OpenPlan`, to decide in any number of processes.
 
     ``frame`` is a file with features, of the same policy or one of its plans, if ``path`` was saved without them.
 
@@ -120,10 +126,46 @@ def load_plan(path: str | Path, *, frame: str | Path | None = None, interpreted:
     (True, True)
     """
     header, arrays = read_arrays(path)
+    if header.get("format") == OPEN_PLAN:
+        return _load_open_plan(checked_format(header, OPEN_PLAN, path), arrays, path, interpreted=interpreted)
     header = checked_format(header, PLAN_FORMAT, path)
     with undamaged(path):
         spec = spec_of(*_with_frame(header, arrays, frame, path), interpreted=interpreted)
         return plan_from(spec, header, arrays, path)
+
+
+def _load_open(
+    header: dict[str, Any], arrays: dict[str, Any], path: str | Path, stream: Stream, *, interpreted: bool
+) -> OpenPolicy:
+    """Build a policy on an open problem from its file, in a new session."""
+    with undamaged(path):
+        if stream == "new":
+            header = {**header, "key": stream_of(header["key"], new_source())}
+        policy = _open_policy(header, interpreted=interpreted)
+        registry = FeedbackRegistry.restore(header, arrays).next_session(header["key"], same_stream=stream == "same")
+        policy.restore(header, section(arrays, "learnt"), registry)
+        return policy
+
+
+def _load_open_plan(header: dict[str, Any], arrays: dict[str, Any], path: str | Path, *, interpreted: bool) -> OpenPlan:
+    """Build a plan for an open problem from its file."""
+    with undamaged(path):
+        plan = _open_policy({"key": 0, **header}, interpreted=interpreted).plan()
+        parts = {name: header[name] for name in ("policy", "version", "secret")}
+        plan = replace(plan, arrays=plan_arrays(arrays, plan.arrays), _ids=IdIssuer(), **parts)
+        if plan.digest != header["digest"]:
+            raise ValueError(f"{path} is damaged: its numbers have digest {plan.digest}, not {header['digest']}")
+        return plan
+
+
+def _open_policy(header: dict[str, Any], *, interpreted: bool) -> OpenPolicy:
+    """Start the algorithm of a file on its problem."""
+    algorithm = from_plain(header["algorithm"], AlgorithmClasses())
+    problem = OpenProblem.from_dict(header["problem"])
+    policy = OpenPolicy(algorithm, problem, algorithm.open_rule(), key=header["key"], interpreted=interpreted)
+    if policy.fingerprint != header["fingerprint"]:
+        raise ValueError(f"the file is damaged: its problem is {policy.fingerprint}, not {header['fingerprint']}")
+    return policy
 
 
 def _with_frame(

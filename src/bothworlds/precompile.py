@@ -12,14 +12,15 @@ from bothworlds.kernels.entry_points import interpreted_entries
 from bothworlds.kernels.jit.background_compile import wait_for_compile
 from bothworlds.kernels.jit.compile import cache_folder, is_cached
 from bothworlds.kernels.jit.subprocess_compile import read_task, start_compile_process
+from bothworlds.open_contexts import OpenPolicy
 from bothworlds.policy import Algorithm, Policy
 from bothworlds.policy.decision import Decision
-from bothworlds.problem import Problem, SampledProblem
+from bothworlds.problem import OpenProblem, Problem, SampledProblem
 from bothworlds.problem.rewards import FEW
 from bothworlds.sampled import SampledPolicy
 
 
-def warm_up(problem: Problem | SampledProblem, algorithm: Algorithm) -> float:
+def warm_up(problem: Problem | OpenProblem | SampledProblem, algorithm: Algorithm) -> float:
     """Compile all functions for deciding and learning into the disk cache; return the seconds this took.
 
     A temporary policy decides and learns, singly and in a batch, and makes a plan that decides. Machine code does not
@@ -34,11 +35,14 @@ def warm_up(problem: Problem | SampledProblem, algorithm: Algorithm) -> float:
     if not hasattr(algorithm, "start"):
         raise ValueError(f"an algorithm is an object such as bothworlds.LCTsallisINF(); got {algorithm!r}")
     start = time.perf_counter()
-    policy: Any = algorithm.start(problem, rng=0)  # type: ignore[arg-type]  # some algorithms take sampled problems
+    policy: Any = algorithm.start(problem, rng=0)  # type: ignore[arg-type]  # some algorithms take other problems
     if isinstance(policy, SampledPolicy):
         sampled = policy.problem
         context = sampled.sampler(np.random.default_rng(0))
         policy.update(policy.act(features=sampled.feature_map(context)), loss=0.0)
+    elif isinstance(policy, OpenPolicy):
+        context, candidates = policy.problem.blank_request()
+        policy.update(policy.act(context, candidates=candidates), loss=0.0)
     else:
         exercise(policy)
     return time.perf_counter() - start

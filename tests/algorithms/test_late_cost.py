@@ -36,13 +36,14 @@ def test_chance_explains_two_standard_errors() -> None:
         assert late_cost(state) == cost
 
 
-@pytest.mark.parametrize("feedback", [{"batch": 200}, {"delay": 200}])
-def test_an_adversary_that_sees_the_plan_gains_little_from_late_answers(feedback: dict[str, int]) -> None:
+@pytest.mark.parametrize(("batch", "delay"), [(200, 0), (1, 200)])
+def test_an_adversary_that_sees_the_plan_gains_little_from_late_answers(batch: int, delay: int) -> None:
     """Without this count plans follow the newest answers, and the adversary answers that: 0.4 a round, for good."""
     instance = en.random_instance(contexts=4, arms=3, dimension=3, gap=0.2, seed=1)
     both = np.concatenate([en.opposite(instance.theta), en.opposite(np.roll(instance.theta, 1))])
     world = en.adaptive_adversary(instance.problem, 0.8 * both)
+    players = {"default": bw.LCTsallisINF()}
     found = bw.simulate(
-        world, {"default": bw.LCTsallisINF()}, horizon=8_000, replications=8, rng=1, checkpoints=[8_000], **feedback
+        world, players, horizon=8_000, replications=8, rng=1, checkpoints=[8_000], batch=batch, delay=delay
     )
     assert found["default"].regret[-1] < 1_300.0, found["default"].regret

@@ -215,7 +215,7 @@ def test_an_estimated_law_is_followed() -> None:
     with pytest.raises(
         ValueError, match=r"follows a TrafficMix; for probabilities use change_probabilities; got \[0.5"
     ):
-        policy.follow([0.5, 0.5])  # type: ignore[arg-type]
+        policy.follow([0.5, 0.5])
 
 
 def test_the_alarm_begins_anew_with_the_law() -> None:

@@ -17,11 +17,16 @@ from bothworlds.policy.policy import Policy
 from bothworlds.policy.prior import Prior
 from bothworlds.policy.spec import PolicySpec
 from bothworlds.policy.transfer import beliefs_of, fields_from_prior
-from bothworlds.problem import Problem, SampledProblem
+from bothworlds.problem import OpenProblem, Problem, SampledProblem
 
 
 def check_types(problem: Any, prior: Any = None) -> None:
     """Refuse a problem or a prior of another type."""
+    if isinstance(problem, OpenProblem):
+        raise ValueError(
+            "this algorithm has no rule for an OpenProblem, whose contexts are not listed: take LCTsallisINF(), "
+            "LinUCB(), DLinUCB() or SquareCB()"
+        )
     if not isinstance(problem, Problem | SampledProblem):
         raise ValueError(f"a policy starts on a Problem; got {problem!r:.80}")
     if not isinstance(prior, Prior | None):

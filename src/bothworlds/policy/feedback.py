@@ -1,17 +1,26 @@
 """Checks of feedback before a policy learns from it, batches as columns, and error messages."""
 
 import math
-from collections.abc import Iterable, Mapping, Set
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence, Set
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from bothworlds.arrays import Floats, Ints
 from bothworlds.kernels.status import sentence
 from bothworlds.policy.decision import Decision
+from bothworlds.policy.feedback_registry import Identified
 from bothworlds.policy.ids import ISSUED
 from bothworlds.problem import Problem
 from bothworlds.problem.rewards import checked_loss
+
+
+class Owned(Protocol):
+    """A decision with the name of its policy."""
+
+    @property
+    def policy(self) -> str:
+        """Name of the policy."""
 
 
 class DecisionBatch(NamedTuple):
@@ -24,7 +33,7 @@ class DecisionBatch(NamedTuple):
     baselines: Floats
 
 
-def label_of(decision: Decision) -> str:
+def label_of(decision: Identified) -> str:
     """Return the label of a decision in messages: its round, or its id if that was given."""
     return f"round {decision.round}" if decision.source[:1] == ISSUED else f"decision {decision.source!r}"
 
@@ -83,13 +92,13 @@ def loss_from(loss: Any, reward: Any, reward_range: tuple[float, float] | None) 
     return checked_loss(given, is_reward=is_reward, reward_range=reward_range)
 
 
-def check_owner(decision: Decision, name: str) -> None:
+def check_owner(decision: Owned, name: str) -> None:
     """Refuse a decision of another policy than the one with this name."""
     if decision.policy != name:
         raise ValueError(f"the decision is of policy {decision.policy!r}, but this is policy {name!r}")
 
 
-def check_once(batch: list[Decision]) -> None:
+def check_once(batch: Sequence[Identified]) -> None:
     """Refuse a batch that has a decision twice."""
     if len({(decision.source, decision.round) for decision in batch}) < len(batch):
         raise ValueError("a decision is in the batch twice; each takes feedback once")

@@ -2,13 +2,24 @@
 
 from bisect import bisect_right
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 
 from bothworlds.arrays import Ints
-from bothworlds.policy.decision import Decision
 from bothworlds.policy.ids import ISSUED, Session, id_hash, new_session, session_of
+
+
+class Identified(Protocol):
+    """A decision: the issuer of its id, or the given id, and its number."""
+
+    @property
+    def source(self) -> str:
+        """Issuer of the id, or the given id."""
+
+    @property
+    def round(self) -> int:
+        """Number of the decision, 0 for a given id."""
 
 
 class OpenRounds:
@@ -142,7 +153,7 @@ class FeedbackRegistry:
         """Return the number of known decisions of this policy, over all its sessions, that wait for feedback."""
         return len(self.rounds) + sum(len(other.rounds) for other in self.others.values() if other.until)
 
-    def refusal(self, decision: Decision) -> str:
+    def refusal(self, decision: Identified) -> str:
         """Return why a decision does not take feedback; "" if it does."""
         source, number = decision.source, decision.round
         if source == self.session:
@@ -179,7 +190,7 @@ class FeedbackRegistry:
             self.others[source] = Issuer(OpenRounds(session.first - 1), until=until, shared=shared)
         return self.others[source]
 
-    def close(self, decision: Decision) -> None:
+    def close(self, decision: Identified) -> None:
         """Record that a decision has its feedback."""
         source, number = decision.source, decision.round
         if source == self.session:
@@ -193,7 +204,7 @@ class FeedbackRegistry:
             if other.shared:
                 self.rounds.skip(number)
 
-    def counted(self, decision: Decision) -> bool:
+    def counted(self, decision: Identified) -> bool:
         """Return whether the policy counted a decision when it was taken, and still has that count."""
         if decision.source == self.session:
             return True

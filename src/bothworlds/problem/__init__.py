@@ -5,12 +5,15 @@ from bothworlds.problem.block_features import (
     block_parameters,
     stacked_parameters,
 )
+from bothworlds.problem.open import Column, OpenProblem
 from bothworlds.problem.problem import Problem
 from bothworlds.problem.sampled import SampledProblem
 from bothworlds.problem.traffic import TrafficMix
 
 __all__ = [
+    "Column",
     "DegenerateProblemWarning",
+    "OpenProblem",
     "Problem",
     "SampledProblem",
     "TrafficMix",

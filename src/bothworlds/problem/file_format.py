@@ -13,12 +13,15 @@ from typing import Any
 import numpy as np
 
 PROBLEM, POLICY, SAMPLED_POLICY = "bothworlds-problem-1", "bothworlds-policy-1", "bothworlds-sampled-policy-1"
+OPEN_POLICY, OPEN_PLAN = "bothworlds-open-policy-1", "bothworlds-open-plan-1"
 PLAN, RESULTS, UNFINISHED = "bothworlds-plan-1", "bothworlds-results-1", "bothworlds-unfinished-1"
 DESCRIPTIONS = {  # content of a file, for messages when it is read as another kind
     PROBLEM: "a problem: read it with Problem.load",
     POLICY: "a policy: read it with bothworlds.load",
     SAMPLED_POLICY: "a policy on a SampledProblem: read it with bothworlds.load(path, problem=...)",
     PLAN: "a plan: read it with bothworlds.load_plan",
+    OPEN_POLICY: "a policy on an OpenProblem: read it with bothworlds.load",
+    OPEN_PLAN: "a plan for an OpenProblem: read it with bothworlds.load_plan",
     RESULTS: "results: read them with bothworlds.load_results",
     UNFINISHED: "an unfinished run: repeat the command that started it to continue it",
 }

@@ -15,7 +15,7 @@ from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.layout import learnt, planned, scratch
 from bothworlds.kernels.linalg import add_row, erase, product, write_inverse
 from bothworlds.kernels.status import OK
-from bothworlds.policy import Algorithm
+from bothworlds.open_contexts.open_algorithm import OpenAlgorithm
 from bothworlds.problem import Problem
 from bothworlds.problem.checks import is_number
 
@@ -112,7 +112,7 @@ KERNEL = build_kernel(refresh, choose_only, learn, together=True)
 
 
 @dataclass(frozen=True, kw_only=True)
-class DLinUCB(Algorithm):
+class DLinUCB(OpenAlgorithm):
     """Play the arm with the smallest lower confidence bound of a regression whose weights fade: D-LinUCB.
 
     A play that is n answers old has the weight gamma^n, gamma the ``discount``. With V = sum gamma^n phi phi^T +
@@ -128,6 +128,8 @@ class DLinUCB(Algorithm):
     regret O(T^(3/4)) up to logarithms for gamma tuned to the total change B of theta over the T rounds (Zhao and
     Zhang 2021; the T^(2/3) stated first, with 1 - gamma = (B/(d T))^(2/3), needs more than linear losses). Nothing is
     proved for a constant width. Reference: Russac, Vernade and Cappé 2019.
+
+    Also starts on an `OpenProblem`, where an index is computed when a request comes.
 
     Parameters
     ----------

@@ -13,6 +13,7 @@ from bothworlds.kernels.contract import Known, Machine, build_kernel
 from bothworlds.kernels.exact_ftrl import choose_only
 from bothworlds.kernels.jit.compile import kernel
 from bothworlds.kernels.status import OK
+from bothworlds.open_contexts.open_algorithm import OpenAlgorithm
 from bothworlds.policy import Algorithm
 from bothworlds.problem import Problem
 
@@ -64,13 +65,15 @@ BY_ELLIPSOID = build_kernel(refresh_by_ellipsoid, choose_only, add_play, togethe
 
 
 @dataclass(frozen=True, kw_only=True)
-class LinUCB(Algorithm):
+class LinUCB(OpenAlgorithm):
     """Play the arm with the smallest lower confidence bound <phi, theta_hat> - width |phi|_{V^-1} of the loss.
 
     For a stationary world only: theta_hat is a ridge regression on all plays, so an adversary, or corruption before
     the arms are distinguished, makes the regret grow linearly. No guarantee for a constant width; `OFUL` has one. Not
     invariant under linear maps of the features. One round costs O(S K d^2 + d^3) (all contexts are ranked).
     References: Li, Chu, Langford and Schapire 2010; Chu, Li, Reyzin and Schapire 2011.
+
+    Also starts on an `OpenProblem`, where an index is computed when a request comes.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ from bothworlds.kernels.layout import learnt, planned, scratch
 from bothworlds.kernels.least_squares import ridge_estimate
 from bothworlds.kernels.linalg import product
 from bothworlds.kernels.status import OK
-from bothworlds.policy import Algorithm
+from bothworlds.open_contexts.open_algorithm import OpenAlgorithm
 from bothworlds.problem import Problem
 
 
@@ -90,7 +90,7 @@ KERNEL = build_kernel(refresh, choose_only, add_play, together=True)
 
 
 @dataclass(frozen=True, kw_only=True)
-class SquareCB(Algorithm):
+class SquareCB(OpenAlgorithm):
     """Play an arm with a probability that falls with its predicted gap: 1/(n + gamma_t gap), n arms being offered.
 
     A ridge regression predicts the loss of every arm; the arm of the smallest prediction gets the rest of the
@@ -101,6 +101,8 @@ class SquareCB(Algorithm):
     regression in squared loss, for gamma = 4 sqrt(K T/R) chosen in advance (Foster and Rakhlin 2020); gamma_t follows
     that choice without the horizon. The contexts may be chosen by an adversary, the losses may not: against an
     adversary nothing is proved. No logarithmic regret with gaps. One round costs O(S K d + d^3).
+
+    Also starts on an `OpenProblem`, where an index is computed when a request comes.
 
     Parameters
     ----------

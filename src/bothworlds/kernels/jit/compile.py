@@ -32,7 +32,15 @@ from bothworlds.kernels.jit.source_hash import foreign_hash, name_hash
 F = TypeVar("F", bound=Callable[..., Any])
 KEPT_CACHES = 4
 CACHE_NAME = "bothworlds-"
-KERNEL_FOLDERS = ("algorithms", "environments", "kernels", "sampled", "simulation", "theory")  # with kernel code
+KERNEL_FOLDERS = (
+    "algorithms",
+    "environments",
+    "kernels",
+    "open_contexts",
+    "sampled",
+    "simulation",
+    "theory",
+)  # with kernel code
 
 
 def kernel(function: F) -> F:
