@@ -1,5 +1,6 @@
 """Several hosts on one store in PostgreSQL: deciders, one learner, and others that stand by."""
 
+import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -209,3 +210,55 @@ def test_a_learner_refuses_a_store_of_a_later_term_in_plain_words(host: Host, tm
     with pytest.raises(StoreError, match="another host has begun to learn"):
         service.hosting.learner_store.append([], notes={"expired 1": 3})
     wait_until(lambda: service.learns, seconds=60)
+
+
+def test_connections_are_closed_after_threads_that_were_stuck_at_the_end(tmp_path: Path) -> None:
+    chosen = settings(tmp_path, store=schema_for(tmp_path))
+    service = Service(chosen)
+    wait_until(lambda: service.learns)
+    assert service.ask(Decide("mobile", "a"))[0] == 200
+    assert service.hosting is not None
+    store = service.hosting.learner_store
+    append, released, begun = store.append, threading.Event(), threading.Event()
+
+    def blocks(*given: Any, **more: Any) -> int:
+        begun.set()
+        assert released.wait(60)
+        return append(*given, **more)
+
+    store.append = blocks  # type: ignore[method-assign]
+    assert service.ask(Reward("a", 1.0))[0] == 200
+    assert begun.wait(20)
+    service.close()
+    assert open_connections(tmp_path)
+    released.set()
+    wait_until(lambda: not open_connections(tmp_path))
+    again = Service(chosen)
+    wait_until(lambda: again.plan(None).version == 1)
+    again.close()
+    wait_until(lambda: not open_connections(tmp_path))
+
+
+def test_threads_that_die_close_their_connections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def dies(*_: Any) -> None:
+        raise SystemExit("no way on")
+
+    service = Service(settings(tmp_path, store=schema_for(tmp_path)))
+    wait_until(lambda: service.learns)
+    assert service.hosting is not None
+    with monkeypatch.context() as patched:
+        patched.setattr(term, "renew", dies)
+        patched.setattr(service.hosting.follower, "look", dies)
+        wait_until(lambda: len(service.supervisor.faults) == 2)
+    assert service.reasons_to_restart
+    service.close()
+    wait_until(lambda: not open_connections(tmp_path))
+
+
+def open_connections(folder: Path) -> int:
+    """Return how many connections of services in this process are open."""
+    with psycopg.connect(schema_for(folder)) as connection:
+        name = f"bothworlds % {os.getpid()}"
+        query = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE %s"
+        row = connection.execute(query, (name,)).fetchone()
+    return int(row[0]) if row else 0

@@ -1,6 +1,7 @@
 """The service without HTTP: store, writer thread, trainer thread and experiments."""
 
 import contextlib
+import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, InvalidStateError
@@ -266,7 +267,7 @@ class Service:
     def close(self) -> None:
         """Finish the submitted requests, learn, save a snapshot, and close the store.
 
-        Stuck threads are left alone, and the store stays open for them until the process ends.
+        Stuck threads are left alone; the store is closed once they have ended, too.
         """
         self.changes.stop()
         ended = [self.trainer.stop()] if self.role != "decide" else []
@@ -275,7 +276,21 @@ class Service:
         self.supervisor.stop()
         if all(ended):
             note_stop(self.store, self._start_number, time.time())
-            self.store.close()
+            self._close_stores()
+        else:
+            threading.Thread(target=self._close_later, name="closing", daemon=True).start()
+
+    def _close_later(self) -> None:
+        """Close the stores when the stuck threads have ended: until then they may use their connections."""
+        for thread in self.supervisor.threads:
+            if thread is not self.changes.thread:
+                thread.wait()
+        self._close_stores()
+
+    def _close_stores(self) -> None:
+        if self.hosting is not None:
+            self.hosting.learner_store.close()
+        self.store.close()
 
 
 def _wake(pending: list[PendingRequest]) -> None:

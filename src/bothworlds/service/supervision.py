@@ -68,6 +68,10 @@ class SupervisedThread:
         finally:
             self.activity = replace(outer)
 
+    def wait(self) -> None:
+        """Wait until the thread has ended, however long it is stuck."""
+        self._thread.join()
+
     def join(self) -> bool:
         """Wait until the thread has ended or is stuck; return whether it has ended."""
         while self._thread.is_alive():

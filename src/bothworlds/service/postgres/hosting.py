@@ -121,12 +121,13 @@ class Hosting:
             self.publisher.start()
 
     def stop(self) -> bool:
-        """Stop the threads, the trainer thread having ended; return False if one is stuck."""
+        """Stop the threads, the trainer thread having ended; return False if one is stuck.
+
+        The store of the learner stays open.
+        """
         ended = [self.follower.stop()]
         if self.learns:
             ended += [self.publisher.stop(), self.term.stop()]
-        if all(ended):
-            self.learner_store.close()
         return all(ended)
 
 

@@ -1,5 +1,6 @@
 """Follows the plans that the learner publishes: a notification, or a look every second, brings the newest one."""
 
+import contextlib
 import tempfile
 import threading
 import time
@@ -39,15 +40,15 @@ class PlanFollower:
         return self.thread.join()
 
     def _work(self) -> None:
-        while not self._stopping.is_set():
-            try:
-                self._wait()
-                self.look()
-                self.failure = None
-            except (StoreError, ValueError) as error:
-                self.failure = f"plans cannot be followed: {error}"
-                self._stopping.wait(PAUSE)
-        self._connection.close()
+        with contextlib.closing(self._connection):
+            while not self._stopping.is_set():
+                try:
+                    self._wait()
+                    self.look()
+                    self.failure = None
+                except (StoreError, ValueError) as error:
+                    self.failure = f"plans cannot be followed: {error}"
+                    self._stopping.wait(PAUSE)
 
     def _wait(self) -> None:
         """Wait for a notification; not after the connection was opened, as one may have been missed."""
