@@ -21,6 +21,7 @@ from bothworlds.service.opening import open_experiment
 from bothworlds.service.records import DecisionBody, Kind, Record, Versioned, unpacked
 from bothworlds.service.retention import SNAPSHOTS
 from bothworlds.service.roles import NOT_LEARNING, Role
+from bothworlds.service.setting_changes import PreparedSettings
 from bothworlds.service.settings import Settings
 from bothworlds.service.starts import note_start, note_stop
 from bothworlds.service.store import Store
@@ -148,8 +149,8 @@ class Service:
                 return [(UNAVAILABLE, Refusal(str(error)))] * len(pending)
         return [(job.status, job.answer) for job in pending]
 
-    def change(self, request: messages.Change | messages.Rollback) -> tuple[int, Answer]:
-        """Change or roll back an experiment and wait until that is stored.
+    def change(self, request: messages.Change | messages.SettingsChange | messages.Rollback) -> tuple[int, Answer]:
+        """Change an experiment or its settings, or roll it back, and wait until that is stored.
 
         Raises
         ------
@@ -166,10 +167,10 @@ class Service:
             with contextlib.suppress(InvalidStateError):  # it was refused while the trainer thread was stuck
                 done.set_result(result)
 
-        if isinstance(request, messages.Change):
-            self.changes.submit(experiment, request, finish)
-        else:
+        if isinstance(request, messages.Rollback):
             self.trainer.run_between_batches(lambda: self.trainer.roll_back(experiment, request), finish)
+        else:
+            self.changes.submit(experiment, request, finish)
         result = done.result()
         if isinstance(result, ValueError | NumericalError):
             return rules.INVALID, Refusal(str(result))
@@ -177,8 +178,13 @@ class Service:
             raise result
         return rules.OK, result
 
-    def _make_change(self, experiment: Experiment, prepared: ProblemChange, finish: Finish) -> None:
-        self.trainer.run_between_batches(lambda: self.trainer.change(experiment, prepared), finish)
+    def _make_change(self, experiment: Experiment, prepared: ProblemChange | PreparedSettings, finish: Finish) -> None:
+        def make() -> messages.Changed:
+            if isinstance(prepared, PreparedSettings):
+                return self.trainer.change_settings(experiment, prepared)
+            return self.trainer.change(experiment, prepared)
+
+        self.trainer.run_between_batches(make, finish)
 
     def plan(self, name: str | None) -> Planned:
         """Return the current plan of an experiment."""

@@ -11,6 +11,7 @@ from bothworlds.policy.plan import Plan
 from bothworlds.service.experiment import Experiment, restore, warm_plan
 from bothworlds.service.postgres.connections import KeptConnection
 from bothworlds.service.postgres.postgres_store import PostgresStore
+from bothworlds.service.setting_changes import follow_settings
 from bothworlds.service.store import StoreError
 from bothworlds.service.supervision import SupervisedThread
 
@@ -27,6 +28,7 @@ class PlanFollower:
         self.failure: str | None = None
         self._connection = KeptConnection(store.dsn)
         self._listening: object = None
+        self._settings_read = 0.0
         self._stopping = threading.Event()
         self.thread = SupervisedThread("plans", self._work)
 
@@ -69,6 +71,11 @@ class PlanFollower:
         for number, fingerprint, content in self.store.newer_plans(numbers, versions):
             experiment = self.experiments[number]
             experiment.advance(self._plan(experiment, fingerprint, content))
+        if time.monotonic() > self._settings_read + LOOK_EVERY:
+            self._settings_read = time.monotonic()
+            for experiment in self.experiments.values():
+                if not experiment.trained:  # otherwise the trainer thread does
+                    follow_settings(experiment, self.store)
 
     def _plan(self, experiment: Experiment, fingerprint: str, content: bytes) -> Plan:
         """Return a published plan; after a change of the problem, that of the policy in the store."""
