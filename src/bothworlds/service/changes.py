@@ -97,7 +97,7 @@ class ChangeThread:
         """Prepare a change, and wait until it is made: the next one starts from the changed problem."""
         self._finish, self._refused = finish, False
         try:
-            with self.thread.doing("prepares a change", PREPARE_LIMIT):
+            with self.thread.doing("prepares a change", PREPARE_LIMIT, computes=True):
                 prepared = _prepared(experiment, request)
         except Exception as error:
             self._finish = None

@@ -25,7 +25,7 @@ from bothworlds.service.setting_changes import PreparedSettings
 from bothworlds.service.settings import Settings
 from bothworlds.service.starts import note_start, note_stop
 from bothworlds.service.store import Store
-from bothworlds.service.supervision import Supervisor, ThreadError
+from bothworlds.service.supervision import SupervisedThread, Supervisor, ThreadError
 from bothworlds.service.trainer import TrainerThread
 from bothworlds.service.writer import CACHED_DECISIONS, UNAVAILABLE, WriterThread
 
@@ -289,7 +289,7 @@ class Service:
     def _close_later(self) -> None:
         """Close the stores when the stuck threads have ended: until then they may use their connections."""
         for thread in self.supervisor.threads:
-            if thread is not self.changes.thread:
+            if isinstance(thread, SupervisedThread) and thread is not self.changes.thread:
                 thread.wait()
         self._close_stores()
 

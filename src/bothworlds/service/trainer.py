@@ -194,7 +194,8 @@ class TrainerThread:
         events, *learned = experiment.take(self.writer.store, MAX_BATCH)
         policy, before = experiment.policy, experiment.policy.version
         if events:
-            learn(policy, events)
+            with self.thread.doing("learns", self._limit(experiment), computes=True):
+                learn(policy, events)
         experiment.through, experiment.ordered_through = learned
         experiment.unsaved += len(events)
         if policy.version > before:  # otherwise all of them belonged to the holdout

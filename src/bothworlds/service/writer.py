@@ -146,7 +146,7 @@ class WriterThread:
                 jobs = self._in_progress = self._take()
             if jobs:
                 erasures = [job for job in jobs if type(job) is Erase]
-                with self.thread.doing("decides", DECIDE_LIMIT):
+                with self.thread.doing("decides", DECIDE_LIMIT, computes=True):
                     self._process([job for job in jobs if type(job) is not Erase] if erasures else jobs)
                     for erasure in erasures:
                         self._erase(erasure)
