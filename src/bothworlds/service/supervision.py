@@ -163,7 +163,8 @@ class Supervisor:
     """
 
     def __init__(self, threads: Mapping[SupervisedThread, Callable[[], None]]) -> None:
-        self._threads: dict[SupervisedThread | Compilers, Callable[[], None]] = {**threads, Compilers(): _nothing}
+        self._threads = dict[SupervisedThread | Compilers, Callable[[], None]](threads.items())
+        self._threads[Compilers()] = _nothing
         self._seen = dict.fromkeys(self._threads, Seen())
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="supervisor", daemon=True)

@@ -1,0 +1,180 @@
+"""Several hosts on one machine: two that decide, one that learns, PostgreSQL, and the load generator.
+
+    python benchmarks/several_hosts.py               closed loop, open loop, time until a new version is everywhere
+    python benchmarks/several_hosts.py --seconds 30 --runs 5
+
+Needs PostgreSQL's programs, as the tests do. Rewards go to the other host than decisions. The time until a version is
+everywhere begins when the reward is sent and ends when both hosts decide with a version that has learned it.
+"""
+
+import argparse
+import contextlib
+import itertools
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+import bothworlds as bw
+from service import free_port
+from service_load import Load, opened
+
+SIZES = (100, 20, 20)
+SETTINGS = """
+store = "{dsn}"
+port = {port}
+[experiments.ads]
+problem = "ads.npz"
+algorithm = "matched"
+learn = "at once"
+"""
+
+
+@contextlib.contextmanager
+def database() -> Iterator[str]:
+    """Run a server that waits for the disk in a temporary folder; give the DSN of an empty schema."""
+    sys.path.append(str(Path(__file__).parents[1] / "tests"))
+    from support.postgres import PostgresServer
+
+    server = PostgresServer()
+    try:
+        yield server.schema()
+    finally:
+        server.remove()
+
+
+def write_problem(folder: Path) -> None:
+    """Write a problem with random features."""
+    contexts, _, dimension = SIZES
+    features = np.random.default_rng(0).normal(size=SIZES) / np.sqrt(dimension)
+    names = [f"c{i}" for i in range(contexts)]
+    problem = bw.Problem(
+        features=features, probabilities=np.full(contexts, 1 / contexts), contexts=names, reward_range=(0, 1)
+    )
+    problem.save(folder / "ads.npz")
+
+
+@contextlib.contextmanager
+def host(folder: Path, dsn: str, role: str) -> Iterator[int]:
+    """Run a host with a role; give its port once it is ready."""
+    port = free_port()
+    settings = folder / f"{port}.toml"
+    settings.write_text(SETTINGS.format(dsn=dsn, port=port), encoding="utf-8")
+    command = [sys.executable, "-m", "bothworlds", "serve", str(settings), "--role", role]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    try:
+        end = time.monotonic() + 300
+        while True:
+            with contextlib.suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/v1/ready"):
+                break
+            assert process.poll() is None, "the host has ended"
+            assert time.monotonic() < end, "the host does not start"
+            time.sleep(0.05)
+        yield port
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def together(loads: list[Load]) -> Load:
+    """Return the loads of several generators as one."""
+    latencies = [latency for load in loads for latency in load.latencies]
+    return Load(loads[0].seconds, latencies, sum(load.errors for load in loads))
+
+
+def closed_loops(ports: list[int], *, seconds: float, run: str) -> Load:
+    """Play pairs of decision and reward as fast as the hosts answer, with a generator for each, in processes."""
+    code = (
+        "import sys, json; from service_load import closed; p, s, r = sys.argv[1:]; "
+        "o = closed(int(p), seconds=float(s), connections=32, contexts=100, run=r); "
+        "print(json.dumps([o.latencies, o.errors]))"
+    )
+    commands = [[sys.executable, "-c", code, str(port), str(seconds), f"{run}{port}"] for port in ports]
+    here = Path(__file__).parent
+    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, cwd=here) for command in commands]
+    said = [json.loads(process.communicate()[0]) for process in processes]
+    return together([Load(seconds, latencies, errors) for latencies, errors in said])
+
+
+def open_loops(ports: list[int], *, rate: float, seconds: float, run: str) -> Load:
+    """Send ``rate`` decisions a second to all hosts together, each with its reward half a second later."""
+
+    def play(port: int) -> Load:
+        return opened(
+            port, rate=rate / len(ports), seconds=seconds, connections=32, contexts=SIZES[0], run=f"{run}{port}"
+        )
+
+    with ThreadPoolExecutor(len(ports)) as pool:
+        return together(list(pool.map(play, ports)))
+
+
+def versions(port: int) -> int:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/v1/health") as answer:
+        return int(json.loads(answer.read())["versions"]["ads"])
+
+
+def until_everywhere(ports: list[int], *, seconds: float, run: str) -> Load:
+    """Measure the time from sending a reward until all hosts decide with a version that has learned it."""
+    load = Load(seconds)
+    end, names = time.perf_counter() + seconds, (f"{run}-{i}" for i in itertools.count())
+    while time.perf_counter() < end:
+        name = next(names)
+        post(ports[0], "decide", {"id": name, "context": "c0"})
+        before = max(versions(port) for port in ports)
+        started = time.perf_counter()
+        post(ports[1], "reward", {"id": name, "reward": 1})
+        while min(versions(port) for port in ports) <= before:
+            time.sleep(0.001)
+        load.latencies.append(time.perf_counter() - started)
+        time.sleep(0.05)
+    return load
+
+
+def post(port: int, path: str, body: object) -> None:
+    content = json.dumps(body).encode()
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/v1/{path}", content) as answer:
+        answer.read()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=10.0, help="of each part of a run")
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--rate", type=float, default=2000.0, help="decisions and rewards a second in the open loop")
+    options = parser.parse_args()
+    seconds, late, pairs, visible = options.seconds, list[float](), list[float](), list[float]()
+    with database() as dsn, tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as hosts:
+        folder = Path(name)
+        write_problem(folder)
+        hosts.enter_context(host(folder, dsn, "learn"))
+        ports = [hosts.enter_context(host(folder, dsn, "decide")) for _ in range(2)]
+        closed_loops(ports, seconds=3.0, run="warm")
+        for run in range(options.runs):
+            print(f"run {run + 1}, load average {os.getloadavg()[0]:.1f}", flush=True)
+            load = closed_loops(ports, seconds=seconds, run=f"closed{run}")
+            pairs.append(load.rate / 2)
+            print(f"  closed loop, 64 connections: {pairs[-1]:,.0f} pairs/s; {load}", flush=True)
+            load = open_loops(ports, rate=options.rate / 2, seconds=seconds, run=f"open{run}")
+            late.append(load.quantile(0.99))
+            print(f"  open loop: {load}", flush=True)
+            time.sleep(2.0)
+            load = until_everywhere(ports, seconds=seconds, run=f"new{run}")
+            visible.append(load.quantile(0.99))
+            print(f"  a reward learned everywhere: {load.spread}", flush=True)
+    print(
+        f"medians: {statistics.median(pairs):,.0f} pairs/s, open loop p99 {statistics.median(late):.1f} ms, "
+        f"a new version everywhere p99 {statistics.median(visible):.1f} ms; processors: {os.cpu_count()}"
+    )
+
+
+if __name__ == "__main__":
+    main()
