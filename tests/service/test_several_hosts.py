@@ -1,7 +1,10 @@
 """Several hosts on one store in PostgreSQL: deciders, one learner, and others that stand by."""
 
+import contextlib
 import os
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -253,6 +256,60 @@ def test_threads_that_die_close_their_connections(tmp_path: Path, monkeypatch: p
     assert service.reasons_to_restart
     service.close()
     wait_until(lambda: not open_connections(tmp_path))
+
+
+@pytest.fixture
+def small_server() -> Iterator[PostgresServer]:
+    """A server on a small disk, where mounting is allowed."""
+    mounted: list[Path] = []
+
+    def mount(folder: Path) -> None:
+        command = ["mount", "-t", "tmpfs", "-o", "size=200m", "tmpfs", str(folder)]
+        if sys.platform != "linux" or subprocess.run(command, capture_output=True, check=False).returncode:
+            folder.rmdir()
+            pytest.skip("a disk of its own cannot be mounted here")
+        mounted.append(folder)
+
+    try:
+        server = PostgresServer(*QUICK, "max_wal_size=32MB", mount=mount)
+        yield server
+        server.stop(signal.SIGQUIT)
+    finally:
+        for folder in mounted:
+            subprocess.run(["umount", str(folder)], check=True)
+            folder.rmdir()
+
+
+def test_a_full_disk_of_the_database_loses_nothing_acknowledged(
+    small_server: PostgresServer, host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shorten_pauses(monkeypatch)
+    dsn = small_server.schema()
+    service = host("both", dsn=dsn, learn="at once")
+    visit(service, service, range(20))
+    wait_for_version(service, 20)
+    large = small_server.folder / "large"
+    with large.open("wb") as file, contextlib.suppress(OSError):
+        while True:
+            file.write(bytes(2**16))
+    known: list[tuple[str, Any]] = []
+    for number in range(100_000):
+        status, answer = service.ask(Decide("mobile", f"more {number}"))
+        if status != 200:
+            break
+        known.append((f"more {number}", answer))
+    assert (status, bool(service.reasons_not_ready)) == (503, True)
+    large.unlink()
+    if small_server.process is not None and small_server.process.poll() is not None:
+        small_server.process = None  # it has given up
+        small_server.start()
+    wait_until(lambda: not service.reasons_not_ready, seconds=60)
+    visit(service, service, range(20, 40))
+    for name, before in known:
+        assert service.ask(Decide("mobile", name)) == (200, before)
+    wait_for_version(service, 40)
+    assert verify(dsn, processes=1).faults == []
+    service.close()
 
 
 def open_connections(folder: Path) -> int:
