@@ -86,6 +86,20 @@ def host(folder: Path, dsn: str, role: str) -> Iterator[int]:
         process.wait()
 
 
+def processor_seconds() -> float:
+    """Return the processor time that this process and all that it has started have used."""
+    parents, used = dict[int, int](), dict[int, int]()
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            words = (folder / "stat").read_text().rpartition(")")[2].split()
+            parents[int(folder.name)], used[int(folder.name)] = int(words[1]), sum(map(int, words[11:15]))
+    ours, edge = set[int](), {os.getpid()}
+    while edge:
+        ours |= edge
+        edge = {number for number, parent in parents.items() if parent in edge} - ours
+    return sum(used.get(number, 0) for number in ours) / os.sysconf("SC_CLK_TCK")
+
+
 def together(loads: list[Load]) -> Load:
     """Return the loads of several generators as one."""
     latencies = [latency for load in loads for latency in load.latencies]
@@ -176,8 +190,11 @@ def main() -> None:
         for run in range(options.runs):
             print(f"run {run + 1}, load average {os.getloadavg()[0]:.1f}", flush=True)
             for kind, ports in kinds.items():
+                before = processor_seconds()
                 load = closed_loops(ports, seconds=seconds, run=f"closed{run}")
+                used = processor_seconds() - before
                 note(f"{kind}: closed loop, pairs/s", load.rate / 2, load)
+                note(f"{kind}: pairs in a second of a processor", len(load.latencies) / 2 / used, load)
             for kind, ports in kinds.items():
                 load = open_loops(ports, rate=options.rate, seconds=seconds, run=f"open{run}")
                 note(f"{kind}: open loop, p99 in ms", load.quantile(0.99), load)

@@ -230,6 +230,36 @@ def test_a_change_that_cannot_be_stored_has_no_effect(tmp_path: Path, monkeypatc
     assert_verified(tmp_path)
 
 
+def test_a_change_whose_commit_is_not_acknowledged_may_have_been_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when the connection to a database breaks: the service finds in the store that it was."""
+    shorten_pauses(monkeypatch)
+    service = Service(settings(tmp_path))
+    play(service, numbered("before", 20))
+    append, broken = service.store.append, list[int]()
+
+    def breaks(records: Any, **more: Any) -> int:
+        first = append(records, **more)
+        if not broken and any(record.kind == Kind.WINDOW for record in records):
+            broken.append(first)
+            raise StoreError("the connection was lost")
+        return first
+
+    monkeypatch.setattr(service.store, "append", breaks)
+    with pytest.raises(StoreError):
+        change(service, holdout=0.5, window="2 hours", algorithm={"kind": "LinTS"})
+    wait_until(lambda: not service.failures)
+    one = service.experiment(None)
+    wait_until(lambda: one.settings.window == "2 hours")
+    assert (one.settings.holdout, one.settings.algorithm) == (0.5, {"kind": "LinTS"})
+    service.ask_all([Decide("mobile", name) for name in numbered("a", 20)])
+    assert change(service, window="3 hours").version == 24
+    play(service, numbered("after", 20))
+    service.close()
+    assert_verified(tmp_path)
+
+
 def test_learning_goes_on_while_an_algorithm_is_prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     service, begun, done = Service(settings(tmp_path)), threading.Event(), list[bool]()
 

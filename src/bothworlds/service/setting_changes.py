@@ -158,9 +158,9 @@ def running_settings(settings: ExperimentSettings, store: Store, number: int, sp
     return msgspec.structs.replace(settings, **changes)
 
 
-def follow_settings(experiment: Experiment, store: Store) -> None:
-    """Take over what another host has changed."""
-    experiment.settings = running_settings(experiment.settings, store, experiment.number, experiment.plan.spec)
+def follow_settings(experiment: Experiment, store: Store, spec: PolicySpec) -> None:
+    """Take over what the store has: another host may have changed it, or this one without hearing that it did."""
+    experiment.settings = running_settings(experiment.settings, store, experiment.number, spec)
 
 
 def notes_of_settings(number: int, settings: ExperimentSettings) -> dict[str, int]:

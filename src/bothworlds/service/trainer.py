@@ -22,7 +22,13 @@ from bothworlds.service.maintenance import restore_earlier, rollback_body
 from bothworlds.service.records import Changed, Kind, Record, Versioned, packed
 from bothworlds.service.retention import Erasure, next_erasure
 from bothworlds.service.roles import NOT_LEARNING, AlwaysPermit, LearningPermit
-from bothworlds.service.setting_changes import PreparedSettings, apply_settings, mark_of, notes_of_settings
+from bothworlds.service.setting_changes import (
+    PreparedSettings,
+    apply_settings,
+    follow_settings,
+    mark_of,
+    notes_of_settings,
+)
 from bothworlds.service.store import NO_NOTES, StoreError, TermOverError
 from bothworlds.service.supervision import CHECK_INTERVAL, SupervisedThread, ThreadError
 from bothworlds.service.writer import ENDED, WriterThread
@@ -186,6 +192,7 @@ class TrainerThread:
                 experiment.policy, experiment.through = restored.policy, restored.through
                 experiment.ordered_through = restored.ordered_through
                 experiment.closed_fingerprints = restored.policy.closed_fingerprints
+                follow_settings(experiment, store, restored.policy.plan().spec)
                 experiment.requeue(store)
             experiment.needs_recovery, experiment.slowest_step = False, None
 

@@ -50,7 +50,7 @@ class TermPermit:
                 self._follow(experiment)
                 experiment.expired_through = self.store.note(experiment.cursor)
                 experiment.slowest_step = None  # the next step may compile
-                follow_settings(experiment, self.store)
+                follow_settings(experiment, self.store, experiment.policy.plan().spec)
             self.store.term = epoch  # only here: commits of an earlier term must not pass for those of this one
         last = self.store.last()
         for experiment in experiments:

@@ -75,7 +75,7 @@ class PlanFollower:
             self._settings_read = time.monotonic()
             for experiment in self.experiments.values():
                 if not experiment.trained:  # otherwise the trainer thread does
-                    follow_settings(experiment, self.store)
+                    follow_settings(experiment, self.store, experiment.plan.spec)
 
     def _plan(self, experiment: Experiment, fingerprint: str, content: bytes) -> Plan:
         """Return a published plan; after a change of the problem, that of the policy in the store."""
