@@ -429,6 +429,10 @@ def test_a_learner_that_waits_for_a_compiler_that_works_is_not_stuck() -> None:
             assert not supervisor.faults
             free.clear()
 
+            for _ in range(5):
+                supervisor.check(100.0)  # the process was paused
+            assert not supervisor.faults
+
             def words() -> list[str]:
                 supervisor.check(1.0)
                 return [fault.split()[1] for fault in supervisor.faults]

@@ -200,15 +200,16 @@ class Supervisor:
 
     def check(self, elapsed: float) -> None:
         """Check all threads, ``elapsed`` seconds after the last check."""
+        silence = elapsed if elapsed <= LONGEST_GAP else 0.0  # after a longer gap nobody may have had a processor
         elapsed = min(elapsed, LONGEST_GAP)
         for thread, at_fault in self._threads.items():
-            seen = self._seen[thread] = self._look(thread, self._seen[thread], elapsed)
+            seen = self._seen[thread] = self._look(thread, self._seen[thread], elapsed, silence)
             thread.fault = fault_of(thread, seen.activity, seen.seconds, seen.silent)
             if thread.fault is not None:
                 with contextlib.suppress(Exception):  # the next check tries again
                     at_fault()
 
-    def _look(self, thread: SupervisedThread | Compilers, before: Seen, elapsed: float) -> Seen:
+    def _look(self, thread: SupervisedThread | Compilers, before: Seen, elapsed: float, silence: float) -> Seen:
         """Return what is seen of a thread now."""
         activity = thread.activity
         ids = [thread.native_id, *(compiler.native_id for compiler in compilers())]
@@ -216,7 +217,7 @@ class Supervisor:
         if activity is not before.activity:
             return Seen(activity, 0.0, used)
         is_silent = used is not None and used == before.used
-        return Seen(activity, before.seconds + elapsed, used, before.silent + elapsed if is_silent else 0.0)
+        return Seen(activity, before.seconds + elapsed, used, before.silent + silence if is_silent else 0.0)
 
 
 def _nothing() -> None:
