@@ -53,7 +53,7 @@ def test_every_help_has_examples(name: str) -> None:
 def test_documented_commands_exist() -> None:
     assert {"new", "run", "report", "compare", "design", "bounds", "list", "show", "check", "warm"} <= set(COMMANDS)
     service = {name.removeprefix("service ") for name in COMMANDS if name.startswith("service ")}
-    assert service == {"token", "verify", "export", "rollback", "erase", "copy"}
+    assert service == {"token", "verify", "export", "rollback", "erase", "copy", "set"}
 
 
 @pytest.mark.parametrize("group", [[], ["service"]], ids=["bothworlds", "service"])

@@ -10,8 +10,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bothworlds.service.app import POSTED
 from bothworlds.service.auth import Access, RateLimiter, hash_of, new_token
+from bothworlds.service.routes import POSTED
 from bothworlds.service.server import placed
 from bothworlds.service.settings import Token, read_settings
 from support.service_http import Web, served
@@ -39,6 +39,7 @@ BODIES = {
     "/v1/reward/batch": {"rewards": [{"id": "a", "reward": 1}]},
     "/v1/local/batch": {"decisions": [{"id": "a", "context": "mobile", "version": 9, "arm": "red", "propensity": 1}]},
     "/v1/change": {},
+    "/v1/settings": {"holdout": 0.0},
     "/v1/rollback": {"version": 9},
 }
 

@@ -1,6 +1,7 @@
 """Full disk, locked store, failing trainer thread: the service reports it and recovers."""
 
 import contextlib
+import shutil
 import sqlite3
 import subprocess
 import threading
@@ -147,16 +148,22 @@ def test_a_service_with_a_full_disk_can_be_stopped(tmp_path: Path) -> None:
     assert_verified(tmp_path)
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A small file system, where mounting is allowed."""
-    folder = tmp_path / "disk"
+@pytest.fixture(params=["memory", "loop device"])
+def small_disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+    """A small file system with a large file, where mounting is allowed."""
+    folder, image = tmp_path / "disk", tmp_path / "image"
     folder.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)], capture_output=True, check=False
-    )
-    if mounted.returncode:
-        pytest.skip("a disk of its own cannot be mounted here")
+    commands = [["mount", "-t", "tmpfs", "-o", "size=40m", "tmpfs", str(folder)]]
+    if request.param == "loop device":
+        with image.open("wb") as file:
+            file.truncate(40 * 2**20)
+        commands = [["mkfs.ext4", "-q", "-F", "-m", "0", str(image)], ["mount", "-o", "loop", str(image), str(folder)]]
+    for command in commands:
+        if shutil.which(command[0]) is None or subprocess.run(command, capture_output=True, check=False).returncode:
+            pytest.skip("a disk of its own cannot be mounted here")
+    free = shutil.disk_usage(folder).free
+    with (folder / "large").open("wb") as file:
+        file.write(bytes(free - 2**20))
     yield folder
     subprocess.run(["umount", str(folder)], check=True)
 
@@ -168,7 +175,7 @@ def test_a_file_system_that_is_full(small_disk: Path) -> None:
     assert service.failures
     wait_until(lambda: service.ask(Decide("mobile", "one more"))[0] == 503)
     service.close()
-    subprocess.run(["mount", "-o", "remount,size=40m", str(small_disk)], check=True)
+    (small_disk / "large").unlink()
     again = Service(settings(small_disk))
     for name, before in acknowledged.items():
         assert again.ask(Decide("mobile", name)) == (200, before)

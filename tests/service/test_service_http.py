@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from bothworlds.service.app import GOT, POSTED, PROBES
+from bothworlds.service.routes import GOT, POSTED, PROBES
 from support.postgres import needs_postgres, shared_server
 from support.service_http import Answer, Web, served
 from support.services import wait_until
@@ -155,6 +155,10 @@ def test_any_id_can_be_looked_up(web: Web, name: str) -> None:
         ("/v1/change", {"add": [{"name": "new", "features": [[1], [1, 2]]}]}, 422),
         ("/v1/change", {"trust": 2}, 400),
         ("/v1/rollback", {"version": -1}, 400),
+        ("/v1/settings", {}, 422),
+        ("/v1/settings", {"holdout": 1}, 400),
+        ("/v1/settings", {"window": "soon"}, 422),
+        ("/v1/settings", {"algorithm": {"kind": "mine.py:Greedy"}}, 422),
         ("/v1/nowhere", {}, 404),
     ],
     ids=lambda value: repr(value)[:50],
@@ -222,6 +226,7 @@ FIELDS = {
     "/v1/decide/batch": ("decisions",),
     "/v1/reward/batch": ("rewards",),
     "/v1/change": ("experiment", "add", "retire", "probabilities", "trust", "fresh"),
+    "/v1/settings": ("experiment", "holdout", "window", "algorithm"),
     "/v1/rollback": ("version", "experiment"),
 }
 VALID: dict[str, dict[str, Any]] = {
@@ -231,6 +236,7 @@ VALID: dict[str, dict[str, Any]] = {
     "/v1/decide/batch": {"decisions": [DECIDE]},
     "/v1/reward/batch": {"rewards": [{"id": "fuzz", "reward": 0.5}]},
     "/v1/change": {"trust": 0.5},
+    "/v1/settings": {"holdout": 0.0},
     "/v1/rollback": {"version": 0},
 }
 LIKELY = st.sampled_from(["fuzz", "mobile", "ads", "red", 0, 1, -1, 2**63, 10**30, 0.5, 1e300, "", "@", [], {}, [[]]])

@@ -1,6 +1,10 @@
 """Several hosts on one store in PostgreSQL: deciders, one learner, and others that stand by."""
 
+import contextlib
+import os
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -209,3 +213,109 @@ def test_a_learner_refuses_a_store_of_a_later_term_in_plain_words(host: Host, tm
     with pytest.raises(StoreError, match="another host has begun to learn"):
         service.hosting.learner_store.append([], notes={"expired 1": 3})
     wait_until(lambda: service.learns, seconds=60)
+
+
+def test_connections_are_closed_after_threads_that_were_stuck_at_the_end(tmp_path: Path) -> None:
+    chosen = settings(tmp_path, store=schema_for(tmp_path))
+    service = Service(chosen)
+    wait_until(lambda: service.learns)
+    assert service.ask(Decide("mobile", "a"))[0] == 200
+    assert service.hosting is not None
+    store = service.hosting.learner_store
+    append, released, begun = store.append, threading.Event(), threading.Event()
+
+    def blocks(*given: Any, **more: Any) -> int:
+        begun.set()
+        assert released.wait(60)
+        return append(*given, **more)
+
+    store.append = blocks  # type: ignore[method-assign]
+    assert service.ask(Reward("a", 1.0))[0] == 200
+    assert begun.wait(20)
+    service.close()
+    assert open_connections(tmp_path)
+    released.set()
+    wait_until(lambda: not open_connections(tmp_path))
+    again = Service(chosen)
+    wait_until(lambda: again.plan(None).version == 1)
+    again.close()
+    wait_until(lambda: not open_connections(tmp_path))
+
+
+def test_threads_that_die_close_their_connections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def dies(*_: Any) -> None:
+        raise SystemExit("no way on")
+
+    service = Service(settings(tmp_path, store=schema_for(tmp_path)))
+    wait_until(lambda: service.learns)
+    assert service.hosting is not None
+    with monkeypatch.context() as patched:
+        patched.setattr(term, "renew", dies)
+        patched.setattr(service.hosting.follower, "look", dies)
+        wait_until(lambda: len(service.supervisor.faults) == 2)
+    assert service.reasons_to_restart
+    service.close()
+    wait_until(lambda: not open_connections(tmp_path))
+
+
+@pytest.fixture
+def small_server() -> Iterator[PostgresServer]:
+    """A server on a small disk, where mounting is allowed."""
+    mounted: list[Path] = []
+
+    def mount(folder: Path) -> None:
+        command = ["mount", "-t", "tmpfs", "-o", "size=200m", "tmpfs", str(folder)]
+        if sys.platform != "linux" or subprocess.run(command, capture_output=True, check=False).returncode:
+            folder.rmdir()
+            pytest.skip("a disk of its own cannot be mounted here")
+        mounted.append(folder)
+
+    try:
+        server = PostgresServer(*QUICK, "max_wal_size=32MB", mount=mount)
+        yield server
+        server.stop(signal.SIGQUIT)
+    finally:
+        for folder in mounted:
+            subprocess.run(["umount", str(folder)], check=True)
+            folder.rmdir()
+
+
+def test_a_full_disk_of_the_database_loses_nothing_acknowledged(
+    small_server: PostgresServer, host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shorten_pauses(monkeypatch)
+    dsn = small_server.schema()
+    service = host("both", dsn=dsn, learn="at once")
+    visit(service, service, range(20))
+    wait_for_version(service, 20)
+    large = small_server.folder / "large"
+    with large.open("wb") as file, contextlib.suppress(OSError):
+        while True:
+            file.write(bytes(2**16))
+    known: list[tuple[str, Any]] = []
+    for number in range(100_000):
+        status, answer = service.ask(Decide("mobile", f"more {number}"))
+        if status != 200:
+            break
+        known.append((f"more {number}", answer))
+    assert status == 503, "perhaps less than a commit still fits, so that it counts as ready"
+    large.unlink()
+    if small_server.process is not None and small_server.process.poll() is not None:
+        small_server.process = None  # it has given up
+        small_server.start()
+    wait_until(lambda: service.ask(Decide("mobile", "after"))[0] == 200, seconds=60)
+    visit(service, service, range(20, 40))
+    for name, before in known:
+        assert service.ask(Decide("mobile", name)) == (200, before)
+    wait_for_version(service, 40)
+    assert verify(dsn, processes=1).faults == []
+    service.close()
+
+
+def open_connections(folder: Path) -> int:
+    """Return how many connections of services in this process are open."""
+    with psycopg.connect(schema_for(folder)) as connection:
+        name = f"bothworlds % {os.getpid()}"
+        query = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE %s"
+        row = connection.execute(query, (name,)).fetchone()
+    return int(row[0]) if row else 0

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from bothworlds.kernels.jit import background_compile
 from bothworlds.service import supervision, trainer
 from bothworlds.service.app import App
 from bothworlds.service.experiment import learn
@@ -307,7 +308,7 @@ def test_a_stuck_step_shows_soon_once_steps_have_been_quick(tmp_path: Path, monk
     service, free = Service(settings(tmp_path)), threading.Event()
 
     def slowly(*given: Any) -> None:
-        assert free.wait(60)
+        wait_until(free.is_set, seconds=60)  # it computes
         learn(*given)
 
     monkeypatch.setattr(trainer, "learn", slowly)
@@ -330,3 +331,116 @@ def test_a_stuck_step_shows_soon_once_steps_have_been_quick(tmp_path: Path, monk
     wait_until_learned(service)
     service.close()
     assert_verified(tmp_path)
+
+
+def test_a_step_that_computes_nothing_shows_soon_even_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service, begun, free = Service(settings(tmp_path)), threading.Event(), threading.Event()
+
+    def hangs(*given: Any) -> None:
+        begun.set()
+        assert free.wait(60)
+        learn(*given)
+
+    monkeypatch.setattr(trainer, "learn", hangs)
+    service.ask(Decide("mobile", "a"))
+    service.ask(Reward("a", 1.0))
+    assert begun.wait(20)
+    start = time.monotonic()
+    wait_until(lambda: service.failures)
+    assert time.monotonic() - start < 15.0  # about 2 s on an idle machine
+    assert service.failures == ["the trainer thread is stuck: it learns, without a step for 1.4 seconds"]
+    assert statuses(service) == {"live": 503, "ready": 200, "health": 503}
+    free.set()
+    wait_until(lambda: not service.failures)
+    wait_until_learned(service)
+    service.close()
+    assert_verified(tmp_path)
+
+
+class Stub:
+    """In place of a function with machine code: compiling hangs until an event."""
+
+    def __init__(self) -> None:
+        self.begun, self.free = threading.Event(), threading.Event()
+        self._cache = None
+
+    def typeof_pyval(self, value: object) -> str:
+        return type(value).__name__
+
+    def compile(self, _: object) -> None:
+        self.begun.set()
+        assert self.free.wait(60)
+
+    def __call__(self, number: int) -> int:
+        return number + 1
+
+
+def test_a_compiler_that_hangs_fails_health_and_one_that_dies_is_not_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(background_compile.SWITCH, raising=False)
+    service, hanging, dying = Service(settings(tmp_path)), Stub(), Stub()
+    assert service.failures == []
+    function = background_compile.BackgroundCompiled(lambda number: number + 1, hanging)
+    assert function(1) == 2
+    start = time.monotonic()
+    wait_until(lambda: service.failures)
+    assert time.monotonic() - start < 15.0  # about 2 s on an idle machine
+    assert service.failures == ["the compiler thread is stuck: it compiles, without a step for 1.4 seconds"]
+    assert statuses(service) == {"live": 503, "ready": 200, "health": 503}
+    hanging.free.set()
+    wait_until(lambda: not service.failures)
+    assert function(1) == 2
+    monkeypatch.setattr(dying, "compile", raises)
+    function = background_compile.BackgroundCompiled(lambda number: number + 1, dying)
+    assert [function(1) for _ in range(3)] == [2, 2, 2]
+    wait_until(lambda: not background_compile.compilers())
+    assert (function(1), function.ready, service.failures) == (2, True, [])
+    service.close()
+
+
+def test_a_learner_that_waits_for_a_compiler_that_works_is_not_stuck() -> None:
+    """What the compiler computes counts for those who wait for it."""
+    done, free = threading.Event(), threading.Event()
+    thread = SupervisedThread("trainer", lambda: None)
+
+    def wait() -> None:
+        thread.native_id = threading.get_native_id()
+        done.wait(60)
+
+    def work() -> None:
+        while not done.is_set():
+            free.wait(60)
+            sum(range(1000))
+
+    waiting, compiler = threading.Thread(target=wait), threading.Thread(target=work)
+    supervisor = Supervisor({thread: lambda: None})
+    background_compile._compilers.add(compiler)
+    try:
+        waiting.start()
+        compiler.start()
+        free.set()
+        with thread.doing("learns", 100.0, computes=True):
+            for _ in range(4):
+                supervisor.check(1.0)
+                time.sleep(0.1)
+            assert not supervisor.faults
+            free.clear()
+
+            for _ in range(5):
+                supervisor.check(100.0)  # the process was paused
+            assert not supervisor.faults
+
+            def words() -> list[str]:
+                supervisor.check(1.0)
+                return [fault.split()[1] for fault in supervisor.faults]
+
+            wait_until(lambda: words() == ["trainer", "compiler"])
+    finally:
+        done.set()
+        free.set()
+        compiler.join()
+        waiting.join()
+        background_compile._compilers.discard(compiler)

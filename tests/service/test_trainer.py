@@ -36,10 +36,10 @@ def test_changes_start_from_the_state_in_the_log(
     publish, failing = trainer.TrainerThread._publish_once, threading.Event()
     failing.set()
 
-    def no_version(one: trainer.TrainerThread, experiment: Any, kind: Kind, *given: Any, **more: Any) -> None:
-        if kind == Kind.VERSION and failing.is_set():
+    def no_version(one: trainer.TrainerThread, experiment: Any, marks: list[Any], *given: Any, **more: Any) -> None:
+        if marks[0].kind == Kind.VERSION and failing.is_set():
             raise OSError("no space left on device")
-        publish(one, experiment, kind, *given, **more)
+        publish(one, experiment, marks, *given, **more)
 
     monkeypatch.setattr(trainer.TrainerThread, "_publish_once", no_version)
     service.ask(Reward("b", 1.0))

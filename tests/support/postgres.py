@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 import time
 import uuid
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -33,13 +34,17 @@ needs_postgres = pytest.mark.skipif(folder_of_programs() is None, reason="no Pos
 
 
 class PostgresServer:
-    """A server in a temporary folder, which is reached by a socket there; it may be stopped and started again."""
+    """A server in a temporary folder, which is reached by a socket there; it may be stopped and started again.
 
-    def __init__(self, *options: str) -> None:
+    ``mount`` may mount a disk at the folder before anything is in it.
+    """
+
+    def __init__(self, *options: str, mount: Callable[[Path], None] = lambda _: None) -> None:
         programs = folder_of_programs()
         if programs is None:
             pytest.skip("no PostgreSQL server is installed")
         self.folder = Path(tempfile.mkdtemp(prefix="bothworlds-pg-", dir="/tmp"))  # sockets need a short path
+        mount(self.folder)
         self._programs, self._options = programs, options
         self._as_user: list[str] = []
         if os.getuid() == 0:

@@ -1,6 +1,7 @@
 """`bothworlds service`: tokens for a decision service, and maintenance of its store."""
 
 import json
+import os
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,6 +16,7 @@ from bothworlds.cli.common import (
     StoreType,
     exit_on_bad_input,
     exit_on_failure,
+    exit_with,
     json_option,
     print_json,
     print_message,
@@ -174,6 +176,40 @@ def rollback(*, store: Path | str, version: int, experiment: str | None) -> None
     print_message(
         f"{snapshot.experiment}: version {snapshot.version} equals version {version}, digest {snapshot.digest}"
     )
+
+
+@service.command("set")
+@click.argument("url")
+@click.option("--experiment", help="Name of the experiment [the only one].")
+@click.option("--holdout", type=FiniteFloat(0, 1, max_open=True), help="Share of decisions drawn uniformly.")
+@click.option("--window", help='Reward window, such as "2 hours".')
+@click.option("--algorithm", help="Name of a tuning, or a table of options in JSON.")
+def set_(*, url: str, experiment: str | None, holdout: float | None, window: str | None, algorithm: str | None) -> None:
+    r"""Change settings of an experiment while its service runs.
+
+    URL is the address of the service; of several hosts, of the one that learns. The secret of an admin token is read
+    from BOTHWORLDS_TOKEN. What was learned stays, as the prior of a new algorithm, but a rollback cannot go back beyond
+    a new holdout or algorithm. The change outlasts restarts until the settings file says something new.
+
+    \b
+    Examples:
+      bothworlds service set http://127.0.0.1:8080 --holdout 0.1 --window "2 hours"
+      bothworlds service set http://127.0.0.1:8080 --algorithm '{"kind": "LinTS"}'
+    """
+    if holdout is None and window is None and algorithm is None:
+        raise click.UsageError("nothing to change: give --holdout, --window or --algorithm")
+    from bothworlds.service.client import Client, ServiceError
+
+    try:
+        table = json.loads(algorithm) if algorithm is not None and algorithm.startswith("{") else algorithm
+    except ValueError as error:
+        raise click.UsageError(f"--algorithm is not valid JSON: {error}") from None
+    with exit_on_bad_input(), Client(url, token=os.environ.get("BOTHWORLDS_TOKEN"), experiment=experiment) as client:
+        try:
+            changed = client.change_settings(holdout=holdout, window=window, algorithm=table, timeout=600.0)
+        except ServiceError as error:
+            exit_with(str(error), FAILED)
+    print_message(f"{changed.experiment}: from version {changed.version} on, digest {changed.digest}")
 
 
 @service.command()

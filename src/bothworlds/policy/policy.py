@@ -246,14 +246,15 @@ class Policy:
             self._use(self._learner_state)
 
     @internal
-    def change_algorithm(self, algorithm: MachineFactory) -> None:
+    def change_algorithm(self, algorithm: MachineFactory, *, machine: Machine | None = None) -> None:
         """Continue with another algorithm, which takes what was learned as its prior; the version rises.
 
         Feedback of earlier decisions is not learned from any more: their vectors are those of their algorithm.
+        ``machine`` is that of the algorithm for this problem, if it is known already.
         """
         with self._lock:
             old, problem, prior = self._spec, self.problem, self.prior()
-            machine = algorithm.machine(problem)
+            machine = algorithm.machine(problem) if machine is None else machine
             fields = fields_from_prior(machine, beliefs_of(machine, algorithm), problem, prior)
             spec = replace(old, algorithm=algorithm, machine=machine)
             learner_state, began = LearnerState(spec, self._key), self._version + 1

@@ -9,6 +9,7 @@ import numpy as np
 
 from bothworlds.arrays import Floats
 from bothworlds.kernels.contract import Beliefs, Earlier, Machine
+from bothworlds.policy.blocks import blocks_of
 from bothworlds.policy.feature_map import RANK, CoordinateChange, coordinate_change, least_squares, pairs_of
 from bothworlds.policy.learner_state import LearnerState
 from bothworlds.policy.prior import Prior
@@ -162,11 +163,26 @@ def transform_regression(gram: Floats, moment: Floats, change: CoordinateChange)
     """
     if change.is_identity:
         return gram, moment
-    solved = np.linalg.solve(gram, np.column_stack([change.matrix, moment]))
-    covariance = change.matrix.T @ solved[:, :-1] + change.unknown @ change.unknown.T
+    blocks = blocks_of(gram, change.matrix, change.unknown)
+    if len(blocks) == 1:
+        return _transform_block(gram, moment, change.matrix, change.unknown)
+    count = change.matrix.shape[1]
+    new_gram, new_moment = np.zeros((count, count)), np.zeros(count)
+    for old, new in blocks:
+        unknown = change.unknown[new]
+        new_gram[np.ix_(new, new)], new_moment[new] = _transform_block(
+            gram[np.ix_(old, old)], moment[old], change.matrix[np.ix_(old, new)], unknown[:, unknown.any(axis=0)]
+        )
+    return new_gram, new_moment
+
+
+def _transform_block(gram: Floats, moment: Floats, matrix: Floats, unknown: Floats) -> tuple[Floats, Floats]:
+    """Return Gram matrix and moment of a regression in new coordinates."""
+    solved = np.linalg.solve(gram, np.column_stack([matrix, moment]))
+    covariance = matrix.T @ solved[:, :-1] + unknown @ unknown.T
     inverse = np.linalg.inv((covariance + covariance.T) / 2.0)
     inverse = (inverse + inverse.T) / 2.0
-    return inverse, inverse @ (change.matrix.T @ solved[:, -1])
+    return inverse, inverse @ (matrix.T @ solved[:, -1])
 
 
 def with_exploration(

@@ -3,9 +3,9 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import parse_qs
 
 import msgspec
@@ -20,7 +20,8 @@ from bothworlds.service.experiment import Experiment
 from bothworlds.service.messages import Answered, Refusal, Several, encode
 from bothworlds.service.metrics import metrics_text
 from bothworlds.service.openapi import openapi
-from bothworlds.service.request_stats import OTHER, RequestStats
+from bothworlds.service.request_stats import RequestStats
+from bothworlds.service.routes import DECISIONS, GOT, POSTED, PROBES, Path, route_of
 from bothworlds.service.service import Service
 from bothworlds.service.service_log import ServiceLog
 from bothworlds.service.settings import Scope
@@ -38,33 +39,11 @@ BAD_BODY, TOO_SLOW, TOO_LARGE, NOT_ALLOWED, FAILED = 400, 408, 413, 405, 500
 BODY_SECONDS = 10.0  # to receive a body
 
 
-class Path(NamedTuple):
-    """A path for POST: decoder of the body, required scope, and the list of requests in a batch."""
-
-    decoder: Any
-    scope: Scope
-    is_single: bool = False
-    parts: Callable[[Any], list[Any]] | None = None
-
-
-def _decoder(kind: Any) -> Any:
-    return msgspec.json.Decoder(kind).decode
-
-
-POSTED = {
-    "/v1/decide": Path(_decoder(messages.Decide), "decide", is_single=True),
-    "/v1/reward": Path(_decoder(messages.Reward), "reward", is_single=True),
-    "/v1/activate": Path(_decoder(messages.Activate), "reward", is_single=True),
-    "/v1/decide/batch": Path(_decoder(messages.Decides), "decide", parts=lambda body: body.decisions),
-    "/v1/reward/batch": Path(_decoder(messages.Rewards), "reward", parts=lambda body: body.rewards),
-    "/v1/local/batch": Path(_decoder(messages.Locals), "local", parts=lambda body: body.decisions),
-    "/v1/change": Path(_decoder(messages.Change), "admin"),
-    "/v1/rollback": Path(_decoder(messages.Rollback), "admin"),
-}
-DECISIONS = "/v1/decisions/"
-PROBES = ("/v1/health", "/v1/live", "/v1/ready")
-GOT = ("/", "/metrics", "/openapi.json", "/v1/plan", "/v1/plan/file", *PROBES)
-ROUTES = frozenset([*POSTED, *GOT])
+CHANGES: dict[type, str] = {
+    messages.Change: "change",
+    messages.SettingsChange: "settings",
+    messages.Rollback: "rollback",
+}  # in the log
 METRICS = [("content-type", "text/plain; version=0.0.4; charset=utf-8")]
 
 
@@ -175,7 +154,7 @@ class App:
         return path
 
     async def _post_other(self, path: Path, request: Any, headers: Any, request_id: str) -> tuple[int, Any]:
-        """Answer a batch, a change or a rollback."""
+        """Answer a batch or a change."""
         if path.parts is None:
             return await self._change(request, request_id)
         parts = path.parts(request)
@@ -185,7 +164,7 @@ class App:
 
     async def _change(self, request: Any, request_id: str) -> tuple[int, Any]:
         """Answer and log a change or a rollback."""
-        name, kind = self._experiment(request.experiment).name, type(request).__name__.lower()
+        name, kind = self._experiment(request.experiment).name, CHANGES[type(request)]
         status, answer = await asyncio.to_thread(self.service.change, request)
         if isinstance(answer, Refusal):
             self.log.add("warning", kind, f"{name}: {answer.error}", experiment=name, request_id=request_id)
@@ -357,15 +336,6 @@ class App:
                 raise RefusedError(rules.MISSING, f"there is no decision {identifier[:200]!r}")
             return rules.OK, encode(known), JSON
         raise _wrong_method(path, "GET")
-
-
-def route_of(path: str) -> str:
-    """Return the route of a path: one of few names, so that each can have its own counters.
-
-    >>> route_of("/v1/decide"), route_of("/v1/decisions/visit 9"), route_of("/wp-login.php")
-    ('/v1/decide', '/v1/decisions/{id}', 'other')
-    """
-    return path if path in ROUTES else f"{DECISIONS}{{id}}" if path.startswith(DECISIONS) else OTHER
 
 
 def _decode(path: Path, body: bytes) -> Any:

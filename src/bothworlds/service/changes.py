@@ -16,6 +16,7 @@ from bothworlds.problem.block_features import undo_blocks
 from bothworlds.service import messages
 from bothworlds.service.experiment import Experiment, as_bytes
 from bothworlds.service.limits import ProblemSize, check_size
+from bothworlds.service.setting_changes import PreparedSettings, prepare_settings
 from bothworlds.service.store import StoreError
 from bothworlds.service.supervision import SupervisedThread, ThreadError
 from bothworlds.service.writer import ENDED
@@ -40,15 +41,18 @@ def prepared_change(policy: Policy, request: messages.Change) -> ProblemChange:
     )
 
 
+Request = messages.Change | messages.SettingsChange
+
+
 class ChangeThread:
     """Prepares changes one at a time, and hands each to the trainer thread, which makes it between two batches.
 
     ``make`` gets an experiment, a prepared change, and a function to call with the result or an exception.
     """
 
-    def __init__(self, make: Callable[[Experiment, ProblemChange, Finish], None]) -> None:
+    def __init__(self, make: Callable[[Experiment, ProblemChange | PreparedSettings, Finish], None]) -> None:
         self._make = make
-        self._requests: queue.SimpleQueue[tuple[Experiment, messages.Change, Finish] | None] = queue.SimpleQueue()
+        self._requests: queue.SimpleQueue[tuple[Experiment, Request, Finish] | None] = queue.SimpleQueue()
         self._finish: Finish | None = None  # of the change in progress
         self._ended = self._refused = False
         self.thread = SupervisedThread("change", self._work)
@@ -57,7 +61,7 @@ class ChangeThread:
         """Start the thread."""
         self.thread.start()
 
-    def submit(self, experiment: Experiment, request: messages.Change, finish: Finish) -> None:
+    def submit(self, experiment: Experiment, request: Request, finish: Finish) -> None:
         """Make a change, and call ``finish``, perhaps twice, with its result or an exception."""
         self._requests.put((experiment, request, finish))
         if self._ended:
@@ -89,12 +93,12 @@ class ChangeThread:
         while (request := self._requests.get()) is not None:
             self._prepare(*request)
 
-    def _prepare(self, experiment: Experiment, request: messages.Change, finish: Finish) -> None:
+    def _prepare(self, experiment: Experiment, request: Request, finish: Finish) -> None:
         """Prepare a change, and wait until it is made: the next one starts from the changed problem."""
         self._finish, self._refused = finish, False
         try:
-            with self.thread.doing("prepares a change", PREPARE_LIMIT):
-                prepared = prepared_change(experiment.policy, request)
+            with self.thread.doing("prepares a change", PREPARE_LIMIT, computes=True):
+                prepared = _prepared(experiment, request)
         except Exception as error:
             self._finish = None
             finish(error)
@@ -111,6 +115,12 @@ class ChangeThread:
         else:
             self._make(experiment, prepared, finish_and_go_on)
             made.wait()
+
+
+def _prepared(experiment: Experiment, request: Request) -> ProblemChange | PreparedSettings:
+    if isinstance(request, messages.SettingsChange):
+        return prepare_settings(experiment, request)
+    return prepared_change(experiment.policy, request)
 
 
 def changed_problem(problem: Problem, request: messages.Change) -> Problem:

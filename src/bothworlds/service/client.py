@@ -232,6 +232,23 @@ class Client:
         }
         return _response(Changed, self._post_once("/v1/change", body, timeout))
 
+    def change_settings(
+        self,
+        *,
+        holdout: float | None = None,
+        window: str | None = None,
+        algorithm: str | Mapping[str, Any] | None = None,
+        timeout: float = 120.0,
+    ) -> Changed:
+        """Change holdout, reward window such as "2 hours", or algorithm; the token needs the scope ``admin``.
+
+        They hold until the settings file says something new at a start. Like `change`, it is not repeated once it may
+        have been done.
+        """
+        given = {"holdout": holdout, "window": window, "algorithm": algorithm}
+        body = {**self._name(), **{name: value for name, value in given.items() if value is not None}}
+        return _response(Changed, self._post_once("/v1/settings", body, timeout))
+
     def rollback(self, version: int, *, timeout: float = 120.0) -> Changed:
         """Return to an earlier version: what was learned after it is forgotten; the token needs the scope ``admin``.
 

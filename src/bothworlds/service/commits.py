@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import msgspec
@@ -14,6 +14,7 @@ from bothworlds.service.messages import Activate, Answer, Decide, Refusal, Rewar
 from bothworlds.service.records import REWARD, Frame, Record, Snapshot
 from bothworlds.service.reward_events import RewardEvent
 from bothworlds.service.rules import DecisionContext, DecisionState
+from bothworlds.service.store import NO_NOTES
 
 Request: TypeAlias = Decide | Activate | Reward
 UNANSWERED = Refusal("")
@@ -39,16 +40,17 @@ class PendingRequest(msgspec.Struct, eq=False, gc=False):
 
 
 class Publish(msgspec.Struct, eq=False):
-    """A new version to publish: its plan, its mark in the log, and the snapshots and frames stored with it.
+    """A new version to publish: its plan, its marks in the log, and snapshots, frames and notes stored with it.
 
     Without a mark only the snapshots are stored.
     """
 
     experiment: Experiment
-    mark: Record | None
+    marks: Sequence[Record]
     plan: Plan
     snapshots: Sequence[Snapshot] = ()
     frames: Sequence[Frame] = ()
+    notes: Mapping[str, int] = NO_NOTES
     done: threading.Event = msgspec.field(default_factory=threading.Event)
     stored: bool = False
 

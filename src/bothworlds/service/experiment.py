@@ -335,6 +335,8 @@ def apply_mark(
         policy.change_holdout(body.holdout)
     elif kind == Kind.ALGORITHM:
         policy.change_algorithm(algorithm_in(body.algorithm))
+    elif kind == Kind.WINDOW:
+        policy.renumber(body.version)
     else:
         learn_rewards(policy)
     if (policy.version, policy.digest) != (body.version, body.digest):

@@ -123,6 +123,19 @@ class Change(Struct, frozen=True, forbid_unknown_fields=True):
     fresh: Annotated[float, Meta(ge=0, le=1)] | None = None
 
 
+class SettingsChange(Struct, frozen=True, forbid_unknown_fields=True):
+    """Decide with another holdout, reward window or algorithm from now on; what is left out stays as it is.
+
+    ``algorithm`` is the name of a tuning, or a table as in the settings file. What was learned is its prior; decisions
+    of the algorithm before that wait for rewards are not learned from.
+    """
+
+    experiment: Name | None = None
+    holdout: Annotated[float, Meta(ge=0, lt=1)] | None = None
+    window: Annotated[str, Meta(max_length=100)] | None = None
+    algorithm: Annotated[str, Meta(max_length=200)] | dict[str, Any] | None = None
+
+
 class Rollback(Struct, frozen=True, forbid_unknown_fields=True):
     """Return to an earlier version; what was learned after it is forgotten."""
 

@@ -16,6 +16,7 @@ POSTS: dict[str, tuple[Any, Any, str]] = {
     "/v1/reward/batch": (messages.Rewards, messages.Several, "Report several rewards, in one commit"),
     "/v1/activate": (messages.Activate, messages.Activated, "Activate a decision that was shown"),
     "/v1/change": (messages.Change, messages.Changed, "Add and retire arms, or replace the context distribution"),
+    "/v1/settings": (messages.SettingsChange, messages.Changed, "Change holdout, reward window or algorithm"),
     "/v1/rollback": (messages.Rollback, messages.Changed, "Return to an earlier version"),
 }
 GETS: dict[str, tuple[Any, str]] = {

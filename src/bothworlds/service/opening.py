@@ -1,11 +1,8 @@
 """Open an experiment at the start of a service: start it, or restore it and apply the settings that have changed."""
 
-import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import numpy as np
 
 from bothworlds.policy import Policy
@@ -19,7 +16,15 @@ from bothworlds.service.experiment import (
     snapshot_of,
     warm_plan,
 )
-from bothworlds.service.records import AlgorithmChanged, HoldoutChanged, Kind, Record, packed
+from bothworlds.service.setting_changes import (
+    apply_settings,
+    is_new_file,
+    is_other,
+    notes_of_file,
+    notes_of_settings,
+    sentence_of,
+    settings_at_start,
+)
 from bothworlds.service.settings import ExperimentSettings
 from bothworlds.service.store import Store
 
@@ -40,86 +45,62 @@ def open_experiment(
     ------
     ValueError
         If the settings have another reward range or problem than the store, an algorithm that cannot take over, or
-        another algorithm or holdout while another host learns.
+        another algorithm, holdout or window while another host learns.
     """
     number = store.experiment(name)
-    problem, algorithm = settings.make_problem(folder), settings.make_algorithm()
+    problem = settings.make_problem(folder)
     if not store.snapshots(number):
         say(f"{name}: starting")
-        policy = algorithm.start(problem, holdout=settings.holdout)
-        store.append([], snapshots=[snapshot_of(policy, number)], frames=[frame_of(policy)])
+        policy: Policy = settings.make_algorithm().start(problem, holdout=settings.holdout)
+        notes = notes_of_file(number, settings) | notes_of_settings(number, settings)
+        store.append([], snapshots=[snapshot_of(policy, number)], frames=[frame_of(policy)], notes=notes)
         exercise(policy.copy())
         return Experiment(name, number, settings, policy, warm_plan(policy), shared=shared, trained=trained)
     restored = restore(store, number)
     policy = restored.policy
     say(f"{name}: version {policy.version}, {restored.replayed:,} rewards replayed after the newest snapshot")
     _check_problem(store, number, policy, problem)
-    experiment = Experiment(name, number, settings, policy, warm_plan(policy), shared=shared, trained=trained)
+    running, wanted = settings_at_start(settings, store, number, policy)
+    experiment = Experiment(name, number, running, policy, warm_plan(policy), shared=shared, trained=trained)
     experiment.through, experiment.ordered_through = restored.through, restored.ordered_through
     experiment.expired_through = store.note(experiment.cursor)
-    if _is_other(policy, algorithm, settings):
-        _take_over(experiment, store, algorithm, say)
+    if is_other(experiment, wanted):
+        _take_over(experiment, store, wanted, say)
+    experiment.settings = wanted
+    if trained and is_new_file(store, number, settings):
+        store.append([], notes=notes_of_file(number, settings) | notes_of_settings(number, wanted))
     exercise(experiment.policy.copy())
     experiment.closed_fingerprints = experiment.policy.closed_fingerprints
     experiment.requeue(store)
     return experiment
 
 
-def _is_other(policy: Policy, algorithm: Any, settings: ExperimentSettings) -> bool:
-    """Return whether the settings have another algorithm or holdout than a policy."""
-    return repr(policy.algorithm) != repr(algorithm) or policy.plan().spec.holdout != settings.holdout
-
-
-def _take_over(experiment: Experiment, store: Store, algorithm: Any, say: Callable[[str], None]) -> None:
-    """Decide by the algorithm and the holdout of the settings from now on; no other host may learn meanwhile."""
-    name, settings = experiment.name, experiment.settings
+def _take_over(experiment: Experiment, store: Store, wanted: ExperimentSettings, say: Callable[[str], None]) -> None:
+    """Decide by the settings of the file from now on; no other host may learn meanwhile."""
+    number = experiment.number
     if not experiment.trained:
         raise ValueError(
-            "the store has another algorithm or holdout than the settings: first start a host that learns with these "
-            "settings"
+            "the store has another algorithm, holdout or window than the settings: first start a host that learns with "
+            "these settings"
         )
     with store.alone():
-        restored = restore(store, experiment.number)  # again, as another host may have learned until now
+        restored = restore(store, number)  # again, as another host may have learned until now
         policy = experiment.policy = restored.policy
         experiment.through, experiment.ordered_through = restored.through, restored.ordered_through
-        if repr(policy.algorithm) != repr(algorithm):
-            _change_algorithm(experiment, store, algorithm)
-            since = f"from version {policy.version} on; what was learned is its prior"
-            say(f"{name}: the algorithm is {algorithm!r} {since}")
-        if policy.plan().spec.holdout != settings.holdout:
-            _change_holdout(experiment, store)
-            say(f"{name}: the holdout is {settings.holdout:g} from version {policy.version} on")
-
-
-def _change_algorithm(experiment: Experiment, store: Store, algorithm: Any) -> None:
-    """Decide by the algorithm of the settings, from a new version on."""
-    policy = experiment.policy
-    try:
-        policy.change_algorithm(algorithm)
-    except ValueError as error:
-        raise ValueError(
-            f"the algorithm cannot change from {policy.algorithm!r}, which the store has, to {algorithm!r}: {error}; "
-            "or use another experiment name"
-        ) from None
-    content = msgspec.json.encode(experiment.settings.player)
-    _publish_at_start(experiment, store, Kind.ALGORITHM, AlgorithmChanged, content)
-
-
-def _change_holdout(experiment: Experiment, store: Store) -> None:
-    """Hold out the share of the settings, from a new version on."""
-    holdout = experiment.settings.holdout
-    experiment.policy.change_holdout(holdout)
-    _publish_at_start(experiment, store, Kind.HOLDOUT, HoldoutChanged, holdout)
-
-
-def _publish_at_start(experiment: Experiment, store: Store, kind: Kind, body: Any, value: Any) -> None:
-    """Store a mark with the policy's new version, and use its plan."""
-    policy, number = experiment.policy, experiment.number
-    experiment.plan = warm_plan(policy)
-    content = body(policy.version, experiment.plan.digest, experiment.through, experiment.ordered_through, value)
-    mark = Record(0, number, kind, None, time.time(), True, packed(content))
-    snapshot, frame = snapshot_of(policy, number, experiment), frame_of(policy)
-    store.append([mark], snapshots=[snapshot], frames=[frame], plans=[(number, experiment.plan)])
+        algorithm = policy.algorithm
+        try:
+            marks = apply_settings(experiment, wanted, machine=None)
+        except ValueError as error:
+            raise ValueError(
+                f"the algorithm cannot change from {algorithm!r}, which the store has, to {wanted.make_algorithm()!r}: "
+                f"{error}; or use another experiment name"
+            ) from None
+        experiment.plan = warm_plan(policy)
+        snapshot, frame = snapshot_of(policy, number, experiment), frame_of(policy)
+        notes, plans = notes_of_settings(number, wanted), [(number, experiment.plan)]
+        store.append(marks, snapshots=[snapshot], frames=[frame], notes=notes, plans=plans)
+        for mark in marks:
+            say(f"{experiment.name}: {sentence_of(mark)}")
 
 
 def _check_problem(store: Store, number: int, policy: Policy, problem: Problem) -> None:

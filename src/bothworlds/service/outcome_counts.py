@@ -117,6 +117,8 @@ class OutcomeCounts:
                 draws = []
                 if record.kind == Kind.CHANGE:
                     self.contexts.clear()
+                elif record.kind == Kind.HOLDOUT:
+                    self._begin_gain(unpacked(HoldoutChanged, record.body))
         self.history.add_draws(draws)
         self.through = through
         return through < last
@@ -145,6 +147,12 @@ class OutcomeCounts:
         self.history.add_rewards(rewards)
         self.closed_through = through
         return True
+
+    def _begin_gain(self, change: HoldoutChanged) -> None:
+        """Count the gain over uniform play anew, as another share of the decisions is held out."""
+        if change.version > self._gain_since:
+            self.gain = GainSums(change.holdout) if change.holdout else None
+            self._gain_since = change.version
 
     def _add_gain(self, head: DecisionHead, value: float) -> None:
         """Count a reward towards the gain over uniform play."""
@@ -199,7 +207,7 @@ class OutcomeCounts:
 
 
 def _last_holdout_change(store: Store, experiment: int) -> int:
-    """Return the version since which the share of held-out decisions is what it is now; it changes at a start only."""
+    """Return the version since which the share of held-out decisions is what it is now."""
     changes = (mark for mark in store.marks(experiment) if mark.kind == Kind.HOLDOUT)
     return max((unpacked(HoldoutChanged, mark.body).version for mark in changes), default=0)
 

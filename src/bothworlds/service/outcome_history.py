@@ -11,6 +11,7 @@ from bothworlds.service.experiment import Experiment, problem_in
 from bothworlds.service.plan_series import ArmNumbers, PlanSeries
 from bothworlds.service.records import MARKS, DecisionDraw, Kind, Record, Versioned, unpacked
 from bothworlds.service.reward_series import NONE, RewardSeries, Sums
+from bothworlds.service.setting_changes import sentence_of
 from bothworlds.service.time_buckets import RANGES
 
 MOST_EVENTS = 100
@@ -102,6 +103,8 @@ class OutcomeHistory:
         elif kind == Kind.CHANGE:
             before, self._arms = self._arms, problem_in(body.problem).arms
             sentence = f"{change_text(before, self._arms)}, in version {body.version:,}"
+        elif kind in (Kind.ALGORITHM, Kind.HOLDOUT, Kind.WINDOW):
+            sentence = sentence_of(mark)
         self.events.append(Event(mark.time, kind.name.lower(), sentence))
 
 

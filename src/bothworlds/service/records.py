@@ -18,9 +18,9 @@ FORMAT = "bothworlds-store-1"
 class Kind(IntEnum):
     """Kind of a record; the values are stored.
 
-    A decision has at most one record of each kind that is not a mark. VERSION, CHANGE, ROLLBACK, HOLDOUT and ALGORITHM
-    are *marks*: they concern an experiment as a whole and have no id. UNANSWERED says that the window of a decision
-    closed without a reward, in an experiment without a default reward.
+    A decision has at most one record of each kind that is not a mark. VERSION, CHANGE, ROLLBACK, HOLDOUT, ALGORITHM
+    and WINDOW are *marks*: they concern an experiment as a whole and have no id. UNANSWERED says that the window of a
+    decision closed without a reward, in an experiment without a default reward.
     """
 
     DECISION = 1
@@ -33,6 +33,7 @@ class Kind(IntEnum):
     UNANSWERED = 8
     HOLDOUT = 9
     ALGORITHM = 10
+    WINDOW = 11
 
 
 DECISION, ACTIVATION, REWARD, LATE = map(
@@ -176,6 +177,16 @@ class AlgorithmChanged(msgspec.Struct, frozen=True, array_like=True):
     algorithm: bytes
 
 
+class WindowChanged(msgspec.Struct, frozen=True, array_like=True):
+    """Body of a change of the window, such as "2 hours": a new version with what was learned."""
+
+    version: int
+    digest: str
+    through: int
+    ordered_through: int
+    window: str
+
+
 class Snapshot(NamedTuple):
     """A stored policy; ``through`` and ``ordered_through`` say what it has learned, as in `Versioned`.
 
@@ -218,6 +229,7 @@ BODIES = (
     RolledBack,
     HoldoutChanged,
     AlgorithmChanged,
+    WindowChanged,
 )
 _decoders: dict[Any, Any] = {kind: msgspec.msgpack.Decoder(kind).decode for kind in BODIES}
 MARKS: dict[int, Any] = {
@@ -226,6 +238,7 @@ MARKS: dict[int, Any] = {
     Kind.ROLLBACK: RolledBack,
     Kind.HOLDOUT: HoldoutChanged,
     Kind.ALGORITHM: AlgorithmChanged,
+    Kind.WINDOW: WindowChanged,
 }
 
 

@@ -1,6 +1,7 @@
 """The service without HTTP: store, writer thread, trainer thread and experiments."""
 
 import contextlib
+import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, InvalidStateError
@@ -20,10 +21,11 @@ from bothworlds.service.opening import open_experiment
 from bothworlds.service.records import DecisionBody, Kind, Record, Versioned, unpacked
 from bothworlds.service.retention import SNAPSHOTS
 from bothworlds.service.roles import NOT_LEARNING, Role
+from bothworlds.service.setting_changes import PreparedSettings
 from bothworlds.service.settings import Settings
 from bothworlds.service.starts import note_start, note_stop
 from bothworlds.service.store import Store
-from bothworlds.service.supervision import Supervisor, ThreadError
+from bothworlds.service.supervision import SupervisedThread, Supervisor, ThreadError
 from bothworlds.service.trainer import TrainerThread
 from bothworlds.service.writer import CACHED_DECISIONS, UNAVAILABLE, WriterThread
 
@@ -147,8 +149,8 @@ class Service:
                 return [(UNAVAILABLE, Refusal(str(error)))] * len(pending)
         return [(job.status, job.answer) for job in pending]
 
-    def change(self, request: messages.Change | messages.Rollback) -> tuple[int, Answer]:
-        """Change or roll back an experiment and wait until that is stored.
+    def change(self, request: messages.Change | messages.SettingsChange | messages.Rollback) -> tuple[int, Answer]:
+        """Change an experiment or its settings, or roll it back, and wait until that is stored.
 
         Raises
         ------
@@ -165,10 +167,10 @@ class Service:
             with contextlib.suppress(InvalidStateError):  # it was refused while the trainer thread was stuck
                 done.set_result(result)
 
-        if isinstance(request, messages.Change):
-            self.changes.submit(experiment, request, finish)
-        else:
+        if isinstance(request, messages.Rollback):
             self.trainer.run_between_batches(lambda: self.trainer.roll_back(experiment, request), finish)
+        else:
+            self.changes.submit(experiment, request, finish)
         result = done.result()
         if isinstance(result, ValueError | NumericalError):
             return rules.INVALID, Refusal(str(result))
@@ -176,8 +178,13 @@ class Service:
             raise result
         return rules.OK, result
 
-    def _make_change(self, experiment: Experiment, prepared: ProblemChange, finish: Finish) -> None:
-        self.trainer.run_between_batches(lambda: self.trainer.change(experiment, prepared), finish)
+    def _make_change(self, experiment: Experiment, prepared: ProblemChange | PreparedSettings, finish: Finish) -> None:
+        def make() -> messages.Changed:
+            if isinstance(prepared, PreparedSettings):
+                return self.trainer.change_settings(experiment, prepared)
+            return self.trainer.change(experiment, prepared)
+
+        self.trainer.run_between_batches(make, finish)
 
     def plan(self, name: str | None) -> Planned:
         """Return the current plan of an experiment."""
@@ -266,7 +273,7 @@ class Service:
     def close(self) -> None:
         """Finish the submitted requests, learn, save a snapshot, and close the store.
 
-        Stuck threads are left alone, and the store stays open for them until the process ends.
+        Stuck threads are left alone; the store is closed once they have ended, too.
         """
         self.changes.stop()
         ended = [self.trainer.stop()] if self.role != "decide" else []
@@ -275,7 +282,21 @@ class Service:
         self.supervisor.stop()
         if all(ended):
             note_stop(self.store, self._start_number, time.time())
-            self.store.close()
+            self._close_stores()
+        else:
+            threading.Thread(target=self._close_later, name="closing", daemon=True).start()
+
+    def _close_later(self) -> None:
+        """Close the stores when the stuck threads have ended: until then they may use their connections."""
+        for thread in self.supervisor.threads:
+            if isinstance(thread, SupervisedThread) and thread is not self.changes.thread:
+                thread.wait()
+        self._close_stores()
+
+    def _close_stores(self) -> None:
+        if self.hosting is not None:
+            self.hosting.learner_store.close()
+        self.store.close()
 
 
 def _wake(pending: list[PendingRequest]) -> None:

@@ -156,7 +156,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
         for name, experiment in self.experiments.items():
             check_name("an experiment", name)
             try:
-                _check_window(experiment)
+                check_window(experiment)
                 problem = experiment.make_problem(Path(self.folder))
                 check_size(size_of(problem))
                 experiment.make_algorithm()
@@ -197,7 +197,8 @@ def _check_tokens(tokens: list[Token]) -> None:
             )
 
 
-def _check_window(experiment: ExperimentSettings) -> None:
+def check_window(experiment: ExperimentSettings) -> None:
+    """Raise a ValueError if window, ``keep`` and ``learn`` of an experiment do not fit."""
     if experiment.seconds > LONGEST_WINDOW:
         raise ValueError(f"window is at most {LONGEST_WINDOW / UNITS['day']:,.0f} days; got {experiment.window!r}")
     if experiment.keep_seconds is not None and experiment.keep_seconds <= experiment.seconds:
@@ -272,3 +273,15 @@ def seconds_of(text: str) -> float:
         units = ", ".join(f"{unit}s" for unit in UNITS)
         raise ValueError(f"a duration is a positive number and a unit ({units}); got {text!r}")
     return float(match[1]) * UNITS[match[2]]
+
+
+def duration_text(seconds: float) -> str:
+    """Return a duration of whole milliseconds as `seconds_of` reads it, in the largest unit that fits.
+
+    >>> duration_text(7200.0), duration_text(1.5)
+    ('2 hours', '1.5 seconds')
+    """
+    unit = max((unit for unit, length in UNITS.items() if seconds % length == 0.0), key=UNITS.__getitem__, default="")
+    count = seconds / UNITS.get(unit, 1.0)
+    number = f"{count:.3f}".rstrip("0").rstrip(".")
+    return f"{number} {unit or 'second'}{'' if number == '1' else 's'}"

@@ -4,7 +4,7 @@ import contextlib
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bothworlds.service import messages
@@ -23,7 +23,14 @@ from bothworlds.service.maintenance import restore_earlier, rollback_body
 from bothworlds.service.records import Changed, Kind, Record, Versioned, packed
 from bothworlds.service.retention import Erasure, next_erasure
 from bothworlds.service.roles import NOT_LEARNING, AlwaysPermit, LearningPermit
-from bothworlds.service.store import StoreError, TermOverError
+from bothworlds.service.setting_changes import (
+    PreparedSettings,
+    apply_settings,
+    follow_settings,
+    mark_of,
+    notes_of_settings,
+)
+from bothworlds.service.store import NO_NOTES, StoreError, TermOverError
 from bothworlds.service.supervision import CHECK_INTERVAL, SupervisedThread, ThreadError
 from bothworlds.service.writer import ENDED, WriterThread
 
@@ -185,6 +192,8 @@ class TrainerThread:
                 restored = restore(store, experiment.number)
                 experiment.policy, experiment.through = restored.policy, restored.through
                 experiment.ordered_through = restored.ordered_through
+                experiment.closed_fingerprints = restored.policy.closed_fingerprints
+                follow_settings(experiment, store, restored.policy.plan().spec)
                 experiment.requeue(store)
             experiment.needs_recovery, experiment.slowest_step = False, None
 
@@ -193,14 +202,16 @@ class TrainerThread:
         events, *learned = experiment.take(self.writer.store, MAX_BATCH)
         policy, before = experiment.policy, experiment.policy.version
         if events:
-            learn(policy, events)
+            with self.thread.doing("learns", self._limit(experiment), computes=True):
+                learn(policy, events)
         experiment.through, experiment.ordered_through = learned
         experiment.unsaved += len(events)
         if policy.version > before:  # otherwise all of them belonged to the holdout
             plan = warm_plan(policy)
             through = experiment.through, experiment.ordered_through
             body = Versioned(policy.version, plan.digest, *through, restarts_of(plan))
-            self._publish(experiment, Kind.VERSION, packed(body), save=self._is_snapshot_due(experiment))
+            mark = mark_of(experiment, Kind.VERSION, packed(body))
+            self._publish(experiment, [mark], save=self._is_snapshot_due(experiment))
         if experiment.unlearned:
             self.wake()
 
@@ -212,33 +223,42 @@ class TrainerThread:
         """Save a snapshot, if anything was learned since the last one."""
         if experiment.unsaved:
             snapshot = snapshot_of(experiment.policy, experiment.number, experiment)
-            if self._store(Publish(experiment, None, experiment.plan, [snapshot])):
+            if self._store(Publish(experiment, (), experiment.plan, [snapshot])):
                 self._note_saved(experiment)
 
     def _note_saved(self, experiment: Experiment) -> None:
         experiment.unsaved, self._saved[experiment.name] = 0, time.monotonic()
 
-    def _publish(self, experiment: Experiment, kind: Kind, body: bytes, *, save: bool, frame: bool = False) -> None:
-        """Store a mark and publish the current plan; a version is retried until it is stored.
+    def _publish(
+        self,
+        experiment: Experiment,
+        marks: Sequence[Record],
+        *,
+        save: bool,
+        frame: bool = False,
+        notes: Mapping[str, int] = NO_NOTES,
+    ) -> None:
+        """Store marks and publish the current plan; a version is retried until it is stored.
 
-        If the mark cannot be stored, the policy is restored from the store: the log does not lead to its state.
+        If they cannot be stored, the policy is restored from the store: the log does not lead to its state.
         """
         try:
-            self._publish_once(experiment, kind, body, save=save, frame=frame)
+            self._publish_once(experiment, marks, notes, save=save, frame=frame)
         except Exception as error:
             _fail(experiment, self.step, error)
             raise
 
-    def _publish_once(self, experiment: Experiment, kind: Kind, body: bytes, *, save: bool, frame: bool) -> None:
+    def _publish_once(
+        self, experiment: Experiment, marks: Sequence[Record], notes: Mapping[str, int], *, save: bool, frame: bool
+    ) -> None:
         policy, plan = experiment.policy, warm_plan(experiment.policy)
-        mark = Record(0, experiment.number, kind, None, time.time(), True, body)
         snapshots = [snapshot_of(policy, experiment.number, experiment)] if save else []
         frames = [frame_of(policy)] if frame else []
-        while not self._store(Publish(experiment, mark, plan, snapshots, frames)):
+        while not self._store(Publish(experiment, marks, plan, snapshots, frames, notes)):
             refusal = StoreError(f"nothing was changed, try again: {self.writer.obstacle}")
             if not self.permit.holds():
                 raise TermOverError(NOT_LEARNING)
-            if kind != Kind.VERSION:
+            if marks[0].kind != Kind.VERSION:
                 raise refusal
             if self._stopping:
                 raise StoreError("the last version could not be stored; its rewards are replayed at the next start")
@@ -305,7 +325,7 @@ class TrainerThread:
         if policy.version > before:
             digest, learned = warm_plan(policy).digest, (experiment.through, experiment.ordered_through)
             body = Changed(policy.version, digest, *learned, prepared.problem, request.trust, request.fresh)
-            self._publish(experiment, Kind.CHANGE, packed(body), save=True, frame=True)
+            self._publish(experiment, [mark_of(experiment, Kind.CHANGE, packed(body))], save=True, frame=True)
         return messages.Changed(experiment.name, policy.version, policy.digest)
 
     def roll_back(self, experiment: Experiment, request: messages.Rollback) -> messages.Changed:
@@ -314,7 +334,20 @@ class TrainerThread:
         store, now = self.writer.store, experiment.policy.version
         policy = experiment.policy = restore_earlier(store, experiment.number, now=now, to=request.version)
         body = rollback_body(policy, experiment, to=request.version)
-        self._publish(experiment, Kind.ROLLBACK, body, save=True)
+        self._publish(experiment, [mark_of(experiment, Kind.ROLLBACK, body)], save=True)
+        return messages.Changed(experiment.name, policy.version, policy.digest)
+
+    def change_settings(self, experiment: Experiment, prepared: PreparedSettings) -> messages.Changed:
+        """Decide with other settings from a new version on; call it in the trainer thread."""
+        self._recover(experiment)
+        policy, settings = experiment.policy, prepared.settings
+        marks = apply_settings(experiment, settings, machine=prepared.machine_for(policy.problem))
+        if marks:
+            experiment.slowest_step = None  # the next step may compile
+            experiment.closed_fingerprints = policy.closed_fingerprints
+            notes = notes_of_settings(experiment.number, settings)
+            self._publish(experiment, marks, save=True, frame=True, notes=notes)
+            experiment.settings = settings
         return messages.Changed(experiment.name, policy.version, policy.digest)
 
 

@@ -146,7 +146,7 @@ class WriterThread:
                 jobs = self._in_progress = self._take()
             if jobs:
                 erasures = [job for job in jobs if type(job) is Erase]
-                with self.thread.doing("decides", DECIDE_LIMIT):
+                with self.thread.doing("decides", DECIDE_LIMIT, computes=True):
                     self._process([job for job in jobs if type(job) is not Erase] if erasures else jobs)
                     for erasure in erasures:
                         self._erase(erasure)
@@ -311,13 +311,14 @@ class WriterThread:
 
     def _store(self, group: CommitGroup) -> None:
         """Commit the group, versions after decisions and rewards; then publish the plans and queue the rewards."""
-        records = [*group.records, *(job.mark for job in group.published if job.mark is not None)]
+        records = [*group.records, *(mark for job in group.published for mark in job.marks)]
         snapshots = [snapshot for job in group.published for snapshot in job.snapshots]
         frames = [frame for job in group.published for frame in job.frames]
         if records or snapshots:
             saved = [job.experiment for job in group.published if job.snapshots]
-            plans = [(job.experiment.number, job.plan) for job in group.published if job.mark is not None]
-            notes = {experiment.cursor: experiment.expired_through for experiment in saved}
+            plans = [(job.experiment.number, job.plan) for job in group.published if job.marks]
+            notes = {name: value for job in group.published for name, value in job.notes.items()}
+            notes |= {experiment.cursor: experiment.expired_through for experiment in saved}
             size = sum(len(snapshot.content) for snapshot in snapshots) + sum(len(frame.content) for frame in frames)
             limit = STORE_LIMIT + len(records) / SLOWEST_RECORDS + size / SLOWEST_BYTES
             with self.thread.doing("writes to the store", limit):

@@ -75,7 +75,7 @@ class BackgroundCompiled:
         context = contextvars.copy_context()
 
         def compile_() -> None:
-            with contextlib.suppress(Exception):
+            with contextlib.suppress(BaseException):  # a call compiles again, and raises
                 context.run(self.compiled.compile, kinds)
             _compilers.discard(threading.current_thread())
 
@@ -95,6 +95,11 @@ def without_detour(call: Callable[..., int]) -> Callable[..., int]:
     """Return the dispatcher of a `BackgroundCompiled` that is ready; any other function as it is."""
     direct: Callable[..., int] = call.compiled if isinstance(call, BackgroundCompiled) and call.ready else call
     return direct
+
+
+def compilers() -> tuple[threading.Thread, ...]:
+    """Return the threads that compile now."""
+    return tuple(_compilers)
 
 
 def join_compilers() -> None:

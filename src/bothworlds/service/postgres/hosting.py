@@ -10,6 +10,7 @@ from bothworlds.service.postgres.postgres_store import PostgresStore
 from bothworlds.service.postgres.term import Term
 from bothworlds.service.records import Snapshot
 from bothworlds.service.roles import Role
+from bothworlds.service.setting_changes import follow_settings
 from bothworlds.service.sqlite import Durability
 from bothworlds.service.supervision import SupervisedThread
 from bothworlds.service.writer import WriterThread
@@ -49,6 +50,7 @@ class TermPermit:
                 self._follow(experiment)
                 experiment.expired_through = self.store.note(experiment.cursor)
                 experiment.slowest_step = None  # the next step may compile
+                follow_settings(experiment, self.store, experiment.policy.plan().spec)
             self.store.term = epoch  # only here: commits of an earlier term must not pass for those of this one
         last = self.store.last()
         for experiment in experiments:
@@ -121,12 +123,13 @@ class Hosting:
             self.publisher.start()
 
     def stop(self) -> bool:
-        """Stop the threads, the trainer thread having ended; return False if one is stuck."""
+        """Stop the threads, the trainer thread having ended; return False if one is stuck.
+
+        The store of the learner stays open.
+        """
         ended = [self.follower.stop()]
         if self.learns:
             ended += [self.publisher.stop(), self.term.stop()]
-        if all(ended):
-            self.learner_store.close()
         return all(ended)
 
 

@@ -1,5 +1,6 @@
 """Follows the plans that the learner publishes: a notification, or a look every second, brings the newest one."""
 
+import contextlib
 import tempfile
 import threading
 import time
@@ -10,6 +11,7 @@ from bothworlds.policy.plan import Plan
 from bothworlds.service.experiment import Experiment, restore, warm_plan
 from bothworlds.service.postgres.connections import KeptConnection
 from bothworlds.service.postgres.postgres_store import PostgresStore
+from bothworlds.service.setting_changes import follow_settings
 from bothworlds.service.store import StoreError
 from bothworlds.service.supervision import SupervisedThread
 
@@ -26,6 +28,7 @@ class PlanFollower:
         self.failure: str | None = None
         self._connection = KeptConnection(store.dsn)
         self._listening: object = None
+        self._settings_read = 0.0
         self._stopping = threading.Event()
         self.thread = SupervisedThread("plans", self._work)
 
@@ -39,15 +42,15 @@ class PlanFollower:
         return self.thread.join()
 
     def _work(self) -> None:
-        while not self._stopping.is_set():
-            try:
-                self._wait()
-                self.look()
-                self.failure = None
-            except (StoreError, ValueError) as error:
-                self.failure = f"plans cannot be followed: {error}"
-                self._stopping.wait(PAUSE)
-        self._connection.close()
+        with contextlib.closing(self._connection):
+            while not self._stopping.is_set():
+                try:
+                    self._wait()
+                    self.look()
+                    self.failure = None
+                except (StoreError, ValueError) as error:
+                    self.failure = f"plans cannot be followed: {error}"
+                    self._stopping.wait(PAUSE)
 
     def _wait(self) -> None:
         """Wait for a notification; not after the connection was opened, as one may have been missed."""
@@ -68,6 +71,11 @@ class PlanFollower:
         for number, fingerprint, content in self.store.newer_plans(numbers, versions):
             experiment = self.experiments[number]
             experiment.advance(self._plan(experiment, fingerprint, content))
+        if time.monotonic() > self._settings_read + LOOK_EVERY:
+            self._settings_read = time.monotonic()
+            for experiment in self.experiments.values():
+                if not experiment.trained:  # otherwise the trainer thread does
+                    follow_settings(experiment, self.store, experiment.plan.spec)
 
     def _plan(self, experiment: Experiment, fingerprint: str, content: bytes) -> Plan:
         """Return a published plan; after a change of the problem, that of the policy in the store."""

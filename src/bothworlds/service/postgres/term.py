@@ -5,6 +5,7 @@ database. Hosts that stand by try to get the lock. If the beat gets too old, sin
 gone, they end its connection. Each term has a new epoch, without which no commit of the learner is accepted.
 """
 
+import contextlib
 import threading
 
 from psycopg import Connection
@@ -54,16 +55,16 @@ class Term:
         return self.thread.join()
 
     def _work(self) -> None:
-        while not self._stopping.is_set():
-            try:
-                with self._connection.use() as connection:
-                    self.epoch = begin(connection) if self.epoch is None else renew(connection, self.epoch)
-            except StoreError:
-                self.epoch = None
-                self._connection.release()
-            self._stopping.wait(BEAT)
-        self.epoch = None
-        self._connection.close()
+        with contextlib.closing(self._connection):
+            while not self._stopping.is_set():
+                try:
+                    with self._connection.use() as connection:
+                        self.epoch = begin(connection) if self.epoch is None else renew(connection, self.epoch)
+                except StoreError:
+                    self.epoch = None
+                    self._connection.release()
+                self._stopping.wait(BEAT)
+            self.epoch = None
 
 
 def begin(connection: Connection) -> int | None:
