@@ -1,6 +1,6 @@
 """Players on streams: whatever has ``act(row) -> arm`` and ``update(reward)``, made for a game by its name.
 
-To add one that takes rows of features as they are, add a line to `players`.
+To add one, add a line to `players`.
 """
 
 import warnings
@@ -59,6 +59,21 @@ class Listed:
         return int(np.sum(getattr(self.policy.state, "restarts", 0)))
 
 
+class Open:
+    """A policy of the library on the rows themselves, with a model of its own for every arm."""
+
+    def __init__(self, algorithm: Any, game: Game) -> None:
+        problem = bw.OpenProblem(context=game.features, arms=[str(arm) for arm in range(game.arms)], reward_range=(0, 1))
+        self.policy = algorithm.start(problem, rng=game.seed)
+
+    def act(self, row: Floats) -> int:
+        self.decision = self.policy.act(row)
+        return int(self.decision.arm)
+
+    def update(self, reward: float) -> None:
+        self.policy.update(self.decision, reward=reward)
+
+
 Make = Callable[[Game], Player]
 LISTED: dict[str, Any] = {
     "matched": bw.LCTsallisINF(),
@@ -71,8 +86,9 @@ LISTED: dict[str, Any] = {
 
 
 def players() -> dict[str, Make]:
-    """Return all players by name; listed ones first, then rivals on the rows themselves, then VowpalWabbit's."""
+    """Return all players by name; listed ones first, then players on the rows themselves, then VowpalWabbit's."""
     found: dict[str, Make] = {name: _listed(algorithm) for name, algorithm in LISTED.items()}
+    found["open matched"] = lambda game: Open(bw.LCTsallisINF(), game)
     found["D-LinUCB"] = lambda game: rivals.DLinUCB(game.arms, game.features, width=1.0, discount=0.998)
     found["LinUCB .25"] = lambda game: rivals.LinUCB(game.arms, game.features, width=0.25)
     found["LinUCB 1"] = lambda game: rivals.LinUCB(game.arms, game.features, width=1.0)

@@ -33,7 +33,7 @@ NOT_YET = {
     "change": "changes of arms and columns",
     "change_probabilities": "context distributions, as contexts are not listed",
     "follow": "traffic mixes, as contexts are not listed",
-    "copy": "copies; policy.save and bothworlds.load continue it",
+    "copy": "copies (save it and load it instead)",
 }
 
 
