@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import bothworlds as bw
-from board.worlds import FEEDBACK, Cell, world
+from board.worlds import FEEDBACK, LATE_FROM, Cell, world
 from bothworlds.studies.progress import Watch, shown
 
 
@@ -87,7 +87,7 @@ def kept(path: Path, conditions: Conditions, cells: Iterable[Cell], labels: Iter
 def play_one(cell: Cell, label: str, player: Any, conditions: Conditions, threads: int, watch: Watch) -> Line:
     """Play one player in one cell; the seed is the number of the instance."""
     made = world(cell, conditions.family, conditions.horizon)
-    batch, delay = FEEDBACK.get(cell.regime, (1, 0))
+    batch, delay = FEEDBACK.get(cell.regime, (1, 0)) if conditions.horizon >= LATE_FROM else (1, 0)
     results = bw.simulate(
         made,
         {label: player},

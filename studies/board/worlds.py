@@ -49,6 +49,7 @@ VISITORS = {  # by size: levels of the attributes, and arms; S, K, d = 12, 3, 18
 }
 RARITIES = (500.0, 1_500.0)  # L of rare clicks, drawn evenly in its logarithm
 FEEDBACK = {"batches of 50": (50, 0), "delay of 200": (1, 200)}  # batch and delay, with +-1 noise
+LATE_FROM = 1_000  # rounds; in shorter games feedback comes at once
 
 
 class Draw(NamedTuple):

@@ -84,7 +84,7 @@ def test_boards_average_and_pages_keep_their_words(tmp_path: Path) -> None:
     found = boards["regime"]
     mine = [lines[cell, "LinUCB"].regret for cell in cells if cell.regime == "clicks"]
     assert found.regrets[1, found.cells.index(("clicks",))] == pytest.approx(np.mean(mine))
-    assert found.ratios.min(axis=0) == pytest.approx(np.ones(18))
+    assert found.ratios.min(axis=0) == pytest.approx(np.ones(20))
     assert boards["single instance"].regrets.shape == (2, len(cells))
     assert "LinUCB" in table.plain(found)
     target = tmp_path / "page.md"

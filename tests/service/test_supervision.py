@@ -250,8 +250,8 @@ def test_a_change_beyond_its_limit_is_refused_and_may_still_end(
         service.change(Change(add=[Arm("violet")]))
     with pytest.raises(ThreadError, match="nothing was changed"):
         service.change(Rollback(0))
+    wait_until(lambda: "violet" in service.plan(None).arms)
     wait_until(lambda: not service.failures)
-    assert "violet" in service.plan(None).arms
     service.ask(Decide("mobile", "a"))
     service.ask(Reward("a", 1.0))
     wait_until_learned(service)

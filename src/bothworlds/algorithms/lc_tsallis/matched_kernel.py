@@ -238,6 +238,7 @@ def refresh(known: Known, options: Options, state: State, work: Work) -> int:
         gained = state.inverse_rate[0] * stats.mean_shift + state.mean_prediction[0]
         state.got[0] += gained
         state.late[0] += state.outdated[0] * (state.observed[0] - gained)
+        state.observed[0], state.outdated[0] = 0.0, 0.0  # the plan contains it
     else:
         begin_potential(known, state, work)
     length, scale = plan_drift(known, options, state, work), 1.0 / stats.highest
