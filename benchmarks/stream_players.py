@@ -63,7 +63,8 @@ class Open:
     """A policy of the library on the rows themselves, with a model of its own for every arm."""
 
     def __init__(self, algorithm: Any, game: Game) -> None:
-        problem = bw.OpenProblem(context=game.features, arms=[str(arm) for arm in range(game.arms)], reward_range=(0, 1))
+        arms = [str(arm) for arm in range(game.arms)]
+        problem = bw.OpenProblem(context=game.features, arms=arms, reward_range=(0, 1))
         self.policy = algorithm.start(problem, rng=game.seed)
 
     def act(self, row: Floats) -> int:
