@@ -256,7 +256,7 @@ def test_arms_that_share_a_model_learn_from_each_other() -> None:
 
 def test_what_needs_a_list_says_so() -> None:
     policy = named()
-    for name in ("health", "prior", "change", "copy"):
+    for name in ("prior", "change", "copy"):
         with pytest.raises(AttributeError, match=f"a policy on an OpenProblem has no {name}"):
             getattr(policy, name)
     prior: Any = object()

@@ -16,10 +16,12 @@ from bothworlds.open_contexts.open_choices import Names, Origin, decide_many, de
 from bothworlds.open_contexts.open_counts import OpenCounts
 from bothworlds.open_contexts.open_decision import OpenDecision, OpenDecisions
 from bothworlds.open_contexts.open_feedback import batch_of, check_decision, rows_of
+from bothworlds.open_contexts.open_health import open_health_of
 from bothworlds.open_contexts.open_plan import OpenPlan
 from bothworlds.open_contexts.rule_contract import OpenRule
 from bothworlds.policy.feedback import check_once, check_owner, label_of, reward_or_loss
 from bothworlds.policy.feedback_registry import FeedbackRegistry
+from bothworlds.policy.health_report import OpenHealth, Restarts
 from bothworlds.policy.holdout import checked_share, coin_of
 from bothworlds.policy.ids import NOT_COPYABLE, IdIssuer, new_name, new_source, reset_after_fork, secret_of, stream_of
 from bothworlds.policy.spec import as_section
@@ -30,7 +32,6 @@ from bothworlds.problem.rewards import Feedback, checked_loss, checked_losses
 from bothworlds.serialization import to_plain
 
 NOT_YET = {
-    "health": "health reports",
     "prior": "priors",
     "change": "changes of arms and columns",
     "change_probabilities": "context distributions, as contexts are not listed",
@@ -274,6 +275,32 @@ class OpenPolicy:
         """Return the learner state by name, as copies."""
         with self._lock:
             return self._learner.arrays()
+
+    @property
+    def restarts(self) -> Restarts | None:
+        """How often the algorithm restarted because the world had changed; None if it never does."""
+        with self._lock:
+            return self._learner.restarts()
+
+    def health(self, *, alpha: float = 0.05) -> OpenHealth:
+        """Return the health of the policy, from counts of decisions and rewards.
+
+        Intervals hold at any time, all together with probability 1 - alpha. Arms with names have a table; of candidates
+        only the policy is compared with the holdout.
+
+        >>> from bothworlds import LinUCB, OpenProblem
+        >>> problem = OpenProblem(context=1, arms=["red", "blue"], reward_range=(0, 1))
+        >>> policy = LinUCB().start(problem, rng=7, holdout=0.2)
+        >>> for i in range(1000):
+        ...     decision = policy.act([i % 2])
+        ...     policy.update(decision, reward=decision.arm == i % 2)
+        >>> policy.health().gain.sentence.split(":")[0]
+        'the policy earns more than uniform play'
+        """
+        with self._lock:
+            holds_out = self._share > 0.0
+            counts, learner, arrays = self._counts, self._learner, self._arrays
+            return open_health_of(self.problem, counts, learner, arrays, alpha=alpha, holds_out=holds_out)
 
     def save(self, path: str | Path) -> None:
         """Write the policy to an .npz file; `bothworlds.load` continues it bit for bit."""
