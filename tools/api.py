@@ -64,7 +64,7 @@ PAGES = (
         "Start a policy, decide, learn from feedback, publish plans, save and load.",
         (
             "Algorithm", "Policy", "Decision", "load", "Plan", "load_plan", "Prior", "OpenPolicy", "OpenDecision",
-            "OpenDecisions", "OpenPlan", "SampledPolicy", "health_of", "Health", "warm_up",
+            "OpenDecisions", "OpenPlan", "SampledPolicy", "health_of", "Health", "OpenHealth", "warm_up",
         ),
     ),
     Page(

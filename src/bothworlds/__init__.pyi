@@ -42,6 +42,7 @@ from .open_contexts import OpenPolicy as OpenPolicy
 from .policy import Algorithm as Algorithm
 from .policy import Decision as Decision
 from .policy import Health as Health
+from .policy import OpenHealth as OpenHealth
 from .policy import Plan as Plan
 from .policy import Policy as Policy
 from .policy import Prior as Prior

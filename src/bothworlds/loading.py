@@ -143,7 +143,7 @@ def _load_open(
             header = {**header, "key": stream_of(header["key"], new_source())}
         policy = _open_policy(header, interpreted=interpreted)
         registry = FeedbackRegistry.restore(header, arrays).next_session(header["key"], same_stream=stream == "same")
-        policy.restore(header, section(arrays, "learnt"), registry)
+        policy.restore(header, section(arrays, "learnt"), arrays["counts"], registry)
         return policy
 
 
@@ -162,7 +162,8 @@ def _open_policy(header: dict[str, Any], *, interpreted: bool) -> OpenPolicy:
     """Start the algorithm of a file on its problem."""
     algorithm = from_plain(header["algorithm"], AlgorithmClasses())
     problem = OpenProblem.from_dict(header["problem"])
-    policy = OpenPolicy(algorithm, problem, algorithm.open_rule(), key=header["key"], interpreted=interpreted)
+    rule, options = algorithm.open_rule(), {"key": header["key"], "holdout": header["holdout"]}
+    policy = OpenPolicy(algorithm, problem, rule, interpreted=interpreted, **options)
     if policy.fingerprint != header["fingerprint"]:
         raise ValueError(f"the file is damaged: its problem is {policy.fingerprint}, not {header['fingerprint']}")
     return policy

@@ -42,7 +42,10 @@ def warm_up(problem: Problem | OpenProblem | SampledProblem, algorithm: Algorith
         policy.update(policy.act(features=sampled.feature_map(context)), loss=0.0)
     elif isinstance(policy, OpenPolicy):
         context, candidates = policy.problem.blank_request()
-        policy.update(policy.act(context, candidates=candidates), loss=0.0)
+        decision = policy.act(context, candidates=candidates)
+        while decision.holdout:  # held-out decisions are not learned from
+            decision = policy.act(context, candidates=candidates)
+        policy.update(decision, loss=0.0)
     else:
         exercise(policy)
     return time.perf_counter() - start

@@ -256,11 +256,12 @@ def test_arms_that_share_a_model_learn_from_each_other() -> None:
 
 def test_what_needs_a_list_says_so() -> None:
     policy = named()
-    for name in ("health", "prior", "change", "copy"):
+    for name in ("prior", "change", "copy"):
         with pytest.raises(AttributeError, match=f"a policy on an OpenProblem has no {name}"):
             getattr(policy, name)
-    with pytest.raises(ValueError, match="a holdout needs a problem that lists its contexts"):
-        bw.LCTsallisINF().start(policy.problem, holdout=0.1)  # type: ignore[call-overload]
+    prior: Any = object()
+    with pytest.raises(ValueError, match="a prior needs a problem that lists its contexts"):
+        bw.LCTsallisINF().start(policy.problem, prior=prior)  # type: ignore[call-overload]
     with pytest.raises(TypeError, match="cannot be pickled or copied"):
         policy.__reduce__()
 

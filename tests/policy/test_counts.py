@@ -14,7 +14,8 @@ from bothworlds.arrays import Floats
 from bothworlds.logs import Log, Reward, row_of
 from bothworlds.logs import health as health_of_log
 from bothworlds.policy.counts import rewards_from
-from bothworlds.policy.health import Rate, Totals, fixed_time_gain, gain_reading, health_of
+from bothworlds.policy.health import Totals, health_of
+from bothworlds.policy.health_report import Rate, fixed_time_gain, gain_reading
 from bothworlds.theory.confidence import average_rate_interval
 from support.problems import random_problem
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import bothworlds as bw
-from bothworlds.policy.health import MOST_SHOWN
+from bothworlds.policy.health_report import MOST_SHOWN
 from bothworlds.theory.confidence import average_rate_interval
 from context_distribution_bias import distribution_error_bound
 

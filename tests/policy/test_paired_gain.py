@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from bothworlds.arrays import Floats
-from bothworlds.policy.health import Health, Rate, fixed_time_gain, health_of
+from bothworlds.policy.health import health_of
+from bothworlds.policy.health_report import Health, Rate, fixed_time_gain
 from bothworlds.policy.paired_gain import Gain, GainSums
 from bothworlds.problem import Problem
 from support.soak import size

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bothworlds.arrays import Floats
-from bothworlds.policy.health import Health, Rate
+from bothworlds.policy.health_report import Health, Rate
 from bothworlds.policy.paired_gain import GainSums
 from bothworlds.service.app import App
 from bothworlds.service.dashboard import panels, plan_panel

@@ -31,7 +31,9 @@ class SampledAlgorithm(OpenAlgorithm):
         prior: Prior | None = None,
     ) -> Policy: ...
     @overload
-    def start(self, problem: OpenProblem, *, rng: Seed = None, interpreted: bool = False) -> OpenPolicy: ...
+    def start(
+        self, problem: OpenProblem, *, rng: Seed = None, interpreted: bool = False, holdout: float = 0.0
+    ) -> OpenPolicy: ...
     @overload
     def start(self, problem: SampledProblem, *, rng: Seed = None, interpreted: bool = False) -> SampledPolicy: ...
     def start(
@@ -46,9 +48,9 @@ class SampledAlgorithm(OpenAlgorithm):
         """Start a policy on a problem; the same seed gives the same decisions.
 
         ``interpreted`` runs the same functions without compiling them: for the debugger, some hundred times slower.
-        ``holdout`` is the share of decisions that are uniform among the arms offered, and marked; their feedback is
-        counted and not learned from. ``prior`` is what the policy believes before its first feedback. An `OpenProblem`
-        and a `SampledProblem` support neither: with either one this raises ValueError.
+        ``holdout`` is the share of decisions that are uniform among the arms or candidates offered, and marked; their
+        feedback is counted and not learned from. ``prior`` is what the policy believes before its first feedback. A
+        prior on an `OpenProblem`, and either option on a `SampledProblem`, raises ValueError.
         """
         if isinstance(problem, SampledProblem):
             refuse_holdout(holdout)

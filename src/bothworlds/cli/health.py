@@ -10,7 +10,8 @@ from bothworlds.cli.common import LEVEL, PathType, exit_on_bad_input, json_optio
 from bothworlds.loading import load
 from bothworlds.logs import Log
 from bothworlds.logs import health as health_of_log
-from bothworlds.policy.health import Health
+from bothworlds.open_contexts import OpenPolicy
+from bothworlds.policy.health_report import OpenHealth
 
 EARLY = "means are of rewards that have come: if good ones come first, they are too high until the others have come"
 
@@ -38,7 +39,9 @@ def health(policy: Path, log: Path | None, alpha: float, as_json: bool) -> None:
     with exit_on_bad_input():
         saved = load(policy, interpreted=True)
         if log is None:
-            report = saved.health(alpha=alpha)
+            report: OpenHealth = saved.health(alpha=alpha)
+        elif isinstance(saved, OpenPolicy):
+            raise ValueError("--log needs a policy on a Problem; without it the counts of the policy are taken")
         elif log.exists():
             report = health_of_log(Log(log), saved.problem, policy=saved.name, alpha=alpha)
         else:
@@ -49,8 +52,8 @@ def health(policy: Path, log: Path | None, alpha: float, as_json: bool) -> None:
         click.echo(f"{report}\n  rewards: {EARLY}")
 
 
-def _data(report: Health) -> dict[str, Any]:
+def _data(report: OpenHealth) -> dict[str, Any]:
     """Return a health report as plain values."""
-    rates = {name: [asdict(rate) for rate in getattr(report, name)] for name in ("who", "arms", "contexts")}
+    rates = {name: [asdict(rate) for rate in getattr(report, name, ())] for name in ("who", "arms", "contexts")}
     readings = {reading.name: asdict(reading) for reading in report.readings}
     return {"alpha": report.alpha, "since": report.since, **rates, "readings": readings, "note": EARLY}

@@ -9,7 +9,8 @@ from bothworlds.arrays import Floats
 from bothworlds.kernels.contract import even_play
 from bothworlds.logs.files import Log
 from bothworlds.logs.schema import Change, ContextDistribution, Record, Row, is_before, joined
-from bothworlds.policy.health import Health, health_of
+from bothworlds.policy.health import health_of
+from bothworlds.policy.health_report import Health
 from bothworlds.problem import Problem
 from bothworlds.problem.pairs import pair_of
 from bothworlds.theory.confidence import drift_of

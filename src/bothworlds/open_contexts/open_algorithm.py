@@ -10,8 +10,6 @@ from bothworlds.open_contexts.rule_contract import OpenRule
 from bothworlds.policy import Algorithm, Policy, Prior
 from bothworlds.problem import OpenProblem, Problem
 
-ONLY_LISTED = "needs a problem that lists its contexts: start without"
-
 
 class OpenAlgorithm(Algorithm):
     """An algorithm with a rule for problems whose contexts are not listed."""
@@ -33,7 +31,9 @@ class OpenAlgorithm(Algorithm):
         prior: Prior | None = None,
     ) -> Policy: ...
     @overload
-    def start(self, problem: OpenProblem, *, rng: Seed = None, interpreted: bool = False) -> OpenPolicy: ...
+    def start(
+        self, problem: OpenProblem, *, rng: Seed = None, interpreted: bool = False, holdout: float = 0.0
+    ) -> OpenPolicy: ...
     def start(
         self,
         problem: Problem | OpenProblem,
@@ -46,9 +46,9 @@ class OpenAlgorithm(Algorithm):
         """Start a policy on a problem; the same seed gives the same decisions.
 
         ``interpreted`` runs the same functions without compiling them: for the debugger, some hundred times slower.
-        ``holdout`` is the share of decisions that are uniform among the arms offered, and marked; their feedback is
-        counted and not learned from. ``prior`` is what the policy believes before its first feedback. An `OpenProblem`
-        supports neither yet: with either one this raises ValueError.
+        ``holdout`` is the share of decisions that are uniform among the arms or candidates offered, and marked; their
+        feedback is counted and not learned from. ``prior`` is what the policy believes before its first feedback; with
+        an `OpenProblem` it raises ValueError.
         """
         if isinstance(problem, OpenProblem):
             return start_open(self, problem, rng=rng, interpreted=interpreted, holdout=holdout, prior=prior)
@@ -64,9 +64,8 @@ def start_open(
     holdout: float,
     prior: Prior | None,
 ) -> OpenPolicy:
-    """Start a policy on an open problem; raise ValueError for options that it does not support."""
-    if holdout:
-        raise ValueError(f"a holdout {ONLY_LISTED} holdout=")
+    """Start a policy on an open problem; raise ValueError for a prior, which it does not support."""
     if prior is not None:
-        raise ValueError(f"a prior {ONLY_LISTED} prior=")
-    return OpenPolicy(algorithm, problem, algorithm.open_rule(), key=key_from(rng), interpreted=interpreted)
+        raise ValueError("a prior needs a problem that lists its contexts: start without prior=")
+    rule, key = algorithm.open_rule(), key_from(rng)
+    return OpenPolicy(algorithm, problem, rule, key=key, interpreted=interpreted, holdout=holdout)

@@ -8,17 +8,20 @@ import numpy as np
 from bothworlds.arrays import Floats, Ints
 from bothworlds.open_contexts.open_decision import OpenDecision
 from bothworlds.open_contexts.rule_contract import Choices, OpenLearner, PlanArrays
+from bothworlds.policy.holdout import EMPTY, HoldoutCoin
 from bothworlds.problem.open import Request, Requests
 
 MOST_KEPT = 256  # candidates of a request that a learner keeps; of more it keeps the one chosen and others, evenly
+NO_ROW = EMPTY[None]
 
 
 class Origin(NamedTuple):
-    """Who decides: name of the policy, version of the plan, fingerprint of algorithm and problem."""
+    """Who decides: name of the policy, version of the plan, fingerprint of algorithm and problem, and the holdout."""
 
     policy: str
     version: int
     fingerprint: str
+    holdout: HoldoutCoin | None
 
 
 class Names(NamedTuple):
@@ -51,6 +54,9 @@ def probabilities_of(learner: OpenLearner, plan: PlanArrays, request: Request) -
 
 def decide_one(learner: OpenLearner, plan: PlanArrays, request: Request, names: Names, origin: Origin) -> OpenDecision:
     """Decide for one request."""
+    held = _held_out(request, 0, names, origin)
+    if held is not None:
+        return held
     choices = learner.decide(plan, request.z[None], request.offered[None], names.keys, names.times)
     return _decision(plan, request, choices, 0, names, origin)
 
@@ -60,10 +66,38 @@ def decide_many(
 ) -> list[OpenDecision]:
     """Decide for many requests."""
     choices = learner.decide(plan, requests.z, requests.offered, names.keys, names.times)
+    each = [Request(*parts) for parts in zip(*requests, strict=True)]
     return [
-        _decision(plan, Request(z, offered, candidates), choices, n, names, origin)
-        for n, (z, offered, candidates) in enumerate(zip(*requests, strict=True))
+        _held_out(request, n, names, origin) or _decision(plan, request, choices, n, names, origin)
+        for n, request in enumerate(each)
     ]
+
+
+def _held_out(request: Request, n: int, names: Names, origin: Origin) -> OpenDecision | None:
+    """Return decision n, uniform over what its request offers, if its id is held out, else None."""
+    if origin.holdout is None:
+        return None
+    source, number, count = names.sources[n], names.numbers[n], int(request.offered.sum())
+    place = origin.holdout.place(source, number, count)
+    if place is None:
+        return None
+    arm = int(np.flatnonzero(request.offered)[place])
+    return OpenDecision(
+        number,
+        arm,
+        request.names[arm],
+        1.0 / count,
+        EMPTY,
+        NO_ROW,
+        NO_ROW,
+        EMPTY,
+        0,
+        origin.policy,
+        source,
+        origin.version,
+        True,
+        origin.fingerprint,
+    )
 
 
 def _decision(
@@ -88,5 +122,6 @@ def _decision(
         origin.policy,
         names.sources[n],
         origin.version,
+        False,
         origin.fingerprint,
     )

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from bothworlds.arrays import Floats, Ints
+from bothworlds.arrays import Bools, Floats, Ints
 from bothworlds.policy.ids import id_of, source_of
 from bothworlds.problem.cards import card
 from bothworlds.problem.checks import whole
@@ -30,6 +30,9 @@ class OpenDecision(NamedTuple):
         Index of the arm in ``features`` and ``offered``: the learner keeps 256 candidates of a request at most.
     policy, source, version, fingerprint
         Name of the policy, issuer of the id, version of the plan, and short fingerprint of algorithm and problem.
+    holdout
+        Whether the decision was held out and uniform over what was offered (``start(..., holdout=...)``). Its feedback
+        is counted and not learned from, so that vectors and request are left out.
 
     >>> from bothworlds import LinUCB, OpenProblem
     >>> decision = LinUCB().start(OpenProblem(context=2, arms=["red", "blue"]), rng=7).act([0.5, 1.0])
@@ -49,6 +52,7 @@ class OpenDecision(NamedTuple):
     policy: str
     source: str
     version: int
+    holdout: bool
     fingerprint: str
 
     @property
@@ -57,12 +61,13 @@ class OpenDecision(NamedTuple):
         return id_of(self.source, self.round)
 
     def __repr__(self) -> str:
-        return f"OpenDecision(arm {self.arm_name!r}, propensity {self.propensity:.4g}, id {self.id!r})"
+        held = ", held out" if self.holdout else ""
+        return f"OpenDecision(arm {self.arm_name!r}, propensity {self.propensity:.4g}, id {self.id!r}{held})"
 
     def _repr_html_(self) -> str:
         """Return HTML for notebooks: arm, propensity and id."""
         facts = {"arm": self.arm_name, "propensity": self.propensity, "id": self.id, "version": self.version}
-        return card("Decision", facts)
+        return card("Decision", {**facts, **({"held out": "yes"} if self.holdout else {})})
 
     def __eq__(self, other: object) -> bool:
         return self is other  # arrays have no single truth value
@@ -100,6 +105,7 @@ class OpenDecision(NamedTuple):
             policy=_typed(str, values, "policy"),
             source=source_of(_typed(str, values, "id"), number),
             version=whole(values["version"], 0, "version of a decision"),
+            holdout=_typed(bool, values, "holdout"),
             fingerprint=_typed(str, values, "fingerprint"),
         )
 
@@ -109,7 +115,7 @@ class OpenDecisions(Sequence[OpenDecision]):
 
     Attributes
     ----------
-    arms, arm_names, propensities, ids
+    arms, arm_names, propensities, ids, holdouts
         One entry per decision, in the order of the requests.
     """
 
@@ -135,6 +141,11 @@ class OpenDecisions(Sequence[OpenDecision]):
     def ids(self) -> list[str]:
         """Unique ids."""
         return [decision.id for decision in self._decisions]
+
+    @property
+    def holdouts(self) -> Bools:
+        """Which decisions were held out."""
+        return np.array([decision.holdout for decision in self._decisions], dtype=bool)
 
     def __len__(self) -> int:
         return len(self._decisions)

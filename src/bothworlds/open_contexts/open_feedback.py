@@ -28,7 +28,13 @@ def batch_of(decisions: Any, values: Any) -> list[OpenDecision]:
 
 
 def check_decision(decision: OpenDecision, problem: OpenProblem, baseline: tuple[int, ...]) -> None:
-    """Refuse a decision whose arrays do not fit the problem, or have numbers out of range."""
+    """Refuse a decision whose arm or arrays do not fit the problem, or have numbers out of range."""
+    if problem.arms is not None and problem.arms[decision.arm : decision.arm + 1] != (decision.arm_name,):
+        raise ValueError(f"{label_of(decision)}: the problem has no arm {decision.arm} called {decision.arm_name!r}")
+    if decision.holdout:
+        if not 0.0 < decision.propensity <= 1.0:
+            raise ValueError(f"{label_of(decision)}: its propensity {decision.propensity!r} is damaged")
+        return
     (blocks, size), rows = problem.shape, decision.features.shape[0]
     candidates = blocks if blocks > 1 else rows
     shapes = (decision.direction.shape, decision.baseline.shape, decision.features.shape, decision.offered.shape)

@@ -13,6 +13,7 @@ from bothworlds.arrays import Floats
 from bothworlds.open_contexts.open_choices import Names, Origin, decide_many, decide_one, probabilities_of
 from bothworlds.open_contexts.open_decision import OpenDecision, OpenDecisions
 from bothworlds.open_contexts.rule_contract import OpenLearner, PlanArrays
+from bothworlds.policy.holdout import coin_of
 from bothworlds.policy.ids import IdIssuer, KeyedRandom, given_id, id_of, parts_of
 from bothworlds.policy.spec import as_section, section
 from bothworlds.problem.file_format import OPEN_PLAN, check_npz, write_arrays
@@ -43,12 +44,13 @@ class OpenPlan:
     learner: OpenLearner = field()
     arrays: PlanArrays = field()
     fingerprint: str
+    holdout: float = 0.0
     _ids: IdIssuer = field(default_factory=IdIssuer)
 
     @cached_property
     def digest(self) -> str:
         """A hash of problem and numbers: plans with equal digests decide alike, bit for bit."""
-        content = hashlib.blake2b(self.fingerprint.encode(), digest_size=16)
+        content = hashlib.blake2b(f"{self.fingerprint} {self.holdout!r}".encode(), digest_size=16)
         for array in self.arrays:
             content.update(repr(array.shape).encode() + array.tobytes())
         return content.hexdigest()
@@ -57,12 +59,15 @@ class OpenPlan:
     def _random(self) -> KeyedRandom:
         return KeyedRandom(self.secret)
 
-    @property
+    @cached_property
     def _origin(self) -> Origin:
-        return Origin(self.policy, self.version, self.fingerprint)
+        return Origin(self.policy, self.version, self.fingerprint, coin_of(self.holdout, self.secret))
 
     def probabilities(self, context: Any = None, *, candidates: Any = None, offered: Any = None) -> Floats:
-        """Return the probabilities of the arms, or of the candidates in the order in which they are given."""
+        """Return the probabilities of the arms, or of the candidates in the order in which they are given.
+
+        Held-out decisions are not drawn from them: they are uniform over what is offered.
+        """
         request = self.problem.request(context, candidates, offered)
         return probabilities_of(self.learner, self.arrays, request)
 
@@ -105,6 +110,7 @@ class OpenPlan:
             "version": self.version,
             "secret": self.secret,
             "fingerprint": self.fingerprint,
+            "holdout": self.holdout,
             "digest": self.digest,
             "problem": self.problem.to_dict(),
             "algorithm": to_plain(self.algorithm),

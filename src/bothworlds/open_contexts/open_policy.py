@@ -13,12 +13,16 @@ import numpy as np
 from bothworlds._public_names import internal
 from bothworlds.arrays import Floats
 from bothworlds.open_contexts.open_choices import Names, Origin, decide_many, decide_one, probabilities_of
+from bothworlds.open_contexts.open_counts import OpenCounts
 from bothworlds.open_contexts.open_decision import OpenDecision, OpenDecisions
 from bothworlds.open_contexts.open_feedback import batch_of, check_decision, rows_of
+from bothworlds.open_contexts.open_health import open_health_of
 from bothworlds.open_contexts.open_plan import OpenPlan
 from bothworlds.open_contexts.rule_contract import OpenRule
 from bothworlds.policy.feedback import check_once, check_owner, label_of, reward_or_loss
 from bothworlds.policy.feedback_registry import FeedbackRegistry
+from bothworlds.policy.health_report import OpenHealth, Restarts
+from bothworlds.policy.holdout import checked_share, coin_of
 from bothworlds.policy.ids import NOT_COPYABLE, IdIssuer, new_name, new_source, reset_after_fork, secret_of, stream_of
 from bothworlds.policy.spec import as_section
 from bothworlds.problem.cards import card
@@ -28,7 +32,6 @@ from bothworlds.problem.rewards import Feedback, checked_loss, checked_losses
 from bothworlds.serialization import to_plain
 
 NOT_YET = {
-    "health": "health reports",
     "prior": "priors",
     "change": "changes of arms and columns",
     "change_probabilities": "context distributions, as contexts are not listed",
@@ -57,17 +60,30 @@ class OpenPolicy:
 
     @internal
     def __init__(
-        self, algorithm: object, problem: OpenProblem, rule: OpenRule, *, key: int, interpreted: bool = False
+        self,
+        algorithm: object,
+        problem: OpenProblem,
+        rule: OpenRule,
+        *,
+        key: int,
+        interpreted: bool = False,
+        holdout: float = 0.0,
     ) -> None:
-        """Start a policy; ``key`` is that of the random stream."""
+        """Start a policy; ``key`` is that of the random stream, ``holdout`` the share of decisions held out."""
         self.algorithm, self.problem, self.name = algorithm, problem, new_name()
-        self._key, self._secret = key, secret_of(key)
+        self._share, self._counts = checked_share(holdout), OpenCounts(len(problem.arms or (1,)))
+        self._key = key
+        self._set_secret(secret_of(key))
         self._learner = rule.learner(problem, key=key, interpreted=interpreted)
         self._arrays, self._version, self._updates = self._learner.plan(), 0, 0
         self._plan: OpenPlan | None = None
         self._issuer, self._lock = IdIssuer(), threading.RLock()
         self._begin_session(FeedbackRegistry.begin(key))
         reset_after_fork(self)
+
+    def _set_secret(self, secret: str) -> None:
+        """Hash ids with a secret from now on."""
+        self._secret, self._coin = secret, coin_of(self._share, secret)
 
     def _begin_session(self, registry: FeedbackRegistry) -> None:
         """Issue ids of another session from now on."""
@@ -95,7 +111,7 @@ class OpenPolicy:
 
     @property
     def updates(self) -> int:
-        """Number of decisions learned from."""
+        """Number of decisions learned from; excludes held-out decisions."""
         return self._updates
 
     @property
@@ -134,6 +150,7 @@ class OpenPolicy:
                     learner=self._learner,
                     arrays=self._arrays,
                     fingerprint=self.fingerprint,
+                    holdout=self._share,
                     _ids=self._issuer,
                 )
             return self._plan
@@ -166,6 +183,7 @@ class OpenPolicy:
         with self._lock:
             decision = decide_one(self._learner, self._arrays, request, self._names(1), self._origin)
             self._rounds.add()
+            self._counts.add(decision)
             return decision
 
     def act_batch(
@@ -189,13 +207,14 @@ class OpenPolicy:
         with self._lock:
             names = self._names(len(requests.names))
             decisions = decide_many(self._learner, self._arrays, requests, names, self._origin)
-            for _ in decisions:
+            for decision in decisions:
                 self._rounds.add()
+                self._counts.add(decision)
             return OpenDecisions(decisions)
 
     @property
     def _origin(self) -> Origin:
-        return Origin(self.name, self._version, self.fingerprint)
+        return Origin(self.name, self._version, self.fingerprint, self._coin)
 
     def _names(self, count: int) -> Names:
         """Return the ids of the next rounds."""
@@ -207,7 +226,8 @@ class OpenPolicy:
     ) -> None:
         """Learn from the rewards or losses of one decision or of a batch, in their order.
 
-        After an error nothing has changed. Each id takes feedback once. Report a missing click as ``reward=0``: if only
+        After an error nothing has changed. Each id takes feedback once. Feedback of held-out decisions is counted and
+        not learned from. Report a missing click as ``reward=0``: if only
         clicks are reported, the policy learns that every arm is always clicked.
         """
         given, is_reward = reward_or_loss(loss, reward)
@@ -224,10 +244,12 @@ class OpenPolicy:
             for item in batch:
                 self._check(item)
             check_once(batch)
-            if self._learner.learn(rows_of(batch, losses)):
+            kept = [i for i, item in enumerate(batch) if not item.holdout]
+            if kept and self._learner.learn(rows_of([batch[i] for i in kept], [losses[i] for i in kept])):
                 self._arrays, self._plan, self._version = self._learner.plan(), None, self._version + 1
-            self._updates += len(batch)
-            for item in batch:
+            self._updates += len(kept)
+            for item, value in zip(batch, losses, strict=True):
+                self._counts.close(item, float(value), counted=self._registry.counted(item))
                 self._registry.close(item)
 
     def _check(self, decision: OpenDecision) -> None:
@@ -254,6 +276,32 @@ class OpenPolicy:
         with self._lock:
             return self._learner.arrays()
 
+    @property
+    def restarts(self) -> Restarts | None:
+        """How often the algorithm restarted because the world had changed; None if it never does."""
+        with self._lock:
+            return self._learner.restarts()
+
+    def health(self, *, alpha: float = 0.05) -> OpenHealth:
+        """Return the health of the policy, from counts of decisions and rewards.
+
+        Intervals hold at any time, all together with probability 1 - alpha. Arms with names have a table; of candidates
+        only the policy is compared with the holdout.
+
+        >>> from bothworlds import LinUCB, OpenProblem
+        >>> problem = OpenProblem(context=1, arms=["red", "blue"], reward_range=(0, 1))
+        >>> policy = LinUCB().start(problem, rng=7, holdout=0.2)
+        >>> for i in range(1000):
+        ...     decision = policy.act([i % 2])
+        ...     policy.update(decision, reward=decision.arm == i % 2)
+        >>> policy.health().gain.sentence.split(":")[0]
+        'the policy earns more than uniform play'
+        """
+        with self._lock:
+            holds_out = self._share > 0.0
+            counts, learner, arrays = self._counts, self._learner, self._arrays
+            return open_health_of(self.problem, counts, learner, arrays, alpha=alpha, holds_out=holds_out)
+
     def save(self, path: str | Path) -> None:
         """Write the policy to an .npz file; `bothworlds.load` continues it bit for bit."""
         check_npz(path, "a policy")
@@ -265,18 +313,24 @@ class OpenPolicy:
                 "secret": self._secret,
                 "version": self._version,
                 "updates": self._updates,
+                "holdout": self._share,
                 "fingerprint": self.fingerprint,
                 "problem": self.problem.to_dict(),
                 "algorithm": to_plain(self.algorithm),
                 **self._registry.header(),
             }
             arrays = {**self._registry.arrays(), **as_section("learnt", self._learner.arrays())}
+            arrays["counts"] = self._counts.array()
         write_arrays(path, header, arrays)
 
     @internal
-    def restore(self, header: Mapping[str, Any], learnt: Mapping[str, Any], registry: FeedbackRegistry) -> None:
+    def restore(
+        self, header: Mapping[str, Any], learnt: Mapping[str, Any], counts: Floats, registry: FeedbackRegistry
+    ) -> None:
         """Continue from the parts of a file, in the session of ``registry``."""
-        self.name, self._secret = header["name"], header["secret"]
+        self._counts = OpenCounts(len(self.problem.arms or (1,)), counts)
+        self.name = header["name"]
+        self._set_secret(header["secret"])
         self._version, self._updates = header["version"], header["updates"]
         self._learner.restore(learnt)
         self._arrays, self._plan = self._learner.plan(), None

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from bothworlds.arrays import Floats, Ints
+from bothworlds.policy.health_report import Restarts
 from bothworlds.problem.open import OpenProblem
 
 
@@ -59,6 +60,12 @@ class OpenLearner(Protocol):
 
     def learn(self, rows: Rows) -> bool:
         """Learn rows in order, and return whether there is a new plan. After a NumericalError nothing has changed."""
+
+    def recent(self) -> tuple[Floats, Floats] | None:
+        """Return features and offers of recent requests; None if the learner keeps none, or has none yet."""
+
+    def restarts(self) -> Restarts | None:
+        """Return how often the learner restarted because the world had changed; None if it never does."""
 
     def arrays(self) -> Mapping[str, Floats]:
         """Return the state as arrays for a file, copies."""

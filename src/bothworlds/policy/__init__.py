@@ -13,8 +13,9 @@ Public classes are in `policy`, `algorithm` (base class; its checks are in `opti
 
 from bothworlds.policy.algorithm import Algorithm as Algorithm
 from bothworlds.policy.decision import Decision as Decision
-from bothworlds.policy.health import Health as Health
 from bothworlds.policy.health import health_of as health_of
+from bothworlds.policy.health_report import Health as Health
+from bothworlds.policy.health_report import OpenHealth as OpenHealth
 from bothworlds.policy.plan import Plan as Plan
 from bothworlds.policy.policy import FORMAT as FORMAT
 from bothworlds.policy.policy import Policy as Policy

@@ -12,7 +12,8 @@ import numpy as np
 
 from bothworlds.arrays import Floats, Ints
 from bothworlds.policy.decision import Decision
-from bothworlds.policy.health import Health, Restarts, Tables, health_of
+from bothworlds.policy.health import Tables, health_of
+from bothworlds.policy.health_report import Health, Restarts
 from bothworlds.problem import Problem
 from bothworlds.problem.rewards import total_reward
 from bothworlds.theory.confidence import drift_of

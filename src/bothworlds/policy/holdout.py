@@ -21,8 +21,33 @@ EMPTY = np.zeros(0)
 EMPTY.setflags(write=False)
 
 
+class HoldoutCoin:
+    """Holds out a share of ids by a keyed hash (BLAKE2b), and gives those an arm.
+
+    >>> coin = HoldoutCoin(0.1, "00" * 32)
+    >>> coin.place("visit 1", 0, 3), coin.place("visit 2", 0, 3)
+    (None, 0)
+    """
+
+    def __init__(self, share: float, secret: str) -> None:
+        self._keyed_hash = hashlib.blake2b(digest_size=16, key=bytes.fromhex(secret), person=b"bothworlds-hold")
+        self._limit = math.ceil(share * 2**64)
+
+    def place(self, source: str, number: int, count: int) -> int | None:
+        """Return which of ``count`` offered arms an id gets if it is held out, else None."""
+        digest = self._keyed_hash.copy()
+        digest.update(hash_input(source, number).encode())
+        bits = int.from_bytes(digest.digest())
+        return None if bits >> 64 >= self._limit else ((bits & (2**64 - 1)) * count) >> 64
+
+
+def coin_of(share: float, secret: str) -> HoldoutCoin | None:
+    """Return the coin for a share of decisions to hold out; None for none."""
+    return HoldoutCoin(share, secret) if share else None
+
+
 class Holdout:
-    """Holds out a share of decisions, uniform over the offered arms, by a keyed hash (BLAKE2b) of their ids.
+    """Holds out a share of decisions, uniform over the offered arms, by the `HoldoutCoin` of a policy.
 
     >>> problem = Problem(features=[[[1, 0], [0, 1]]], probabilities=[1])
     >>> holdout = Holdout(problem, 0.1, "00" * 32)
@@ -33,20 +58,17 @@ class Holdout:
     """
 
     def __init__(self, problem: Problem, share: float, secret: str, fingerprint: str = "") -> None:
-        self._keyed_hash = hashlib.blake2b(digest_size=16, key=bytes.fromhex(secret), person=b"bothworlds-hold")
-        self._limit = math.ceil(share * 2**64)
+        self._coin = HoldoutCoin(share, secret)
         self._problem, self._fingerprint = problem, fingerprint
         self._offered = [np.flatnonzero(row).tolist() for row in problem.available]
 
     def decide(self, policy: str, x: int, source: str, number: int, version: int) -> Decision | None:
         """Return the decision for a context if its id is held out, else None."""
-        digest = self._keyed_hash.copy()
-        digest.update(hash_input(source, number).encode())
-        bits = int.from_bytes(digest.digest())
-        if bits >> 64 >= self._limit:
-            return None
         problem, offered = self._problem, self._offered[x]
-        arm = offered[((bits & (2**64 - 1)) * len(offered)) >> 64]
+        place = self._coin.place(source, number, len(offered))
+        if place is None:
+            return None
+        arm = offered[place]
         choice = number, x, problem.contexts[x], arm, problem.arms[arm], 1.0 / len(offered)
         return decision_of((*choice, EMPTY, None, policy, source, version, True, self._fingerprint))
 

@@ -12,7 +12,7 @@ from bothworlds._public_names import internal
 from bothworlds.arrays import Floats
 from bothworlds.policy.decision import Decision, decision_of
 from bothworlds.policy.feedback import DecisionBatch
-from bothworlds.policy.health import Restarts
+from bothworlds.policy.health_report import Restarts
 from bothworlds.policy.holdout import Holdout
 from bothworlds.policy.ids import KeyedRandom, given_id, id_of, parts_of
 from bothworlds.policy.spec import PolicySpec, as_section, section

@@ -16,7 +16,7 @@ from bothworlds.policy.bookkeeping import Bookkeeping
 from bothworlds.policy.decision import Decision, decision_of
 from bothworlds.policy.feedback import DecisionBatch, batch_of, loss_from, reward_or_loss
 from bothworlds.policy.feedback_registry import FeedbackRegistry
-from bothworlds.policy.health import Health, Restarts
+from bothworlds.policy.health_report import Health, Restarts
 from bothworlds.policy.ids import NOT_COPYABLE, new_name, new_source, reset_after_fork, secret_of, stream_of
 from bothworlds.policy.learner_state import LearnerState
 from bothworlds.policy.plan import Plan

@@ -26,7 +26,7 @@ from bothworlds.kernels.entry_points import (
 )
 from bothworlds.kernels.jit.compile import readable_errors
 from bothworlds.kernels.status import OK, sentence
-from bothworlds.policy.health import Restarts
+from bothworlds.policy.health_report import Restarts
 from bothworlds.policy.holdout import Holdout, checked_share
 from bothworlds.policy.ids import IdIssuer
 from bothworlds.problem import Problem

@@ -7,7 +7,8 @@ from typing import NamedTuple, TypeAlias
 
 from bothworlds.arrays import Floats
 from bothworlds.kernels.random import ARM, draw, two_uniforms
-from bothworlds.policy.health import Health, Reading, Totals
+from bothworlds.policy.health import Totals
+from bothworlds.policy.health_report import Health, Reading
 from bothworlds.policy.ids import KeyedRandom
 from bothworlds.service.experiment import Experiment
 from bothworlds.service.outcome_counts import OutcomeCounts, PairTotals

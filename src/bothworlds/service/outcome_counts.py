@@ -12,7 +12,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from bothworlds.policy.health import Health, Tables, Totals, health_of
+from bothworlds.policy.health import Tables, Totals, health_of
+from bothworlds.policy.health_report import Health
 from bothworlds.policy.paired_gain import GainSums
 from bothworlds.policy.plan import Plan
 from bothworlds.service.experiment import Experiment

@@ -104,6 +104,12 @@ class LinearLearner:
             raise
         return due
 
+    def recent(self) -> None:
+        """Return None: the regression keeps no requests."""
+
+    def restarts(self) -> None:
+        """Return None: the regression never restarts."""
+
     def arrays(self) -> Mapping[str, Floats]:
         """Return the state as arrays, copies."""
         return {name: part.copy() for name, part in self.state._asdict().items()}

@@ -35,6 +35,7 @@ from bothworlds.arrays import Floats, Ints
 from bothworlds.errors import NumericalError
 from bothworlds.kernels.status import OK, sentence
 from bothworlds.open_contexts.rule_contract import Choices, PlanArrays, Rows, no_rows
+from bothworlds.policy.health_report import Restarts
 from bothworlds.problem.open import OpenProblem
 
 CAPACITY = 200  # contexts of the reservoir
@@ -195,6 +196,16 @@ class TsallisLearner:
 
     def _use(self, state: State) -> None:
         self.state, self.work = state, work_for(state)
+
+    def recent(self) -> tuple[Floats, Floats] | None:
+        """Return features and offers of the requests in the reservoir; None if it is empty."""
+        kept = int(self.state.kept[0])
+        return (self.state.z[:kept], self.state.offered[:kept]) if kept else None
+
+    def restarts(self) -> Restarts:
+        """Return how often the learner restarted because the world had changed."""
+        state = self.state
+        return Restarts(int(state.restarts[0]), float(state.rounds[0]), int(state.rows[0]))
 
     def arrays(self) -> Mapping[str, Floats]:
         """Return the state as arrays, copies."""

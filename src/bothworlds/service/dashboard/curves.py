@@ -9,7 +9,7 @@ from html import escape
 import numpy as np
 
 from bothworlds.arrays import Floats
-from bothworlds.policy.health import Health
+from bothworlds.policy.health_report import Health
 from bothworlds.report.chart import Chart, Line, Mark
 from bothworlds.report.palette import Style
 from bothworlds.report.svg import Frame, svg

@@ -6,7 +6,7 @@ Elements have no inline styles, as the content security policy allows the style 
 from collections.abc import Sequence
 from html import escape
 
-from bothworlds.policy.health import Health, Reading
+from bothworlds.policy.health_report import Health, Reading
 from bothworlds.report.html_parts import table
 from bothworlds.report.tables import number
 from bothworlds.service.dashboard.curves import PLAN, SMALL, WIDE, comparison, figure, moment, over_time, plan_over_time

@@ -7,7 +7,8 @@ from html import escape
 import numpy as np
 
 from bothworlds.arrays import Floats
-from bothworlds.policy.health import Health, Rate, Totals
+from bothworlds.policy.health import Totals
+from bothworlds.policy.health_report import Health, Rate
 from bothworlds.problem import Problem
 from bothworlds.report.html_parts import MOST_SHOWN, table
 from bothworlds.service.dashboard.view import ARMS, View
