@@ -58,29 +58,6 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     body: bytes
 
 
-class DecisionBody(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Body of a decision: request, response, and what learning and verification need.
-
-    Contexts and arms are stored by name, as indices change with the problem. ``traceparent`` is the header of the
-    request with this name (W3C Trace Context), if it had one. With a holdout, ``other_propensity`` is the probability
-    that the arm would have had otherwise: that of the plan for a held-out decision, that of uniform play for the
-    others. ``probabilities`` (of every arm), ``direction`` and ``baseline`` are float64 arrays as bytes.
-    """
-
-    request_hash: bytes
-    context: str
-    traceparent: str | None
-    arm: str
-    propensity: float
-    version: int
-    holdout: bool
-    other_propensity: float | None
-    fingerprint: str
-    probabilities: bytes
-    direction: bytes
-    baseline: bytes | None
-
-
 class DecisionHead(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The fields of a decision's body before the fingerprint: what counting needs."""
 
@@ -94,19 +71,24 @@ class DecisionHead(msgspec.Struct, frozen=True, array_like=True, gc=False):
     other_propensity: float | None
 
 
-class DecisionDraw(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class DecisionDraw(DecisionHead, frozen=True, array_like=True, gc=False):
     """The fields of a decision's body before the direction: how it was drawn."""
 
-    request_hash: bytes
-    context: str
-    traceparent: str | None
-    arm: str
-    propensity: float
-    version: int
-    holdout: bool
-    other_propensity: float | None
     fingerprint: str
     probabilities: bytes
+
+
+class DecisionBody(DecisionDraw, frozen=True, array_like=True, gc=False):
+    """Body of a decision: request, response, and what learning and verification need.
+
+    Contexts and arms are stored by name, as indices change with the problem. ``traceparent`` is the header of the
+    request with this name (W3C Trace Context), if it had one. With a holdout, ``other_propensity`` is the probability
+    that the arm would have had otherwise: that of the plan for a held-out decision, that of uniform play for the
+    others. ``probabilities`` (of every arm), ``direction`` and ``baseline`` are float64 arrays as bytes.
+    """
+
+    direction: bytes
+    baseline: bytes | None
 
 
 class RewardBody(msgspec.Struct, frozen=True, array_like=True, gc=False):
